@@ -1,0 +1,50 @@
+package pipeline
+
+import (
+	"math"
+	"time"
+)
+
+// Cooldown holds the least time between two changes of the target, by the directions of the later and the earlier
+// one (paper, section 9.3). A zero duration switches that cooldown off.
+type Cooldown struct {
+	UpAfterUp, UpAfterDown, DownAfterUp, DownAfterDown time.Duration
+}
+
+// History is what cooldowns are counted from; each is a time in ms, or Never.
+type History struct {
+	LastUp, LastDown int64 // when the target last rose and fell
+	NewestStart      int64 // when the newest instance started; scale-down after scale-up is counted from here
+}
+
+// Apply returns the decision for a target count at the time now (ms), held back if a cooldown has not passed.
+func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
+	blocked := false
+	switch d.Action {
+	case ScaleUp:
+		blocked = within(now, h.LastUp, c.UpAfterUp) || within(now, h.LastDown, c.UpAfterDown)
+	case ScaleDown:
+		blocked = within(now, h.NewestStart, c.DownAfterUp) || within(now, h.LastDown, c.DownAfterDown)
+	}
+	if blocked {
+		d.Wanted, d.Action, d.Reason = target, Hold, CoolingDown
+	}
+	return d
+}
+
+// within tells whether less than d has passed between since and now.
+func within(now, since int64, d time.Duration) bool {
+	return since != Never && float64(now)-float64(since) < millis(d)
+}
+
+// Largest returns the index of the decision that several metrics of one target come to: the largest wanted count,
+// the first of equals; -1 without decisions (paper, section 1.4).
+func Largest(decisions []Decision) int {
+	best, wanted := -1, math.MinInt
+	for i, d := range decisions {
+		if d.Wanted > wanted {
+			best, wanted = i, d.Wanted
+		}
+	}
+	return best
+}

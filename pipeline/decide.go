@@ -1,0 +1,135 @@
+package pipeline
+
+import "math"
+
+// Direction classifies the trend by its size beside the level (paper, section 8.2).
+type Direction string
+
+const (
+	Up         Direction = "UP"
+	Down       Direction = "DOWN"
+	Horizontal Direction = "HORIZONTAL"
+)
+
+// Action is what a decision does to the target count.
+type Action string
+
+const (
+	ScaleUp   Action = "up"
+	ScaleDown Action = "down"
+	Hold      Action = "hold"
+)
+
+// Reason says why a decision is what it is, as a word that logs, metrics and events share.
+type Reason string
+
+const (
+	TrendRising     Reason = "TrendRising"     // the trend direction is UP
+	AboveThreshold  Reason = "AboveThreshold"  // the predicted load per instance is above the threshold
+	Headroom        Reason = "Headroom"        // fewer instances would do, with the margin
+	BelowMinimum    Reason = "BelowMinimum"    // fewer instances are asked for than the minimum
+	AtMaximum       Reason = "AtMaximum"       // more would be needed than the maximum allows
+	NoNeed          Reason = "NoNeed"          // the count fits the load
+	ScaleUpPending  Reason = "ScaleUpPending"  // instances asked for have not started yet
+	StillOverloaded Reason = "StillOverloaded" // the prediction is falling below the threshold, the present is not yet
+	CoolingDown     Reason = "CoolingDown"     // a cooldown has not passed
+)
+
+// Decision is the outcome of stage five.
+type Decision struct {
+	Direction Direction
+	Wanted    int // N*
+	Action    Action
+	Reason    Reason
+}
+
+// roundingSlack keeps rounding errors from turning 14.000000000001 instances into 15.
+const roundingSlack = 1e-9
+
+// decide turns the forecast into a target count (paper, sections 8.3 to 8.5).
+func (p *Params) decide(f *Forecast, pending bool) Decision {
+	d := Decision{Direction: p.direction(f), Wanted: f.Target, Reason: NoNeed}
+	tau := p.Threshold
+	switch {
+	case d.Direction == Up || f.LoadPredicted > tau:
+		d.Wanted = clamp(p.scaleUpCount(f), f.Target, p.highest(f.Target))
+		d.Reason = p.scaleUpReason(d, f)
+	case f.LoadPredicted >= tau:
+		// exactly at the threshold: nothing to gain either way
+	case f.LoadNow >= tau:
+		d.Reason = StillOverloaded
+	case pending:
+		d.Reason = ScaleUpPending
+	default:
+		n := count(math.Floor(p.Model.Required(f.Level, tau/(1+p.ScaleDownMargin))+roundingSlack) + 1)
+		d.Wanted = clamp(n, p.Min, f.Target)
+		if d.Wanted < f.Target {
+			d.Reason = Headroom
+		} else if d.Wanted > f.Target {
+			d.Reason = BelowMinimum
+		}
+	}
+	d.Action = actionOf(d.Wanted, f.Target)
+	return d
+}
+
+func (p *Params) direction(f *Forecast) Direction {
+	if f.Level <= 0 {
+		return Horizontal
+	}
+	gamma, limit := f.Trend/f.Level, math.Tan(p.TrendAngle*math.Pi/180)
+	switch {
+	case gamma > limit:
+		return Up
+	case gamma < -limit:
+		return Down
+	default:
+		return Horizontal
+	}
+}
+
+// scaleUpCount is ⌈N(A_ω, τ)⌉, less the last instance if the need for it is a sliver of it and nothing is overloaded yet.
+func (p *Params) scaleUpCount(f *Forecast) int {
+	n := math.Ceil(f.Required - roundingSlack)
+	if f.LoadNow < p.Threshold && f.Required-(n-1) < p.Spillover {
+		n--
+	}
+	return count(n)
+}
+
+// count converts a whole number of instances, held to what an int32 of the Kubernetes API can say.
+func count(n float64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
+
+func (p *Params) highest(target int) int {
+	if p.MaxStep == 0 {
+		return p.Max
+	}
+	return min(target+p.MaxStep, p.Max)
+}
+
+func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
+	switch {
+	case d.Wanted == f.Target && d.Wanted >= p.Max && f.Required > float64(d.Wanted):
+		return AtMaximum
+	case d.Wanted == f.Target:
+		return NoNeed
+	case f.LoadPredicted > p.Threshold:
+		return AboveThreshold
+	default:
+		return TrendRising
+	}
+}
+
+// clamp holds n to [low, high]; where the bounds cross, low wins.
+func clamp(n, low, high int) int { return max(low, min(n, high)) }
+
+func actionOf(wanted, target int) Action {
+	switch {
+	case wanted > target:
+		return ScaleUp
+	case wanted < target:
+		return ScaleDown
+	default:
+		return Hold
+	}
+}

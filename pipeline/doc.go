@@ -1,0 +1,14 @@
+// Package pipeline forecasts the load of a group of instances and says how many of them it needs.
+//
+// It implements the five-stage algorithm of "Predictive scaling of Node.js workloads" (the paper; section
+// numbers in this package refer to it): alignment (4), imputation (5), redistribution (6), prediction (7)
+// and decision (8), with the cooldowns of section 9 and the adaptive init timeout of section 10.
+//
+// A forecast is a pure function of its [Input] and [Params]: nothing is carried from one run to the next, so
+// two replicas fed the same samples serve the same number, bit for bit, and a restart that can read the window
+// again loses nothing. The order in which instances or samples are given does not matter, but for samples of
+// one instance that share a timestamp, of which the last given wins.
+//
+// Times are milliseconds since the Unix epoch (or any other fixed origin), as in Prometheus; spans are
+// [time.Duration]. The package imports the standard library alone, reads no clock and draws no random number.
+package pipeline

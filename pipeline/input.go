@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"math"
+	"time"
+)
+
+// Never is the time of an event that has not happened.
+const Never int64 = math.MinInt64
+
+// Sample is one raw measurement: the value V read at time T (ms).
+type Sample struct {
+	T int64
+	V float64
+}
+
+// Instance is one thing that carries a share of the load. It is active at t if Start ≤ t < End.
+type Instance struct {
+	ID         string // unique within an Input
+	Start, End int64  // ms; an instance that has not ended has End 0
+	Samples    []Sample
+}
+
+func (i *Instance) end() int64 {
+	if i.End == 0 {
+		return math.MaxInt64
+	}
+	return i.End
+}
+
+func (i *Instance) activeAt(t int64) bool { return i.Start <= t && t < i.end() }
+
+// Input is everything a forecast is made of, beside the parameters. A run neither changes nor keeps it.
+type Input struct {
+	Now       int64 // ms
+	Instances []Instance
+
+	// Demand is load that no instance carries yet, in aggregate units. Before its first sample it adds nothing,
+	// after its last the value is held.
+	Demand []Sample
+
+	Target      int           // N_target, the count asked for; 0 = the instances active at the newest tick
+	TargetRose  int64         // when Target last rose (ms), or Never
+	InitTimeout time.Duration // T_I as measured; 0 = Params.InitTimeout
+}

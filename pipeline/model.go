@@ -1,0 +1,56 @@
+package pipeline
+
+import "math"
+
+// ModelKind names a metric model: how a per-instance value relates to the aggregate load (paper, sections 3 and 11).
+type ModelKind string
+
+const (
+	Linear    ModelKind = "Linear"    // g(v) = v: sum and average
+	Overhead  ModelKind = "Overhead"  // g(v) = v − b: a baseline b of every instance does not redistribute
+	Quadratic ModelKind = "Quadratic" // g(v) = v², v ≥ 0: cost grows with the square of the metric
+)
+
+// Model is a metric model built on a strictly increasing function g (paper, section 11.1). The zero value is Linear.
+type Model struct {
+	Kind     ModelKind
+	Baseline float64 // b of the Overhead model, in units of the metric
+}
+
+// Load is g(v): what an instance whose metric reads v adds to the aggregate.
+func (m Model) Load(v float64) float64 {
+	switch m.Kind {
+	case Overhead:
+		return v - m.Baseline
+	case Quadratic:
+		return v * v
+	default:
+		return v
+	}
+}
+
+// value is g⁻¹(x). A load below the range of g (a smoothed level may dip there) reads as the bottom of the range.
+func (m Model) value(x float64) float64 {
+	switch m.Kind {
+	case Overhead:
+		return x + m.Baseline
+	case Quadratic:
+		return math.Sqrt(max(0, x))
+	default:
+		return x
+	}
+}
+
+// PerInstance is P(S, N) = g⁻¹(S/N): the metric that n instances read when they share the aggregate load s equally.
+func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
+
+// Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
+func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
+
+// inRange tells whether g is defined at v.
+func (m Model) inRange(v float64) bool {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return false
+	}
+	return m.Kind != Quadratic || v >= 0
+}

@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Params configures a pipeline. Field comments give the paper's symbol; DefaultParams gives the defaults.
+type Params struct {
+	Model     Model
+	Threshold float64 // τ, per instance, in units of the metric
+	Min, Max  int     // N_min, N_max
+
+	Interval time.Duration // Δt, the spacing of the time grid
+	Window   time.Duration // W, how far back a forecast looks
+
+	RedistributionTimeout time.Duration // T_R; 0 counts a new instance in full at once
+	RedistributionShape   float64       // κ; 0 is a straight line
+
+	LevelUp, LevelDown float64 // α↑, α↓
+	TrendUp, TrendDown float64 // β↑, β↓
+
+	Saturation Saturation
+
+	InitTimeout       time.Duration // T_I, until a measured one is given with the Input
+	HorizonMultiplier float64       // η
+	HorizonMin        time.Duration // H_min
+	HorizonMax        time.Duration // H_max
+	ReactionDelay     time.Duration // D, added after the bounds: how late the actuator reads the forecast
+
+	TrendAngle      float64       // θ_0 in degrees, of the angle whose tangent is trend/level per tick
+	RiskFactor      float64       // k
+	ScaleDownMargin float64       // μ
+	Spillover       float64       // the share of an instance that is not worth adding one for
+	MaxStep         int           // N_step; 0 = no limit
+	PendingExpiry   time.Duration // for how long a risen target holds scale-down back while instances are missing
+
+	StaleAfter time.Duration // the age at which data is refused
+	Cooldown   Cooldown
+}
+
+// Saturation describes a metric that cannot rise above Max (v_max); within Zone (σ_z, a share of Max) of it the
+// reading is taken to be clipped (paper, section 7.8).
+type Saturation struct {
+	Enabled   bool
+	Max, Zone float64
+}
+
+// DefaultParams returns the defaults of the paper's table 8, with the reaction delay of an actuator that reads
+// every 15 s (an HPA). Threshold and Max have none and must be set.
+func DefaultParams() Params {
+	return Params{
+		Model: Model{Kind: Linear}, Min: 1,
+		Interval: time.Second, Window: 90 * time.Second,
+		RedistributionTimeout: 30 * time.Second, RedistributionShape: 1,
+		LevelUp: 0.2, LevelDown: 0.1, TrendUp: 0.2, TrendDown: 0.1,
+		Saturation:  Saturation{Zone: 0.02},
+		InitTimeout: 25 * time.Second, HorizonMultiplier: 1.2,
+		HorizonMin: 10 * time.Second, HorizonMax: 40 * time.Second, ReactionDelay: 15 * time.Second,
+		TrendAngle: 10, RiskFactor: 2, ScaleDownMargin: 0.3, Spillover: 0.1, MaxStep: 4,
+		PendingExpiry: time.Minute, StaleAfter: 30 * time.Second,
+		Cooldown: Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 5 * time.Second, DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute},
+	}
+}
+
+// maxTicks bounds the grid of one run; a window of a day at one second stays below it.
+const maxTicks = 100_000
+
+// FieldError says which field is wrong (by its path in a PredictedMetric's spec), what it is and what it may be.
+type FieldError struct {
+	Field  string
+	Value  any
+	Accept string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s: %v: must be %s", e.Field, e.Value, e.Accept)
+}
+
+// Validate returns every broken precondition, each a *FieldError, joined; nil if there is none.
+func (p Params) Validate() error {
+	var v validator
+	v.model(p)
+	v.require(p.Min >= 1, "minReplicas", p.Min, "at least 1")
+	v.require(p.Max >= p.Min, "maxReplicas", p.Max, fmt.Sprintf("at least minReplicas (%d)", p.Min))
+
+	v.require(p.Interval >= time.Millisecond && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least 1ms")
+	v.require(p.Window >= 2*p.Interval, "window", p.Window, fmt.Sprintf("at least two sample intervals (%s)", 2*p.Interval))
+	v.require(p.Interval <= 0 || p.Window/p.Interval <= maxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", maxTicks))
+	v.durations(p)
+
+	v.require(math.Abs(p.RedistributionShape) <= 50, "redistribution.shape", p.RedistributionShape, "between -50 and 50")
+	v.share("smoothing.levelUp", p.LevelUp)
+	v.share("smoothing.levelDown", p.LevelDown)
+	v.share("smoothing.trendUp", p.TrendUp)
+	v.share("smoothing.trendDown", p.TrendDown)
+	if s := p.Saturation; s.Enabled {
+		v.require(p.Threshold < s.Max && !math.IsInf(s.Max, 0), "saturation.max", s.Max, fmt.Sprintf("finite and above the threshold (%v)", p.Threshold))
+		v.require(s.Zone >= 0 && s.Zone < 1, "saturation.zone", s.Zone, "at least 0 and below 1")
+	}
+	v.require(p.HorizonMultiplier > 0 && p.HorizonMultiplier <= 100, "horizon.multiplier", p.HorizonMultiplier, "above 0 and at most 100")
+	v.require(p.TrendAngle >= 0 && p.TrendAngle < 90, "decision.trendAngle", p.TrendAngle, "degrees, at least 0 and below 90")
+	v.require(p.RiskFactor > 0 && !math.IsInf(p.RiskFactor, 0), "decision.riskFactor", p.RiskFactor, "finite and above 0")
+	v.require(p.ScaleDownMargin >= 0 && p.ScaleDownMargin <= 100, "decision.scaleDownMargin", p.ScaleDownMargin, "between 0 and 100")
+	v.require(p.Spillover >= 0 && p.Spillover < 1, "decision.spillover", p.Spillover, "at least 0 and below 1")
+	v.require(p.MaxStep >= 0, "decision.maxStep", p.MaxStep, "0 (no limit) or more")
+	return errors.Join(v.errs...)
+}
+
+type validator struct{ errs []error }
+
+// require is written so that a NaN, for which every comparison is false, is refused.
+func (v *validator) require(ok bool, field string, value any, accept string) {
+	if !ok {
+		v.errs = append(v.errs, &FieldError{Field: field, Value: value, Accept: accept})
+	}
+}
+
+func (v *validator) share(field string, value float64) {
+	v.require(value >= 0 && value <= 1, field, value, "between 0 and 1")
+}
+
+func (v *validator) model(p Params) {
+	v.require(p.Threshold > 0 && !math.IsInf(p.Threshold, 0), "threshold", p.Threshold, "finite and above 0")
+	switch p.Model.Kind {
+	case "", Linear, Quadratic:
+	case Overhead:
+		b := p.Model.Baseline
+		v.require(b >= 0 && b < p.Threshold, "model.baseline", b, fmt.Sprintf("at least 0 and below the threshold (%v)", p.Threshold))
+	default:
+		v.require(false, "model.type", string(p.Model.Kind), "Linear, Overhead or Quadratic")
+	}
+}
+
+func (v *validator) durations(p Params) {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"redistribution.timeout", p.RedistributionTimeout},
+		{"startup.initial", p.InitTimeout},
+		{"horizon.min", p.HorizonMin},
+		{"horizon.reactionDelay", p.ReactionDelay},
+		{"decision.pendingExpiry", p.PendingExpiry},
+		{"cooldown.upAfterUp", p.Cooldown.UpAfterUp},
+		{"cooldown.upAfterDown", p.Cooldown.UpAfterDown},
+		{"cooldown.downAfterUp", p.Cooldown.DownAfterUp},
+		{"cooldown.downAfterDown", p.Cooldown.DownAfterDown},
+	} {
+		v.require(d.value >= 0, d.field, d.value, "0s or more")
+	}
+	v.require(p.HorizonMax >= p.HorizonMin, "horizon.max", p.HorizonMax, fmt.Sprintf("at least horizon.min (%s)", p.HorizonMin))
+	v.require(p.StaleAfter > 0, "staleAfter", p.StaleAfter, "above 0s")
+}

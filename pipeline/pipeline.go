@@ -1,0 +1,214 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Forecast is the outcome of one run, with all the numbers that its decision was made from. Loads without a unit in
+// their comment are aggregates; "per instance" means in units of the metric.
+type Forecast struct {
+	Now  int64 // ms
+	Tick int64 // t_last, the newest tick at which any instance is known (ms)
+
+	Level   float64 // A_now, the smoothed load
+	Trend   float64 // its change per tick
+	Horizon time.Duration
+	Total   float64 // A_H, the load at the horizon
+	Damped  float64 // A_ω, the same with the trend discounted by the risk of acting on it
+
+	Weight float64 // N^w, instances counted by how far they take part
+	Active int     // instances active at Tick
+	Target int     // N_target
+
+	LoadNow       float64 // P_now, per instance
+	LoadPredicted float64 // P_H, per instance of the target count
+	Required      float64 // N(A_ω, τ), instances, as a real number
+	Serve         float64 // S_H = τ·N(A_ω, τ): what an average over instances with target τ scales on
+
+	Dropped  int // samples refused: not finite, out of the model's range, or from the future
+	Decision Decision
+}
+
+// ErrNoData says that at no tick of the window any instance is known.
+var ErrNoData = errors.New("no tick of the window has a value: at least two samples of one active instance are needed")
+
+// ErrOverflow says that the samples are so large that their sum is not a number.
+var ErrOverflow = errors.New("the samples add up to more than a number can hold")
+
+// maxTime bounds times to what a float64 holds exactly, some 285,000 years.
+const maxTime = int64(1) << 53
+
+// StaleError says that the newest tick is older than data may be.
+type StaleError struct{ Age, Limit time.Duration }
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("the newest data is %s old, more than the limit of %s", e.Age, e.Limit)
+}
+
+// Pipeline runs forecasts. It keeps memory between runs, and nothing else: results depend on the Input alone.
+// It is not safe for concurrent use.
+type Pipeline struct {
+	params  Params
+	window  window
+	loads   []load
+	samples []Sample
+}
+
+// New returns a pipeline, or every broken precondition of the parameters (each a *FieldError, joined).
+func New(params Params) (*Pipeline, error) {
+	if err := params.Validate(); err != nil {
+		return nil, err
+	}
+	return &Pipeline{params: params}, nil
+}
+
+// Params returns the parameters that the pipeline was made with.
+func (p *Pipeline) Params() Params { return p.params }
+
+// Run makes a forecast. It fails with ErrNoData, a *StaleError, or an error that names two instances of one ID.
+func (p *Pipeline) Run(in Input) (Forecast, error) {
+	if in.Now < -maxTime || in.Now > maxTime {
+		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
+	}
+	f := Forecast{Now: in.Now}
+	w, err := p.fill(&in, &f)
+	if err != nil {
+		return Forecast{}, err
+	}
+	f.Tick = w.tick(w.last)
+	lag := time.Duration(in.Now-f.Tick) * time.Millisecond
+	if lag > p.params.StaleAfter {
+		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
+	}
+	w.impute()
+	r := ramp{timeout: millis(p.params.RedistributionTimeout), shape: p.params.RedistributionShape}
+	p.loads = w.redistribute(p.params.Model, r, p.loads[:0])
+	p.addDemand(in.Demand, &f)
+
+	newest := p.loads[len(p.loads)-1]
+	f.Weight, f.Active = newest.weight, newest.active
+	f.Target = max(1, in.Target)
+	if in.Target == 0 {
+		f.Target = max(1, newest.active)
+	}
+	p.extrapolate(&f, p.params.predict(p.loads), &in)
+	if !f.finite() {
+		return Forecast{}, ErrOverflow
+	}
+	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
+	f.Decision = p.params.decide(&f, pending)
+	return f, nil
+}
+
+// fill aligns the samples of every instance onto the grid of the window.
+func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
+	w := &p.window
+	step := p.params.Interval.Milliseconds()
+	w.grid = newGrid(in.Now, p.params.Window.Milliseconds(), step)
+	if err := w.seat(in.Instances); err != nil {
+		return nil, err
+	}
+	w.first, w.last = w.n, -1
+	count := len(w.instances)
+	for i, instance := range w.instances {
+		samples, scratch, dropped := clean(instance.Samples, p.params.Model, in.Now+step, p.samples)
+		p.samples = scratch
+		f.Dropped += dropped
+		newest := align(samples, w.grid, w.from[i], w.to[i], func(k int, v float64) {
+			w.values[k*count+i] = v
+			w.first = min(w.first, k)
+		})
+		w.last = max(w.last, newest)
+	}
+	if w.last < 0 {
+		return nil, ErrNoData
+	}
+	return w, nil
+}
+
+// seat orders the instances by ID, so that sums do not depend on the order they came in, and clears the values.
+func (w *window) seat(instances []Instance) error {
+	w.instances = w.instances[:0]
+	for i := range instances {
+		w.instances = append(w.instances, &instances[i])
+	}
+	slices.SortFunc(w.instances, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+	w.from, w.to = w.from[:0], w.to[:0]
+	for i, instance := range w.instances {
+		if i > 0 && w.instances[i-1].ID == instance.ID {
+			return fmt.Errorf("two instances have the ID %q; IDs must be unique", instance.ID)
+		}
+		w.from = append(w.from, w.index(instance.Start))
+		w.to = append(w.to, w.index(instance.end()))
+	}
+	size := w.n * len(w.instances)
+	w.values = slices.Grow(w.values[:0], size)[:size]
+	for i := range w.values {
+		w.values[i] = math.NaN()
+	}
+	return nil
+}
+
+// addDemand adds load that no instance carries yet to the effective aggregate of each tick.
+func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
+	demand, scratch, dropped := clean(demand, Model{}, f.Now+p.params.Interval.Milliseconds(), p.samples)
+	p.samples = scratch
+	f.Dropped += dropped
+	if len(demand) == 0 {
+		return
+	}
+	w := &p.window
+	add := func(k int, d float64) { p.loads[k-w.first].effective += d }
+	align(demand, w.grid, w.first, w.last+1, add)
+
+	newest := demand[len(demand)-1]
+	held := w.index(newest.T)
+	if len(demand) > 1 && held < w.n && w.tick(held) == newest.T {
+		held++ // the last pair has covered the tick of the newest sample
+	}
+	for k := max(held, w.first); k <= w.last; k++ {
+		add(k, newest.V)
+	}
+}
+
+// extrapolate carries the trend to the horizon, counted from now and not from the newest data (paper, section 7.10).
+func (p *Pipeline) extrapolate(f *Forecast, t trend, in *Input) {
+	initTimeout := in.InitTimeout
+	if initTimeout <= 0 {
+		initTimeout = p.params.InitTimeout
+	}
+	h := p.params.horizon(millis(initTimeout))
+	f.Horizon = time.Duration(h * float64(time.Millisecond))
+	f.Level, f.Trend = t.level, t.slope
+	growth := t.slope * (float64(in.Now-f.Tick) + h) / float64(p.window.step)
+	f.Total = max(0, f.Level+growth)
+	f.Damped = f.Total
+	if growth > 0 && f.Level > 0 {
+		k := p.params.RiskFactor
+		f.Damped = f.Level + growth*k/(k+growth/f.Level)
+	}
+
+	present := f.Weight
+	if present == 0 {
+		present = float64(f.Active)
+	}
+	m := p.params.Model
+	f.LoadNow = m.PerInstance(f.Level, present)
+	f.LoadPredicted = m.PerInstance(f.Total, float64(f.Target))
+	f.Required = m.Required(f.Damped, p.params.Threshold)
+	f.Serve = p.params.Threshold * f.Required
+}
+
+func (f *Forecast) finite() bool {
+	for _, x := range []float64{f.Level, f.Trend, f.Total, f.Damped, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return false
+		}
+	}
+	return true
+}

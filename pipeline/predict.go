@@ -1,0 +1,54 @@
+package pipeline
+
+import "time"
+
+// trend is the state of Holt's method: the smoothed load and its change per tick (paper, section 7.2).
+type trend struct{ level, slope float64 }
+
+// dampingEpsilon keeps the dampening factor defined where gap and trend are both zero (paper, section 7.6).
+const dampingEpsilon = 1e-9
+
+// predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8).
+func (p *Params) predict(loads []load) trend {
+	t := trend{level: loads[0].effective}
+	for _, in := range loads[1:] {
+		t = p.step(t, in)
+	}
+	return t
+}
+
+func (p *Params) step(previous trend, in load) trend {
+	forecast := previous.level + previous.slope + in.delta
+	alpha, beta := p.LevelDown, p.TrendDown
+	if in.effective > forecast {
+		alpha, beta = p.LevelUp, p.TrendUp
+	}
+	var t trend
+	t.level = alpha*in.effective + (1-alpha)*forecast
+	t.slope = beta*(t.level-previous.level-in.delta) + (1-beta)*previous.slope
+
+	// Coming down on the input, the trend dies out, so that the level lands without bouncing back up (7.6).
+	if gap := t.level - in.effective; gap > 0 {
+		t.slope *= gap / (gap + abs(t.slope) + dampingEpsilon)
+	}
+	// A clipped metric hides growth: hold the level at what it can show and let the trend only rise (7.8).
+	if s := p.Saturation; s.Enabled {
+		n := float64(in.active)
+		if in.raw >= n*p.Model.Load(s.Max*(1-s.Zone)) {
+			t.level = min(t.level, n*p.Model.Load(s.Max))
+			t.slope = max(t.slope, previous.slope)
+		}
+	}
+	return t
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// horizon is H = clamp(η·T_I, H_min, H_max) + D in ms (paper, section 7.9; D is ours: how much later than the data
+// the actuator may read the forecast).
+func (p *Params) horizon(initTimeout float64) float64 {
+	h := min(max(p.HorizonMultiplier*initTimeout, millis(p.HorizonMin)), millis(p.HorizonMax))
+	return h + millis(p.ReactionDelay)
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
