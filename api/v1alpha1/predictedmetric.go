@@ -1,0 +1,336 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PredictedMetric forecasts one metric of the pods behind a scale subresource, and serves the forecast to a
+// HorizontalPodAutoscaler through external.metrics.k8s.io.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=pm,categories=foresail
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.scaleTargetRef.name`,description="What is scaled"
+// +kubebuilder:printcolumn:name="Load",type=string,JSONPath=`.status.current`,description="The metric of each instance now"
+// +kubebuilder:printcolumn:name="Predicted",type=string,JSONPath=`.status.predicted`,description="The metric of each instance at the horizon, with the replicas of now"
+// +kubebuilder:printcolumn:name="Threshold",type=string,JSONPath=`.spec.threshold`,description="What the metric of an instance should stay below"
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`,description="The replicas that the target is set to"
+// +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.status.wantedReplicas`,description="The replicas that the forecast asks for"
+// +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,description="The age of the newest sample"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether a forecast is served"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: an HPA selects the metric by a label with this value"
+type PredictedMetric struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec PredictedMetricSpec `json:"spec"`
+	// +optional
+	Status PredictedMetricStatus `json:"status,omitzero"`
+}
+
+// PredictedMetricList is a list of PredictedMetrics.
+//
+// +kubebuilder:object:root=true
+type PredictedMetricList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PredictedMetric `json:"items"`
+}
+
+// PredictedMetricSpec says what is forecast, for whom, and how.
+//
+// +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="duration(self.window) >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="duration(self.window).getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
+// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
+type PredictedMetricSpec struct {
+	// What is scaled: anything with a scale subresource, in the namespace of the PredictedMetric.
+	// +required
+	ScaleTargetRef ScaleTargetRef `json:"scaleTargetRef"`
+
+	// Where the samples come from. Exactly one of its fields must be given.
+	// +required
+	Source Source `json:"source"`
+
+	// What the metric of an instance should stay below, in units of the metric. The HPA reads values in thousandths:
+	// a metric with a threshold of less than about 100m is best scaled up before it is exposed.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="threshold must be a quantity above 0, such as 700m"
+	Threshold resource.Quantity `json:"threshold"`
+
+	// The fewest replicas that are asked for.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minReplicas must be at least 1"
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// The most replicas that are asked for.
+	// +required
+	MaxReplicas int32 `json:"maxReplicas"`
+
+	// How the metric of one instance relates to the load that all of them share.
+	// +optional
+	// +default={}
+	Model Model `json:"model,omitzero"`
+
+	// Describes a metric that cannot rise above a bound, as a utilisation cannot, however much load there is.
+	// Absent: the metric has no bound.
+	// +optional
+	Saturation *Saturation `json:"saturation,omitempty"`
+
+	// How far back a forecast looks.
+	// +optional
+	// +default="90s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="window must be a duration above 0s, such as 90s"
+	Window *metav1.Duration `json:"window,omitempty"`
+
+	// The spacing of the time grid that samples are aligned to: about the spacing of the samples themselves.
+	// +optional
+	// +default="1s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) == duration(string(duration(self).getMilliseconds()) + 'ms')",message="sampleInterval must be a whole number of milliseconds, at least 1ms, such as 1s"
+	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
+
+	// How a new instance takes over load from the others.
+	// +optional
+	// +default={}
+	Redistribution Redistribution `json:"redistribution,omitzero"`
+
+	// How fast level and trend follow the load.
+	// +optional
+	// +default={}
+	Smoothing Smoothing `json:"smoothing,omitzero"`
+
+	// How long a new instance takes to become ready.
+	// +optional
+	// +default={}
+	Startup Startup `json:"startup,omitzero"`
+
+	// How far ahead the load is forecast: startup time × multiplier, kept between min and max, and reactionDelay on top.
+	// +optional
+	// +default={}
+	Horizon Horizon `json:"horizon,omitzero"`
+
+	// How a forecast becomes a number of replicas.
+	// +optional
+	// +default={}
+	Decision Decision `json:"decision,omitzero"`
+
+	// The least time between two changes of the number of replicas.
+	// +optional
+	// +default={}
+	Cooldown Cooldown `json:"cooldown,omitzero"`
+
+	// The age of the newest sample from which on the metric is an error and no number. Default: three times the
+	// interval of the source, at least 30s.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="staleAfter must be a duration above 0s, such as 30s"
+	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
+}
+
+// ScaleTargetRef names an object with a scale subresource.
+type ScaleTargetRef struct {
+	// Such as apps/v1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+
+	// Such as Deployment.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ModelType names a function g that turns the metric of one instance into load that can be summed.
+//
+// +kubebuilder:validation:Enum=Linear;Overhead;Quadratic
+type ModelType string
+
+const (
+	ModelLinear    ModelType = "Linear"    // g(v) = v
+	ModelOverhead  ModelType = "Overhead"  // g(v) = v − baseline
+	ModelQuadratic ModelType = "Quadratic" // g(v) = v²
+)
+
+// Model says how the metric of one instance relates to the load that all of them share.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.baseline) == (self.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other"
+type Model struct {
+	// Linear: the metric halves when the instances double. Overhead: so it does, but for a baseline that every
+	// instance has of itself. Quadratic: the metric grows with the square root of the load.
+	// +optional
+	// +default="Linear"
+	Type ModelType `json:"type,omitempty"`
+
+	// What the metric of an instance without load reads. With type Overhead only.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0",message="model.baseline must be a quantity of 0 or more, such as 100m"
+	Baseline *resource.Quantity `json:"baseline,omitempty"`
+}
+
+// Saturation describes a metric that cannot rise above max.
+type Saturation struct {
+	// The highest value that the metric can have.
+	// +required
+	Max resource.Quantity `json:"max"`
+
+	// How close to max the metric is taken to be clipped, as a share of max.
+	// +optional
+	// +default="20m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="saturation.zone must be a quantity of at least 0 and below 1, such as 20m"
+	Zone *resource.Quantity `json:"zone,omitempty"`
+}
+
+// Redistribution describes how a new instance takes over load from the others.
+type Redistribution struct {
+	// How long it takes until a new instance counts in full; 0s counts it in full at once.
+	// +optional
+	// +default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistribution.timeout must be a duration of 0s or more, such as 30s"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// How the weight of a new instance rises: 0 in a straight line, above 0 slowly at first, below 0 fast at first.
+	// +optional
+	// +default="1"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('-50')) >= 0 && quantity(string(self)).compareTo(quantity('50')) <= 0",message="redistribution.shape must be a quantity between -50 and 50, such as 1"
+	Shape *resource.Quantity `json:"shape,omitempty"`
+}
+
+// Smoothing holds the weights of the newest value in level and trend, for a load that rises and one that falls.
+type Smoothing struct {
+	// +optional
+	// +default="200m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
+	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
+
+	// +optional
+	// +default="100m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
+	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
+
+	// +optional
+	// +default="200m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
+	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
+
+	// +optional
+	// +default="100m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendDown must be a quantity between 0 and 1, such as 100m"
+	TrendDown *resource.Quantity `json:"trendDown,omitempty"`
+}
+
+// Startup describes how long a new instance takes to become ready.
+type Startup struct {
+	// What is assumed until start-ups have been measured.
+	// +optional
+	// +default="25s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="startup.initial must be a duration of 0s or more, such as 25s"
+	Initial *metav1.Duration `json:"initial,omitempty"`
+
+	// Whether measured start-ups, from the creation of a pod to its readiness, take the place of initial.
+	// +optional
+	// +default=true
+	Adaptive *bool `json:"adaptive,omitempty"`
+}
+
+// Horizon says how far ahead the load is forecast.
+//
+// +kubebuilder:validation:XValidation:rule="duration(self.max) >= duration(self.min)",message="horizon.max must be at least horizon.min",fieldPath=".max"
+type Horizon struct {
+	// Times the startup time.
+	// +optional
+	// +default="1200m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
+	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
+
+	// +optional
+	// +default="10s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.min must be a duration of 0s or more, such as 10s"
+	Min *metav1.Duration `json:"min,omitempty"`
+
+	// +optional
+	// +default="40s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.max must be a duration of 0s or more, such as 40s"
+	Max *metav1.Duration `json:"max,omitempty"`
+
+	// How late the forecast is acted on: the sync period of the HPA controller. It is added after min and max.
+	// +optional
+	// +default="15s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.reactionDelay must be a duration of 0s or more, such as 15s"
+	ReactionDelay *metav1.Duration `json:"reactionDelay,omitempty"`
+}
+
+// Decision says how a forecast becomes a number of replicas.
+type Decision struct {
+	// From which trend on the load counts as rising or falling: the angle, in degrees, whose tangent is the share of
+	// the load by which it changes in a sample interval.
+	// +optional
+	// +default="10"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
+	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
+
+	// How far a forecast rise is trusted: a rise by this many times the present load counts half.
+	// +optional
+	// +default="2"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="decision.riskFactor must be a quantity above 0, such as 2"
+	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
+
+	// How much room scale-down leaves: the replicas that remain would stay below threshold under a load this share higher.
+	// +optional
+	// +default="300m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
+	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
+
+	// The share of an instance that is not worth adding one for while the present load is below threshold.
+	// +optional
+	// +default="100m"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
+	Spillover *resource.Quantity `json:"spillover,omitempty"`
+
+	// The most replicas that are added at once; 0 is no limit.
+	// +optional
+	// +default=4
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="decision.maxStep must be 0 (no limit) or more"
+	MaxStep *int32 `json:"maxStep,omitempty"`
+
+	// For how long replicas that were asked for and have not started hold scale-down back.
+	// +optional
+	// +default="60s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="decision.pendingExpiry must be a duration of 0s or more, such as 60s"
+	PendingExpiry *metav1.Duration `json:"pendingExpiry,omitempty"`
+}
+
+// Cooldown holds the least time between two changes of the number of replicas, by the directions of the later and the
+// earlier one; 0s switches one off. They apply to predicted_replicas and to the status.
+type Cooldown struct {
+	// +optional
+	// +default="5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterUp must be a duration of 0s or more, such as 5s"
+	UpAfterUp *metav1.Duration `json:"upAfterUp,omitempty"`
+
+	// +optional
+	// +default="5s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
+	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
+
+	// Counted from the start of the newest instance.
+	// +optional
+	// +default="180s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
+	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
+
+	// +optional
+	// +default="60s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterDown must be a duration of 0s or more, such as 60s"
+	DownAfterDown *metav1.Duration `json:"downAfterDown,omitempty"`
+}
