@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// fleet holds what is served. Its methods are called one at a time.
+type fleet struct {
+	ctx     context.Context // ends everything
+	options Options
+	serving map[cache.ObjectName]service
+	running sync.WaitGroup
+}
+
+// service is one pod that is served, or that waits for its address.
+type service struct {
+	uid  types.UID
+	stop context.CancelFunc
+}
+
+func newFleet(ctx context.Context, options Options) *fleet {
+	return &fleet{ctx: ctx, options: options, serving: map[cache.ObjectName]service{}}
+}
+
+// sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name.
+func (f *fleet) sync(pod *corev1.Pod) {
+	name := cache.MetaObjectToName(pod)
+	wanted := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != ""
+	current, serving := f.serving[name]
+	if serving && (!wanted || current.uid != pod.UID) {
+		f.stop(name)
+		serving = false
+	}
+	if wanted && !serving {
+		f.start(name, pod)
+	}
+}
+
+func (f *fleet) start(name cache.ObjectName, pod *corev1.Pod) {
+	ctx, stop := context.WithCancel(f.ctx)
+	f.serving[name] = service{uid: pod.UID, stop: stop}
+	f.running.Go(func() {
+		if err := f.serve(ctx, pod); err != nil {
+			klog.FromContext(ctx).Error(err, "Pod is not served", "pod", klog.KObj(pod))
+		}
+	})
+}
+
+func (f *fleet) stop(name cache.ObjectName) {
+	if current, ok := f.serving[name]; ok {
+		current.stop()
+		delete(f.serving, name)
+	}
+}
+
+// wait returns when everything stopped has been closed.
+func (f *fleet) wait() { f.running.Wait() }
+
+// serve serves one pod until ctx ends.
+func (f *fleet) serve(ctx context.Context, pod *corev1.Pod) error {
+	model, err := modelOf(pod, f.options.Model)
+	if err != nil {
+		return err
+	}
+	server, err := NewPod(pod.Namespace+"/"+pod.Name, model, f.options.Seed)
+	if err != nil {
+		return err
+	}
+	app, metrics, err := listen(ctx, pod)
+	if err != nil || app == nil {
+		return err
+	}
+	f.running.Go(func() {
+		<-ctx.Done()
+		// Bounded by the fleet's context: when everything ends nothing is drained.
+		draining, cancel := context.WithTimeout(f.ctx, f.options.Drain)
+		defer cancel()
+		server.Shutdown(draining)
+	})
+	return server.Serve(app, metrics)
+}
+
+// retry is how listening is tried again: a pod's address may still be held by an earlier pod that is closing.
+var retry = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: 8}
+
+// listen opens both ports of a pod, again and again until it can or ctx ends; then it returns nil listeners, no error.
+func listen(ctx context.Context, pod *corev1.Pod) (app, metrics net.Listener, err error) {
+	appAddress, err := AppAddress(pod)
+	if err != nil {
+		return nil, nil, err
+	}
+	metricsAddress, err := MetricsAddress(pod)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkAddresses(appAddress, metricsAddress); err != nil {
+		return nil, nil, err
+	}
+	reported := false
+	_ = retry.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if app, metrics, err = listenBoth(ctx, appAddress, metricsAddress); err == nil {
+			return true, nil
+		}
+		if !reported && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Listening is tried again until it works", "pod", klog.KObj(pod))
+			reported = true
+		}
+		return false, nil
+	}) // ends with an error only when ctx does
+	return app, metrics, nil
+}
+
+func checkAddresses(app, metrics netip.AddrPort) error {
+	if !app.Addr().IsLoopback() {
+		return fmt.Errorf("address %s: must be a loopback address", app.Addr())
+	}
+	if app == metrics {
+		return fmt.Errorf("ports %s and %s are both %d: must differ", AppPortName, MetricsPortName, app.Port())
+	}
+	return nil
+}
+
+// listenBoth opens both ports or none.
+func listenBoth(ctx context.Context, appAddress, metricsAddress netip.AddrPort) (app, metrics net.Listener, err error) {
+	var config net.ListenConfig
+	if app, err = config.Listen(ctx, "tcp", appAddress.String()); err != nil {
+		return nil, nil, err
+	}
+	if metrics, err = config.Listen(ctx, "tcp", metricsAddress.String()); err != nil {
+		_ = app.Close()
+		return nil, nil, err
+	}
+	return app, metrics, nil
+}
