@@ -19,6 +19,12 @@ func newGrid(now, window, step int64) grid {
 	return grid{first: first, step: step, n: int((last-first)/step) + 1}
 }
 
+// from returns the grid without the ticks before t.
+func (g grid) from(t int64) grid {
+	skip := g.index(t)
+	return grid{first: g.tick(skip), step: g.step, n: g.n - skip}
+}
+
 func (g grid) tick(k int) int64 { return g.first + int64(k)*g.step }
 
 // index returns the number of the first tick at or after t, held to [0, n].

@@ -35,6 +35,10 @@ type Input struct {
 	Now       int64 // ms
 	Instances []Instance
 
+	// Since cuts the window short: ticks before it are not looked at (ms; 0 = the whole window). It is for a reader
+	// that has just begun and knows that what it has from before that time is only a part of the load.
+	Since int64
+
 	// Demand is load that no instance carries yet, in aggregate units. Before its first sample it adds nothing,
 	// after its last the value is held.
 	Demand []Sample

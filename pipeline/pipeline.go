@@ -110,6 +110,9 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 	w := &p.window
 	step := p.params.Interval.Milliseconds()
 	w.grid = newGrid(in.Now, p.params.Window.Milliseconds(), step)
+	if in.Since != 0 {
+		w.grid = w.grid.from(in.Since)
+	}
 	if err := w.seat(in.Instances); err != nil {
 		return nil, err
 	}

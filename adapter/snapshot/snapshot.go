@@ -18,14 +18,44 @@ type Snapshot struct {
 	Threshold  float64 // τ, per instance, in units of the metric
 	StaleAfter time.Duration
 
-	// Err says why there is no forecast; while it is not nil Forecast and Decision mean nothing.
+	// Err says why there is no forecast (an *Unavailable); while it is not nil Forecast and Decision mean nothing.
 	Err      error
 	Forecast pipeline.Forecast
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
 
-	NewestSample time.Time // zero: no sample yet
-	At           time.Time // when this was computed
+	NewestSample     time.Time // zero: no sample yet
+	SamplesPerSecond float64   // received for all instances together, over the last ten seconds
+	InitTimeout      time.Duration
+	Failing          []Failure // instances that could not be read of late, by pod name
+	At               time.Time // when this was computed
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
 }
+
+// Failure is an instance that a source could not read.
+type Failure struct {
+	Pod   string // name, in the namespace of the PredictedMetric
+	Since time.Time
+	Err   error
+}
+
+// Reason classifies why there is no forecast, as a word that conditions, metrics and errors share.
+type Reason string
+
+const (
+	NoReadyPods       Reason = "NoReadyPods"       // the target has no pod that is Ready: there is no load to read
+	WaitingForSamples Reason = "WaitingForSamples" // pods are Ready, not all have been read yet
+	WarmingUp         Reason = "WarmingUp"         // all are read, for too short a time to tell a trend
+	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
+	Stale             Reason = "Stale"             // the newest sample is too old
+	BadSamples        Reason = "BadSamples"        // the samples make no number
+)
+
+// Unavailable is the error of a Snapshot without a forecast.
+type Unavailable struct {
+	Reason  Reason
+	Message string // what is missing, and where known what to do
+}
+
+func (e *Unavailable) Error() string { return e.Message }
