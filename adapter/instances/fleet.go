@@ -1,0 +1,306 @@
+package instances
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Observer is told of what happens to a fleet, one call at a time, in order, and without any lock held, so that it may
+// call back. A call may come from whichever goroutine brought an event or called Follow.
+type Observer interface {
+	Started(Instance)
+	Ended(Instance)
+	// Changed tells that the count of ready pods, or the address or labels of an active instance, is another one.
+	Changed()
+}
+
+// Fleet is the pods of one scale target. It is safe for concurrent use. Once it has been replaced or forgotten it is
+// empty.
+type Fleet struct {
+	namespace string
+	selector  labels.Selector
+	indexed   *label // what the index finds it by; nil: by trying it
+	observer  Observer
+	retention time.Duration
+	now       func() time.Time
+
+	mu       sync.Mutex
+	members  map[types.UID]*member
+	ended    []endedInstance // in the order in which their ends were seen
+	ready    int
+	startups startups
+
+	pending    []event
+	changed    bool // a call of Changed is due
+	delivering bool
+}
+
+// member is a pod that is, or was, selected by the fleet. It is kept while the pod exists or an instance of it is, so
+// that no two instances get the same ID.
+type member struct {
+	pod      *pod
+	exists   bool
+	counted  bool // in Fleet.ready
+	active   bool
+	current  Instance  // while active
+	readyAt  time.Time // while active: as the pod says it
+	started  int       // instances so far
+	endedAt  time.Time // the end of the newest that has ended
+	retained int       // of them in Fleet.ended
+}
+
+type endedInstance struct {
+	Instance
+	uid  types.UID
+	seen time.Time
+}
+
+type event struct {
+	instance Instance
+	ended    bool
+}
+
+// Instances returns the active instances and those that ended at or after since, sorted by ID. What ended longer ago
+// than the tracker's retention is forgotten.
+func (f *Fleet) Instances(since time.Time) []Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.expire(f.now())
+	out := f.appendActive(make([]Instance, 0, len(f.members)))
+	for i := range f.ended {
+		if !f.ended[i].End.Before(since) {
+			out = append(out, f.ended[i].Instance)
+		}
+	}
+	return sortByID(out)
+}
+
+// Active returns the active instances, sorted by ID.
+func (f *Fleet) Active() []Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return sortByID(f.appendActive(make([]Instance, 0, len(f.members))))
+}
+
+// Ready returns how many pods the HPA controller counts as ready: those in phase Running whose Ready condition is
+// true, terminating ones included.
+func (f *Fleet) Ready() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ready
+}
+
+// Startups returns the newest start-ups of the fleet's pods (64 at most) in order of readiness. Only the first
+// readiness of a pod none of whose containers had restarted is a start-up. Of a pod that was Ready when it was first
+// seen, nobody can tell whether that was its first readiness; it is taken to be.
+func (f *Fleet) Startups() []Startup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.startups.list()
+}
+
+// InitTimeout estimates T_I from an assumed value and Startups. It depends on nothing else: neither on when the
+// start-ups were learnt nor in which order.
+func (f *Fleet) InitTimeout(initial time.Duration) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.startups.initTimeout(initial)
+}
+
+func (f *Fleet) appendActive(out []Instance) []Instance {
+	for _, m := range f.members {
+		if m.active {
+			out = append(out, m.current)
+		}
+	}
+	return out
+}
+
+func sortByID(all []Instance) []Instance {
+	slices.SortFunc(all, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// join makes a pod that the selector selects a member.
+func (f *Fleet) join(p *pod, now time.Time) {
+	p.fleets = append(p.fleets, f)
+	f.observe(p, now)
+}
+
+// observe takes what a member, or former member, now says.
+func (f *Fleet) observe(p *pod, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	selected := f.selects(p)
+	m := f.members[p.status.uid]
+	if m == nil {
+		m = &member{}
+		f.members[p.status.uid] = m
+	}
+	m.pod, m.exists = p, true
+	f.expire(now)
+	f.count(m, selected && p.status.counted)
+	if selected {
+		f.startups.add(p.status.uid, p.startup)
+	}
+	switch active := selected && p.status.active; {
+	case !active && m.active:
+		f.end(p.status.uid, m, p.status.endedAt, now)
+	case active && !m.active:
+		f.start(m, &p.status, now)
+	case active && !m.readyAt.Equal(p.status.readyAt):
+		// It was unready in between, too briefly for the informer to show.
+		f.end(p.status.uid, m, p.status.readyAt, now)
+		f.start(m, &p.status, now)
+	case active:
+		f.refresh(m, &p.status)
+	}
+}
+
+func (f *Fleet) selects(p *pod) bool { return f.selector.Matches(labels.Set(p.status.labels)) }
+
+// drop takes the deletion of a pod.
+func (f *Fleet) drop(p *pod, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.members[p.status.uid]
+	f.count(m, false)
+	if m.active {
+		f.end(p.status.uid, m, p.status.endedAt, now)
+	}
+	m.exists = false
+	f.forgetIfGone(p.status.uid, m)
+	f.expire(now)
+}
+
+func (f *Fleet) count(m *member, counted bool) {
+	if m.counted == counted {
+		return
+	}
+	m.counted = counted
+	if counted {
+		f.ready++
+	} else {
+		f.ready--
+	}
+	f.changed = true
+}
+
+func (f *Fleet) start(m *member, s *podStatus, now time.Time) {
+	m.started++
+	m.active, m.readyAt = true, s.readyAt
+	m.current = Instance{
+		ID: instanceID(s.uid, m.started), Pod: m.pod.key,
+		IP: s.ip, Ports: s.ports, Labels: s.labels,
+		Start: latest(notAfter(s.readyAt, now), m.endedAt), // one after the other, so that no pod counts twice
+	}
+	f.pending = append(f.pending, event{instance: m.current})
+}
+
+// end ends the current instance at a time (zero: unknown, so now), but not before its start.
+func (f *Fleet) end(uid types.UID, m *member, at, now time.Time) {
+	ended := m.current
+	ended.End = latest(notAfter(at, now), ended.Start)
+	m.active, m.current, m.endedAt = false, Instance{}, ended.End
+	m.retained++
+	f.ended = append(f.ended, endedInstance{Instance: ended, uid: uid, seen: now})
+	f.pending = append(f.pending, event{instance: ended, ended: true})
+}
+
+// refresh takes over what may change of an active instance.
+func (f *Fleet) refresh(m *member, s *podStatus) {
+	if m.current.IP == s.ip && maps.Equal(m.current.Ports, s.ports) && maps.Equal(m.current.Labels, s.labels) {
+		return
+	}
+	m.current.IP, m.current.Ports, m.current.Labels = s.ip, s.ports, s.labels
+	f.changed = true
+}
+
+// expire forgets instances whose end was seen longer ago than the retention.
+func (f *Fleet) expire(now time.Time) {
+	oldest := now.Add(-f.retention)
+	n := 0
+	for n < len(f.ended) && f.ended[n].seen.Before(oldest) {
+		uid := f.ended[n].uid
+		m := f.members[uid]
+		m.retained--
+		f.forgetIfGone(uid, m)
+		n++
+	}
+	f.ended = slices.Delete(f.ended, 0, n)
+}
+
+func (f *Fleet) forgetIfGone(uid types.UID, m *member) {
+	if !m.exists && m.retained == 0 {
+		delete(f.members, uid)
+	}
+}
+
+// close empties the fleet and keeps its observer from being called again, but for a call that is under way.
+func (f *Fleet) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		m.pod.leave(f)
+	}
+	f.members, f.ended, f.ready = map[types.UID]*member{}, nil, 0
+	f.startups = startups{}
+	f.pending, f.changed = nil, false
+}
+
+// deliver tells the observer what has happened since it was last told. If another goroutine is just doing so, that one
+// goes on with it, which keeps the order and lets an observer call back.
+func (f *Fleet) deliver() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.delivering {
+		return
+	}
+	f.delivering = true
+	for len(f.pending) > 0 || f.changed {
+		events, changed := f.pending, f.changed
+		f.pending, f.changed = nil, false
+		f.tell(events, changed)
+	}
+	f.delivering = false
+}
+
+// tell calls the observer without the lock, which the caller holds.
+func (f *Fleet) tell(events []event, changed bool) {
+	if f.observer == nil {
+		return
+	}
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	for _, e := range events {
+		if e.ended {
+			f.observer.Ended(e.instance)
+		} else {
+			f.observer.Started(e.instance)
+		}
+	}
+	if changed {
+		f.observer.Changed()
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// notAfter returns at, or now if at is unknown or lies in the future (clocks that disagree).
+func notAfter(at, now time.Time) time.Time {
+	if at.IsZero() || at.After(now) {
+		return now
+	}
+	return at
+}
