@@ -1,0 +1,294 @@
+package forecaster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Config is what a PredictedMetric asks for.
+type Config struct {
+	Params     pipeline.Params
+	Adaptive   bool   // learn T_I from the start-ups of pods
+	Source     string // identifies where samples come from; another one makes what has been read worthless
+	TargetKind string
+	TargetName string
+}
+
+// Fleet is the pods of the target, as package instances follows them.
+type Fleet interface {
+	// Instances returns the active instances and those that ended at or after since.
+	Instances(since time.Time) []instances.Instance
+	// Ready counts ready pods as the HPA controller does.
+	Ready() int
+	// InitTimeout estimates how long a pod takes to start, from an assumed value and the start-ups seen.
+	InitTimeout(initial time.Duration) time.Duration
+}
+
+// Feed takes what one PredictedMetric's forecasts are made of. It is a source.Sink and safe for concurrent use.
+type Feed struct {
+	key       types.NamespacedName
+	now       func() time.Time
+	published atomic.Pointer[snapshot.Snapshot]
+	fleet     atomic.Pointer[Fleet]
+
+	mu       sync.Mutex
+	config   Config
+	pipeline *pipeline.Pipeline
+	target   target
+	series   map[string]*series
+	failing  map[string]failure
+	newest   int64 // time of the newest sample (ms), 0 without one
+	coverage coverage
+}
+
+// target is the scale target's planned count and when it last changed (ms), as far as has been seen.
+type target struct {
+	replicas   int
+	known      bool
+	rose, fell int64
+}
+
+type failure struct {
+	since time.Time
+	err   error
+}
+
+func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
+	f := &Feed{key: key, now: now, target: target{rose: pipeline.Never, fell: pipeline.Never}}
+	f.reset()
+	if err := f.configure(c); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// configure makes c the configuration, or changes nothing if its parameters are refused.
+func (f *Feed) configure(c Config) error {
+	p, err := pipeline.New(c.Params)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.config.Source != c.Source {
+		f.reset()
+	}
+	f.config, f.pipeline = c, p
+	if f.published.Load() == nil {
+		s := f.describe(f.now())
+		s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "no sample has been read yet"}
+		f.publish(s)
+	}
+	return nil
+}
+
+// reset forgets all samples.
+func (f *Feed) reset() {
+	f.series, f.failing, f.newest, f.coverage = map[string]*series{}, map[string]failure{}, 0, coverage{}
+}
+
+// beginAnew forgets what was read before a gap: what comes after it must cover the fleet again before it is a load, and
+// a line drawn across the gap would be invented.
+func (f *Feed) beginAnew() { f.series, f.coverage = map[string]*series{}, coverage{} }
+
+// SetFleet says whose samples count.
+func (f *Feed) SetFleet(fleet Fleet) { f.fleet.Store(&fleet) }
+
+// SetReplicas tells the target's planned count as of now.
+func (f *Feed) SetReplicas(replicas int) {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.target.known && replicas > f.target.replicas {
+		f.target.rose = now.UnixMilli()
+	}
+	if f.target.known && replicas < f.target.replicas {
+		f.target.fell = now.UnixMilli()
+	}
+	f.target.replicas, f.target.known = replicas, true
+}
+
+// Append implements source.Sink.
+func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.series[instance]
+	if s == nil {
+		s = &series{}
+		f.series[instance] = s
+	}
+	s.add(samples...)
+	for _, x := range samples {
+		f.newest = max(f.newest, x.T)
+	}
+	delete(f.failing, instance)
+}
+
+// Fail implements source.Sink.
+func (f *Feed) Fail(instance string, err error) {
+	since := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if earlier, ok := f.failing[instance]; ok {
+		since = earlier.since
+	}
+	f.failing[instance] = failure{since: since, err: err}
+}
+
+// Snapshot returns what was last published, with the count of ready pods as it is now.
+func (f *Feed) Snapshot() snapshot.Snapshot {
+	s := *f.published.Load()
+	if fleet := f.fleet.Load(); fleet != nil {
+		s.Ready = (*fleet).Ready()
+	}
+	return s
+}
+
+// run makes a forecast and publishes it, or the reason why there is none, which it returns ("" for none).
+func (f *Feed) run(now time.Time) snapshot.Reason {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	forecast, newestStart, err := f.forecast(now)
+	s := f.describe(now)
+	if err != nil {
+		unavailable := f.explain(err, now)
+		s.Err = unavailable
+		f.publish(s)
+		return unavailable.Reason
+	}
+	s.Forecast = forecast
+	history := pipeline.History{LastUp: f.target.rose, LastDown: f.target.fell, NewestStart: newestStart}
+	s.Decision = f.config.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
+	f.publish(s)
+	return ""
+}
+
+// forecast runs the pipeline over the samples of the fleet and tells when its newest instance started (ms).
+func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart int64, err error) {
+	fleet := f.fleet.Load()
+	if fleet == nil {
+		return forecast, 0, &snapshot.Unavailable{Reason: snapshot.NoReadyPods, Message: "the scale target has not been found yet"}
+	}
+	p := f.config.Params
+	windowStart := now.Add(-p.Window)
+	members := (*fleet).Instances(windowStart.Add(-p.RedistributionTimeout))
+	in := pipeline.Input{
+		Now: now.UnixMilli(), Instances: f.members(members, windowStart.UnixMilli()),
+		TargetRose: f.target.rose, InitTimeout: f.initTimeout(),
+	}
+	if f.target.known {
+		in.Target = max(1, f.target.replicas)
+	}
+	if in.Since, err = f.coverage.cover(in.Instances, f.config.Params, now); err != nil {
+		return forecast, 0, err
+	}
+	newestStart = pipeline.Never
+	for _, m := range members {
+		newestStart = max(newestStart, m.Start.UnixMilli())
+	}
+	forecast, err = f.pipeline.Run(in)
+	return forecast, newestStart, err
+}
+
+// members joins instances with their samples and forgets the samples of instances that are no more.
+func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline.Instance {
+	out := make([]pipeline.Instance, 0, len(fleet))
+	present := make(map[string]bool, len(fleet))
+	for _, m := range fleet {
+		present[m.ID] = true
+		i := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
+		if !m.End.IsZero() {
+			i.End = m.End.UnixMilli()
+		}
+		if s := f.series[m.ID]; s != nil {
+			s.trim(windowStart)
+			i.Samples = s.samples
+		}
+		out = append(out, i)
+	}
+	gone := func(id string) bool { return !present[id] }
+	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return gone(id) })
+	maps.DeleteFunc(f.failing, func(id string, _ failure) bool { return gone(id) })
+	return out
+}
+
+// rateSpan is the span that the rate of samples is taken over.
+const rateSpan = 10 * time.Second
+
+// describe returns a snapshot of everything but the forecast.
+func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
+	s := &snapshot.Snapshot{
+		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
+		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
+		InitTimeout: f.initTimeout(), At: now, Failing: f.failures(),
+	}
+	if f.newest > 0 {
+		s.NewestSample = time.UnixMilli(f.newest)
+	}
+	count := 0
+	for _, x := range f.series {
+		count += x.countSince(now.Add(-rateSpan).UnixMilli())
+	}
+	s.SamplesPerSecond = float64(count) / rateSpan.Seconds()
+	return s
+}
+
+func (f *Feed) failures() []snapshot.Failure {
+	if len(f.failing) == 0 {
+		return nil
+	}
+	names := map[string]string{}
+	if fleet := f.fleet.Load(); fleet != nil {
+		for _, m := range (*fleet).Instances(f.now()) {
+			names[m.ID] = m.Pod.Name
+		}
+	}
+	out := make([]snapshot.Failure, 0, len(f.failing))
+	for id, x := range f.failing {
+		out = append(out, snapshot.Failure{Pod: names[id], Since: x.since, Err: x.err})
+	}
+	slices.SortFunc(out, func(a, b snapshot.Failure) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
+
+// explain turns an error of a run into the reason that is published, and begins anew where the data has run out.
+func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
+	var unavailable *snapshot.Unavailable
+	var stale *pipeline.StaleError
+	if !errors.As(err, &unavailable) {
+		if errors.As(err, &stale) || errors.Is(err, pipeline.ErrNoData) {
+			f.beginAnew()
+			unavailable = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "no pod has been read twice within the window"}
+		} else {
+			unavailable = &snapshot.Unavailable{Reason: snapshot.BadSamples, Message: err.Error()}
+		}
+	}
+	age, limit := now.Sub(time.UnixMilli(f.newest)), f.config.Params.StaleAfter
+	if unavailable.Reason == snapshot.WaitingForSamples && f.newest > 0 && age > limit {
+		message := fmt.Sprintf("the newest sample is %s old (limit %s)", age.Round(time.Second), limit)
+		unavailable = &snapshot.Unavailable{Reason: snapshot.Stale, Message: message}
+	}
+	return unavailable
+}
+
+func (f *Feed) initTimeout() time.Duration {
+	initial := f.config.Params.InitTimeout
+	if fleet := f.fleet.Load(); fleet != nil && f.config.Adaptive {
+		return (*fleet).InitTimeout(initial)
+	}
+	return initial
+}
+
+func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }

@@ -1,0 +1,352 @@
+package forecaster
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// fleet is a Fleet whose pods the test starts and ends.
+type fleet struct {
+	all         []instances.Instance
+	initTimeout time.Duration
+}
+
+func (f *fleet) Instances(since time.Time) []instances.Instance {
+	var out []instances.Instance
+	for _, i := range f.all {
+		if i.End.IsZero() || !i.End.Before(since) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (f *fleet) Ready() int {
+	n := 0
+	for _, i := range f.all {
+		if i.End.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fleet) InitTimeout(initial time.Duration) time.Duration {
+	if f.initTimeout > 0 {
+		return f.initTimeout
+	}
+	return initial
+}
+
+func (f *fleet) start(at time.Time) string {
+	id := fmt.Sprintf("pod-%d", len(f.all))
+	f.all = append(f.all, instances.Instance{ID: id, Pod: types.NamespacedName{Namespace: "shop", Name: id}, Start: at})
+	return id
+}
+
+var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
+
+func config() Config {
+	p := pipeline.DefaultParams()
+	p.Threshold, p.Max = 0.7, 20
+	return Config{Params: p, Adaptive: true, Source: "pods", TargetKind: "Deployment", TargetName: "checkout"}
+}
+
+// world is a forecaster with one feed and the pods behind it; each second reads every pod but the silent ones.
+type world struct {
+	*testing.T
+	forecaster *Forecaster
+	feed       *Feed
+	fleet      *fleet
+	silent     map[string]bool
+	load       func(at time.Time) float64 // of all pods together
+}
+
+func newWorld(t *testing.T, pods int, load func(time.Time) float64) *world {
+	f := New(time.Now, prometheus.NewRegistry())
+	feed, err := f.Set(key, config())
+	require.NoError(t, err)
+	w := &world{T: t, forecaster: f, feed: feed, fleet: &fleet{}, silent: map[string]bool{}, load: load}
+	for range pods {
+		w.fleet.start(time.Now().Add(-time.Hour))
+	}
+	feed.SetFleet(w.fleet)
+	feed.SetReplicas(pods)
+	return w
+}
+
+// pass lets time go by, a second at a time.
+func (w *world) pass(d time.Duration, each func(snapshot.Snapshot)) {
+	for range int(d / time.Second) {
+		time.Sleep(time.Second) // virtual time
+		active := w.fleet.Ready()
+		for _, i := range w.fleet.all {
+			if i.End.IsZero() && !w.silent[i.ID] {
+				w.feed.Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: w.load(time.Now()) / float64(active)})
+			}
+		}
+		w.forecaster.runAll()
+		if each != nil {
+			each(w.get())
+		}
+	}
+}
+
+func (w *world) get() snapshot.Snapshot {
+	s, ok := w.forecaster.Get(key)
+	require.True(w, ok)
+	return s
+}
+
+func (w *world) reason() snapshot.Reason {
+	var u *snapshot.Unavailable
+	if !errors.As(w.get().Err, &u) {
+		return ""
+	}
+	return u.Reason
+}
+
+func steady(load float64) func(time.Time) float64 { return func(time.Time) float64 { return load } }
+
+func TestServesAfterWarmUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
+		w.pass(5*time.Second, nil)
+		assert.Equal(t, snapshot.WarmingUp, w.reason())
+		w.pass(10*time.Second, nil)
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.InDelta(t, 2, s.Forecast.Serve, 1e-9)
+		assert.Equal(t, 4, s.Ready)
+		assert.Equal(t, 4, s.Forecast.Target)
+		assert.Equal(t, time.Now(), s.NewestSample)
+		assert.InDelta(t, 4, s.SamplesPerSecond, 0.5)
+	})
+}
+
+// A fleet of which some pods have not been read yet must not look like a load that rises as they come in.
+func TestPartOfAFleetIsNoLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, steady(5))
+		for i := 3; i < 10; i++ {
+			w.silent[fmt.Sprintf("pod-%d", i)] = true
+		}
+		w.pass(4*time.Second, nil)
+		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
+		clear(w.silent)
+		served := 0
+		w.pass(60*time.Second, func(s snapshot.Snapshot) {
+			if s.Err == nil {
+				served++
+				assert.InDelta(t, 5, s.Forecast.Serve, 1e-6)
+			}
+		})
+		assert.Greater(t, served, 40)
+	})
+}
+
+func TestSilentPodIsVouchedForByTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.silent["pod-3"] = true
+		w.feed.Fail("pod-3", errors.New("connection refused"))
+		w.pass(200*time.Second, nil)
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.InDelta(t, 2, s.Forecast.Serve, 1e-6)
+		require.Len(t, s.Failing, 1)
+		assert.Equal(t, "pod-3", s.Failing[0].Pod)
+
+		w.silent["pod-2"], w.silent["pod-1"] = true, true
+		w.pass(100*time.Second, nil)
+		assert.Equal(t, snapshot.PodsUnreadable, w.reason())
+		clear(w.silent)
+		w.pass(5*time.Second, nil)
+		require.NoError(t, w.get().Err)
+		assert.Empty(t, w.get().Failing)
+	})
+}
+
+func TestStaleDataIsRefusedAndRecoveryDoesNotJump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.pass(60*time.Second, nil)
+		for id := range 4 {
+			w.silent[fmt.Sprintf("pod-%d", id)] = true
+		}
+		w.pass(29*time.Second, nil)
+		require.NoError(t, w.get().Err)
+		w.pass(3*time.Second, nil)
+		assert.Equal(t, snapshot.Stale, w.reason())
+		w.pass(120*time.Second, nil)
+		assert.NotEmpty(t, w.reason())
+
+		w.load = steady(2.4)
+		for id := range 4 { // one pod after the other comes back
+			delete(w.silent, fmt.Sprintf("pod-%d", id))
+			w.pass(2*time.Second, func(s snapshot.Snapshot) { assert.Error(t, s.Err) })
+		}
+		w.pass(60*time.Second, func(s snapshot.Snapshot) {
+			if s.Err == nil {
+				assert.InDelta(t, 2.4, s.Forecast.Serve, 1e-6)
+			}
+		})
+		require.NoError(t, w.get().Err)
+	})
+}
+
+func TestNoReadyPodIsNoForecast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(30*time.Second, nil)
+		require.NoError(t, w.get().Err)
+		for i := range w.fleet.all {
+			w.fleet.all[i].End = time.Now()
+		}
+		w.pass(time.Second, nil)
+		assert.Equal(t, snapshot.NoReadyPods, w.reason())
+		assert.Zero(t, w.get().Ready)
+	})
+}
+
+// A rolling update replaces every pod, one at a time, under a constant load.
+func TestRollingUpdateIsNoSpike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, steady(3))
+		w.pass(60*time.Second, nil)
+		highest := 0.0
+		for i := range 6 {
+			w.fleet.start(time.Now())
+			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+			w.fleet.all[i].End = time.Now()
+			w.pass(5*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+		}
+		w.pass(120*time.Second, func(s snapshot.Snapshot) { highest = max(highest, s.Forecast.Serve) })
+		assert.Less(t, highest, 3*1.1, "the forecast of a constant load while its pods are replaced")
+		assert.InDelta(t, 3, w.get().Forecast.Serve, 0.1)
+	})
+}
+
+func TestTwoReplicasAnswerAlike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		ramp := func(at time.Time) float64 { return 2 + at.Sub(begun).Seconds()*0.02 }
+		a := newWorld(t, 5, ramp)
+		b := newWorld(t, 5, ramp)
+		b.fleet = a.fleet
+		b.feed.SetFleet(a.fleet)
+		a.pass(40*time.Second, nil)
+		for range 120 { // b starts later; both see the same samples from then on
+			a.pass(time.Second, func(snapshot.Snapshot) {
+				for _, i := range a.fleet.all {
+					b.feed.Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: ramp(time.Now()) / 5})
+				}
+				b.forecaster.runAll()
+			})
+		}
+		assert.Equal(t, a.get().Forecast, b.get().Forecast)
+	})
+}
+
+func TestScaleDownWaitsForReplicasThatHaveBeenAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(0.4))
+		w.pass(4*time.Minute, nil) // past the cooldown after the newest start
+		assert.Equal(t, 1, w.get().Decision.Wanted)
+		w.feed.SetReplicas(8)
+		w.pass(time.Second, nil)
+		assert.Equal(t, pipeline.ScaleUpPending, w.get().Decision.Reason)
+		assert.Equal(t, 8, w.get().Decision.Wanted)
+		w.pass(61*time.Second, nil)
+		assert.Equal(t, 1, w.get().Decision.Wanted)
+		w.feed.SetReplicas(4)
+		w.pass(time.Second, nil)
+		assert.Equal(t, pipeline.CoolingDown, w.get().Decision.Reason)
+	})
+}
+
+func TestLearnedInitTimeoutMakesTheHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.fleet.initTimeout = 30 * time.Second
+		w.pass(20*time.Second, nil)
+		assert.Equal(t, 51*time.Second, w.get().Forecast.Horizon) // 1.2 × 30 s + 15 s
+		c := config()
+		c.Adaptive = false
+		_, err := w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		w.pass(time.Second, nil)
+		assert.Equal(t, 45*time.Second, w.get().Forecast.Horizon) // 1.2 × 25 s + 15 s
+	})
+}
+
+func TestReconfiguring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(20*time.Second, nil)
+		c := config()
+		c.Params.Threshold = math.NaN()
+		_, err := w.forecaster.Set(key, c)
+		require.ErrorContains(t, err, "threshold: NaN: must be")
+		w.pass(time.Second, nil)
+		assert.InDelta(t, 0.7, w.get().Threshold, 0, "a refused configuration changes nothing")
+
+		c = config()
+		c.Params.Threshold = 0.5
+		_, err = w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		w.pass(time.Second, nil)
+		require.NoError(t, w.get().Err, "another threshold keeps the samples")
+		assert.InDelta(t, 2, w.get().Forecast.Required, 1e-6)
+
+		c.Source = "another metric"
+		_, err = w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		w.pass(time.Second, nil)
+		assert.NotEmpty(t, w.reason(), "samples of another source are worthless")
+
+		w.forecaster.Remove(key)
+		_, ok := w.forecaster.Get(key)
+		assert.False(t, ok)
+		assert.Empty(t, w.forecaster.List("shop"))
+		assert.Zero(t, testutil.CollectAndCount(&collector{w.forecaster}))
+	})
+}
+
+func TestRunMakesForecastsOnceAPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		f := New(time.Now, registry)
+		feed, err := f.Set(key, config())
+		require.NoError(t, err)
+		pods := &fleet{}
+		id := pods.start(time.Now())
+		feed.SetFleet(pods)
+		go func() { _ = f.Run(t.Context()) }()
+		for range 30 {
+			time.Sleep(time.Second)
+			feed.Append(id, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+		}
+		synctest.Wait()
+		runs := testutil.ToFloat64(f.telemetry.runs.WithLabelValues("ok")) +
+			testutil.ToFloat64(f.telemetry.runs.WithLabelValues(string(snapshot.WarmingUp))) +
+			testutil.ToFloat64(f.telemetry.runs.WithLabelValues(string(snapshot.WaitingForSamples)))
+		assert.InDelta(t, 30, runs, 1)
+		require.NoError(t, f.List("shop")[0].Err)
+	})
+}
