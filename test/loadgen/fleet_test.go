@@ -1,0 +1,117 @@
+package loadgen_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/test/loadgen"
+	"github.com/foresail/foresail/test/workload"
+)
+
+// fleet opens pods on loopback addresses of their own.
+func fleet(t testing.TB, count int, model workload.Model) ([]*workload.Pod, loadgen.Static) {
+	t.Helper()
+	var pods []*workload.Pod
+	var addresses loadgen.Static
+	for i := range count {
+		pod, err := workload.NewPod(fmt.Sprint("pod-", i), model, 1)
+		require.NoError(t, err)
+		var listeners [2]net.Listener
+		for port := range listeners {
+			listeners[port], err = net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1))
+			require.NoError(t, err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- pod.Serve(listeners[0], listeners[1]) }()
+		t.Cleanup(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			pod.Shutdown(ctx)
+			require.NoError(t, <-served)
+		})
+		pods, addresses = append(pods, pod), append(addresses, listeners[0].Addr().String())
+	}
+	return pods, addresses
+}
+
+// TestLoadReachesPods sends a real load to real pods at 60% of what they can serve, then takes them away.
+func TestLoadReachesPods(t *testing.T) {
+	pods, addresses := fleet(t, 4, workload.DefaultModel())
+	generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(120, 4*time.Second), Endpoints: addresses, Recent: time.Second})
+	require.NoError(t, err)
+	done := make(chan loadgen.Report, 1)
+	go func() {
+		report, err := generator.Run(t.Context())
+		assert.NoError(t, err)
+		done <- report
+	}()
+
+	var sum float64
+	scrapes := 0
+	for second := 1; second <= 3; second++ {
+		require.Eventually(t, func() bool {
+			return generator.Stats().Elapsed >= time.Duration(second)*time.Second+500*time.Millisecond
+		},
+			20*time.Second, 5*time.Millisecond)
+		for _, pod := range pods {
+			sum += pod.Usage().Utilization
+			scrapes++
+		}
+	}
+	assert.InDelta(t, 120*0.020/4, sum/float64(scrapes), 0.06, "arrival rate × service time")
+
+	report := <-done
+	assert.Equal(t, 480, report.Sent)
+	assert.Equal(t, 480, report.OK, "failures: %v", report.Failures)
+	assert.Zero(t, report.Dropped)
+	assert.Greater(t, report.Latency.P50, 10*time.Millisecond, "no request takes less than half the mean service time")
+	assert.Less(t, report.Latency.P50, 100*time.Millisecond)
+	var received uint64
+	for _, pod := range pods {
+		assert.EqualValues(t, 120, pod.Usage().Received, "round robin")
+		received += pod.Usage().Served
+	}
+	assert.EqualValues(t, 480, received)
+
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, pod := range pods {
+		pod.Shutdown(gone)
+	}
+	generator, err = loadgen.New(loadgen.Config{Profile: loadgen.Constant(50, time.Second), Endpoints: addresses})
+	require.NoError(t, err)
+	report, err = generator.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"connection refused": 50}, report.Failures)
+}
+
+// BenchmarkFleet is what a second of 400 requests costs over 12 pods, generator and pods together, in cores.
+func BenchmarkFleet(b *testing.B) {
+	_, addresses := fleet(b, 12, workload.DefaultModel())
+	for b.Loop() {
+		before, begin := cpu(b), time.Now()
+		generator, err := loadgen.New(loadgen.Config{Profile: loadgen.Constant(400, 10*time.Second), Endpoints: addresses, Poisson: true})
+		require.NoError(b, err)
+		report, err := generator.Run(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 1.0, report.Success())
+		b.ReportMetric((cpu(b)-before).Seconds()/time.Since(begin).Seconds(), "cores")
+		b.ReportMetric(float64(report.Latency.P50.Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(report.Latency.P99.Microseconds())/1000, "p99-ms")
+	}
+}
+
+// cpu returns what this process has used.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
