@@ -16,9 +16,13 @@ import (
 type Observer interface {
 	Started(Instance)
 	Ended(Instance)
-	// Changed tells that the count of ready pods, or the address or labels of an active instance, is another one.
+	// Changed tells that the count of ready pods, or the address or labels of an active instance, is another one, or
+	// that the fleet has been replaced or forgotten, which ends its instances without a word on each.
 	Changed()
 }
+
+// watch is one observer of a fleet, by its own address.
+type watch struct{ Observer }
 
 // Fleet is the pods of one scale target. It is safe for concurrent use. Once it has been replaced or forgotten it is
 // empty.
@@ -26,7 +30,6 @@ type Fleet struct {
 	namespace string
 	selector  labels.Selector
 	indexed   *label // what the index finds it by; nil: by trying it
-	observer  Observer
 	retention time.Duration
 	now       func() time.Time
 
@@ -36,6 +39,7 @@ type Fleet struct {
 	ready    int
 	startups startups
 
+	watches    []*watch
 	pending    []event
 	changed    bool // a call of Changed is due
 	delivering bool
@@ -94,6 +98,22 @@ func (f *Fleet) Ready() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ready
+}
+
+// Watch has an observer told of what happens from now on, until stop is called; one call may still be
+// under way then.
+func (f *Fleet) Watch(o Observer) (stop func()) {
+	w := &watch{o}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watches = append(f.watches, w)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if i := slices.Index(f.watches, w); i >= 0 {
+			f.watches = slices.Delete(slices.Clone(f.watches), i, i+1)
+		}
+	}
 }
 
 // Startups returns the newest start-ups of the fleet's pods (64 at most) in order of readiness. Only the first
@@ -242,7 +262,7 @@ func (f *Fleet) forgetIfGone(uid types.UID, m *member) {
 	}
 }
 
-// close empties the fleet and keeps its observer from being called again, but for a call that is under way.
+// close empties the fleet.
 func (f *Fleet) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,11 +271,11 @@ func (f *Fleet) close() {
 	}
 	f.members, f.ended, f.ready = map[types.UID]*member{}, nil, 0
 	f.startups = startups{}
-	f.pending, f.changed = nil, false
+	f.pending, f.changed = nil, true
 }
 
-// deliver tells the observer what has happened since it was last told. If another goroutine is just doing so, that one
-// goes on with it, which keeps the order and lets an observer call back.
+// deliver tells the observers what has happened since they were last told. If another goroutine is just doing so, that
+// one goes on with it, which keeps the order and lets an observer call back.
 func (f *Fleet) deliver() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,27 +286,31 @@ func (f *Fleet) deliver() {
 	for len(f.pending) > 0 || f.changed {
 		events, changed := f.pending, f.changed
 		f.pending, f.changed = nil, false
-		f.tell(events, changed)
+		for _, e := range events {
+			f.tell(func(o Observer) {
+				if e.ended {
+					o.Ended(e.instance)
+				} else {
+					o.Started(e.instance)
+				}
+			})
+		}
+		if changed {
+			f.tell(Observer.Changed)
+		}
 	}
 	f.delivering = false
 }
 
-// tell calls the observer without the lock, which the caller holds.
-func (f *Fleet) tell(events []event, changed bool) {
-	if f.observer == nil {
-		return
-	}
-	f.mu.Unlock()
-	defer f.mu.Lock()
-	for _, e := range events {
-		if e.ended {
-			f.observer.Ended(e.instance)
-		} else {
-			f.observer.Started(e.instance)
+// tell calls each observer without the lock, which the caller holds.
+func (f *Fleet) tell(call func(Observer)) {
+	for _, w := range f.watches {
+		if !slices.Contains(f.watches, w) {
+			continue // stopped by a call before this
 		}
-	}
-	if changed {
-		f.observer.Changed()
+		f.mu.Unlock()
+		call(w)
+		f.mu.Lock()
 	}
 }
 

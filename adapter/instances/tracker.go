@@ -55,26 +55,28 @@ func NewTracker(o Options) *Tracker {
 // selector again return the same fleet and change nothing, its observer included; others replace it, and the fleet
 // that was there before is empty from then on.
 func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) *Fleet {
-	f, added := t.follow(key, namespace, selector, o)
-	if added {
-		f.deliver()
-	}
+	f, touched := t.follow(key, namespace, selector, o)
+	deliver(touched)
 	return f
 }
 
-func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) (f *Fleet, added bool) {
+func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) (f *Fleet, touched []*Fleet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.fleets[key]; old != nil {
 		if old.namespace == namespace && old.selector.String() == selector.String() {
-			return old, false
+			return old, nil
 		}
 		t.forget(key, old)
+		touched = append(touched, old)
 	}
 	f = &Fleet{
-		namespace: namespace, selector: selector, observer: o,
+		namespace: namespace, selector: selector,
 		retention: t.retention, now: t.now,
 		members: map[types.UID]*member{},
+	}
+	if o != nil {
+		f.watches = []*watch{{o}}
 	}
 	t.fleets[key] = f
 	ns := t.namespace(namespace)
@@ -83,20 +85,23 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 	for _, p := range slices.SortedFunc(ns.selectedBy(f), byReadiness) {
 		f.join(p, now)
 	}
-	return f, true
+	return f, append(touched, f)
 }
 
 func byReadiness(a, b *pod) int {
 	return cmp.Or(a.status.readyAt.Compare(b.status.readyAt), cmp.Compare(a.status.uid, b.status.uid))
 }
 
-// Forget ends the following under a key. Its fleet is empty from then on, and its observer is called no more, but for
-// a call that is under way.
+// Forget ends the following under a key. Its fleet is empty from then on.
 func (t *Tracker) Forget(key types.NamespacedName) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if f := t.fleets[key]; f != nil {
+	f := t.fleets[key]
+	if f != nil {
 		t.forget(key, f)
+	}
+	t.mu.Unlock()
+	if f != nil {
+		f.deliver()
 	}
 }
 

@@ -407,14 +407,51 @@ func TestFollowAgain(t *testing.T) {
 	assert.Zero(t, fleet.Ready())
 	tracker.OnUpdate(nil, podWith(unreadyAt(90)))
 	tracker.OnDelete(podWith(named("b"), readyAt(20), app("cart")))
-	assert.Equal(t, []string{"started uid-a", "changed"}, first.all(), "told no more")
+	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "told that it is empty, and no more")
 	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, second.all())
 
 	tracker.Forget(metric)
 	tracker.Forget(metric)
 	tracker.OnAdd(podWith(named("c"), readyAt(95), app("cart")), false)
 	assert.Empty(t, other.Instances(at(0)))
-	assert.Len(t, second.all(), 4)
+	assert.Equal(t, []string{"changed"}, second.all()[4:])
+}
+
+func TestWatch(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.OnAdd(podWith(readyAt(20)), false)
+	one, two := &recorder{}, &recorder{}
+	stop := fleet.Watch(one)
+	fleet.Watch(two)
+	tracker.OnAdd(podWith(named("b"), readyAt(30)), false)
+	stop()
+	stop()
+	tracker.OnDelete(podWith(named("b"), readyAt(30)))
+	assert.Equal(t, []string{"started uid-b", "changed"}, one.all())
+	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, two.all())
+}
+
+// stopping is an observer that stops another from within a call.
+type stopping struct {
+	recorder
+	stop func()
+}
+
+func (s *stopping) Started(i Instance) {
+	s.recorder.Started(i)
+	s.stop()
+}
+
+func TestWatchStoppedFromWithinACall(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	one, two := &stopping{}, &recorder{}
+	fleet.Watch(one)
+	one.stop = fleet.Watch(two)
+	tracker.OnAdd(podWith(readyAt(20)), false)
+	assert.Equal(t, []string{"started uid-a", "changed"}, one.all())
+	assert.Empty(t, two.all())
 }
 
 func TestSelectors(t *testing.T) {
