@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"syscall"
 	"testing"
 	"time"
@@ -114,4 +116,20 @@ func cpu(b *testing.B) time.Duration {
 	var usage syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// TestFailuresOfOneKindCountTogether cuts answers short, each on a connection of its own.
+func TestFailuresOfOneKindCountTogether(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = w.Write([]byte("half"))
+	}))
+	defer server.Close()
+	generator, err := loadgen.New(loadgen.Config{
+		Profile: loadgen.Constant(50, time.Second), Endpoints: loadgen.Static{server.Listener.Addr().String()},
+	})
+	require.NoError(t, err)
+	report, err := generator.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"unexpected EOF": 50}, report.Failures)
 }

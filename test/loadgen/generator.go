@@ -212,7 +212,7 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }() // what matters has been read by then
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		return err
 	}

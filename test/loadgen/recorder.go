@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -130,6 +131,6 @@ func (r *recorder) view() view {
 	defer r.mu.Unlock()
 	return view{
 		elapsed: r.sinceStart(), counts: r.counts, inFlight: r.inFlight(),
-		ended: r.ended[:len(r.ended):len(r.ended)], failures: maps.Clone(r.failures),
+		ended: slices.Clip(r.ended), failures: maps.Clone(r.failures),
 	}
 }

@@ -26,7 +26,7 @@ func testPod(t *testing.T, name, ip string) *corev1.Pod {
 	for i := range ports {
 		listener, err := net.Listen("tcp", ip+":0")
 		require.NoError(t, err)
-		defer listener.Close()
+		defer func() { _ = listener.Close() }()
 		ports[i] = int32(listener.Addr().(*net.TCPAddr).Port)
 	}
 	return &corev1.Pod{
@@ -73,7 +73,7 @@ func listening(address string) bool {
 	if err != nil {
 		return false
 	}
-	connection.Close()
+	_ = connection.Close()
 	return true
 }
 
@@ -133,7 +133,7 @@ func TestRemovalCutsConnections(t *testing.T) {
 	go func() {
 		response, err := http.Get("http://" + app)
 		if err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 			err = fmt.Errorf("status %d", response.StatusCode)
 		}
 		failed <- err
@@ -159,7 +159,7 @@ func TestEndOfRunDoesNotDrain(t *testing.T) {
 	eventually(t, func() bool { return listening(app) && listening(metrics) }, "slow is served")
 	go func() {
 		if response, err := http.Get("http://" + app); err == nil {
-			response.Body.Close()
+			_ = response.Body.Close()
 		}
 	}()
 	eventually(t, func() bool {

@@ -48,7 +48,7 @@ func get(t *testing.T, url string, header ...string) (int, string, http.Header) 
 	}
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	return response.StatusCode, string(body), response.Header
@@ -67,7 +67,7 @@ func read(metrics string) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
@@ -105,7 +105,7 @@ func load(t *testing.T, url string, every time.Duration) (stop func()) {
 				}
 				if response, err := http.DefaultClient.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body)
-					response.Body.Close()
+					_ = response.Body.Close()
 				}
 			})
 		}
@@ -189,7 +189,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 			answered <- 0
 			return
 		}
-		response.Body.Close()
+		_ = response.Body.Close()
 		answered <- response.StatusCode
 	}()
 	require.Eventually(t, func() bool { return p.Usage().Length == 1 }, 5*time.Second, ms)

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -110,7 +113,8 @@ func run(ctx context.Context, out io.Writer, config loadgen.Config) error {
 	stop()
 	<-watched
 	if report.Sent+report.Dropped > 0 {
-		print(out, report)
+		_, printing := io.WriteString(out, summary(report))
+		err = errors.Join(err, printing)
 	}
 	if errors.Is(err, context.Canceled) {
 		return errors.New("loadgen: interrupted")
@@ -127,21 +131,27 @@ func watch(ctx context.Context, out io.Writer, generator *loadgen.Generator) {
 			return
 		case <-ticker.C:
 		}
-		s := generator.Stats()
-		fmt.Fprintf(out, "%4.0fs %6.0f req/s  %3d endpoints  %4d in flight  %7d sent %5d failed %5d timed out %5d dropped  p50 %v p90 %v p99 %v\n",
-			s.Elapsed.Seconds(), s.Rate, s.Endpoints, s.InFlight, s.Sent, s.Failed, s.TimedOut, s.Dropped,
-			round(s.Recent.P50), round(s.Recent.P90), round(s.Recent.P99))
+		// A terminal that has gone is no reason to end the run.
+		_, _ = io.WriteString(out, line(generator.Stats()))
 	}
 }
 
-func print(out io.Writer, r loadgen.Report) {
-	fmt.Fprintf(out, "sent %d  ok %d  failed %d  timed out %d  canceled %d  dropped %d  success %.2f%%\n",
+func line(s loadgen.Stats) string {
+	return fmt.Sprintf("%4.0fs %6.0f req/s  %3d endpoints  %4d in flight  %7d sent %5d failed %5d timed out %5d dropped  p50 %v p90 %v p99 %v\n",
+		s.Elapsed.Seconds(), s.Rate, s.Endpoints, s.InFlight, s.Sent, s.Failed, s.TimedOut, s.Dropped,
+		round(s.Recent.P50), round(s.Recent.P90), round(s.Recent.P99))
+}
+
+func summary(r loadgen.Report) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "sent %d  ok %d  failed %d  timed out %d  canceled %d  dropped %d  success %.2f%%\n",
 		r.Sent, r.OK, r.Failed, r.TimedOut, r.Canceled, r.Dropped, 100*r.Success())
-	for reason, count := range r.Failures {
-		fmt.Fprintf(out, "failed %d: %s\n", count, reason)
+	for _, reason := range slices.Sorted(maps.Keys(r.Failures)) {
+		fmt.Fprintf(&text, "failed %d: %s\n", r.Failures[reason], reason)
 	}
-	fmt.Fprintf(out, "mean %v  p50 %v  p90 %v  p99 %v  max %v\n",
+	fmt.Fprintf(&text, "mean %v  p50 %v  p90 %v  p99 %v  max %v\n",
 		round(r.Latency.Mean), round(r.Latency.P50), round(r.Latency.P90), round(r.Latency.P99), round(r.Latency.Max))
+	return text.String()
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
