@@ -44,9 +44,14 @@ type PredictedMetricList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
 // +kubebuilder:validation:XValidation:rule="duration(self.window) >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
-// +kubebuilder:validation:XValidation:rule="duration(self.window).getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('1ms') || duration(self.window).getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="has(self.model.baseline) == (self.model.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other",fieldPath=".model.baseline"
 // +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
+// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(string(self.decision.scaleDownMargin)).asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
 // +kubebuilder:validation:XValidation:rule="!has(self.saturation) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
+// +kubebuilder:validation:XValidation:rule="duration(self.horizon.max) >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
+//
+// The rules on two fields stand here, as rules of model or horizon would refuse the default {} of these.
 type PredictedMetricSpec struct {
 	// What is scaled: anything with a scale subresource, in the namespace of the PredictedMetric.
 	// +required
@@ -59,6 +64,9 @@ type PredictedMetricSpec struct {
 	// What the metric of an instance should stay below, in units of the metric. The HPA reads values in thousandths:
 	// a metric with a threshold of less than about 100m is best scaled up before it is exposed.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="threshold must be a quantity above 0, such as 700m"
 	Threshold resource.Quantity `json:"threshold"`
 
@@ -85,13 +93,17 @@ type PredictedMetricSpec struct {
 	// How far back a forecast looks.
 	// +optional
 	// +default="90s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="window must be a duration above 0s, such as 90s"
 	Window *metav1.Duration `json:"window,omitempty"`
 
 	// The spacing of the time grid that samples are aligned to: about the spacing of the samples themselves.
 	// +optional
 	// +default="1s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) == duration(string(duration(self).getMilliseconds()) + 'ms')",message="sampleInterval must be a whole number of milliseconds, at least 1ms, such as 1s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]{1,3})?(h|m|s)|[0-9]+ms)+$') && duration(self) > duration('0s')",message="sampleInterval must be a whole number of milliseconds, at least 1ms, such as 1s"
 	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
 
 	// How a new instance takes over load from the others.
@@ -127,6 +139,8 @@ type PredictedMetricSpec struct {
 	// The age of the newest sample from which on the metric is an error and no number. Default: three times the
 	// interval of the source, at least 30s.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="staleAfter must be a duration above 0s, such as 30s"
 	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
 }
@@ -163,8 +177,6 @@ const (
 )
 
 // Model says how the metric of one instance relates to the load that all of them share.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.baseline) == (self.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other"
 type Model struct {
 	// Linear: the metric halves when the instances double. Overhead: so it does, but for a baseline that every
 	// instance has of itself. Quadratic: the metric grows with the square root of the load.
@@ -174,6 +186,9 @@ type Model struct {
 
 	// What the metric of an instance without load reads. With type Overhead only.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0",message="model.baseline must be a quantity of 0 or more, such as 100m"
 	Baseline *resource.Quantity `json:"baseline,omitempty"`
 }
@@ -182,11 +197,17 @@ type Model struct {
 type Saturation struct {
 	// The highest value that the metric can have.
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	Max resource.Quantity `json:"max"`
 
 	// How close to max the metric is taken to be clipped, as a share of max.
 	// +optional
 	// +default="20m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="saturation.zone must be a quantity of at least 0 and below 1, such as 20m"
 	Zone *resource.Quantity `json:"zone,omitempty"`
 }
@@ -196,12 +217,17 @@ type Redistribution struct {
 	// How long it takes until a new instance counts in full; 0s counts it in full at once.
 	// +optional
 	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistribution.timeout must be a duration of 0s or more, such as 30s"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// How the weight of a new instance rises: 0 in a straight line, above 0 slowly at first, below 0 fast at first.
 	// +optional
 	// +default="1"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('-50')) >= 0 && quantity(string(self)).compareTo(quantity('50')) <= 0",message="redistribution.shape must be a quantity between -50 and 50, such as 1"
 	Shape *resource.Quantity `json:"shape,omitempty"`
 }
@@ -210,21 +236,33 @@ type Redistribution struct {
 type Smoothing struct {
 	// +optional
 	// +default="200m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
 	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
 
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
 	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
 
 	// +optional
 	// +default="200m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
 	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
 
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendDown must be a quantity between 0 and 1, such as 100m"
 	TrendDown *resource.Quantity `json:"trendDown,omitempty"`
 }
@@ -234,6 +272,8 @@ type Startup struct {
 	// What is assumed until start-ups have been measured.
 	// +optional
 	// +default="25s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="startup.initial must be a duration of 0s or more, such as 25s"
 	Initial *metav1.Duration `json:"initial,omitempty"`
 
@@ -244,28 +284,35 @@ type Startup struct {
 }
 
 // Horizon says how far ahead the load is forecast.
-//
-// +kubebuilder:validation:XValidation:rule="duration(self.max) >= duration(self.min)",message="horizon.max must be at least horizon.min",fieldPath=".max"
 type Horizon struct {
 	// Times the startup time.
 	// +optional
 	// +default="1200m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
 	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
 
 	// +optional
 	// +default="10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.min must be a duration of 0s or more, such as 10s"
 	Min *metav1.Duration `json:"min,omitempty"`
 
 	// +optional
 	// +default="40s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.max must be a duration of 0s or more, such as 40s"
 	Max *metav1.Duration `json:"max,omitempty"`
 
 	// How late the forecast is acted on: the sync period of the HPA controller. It is added after min and max.
 	// +optional
 	// +default="15s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.reactionDelay must be a duration of 0s or more, such as 15s"
 	ReactionDelay *metav1.Duration `json:"reactionDelay,omitempty"`
 }
@@ -276,24 +323,37 @@ type Decision struct {
 	// the load by which it changes in a sample interval.
 	// +optional
 	// +default="10"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
 	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
 
 	// How far a forecast rise is trusted: a rise by this many times the present load counts half.
 	// +optional
 	// +default="2"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="decision.riskFactor must be a quantity above 0, such as 2"
 	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
 
-	// How much room scale-down leaves: the replicas that remain would stay below threshold under a load this share higher.
+	// How much room scale-down leaves: the replicas that remain would stay below threshold under a load this share
+	// higher. With a baseline, threshold/(1 + scaleDownMargin) must stay above it.
 	// +optional
 	// +default="300m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
 	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
 
 	// The share of an instance that is not worth adding one for while the present load is below threshold.
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
 	Spillover *resource.Quantity `json:"spillover,omitempty"`
 
@@ -306,6 +366,8 @@ type Decision struct {
 	// For how long replicas that were asked for and have not started hold scale-down back.
 	// +optional
 	// +default="60s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="decision.pendingExpiry must be a duration of 0s or more, such as 60s"
 	PendingExpiry *metav1.Duration `json:"pendingExpiry,omitempty"`
 }
@@ -315,22 +377,30 @@ type Decision struct {
 type Cooldown struct {
 	// +optional
 	// +default="5s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterUp must be a duration of 0s or more, such as 5s"
 	UpAfterUp *metav1.Duration `json:"upAfterUp,omitempty"`
 
 	// +optional
 	// +default="5s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
 	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
 
 	// Counted from the start of the newest instance.
 	// +optional
 	// +default="180s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
 	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
 
 	// +optional
 	// +default="60s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterDown must be a duration of 0s or more, such as 60s"
 	DownAfterDown *metav1.Duration `json:"downAfterDown,omitempty"`
 }

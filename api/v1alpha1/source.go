@@ -55,6 +55,8 @@ type PodsSource struct {
 	// How often each pod is read.
 	// +optional
 	// +default="1s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms')",message="source.pods.interval must be a duration of at least 100ms, such as 1s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }

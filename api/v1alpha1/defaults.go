@@ -1,0 +1,96 @@
+package v1alpha1
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Default fills in every absent field that has a default, as the API server does. The default of staleAfter depends
+// on the source and stays absent.
+func (s *PredictedMetricSpec) Default() {
+	setDefault(&s.MinReplicas, 1)
+	if s.Model.Type == "" {
+		s.Model.Type = ModelLinear
+	}
+	if s.Saturation != nil {
+		setQuantity(&s.Saturation.Zone, "20m")
+	}
+	setSpan(&s.Window, 90*time.Second)
+	setSpan(&s.SampleInterval, time.Second)
+	s.Source.setDefaults()
+	s.Redistribution.setDefaults()
+	s.Smoothing.setDefaults()
+	s.Startup.setDefaults()
+	s.Horizon.setDefaults()
+	s.Decision.setDefaults()
+	s.Cooldown.setDefaults()
+}
+
+func (s *Source) setDefaults() {
+	if s.Pods == nil {
+		return
+	}
+	if s.Pods.Path == "" {
+		s.Pods.Path = "/metrics"
+	}
+	if s.Pods.Type == "" {
+		s.Pods.Type = MetricGauge
+	}
+	setSpan(&s.Pods.Interval, time.Second)
+}
+
+func (r *Redistribution) setDefaults() {
+	setSpan(&r.Timeout, 30*time.Second)
+	setQuantity(&r.Shape, "1")
+}
+
+func (s *Smoothing) setDefaults() {
+	setQuantity(&s.LevelUp, "200m")
+	setQuantity(&s.LevelDown, "100m")
+	setQuantity(&s.TrendUp, "200m")
+	setQuantity(&s.TrendDown, "100m")
+}
+
+func (s *Startup) setDefaults() {
+	setSpan(&s.Initial, 25*time.Second)
+	setDefault(&s.Adaptive, true)
+}
+
+func (h *Horizon) setDefaults() {
+	setQuantity(&h.Multiplier, "1200m")
+	setSpan(&h.Min, 10*time.Second)
+	setSpan(&h.Max, 40*time.Second)
+	setSpan(&h.ReactionDelay, 15*time.Second)
+}
+
+func (d *Decision) setDefaults() {
+	setQuantity(&d.TrendAngle, "10")
+	setQuantity(&d.RiskFactor, "2")
+	setQuantity(&d.ScaleDownMargin, "300m")
+	setQuantity(&d.Spillover, "100m")
+	setDefault(&d.MaxStep, 4)
+	setSpan(&d.PendingExpiry, time.Minute)
+}
+
+func (c *Cooldown) setDefaults() {
+	setSpan(&c.UpAfterUp, 5*time.Second)
+	setSpan(&c.UpAfterDown, 5*time.Second)
+	setSpan(&c.DownAfterUp, 3*time.Minute)
+	setSpan(&c.DownAfterDown, time.Minute)
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func setSpan(field **metav1.Duration, value time.Duration) {
+	setDefault(field, metav1.Duration{Duration: value})
+}
+
+func setQuantity(field **resource.Quantity, value string) {
+	setDefault(field, resource.MustParse(value))
+}
