@@ -1,0 +1,145 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// newTestBuilder returns a builder on a copy of the components' module file, so that a test may change it.
+func newTestBuilder(t *testing.T) builder {
+	t.Helper()
+	root, err := Root()
+	require.NoError(t, err)
+	b := builder{module: t.TempDir(), progress: &bytes.Buffer{}, out: t.TempDir()}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(root, componentsDir, name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(b.module, name), data, 0o644))
+	}
+	return b
+}
+
+func TestKeyFollowsTheModuleFiles(t *testing.T) {
+	b := newTestBuilder(t)
+	before, err := b.key(t.Context())
+	require.NoError(t, err)
+	again, err := b.key(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, again)
+
+	sum := filepath.Join(b.module, "go.sum")
+	require.NoError(t, os.WriteFile(sum, []byte("example.org/m v1.0.0 h1:x\n"), 0o644))
+	after, err := b.key(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
+}
+
+func TestVersionComesFromTheModuleFile(t *testing.T) {
+	b := newTestBuilder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"),
+		[]byte("module m\n\nrequire k8s.io/kubernetes v1.99.7\n"), 0o644))
+	version, err := b.kubernetesVersion(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "v1.99.7", version)
+
+	flags, err := linkerFlags(version)
+	require.NoError(t, err)
+	require.Contains(t, flags, "gitVersion=v1.99.7 ")
+	require.Contains(t, flags, "gitMajor=1 ")
+	require.Contains(t, flags, "gitMinor=99")
+
+	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"), []byte("module m\n"), 0o644))
+	_, err = b.kubernetesVersion(t.Context())
+	require.ErrorContains(t, err, "requires no k8s.io/kubernetes")
+}
+
+func TestBuildFailureCarriesTheCompilersWords(t *testing.T) {
+	b := newTestBuilder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"), []byte("module m\n"), 0o644))
+	err := b.buildComponent(t.Context(), Kwok, "-s", "building kwok")
+	require.ErrorContains(t, err, "module providing package "+mainPackages[Kwok])
+	require.NoFileExists(t, filepath.Join(b.out, string(Kwok)))
+	left, err := os.ReadDir(b.out)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestBuildWaitsForAnotherProcess(t *testing.T) {
+	b := newTestBuilder(t)
+	lockPath := filepath.Join(t.TempDir(), "lock")
+	other, err := os.Create(lockPath)
+	require.NoError(t, err)
+	defer other.Close()
+	require.NoError(t, tryLock(other))
+
+	progress := newSignalWriter("waiting for another process")
+	b.progress = progress
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.buildLocked(ctx, lockPath) }()
+	<-progress.seen
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+func TestCompilerOutput(t *testing.T) {
+	report := newReporter(&bytes.Buffer{}, "building")
+	output := &compilerOutput{report: report}
+	for _, piece := range []string{"go: downloading a v1", ".0.0\ngo: downloading b v1.0.0\n"} {
+		_, err := output.Write([]byte(piece))
+		require.NoError(t, err)
+	}
+	require.Equal(t, "2 modules downloaded", report.detail)
+	_, err := output.Write([]byte("internal/abi\nexample.org/x\n# example.org/x\n./x.go:1:1: undefined: y\ncut"))
+	require.NoError(t, err)
+	require.Equal(t, "2 packages compiled", report.detail)
+	require.Equal(t, "# example.org/x\n./x.go:1:1: undefined: y\ncut", output.tail())
+
+	for range 3 * keptLines {
+		_, err := output.Write([]byte("an error\n"))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, strings.Count(output.tail(), "\n"), keptLines)
+}
+
+func TestRoot(t *testing.T) {
+	t.Setenv(RootEnv, t.TempDir())
+	_, err := Root()
+	require.ErrorContains(t, err, RootEnv)
+	require.ErrorContains(t, err, componentsDir)
+
+	t.Setenv(RootEnv, "")
+	root, err := Root()
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "test", "controlplane", "build.go"))
+	t.Setenv(RootEnv, root)
+	given, err := Root()
+	require.NoError(t, err)
+	require.Equal(t, root, given)
+}
+
+// signalWriter closes seen when the text that it waits for was written.
+type signalWriter struct {
+	text string
+	all  bytes.Buffer
+	seen chan struct{}
+}
+
+func newSignalWriter(text string) *signalWriter {
+	return &signalWriter{text: text, seen: make(chan struct{})}
+}
+
+func (w *signalWriter) Write(p []byte) (int, error) {
+	before := strings.Contains(w.all.String(), w.text)
+	n, err := w.all.Write(p)
+	if !before && strings.Contains(w.all.String(), w.text) {
+		close(w.seen)
+	}
+	return n, err
+}

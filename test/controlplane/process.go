@@ -1,0 +1,120 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// process is one running component.
+type process struct {
+	component Component
+	logPath   string
+	cmd       *exec.Cmd
+	// ended is closed when the process is gone; result is set before that.
+	ended    chan struct{}
+	result   error
+	stopping atomic.Bool
+}
+
+// startProcess runs a component with its output in a log file. home is where it looks for a user's own settings: there are none.
+func startProcess(component Component, binary, logPath, home string, args []string) (*process, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = home
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = processAttributes()
+	p := &process{component: component, logPath: logPath, cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		defer log.Close()
+		// The kernel's parent-death signal is tied to the thread that starts a child. A thread to itself, kept as
+		// long as the child lives, cannot end early and take the child along.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.result = cmd.Wait()
+		close(p.ended)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", component, err)
+	}
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// stop asks the process to end and kills it once the deadline is over. It returns when the process is gone.
+func (p *process) stop(deadline time.Duration) error {
+	p.stopping.Store(true)
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(deadline)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.component, err)
+	}
+	<-p.ended
+	return nil
+}
+
+// failure describes an end that nobody asked for, with the last lines of the log.
+func (p *process) failure() error {
+	outcome := "exit status 0"
+	if p.result != nil {
+		outcome = p.result.Error()
+	}
+	return fmt.Errorf("%s (pid %d) ended unexpectedly: %s; last lines of its log:\n%s",
+		p.component, p.pid(), outcome, p.logTail())
+}
+
+// logTailBytes bounds how much of a log an error carries.
+const logTailBytes = 4096
+
+// logTail returns the last lines of the log.
+func (p *process) logTail() string {
+	file, err := os.Open(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	offset := max(0, info.Size()-logTailBytes)
+	data, err := io.ReadAll(io.NewSectionReader(file, offset, logTailBytes))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if offset > 0 {
+		// The first line is most likely cut.
+		lines = lines[1:]
+	}
+	return strings.Join(lines[max(0, len(lines)-keptLines):], "\n")
+}
