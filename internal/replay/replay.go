@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"iter"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Options say how to replay.
+type Options struct {
+	Params pipeline.Params
+	// Cooldowns holds decisions back as the controller would, counting from the decisions of earlier runs. Without,
+	// each run's own decision is given.
+	Cooldowns bool
+}
+
+// Result is the outcome of one run.
+type Result struct {
+	Now      int64
+	Err      error // why there is no forecast; then the rest means nothing
+	Forecast pipeline.Forecast
+	Decision pipeline.Decision // Forecast.Decision, after cooldowns if they are asked for
+}
+
+// Replay evaluates the runs in order of time. It fails only on parameters that break a precondition, with every one
+// of them. The sequence may be gone through more than once, but not concurrently.
+func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
+	p, err := pipeline.New(o.Params)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(Result) bool) {
+		fleet := newFleet(r, o.Params)
+		history := pipeline.History{LastUp: pipeline.Never, LastDown: pipeline.Never}
+		for _, now := range r.runs {
+			fleet.advance(now)
+			result := Result{Now: now}
+			result.Forecast, result.Err = p.Run(fleet.input(now))
+			result.Decision = result.Forecast.Decision
+			if o.Cooldowns && result.Err == nil {
+				history.NewestStart = fleet.newestStart(now)
+				result.Decision = o.Params.Cooldown.Apply(result.Decision, result.Forecast.Target, now, history)
+				note(&history, result.Decision.Action, now)
+			}
+			if !yield(result) {
+				return
+			}
+		}
+	}, nil
+}
+
+// note enters a decision into the history that later ones are held against.
+func note(h *pipeline.History, a pipeline.Action, now int64) {
+	switch a {
+	case pipeline.ScaleUp:
+		h.LastUp = now
+	case pipeline.ScaleDown:
+		h.LastDown = now
+	}
+}
