@@ -1,0 +1,234 @@
+// Package manifests_test holds the manifests to what the API server, and the manifests themselves, expect of them.
+package manifests_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/crdtest"
+)
+
+// decoder refuses fields that a kind does not have.
+func decoder(t *testing.T) runtime.Decoder {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme,
+	} {
+		require.NoError(t, add(known))
+	}
+	return serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
+}
+
+// load decodes every object in a folder.
+func load(t *testing.T, folder string) []runtime.Object {
+	t.Helper()
+	var objects []runtime.Object
+	for _, file := range files(t, folder) {
+		data, err := os.ReadFile(filepath.Join(folder, file))
+		require.NoError(t, err)
+		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
+		for {
+			document := make([]byte, len(data)+1)
+			n, err := documents.Read(document)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			object, _, err := decoder(t).Decode(document[:n], nil, nil)
+			require.NoError(t, err, "%s/%s", folder, file)
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+func files(t *testing.T, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	require.NoError(t, err)
+	var names []string
+	for _, path := range paths {
+		if name := filepath.Base(path); name != "kustomization.yaml" {
+			names = append(names, name)
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+func one[T runtime.Object](t *testing.T, objects []runtime.Object) T {
+	t.Helper()
+	found := all[T](objects)
+	require.Len(t, found, 1)
+	return found[0]
+}
+
+func all[T runtime.Object](objects []runtime.Object) []T {
+	var found []T
+	for _, object := range objects {
+		if o, ok := object.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func TestKustomizationsNameEveryFile(t *testing.T) {
+	for _, folder := range []string{"crds", "base", "overlays/cert-manager"} {
+		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		require.NoError(t, err)
+		var kustomization struct {
+			Resources []string
+			Patches   []struct{ Path string }
+		}
+		require.NoError(t, yaml.Unmarshal(data, &kustomization))
+		named := kustomization.Resources
+		for _, patch := range kustomization.Patches {
+			named = append(named, patch.Path)
+		}
+		named = slices.DeleteFunc(named, func(name string) bool { return filepath.Ext(name) == "" })
+		assert.ElementsMatch(t, files(t, folder), named, folder)
+	}
+}
+
+func TestAPIServiceLeadsToTheDeployment(t *testing.T) {
+	base := load(t, "base")
+	deployment := one[*appsv1.Deployment](t, base)
+	service := one[*corev1.Service](t, base)
+	api := one[*apiregistrationv1.APIService](t, base)
+	pod := deployment.Spec.Template
+
+	assert.Equal(t, service.Name, api.Spec.Service.Name)
+	assert.Equal(t, service.Namespace, api.Spec.Service.Namespace)
+	require.Len(t, service.Spec.Ports, 1)
+	assert.Equal(t, service.Spec.Ports[0].Port, *api.Spec.Service.Port)
+	assert.Equal(t, api.Spec.Version+"."+api.Spec.Group, api.Name)
+
+	assert.Equal(t, pod.Labels, service.Spec.Selector)
+	assert.Equal(t, pod.Labels, deployment.Spec.Selector.MatchLabels)
+	assert.Equal(t, pod.Labels, one[*policyv1.PodDisruptionBudget](t, base).Spec.Selector.MatchLabels)
+	assert.Equal(t, deployment.Namespace, service.Namespace)
+	assert.Equal(t, one[*corev1.Namespace](t, base).Name, deployment.Namespace)
+
+	var ports []string
+	for _, port := range pod.Spec.Containers[0].Ports {
+		ports = append(ports, port.Name)
+	}
+	assert.Contains(t, ports, service.Spec.Ports[0].TargetPort.StrVal)
+	assert.Contains(t, ports, pod.Spec.Containers[0].LivenessProbe.HTTPGet.Port.StrVal)
+	assert.Contains(t, ports, pod.Spec.Containers[0].ReadinessProbe.HTTPGet.Port.StrVal)
+}
+
+func TestBindingsBindWhatThereIs(t *testing.T) {
+	base := load(t, "base")
+	roles := []string{"ClusterRole/system:auth-delegator", "Role/extension-apiserver-authentication-reader"}
+	for _, role := range all[*rbacv1.ClusterRole](base) {
+		roles = append(roles, "ClusterRole/"+role.Name)
+	}
+	for _, role := range all[*rbacv1.Role](base) {
+		roles = append(roles, "Role/"+role.Name)
+	}
+	account := one[*corev1.ServiceAccount](t, base)
+	pod := one[*appsv1.Deployment](t, base)
+	assert.Equal(t, account.Name, pod.Spec.Template.Spec.ServiceAccountName)
+	assert.Equal(t, account.Namespace, pod.Namespace)
+	accounts := []rbacv1.Subject{
+		{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace},
+		{Kind: "ServiceAccount", Name: "horizontal-pod-autoscaler", Namespace: "kube-system"},
+	}
+
+	bindings := 0
+	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		bindings++
+		assert.Contains(t, roles, ref.Kind+"/"+ref.Name, name)
+		assert.Subset(t, accounts, subjects, name)
+	}
+	for _, b := range all[*rbacv1.ClusterRoleBinding](base) {
+		check(b.Name, b.RoleRef, b.Subjects)
+	}
+	for _, b := range all[*rbacv1.RoleBinding](base) {
+		check(b.Name, b.RoleRef, b.Subjects)
+	}
+	assert.Equal(t, 5, bindings)
+}
+
+func TestExamplesFitTogether(t *testing.T) {
+	examples := load(t, "examples")
+	pm := one[*v1alpha1.PredictedMetric](t, examples)
+	hpas := all[*autoscalingv2.HorizontalPodAutoscaler](examples)
+	var names []string
+	for _, hpa := range hpas {
+		ref := hpa.Spec.ScaleTargetRef
+		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
+		assert.Equal(t, pm.Spec.MinReplicas, hpa.Spec.MinReplicas)
+		assert.Equal(t, pm.Spec.MaxReplicas, hpa.Spec.MaxReplicas)
+		assert.Zero(t, hpa.Spec.Behavior.ScaleUp.Tolerance.Sign())
+		require.Len(t, hpa.Spec.Metrics, 1)
+		external := hpa.Spec.Metrics[0].External
+		assert.Equal(t, map[string]string{"predictedmetric": pm.Name}, external.Metric.Selector.MatchLabels)
+		names = append(names, external.Metric.Name)
+
+		var want autoscalingv2.MetricTarget
+		switch one := resource.MustParse("1"); external.Metric.Name {
+		case "predicted_load_total":
+			want = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &pm.Spec.Threshold}
+		case "predicted_load":
+			want = autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &pm.Spec.Threshold}
+		case "predicted_replicas":
+			want = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &one}
+		}
+		assert.Equal(t, want, external.Target, external.Metric.Name)
+	}
+	assert.ElementsMatch(t, []string{"predicted_load", "predicted_load_total", "predicted_replicas"}, names)
+}
+
+func TestHPAControllerMayReadWhatExamplesUse(t *testing.T) {
+	for _, role := range all[*rbacv1.ClusterRole](load(t, "base")) {
+		if role.Name == "foresail-metrics-reader" {
+			for _, hpa := range all[*autoscalingv2.HorizontalPodAutoscaler](load(t, "examples")) {
+				assert.Contains(t, role.Rules[0].Resources, hpa.Spec.Metrics[0].External.Metric.Name)
+			}
+			return
+		}
+	}
+	t.Fatal("no ClusterRole foresail-metrics-reader")
+}
+
+func TestExampleIsAValidPredictedMetric(t *testing.T) {
+	data, err := os.ReadFile("examples/predictedmetric.yaml")
+	require.NoError(t, err)
+	var object map[string]any
+	require.NoError(t, yaml.Unmarshal(data, &object))
+	crd := crdtest.Load(t, "crds/foresail.dev_predictedmetrics.yaml")
+	assert.Empty(t, crd.UnknownFields(object))
+
+	spec, err := params.ParseSpec(data)
+	require.NoError(t, err)
+	p, err := params.FromSpec(spec)
+	require.NoError(t, err)
+	assert.Equal(t, 0.7, p.Threshold)
+}
