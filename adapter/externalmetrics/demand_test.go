@@ -21,6 +21,10 @@ type fleet struct {
 
 func (f fleet) load() float64 { return f.tau * f.instances }
 
+func (f fleet) String() string {
+	return fmt.Sprintf("threshold %s, %v instances", f.threshold, f.instances)
+}
+
 // want is the pipeline's own ceiling.
 func (f fleet) want() int64 { return int64(math.Ceil(f.instances - slack)) }
 
@@ -40,9 +44,11 @@ func randomFleet(r *rand.Rand) fleet {
 }
 
 func newTestDemand(t *testing.T, load, threshold float64) demand {
-	t.Helper()
 	d, err := newDemand(load, threshold)
-	require.NoError(t, err)
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
 	return d
 }
 
@@ -54,16 +60,15 @@ func TestHPAAsksForWhatThePipelineAsksFor(t *testing.T) {
 		d := newTestDemand(t, f.load(), f.tau)
 		h := hpa{target: f.milli}
 		replicas, ready := int64(1+r.IntN(200)), int64(1+r.IntN(200))
-		name := fmt.Sprintf("threshold %s, %v instances, %d ready", f.threshold, f.instances, ready)
-
-		require.Equal(t, f.want(), h.average(d.total(), replicas), name)
-
-		got := h.value(d.perPod(ready), ready, ready)
-		if ready < f.milli {
-			require.Equal(t, f.want(), got, name)
-		} else { // a milli-unit is worth more than an instance
-			require.GreaterOrEqual(t, got, f.want(), name)
-			require.LessOrEqual(t, got, f.want()+ceilDiv(ready, f.milli), name)
+		if got := h.average(d.total(), replicas); got != f.want() {
+			t.Fatalf("%v: AverageValue asks for %d, want %d", f, got, f.want())
+		}
+		most := f.want()
+		if ready >= f.milli { // a milli-unit is worth more than an instance
+			most += ceilDiv(ready, f.milli)
+		}
+		if got := h.value(d.perPod(ready), ready, ready); got < f.want() || got > most {
+			t.Fatalf("%v at %d ready: Value asks for %d, want %d to %d", f, ready, got, f.want(), most)
 		}
 	}
 }
@@ -78,13 +83,12 @@ func TestHPAWithToleranceStaysOrFollows(t *testing.T) {
 		h := hpa{target: f.milli, tolerance: 0.1}
 		replicas := int64(max(1, f.instances*(0.7+0.6*r.Float64())))
 		got := h.average(d.total(), replicas)
-		if got != replicas {
-			require.Equal(t, f.want(), got, "threshold %s, %v instances", f.threshold, f.instances)
-		} else if f.want() != replicas {
+		if got == replicas && f.want() != replicas {
 			stayed++
 			rounding := 0.012 + 1/float64(f.milli*replicas) // a step of the quantisation, and a milli-unit
-			require.InDelta(t, 1, f.instances/float64(replicas), h.tolerance+rounding,
-				"threshold %s, %v instances at %d", f.threshold, f.instances, replicas)
+			require.InDelta(t, 1, f.instances/float64(replicas), h.tolerance+rounding, "%v at %d replicas", f, replicas)
+		} else if got != f.want() {
+			t.Fatalf("%v at %d replicas: AverageValue asks for %d, want %d", f, replicas, got, f.want())
 		}
 	}
 	assert.Positive(t, stayed)
@@ -97,12 +101,13 @@ func TestQuantisationIsSmallAndMonotone(t *testing.T) {
 		f := randomFleet(r)
 		exact := f.instances * float64(f.milli)
 		got := float64(newTestDemand(t, f.load(), f.tau).total())
-		name := fmt.Sprintf("threshold %s, %v instances", f.threshold, f.instances)
-		require.GreaterOrEqual(t, got, exact-2*slack*float64(f.milli)-1e-9*exact, name)
-		require.Less(t, got, exact+max(0.01*exact, 0.001*float64(f.milli))+1, name)
-
-		more := newTestDemand(t, f.load()*(1+r.Float64()/100), f.tau)
-		require.GreaterOrEqual(t, float64(more.total()), got, name)
+		most := exact + max(0.01*exact, 0.001*float64(f.milli)) + 1
+		if got < exact-2*slack*float64(f.milli)-1e-9*exact || got >= most {
+			t.Fatalf("%v: %v served for %v", f, got, exact)
+		}
+		if more := newTestDemand(t, f.load()*(1+r.Float64()/100), f.tau); float64(more.total()) < got {
+			t.Fatalf("%v: %v served, and %d for a larger load", f, got, more.total())
+		}
 	}
 }
 
