@@ -117,8 +117,7 @@ func inSpec(err error) error {
 	}
 	var placed []error
 	for _, e := range joined.Unwrap() {
-		var f *pipeline.FieldError
-		if errors.As(e, &f) {
+		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
 			e = &pipeline.FieldError{Field: "spec." + f.Field, Value: f.Value, Accept: f.Accept}
 		}
 		placed = append(placed, e)

@@ -240,8 +240,7 @@ func set(path string, value any) func(map[string]any) {
 func fieldsOf(err error) []string {
 	var fields []string
 	for _, e := range leaves(err) {
-		var f *pipeline.FieldError
-		if errors.As(e, &f) {
+		if f, ok := errors.AsType[*pipeline.FieldError](e); ok {
 			fields = append(fields, f.Field)
 		}
 	}

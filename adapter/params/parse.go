@@ -146,10 +146,10 @@ func fits(value any, t reflect.Type) bool {
 func misfitsOf(path string, object map[string]any, t reflect.Type) []error {
 	var errs []error
 	var known []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known = append(known, name)
-		errs = append(errs, misfits(path+"."+name, object[name], t.Field(i).Type)...)
+		errs = append(errs, misfits(path+"."+name, object[name], field.Type)...)
 	}
 	return append(errs, unknownFields(path+".", object, known)...)
 }

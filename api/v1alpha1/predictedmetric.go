@@ -159,6 +159,7 @@ type ScaleTargetRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
+	// The name of the object.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -170,6 +171,7 @@ type ScaleTargetRef struct {
 // +kubebuilder:validation:Enum=Linear;Overhead;Quadratic
 type ModelType string
 
+// The types of model: g of a value v.
 const (
 	ModelLinear    ModelType = "Linear"    // g(v) = v
 	ModelOverhead  ModelType = "Overhead"  // g(v) = v − baseline
@@ -234,6 +236,7 @@ type Redistribution struct {
 
 // Smoothing holds the weights of the newest value in level and trend, for a load that rises and one that falls.
 type Smoothing struct {
+	// Of the level while the load rises; from 0 (never follows) to 1 (follows at once).
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:XIntOrString
@@ -242,6 +245,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
 	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
 
+	// Of the level while the load falls.
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:XIntOrString
@@ -250,6 +254,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
 	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
 
+	// Of the trend while the load rises.
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:XIntOrString
@@ -258,6 +263,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
 	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
 
+	// Of the trend while the load falls.
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:XIntOrString
@@ -294,6 +300,7 @@ type Horizon struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
 	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
 
+	// The least of startup time × multiplier.
 	// +optional
 	// +default="10s"
 	// +kubebuilder:validation:Type=string
@@ -301,6 +308,7 @@ type Horizon struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.min must be a duration of 0s or more, such as 10s"
 	Min *metav1.Duration `json:"min,omitempty"`
 
+	// The most of startup time × multiplier.
 	// +optional
 	// +default="40s"
 	// +kubebuilder:validation:Type=string
@@ -375,6 +383,7 @@ type Decision struct {
 // Cooldown holds the least time between two changes of the number of replicas, by the directions of the later and the
 // earlier one; 0s switches one off. They apply to predicted_replicas and to the status.
 type Cooldown struct {
+	// Between two scale-ups.
 	// +optional
 	// +default="5s"
 	// +kubebuilder:validation:Type=string
@@ -382,6 +391,7 @@ type Cooldown struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterUp must be a duration of 0s or more, such as 5s"
 	UpAfterUp *metav1.Duration `json:"upAfterUp,omitempty"`
 
+	// From a scale-down to a scale-up.
 	// +optional
 	// +default="5s"
 	// +kubebuilder:validation:Type=string
@@ -389,7 +399,7 @@ type Cooldown struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
 	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
 
-	// Counted from the start of the newest instance.
+	// From a scale-up to a scale-down, counted from the start of the newest instance.
 	// +optional
 	// +default="180s"
 	// +kubebuilder:validation:Type=string
@@ -397,6 +407,7 @@ type Cooldown struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
 	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
 
+	// Between two scale-downs.
 	// +optional
 	// +default="60s"
 	// +kubebuilder:validation:Type=string

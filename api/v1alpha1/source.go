@@ -16,6 +16,7 @@ type Source struct {
 // +kubebuilder:validation:Enum=Gauge;Counter
 type MetricType string
 
+// The types of metric: what of a reading is a sample.
 const (
 	MetricGauge   MetricType = "Gauge"   // a reading is a sample
 	MetricCounter MetricType = "Counter" // the rate per second between two readings is a sample
@@ -29,10 +30,11 @@ type PodsSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+$') ? int(self) >= 1 && int(self) <= 65535 : self.matches('^[a-z0-9]+(-[a-z0-9]+)*$') && self.matches('[a-z]')",message="source.pods.port must be a number from 1 to 65535 or the name of a container port, such as 9090 or metrics"
 	Port string `json:"port"`
 
+	// The path of the endpoint, with a query if it takes one.
 	// +optional
 	// +default="/metrics"
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/')",message="source.pods.path must start with /, such as /metrics"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && isURL(self) && url(self).getHost() == ''",message="source.pods.path must be the path of a URL, starting with one /, such as /metrics"
 	Path string `json:"path,omitempty"`
 
 	// The name of the metric.
@@ -46,7 +48,7 @@ type PodsSource struct {
 	// +default="Gauge"
 	Type MetricType `json:"type,omitempty"`
 
-	// The labels of the series to read; others of the same name are left aside.
+	// Labels of the one series to read, where a pod exposes several of the name.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]*$'))",message="source.pods.matchLabels must have names of Prometheus labels as keys: letters, digits and _, not starting with a digit"
