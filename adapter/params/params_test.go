@@ -137,7 +137,7 @@ func TestAPIServerAndFromSpecAgree(t *testing.T) {
 	crd := crdtest.Load(t, crdFile)
 	random := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
-	const specs = 2000
+	const specs = 800
 	for range specs {
 		spec := randomSpec(random)
 		object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "PredictedMetric",
