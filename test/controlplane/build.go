@@ -127,10 +127,14 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	if err := b.waitForLock(ctx, lock); err != nil {
 		return err
 	}
+	if b.complete() {
+		return nil
+	}
 	version, err := b.kubernetesVersion(ctx)
 	if err != nil {
 		return err
 	}
+	_, _ = fmt.Fprintf(b.progress, "control plane: building Kubernetes %s, which is done once and takes some minutes\n", version)
 	flags, err := linkerFlags(version)
 	if err != nil {
 		return err
@@ -139,7 +143,7 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 		if exists(filepath.Join(b.out, string(c))) {
 			continue
 		}
-		title := fmt.Sprintf("building %s (%d of %d, Kubernetes %s)", c, i+1, len(mainPackages), version)
+		title := fmt.Sprintf("building %s (%d of %d)", c, i+1, len(mainPackages))
 		if err := b.buildComponent(ctx, c, flags, title); err != nil {
 			return err
 		}

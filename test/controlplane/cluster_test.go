@@ -411,7 +411,7 @@ func testNamespaceDeletion(t *testing.T, cluster *Cluster) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("still there: %v", err)
+		return errors.Join(errors.New("still there"), err)
 	}))
 }
 
