@@ -32,9 +32,10 @@ func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
 	return d
 }
 
-// within tells whether less than d has passed between since and now.
+// within tells whether less than d has passed between since and now. Clocks disagree: what seems yet to happen has
+// just happened, but for a d of zero, which asks for nothing.
 func within(now, since int64, d time.Duration) bool {
-	return since != Never && float64(now)-float64(since) < millis(d)
+	return d > 0 && since != Never && float64(now)-float64(since) < millis(d)
 }
 
 // Largest returns the index of the decision that several metrics of one target come to: the largest wanted count,

@@ -5,6 +5,7 @@ import "math"
 // Direction classifies the trend by its size beside the level (paper, section 8.2).
 type Direction string
 
+// The directions of a trend.
 const (
 	Up         Direction = "UP"
 	Down       Direction = "DOWN"
@@ -14,6 +15,7 @@ const (
 // Action is what a decision does to the target count.
 type Action string
 
+// What a decision may do.
 const (
 	ScaleUp   Action = "up"
 	ScaleDown Action = "down"
@@ -23,8 +25,9 @@ const (
 // Reason says why a decision is what it is, as a word that logs, metrics and events share.
 type Reason string
 
+// The reasons there are.
 const (
-	TrendRising     Reason = "TrendRising"     // the trend direction is UP
+	TrendRising     Reason = "TrendRising"     // the trend direction is UP: the count fits the prediction, and is no fewer for that
 	AboveThreshold  Reason = "AboveThreshold"  // the predicted load per instance is above the threshold
 	Headroom        Reason = "Headroom"        // fewer instances would do, with the margin
 	BelowMinimum    Reason = "BelowMinimum"    // fewer instances are asked for than the minimum
@@ -109,14 +112,14 @@ func (p *Params) highest(target int) int {
 
 func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
 	switch {
-	case d.Wanted == f.Target && d.Wanted >= p.Max && f.Required > float64(d.Wanted):
-		return AtMaximum
-	case d.Wanted == f.Target:
-		return NoNeed
-	case f.LoadPredicted > p.Threshold:
-		return AboveThreshold
-	default:
+	case f.LoadPredicted <= p.Threshold:
 		return TrendRising
+	case d.Wanted > f.Target:
+		return AboveThreshold
+	case d.Wanted >= p.Max && f.Required > float64(d.Wanted)+roundingSlack:
+		return AtMaximum
+	default:
+		return NoNeed
 	}
 }
 

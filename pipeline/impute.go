@@ -11,6 +11,8 @@ type window struct {
 	from, to    []int       // the ticks at which each instance is active
 	values      []float64   // n rows of len(instances)
 	first, last int         // the first and the newest tick at which any instance is known
+	newcomer    []bool      // the instances that had another to take load over from when they started
+	byStart     []int       // scratch of markNewcomers
 }
 
 func (w *window) row(k int) []float64 {
@@ -51,9 +53,7 @@ func (w *window) share(k, unknown int, rest float64) float64 {
 	if unknown == 0 {
 		return 0
 	}
-	if k == w.first || rest < 0 {
-		rest = 0
-	}
+	rest = max(rest, 0)
 	row := w.row(k)
 	for i, v := range row {
 		if w.active(i, k) && math.IsNaN(v) {

@@ -28,8 +28,6 @@ func (i *Instance) end() int64 {
 	return i.End
 }
 
-func (i *Instance) activeAt(t int64) bool { return i.Start <= t && t < i.end() }
-
 // Input is everything a forecast is made of, beside the parameters. A run neither changes nor keeps it.
 type Input struct {
 	Now       int64 // ms

@@ -5,6 +5,7 @@ import "math"
 // ModelKind names a metric model: how a per-instance value relates to the aggregate load (paper, sections 3 and 11).
 type ModelKind string
 
+// The metric models there are.
 const (
 	Linear    ModelKind = "Linear"    // g(v) = v: sum and average
 	Overhead  ModelKind = "Overhead"  // g(v) = v − b: a baseline b of every instance does not redistribute

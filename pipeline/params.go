@@ -87,7 +87,7 @@ func (p Params) Validate() error {
 	v.require(p.Max >= p.Min, "maxReplicas", p.Max, fmt.Sprintf("at least minReplicas (%d)", p.Min))
 
 	v.require(p.Interval >= time.Millisecond && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least 1ms")
-	v.require(p.Window >= 2*p.Interval, "window", p.Window, fmt.Sprintf("at least two sample intervals (%s)", 2*p.Interval))
+	v.require(p.Window/2 >= p.Interval, "window", p.Window, fmt.Sprintf("at least two sample intervals (%s)", 2*p.Interval))
 	v.require(p.Interval <= 0 || p.Window/p.Interval <= maxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", maxTicks))
 	v.durations(p)
 
@@ -123,12 +123,17 @@ func (v *validator) share(field string, value float64) {
 }
 
 func (v *validator) model(p Params) {
-	v.require(p.Threshold > 0 && !math.IsInf(p.Threshold, 0), "threshold", p.Threshold, "finite and above 0")
+	positive := p.Threshold > 0 && !math.IsInf(p.Threshold, 0)
+	v.require(positive, "threshold", p.Threshold, "finite and above 0")
+	v.require(!positive || p.Threshold >= 1e-100 && p.Threshold <= 1e100, "threshold", p.Threshold, "between 1e-100 and 1e+100")
 	switch p.Model.Kind {
 	case "", Linear, Quadratic:
 	case Overhead:
 		b := p.Model.Baseline
 		v.require(b >= 0 && b < p.Threshold, "model.baseline", b, fmt.Sprintf("at least 0 and below the threshold (%v)", p.Threshold))
+		// Scale-down asks for N(A, τ/(1+μ)), which is defined only where that threshold is above the baseline too.
+		tooWide := b < p.Threshold && b >= p.Threshold/(1+p.ScaleDownMargin)
+		v.require(!tooWide, "decision.scaleDownMargin", p.ScaleDownMargin, fmt.Sprintf("below threshold/baseline - 1 (%.4g)", p.Threshold/b-1))
 	default:
 		v.require(false, "model.type", string(p.Model.Kind), "Linear, Overhead or Quadratic")
 	}

@@ -75,6 +75,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
+	defer func() { clear(p.window.instances) }() // they are the caller's
 	f := Forecast{Now: in.Now}
 	w, err := p.fill(&in, &f)
 	if err != nil {
@@ -150,12 +151,15 @@ func (w *window) seat(instances []Instance) error {
 		w.to = append(w.to, w.index(instance.end()))
 	}
 	size := w.n * len(w.instances)
-	w.values = slices.Grow(w.values[:0], size)[:size]
+	w.values = resize(w.values, size)
 	for i := range w.values {
 		w.values[i] = math.NaN()
 	}
 	return nil
 }
+
+// resize returns a slice of n elements, of any value, in the memory of s if that is large enough.
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
 func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
@@ -186,7 +190,7 @@ func (p *Pipeline) extrapolate(f *Forecast, t trend, in *Input) {
 		initTimeout = p.params.InitTimeout
 	}
 	h := p.params.horizon(millis(initTimeout))
-	f.Horizon = time.Duration(h * float64(time.Millisecond))
+	f.Horizon = duration(h)
 	f.Level, f.Trend = t.level, t.slope
 	growth := t.slope * (float64(in.Now-f.Tick) + h) / float64(p.window.step)
 	f.Total = max(0, f.Level+growth)

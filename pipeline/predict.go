@@ -52,3 +52,9 @@ func (p *Params) horizon(initTimeout float64) float64 {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// duration is the reverse of millis, held to what a Duration can say, some 290 years.
+func duration(ms float64) time.Duration {
+	const most = 1<<63 - 1<<10 // the largest float64 below 2⁶³
+	return time.Duration(min(ms*float64(time.Millisecond), most))
+}

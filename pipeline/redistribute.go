@@ -36,7 +36,7 @@ func (r ramp) at(age float64) float64 {
 // already reached, as much more of it as is needed to hold that level: load that moves from old instances to new ones
 // then neither rises nor falls, and load that has really gone shows at once in the raw sum.
 func (w *window) redistribute(m Model, r ramp, loads []load) []load {
-	newcomer := w.newcomers()
+	w.markNewcomers()
 	for k := w.first; k <= w.last; k++ {
 		row := w.row(k)
 		var now load
@@ -46,7 +46,7 @@ func (w *window) redistribute(m Model, r ramp, loads []load) []load {
 				continue
 			}
 			weight := 1.0
-			if newcomer[i] {
+			if w.newcomer[i] {
 				age := float64(w.tick(k)) - float64(w.instances[i].Start)
 				weight = r.at(age)
 				if k > w.first && w.active(i, k-1) {
@@ -73,11 +73,12 @@ func (w *window) redistribute(m Model, r ramp, loads []load) []load {
 	return loads
 }
 
-// newcomers marks the instances that had, at their start, another to take load over from: one that had started before
-// and was still active. The others count in full from the start.
-func (w *window) newcomers() []bool {
-	marks := make([]bool, len(w.instances))
-	byStart := make([]int, len(w.instances))
+// markNewcomers marks the instances that had, at their start, another to take load over from: one that had started
+// before and was still active. The others count in full from the start.
+func (w *window) markNewcomers() {
+	w.newcomer = resize(w.newcomer, len(w.instances))
+	w.byStart = resize(w.byStart, len(w.instances))
+	byStart := w.byStart
 	for i := range byStart {
 		byStart[i] = i
 	}
@@ -87,10 +88,9 @@ func (w *window) newcomers() []bool {
 		start, groupEnd := w.instances[byStart[group]].Start, latestEnd
 		for ; group < len(byStart) && w.instances[byStart[group]].Start == start; group++ {
 			i := byStart[group]
-			marks[i] = latestEnd > start
+			w.newcomer[i] = latestEnd > start
 			groupEnd = max(groupEnd, w.instances[i].end())
 		}
 		latestEnd = groupEnd
 	}
-	return marks
 }
