@@ -1,0 +1,173 @@
+package pipeline_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Paper, section 4.2: the samples (1001, 0.4) and (2003, 0.6) make 0.4 + 0.2·999/1002 at the tick 2000, and no other tick.
+func TestInterpolation(t *testing.T) {
+	f := run(t, defaults(), at(3000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{1001, 0.4}, {2003, 0.6}}}))
+	require.Equal(t, int64(2000), f.Tick)
+	require.InDelta(t, 0.4+0.2*999/1002, f.Level, 1e-15)
+	require.InDelta(t, 0.5994, f.Level, 0.0001)
+}
+
+// Paper, section 4.3: a batch that ends at 5200 and one that starts at 8100 make the ticks 6000, 7000 and 8000 between them.
+func TestContinuityAcrossBatches(t *testing.T) {
+	value := func(ms int64) pipeline.Sample { return pipeline.Sample{T: ms, V: float64(ms) / 10_000} }
+	for name, window := range map[string]time.Duration{
+		"both batches in the window":                         90 * time.Second,
+		"the first batch before the window, but for its end": 2600 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := defaults()
+			p.Window = window
+			in := at(8500, pipeline.Instance{ID: "a", Start: 6000, Samples: []pipeline.Sample{value(4100), value(5200), value(8100), value(8400)}})
+			f, s := stages(t, p, in)
+			require.Equal(t, int64(6000), s.First)
+			require.Equal(t, int64(8000), f.Tick)
+			near(t, []float64{0.6, 0.7, 0.8}, s.Effective, "aligned")
+		})
+	}
+}
+
+func TestWindowEnds(t *testing.T) {
+	p := defaults()
+	p.Window = 3 * time.Second
+	a := pipeline.Instance{ID: "a", Start: -1 << 40, Samples: everySecond(-10_000, make([]float64, 30)...)}
+	for name, c := range map[string]struct {
+		now, since, first, last int64
+	}{
+		"a tick W before now is outside, a tick now inside": {now: 5000, first: 3000, last: 5000},
+		"between ticks":               {now: 5001, first: 3000, last: 5000},
+		"just before a tick":          {now: 4999, first: 2000, last: 4000},
+		"around the origin":           {now: 500, first: -2000, last: 0},
+		"before the origin":           {now: -1, first: -3000, last: -1000},
+		"at a negative tick":          {now: -2000, first: -4000, last: -2000},
+		"since before the window":     {now: 5000, since: 1, first: 3000, last: 5000},
+		"since a tick of the window":  {now: 5000, since: 4000, first: 4000, last: 5000},
+		"since between ticks":         {now: 5000, since: 3001, first: 4000, last: 5000},
+		"since the last tick":         {now: 5000, since: 5000, first: 5000, last: 5000},
+		"since before, negative time": {now: 500, since: -1500, first: -1000, last: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := at(c.now, a)
+			in.Since = c.since
+			f, s := stages(t, p, in)
+			require.Equal(t, c.first, s.First)
+			require.Equal(t, c.last, f.Tick)
+			require.Len(t, s.Effective, int(c.last-c.first)/1000+1)
+		})
+	}
+}
+
+// Ticks outside [start, end) of an instance are not emitted, whatever samples there are.
+func TestTicksOutsideOfTheLifetime(t *testing.T) {
+	a := pipeline.Instance{ID: "a", Start: 2000, End: 5000, Samples: everySecond(0, 1, 2, 3, 4, 5, 6, 7)}
+	f, s := stages(t, defaults(), at(9000, a))
+	require.Equal(t, int64(2000), s.First)
+	require.Equal(t, int64(4000), f.Tick)
+	near(t, []float64{3, 4, 5}, s.Effective, "aligned")
+
+	a.Start, a.End = 1999, 5001
+	f, s = stages(t, defaults(), at(9000, a))
+	require.Equal(t, int64(2000), s.First)
+	require.Equal(t, int64(5000), f.Tick)
+	near(t, []float64{3, 4, 5, 6}, s.Effective, "aligned")
+}
+
+func TestSamplesThatAreRefused(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, c := range map[string]struct {
+		model   pipeline.ModelKind
+		samples []pipeline.Sample
+		dropped int
+		want    []float64 // from the tick 1000 on
+	}{
+		"none":                             {pipeline.Linear, everySecond(1000, 1, 2, 3), 0, []float64{1, 2, 3}},
+		"not a number":                     {pipeline.Linear, everySecond(1000, 1, nan, 3), 1, []float64{1, 2, 3}},
+		"infinite":                         {pipeline.Linear, everySecond(1000, 1, inf, 2, -inf, 3), 2, []float64{1, 1.5, 2, 2.5, 3}},
+		"negative, linear":                 {pipeline.Linear, everySecond(1000, 1, -2, 3), 0, []float64{1, -2, 3}},
+		"negative, quadratic":              {pipeline.Quadratic, everySecond(1000, 1, -2, 3), 1, []float64{1, 4, 9}},
+		"one interval ahead of now":        {pipeline.Linear, []pipeline.Sample{{1000, 1}, {8000, 8}}, 0, []float64{1, 2, 3, 4, 5, 6, 7}},
+		"more than an interval ahead":      {pipeline.Linear, []pipeline.Sample{{1000, 1}, {2000, 2}, {8001, 9}}, 1, []float64{1, 2}},
+		"the last of equal times":          {pipeline.Linear, []pipeline.Sample{{1000, 7}, {1000, 1}, {2000, 2}}, 0, []float64{1, 2}},
+		"but not if it is no number":       {pipeline.Linear, []pipeline.Sample{{1000, 1}, {1000, nan}, {2000, 2}}, 1, []float64{1, 2}},
+		"the last given, and out of order": {pipeline.Linear, []pipeline.Sample{{2000, 9}, {1000, 1}, {2000, 2}}, 0, []float64{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := defaults()
+			p.Model.Kind = c.model
+			f, s := stages(t, p, at(7000, pipeline.Instance{ID: "a", Samples: c.samples}))
+			require.Equal(t, c.dropped, f.Dropped)
+			near(t, c.want, s.Effective, "aligned")
+		})
+	}
+}
+
+func TestNoData(t *testing.T) {
+	for name, in := range map[string]pipeline.Input{
+		"no instance":              at(5000),
+		"no sample":                at(5000, pipeline.Instance{ID: "a"}),
+		"one sample, on a tick":    at(5000, pipeline.Instance{ID: "a", Samples: everySecond(4000, 1)}),
+		"no tick between two":      at(5000, pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{4001, 1}, {4999, 1}}}),
+		"nothing but not-a-number": at(5000, pipeline.Instance{ID: "a", Samples: everySecond(0, math.NaN(), math.NaN())}),
+		"before the window":        at(500_000, pipeline.Instance{ID: "a", Samples: everySecond(0, 1, 2, 3)}),
+		"before it has started":    at(5000, pipeline.Instance{ID: "a", Start: 4000, Samples: everySecond(0, 1, 2, 3)}),
+		"after it has ended":       at(5000, pipeline.Instance{ID: "a", End: 1, Samples: everySecond(1000, 1, 2, 3)}),
+		"it ends as it starts":     at(5000, pipeline.Instance{ID: "a", Start: 2000, End: 2000, Samples: everySecond(0, 1, 2, 3, 4)}),
+		"nothing but demand":       {Now: 5000, Demand: everySecond(0, 1, 2, 3), TargetRose: pipeline.Never},
+		"all before Since":         {Now: 5000, Since: 3500, Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3)}}},
+		"Since in the future":      {Now: 5000, Since: 9000, Instances: []pipeline.Instance{{ID: "a", Samples: everySecond(0, 1, 2, 3, 4, 5)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := pipeline.New(defaults())
+			require.NoError(t, err)
+			_, err = p.Run(in)
+			require.ErrorIs(t, err, pipeline.ErrNoData)
+		})
+	}
+}
+
+// Data older than the limit is an error, never a number.
+func TestStaleData(t *testing.T) {
+	p, err := pipeline.New(defaults())
+	require.NoError(t, err)
+	in := at(32_000, pipeline.Instance{ID: "a", Samples: everySecond(0, 1, 1, 1)})
+	_, err = p.Run(in)
+	require.NoError(t, err, "as old as the limit")
+
+	in.Now = 32_001
+	_, err = p.Run(in)
+	var stale *pipeline.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, pipeline.StaleError{Age: 30_001 * time.Millisecond, Limit: 30 * time.Second}, *stale)
+	require.EqualError(t, err, "the newest data is 30.001s old, more than the limit of 30s")
+}
+
+func TestInputsThatAreRefused(t *testing.T) {
+	p, err := pipeline.New(defaults())
+	require.NoError(t, err)
+
+	twice := pipeline.Instance{ID: "web-1", Samples: everySecond(0, 1, 1)}
+	_, err = p.Run(at(1000, twice, pipeline.Instance{ID: "web-2"}, twice))
+	require.ErrorContains(t, err, `"web-1"`)
+
+	for _, now := range []int64{math.MinInt64, -1<<53 - 1, 1<<53 + 1, math.MaxInt64} {
+		_, err = p.Run(at(now, twice))
+		require.ErrorContains(t, err, "now: ")
+		require.ErrorContains(t, err, "between -9007199254740992 and 9007199254740992")
+	}
+
+	huge := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e308, 1e308)}
+	other := huge
+	other.ID = "b"
+	_, err = p.Run(at(1000, huge, other))
+	require.ErrorIs(t, err, pipeline.ErrOverflow)
+}
