@@ -53,7 +53,9 @@ const (
 // fleet is everything a run can see. It moves on from run to run and never back.
 type fleet struct {
 	rec       *Recording
-	params    pipeline.Params
+	arrivals  []arrival // rec.samples as they become visible
+	interval  int64     // ms
+	model     pipeline.Model
 	spans     spans
 	tracked   []tracked  // by the index of their member
 	live      []*tracked // sorted by ID, as the pipeline wants them
@@ -62,11 +64,15 @@ type fleet struct {
 	target    targetCount
 	instances []pipeline.Instance // of the last input, for its memory
 
-	nextSample, nextStart int // in rec.samples, byStart
+	nextArrival, nextStart int // in arrivals, byStart
 }
 
 func newFleet(rec *Recording, p pipeline.Params) *fleet {
-	f := &fleet{rec: rec, params: p, spans: spansOf(p), target: targetCount{planned: rec.targets, rose: pipeline.Never}}
+	interval := p.Interval.Milliseconds()
+	f := &fleet{
+		rec: rec, arrivals: rec.visible(interval), interval: interval, model: p.Model, spans: spansOf(p),
+		target: targetCount{planned: rec.targets, rose: pipeline.Never},
+	}
 	f.tracked = make([]tracked, len(rec.members))
 	for i, m := range rec.members {
 		f.tracked[i] = tracked{id: m.id, start: m.start, end: endOf(m)}
@@ -100,8 +106,8 @@ func (f *fleet) advance(now int64) {
 		}
 		f.join(t)
 	}
-	for ; f.nextSample < len(f.rec.samples) && f.rec.samples[f.nextSample].received <= now; f.nextSample++ {
-		f.receive(&f.rec.samples[f.nextSample])
+	for ; f.nextArrival < len(f.arrivals) && f.arrivals[f.nextArrival].visibleFrom(f.interval) <= now; f.nextArrival++ {
+		f.receive(&f.arrivals[f.nextArrival])
 	}
 	f.live = slices.DeleteFunc(f.live, func(t *tracked) bool {
 		if t.endsBy(now - f.spans.keep) {
@@ -136,7 +142,7 @@ func (f *fleet) receive(a *arrival) {
 		}
 		t.start = min(t.start, a.sample.T)
 	}
-	if !refused(f.params.Model, a.sample.V) {
+	if !refused(f.model, a.sample.V) {
 		t.add(a.sample)
 	}
 }
@@ -151,17 +157,16 @@ func (t *tracked) activeAt(time int64) bool { return t.start <= time && !t.endsB
 
 // input returns what a run at now, which the fleet has advanced to, is made of. It is valid until the next call.
 func (f *fleet) input(now int64) pipeline.Input {
-	latest := now + f.params.Interval.Milliseconds()
 	f.instances = f.instances[:0]
 	for _, t := range f.live {
 		if t.endsBy(now - f.spans.fleet) {
 			continue
 		}
 		t.settle(now - f.spans.window)
-		f.instances = append(f.instances, pipeline.Instance{ID: t.id, Start: t.start, End: t.end, Samples: t.upTo(latest)})
+		f.instances = append(f.instances, pipeline.Instance{ID: t.id, Start: t.start, End: t.end, Samples: t.samples})
 	}
 	f.demand.settle(now - f.spans.window)
-	in := pipeline.Input{Now: now, Instances: f.instances, Demand: f.demand.upTo(latest)}
+	in := pipeline.Input{Now: now, Instances: f.instances, Demand: f.demand.samples}
 	in.Target, in.TargetRose = f.target.now(f.activeAt)
 	return in
 }

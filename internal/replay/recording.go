@@ -177,3 +177,19 @@ func lastOfEach[E any](events []E, time func(E) int64) []E {
 	}
 	return events[:kept]
 }
+
+// visibleFrom returns the first time at which a run makes use of the sample, by which it must have been received: the
+// pipeline refuses samples more than an interval later than now.
+func (a *arrival) visibleFrom(interval int64) int64 { return max(a.received, a.sample.T-interval) }
+
+// visible returns the samples in the order in which they become visible to runs, and of those that do so together in
+// the order they were received.
+func (r *Recording) visible(interval int64) []arrival {
+	order := func(a, b arrival) int { return cmp.Compare(a.visibleFrom(interval), b.visibleFrom(interval)) }
+	if slices.IsSortedFunc(r.samples, order) {
+		return r.samples
+	}
+	samples := slices.Clone(r.samples)
+	slices.SortStableFunc(samples, order)
+	return samples
+}

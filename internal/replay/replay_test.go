@@ -164,11 +164,17 @@ func TestAnInstanceWithoutAStartIsThereFromItsFirstSample(t *testing.T) {
 
 func TestOfABatchTheLaterLineCounts(t *testing.T) {
 	var batch []event
-	for n := range int64(100) { // ten samples for each of ten times, received together
+	for n := range int64(100) { // ten samples for each of ten times, received together, with others in between
+		other := event{kind: sample, instance: []byte("b"), at: 99_000, received: 99_000 - n%7*1000}
+		batch = append(batch, other)
 		batch = append(batch, event{kind: sample, instance: []byte("a"), at: n % 10 * 1000, received: 10_000, value: float64(n)})
 	}
+	var last []event
+	for i := 181; i < 200; i += 2 {
+		last = append(last, batch[i])
+	}
 	got := replayed(t, recordingOf(t, append(batch, starts("a", 0), runAt(10_000))), Options{Params: testParams()})
-	want := forecast(t, pipeline.Input{Now: 10_000, TargetRose: pipeline.Never, Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(batch[90:])}}})
+	want := forecast(t, pipeline.Input{Now: 10_000, TargetRose: pipeline.Never, Instances: []pipeline.Instance{{ID: "a", Samples: samplesOf(last)}}})
 	assert.Equal(t, want, got[0].Forecast)
 }
 
@@ -246,7 +252,7 @@ func TestCooldownsCountFromTheDecisionsOfEarlierRuns(t *testing.T) {
 
 func TestAFreshInstanceHoldsScaleDownBack(t *testing.T) {
 	fleet := slices.Concat(ramp("a", 0, 400, 0.1, 0), []event{starts("a", 0), starts("b", 100_000), ends("b", 101_000), runAt(279_999), runAt(280_000)})
-	fleet = append(fleet, targetAt(0, 3))
+	fleet = append(fleet, targetAt(0, 3), event{kind: sample, instance: []byte("yet to come"), at: 280_500, received: 280_000, value: 1})
 	got := replayed(t, recordingOf(t, fleet), Options{Params: testParams(), Cooldowns: true})
 	assert.Equal(t, pipeline.CoolingDown, got[0].Decision.Reason)
 	assert.Equal(t, pipeline.Headroom, got[1].Decision.Reason)
@@ -273,6 +279,20 @@ func TestWhatCannotMatterIsForgotten(t *testing.T) {
 	assert.Empty(t, fleet.input(6_000_000).Instances)
 }
 
+func TestSamplesFromTheFutureWait(t *testing.T) {
+	events := append(ramp("a", 0, 1000, 0.5, 0), starts("a", 0))
+	for i := range events {
+		events[i].received = 0 // by a clock far ahead
+	}
+	fleet := newFleet(recordingOf(t, events), testParams())
+	for now := int64(500); now < 1_000_000; now += 1000 {
+		fleet.advance(now)
+		samples := fleet.input(now).Instances[0].Samples
+		require.LessOrEqual(t, len(samples), 1+90+1, "the newest before the window, the window, and an interval more")
+		require.Equal(t, now+500, samples[len(samples)-1].T)
+	}
+}
+
 func TestASeriesKeepsTheWindowAndTheNewestBefore(t *testing.T) {
 	var s series
 	for _, x := range []pipeline.Sample{{T: 30}, {T: 10}, {T: 40}, {T: 20}, {T: 20, V: 2}, {T: 5}} {
@@ -280,7 +300,6 @@ func TestASeriesKeepsTheWindowAndTheNewestBefore(t *testing.T) {
 	}
 	s.settle(29)
 	assert.Equal(t, []pipeline.Sample{{T: 20, V: 2}, {T: 30}, {T: 40}}, s.samples)
-	assert.Equal(t, []pipeline.Sample{{T: 20, V: 2}, {T: 30}}, s.upTo(39))
 	s.add(pipeline.Sample{T: 15})
 	s.settle(30)
 	assert.Equal(t, []pipeline.Sample{{T: 30}, {T: 40}}, s.samples)
@@ -289,7 +308,6 @@ func TestASeriesKeepsTheWindowAndTheNewestBefore(t *testing.T) {
 	s.add(pipeline.Sample{T: 40, V: 7})
 	s.settle(100)
 	assert.Equal(t, []pipeline.Sample{{T: 40, V: 7}}, s.samples)
-	assert.Empty(t, s.upTo(39))
 }
 
 func TestJSONHasTheFieldsInOrderAndInFull(t *testing.T) {

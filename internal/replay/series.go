@@ -7,13 +7,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// series holds the samples of one instance, or of demand, that have been received and can still matter to a run.
+// series holds the samples of one instance, or of demand, that a run can see and that can still matter to it.
 type series struct {
 	samples  []pipeline.Sample // in order of time, their times unique, unless unsorted
-	unsorted bool              // then in order of reception
+	unsorted bool              // then in the order they became visible
 }
 
-// add takes the sample that was received next; of two with one timestamp it is the one that counts.
+// add takes the sample that became visible next; of two with one timestamp it is the one that counts.
 func (s *series) add(x pipeline.Sample) {
 	if n := len(s.samples); n > 0 && x.T <= s.samples[n-1].T {
 		s.unsorted = true
@@ -29,14 +29,6 @@ func (s *series) settle(since int64) {
 		s.samples = lastOfEach(s.samples, func(x pipeline.Sample) int64 { return x.T })
 		s.unsorted = false
 	}
-	s.samples = s.samples[max(0, s.firstAfter(since)-1):]
-}
-
-// upTo returns the samples at or before t of a series that is settled.
-func (s *series) upTo(t int64) []pipeline.Sample { return s.samples[:s.firstAfter(t)] }
-
-// firstAfter returns the place of the first sample later than t.
-func (s *series) firstAfter(t int64) int {
-	at, _ := slices.BinarySearchFunc(s.samples, t+1, func(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) })
-	return at
+	later, _ := slices.BinarySearchFunc(s.samples, since+1, func(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) })
+	s.samples = s.samples[max(0, later-1):]
 }
