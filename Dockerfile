@@ -1,0 +1,19 @@
+# A static binary in an image with nothing else; it runs as nobody and writes no file.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY api api
+COPY adapter adapter
+COPY cmd cmd
+COPY internal internal
+COPY pipeline pipeline
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /foresail ./cmd/foresail
+
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /foresail /foresail
+USER 65532:65532
+EXPOSE 6443 8080
+ENTRYPOINT ["/foresail"]
+CMD ["run"]
