@@ -1,0 +1,87 @@
+package pods
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Type says how readings become samples.
+type Type string
+
+const (
+	Gauge   Type = "Gauge"   // a reading is a sample
+	Counter Type = "Counter" // the rate per second between two readings is a sample
+)
+
+// MinInterval is the shortest interval at which pods can be read.
+const MinInterval = 100 * time.Millisecond
+
+// Config says what is read of each pod.
+type Config struct {
+	Port        string // a number, or the name of a container port
+	Path        string // of the endpoint, with a query if it takes one
+	Metric      string
+	Type        Type
+	MatchLabels map[string]string // labels that the one series to read has; it may have others
+	Interval    time.Duration
+}
+
+// validate reports all that is wrong with c.
+func (c *Config) validate() error {
+	var problems []error
+	refuse := func(field string, value any, accepted string) {
+		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
+	}
+	if number, err := strconv.Atoi(c.Port); err == nil {
+		if len(validation.IsValidPortNum(number)) > 0 {
+			refuse("port", c.Port, "a number from 1 to 65535")
+		}
+	} else if len(validation.IsValidPortName(c.Port)) > 0 {
+		refuse("port", c.Port, "a number from 1 to 65535 or the name of a container port")
+	}
+	if _, err := c.target("host"); err != nil {
+		refuse("path", c.Path, "a path that starts with / and has no #, such as /metrics")
+	}
+	if !model.LegacyValidation.IsValidMetricName(c.Metric) {
+		refuse("metric", c.Metric, "the name of a Prometheus metric")
+	}
+	if c.Type != Gauge && c.Type != Counter {
+		refuse("type", c.Type, "Gauge or Counter")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			refuse("matchLabels", name, "the name of a Prometheus label")
+		}
+	}
+	if c.Interval < MinInterval {
+		refuse("interval", c.Interval, "at least "+MinInterval.String())
+	}
+	return errors.Join(problems...)
+}
+
+// target returns the URL of the endpoint on a host (with its port).
+func (c *Config) target(host string) (*url.URL, error) {
+	if !strings.HasPrefix(c.Path, "/") || strings.Contains(c.Path, "#") {
+		return nil, errors.New("path does not start with / or has a fragment")
+	}
+	u, err := url.ParseRequestURI(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	u.Scheme, u.Host = "http", host
+	return u, nil
+}
+
+func (c *Config) equal(d *Config) bool {
+	return c.Port == d.Port && c.Path == d.Path && c.Metric == d.Metric && c.Type == d.Type &&
+		c.Interval == d.Interval && maps.Equal(c.MatchLabels, d.MatchLabels)
+}

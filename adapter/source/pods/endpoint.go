@@ -1,0 +1,186 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// slowAfter is how long an endpoint may take to answer and still be read among the quick ones.
+const slowAfter = 100 * time.Millisecond
+
+// endpointKey is what readers have in common that share an endpoint.
+type endpointKey struct {
+	pod      types.NamespacedName
+	url      string // "" if the pod cannot be read
+	problem  string // why it cannot
+	interval time.Duration
+}
+
+// endpoint is one URL of one pod that is read at one interval.
+type endpoint struct {
+	key     endpointKey
+	problem error         // why it cannot be read whatever its pod does
+	request *http.Request // as sent each time, but for the context; nil with a problem
+	ctx     context.Context
+	cancel  context.CancelFunc // ends a scrape under way
+
+	// Guarded by Source.mu.
+	due   time.Duration // next, since Source.epoch
+	index int           // in Source.queue
+
+	readers atomic.Pointer[readers]
+
+	// busy is set while the endpoint waits for a slot or is being read.
+	busy atomic.Bool
+	// suspect tells that it was slow, or failed, when it was last read.
+	suspect atomic.Bool
+	// resume is the time, since Source.epoch, before which it is left alone.
+	resume atomic.Int64
+	// failures counts consecutive ones. Only a scrape touches it, and there is one at a time.
+	failures int
+}
+
+// readers are all that read an endpoint, and what they want of it. They are not changed but replaced.
+type readers struct {
+	all    []*reader
+	wanted wanted
+}
+
+func newReaders(all []*reader) *readers {
+	names := make([]string, len(all))
+	for i, r := range all {
+		names[i] = r.selection.metric
+	}
+	return &readers{all: all, wanted: newWanted(names...)}
+}
+
+// reader takes one series of one instance to one sink.
+type reader struct {
+	instance  string
+	selection *selection
+	sink      source.Sink
+	endpoint  *endpoint
+
+	mu      sync.Mutex // held while the sink is called, so that none is after close
+	closed  bool
+	counter source.Rate
+}
+
+// deliver takes a reading from a page that was asked for at a time, or reports why it cannot.
+func (r *reader) deliver(p *page, at time.Time) (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	sample, err := r.selection.pick(p, at)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", r.endpoint.key.url, err)
+		r.sink.Fail(r.instance, err)
+		return err
+	}
+	if r.selection.as == Counter {
+		rate, ok := r.counter.Next(sample)
+		if !ok {
+			return nil
+		}
+		sample = rate
+	}
+	r.sink.Append(r.instance, sample)
+	return nil
+}
+
+func (r *reader) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.sink.Fail(r.instance, err)
+	}
+}
+
+func (r *reader) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+}
+
+// locate returns the endpoint of an instance that a configuration means.
+func locate(i instances.Instance, c *Config) endpointKey {
+	key := endpointKey{pod: i.Pod, interval: c.Interval}
+	address, err := addressOf(i, c.Port)
+	if err != nil {
+		key.problem = err.Error()
+		return key
+	}
+	u, err := c.target(address)
+	if err != nil {
+		key.problem = err.Error()
+		return key
+	}
+	key.url = u.String()
+	return key
+}
+
+// addressOf returns the host and port of an instance.
+func addressOf(i instances.Instance, port string) (string, error) {
+	if i.IP == "" {
+		return "", fmt.Errorf("pod %s has no IP", i.Pod)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+		return net.JoinHostPort(i.IP, port), nil
+	}
+	number, ok := i.Ports[port]
+	if !ok {
+		return "", fmt.Errorf("pod %s has no container port named %q: it has %s", i.Pod, port, portNames(i))
+	}
+	return net.JoinHostPort(i.IP, strconv.Itoa(int(number))), nil
+}
+
+func portNames(i instances.Instance) string {
+	if len(i.Ports) == 0 {
+		return "none with a name"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(i.Ports)), ", ")
+}
+
+// newEndpoint returns the endpoint of a key, which is read until it is cancelled or base ends.
+func newEndpoint(base context.Context, key endpointKey, userAgent string) *endpoint {
+	e := &endpoint{key: key, index: -1}
+	e.ctx, e.cancel = context.WithCancel(base)
+	e.readers.Store(newReaders(nil))
+	if key.problem != "" {
+		e.problem = errors.New(key.problem)
+		return e
+	}
+	e.request, e.problem = http.NewRequest(http.MethodGet, key.url, http.NoBody)
+	if e.problem == nil {
+		e.request.Header.Set("Accept", accept)
+		e.request.Header.Set("User-Agent", userAgent)
+	}
+	return e
+}
+
+// phase returns the endpoint's own moment within the interval.
+func (e *endpoint) phase(seed uint64) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %s %s", seed, e.key.pod, e.key.url, e.key.problem)
+	x := h.Sum64()
+	x ^= x >> 31 // its high bits are better than its low ones
+	return time.Duration(x % uint64(e.key.interval))
+}

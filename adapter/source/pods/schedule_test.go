@@ -1,0 +1,423 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// running starts a source on a network, and ends it with the test's bubble.
+func running(t *testing.T, o Options, w *network) *Source {
+	t.Helper()
+	s := newSource(o.withDefaults(), w)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-done)
+	})
+	return s
+}
+
+// pass lets virtual time pass and everything come to rest.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods, rounds = 1000, 10
+		w := newNetwork(answering("load 0.5\n"))
+		s := running(t, Options{}, w)
+		sink, fleet := newRecorder(), fleetOf(pods)
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
+		pass(rounds * time.Second)
+
+		perTenth := make([]int, 10)
+		for _, i := range fleet.active {
+			times := w.times(i.IP)
+			require.Len(t, times, rounds, i.IP)
+			for n := range times {
+				drift := times[n] - times[0] - time.Duration(n)*time.Second
+				require.Less(t, drift.Abs(), 2*tick, i.IP)
+			}
+			perTenth[times[0]/(100*time.Millisecond)]++
+			require.Len(t, sink.of(i.ID), rounds)
+			require.Equal(t, times[0].Milliseconds(), sink.of(i.ID)[0].T-w.began.UnixMilli())
+		}
+		for _, n := range perTenth {
+			assert.InDelta(t, pods/10, n, 40, "spread over the interval")
+		}
+	})
+}
+
+func TestPhaseIsStableAndTakesTheSeed(t *testing.T) {
+	k := endpointKey{pod: key("a"), url: "http://10.0.0.1:9090/metrics", interval: time.Second}
+	phases := map[time.Duration]bool{}
+	for seed := range uint64(20) {
+		a, b := newEndpoint(t.Context(), k, ""), newEndpoint(t.Context(), k, "")
+		assert.Equal(t, a.phase(seed), b.phase(seed))
+		assert.Less(t, a.phase(seed), k.interval)
+		phases[a.phase(seed)] = true
+	}
+	assert.Len(t, phases, 20)
+}
+
+func TestNextTick(t *testing.T) {
+	for _, test := range []struct{ now, phase, want time.Duration }{
+		{0, 300, 300}, {299, 300, 300}, {300, 300, 1300}, {301, 300, 1300}, {5000, 0, 6000}, {5999, 999, 6999}, {0, 0, 1000},
+	} {
+		got := nextTick(test.now*time.Millisecond, test.phase*time.Millisecond, time.Second)
+		assert.Equal(t, test.want*time.Millisecond, got, "%v", test)
+	}
+}
+
+// The readings carry the time at which the answer began.
+func TestSampleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 0.5\n", 70 * time.Millisecond, nil })
+		s := running(t, Options{}, w)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(1), sink))
+		pass(1500 * time.Millisecond)
+		want := w.began.Add(w.times("10.0.0.0")[0] + 70*time.Millisecond).UnixMilli()
+		assert.Equal(t, pipeline.Sample{T: want, V: 0.5}, sink.of("uid-pod-0")[0])
+	})
+}
+
+func TestCounterBecomesRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		readings := []int{100, 110, 130, 5, 5}
+		w := newNetwork(func(_ string, n int) (string, time.Duration, error) {
+			return fmt.Sprintf("# TYPE load counter\nload %d\n", readings[min(n, len(readings)-1)]), 0, nil
+		})
+		s := running(t, Options{}, w)
+		sink := newRecorder()
+		c := gauge(2 * time.Second)
+		c.Type = Counter
+		require.NoError(t, s.Set(key("pm"), c, fleetOf(1), sink))
+		pass(10 * time.Second)
+		var rates []float64
+		for _, x := range sink.of("uid-pod-0") {
+			rates = append(rates, x.V)
+		}
+		assert.InDeltaSlice(t, []float64{5, 10, 2.5, 0}, rates, 0.02)
+	})
+}
+
+func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods = 40
+		fleet := fleetOf(pods)
+		number := map[string]int{}
+		for i, x := range fleet.active {
+			number[x.IP] = i
+		}
+		w := newNetwork(func(host string, _ int) (string, time.Duration, error) {
+			switch number[host] % 4 {
+			case 0:
+				return "", time.Hour, nil // never answers
+			case 1:
+				return "load 1\n", 900 * time.Millisecond, nil
+			default:
+				return "load 1\n", time.Millisecond, nil
+			}
+		})
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Concurrency: 8, Registerer: registry}, w)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
+		pass(10 * time.Second) // in which it becomes known who is slow
+		early := map[string]int{}
+		for _, x := range fleet.active {
+			early[x.ID] = len(sink.of(x.ID))
+		}
+		pass(60 * time.Second)
+		for i := range pods {
+			id := fmt.Sprint("uid-pod-", i)
+			switch i % 4 {
+			case 0:
+				assert.Empty(t, sink.of(id))
+				assert.Greater(t, len(sink.failures(id)), 3)
+			case 1:
+				assert.Greater(t, len(sink.of(id)), 6, "slow, but read")
+			default:
+				assert.Len(t, sink.of(id)[early[id]:], 60)
+			}
+		}
+		assert.LessOrEqual(t, gathered(t, registry, "foresail_scrapes_in_flight", ""), 8.0)
+		assert.Greater(t, gathered(t, registry, "foresail_scrapes_total", "timeout"), 30.0)
+	})
+}
+
+func TestScrapeStillRunningTakesTheNextOnesPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 2500 * time.Millisecond, nil })
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Timeout: 4 * time.Second, Registerer: registry}, w)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(1), sink))
+		pass(12 * time.Second)
+		assert.Equal(t, []int{0, 3, 6, 9}, seconds(w.times("10.0.0.0")))
+		assert.Equal(t, 8.0, gathered(t, registry, "foresail_scrapes_skipped_total", ""))
+		assert.Empty(t, sink.failures("uid-pod-0"))
+	})
+}
+
+func TestTimeoutIsTheIntervalUnlessSaid(t *testing.T) {
+	for _, test := range []struct {
+		timeout time.Duration
+		want    string
+	}{{0, "2s"}, {700 * time.Millisecond, "700ms"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newNetwork(func(string, int) (string, time.Duration, error) { return "", time.Hour, nil })
+			s := running(t, Options{Timeout: test.timeout}, w)
+			sink := newRecorder()
+			require.NoError(t, s.Set(key("pm"), gauge(2*time.Second), fleetOf(1), sink))
+			pass(5 * time.Second)
+			require.NotEmpty(t, sink.failures("uid-pod-0"))
+			assert.Equal(t, "http://10.0.0.0:9090/metrics: no whole answer within "+test.want, sink.failures("uid-pod-0")[0])
+		})
+	}
+}
+
+func TestFailingPodIsLeftAloneFor(t *testing.T) {
+	refused := errors.New("connection refused")
+	tests := map[string]struct {
+		interval time.Duration
+		options  Options
+		recovers int // the request from which on it answers
+		want     []int
+	}{
+		"5 s at most":       {time.Second, Options{}, 99, []int{0, 1, 3, 7, 12, 17, 22}},
+		"as the option has": {time.Second, Options{MaxBackoff: 2 * time.Second}, 99, []int{0, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23}},
+		"long intervals":    {8 * time.Second, Options{}, 99, []int{0, 8, 16}},
+		"one failure":       {time.Second, Options{}, 1, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+		"until it answers":  {time.Second, Options{}, 4, []int{0, 1, 3, 7, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newNetwork(func(_ string, n int) (string, time.Duration, error) {
+					if n >= test.recovers {
+						return "load 1\n", 0, nil
+					}
+					return "", 0, refused
+				})
+				s := running(t, test.options, w)
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("pm"), gauge(test.interval), fleetOf(1), sink))
+				pass(24 * time.Second)
+				assert.Equal(t, test.want, seconds(w.times("10.0.0.0")))
+				assert.Equal(t, "http://10.0.0.0:9090/metrics: connection refused", sink.failures("uid-pod-0")[0])
+			})
+		})
+	}
+}
+
+func TestOneScrapeServesAllThatReadTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("load 1\n# TYPE work counter\nwork 7\n"))
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Registerer: registry}, w)
+		one, two, three := newRecorder(), newRecorder(), newRecorder()
+		work := gauge(time.Second)
+		work.Metric, work.Type, work.Port = "work", Counter, "metrics" // the same port by its name
+		missing := gauge(time.Second)
+		missing.Metric = "absent"
+		require.NoError(t, s.Set(key("one"), gauge(time.Second), fleetOf(2), one))
+		require.NoError(t, s.Set(key("two"), work, fleetOf(2), two))
+		require.NoError(t, s.Set(key("three"), missing, fleetOf(1), three))
+		pass(10 * time.Second)
+		assert.Len(t, w.times("10.0.0.0"), 10)
+		assert.Len(t, one.of("uid-pod-0"), 10)
+		assert.Len(t, two.of("uid-pod-0"), 9, "the first reading makes no rate")
+		assert.Len(t, three.failures("uid-pod-0"), 10)
+		assert.Equal(t, 2.0, gathered(t, registry, "foresail_scrape_endpoints", ""))
+		assert.Equal(t, 10.0, gathered(t, registry, "foresail_scrape_selection_failures_total", ""))
+
+		s.Remove(key("one"))
+		pass(10 * time.Second)
+		assert.Len(t, one.of("uid-pod-0"), 10)
+		assert.Len(t, two.of("uid-pod-0"), 19)
+		assert.Len(t, w.times("10.0.0.0"), 20)
+
+		other := gauge(5 * time.Second)
+		require.NoError(t, s.Set(key("one"), other, fleetOf(2), one))
+		pass(10 * time.Second)
+		assert.Len(t, one.of("uid-pod-0"), 12, "at its own interval")
+		assert.Len(t, two.of("uid-pod-0"), 29)
+	})
+}
+
+func TestInstancesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("load 1\n"))
+		s := running(t, Options{}, w)
+		a, b := instance("a", "10.0.0.1"), instance("b", "10.0.0.2")
+		fleet, sink := newFleet(a), newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
+		pass(5 * time.Second)
+		fleet.set(a, b)
+		pass(5 * time.Second)
+		assert.Len(t, sink.of(a.ID), 10)
+		assert.Len(t, sink.of(b.ID), 5)
+		fleet.set(b)
+		pass(5 * time.Second)
+		assert.Len(t, w.times("10.0.0.1"), 10)
+		b.IP = "10.0.0.3"
+		fleet.set(b)
+		pass(5 * time.Second)
+		assert.Len(t, w.times("10.0.0.2"), 10)
+		assert.Len(t, w.times("10.0.0.3"), 5)
+		assert.Len(t, sink.of(b.ID), 15)
+
+		s.Remove(key("pm"))
+		s.Remove(key("pm"))
+		fleet.set(a, b)
+		pass(5 * time.Second)
+		assert.Len(t, w.times("10.0.0.3"), 5)
+		assert.Empty(t, fleet.watchers)
+		assert.Empty(t, s.endpoints)
+		assert.Empty(t, s.queue)
+	})
+}
+
+// A scrape under way of an instance that ends is given up, and nobody hears of it.
+func TestEndGivesUpTheScrapeUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 10 * time.Second, nil })
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Timeout: time.Minute, Registerer: registry}, w)
+		fleet, sink := fleetOf(1), newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
+		pass(2 * time.Second)
+		assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrapes_in_flight", ""))
+		fleet.set()
+		synctest.Wait()
+		assert.Zero(t, gathered(t, registry, "foresail_scrapes_in_flight", ""))
+		assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrapes_total", "cancelled"))
+		pass(time.Minute)
+		assert.Zero(t, sink.calls())
+	})
+}
+
+func TestSetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("# TYPE load counter\nload 1\nother 2\n"))
+		s := running(t, Options{}, w)
+		fleet, sink := fleetOf(1), newRecorder()
+		c := gauge(time.Second)
+		c.Type = Counter
+		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
+		pass(5 * time.Second)
+		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
+		pass(5 * time.Second)
+		assert.Len(t, sink.of("uid-pod-0"), 9, "the same changes nothing: the counter goes on")
+		assert.Equal(t, 1, fleet.watched)
+
+		c.Metric, c.Type = "other", Gauge
+		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
+		pass(5 * time.Second)
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, seconds(w.times("10.0.0.0")), "the endpoint stays")
+		assert.Equal(t, 2.0, sink.of("uid-pod-0")[13].V)
+
+		next, moved := newRecorder(), fleetOf(2)
+		require.NoError(t, s.Set(key("pm"), c, moved, next))
+		pass(5 * time.Second)
+		assert.Len(t, sink.of("uid-pod-0"), 14)
+		assert.Len(t, next.of("uid-pod-0"), 5)
+		assert.Len(t, next.of("uid-pod-1"), 5)
+		assert.Empty(t, fleet.watchers)
+
+		c.Metric = "not a name"
+		require.Error(t, s.Set(key("pm"), c, moved, next))
+		pass(5 * time.Second)
+		assert.Len(t, next.of("uid-pod-0"), 10, "what is refused changes nothing")
+	})
+}
+
+func TestUnreachablePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("load 1\n"))
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Registerer: registry}, w)
+		noIP, noPort, noPorts := instance("a", ""), instance("b", "10.0.0.2"), instance("c", "10.0.0.3")
+		noPort.Ports = map[string]int32{"http": 80, "admin": 81}
+		noPorts.Ports = nil
+		fleet, sink := newFleet(noIP, noPort, noPorts), newRecorder()
+		c := gauge(time.Second)
+		c.Port = "metrics"
+		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
+		pass(10 * time.Second)
+		assert.Equal(t, "pod shop/a has no IP", sink.failures("uid-a")[0])
+		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`, sink.failures("uid-b")[0])
+		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`, sink.failures("uid-c")[0])
+		assert.Greater(t, len(sink.failures("uid-a")), 3, "said again and again")
+		assert.Greater(t, gathered(t, registry, "foresail_scrapes_total", "address"), 9.0)
+
+		fleet.set(instance("a", "10.0.0.1"))
+		pass(5 * time.Second)
+		assert.Len(t, sink.of("uid-a"), 5)
+	})
+}
+
+func TestWhatIsSetBeforeRunIsNotLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("load 1\n"))
+		registry := prometheus.NewRegistry()
+		s := newSource(Options{Registerer: registry}.withDefaults(), w)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(50), sink))
+		pass(10 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		pass(5 * time.Second)
+		cancel()
+		require.NoError(t, <-done)
+		assert.Equal(t, 250, sink.calls())
+		assert.Zero(t, gathered(t, registry, "foresail_scrapes_skipped_total", ""))
+		pass(5 * time.Second)
+		assert.Equal(t, 250, sink.calls(), "ended")
+	})
+}
+
+func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", time.Hour, nil })
+		s := newSource(Options{Concurrency: 4, Timeout: 2 * time.Hour}.withDefaults(), w)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(20), sink))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		pass(5 * time.Second)
+		began := time.Now()
+		cancel()
+		require.NoError(t, <-done)
+		assert.Zero(t, time.Since(began))
+		assert.Zero(t, sink.calls())
+	})
+}
+
+// What is removed before it has begun, and told of its fleet after it has ended, reads nothing.
+func TestRemovedWhileBeginning(t *testing.T) {
+	s := newSource(Options{}.withDefaults(), newNetwork(answering("load 1\n")))
+	u := newSubscription(s, gauge(time.Second), fleetOf(1), newRecorder())
+	u.end()
+	u.begin()
+	u.Started(instance("pod-0", "10.0.0.0"))
+	assert.Empty(t, s.endpoints)
+}

@@ -1,0 +1,187 @@
+package pods
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// shown is how many names or series a message lists.
+const shown = 5
+
+// suffixes are the series that a family of a type has beside its own name, and what they are.
+var suffixes = []struct {
+	suffix   string
+	families []string
+	is       Type
+}{
+	{"_total", []string{"counter"}, Counter},
+	{"_sum", []string{"histogram", "summary"}, Counter},
+	{"_count", []string{"histogram", "summary"}, Counter},
+	{"_bucket", []string{"histogram"}, Counter},
+	{"_bucket", []string{"gaugehistogram", "gauge_histogram"}, Gauge},
+	{"_gsum", []string{"gaugehistogram"}, Gauge},
+	{"_gcount", []string{"gaugehistogram"}, Gauge},
+}
+
+// selection is the one series that a reader wants of a page.
+type selection struct {
+	metric string
+	labels map[string]string
+	as     Type
+}
+
+// pick takes the selected series' reading from a page that was asked for at a time.
+func (s *selection) pick(p *page, at time.Time) (pipeline.Sample, error) {
+	all, err := p.series(s.metric)
+	if err != nil {
+		return pipeline.Sample{}, err
+	}
+	if len(all) == 0 {
+		return pipeline.Sample{}, s.missing(p)
+	}
+	if err := s.checkType(p.types); err != nil {
+		return pipeline.Sample{}, err
+	}
+	one, err := s.one(all)
+	if err != nil {
+		return pipeline.Sample{}, err
+	}
+	sample := pipeline.Sample{T: at.UnixMilli(), V: one.GetUntyped().GetValue()}
+	if one.TimestampMs != nil {
+		sample.T = one.GetTimestampMs()
+	}
+	if math.IsNaN(sample.V) || math.IsInf(sample.V, 0) {
+		return pipeline.Sample{}, fmt.Errorf("metric %q is %v: must be a finite number", s.metric, sample.V)
+	}
+	return sample, nil
+}
+
+// one returns the series that has the labels, if there is exactly one.
+func (s *selection) one(all []*dto.Metric) (*dto.Metric, error) {
+	var matching []*dto.Metric
+	for _, m := range all {
+		if s.matches(m) {
+			matching = append(matching, m)
+		}
+	}
+	switch {
+	case len(matching) == 1:
+		return matching[0], nil
+	case len(matching) == 0:
+		return nil, fmt.Errorf("metric %q has no series that matchLabels %s match, only %s", s.metric, labelText(s.labels), listSeries(all))
+	case len(s.labels) == 0:
+		return nil, fmt.Errorf("metric %q has %d series: %s; matchLabels must leave one", s.metric, len(matching), listSeries(matching))
+	default:
+		return nil, fmt.Errorf("metric %q has %d series that matchLabels %s match: %s; they must leave one",
+			s.metric, len(matching), labelText(s.labels), listSeries(matching))
+	}
+}
+
+// matches tells whether a series has the labels. As in Prometheus, a label that is absent is one that is empty.
+func (s *selection) matches(m *dto.Metric) bool {
+	for name, value := range s.labels {
+		i := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
+		if i < 0 && value != "" || i >= 0 && m.GetLabel()[i].GetValue() != value {
+			return false
+		}
+	}
+	return true
+}
+
+// checkType refuses to read a counter as a gauge and the other way round: the one is no load, the other has no rate.
+// What has no declared type is taken for either.
+func (s *selection) checkType(declared map[string]string) error {
+	is, family := s.typeOf(declared)
+	switch {
+	case is == "" || is == string(s.as):
+		return nil
+	case is == string(Counter) || is == string(Gauge):
+		return fmt.Errorf("metric %q is a %s: type must be %s", s.metric, family, is)
+	case is == "histogram" || is == "summary":
+		return fmt.Errorf("metric %q is a %s: must be a gauge or a counter, such as %q of it", s.metric, family, s.metric+"_count")
+	default:
+		return fmt.Errorf("metric %q is of type %.40q: must be a gauge or a counter", s.metric, family)
+	}
+}
+
+// typeOf returns what the metric is, "" if that is not declared, and the type of its family.
+func (s *selection) typeOf(declared map[string]string) (is, family string) {
+	switch own := declared[s.metric]; own {
+	case "gauge":
+		return string(Gauge), own
+	case "counter":
+		return string(Counter), own
+	case "", "untyped", "unknown":
+	default:
+		return own, own
+	}
+	for _, x := range suffixes {
+		base, ok := strings.CutSuffix(s.metric, x.suffix)
+		if ok && slices.Contains(x.families, declared[base]) {
+			return string(x.is), strings.TrimPrefix(x.suffix, "_") + " of a " + declared[base]
+		}
+	}
+	return "", ""
+}
+
+// missing says that the metric is not there, and what is: names like it first.
+func (s *selection) missing(p *page) error {
+	if p.count == 0 {
+		return errors.New("no metric is served")
+	}
+	names := strings.Split(strings.TrimSuffix(string(p.names), "\n"), "\n")
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(commonPrefix(b, s.metric), commonPrefix(a, s.metric))
+	})
+	names = names[:min(shown, len(names))]
+	for i := range names {
+		names[i] = fmt.Sprintf("%.100q", names[i])
+	}
+	if more := p.count - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("metric %q is not served; what is: %s", s.metric, strings.Join(names, ", "))
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// listSeries shows the labels of some of the series.
+func listSeries(all []*dto.Metric) string {
+	var out []string
+	for _, m := range all[:min(shown, len(all))] {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		out = append(out, labelText(labels))
+	}
+	if more := len(all) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(out, ", ")
+}
+
+// labelText writes labels as Prometheus does, in order of their names.
+func labelText(labels map[string]string) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, fmt.Sprintf("%s=%.100q", name, labels[name]))
+	}
+	return "{" + strings.Join(out, ",") + "}"
+}

@@ -1,0 +1,134 @@
+package pods
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// Fleet is the pods of one target, as package instances follows them.
+type Fleet interface {
+	Active() []instances.Instance
+	// Watch has an observer told of what happens until stop is called, without locks held.
+	Watch(instances.Observer) (stop func())
+}
+
+// Source reads the metrics endpoints of pods. It is safe for concurrent use.
+type Source struct {
+	options   Options
+	client    *http.Client
+	telemetry *telemetry
+	quick     *lane // of endpoints that answer at once
+	slow      *lane // of those that are slow or failing
+	pages     sync.Pool
+	epoch     time.Time
+	base      context.Context // of all scrapes
+	stop      context.CancelFunc
+	scraping  sync.WaitGroup
+	wake      chan struct{} // the head of the queue may be another one
+
+	mu            sync.Mutex
+	subscriptions map[types.NamespacedName]*subscription
+	endpoints     map[endpointKey]*endpoint
+	queue         queue
+}
+
+// New returns a Source that reads nothing yet.
+func New(o Options) *Source {
+	o = o.withDefaults()
+	return newSource(o, newTransport(o))
+}
+
+func newSource(o Options, transport http.RoundTripper) *Source {
+	s := &Source{
+		options:       o,
+		client:        newClient(transport),
+		telemetry:     newTelemetry(o.Registerer),
+		pages:         sync.Pool{New: func() any { return newPage() }},
+		epoch:         time.Now(),
+		wake:          make(chan struct{}, 1),
+		subscriptions: map[types.NamespacedName]*subscription{},
+		endpoints:     map[endpointKey]*endpoint{},
+	}
+	s.base, s.stop = context.WithCancel(context.Background())
+	s.slow = &lane{slots: o.Concurrency / 2}
+	s.quick = &lane{slots: o.Concurrency - s.slow.slots}
+	return s
+}
+
+// Set has the active instances of a fleet read as c says and the samples taken to a sink, from now until it is set
+// otherwise or removed. An instance is read from when the fleet says that it has started until it says that it has ended.
+func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	added := newSubscription(s, c, fleet, sink)
+	s.mu.Lock()
+	old := s.subscriptions[key]
+	if old.same(added) {
+		s.mu.Unlock()
+		return nil
+	}
+	s.subscriptions[key] = added
+	s.mu.Unlock()
+	added.begin()
+	old.end() // after the other has begun, so that an endpoint of both stays connected
+	return nil
+}
+
+// Remove ends the reading for a key. The sink is not called any more when it returns.
+func (s *Source) Remove(key types.NamespacedName) {
+	s.mu.Lock()
+	old := s.subscriptions[key]
+	delete(s.subscriptions, key)
+	s.mu.Unlock()
+	old.end()
+}
+
+// attach has a reader read an endpoint.
+func (s *Source) attach(r *reader, key endpointKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.endpoints[key]
+	if e == nil {
+		e = newEndpoint(s.base, key, s.options.UserAgent)
+		s.endpoints[key] = e
+		s.telemetry.endpoints.Inc()
+		e.due = nextTick(time.Since(s.epoch), e.phase(s.options.Seed), key.interval)
+		s.queue.push(e)
+		s.wakeUp()
+	}
+	r.endpoint = e
+	e.readers.Store(newReaders(append(slices.Clone(e.readers.Load().all), r)))
+}
+
+// detach ends what attach began. The reader's sink is not called any more when it returns.
+func (s *Source) detach(r *reader) {
+	s.mu.Lock()
+	e := r.endpoint
+	rest := slices.DeleteFunc(slices.Clone(e.readers.Load().all), func(x *reader) bool { return x == r })
+	e.readers.Store(newReaders(rest))
+	if len(rest) == 0 {
+		delete(s.endpoints, e.key)
+		s.telemetry.endpoints.Dec()
+		s.queue.remove(e)
+		e.cancel()
+	}
+	s.mu.Unlock()
+	r.close()
+}
+
+// wakeUp has Run look at the queue again.
+func (s *Source) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

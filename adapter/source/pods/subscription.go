@@ -1,0 +1,105 @@
+package pods
+
+import (
+	"sync"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// subscription is what has been Set for one key: a reader for each active instance of the fleet.
+type subscription struct {
+	source    *Source
+	config    Config
+	selection *selection
+	fleet     Fleet
+	sink      source.Sink
+
+	mu      sync.Mutex // held from asking the fleet to having done so, so that the newest answer counts
+	ended   bool
+	stop    func()
+	readers map[string]*reader // by instance
+}
+
+var (
+	_ instances.Observer = (*subscription)(nil)
+	_ Fleet              = (*instances.Fleet)(nil)
+)
+
+func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
+	return &subscription{
+		source: s, config: c, fleet: fleet, sink: sink,
+		selection: &selection{metric: c.Metric, labels: c.MatchLabels, as: c.Type},
+		readers:   map[string]*reader{},
+	}
+}
+
+// same tells whether replacing u, which may be nil, by v would change nothing.
+func (u *subscription) same(v *subscription) bool {
+	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
+}
+
+func (u *subscription) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return
+	}
+	u.stop = u.fleet.Watch(u)
+	u.follow()
+}
+
+// end ends a subscription, which may be nil.
+func (u *subscription) end() {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	if u.stop != nil {
+		u.stop()
+	}
+	for instance, r := range u.readers {
+		u.source.detach(r)
+		delete(u.readers, instance)
+	}
+}
+
+// Started implements instances.Observer.
+func (u *subscription) Started(instances.Instance) { u.update() }
+
+// Ended implements instances.Observer.
+func (u *subscription) Ended(instances.Instance) { u.update() }
+
+// Changed implements instances.Observer.
+func (u *subscription) Changed() { u.update() }
+
+func (u *subscription) update() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.ended {
+		u.follow()
+	}
+}
+
+// follow makes the readers those of the fleet's active instances, each at the endpoint where its instance now is.
+func (u *subscription) follow() {
+	active := map[string]endpointKey{}
+	for _, i := range u.fleet.Active() {
+		active[i.ID] = locate(i, &u.config)
+	}
+	for instance, r := range u.readers {
+		if key, ok := active[instance]; !ok || key != r.endpoint.key {
+			u.source.detach(r)
+			delete(u.readers, instance)
+		}
+	}
+	for instance, key := range active {
+		if u.readers[instance] == nil {
+			r := &reader{instance: instance, selection: u.selection, sink: u.sink}
+			u.source.attach(r, key)
+			u.readers[instance] = r
+		}
+	}
+}
