@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -64,9 +63,9 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitDone
 	}
 	code := exitCode(err, *started)
-	fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
+	root.PrintErrf("%s: %v\n", command.CommandPath(), err)
 	if code == exitUsage {
-		fmt.Fprintf(stderr, "Run '%s --help' for what it accepts, with examples.\n", command.CommandPath())
+		root.PrintErrf("Run '%s --help' for what it accepts, with examples.\n", command.CommandPath())
 	}
 	return code
 }

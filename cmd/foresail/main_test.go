@@ -149,7 +149,7 @@ func TestAnInterruptedReplayEndsWithOne(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
 	silent, end := io.Pipe()
-	defer end.Close()
+	defer func() { assert.NoError(t, end.Close()) }()
 	var out, stderr bytes.Buffer
 	code := execute(ctx, []string{"replay", "--spec", file(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
 	assert.Equal(t, exitFailed, code)

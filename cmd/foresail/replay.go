@@ -76,7 +76,7 @@ func newReplayCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		defer input.Close()
+		defer func() { _ = input.Close() }() // it was only read
 		options := replay.Options{Params: p, Cooldowns: *cooldowns}
 		runs, err := replay.Run(c.Context(), input, c.OutOrStdout(), options, replay.Format(output.value))
 		if err == nil && runs == 0 {

@@ -163,8 +163,7 @@ func (p *parser) parse(line []byte) (event, error) {
 // unmarshal reads one JSON object and refuses fields that are unknown or given twice. Names are case-sensitive.
 func unmarshal(line []byte, f *fields) error {
 	strict, err := strictjson.UnmarshalStrict(line, f)
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fmt.Errorf("a JSON %s: must be a JSON object", wrongType.Value)
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // Format names a way to write results.
 type Format string
 
+// The formats there are.
 const (
 	JSON  Format = "json"  // one object a line, numbers in full
 	Table Format = "table" // columns for people, numbers rounded

@@ -380,7 +380,7 @@ func TestRunStopsWhenItIsInterrupted(t *testing.T) {
 	stop := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	silent, end := io.Pipe()
-	defer end.Close()
+	defer func() { assert.NoError(t, end.Close()) }()
 	time.AfterFunc(time.Millisecond, func() { cancel(stop) })
 	_, err := Run(ctx, silent, io.Discard, Options{Params: testParams()}, JSON)
 	require.ErrorIs(t, err, stop)
