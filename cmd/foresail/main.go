@@ -37,6 +37,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		DisableFlagsInUseLine: true,
 	}
 	root.AddCommand(
+		newRunCommand(),
 		newReplayCommand(),
 		newVersionCommand(),
 	)

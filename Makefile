@@ -1,0 +1,75 @@
+# Foresail. `make help` lists the targets; all of them run from a clean clone with Go alone.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TOOL := go tool -modfile=internal/tools/go.mod
+LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
+# What needs no control plane.
+UNIT := $(shell go list ./... 2>/dev/null | grep -v -e /test/e2e -e /test/controlplane)
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Watch a real HPA scale ahead of a ramp, beside one that follows the present load (5 minutes)
+	go run ./test/demo
+
+.PHONY: test
+test: vet test-unit test-e2e ## Run all tests: vet, unit tests with the race detector, tests on a real control plane
+
+.PHONY: vet
+vet: ## Run go vet
+	go vet ./...
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests with the race detector
+	go test -race $(UNIT)
+
+.PHONY: test-e2e
+test-e2e: controlplane ## Run the tests on a real control plane (about 10 minutes)
+	go test -timeout 40m ./test/controlplane/... ./test/e2e/...
+
+.PHONY: controlplane
+controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
+	go run ./test/controlplane/cmd/controlplane build
+
+.PHONY: build
+build: ## Build the foresail command into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/foresail ./cmd/foresail
+
+.PHONY: image
+image: ## Build the container image (needs docker)
+	docker build -t foresail:dev .
+
+.PHONY: bench
+bench: ## Run the benchmarks, in the form that benchstat reads
+	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./internal/...
+
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME
+	@for pkg in $$(go list ./pipeline ./adapter/... ./internal/... ./cmd/... ./api/...); do \
+	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done
+
+.PHONY: generate
+generate: ## Generate deep copies and CRDs
+	$(TOOL) controller-gen object paths=./api/...
+	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
+
+.PHONY: lint
+lint: ## Run golangci-lint (builds it the first time, which takes minutes)
+	$(LINT) run ./...
+
+.PHONY: verify
+verify: generate ## Fail if generated files are not up to date, or code is not formatted
+	git diff --exit-code -- api manifests/crds
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+
+.PHONY: clean
+clean: ## Remove what was built, the control plane included
+	rm -rf bin out .cache

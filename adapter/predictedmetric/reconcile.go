@@ -1,0 +1,225 @@
+// Package predictedmetric makes what PredictedMetrics ask for happen: it points the sources at the pods of their
+// targets, keeps the forecaster configured, and tells in status and events what came of it.
+package predictedmetric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/pods"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+const (
+	// resync is how often the scale of a watched target is read although nothing seems to have changed.
+	resync = 5 * time.Minute
+	// poll is how often the scale of a target is read whose kind is not watched, or that cannot be read.
+	poll = 5 * time.Second
+)
+
+// PodsSource is what the reconciler needs of the source that reads pods.
+type PodsSource interface {
+	Set(key types.NamespacedName, c pods.Config, fleet pods.Fleet, sink source.Sink) error
+	Remove(key types.NamespacedName)
+}
+
+// Reconciler keeps sources and forecaster as the PredictedMetrics say. Every replica runs it.
+type Reconciler struct {
+	Client     client.Client
+	Scales     *Scales
+	Tracker    *instances.Tracker
+	Forecaster *forecaster.Forecaster
+	Pods       PodsSource
+
+	problems problems
+}
+
+// problems keeps, for each PredictedMetric, what is wrong with it itself, for its status.
+type problems struct{ m sync.Map }
+
+// problem is why a PredictedMetric cannot be followed.
+type problem struct {
+	target bool // its scale target, not its spec
+	err    error
+}
+
+func (p *problems) get(key types.NamespacedName) problem {
+	v, _ := p.m.Load(key)
+	found, _ := v.(problem)
+	return found
+}
+
+func (p *problems) known(key types.NamespacedName) bool {
+	_, ok := p.m.Load(key)
+	return ok
+}
+
+// targetField is the index of PredictedMetrics by the kind and name of their target.
+const targetField = "spec.scaleTargetRef"
+
+func targetIndex(kind, name string) string { return kind + "/" + name }
+
+// watchedKinds are the targets whose changes are told at once; others are polled.
+var watchedKinds = map[string]client.Object{
+	"Deployment":  &appsv1.Deployment{},
+	"StatefulSet": &appsv1.StatefulSet{},
+	"ReplicaSet":  &appsv1.ReplicaSet{},
+}
+
+// SetupWithManager registers the reconciler. It runs whether this replica leads or not.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	index := func(o client.Object) []string {
+		ref := o.(*v1alpha1.PredictedMetric).Spec.ScaleTargetRef
+		return []string{targetIndex(ref.Kind, ref.Name)}
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.PredictedMetric{}, targetField, index); err != nil {
+		return err
+	}
+	all := false
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("predictedmetric").
+		For(&v1alpha1.PredictedMetric{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, NeedLeaderElection: &all})
+	for kind, object := range watchedKinds {
+		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+	}
+	return b.Complete(r)
+}
+
+// metricsOf finds the PredictedMetrics of a target of a kind.
+func (r *Reconciler) metricsOf(kind string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		var list v1alpha1.PredictedMetricList
+		fields := client.MatchingFields{targetField: targetIndex(kind, o.GetName())}
+		if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), fields); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot find the PredictedMetrics of a target", "kind", kind, "name", o.GetName())
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	key := request.NamespacedName
+	var pm v1alpha1.PredictedMetric
+	if err := r.Client.Get(ctx, key, &pm); apierrors.IsNotFound(err) {
+		r.forget(key)
+		r.problems.m.Delete(key)
+		return reconcile.Result{}, nil
+	} else if err != nil {
+		return reconcile.Result{}, err
+	}
+	found := r.apply(ctx, key, &pm)
+	r.problems.m.Store(key, found)
+	switch ref := pm.Spec.ScaleTargetRef; {
+	case found.err != nil && !found.target:
+		ctrl.LoggerFrom(ctx).Error(found.err, "the spec is refused")
+		r.forget(key) // only another spec can help, and that is a new event
+		return reconcile.Result{}, nil
+	case found.err != nil || watchedKinds[ref.Kind] == nil:
+		return reconcile.Result{RequeueAfter: poll}, nil
+	default:
+		return reconcile.Result{RequeueAfter: resync}, nil
+	}
+}
+
+// Settled tells which PredictedMetrics of the cache have not been looked at yet, nil if all have.
+func (r *Reconciler) Settled(ctx context.Context) error {
+	var list v1alpha1.PredictedMetricList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if key := client.ObjectKeyFromObject(&list.Items[i]); !r.problems.known(key) {
+			return fmt.Errorf("the PredictedMetric %s has not been looked at yet", key)
+		}
+	}
+	return nil
+}
+
+// apply makes one PredictedMetric so, or tells what is in the way.
+func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) problem {
+	pm.Spec.Default() // for objects stored before a field had its default
+	config, err := configOf(pm)
+	if err != nil {
+		return problem{err: err}
+	}
+	feed, err := r.Forecaster.Set(key, config)
+	if err != nil {
+		return problem{err: err}
+	}
+	t, err := r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef)
+	if err != nil {
+		if apierrors.IsNotFound(errors.Unwrap(err)) {
+			r.follow(key, labels.Nothing(), feed)
+		}
+		return problem{target: true, err: err}
+	}
+	feed.SetReplicas(int(t.replicas))
+	fleet := r.follow(key, t.selector, feed)
+	if err := r.Pods.Set(key, podsConfig(pm.Spec.Source.Pods), fleet, feed); err != nil {
+		return problem{err: fmt.Errorf("spec.source.pods: %w", err)}
+	}
+	return problem{}
+}
+
+func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *instances.Fleet {
+	fleet := r.Tracker.Follow(key, key.Namespace, selector, nil)
+	feed.SetFleet(fleet)
+	return fleet
+}
+
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.Pods.Remove(key)
+	r.Tracker.Forget(key)
+	r.Forecaster.Remove(key)
+}
+
+// configOf converts a PredictedMetric for the forecaster.
+func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
+	p, err := params.FromSpec(pm.Spec)
+	if err != nil {
+		return forecaster.Config{}, err
+	}
+	ref := pm.Spec.ScaleTargetRef
+	return forecaster.Config{
+		Params:     p,
+		Adaptive:   *pm.Spec.Startup.Adaptive,
+		Source:     fmt.Sprintf("%s %s %+v", ref.Kind, ref.Name, podsConfig(pm.Spec.Source.Pods)),
+		TargetKind: ref.Kind,
+		TargetName: ref.Name,
+	}, nil
+}
+
+// podsConfig converts the settings of the pods source, defaults filled in.
+func podsConfig(s *v1alpha1.PodsSource) pods.Config {
+	return pods.Config{
+		Port: s.Port, Path: s.Path, Metric: s.Metric, Type: pods.Type(s.Type),
+		MatchLabels: s.MatchLabels, Interval: s.Interval.Duration,
+	}
+}

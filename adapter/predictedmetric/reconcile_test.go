@@ -1,0 +1,157 @@
+package predictedmetric
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	scalefake "k8s.io/client-go/scale/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/pods"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// reading is what a pods source was told to read.
+type reading map[types.NamespacedName]pods.Config
+
+func (r reading) Set(key types.NamespacedName, c pods.Config, _ pods.Fleet, _ source.Sink) error {
+	r[key] = c
+	return nil
+}
+
+func (r reading) Remove(key types.NamespacedName) { delete(r, key) }
+
+// cluster is the objects that a reconciler sees.
+type cluster struct {
+	*Reconciler
+	t       *testing.T
+	reading reading
+	scale   *autoscalingv1.Scale // nil: the target does not exist
+}
+
+var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
+
+func newCluster(t *testing.T, pms ...client.Object) *cluster {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c := &cluster{t: t, reading: reading{}, scale: &autoscalingv1.Scale{
+		Spec:   autoscalingv1.ScaleSpec{Replicas: 3},
+		Status: autoscalingv1.ScaleStatus{Selector: "app=checkout"},
+	}}
+	scales := &scalefake.FakeScaleClient{}
+	scales.AddReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if c.scale == nil {
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "checkout")
+		}
+		return true, c.scale, nil
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}, meta.RESTScopeNamespace)
+	c.Reconciler = &Reconciler{
+		Client:     fake.NewClientBuilder().WithScheme(scheme).WithObjects(pms...).Build(),
+		Scales:     &Scales{Client: scales, Mapper: mapper},
+		Tracker:    instances.NewTracker(instances.Options{}),
+		Forecaster: forecaster.New(time.Now, prometheus.NewRegistry()),
+		Pods:       c.reading,
+	}
+	return c
+}
+
+func (c *cluster) reconcile() time.Duration {
+	result, err := c.Reconcile(c.t.Context(), reconcile.Request{NamespacedName: key})
+	require.NoError(c.t, err)
+	return result.RequeueAfter
+}
+
+func predictedMetric() *v1alpha1.PredictedMetric {
+	return &v1alpha1.PredictedMetric{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: v1alpha1.PredictedMetricSpec{
+			ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "checkout"},
+			Source:         v1alpha1.Source{Pods: &v1alpha1.PodsSource{Port: "9090", Metric: "elu"}},
+			Threshold:      resource.MustParse("700m"),
+			MaxReplicas:    10,
+		},
+	}
+}
+
+func TestReconcileFollowsAndForgets(t *testing.T) {
+	pm := predictedMetric()
+	c := newCluster(t, pm)
+	require.Error(t, c.Settled(t.Context()))
+	assert.Equal(t, resync, c.reconcile())
+	require.NoError(t, c.Settled(t.Context()))
+	require.NoError(t, c.problems.get(key).err)
+	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: pods.Type("Gauge"), Interval: time.Second}, c.reading[key])
+	s, ok := c.Forecaster.Get(key)
+	require.True(t, ok)
+	assert.InDelta(t, 0.7, s.Threshold, 0)
+	assert.Equal(t, "Deployment", s.TargetKind)
+
+	require.NoError(t, c.Client.Delete(t.Context(), pm))
+	c.reconcile()
+	_, ok = c.Forecaster.Get(key)
+	assert.False(t, ok)
+	assert.Empty(t, c.reading)
+	assert.False(t, c.problems.known(key))
+}
+
+func TestReconcilePollsKindsThatAreNotWatched(t *testing.T) {
+	pm := predictedMetric()
+	pm.Spec.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "example.com/v1", Kind: "Game", Name: "checkout"}
+	assert.Equal(t, poll, newCluster(t, pm).reconcile())
+}
+
+func TestReconcileTellsWhatIsWrongWithTheTarget(t *testing.T) {
+	for want, change := range map[string]func(*cluster, *v1alpha1.PredictedMetric){
+		`spec.scaleTargetRef: the scale of Deployment shop/checkout cannot be read`: func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale = nil },
+		`the scale of Deployment checkout has no selector`:                          func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale.Status.Selector = "" },
+		`has the selector "=="`:                           func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale.Status.Selector = "==" },
+		`the cluster has no kind Deploy in apps/v1`:       func(_ *cluster, pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.Kind = "Deploy" },
+		`"a/b/c": must be GROUP/VERSION, such as apps/v1`: func(_ *cluster, pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.APIVersion = "a/b/c" },
+	} {
+		t.Run(want, func(t *testing.T) {
+			pm := predictedMetric()
+			c := newCluster(t)
+			change(c, pm)
+			require.NoError(t, c.Client.Create(t.Context(), pm))
+			assert.Equal(t, poll, c.reconcile())
+			p := c.problems.get(key)
+			assert.True(t, p.target)
+			assert.ErrorContains(t, p.err, want)
+		})
+	}
+}
+
+// A spec that cannot be used is not followed, whatever was there before.
+func TestReconcileRefusesASpec(t *testing.T) {
+	pm := predictedMetric()
+	c := newCluster(t, pm)
+	c.reconcile()
+	pm.Spec.MinReplicas = new(int32(20))
+	require.NoError(t, c.Client.Update(t.Context(), pm))
+	assert.Zero(t, c.reconcile())
+	p := c.problems.get(key)
+	assert.False(t, p.target)
+	assert.ErrorContains(t, p.err, "maxReplicas: 10: must be at least minReplicas (20)")
+	_, ok := c.Forecaster.Get(key)
+	assert.False(t, ok)
+}

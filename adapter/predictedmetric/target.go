@@ -1,0 +1,55 @@
+package predictedmetric
+
+import (
+	"context"
+	"fmt"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/scale"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// Scales reads scale subresources, of any kind that has one.
+type Scales struct {
+	Client scale.ScalesGetter
+	Mapper meta.RESTMapper
+}
+
+// target is what the scale subresource of a scale target says.
+type target struct {
+	replicas int32 // asked for (spec.replicas)
+	selector labels.Selector
+}
+
+// get reads the scale subresource that ref names. Errors say which field of ref is to be looked at.
+func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (target, error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return target{}, fmt.Errorf("spec.scaleTargetRef.apiVersion: %q: must be GROUP/VERSION, such as apps/v1", ref.APIVersion)
+	}
+	mapping, err := s.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
+	if err != nil {
+		return target{}, fmt.Errorf("spec.scaleTargetRef: the cluster has no kind %s in %s: %w", ref.Kind, ref.APIVersion, err)
+	}
+	found, err := s.Client.Scales(namespace).Get(ctx, mapping.Resource.GroupResource(), ref.Name, metav1.GetOptions{})
+	if err != nil {
+		return target{}, fmt.Errorf("spec.scaleTargetRef: the scale of %s %s/%s cannot be read: %w", ref.Kind, namespace, ref.Name, err)
+	}
+	return parseScale(found, ref)
+}
+
+func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {
+	if found.Status.Selector == "" {
+		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: pods cannot be told", ref.Kind, ref.Name)
+	}
+	selector, err := labels.Parse(found.Status.Selector)
+	if err != nil {
+		return target{}, fmt.Errorf("the scale of %s %s has the selector %q in its status: %w", ref.Kind, ref.Name, found.Status.Selector, err)
+	}
+	return target{replicas: found.Spec.Replicas, selector: selector}, nil
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/clientcmd"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/adapter/source/pods"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// runOptions are the flags of the run command.
+type runOptions struct {
+	door       *externalmetrics.Options
+	logging    *logsapi.LoggingConfiguration
+	httpAddr   string
+	namespaces []string
+	lease      leaseOptions
+	qps        float32
+	burst      int
+	scrapes    int
+}
+
+func newRunCommand() *cobra.Command {
+	o := &runOptions{door: externalmetrics.NewOptions(), logging: logsapi.NewLoggingConfiguration()}
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Forecast what PredictedMetrics ask for and serve it as external.metrics.k8s.io",
+		Long: `Run reads the pods behind every PredictedMetric each second, forecasts their load, and
+serves the forecasts to HorizontalPodAutoscalers over external.metrics.k8s.io.
+
+It listens on two ports: HTTPS for the Kubernetes API server (--secure-port), which
+authenticates and authorizes clients through the cluster, and HTTP for /livez, /readyz
+and /metrics (--http-address). Several replicas may run at once and answer alike; one of
+them, elected through a Lease, writes status and events.`,
+		Example: `  # In a cluster, as the manifests do it
+  foresail run
+
+  # Outside of one
+  foresail run --kubeconfig ~/.kube/config --secure-port 6443`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.validate(); err != nil {
+				return usageError{err}
+			}
+			return o.run(c.Context())
+		},
+	}
+	o.addFlags(c.Flags())
+	return c
+}
+
+func (o *runOptions) addFlags(fs *pflag.FlagSet) {
+	o.door.AddFlags(fs)
+	logsapi.AddFlags(o.logging, fs)
+	fs.StringVar(&o.httpAddr, "http-address", ":8080", "Address that /livez, /readyz and /metrics are served on over HTTP; 0 serves none.")
+	fs.StringSliceVar(&o.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
+	fs.Float32Var(&o.qps, "kube-api-qps", 50, "Requests per second to the Kubernetes API server, watches aside.")
+	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
+	fs.IntVar(&o.scrapes, "scrape-concurrency", 256, "Pods that are read at the same time.")
+	o.lease.addFlags(fs)
+}
+
+func (o *runOptions) validate() error {
+	errs := []error{o.door.Validate(), logsapi.ValidateAndApply(o.logging, nil), o.lease.validate()}
+	if o.qps <= 0 {
+		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
+	}
+	if o.burst < 1 {
+		errs = append(errs, badFlag("kube-api-burst", o.burst, "at least 1"))
+	}
+	if o.scrapes < 1 {
+		errs = append(errs, badFlag("scrape-concurrency", o.scrapes, "at least 1"))
+	}
+	return errors.Join(errs...)
+}
+
+// run wires the adapter and runs it until the context ends or a part of it fails.
+func (o *runOptions) run(ctx context.Context) error {
+	ctrl.SetLogger(klog.Background())
+	config, err := o.clusterConfig()
+	if err != nil {
+		return err
+	}
+	var ready readiness
+	mgr, err := o.newManager(config, &ready)
+	if err != nil {
+		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
+	}
+	a, err := newAdapter(ctx, mgr, o.scrapes)
+	if err != nil {
+		return err
+	}
+	provider := externalmetrics.New(a.forecaster, time.Now)
+	metrics.Registry.MustRegister(provider)
+	server, err := o.door.NewServer(externalmetrics.Config{Provider: provider, Ready: ready.check, Version: buildVersion()})
+	if err != nil {
+		return err
+	}
+	ready.set(func() error { return errors.Join(a.reconciler.Settled(ctx), a.forecaster.Ready()) })
+	klog.InfoS("Serving external.metrics.k8s.io", "address", server.Addr(), "http", o.httpAddr, "cluster", config.Host)
+
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return mgr.Start(ctx) })
+	parts.Go(func() error { return server.Run(ctx) })
+	parts.Go(func() error { return o.lease.run(ctx, config, a.writer.Start) })
+	return parts.Wait()
+}
+
+func (o *runOptions) clusterConfig() (*rest.Config, error) {
+	load := rest.InClusterConfig
+	if o.door.Kubeconfig != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", o.door.Kubeconfig) }
+	}
+	config, err := load()
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", o.door.Kubeconfig, err)}
+	}
+	config.QPS, config.Burst = o.qps, o.burst
+	config.UserAgent = "foresail/" + buildVersion()
+	return config, nil
+}
+
+// newManager returns a manager whose cache holds no more of pods than forecasts need. The manager elects no leader:
+// one that loses its lease would end the process, and with it everything that has been read.
+func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: instances.StripPod}},
+	}
+	if len(o.namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.namespaces {
+			options.DefaultNamespaces[strings.TrimSpace(namespace)] = cache.Config{}
+		}
+	}
+	return ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme,
+		Cache:  options,
+		Metrics: metricsserver.Options{
+			BindAddress: o.httpAddr,
+			ExtraHandlers: map[string]http.Handler{
+				"/livez":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
+				"/readyz": ready,
+			},
+		},
+		HealthProbeBindAddress: "0",
+	})
+}
+
+// adapter is the parts that turn PredictedMetrics into forecasts.
+type adapter struct {
+	forecaster *forecaster.Forecaster
+	reconciler *predictedmetric.Reconciler
+	writer     *predictedmetric.Writer
+}
+
+// newAdapter wires sources, forecaster and reconciler, and has the manager run them.
+func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes int) (*adapter, error) {
+	tracker := instances.NewTracker(instances.Options{})
+	podInformer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := podInformer.AddEventHandler(tracker); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	scales, err := newScales(mgr)
+	if err != nil {
+		return nil, err
+	}
+	source := pods.New(pods.Options{Concurrency: scrapes, Registerer: metrics.Registry, UserAgent: "foresail/" + buildVersion()})
+	forecasts := forecaster.New(time.Now, metrics.Registry)
+	reconciler := &predictedmetric.Reconciler{
+		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Pods: source,
+	}
+	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
+		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
+	}
+	if err := errors.Join(mgr.Add(runnable(source.Run)), mgr.Add(runnable(forecasts.Run))); err != nil {
+		return nil, err
+	}
+	writer := &predictedmetric.Writer{
+		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
+		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
+	}
+	return &adapter{forecaster: forecasts, reconciler: reconciler, writer: writer}, nil
+}
+
+type runnable func(context.Context) error
+
+func (r runnable) Start(ctx context.Context) error { return r(ctx) }
+
+func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	c, err := scale.NewForConfig(mgr.GetConfig(), mgr.GetRESTMapper(), dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(d))
+	if err != nil {
+		return nil, fmt.Errorf("make a client for scale subresources: %w", err)
+	}
+	return &predictedmetric.Scales{Client: c, Mapper: mgr.GetRESTMapper()}, nil
+}
+
+// readiness answers /readyz.
+type readiness struct {
+	probe atomic.Pointer[func() error]
+}
+
+func (r *readiness) set(probe func() error) { r.probe.Store(&probe) }
+
+func (r *readiness) check() error {
+	probe := r.probe.Load()
+	if probe == nil {
+		return errors.New("starting")
+	}
+	return (*probe)()
+}
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if err := r.check(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// buildVersion is how this build names itself to others.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return versionOf(info).Version
+}

@@ -1,0 +1,91 @@
+// Package archtest keeps the rules of docs/architecture.md on who may import whom.
+package archtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/foresail/foresail/"
+
+// imports returns, for each package of the module that matches patterns, what it imports within the given depth: its own
+// imports or, with deps, all it depends on. Tests do not count.
+func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
+	t.Helper()
+	field := ".Imports"
+	if deps {
+		field = ".Deps"
+	}
+	args := append([]string{"list", "-f", `{{.ImportPath}}{{range ` + field + `}} {{.}}{{end}}`}, patterns...)
+	command := exec.CommandContext(t.Context(), "go", args...)
+	command.Dir = "../.."
+	output, err := command.Output()
+	require.NoError(t, err)
+	out := map[string][]string{}
+	for line := range strings.Lines(string(output)) {
+		fields := strings.Fields(line)
+		out[fields[0]] = fields[1:]
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+func isStandard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+func TestPipelineDependsOnTheStandardLibraryAlone(t *testing.T) {
+	for _, path := range imports(t, true, "./pipeline")[module+"pipeline"] {
+		assert.True(t, isStandard(path), path)
+		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the pipeline draws no random numbers")
+	}
+}
+
+func TestAPIDependsOnApimachineryAlone(t *testing.T) {
+	for _, path := range imports(t, false, "./api/v1alpha1")[module+"api/v1alpha1"] {
+		assert.True(t, isStandard(path) || strings.HasPrefix(path, "k8s.io/apimachinery/"), path)
+	}
+}
+
+func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
+	doors := []string{module + "adapter/externalmetrics"}
+	for from, list := range imports(t, false, "./adapter/...") {
+		for _, to := range list {
+			switch {
+			case strings.HasPrefix(from, module+"adapter/source/"):
+				assert.False(t, strings.HasPrefix(to, module+"adapter/source/") && !strings.HasPrefix(to, from), "%s imports %s", from, to)
+			case from == module+"adapter/source":
+				assert.False(t, strings.HasPrefix(to, module+"adapter/"), "%s imports %s", from, to)
+			}
+			assert.NotContains(t, doors, to, "%s imports a door", from)
+		}
+	}
+	for _, door := range doors {
+		for _, to := range imports(t, false, "./"+strings.TrimPrefix(door, module))[door] {
+			if strings.HasPrefix(to, module+"adapter/") {
+				assert.Equal(t, module+"adapter/snapshot", to, "a door reads snapshots and nothing else")
+			}
+		}
+	}
+}
+
+func TestNothingImportsCommands(t *testing.T) {
+	for from, list := range imports(t, false, "./...") {
+		for _, to := range list {
+			assert.False(t, strings.HasPrefix(to, module+"cmd/"), "%s imports %s", from, to)
+		}
+	}
+}
+
+func TestProductDoesNotImportTests(t *testing.T) {
+	for from, list := range imports(t, true, "./cmd/...", "./adapter/...", "./pipeline/...", "./api/...") {
+		for _, to := range list {
+			assert.False(t, strings.HasPrefix(to, module+"test/"), "%s depends on %s", from, to)
+		}
+	}
+}

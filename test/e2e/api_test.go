@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/stack"
+)
+
+var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
+
+// get reads a path of the API server as kubectl get --raw does.
+func get(t *testing.T, path string) []byte {
+	t.Helper()
+	body, err := shared.Cluster.Client().Discovery().RESTClient().Get().AbsPath(path).DoRaw(t.Context())
+	require.NoError(t, err, path)
+	return body
+}
+
+func TestDiscoveryAndOpenAPI(t *testing.T) {
+	t.Parallel()
+	resources, err := shared.Cluster.Client().Discovery().ServerResourcesForGroupVersion("external.metrics.k8s.io/v1beta1")
+	require.NoError(t, err)
+	var names []string
+	for _, r := range resources.APIResources {
+		names = append(names, r.Name)
+		assert.True(t, r.Namespaced, r.Name)
+		assert.Equal(t, "ExternalMetricValueList", r.Kind)
+	}
+	assert.ElementsMatch(t, []string{"predicted_load", "predicted_load_total", "predicted_replicas"}, names)
+	assert.Contains(t, string(get(t, "/openapi/v3/apis/external.metrics.k8s.io/v1beta1")), "ExternalMetricValueList")
+	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")), "What the metric of an instance should stay below")
+}
+
+// TestRefusals reads what there is no value of, through the API server.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	one, two := newApp("refusals", "one", "predicted_load"), newApp("refusals", "two", "predicted_load")
+	deploy(t, one)
+	deploy(t, two)
+	client := metricsClient(t).NamespacedMetrics("refusals")
+	for _, c := range []struct {
+		name, metric, selector string
+		code                   int
+		says                   []string
+	}{
+		{"an unknown metric", "load", "predictedmetric=one", http.StatusNotFound, []string{"load", "predicted_load_total"}},
+		{"no such PredictedMetric", "predicted_load_total", "predictedmetric=three", http.StatusNotFound, []string{"three", "one"}},
+		{"a selector of two", "predicted_load", "kind=Deployment", http.StatusBadRequest, []string{"one", "two"}},
+		{"a selector of two", "predicted_replicas", "", http.StatusBadRequest, []string{"one", "two"}},
+	} {
+		selector, err := labels.Parse(c.selector)
+		require.NoError(t, err)
+		_, err = client.List(c.metric, selector)
+		var status apierrors.APIStatus
+		require.ErrorAs(t, err, &status, "%s", c.name)
+		assert.Equal(t, int32(c.code), status.Status().Code, "%s: %v", c.name, err)
+		for _, word := range c.says {
+			assert.ErrorContains(t, err, word, c.name)
+		}
+	}
+	both, err := client.List("predicted_load_total", labels.Everything())
+	require.NoError(t, err)
+	assert.Len(t, both.Items, 2, "a total may be summed")
+	assert.Equal(t, map[string]string{"predictedmetric": "one", "kind": "Deployment", "target": "one"}, both.Items[0].MetricLabels)
+	assert.WithinDuration(t, time.Now(), both.Items[0].Timestamp.Time, 10*time.Second)
+}
+
+// TestNoReadyPods scales a target to nothing: there is no load, and that is not a load of nothing.
+func TestNoReadyPods(t *testing.T) {
+	t.Parallel()
+	app := newApp("nopods", "app", "predicted_load")
+	deploy(t, app)
+	deployments := shared.Cluster.Client().AppsV1().Deployments(app.Namespace)
+	scale, err := deployments.GetScale(t.Context(), app.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	scale.Spec.Replicas = 0
+	_, err = deployments.UpdateScale(t.Context(), app.Name, scale, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	client := metricsClient(t)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		_, err := stack.ReadMetric(client, app)
+		assert.True(c, apierrors.IsServiceUnavailable(err), "%v", err)
+		assert.ErrorContains(c, err, "nopods/app")
+		assert.ErrorContains(c, err, "no ready pod")
+	}, 20*time.Second, time.Second)
+}
+
+// TestStatus reads what people read: columns, conditions, events.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	app := newApp("status", "app", "predicted_load_total")
+	deploy(t, app)
+	resource := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		pm, err := resource.Get(t.Context(), app.Name, metav1.GetOptions{})
+		if !assert.NoError(c, err) {
+			return
+		}
+		assert.JSONEq(c, `{"Ready":"True","SamplesFresh":"True","TargetFound":"True"}`, conditions(pm.Object))
+	}, 30*time.Second, time.Second)
+
+	request := shared.Cluster.Client().Discovery().RESTClient().Get().
+		AbsPath("/apis/foresail.dev/v1alpha1/namespaces/status/predictedmetrics").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	body, err := request.DoRaw(t.Context())
+	require.NoError(t, err)
+	var printed metav1.Table
+	require.NoError(t, json.Unmarshal(body, &printed))
+	row := map[string]any{}
+	for i, column := range printed.ColumnDefinitions {
+		row[strings.ToUpper(column.Name)] = printed.Rows[0].Cells[i]
+	}
+	for column, want := range map[string]any{"NAME": "app", "TARGET": "app", "THRESHOLD": "700m", "REPLICAS": 4.0, "WANTED": 4.0, "READY": "True"} {
+		assert.EqualValues(t, want, row[column], column)
+	}
+	for _, column := range []string{"LOAD", "PREDICTED", "SAMPLE-AGE", "AGE"} {
+		assert.NotEmpty(t, row[column], column)
+	}
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		events, err := shared.Cluster.Client().EventsV1().Events(app.Namespace).List(t.Context(), metav1.ListOptions{})
+		if !assert.NoError(c, err) {
+			return
+		}
+		var reasons []string
+		for _, e := range events.Items {
+			if e.Regarding.Kind == "PredictedMetric" {
+				reasons = append(reasons, e.Reason)
+			}
+		}
+		assert.Contains(c, reasons, "ForecastServed")
+	}, 20*time.Second, time.Second)
+
+	code, body2, err := adapter.Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body2, `foresail_forecast_available{namespace="status",predictedmetric="app"} 1`)
+}
+
+func conditions(pm map[string]any) string {
+	out := map[string]any{}
+	status, _ := pm["status"].(map[string]any)
+	list, _ := status["conditions"].([]any)
+	for _, c := range list {
+		condition := c.(map[string]any)
+		out[condition["type"].(string)] = condition["status"]
+	}
+	encoded, _ := json.Marshal(out) // strings alone
+	return string(encoded)
+}
+
+// TestAPIServerRefusesBadSpecs applies every bad file that the API's own tests have, to a real API server.
+func TestAPIServerRefusesBadSpecs(t *testing.T) {
+	t.Parallel()
+	root, err := controlplane.Root()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(root, "api", "v1alpha1", "testdata", "invalid", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	_, err = shared.Cluster.Apply(t.Context(), []byte(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`))
+	require.NoError(t, err)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err = shared.Cluster.Apply(ctx, content)
+			assert.True(t, apierrors.IsInvalid(err), "%v", err)
+			first, _, _ := strings.Cut(string(content), "\n")
+			assert.ErrorContains(t, err, strings.TrimSpace(strings.TrimPrefix(first, "#")))
+		})
+	}
+}
+
+// TestExamplesApply applies what the documentation tells users to apply.
+func TestExamplesApply(t *testing.T) {
+	t.Parallel()
+	root, err := controlplane.Root()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(root, "manifests", "examples", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = shared.Cluster.Apply(t.Context(), content)
+		assert.NoError(t, err, filepath.Base(file))
+	}
+}

@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
+
+	"github.com/foresail/foresail/test/loadgen"
+	"github.com/foresail/foresail/test/stack"
+)
+
+// The ramp is as steep as the paper's (section 13.1) for these pods: from a few requests to what nine pods can take
+// at the threshold in 150 s, on which pods take 20 s to become ready.
+const (
+	rampFrom, rampTo = 4.0, 150.0
+	rampBegin        = 30 * time.Second
+	rampOver         = 150 * time.Second
+	rampHold         = time.Minute
+	rampDown         = 200 * time.Second
+
+	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what is on the way.
+	hpaSync = 18
+)
+
+func rampProfile() loadgen.Profile {
+	top := rampBegin + rampOver
+	fall := top + rampHold
+	return loadgen.Profile{
+		{At: 0, RPS: rampFrom}, {At: rampBegin, RPS: rampFrom}, {At: top, RPS: rampTo}, {At: fall, RPS: rampTo},
+		{At: fall + 20*time.Second, RPS: rampFrom}, {At: fall + rampDown, RPS: rampFrom},
+	}
+}
+
+// TestClosedLoop plays one ramp to four applications at once: one behind each of the served metrics, and one whose HPA
+// follows the present load.
+func TestClosedLoop(t *testing.T) {
+	t.Parallel()
+	apps := []stack.App{
+		newApp("loop", "total", "predicted_load_total"),
+		newApp("loop", "load", "predicted_load"),
+		newApp("loop", "replicas", "predicted_replicas"),
+		newApp("loop", "reactive", "predicted_load_total"),
+	}
+	apps[3].Reactive = true
+	deployAll(t, apps)
+	runs := make([]stack.Run, len(apps))
+	var played sync.WaitGroup
+	for i, app := range apps {
+		var each func(stack.Moment)
+		if app.Metric == "predicted_load" {
+			client := metricsClient(t)
+			each = func(stack.Moment) { shareStandsForTotal(t, client, app) }
+		}
+		played.Go(func() {
+			run, err := shared.Play(t.Context(), app, rampProfile(), each)
+			assert.NoError(t, err)
+			runs[i] = run
+		})
+	}
+	played.Wait()
+	if t.Failed() {
+		return
+	}
+	t.Log(table(runs))
+
+	reactive := runs[3]
+	for _, run := range runs[:3] {
+		t.Run(run.App.Name, func(t *testing.T) {
+			reachesWhatIsWanted(t, run)
+			staysAhead(t, run, reactive)
+			neverAsksForFewerWhilePodsStart(t, run)
+			comesBackDown(t, run)
+		})
+	}
+}
+
+// shareStandsForTotal: what an HPA makes of predicted_load, which it multiplies by the pods that are ready, is what it
+// would make of predicted_load_total, in which readiness plays no part. Both are read within a moment in which either
+// may change.
+func shareStandsForTotal(t *testing.T, client externalmetrics.ExternalMetricsClient, a stack.App) {
+	total := a
+	total.Metric = "predicted_load_total"
+	read := func(a stack.App) stack.Moment {
+		state, err := shared.Look(t.Context(), a)
+		if !assert.NoError(t, err) {
+			return stack.Moment{}
+		}
+		value, err := stack.ReadMetric(client, a)
+		assert.NoError(t, err)
+		return stack.Moment{State: state, Served: value}
+	}
+	before, share, after := read(total), read(a), read(total)
+	low, high := wanted(total, before), wanted(total, after)
+	if before.Ready != after.Ready || max(low, high)-min(low, high) > 1 {
+		return // a pod became ready in between, or a forecast was made
+	}
+	assert.Contains(t, []int{low, high}, wanted(a, share), "%d ready, %.3f a pod, in all %.3f to %.3f", share.Ready, share.Served, before.Served, after.Served)
+}
+
+// needed is how many pods carry the top of the ramp at the threshold.
+func needed(a stack.App) int {
+	return int(math.Ceil(rampTo * a.ServiceTime.Seconds() / a.Threshold.AsApproximateFloat64()))
+}
+
+// wanted is the count that a served value stands for.
+func wanted(a stack.App, m stack.Moment) int {
+	tau := a.Threshold.AsApproximateFloat64()
+	const slack = 1e-6 // values are served in thousandths
+	switch a.Metric {
+	case "predicted_replicas":
+		return int(math.Round(m.Served))
+	case "predicted_load":
+		return int(math.Ceil(m.Served*float64(m.Ready)/tau - slack))
+	default:
+		return int(math.Ceil(m.Served/tau - slack))
+	}
+}
+
+func during(run stack.Run, from, to time.Duration) []stack.Moment {
+	var out []stack.Moment
+	for _, m := range run.Moments {
+		if from <= m.At && m.At < to {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// reachesWhatIsWanted: of what is served over a sync period of the HPA, it has asked for at least the least at the end
+// of it, as far as its scale-up policy (double, or 4 more) allows; and at the top there are as many as the load needs.
+func reachesWhatIsWanted(t *testing.T, run stack.Run) {
+	for i := range run.Moments {
+		last := i + hpaSync
+		if last >= len(run.Moments) || run.Moments[last].At > rampBegin+rampOver+rampHold {
+			break
+		}
+		from := run.Moments[i].Replicas
+		least := min(run.App.Max, max(2*from, from+4))
+		for _, m := range run.Moments[i : last+1] {
+			require.NoError(t, m.Err, "at %s", m.At)
+			least = min(least, wanted(run.App, m))
+		}
+		assert.GreaterOrEqual(t, run.Moments[last].Replicas, least, "replicas at %s", run.Moments[last].At)
+	}
+	for _, m := range during(run, rampBegin+rampOver+rampHold/2, rampBegin+rampOver+rampHold) {
+		assert.GreaterOrEqual(t, m.Ready, needed(run.App), "ready pods at the top, at %s", m.At)
+	}
+}
+
+// staysAhead: over the steps on the way up the replicas are asked for earlier than by the HPA that follows the present
+// load (each HPA has its own moments of looking, so single steps may differ either way), and requests fare better for it.
+func staysAhead(t *testing.T, run, reactive stack.Run) {
+	lead, steps := time.Duration(0), 0
+	for n := run.App.Replicas + 1; n <= needed(run.App); n++ {
+		at, ok := run.Reached(n)
+		require.True(t, ok, "%d replicas", n)
+		later, ok := reactive.Reached(n)
+		require.True(t, ok, "%d replicas of the reactive HPA", n)
+		lead += later - at
+		steps++
+	}
+	t.Logf("replicas are asked for %s earlier on average", (lead / time.Duration(steps)).Round(time.Second))
+	assert.Positive(t, lead, "lead over the reactive HPA, summed over the steps")
+	assert.Less(t, run.SecondsAbove(), reactive.SecondsAbove(), "seconds above the threshold")
+	assert.Less(t, run.Report.Latency.P90, reactive.Report.Latency.P90, "p90")
+}
+
+// neverAsksForFewerWhilePodsStart: the replicas do not fall during the ramp.
+func neverAsksForFewerWhilePodsStart(t *testing.T, run stack.Run) {
+	before, starting := 0, 0
+	for _, m := range during(run, rampBegin, rampBegin+rampOver) {
+		assert.GreaterOrEqual(t, m.Replicas, before, "replicas at %s", m.At)
+		before = m.Replicas
+		if m.Ready < m.Replicas {
+			starting++
+		}
+	}
+	assert.NotZero(t, starting, "seconds in which pods were starting")
+}
+
+func comesBackDown(t *testing.T, run stack.Run) {
+	last := run.Moments[len(run.Moments)-1]
+	assert.LessOrEqual(t, last.Replicas, run.App.Replicas+1, "replicas after the load has gone")
+}
+
+// table puts runs side by side.
+func table(runs []stack.Run) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-10s %9s %8s %9s %9s %8s %8s %12s %6s %12s\n", "hpa on", "success", "p50", "p90", "p99", "failed", "dropped", "s above τ", "peak", "pod-seconds")
+	for _, r := range runs {
+		l := r.Report.Latency
+		fmt.Fprintf(&b, "%-10s %8.2f%% %8s %9s %9s %8d %8d %12d %6d %12d\n", r.App.Name, 100*r.Report.Success(),
+			l.P50.Round(time.Millisecond), l.P90.Round(time.Millisecond), l.P99.Round(time.Millisecond),
+			r.Report.Failed+r.Report.TimedOut, r.Report.Dropped, r.SecondsAbove(), r.Peak(), r.PodSeconds())
+	}
+	b.WriteString("\nreplicas every 15 s\n")
+	for _, r := range runs {
+		fmt.Fprintf(&b, "%-10s", r.App.Name)
+		for at := time.Duration(0); at < rampProfile().Duration(); at += 15 * time.Second {
+			if m := during(r, at, at+1500*time.Millisecond); len(m) > 0 {
+				fmt.Fprintf(&b, " %3d", m[0].Replicas)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

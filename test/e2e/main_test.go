@@ -1,0 +1,111 @@
+// Package e2e proves Foresail on a real control plane: the real HPA controller, the real aggregator, real RBAC, the
+// project's own manifests, and pods that serve real HTTP.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/test/stack"
+)
+
+// readyDelay is how long the pods of these tests take to become ready.
+const readyDelay = 20 * time.Second
+
+var (
+	shared  *stack.Stack   // the control plane of all tests
+	adapter *stack.Adapter // the one that is registered
+)
+
+func TestMain(m *testing.M) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := runWithStack(ctx, m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if closed := shared.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if adapter, err = startAdapter(ctx, "adapter"); err != nil {
+		return 1, err
+	}
+	if err := shared.Register(ctx, adapter); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	if code != 0 {
+		keepLogs()
+	}
+	return code, adapter.Stop()
+}
+
+func startAdapter(ctx context.Context, name string) (*stack.Adapter, error) {
+	a, err := shared.StartAdapter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("not within a minute"))
+	defer cancel()
+	return a, a.WaitReady(ctx)
+}
+
+// keepLogs prints what the adapter said last, for whoever reads a failed run.
+func keepLogs() {
+	content, err := os.ReadFile(adapter.LogFile)
+	if err != nil {
+		return
+	}
+	const most = 20_000
+	fmt.Fprintf(os.Stderr, "the adapter's log, to its end:\n%s\n", content[max(0, len(content)-most):])
+}
+
+// newApp returns an application whose pods serve 25 requests a second each at the most.
+func newApp(namespace, name, metric string) stack.App {
+	return stack.App{
+		Namespace: namespace, Name: name, Metric: metric,
+		Replicas: 4, Min: 4, Max: 20,
+		ServiceTime: 40 * time.Millisecond, Threshold: resource.MustParse("700m"),
+		ScaleDownWindow: 90, DownAfterUp: 30 * time.Second,
+	}
+}
+
+// deploy puts an application on the cluster and waits for its first forecast.
+func deploy(t *testing.T, a stack.App) {
+	t.Helper()
+	deployAll(t, []stack.App{a})
+}
+
+func deployAll(t *testing.T, apps []stack.App) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, a := range apps {
+		group.Go(func() error { return shared.Deploy(ctx, a) })
+	}
+	require.NoError(t, group.Wait())
+	for _, a := range apps {
+		waitForForecast(t, a)
+	}
+}

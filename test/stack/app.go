@@ -1,0 +1,93 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"text/template"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/test/workload"
+)
+
+// WorkloadLabel marks the pods that the workload serves.
+const WorkloadLabel = "test.foresail.dev/workload"
+
+// App is an application behind an HPA.
+type App struct {
+	Namespace, Name string
+	Metric          string // that the HPA reads, such as predicted_load_total
+	Reactive        bool   // forecast nothing: the HPA follows the present load
+
+	Replicas, Min, Max int
+	ServiceTime        time.Duration // that a request holds a pod for
+	Threshold          resource.Quantity
+	ScaleDownWindow    int           // of the HPA, in seconds
+	DownAfterUp        time.Duration // of the PredictedMetric
+}
+
+// Selector selects the pods of the application.
+func (a App) Selector() string { return "app=" + a.Name }
+
+//go:embed app.yaml
+var appYAML string
+
+var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
+
+// Deploy applies an application, and waits until its replicas are ready.
+func (s *Stack) Deploy(ctx context.Context, a App) error {
+	var manifest bytes.Buffer
+	err := appTemplate.Execute(&manifest, struct {
+		App
+		Label, ServiceTimeAnnotation string
+		Threshold                    string
+	}{a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String()})
+	if err != nil {
+		return err
+	}
+	if _, err := s.Cluster.Apply(ctx, manifest.Bytes()); err != nil {
+		return err
+	}
+	for {
+		state, err := s.Look(ctx, a)
+		if err != nil {
+			return err
+		}
+		if state.Ready >= a.Replicas {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d pods of %s/%s are ready: %w", state.Ready, a.Replicas, a.Namespace, a.Name, context.Cause(ctx))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// State is how an application stands.
+type State struct {
+	Replicas int // asked for
+	Ready    int
+	Wanted   int // by the HPA
+}
+
+// Look reads the state of an application.
+func (s *Stack) Look(ctx context.Context, a App) (State, error) {
+	client := s.Cluster.Client()
+	deployment, err := client.AppsV1().Deployments(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	if err != nil {
+		return State{}, err
+	}
+	hpa, err := client.AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{})
+	if err != nil {
+		return State{}, err
+	}
+	return State{
+		Replicas: int(*deployment.Spec.Replicas), Ready: int(deployment.Status.ReadyReplicas),
+		Wanted: int(hpa.Status.DesiredReplicas),
+	}, nil
+}

@@ -1,0 +1,174 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/workload"
+)
+
+// Where the manifests put the adapter.
+const (
+	Namespace      = "foresail-system"
+	ServiceName    = "foresail"
+	ServiceAccount = "foresail"
+)
+
+// Options of a Stack.
+type Options struct {
+	// Progress is told what is built and waited for; nil for nothing.
+	Progress io.Writer
+	// ReadyDelay is how long a pod takes from its start to its readiness.
+	ReadyDelay time.Duration
+	// Seed is that of the service times.
+	Seed uint64
+	// ExtraArgs are further flags of control plane components.
+	ExtraArgs map[controlplane.Component][]string
+}
+
+// Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its applications.
+type Stack struct {
+	Cluster *controlplane.Cluster
+	binary  string
+
+	workload sync.WaitGroup
+	cancel   context.CancelFunc
+}
+
+// Start builds what is missing and runs a stack without an adapter; StartAdapter adds one. Close ends it.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	binary, err := buildForesail(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := controlplane.Start(ctx, controlplane.Options{
+		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: o.ExtraArgs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Stack{Cluster: cluster, binary: binary, cancel: cancel}
+	if err := s.applyManifests(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.workload.Go(func() {
+		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{Selector: WorkloadLabel + "=true", Seed: o.Seed, Drain: 10 * time.Second})
+		if err != nil && ctx.Err() == nil {
+			slog.ErrorContext(ctx, "the workload has ended", "error", err)
+		}
+	})
+	return s, nil
+}
+
+// Close ends the workload and the control plane. Adapters end with their own contexts.
+func (s *Stack) Close() error {
+	s.cancel()
+	s.workload.Wait()
+	return s.Cluster.Stop()
+}
+
+// buildForesail builds the command under test into the cache folder.
+func buildForesail(ctx context.Context, progress io.Writer) (string, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(root, ".cache", "bin", "foresail")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/foresail")
+	build.Dir = root
+	// An interrupt lets the go command remove its work folder.
+	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
+	build.WaitDelay = 5 * time.Second
+	defer tell(progress, "building foresail")()
+	if output, err := build.CombinedOutput(); ctx.Err() != nil {
+		return "", fmt.Errorf("build foresail: %w", context.Cause(ctx))
+	} else if err != nil {
+		return "", fmt.Errorf("build foresail: %w\n%s", err, output)
+	}
+	return binary, nil
+}
+
+// tell says that a step has begun and, every ten seconds until the end is called, that it goes on.
+func tell(progress io.Writer, title string) (end func()) {
+	fmt.Fprintln(progress, title)
+	begun := time.Now()
+	ticker := time.NewTicker(10 * time.Second)
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+				fmt.Fprintf(progress, "%s … %s\n", title, time.Since(begun).Round(time.Second))
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(quit)
+		<-ended
+	}
+}
+
+// applyManifests applies the definitions and the base as users do. The pods of the adapter's Deployment are never more
+// than objects here, where no image can run: adapters are processes.
+func (s *Stack) applyManifests(ctx context.Context) error {
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	var documents [][]byte
+	for _, folder := range []string{"crds", "base"} {
+		files, err := fs.Glob(os.DirFS(filepath.Join(root, "manifests", folder)), "*.yaml")
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if file == "kustomization.yaml" {
+				continue
+			}
+			content, err := os.ReadFile(filepath.Join(root, "manifests", folder, file))
+			if err != nil {
+				return err
+			}
+			documents = append(documents, content)
+		}
+	}
+	return s.applyInAnyOrder(ctx, documents)
+}
+
+// applyInAnyOrder applies files that may need one another, such as objects of a namespace and the namespace.
+func (s *Stack) applyInAnyOrder(ctx context.Context, documents [][]byte) error {
+	for {
+		var failed [][]byte
+		var errs []error
+		for _, document := range documents {
+			if _, err := s.Cluster.Apply(ctx, document); err != nil {
+				failed, errs = append(failed, document), append(errs, err)
+			}
+		}
+		switch {
+		case len(failed) == 0:
+			return nil
+		case len(failed) == len(documents):
+			return fmt.Errorf("apply the manifests: %w", errors.Join(errs...))
+		}
+		documents = failed
+	}
+}
