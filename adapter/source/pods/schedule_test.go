@@ -11,7 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -409,6 +413,42 @@ func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
 		require.NoError(t, <-done)
 		assert.Zero(t, time.Since(began))
 		assert.Zero(t, sink.calls())
+	})
+}
+
+// Behind a real tracker: pods are read from readiness to termination, and while their fleet is followed.
+func TestFollowsATracker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(answering("load 1\n"))
+		s := running(t, Options{}, w)
+		tracker := instances.NewTracker(instances.Options{})
+		fleet := tracker.Follow(key("pm"), "shop", labels.SelectorFromSet(labels.Set{"app": "checkout"}), nil)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: map[string]string{"app": "checkout"}}}
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
+		tracker.OnAdd(pod, true)
+		pass(5 * time.Second)
+		assert.Empty(t, w.times("10.0.0.1"), "not ready")
+
+		ready := pod.DeepCopy()
+		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+		tracker.OnUpdate(pod, ready)
+		pass(5 * time.Second)
+		assert.Len(t, sink.of("a"), 5)
+
+		terminating := ready.DeepCopy()
+		terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		tracker.OnUpdate(ready, terminating)
+		pass(5 * time.Second)
+		assert.Len(t, w.times("10.0.0.1"), 5, "terminating")
+
+		tracker.OnUpdate(terminating, ready)
+		pass(5 * time.Second)
+		assert.Len(t, sink.of("a/2"), 5)
+		tracker.Follow(key("pm"), "shop", labels.Nothing(), nil)
+		pass(5 * time.Second)
+		assert.Len(t, w.times("10.0.0.1"), 10, "followed no more")
 	})
 }
 

@@ -1,0 +1,131 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// benchmarkPage is a page of 120 metrics with four series each beside the one that is read (50 KB).
+func benchmarkPage() string {
+	var b strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&b, "# HELP metric_%d_total How often something of this kind has happened.\n# TYPE metric_%d_total counter\n", i, i)
+		for j := range 4 {
+			fmt.Fprintf(&b, "metric_%d_total{method=\"GET\",path=\"/api/v1/things\",code=\"%d\"} %d\n", i, 200+j, i*j)
+		}
+	}
+	return b.String() + smallPage
+}
+
+const smallPage = "# TYPE load gauge\nload 0.731\n"
+
+func pages() map[string]string {
+	return map[string]string{"small": smallPage, "large": benchmarkPage()}
+}
+
+// discard is a sink that only counts.
+type discard struct {
+	b     *testing.B
+	taken atomic.Int64
+}
+
+func (d *discard) Append(string, ...pipeline.Sample) { d.taken.Add(1) }
+func (d *discard) Fail(instance string, err error)   { d.b.Error(instance, err) }
+
+// round reads all endpoints of a source once.
+func round(s *Source) {
+	s.mu.Lock()
+	for _, e := range s.queue {
+		s.begin(e)
+	}
+	s.mu.Unlock()
+	s.scraping.Wait()
+}
+
+func BenchmarkPage(b *testing.B) {
+	for name, text := range pages() {
+		b.Run(name, func(b *testing.B) {
+			p, w, s := newPage(), newWanted("load"), selection{metric: "load", as: Gauge}
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				require.NoError(b, p.read(strings.NewReader(text), w, false))
+				_, err := s.pick(p, asked)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// BenchmarkThousandEndpoints reads 1,000 endpoints, each on an address of its own, once an operation. What the servers
+// take, which are in the same process, is in the figures.
+func BenchmarkThousandEndpoints(b *testing.B) {
+	const endpoints = 1000
+	for name, text := range pages() {
+		b.Run(name, func(b *testing.B) {
+			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+			fleet := newFleet()
+			for i := range endpoints {
+				ip := fmt.Sprintf("127.9.%d.%d", i/250, i%250+1)
+				x := instance(strconv.Itoa(i), ip)
+				port, err := strconv.Atoi(serve(b, ip, handler))
+				require.NoError(b, err)
+				x.Ports = map[string]int32{"metrics": int32(port)}
+				fleet.active = append(fleet.active, x)
+			}
+			s := New(Options{Timeout: time.Minute})
+			defer s.client.CloseIdleConnections()
+			c := gauge(time.Second)
+			c.Port = "metrics"
+			require.NoError(b, s.Set(key("pm"), c, fleet, &discard{b: b}))
+			round(s)
+			b.ReportAllocs()
+			for b.Loop() {
+				round(s)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*endpoints), "ns/scrape")
+		})
+	}
+}
+
+// BenchmarkSchedule runs 100,000 endpoints at an interval of one second, for a second an operation, on a network that
+// costs nothing.
+func BenchmarkSchedule(b *testing.B) {
+	const endpoints = 100_000
+	s := newSource(Options{}.withDefaults(), nothing{})
+	sink := &discard{b: b}
+	require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(endpoints), sink))
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	goroutines := 0
+	for b.Loop() {
+		<-time.After(time.Second)
+		goroutines = max(goroutines, runtime.NumGoroutine())
+	}
+	b.ReportMetric(float64(sink.taken.Load())/b.Elapsed().Seconds(), "samples/s")
+	b.ReportMetric(float64(goroutines), "goroutines")
+	cancel()
+	require.NoError(b, <-done)
+}
+
+// nothing is a transport that answers at once.
+type nothing struct{}
+
+func (nothing) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(smallPage)),
+	}, nil
+}
