@@ -17,6 +17,7 @@ import (
 // Type says how readings become samples.
 type Type string
 
+// The types of metrics that are read.
 const (
 	Gauge   Type = "Gauge"   // a reading is a sample
 	Counter Type = "Counter" // the rate per second between two readings is a sample

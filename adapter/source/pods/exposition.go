@@ -262,8 +262,7 @@ func labelsEnd(line []byte) int {
 // series returns the series of a wanted metric, none if it is not there.
 func (p *page) series(metric string) ([]*dto.Metric, error) {
 	series, err := p.parse(metric)
-	var syntax expfmt.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[expfmt.ParseError](err); ok {
 		err = errors.New(syntax.Msg) // its line counts only lines of this metric
 	}
 	if err != nil {

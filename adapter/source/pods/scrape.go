@@ -137,11 +137,10 @@ func (s *Source) read(e *endpoint, w wanted, p *page) (at time.Time, f *failure)
 
 // requestFailure classifies why there was no answer.
 func requestFailure(err error) *failure {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // it names the URL, as read does
 	}
-	if redirect := redirectError(""); errors.As(err, &redirect) {
+	if _, ok := errors.AsType[redirectError](err); ok {
 		return &failure{resultStatus, err}
 	}
 	return &failure{resultConnection, err}
