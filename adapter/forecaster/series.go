@@ -40,15 +40,6 @@ func (s *series) trim(t int64) {
 	}
 }
 
-// since returns the first sample at or after t.
-func (s *series) since(t int64) (pipeline.Sample, bool) {
-	at, _ := s.search(t)
-	if at == len(s.samples) {
-		return pipeline.Sample{}, false
-	}
-	return s.samples[at], true
-}
-
 // countSince returns how many samples are at or after t.
 func (s *series) countSince(t int64) int {
 	at, _ := s.search(t)

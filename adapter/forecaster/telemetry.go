@@ -39,10 +39,8 @@ func (t *telemetry) ran(failed snapshot.Reason) {
 // collector exposes the current snapshots, so that nothing is left behind of a PredictedMetric that has gone.
 type collector struct{ forecaster *Forecaster }
 
-var labels = []string{"namespace", "predictedmetric"}
-
-func describe(name, help string, more ...string) *prometheus.Desc {
-	return prometheus.NewDesc("foresail_"+name, help, append(labels[:len(labels):len(labels)], more...), nil)
+func describe(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric"}, nil)
 }
 
 var (

@@ -62,6 +62,9 @@ type problem struct {
 	err    error
 }
 
+func (p problem) ofSpec() bool   { return p.err != nil && !p.target }
+func (p problem) ofTarget() bool { return p.err != nil && p.target }
+
 func (p *problems) get(key types.NamespacedName) problem {
 	v, _ := p.m.Load(key)
 	found, _ := v.(problem)
@@ -136,12 +139,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	found := r.apply(ctx, key, &pm)
 	r.problems.m.Store(key, found)
-	switch ref := pm.Spec.ScaleTargetRef; {
-	case found.err != nil && !found.target:
-		ctrl.LoggerFrom(ctx).Error(found.err, "the spec is refused")
+	switch {
+	case found.ofSpec():
+		ctrl.LoggerFrom(ctx).Info("the spec is refused", "why", found.err.Error())
 		r.forget(key) // only another spec can help, and that is a new event
 		return reconcile.Result{}, nil
-	case found.err != nil || watchedKinds[ref.Kind] == nil:
+	case found.ofTarget() || watchedKinds[pm.Spec.ScaleTargetRef.Kind] == nil:
 		return reconcile.Result{RequeueAfter: poll}, nil
 	default:
 		return reconcile.Result{RequeueAfter: resync}, nil

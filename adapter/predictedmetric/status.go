@@ -84,9 +84,9 @@ func unknown(kind string) metav1.Condition {
 func targetFound(p problem, known bool) metav1.Condition {
 	kind := v1alpha1.ConditionTargetFound
 	switch {
-	case p.err != nil && p.target:
+	case p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
-	case p.err != nil || !known:
+	case p.ofSpec() || !known:
 		return unknown(kind)
 	}
 	return condition(kind, true, reasonFound, "the scale subresource can be read")
@@ -95,7 +95,7 @@ func targetFound(p problem, known bool) metav1.Condition {
 func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) metav1.Condition {
 	kind := v1alpha1.ConditionSamplesFresh
 	switch {
-	case !known || (p.err != nil && !p.target):
+	case !known || p.ofSpec():
 		return unknown(kind)
 	case s.NewestSample.IsZero():
 		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", s.Failing))
@@ -112,9 +112,9 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	kind := v1alpha1.ConditionReady
 	var unavailable *snapshot.Unavailable
 	switch {
-	case p.err != nil && p.target:
+	case p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
-	case p.err != nil:
+	case p.ofSpec():
 		return condition(kind, false, reasonInvalidSpec, p.err.Error())
 	case !known:
 		return unknown(kind)

@@ -43,6 +43,7 @@ type Failure struct {
 // Reason classifies why there is no forecast, as a word that conditions, metrics and errors share.
 type Reason string
 
+// Why there may be no forecast.
 const (
 	NoReadyPods       Reason = "NoReadyPods"       // the target has no pod that is Ready: there is no load to read
 	WaitingForSamples Reason = "WaitingForSamples" // pods are Ready, not all have been read yet

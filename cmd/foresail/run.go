@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -48,7 +50,7 @@ type runOptions struct {
 	lease      leaseOptions
 	qps        float32
 	burst      int
-	scrapes    int
+	scrapes    pods.Options
 }
 
 func newRunCommand() *cobra.Command {
@@ -87,7 +89,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
 	fs.Float32Var(&o.qps, "kube-api-qps", 50, "Requests per second to the Kubernetes API server, watches aside.")
 	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
-	fs.IntVar(&o.scrapes, "scrape-concurrency", 256, "Pods that are read at the same time.")
+	fs.IntVar(&o.scrapes.Concurrency, "scrape-concurrency", 1024, "Pods that are read at the same time, half of them slow or failing ones.")
+	fs.DurationVar(&o.scrapes.Timeout, "scrape-timeout", 3*time.Second, "How long a pod may take to answer. More than an interval lets pods answer that are overloaded.")
 	o.lease.addFlags(fs)
 }
 
@@ -99,8 +102,11 @@ func (o *runOptions) validate() error {
 	if o.burst < 1 {
 		errs = append(errs, badFlag("kube-api-burst", o.burst, "at least 1"))
 	}
-	if o.scrapes < 1 {
-		errs = append(errs, badFlag("scrape-concurrency", o.scrapes, "at least 1"))
+	if o.scrapes.Concurrency < 2 {
+		errs = append(errs, badFlag("scrape-concurrency", o.scrapes.Concurrency, "at least 2"))
+	}
+	if o.scrapes.Timeout <= 0 {
+		errs = append(errs, badFlag("scrape-timeout", o.scrapes.Timeout, "above 0s"))
 	}
 	return errors.Join(errs...)
 }
@@ -189,7 +195,7 @@ type adapter struct {
 }
 
 // newAdapter wires sources, forecaster and reconciler, and has the manager run them.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes int) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes pods.Options) (*adapter, error) {
 	tracker := instances.NewTracker(instances.Options{})
 	podInformer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -202,7 +208,8 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes int) (*adapter, e
 	if err != nil {
 		return nil, err
 	}
-	source := pods.New(pods.Options{Concurrency: scrapes, Registerer: metrics.Registry, UserAgent: "foresail/" + buildVersion()})
+	scrapes.Registerer, scrapes.UserAgent, scrapes.Seed = metrics.Registry, "foresail/"+buildVersion(), phaseSeed()
+	source := pods.New(scrapes)
 	forecasts := forecaster.New(time.Now, metrics.Registry)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Pods: source,
@@ -218,6 +225,17 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes int) (*adapter, e
 		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
 	}
 	return &adapter{forecaster: forecasts, reconciler: reconciler, writer: writer}, nil
+}
+
+// phaseSeed differs between replicas, so that they read a pod at different moments.
+func phaseSeed() uint64 {
+	hash := fnv.New64a()
+	host, err := os.Hostname()
+	if err != nil {
+		return 0 // the same phase as another replica does no harm
+	}
+	hash.Write([]byte(host))
+	return hash.Sum64()
 }
 
 type runnable func(context.Context) error

@@ -22,6 +22,7 @@ import (
 const readyDelay = 20 * time.Second
 
 var (
+	suite   context.Context // of all tests
 	shared  *stack.Stack   // the control plane of all tests
 	adapter *stack.Adapter // the one that is registered
 )
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
+	suite = ctx
 	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1})
 	if err != nil {
 		return 1, err

@@ -19,8 +19,9 @@ import (
 // TestTwoReplicasAnswerAlike asks two adapters, each with its own readings, for the same metric through a ramp.
 func TestTwoReplicasAnswerAlike(t *testing.T) {
 	t.Parallel()
-	second, err := startAdapter(t.Context(), "second")
+	second, err := startAdapter(suite, "second")
 	require.NoError(t, err)
+	defer func() { assert.NoError(t, second.Stop()) }()
 	app := newApp("alike", "ramp", "predicted_load_total")
 	app.Replicas = 3
 	deploy(t, app)

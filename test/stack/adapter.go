@@ -89,16 +89,13 @@ func (s *Stack) Register(ctx context.Context, a *Adapter) error {
 
 // WaitReady waits until /readyz answers with 200.
 func (a *Adapter) WaitReady(ctx context.Context) error {
-	last := "no answer yet"
 	for {
-		code, body, err := a.Get(ctx, "/readyz")
-		switch {
-		case err != nil:
-			last = err.Error()
-		case code == http.StatusOK:
+		code, last, err := a.Get(ctx, "/readyz")
+		if code == http.StatusOK && err == nil {
 			return nil
-		default:
-			last = body
+		}
+		if err != nil {
+			last = err.Error()
 		}
 		select {
 		case <-a.exited:
