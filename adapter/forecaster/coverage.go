@@ -12,80 +12,117 @@ import (
 const (
 	// warmUpTicks is how many sample intervals the whole fleet must have been read for before a forecast is served.
 	warmUpTicks = 10
-	// coverWait is how long the first reading of a pod is waited for before the others go on without it.
+	// coverWait is how long the first reading of a pod is waited for before the others go on without it, at the least.
 	coverWait = 10 * time.Second
 )
 
-// coverage knows from when on every instance was read. The sum over a fleet of which some pods have not been read yet
-// is not a small load but no load at all: it would look like a sudden rise as the others come in.
+// coverage knows from when on every instance was read, and makes up for those that are not. The sum over a fleet of
+// which some pods have not been read is not a small load but no load at all: it would look like a sudden rise as
+// they come in, and like a sudden fall as others fall silent.
 type coverage struct {
-	begun time.Time // when the first sample was seen
-	since int64     // the time from which on the fleet is covered (ms), 0 = not yet
+	begun int64 // when the first sample was seen (ms), 0 = not yet
+	since int64 // the time from which on the fleet is covered (ms), 0 = not yet
 }
 
-// cover returns the time from which on the samples make up the load (ms), or an *Unavailable. To instances that have
-// been silent since before that it gives a sample, as far as the others vouch for them.
-func (c *coverage) cover(all []pipeline.Instance, p pipeline.Params, now time.Time) (int64, error) {
-	nowMs := now.UnixMilli()
-	active, unread := 0, 0
-	first := int64(0)
+// pace is the spans that coverage is judged by, in ms.
+type pace struct {
+	tick       int64 // Δt
+	reading    int64 // how often the source reads an instance
+	window     int64
+	staleAfter int64
+}
+
+func (c *Config) pace() pace {
+	p := c.Params
+	return pace{
+		tick: p.Interval.Milliseconds(), reading: c.Interval.Milliseconds(),
+		window: p.Window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
+	}
+}
+
+// cover returns the time from which on the samples make up the load (ms), or an *Unavailable. Instances that were not
+// read as long as others get samples that the others vouch for.
+func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {
+	active := make([]*pipeline.Instance, 0, len(all))
+	unread, first := 0, int64(0)
 	for i := range all {
-		if all[i].End != 0 {
+		x := &all[i]
+		if x.End != 0 {
 			continue
 		}
-		active++
-		if len(all[i].Samples) == 0 {
+		active = append(active, x)
+		if len(x.Samples) == 0 {
 			unread++
 		} else {
-			first = max(first, all[i].Samples[0].T)
+			first = max(first, x.Samples[0].T)
 		}
 	}
 	switch {
-	case active == 0:
+	case len(active) == 0:
 		*c = coverage{}
-		return 0, &snapshot.Unavailable{Reason: snapshot.NoReadyPods, Message: "the target has no ready pod"}
-	case active == unread:
-		return 0, &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: fmt.Sprintf("none of %d ready pods has been read yet", active)}
-	case c.begun.IsZero():
+		return 0, unavailable(snapshot.NoReadyPods, "the target has no ready pod")
+	case len(active) == unread:
+		return 0, unavailable(snapshot.WaitingForSamples, "none of %d ready pods has been read yet", unread)
+	case c.begun == 0:
 		c.begun = now
 	}
 	if c.since == 0 {
-		if unread > 0 && now.Sub(c.begun) < coverWait {
-			return 0, &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: fmt.Sprintf("%d of %d ready pods have not been read yet", unread, active)}
+		if unread > 0 && now-c.begun < max(coverWait.Milliseconds(), 2*p.reading) {
+			return 0, unavailable(snapshot.WaitingForSamples, "%d of %d ready pods have not been read yet", unread, len(active))
 		}
 		c.since = first
 	}
-	if warm := c.since + warmUpTicks*p.Interval.Milliseconds(); nowMs < warm {
-		left := time.Duration(warm-nowMs) * time.Millisecond
-		return 0, &snapshot.Unavailable{Reason: snapshot.WarmingUp, Message: fmt.Sprintf("all %d ready pods are read; a trend can be told in %s", active-unread, left.Round(time.Second))}
+	if left := c.since + max(warmUpTicks*p.tick, 2*p.reading) - now; left > 0 {
+		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be told in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
 	}
-	return c.since, vouch(all, max(c.since, nowMs-p.Window.Milliseconds()), p.Interval.Milliseconds())
+	return c.since, c.vouch(active, p, now)
 }
 
-// vouch gives each instance that was active at the start of the window and has not been read since the mean of the
-// others there: without it a pod that serves but cannot be read would count as idle. Half of the fleet must be read.
-func vouch(all []pipeline.Instance, start, interval int64) error {
+// vouch gives samples to instances that have not been read since they started or since the window did: the mean of those
+// that were read throughout, at its beginning and now. Otherwise a pod that serves but cannot be read would count as
+// idle. One that is read only late is taken to have been so before. Half of the fleet must be read.
+func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
+	firstTick := (max(c.since, now-p.window)/p.tick + 1) * p.tick
 	var silent []*pipeline.Instance
-	sum, read := 0.0, 0
-	for i := range all {
-		x := &all[i]
-		if x.End != 0 || x.Start > start {
+	var first, last float64
+	read, lost := 0, 0
+	for _, x := range active {
+		begin := max(x.Start, firstTick)
+		n := len(x.Samples)
+		seen := max(x.Start, c.begun)
+		if n > 0 {
+			seen = x.Samples[n-1].T
+		}
+		if now-seen > p.staleAfter {
+			lost++
+		}
+		at, _ := slices.BinarySearchFunc(x.Samples, begin, compareTime)
+		if at == n {
+			if now-begin > 2*p.reading {
+				silent = append(silent, x)
+			}
 			continue
 		}
-		at := slices.IndexFunc(x.Samples, func(s pipeline.Sample) bool { return s.T >= start })
-		if at < 0 {
-			silent = append(silent, x)
-			continue
+		if at == 0 && x.Samples[0].T > begin+p.tick {
+			x.Samples = slices.Concat([]pipeline.Sample{{T: begin - p.tick, V: x.Samples[0].V}}, x.Samples)
+			n++
 		}
-		sum += x.Samples[at].V
-		read++
+		if x.Start <= firstTick {
+			first += x.Samples[at].V
+			last += x.Samples[n-1].V
+			read++
+		}
 	}
-	if len(silent) > read {
-		return &snapshot.Unavailable{Reason: snapshot.PodsUnreadable, Message: fmt.Sprintf("%d of %d pods cannot be read", len(silent), len(silent)+read)}
+	// Where nothing at all comes in any more, the age of the data says so better.
+	if lost < len(active) && 2*lost > len(active) || len(silent) > 0 && read == 0 {
+		return unavailable(snapshot.PodsUnreadable, "%d of %d ready pods cannot be read", max(lost, len(silent)), len(active))
 	}
 	for _, x := range silent {
-		mean := sum / float64(read)
-		x.Samples = []pipeline.Sample{{T: start - interval, V: mean}, {T: start + interval, V: mean}}
+		x.Samples = []pipeline.Sample{{T: firstTick - p.tick, V: first / float64(read)}, {T: now, V: last / float64(read)}}
 	}
 	return nil
+}
+
+func unavailable(reason snapshot.Reason, format string, args ...any) *snapshot.Unavailable {
+	return &snapshot.Unavailable{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

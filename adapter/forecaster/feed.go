@@ -20,8 +20,9 @@ import (
 // Config is what a PredictedMetric asks for.
 type Config struct {
 	Params     pipeline.Params
-	Adaptive   bool   // learn T_I from the start-ups of pods
-	Source     string // identifies where samples come from; another one makes what has been read worthless
+	Adaptive   bool          // learn T_I from the start-ups of pods
+	Source     string        // identifies where samples come from and whose they are
+	Interval   time.Duration // how often the source reads an instance
 	TargetKind string
 	TargetName string
 }
@@ -66,12 +67,21 @@ type failure struct {
 }
 
 func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
-	f := &Feed{key: key, now: now, target: target{rose: pipeline.Never, fell: pipeline.Never}}
-	f.reset()
-	if err := f.configure(c); err != nil {
-		return nil, err
+	f := &Feed{
+		key: key, now: now,
+		target: target{rose: pipeline.Never, fell: pipeline.Never},
+		series: map[string]*series{}, failing: map[string]failure{},
 	}
-	return f, nil
+	return f, f.configure(c)
+}
+
+// newRefused returns a feed that says why there will be no forecast.
+func newRefused(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
+	f := &Feed{key: key, now: now, config: c}
+	s := f.describe(now())
+	s.Err = unavailable(snapshot.InvalidSpec, "%v", why)
+	f.publish(s)
+	return f
 }
 
 // configure makes c the configuration, or changes nothing if its parameters are refused.
@@ -82,36 +92,35 @@ func (f *Feed) configure(c Config) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.config.Source != c.Source {
-		f.reset()
-	}
 	f.config, f.pipeline = c, p
 	if f.published.Load() == nil {
 		s := f.describe(f.now())
-		s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "no sample has been read yet"}
+		s.Err = unavailable(snapshot.WaitingForSamples, "no sample has been read yet")
 		f.publish(s)
 	}
 	return nil
-}
-
-// reset forgets all samples.
-func (f *Feed) reset() {
-	f.series, f.failing, f.newest, f.coverage = map[string]*series{}, map[string]failure{}, 0, coverage{}
 }
 
 // beginAnew forgets what was read before a gap: what comes after it must cover the fleet again before it is a load, and
 // a line drawn across the gap would be invented.
 func (f *Feed) beginAnew() { f.series, f.coverage = map[string]*series{}, coverage{} }
 
+func (f *Feed) readsFrom(source string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pipeline != nil && f.config.Source == source
+}
+
 // SetFleet says whose samples count.
 func (f *Feed) SetFleet(fleet Fleet) { f.fleet.Store(&fleet) }
 
-// SetReplicas tells the target's planned count as of now.
+// SetReplicas tells the target's planned count as of now. A count that was there before this process may have risen just
+// before, so it is taken to have: pods may still be on their way.
 func (f *Feed) SetReplicas(replicas int) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.target.known && replicas > f.target.replicas {
+	if !f.target.known || replicas > f.target.replicas {
 		f.target.rose = now.UnixMilli()
 	}
 	if f.target.known && replicas < f.target.replicas {
@@ -120,8 +129,10 @@ func (f *Feed) SetReplicas(replicas int) {
 	f.target.replicas, f.target.known = replicas, true
 }
 
-// Append implements source.Sink.
+// Append implements source.Sink. A sample from the future is a failure of its instance: it says nothing about now, and
+// would make everything else look old.
 func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
+	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.series[instance]
@@ -129,18 +140,27 @@ func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 		s = &series{}
 		f.series[instance] = s
 	}
-	s.add(samples...)
+	delete(f.failing, instance)
+	latest := now.Add(f.config.Params.Interval).UnixMilli()
 	for _, x := range samples {
+		if x.T > latest {
+			f.fail(instance, fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339)), now)
+			continue
+		}
+		s.add(x)
 		f.newest = max(f.newest, x.T)
 	}
-	delete(f.failing, instance)
 }
 
 // Fail implements source.Sink.
 func (f *Feed) Fail(instance string, err error) {
-	since := f.now()
+	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.fail(instance, err, now)
+}
+
+func (f *Feed) fail(instance string, err error, since time.Time) {
 	if earlier, ok := f.failing[instance]; ok {
 		since = earlier.since
 	}
@@ -160,13 +180,16 @@ func (f *Feed) Snapshot() snapshot.Snapshot {
 func (f *Feed) run(now time.Time) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.pipeline == nil {
+		return snapshot.InvalidSpec
+	}
 	forecast, newestStart, err := f.forecast(now)
 	s := f.describe(now)
 	if err != nil {
-		unavailable := f.explain(err, now)
-		s.Err = unavailable
+		why := f.explain(err, now)
+		s.Err = why
 		f.publish(s)
-		return unavailable.Reason
+		return why.Reason
 	}
 	s.Forecast = forecast
 	history := pipeline.History{LastUp: f.target.rose, LastDown: f.target.fell, NewestStart: newestStart}
@@ -179,7 +202,7 @@ func (f *Feed) run(now time.Time) snapshot.Reason {
 func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart int64, err error) {
 	fleet := f.fleet.Load()
 	if fleet == nil {
-		return forecast, 0, &snapshot.Unavailable{Reason: snapshot.NoReadyPods, Message: "the scale target has not been found yet"}
+		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
 	p := f.config.Params
 	windowStart := now.Add(-p.Window)
@@ -191,7 +214,7 @@ func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart 
 	if f.target.known {
 		in.Target = max(1, f.target.replicas)
 	}
-	if in.Since, err = f.coverage.cover(in.Instances, f.config.Params, now); err != nil {
+	if in.Since, err = f.coverage.cover(in.Instances, f.config.pace(), in.Now); err != nil {
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
@@ -202,7 +225,8 @@ func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart 
 	return forecast, newestStart, err
 }
 
-// members joins instances with their samples and forgets the samples of instances that are no more.
+// members joins instances with their samples, and forgets the samples of instances that are no more and the failures
+// of those that have ended.
 func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline.Instance {
 	out := make([]pipeline.Instance, 0, len(fleet))
 	present := make(map[string]bool, len(fleet))
@@ -211,6 +235,7 @@ func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline
 		i := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
 		if !m.End.IsZero() {
 			i.End = m.End.UnixMilli()
+			delete(f.failing, m.ID)
 		}
 		if s := f.series[m.ID]; s != nil {
 			s.trim(windowStart)
@@ -218,9 +243,8 @@ func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline
 		}
 		out = append(out, i)
 	}
-	gone := func(id string) bool { return !present[id] }
-	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return gone(id) })
-	maps.DeleteFunc(f.failing, func(id string, _ failure) bool { return gone(id) })
+	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return !present[id] })
+	maps.DeleteFunc(f.failing, func(id string, _ failure) bool { return !present[id] })
 	return out
 }
 
@@ -265,22 +289,21 @@ func (f *Feed) failures() []snapshot.Failure {
 
 // explain turns an error of a run into the reason that is published, and begins anew where the data has run out.
 func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
-	var unavailable *snapshot.Unavailable
+	var why *snapshot.Unavailable
 	var stale *pipeline.StaleError
-	if !errors.As(err, &unavailable) {
-		if errors.As(err, &stale) || errors.Is(err, pipeline.ErrNoData) {
-			f.beginAnew()
-			unavailable = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "no pod has been read twice within the window"}
-		} else {
-			unavailable = &snapshot.Unavailable{Reason: snapshot.BadSamples, Message: err.Error()}
-		}
+	switch {
+	case errors.As(err, &why):
+	case errors.As(err, &stale), errors.Is(err, pipeline.ErrNoData):
+		f.beginAnew()
+		why = unavailable(snapshot.WaitingForSamples, "no pod has been read twice within the window")
+	default:
+		why = unavailable(snapshot.BadSamples, "%v", err)
 	}
 	age, limit := now.Sub(time.UnixMilli(f.newest)), f.config.Params.StaleAfter
-	if unavailable.Reason == snapshot.WaitingForSamples && f.newest > 0 && age > limit {
-		message := fmt.Sprintf("the newest sample is %s old (limit %s)", age.Round(time.Second), limit)
-		unavailable = &snapshot.Unavailable{Reason: snapshot.Stale, Message: message}
+	if why.Reason == snapshot.WaitingForSamples && f.newest > 0 && age > limit {
+		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", age.Round(time.Second), limit)
 	}
-	return unavailable
+	return why
 }
 
 func (f *Feed) initTimeout() time.Duration {

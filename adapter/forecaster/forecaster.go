@@ -45,23 +45,35 @@ func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
 }
 
 // Set adds a PredictedMetric or gives it another configuration. What has been read stays, unless it was read from
-// another source.
+// another source or target: then the feed is a new one, and what still arrives for the old one is lost.
 func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if feed, ok := f.feeds[key]; ok {
+	f.mu.RLock()
+	feed := f.feeds[key]
+	f.mu.RUnlock()
+	if feed != nil && feed.readsFrom(c.Source) {
 		return feed, feed.configure(c)
 	}
 	feed, err := newFeed(key, c, f.now)
 	if err != nil {
 		return nil, err
 	}
+	f.put(key, feed)
+	return feed, nil
+}
+
+// Refuse has a PredictedMetric answer that its spec is refused, and why.
+func (f *Forecaster) Refuse(key types.NamespacedName, c Config, why error) {
+	f.put(key, newRefused(key, c, f.now, why))
+}
+
+func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.feeds[key] = feed
 	if f.byNamespace[key.Namespace] == nil {
 		f.byNamespace[key.Namespace] = map[string]*Feed{}
 	}
 	f.byNamespace[key.Namespace][key.Name] = feed
-	return feed, nil
 }
 
 // Remove forgets a PredictedMetric and everything read for it.

@@ -63,7 +63,7 @@ var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 func config() Config {
 	p := pipeline.DefaultParams()
 	p.Threshold, p.Max = 0.7, 20
-	return Config{Params: p, Adaptive: true, Source: "pods", TargetKind: "Deployment", TargetName: "checkout"}
+	return Config{Params: p, Adaptive: true, Source: "pods", Interval: time.Second, TargetKind: "Deployment", TargetName: "checkout"}
 }
 
 // world is a forecaster with one feed and the pods behind it; each second reads every pod but the silent ones.

@@ -28,8 +28,10 @@ func (s *series) add(samples ...pipeline.Sample) {
 
 // search returns the place of the first sample at or after t, and whether it is at t.
 func (s *series) search(t int64) (at int, found bool) {
-	return slices.BinarySearchFunc(s.samples, t, func(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) })
+	return slices.BinarySearchFunc(s.samples, t, compareTime)
 }
+
+func compareTime(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) }
 
 // trim drops what lies before t, but for the newest such sample, from which the first tick after t is interpolated.
 // It moves the rest to the front once half is dropped, so that the memory stays that of the window.

@@ -48,7 +48,7 @@ var (
 	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
 	descNow        = describe("load_per_instance", "Smoothed load per instance now, in units of the metric.")
 	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
-	descTotal      = describe("predicted_load_total", "Load of all instances at the horizon, as served to the HPA.")
+	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
 	descWanted     = describe("wanted_replicas", "Replicas that the decision asks for.")
 	descTarget     = describe("target_replicas", "Replicas that the scale target is set to.")
 	descReady      = describe("ready_pods", "Pods of the target that are Running and Ready.")

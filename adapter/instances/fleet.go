@@ -195,6 +195,7 @@ func (f *Fleet) drop(p *pod, now time.Time) {
 		f.end(p.status.uid, m, p.status.endedAt, now)
 	}
 	m.exists = false
+	f.startups.drop(p.status.uid)
 	f.forgetIfGone(p.status.uid, m)
 	f.expire(now)
 }

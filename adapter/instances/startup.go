@@ -57,6 +57,13 @@ func (s *startups) add(uid types.UID, x Startup) {
 	s.stale = true
 }
 
+// drop forgets the start-up of a pod that is no more: a replica that starts now could not know it either.
+func (s *startups) drop(uid types.UID) {
+	before := len(s.sorted)
+	s.sorted = slices.DeleteFunc(s.sorted, func(x podStartup) bool { return x.uid == uid })
+	s.stale = s.stale || len(s.sorted) < before
+}
+
 func (s *startups) list() []Startup {
 	out := make([]Startup, len(s.sorted))
 	for i, x := range s.sorted {

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +35,10 @@ import (
 const (
 	// resync is how often the scale of a watched target is read although nothing seems to have changed.
 	resync = 5 * time.Minute
-	// poll is how often the scale of a target is read whose kind is not watched, or that cannot be read.
+	// poll is how often the scale of a target is read whose kind is not watched.
 	poll = 5 * time.Second
+	// retryFirst and retryMost bound how long a target that cannot be read is left alone, longer each time.
+	retryFirst, retryMost = time.Second, 30 * time.Second
 )
 
 // PodsSource is what the reconciler needs of the source that reads pods.
@@ -51,6 +56,7 @@ type Reconciler struct {
 	Pods       PodsSource
 
 	problems problems
+	settled  atomic.Bool
 }
 
 // problems keeps, for each PredictedMetric, what is wrong with it itself, for its status.
@@ -79,20 +85,23 @@ func (p *problems) known(key types.NamespacedName) bool {
 // targetField is the index of PredictedMetrics by the kind and name of their target.
 const targetField = "spec.scaleTargetRef"
 
-func targetIndex(kind, name string) string { return kind + "/" + name }
+func targetIndex(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
 // watchedKinds are the targets whose changes are told at once; others are polled.
-var watchedKinds = map[string]client.Object{
-	"Deployment":  &appsv1.Deployment{},
-	"StatefulSet": &appsv1.StatefulSet{},
-	"ReplicaSet":  &appsv1.ReplicaSet{},
+var watchedKinds = map[schema.GroupKind]client.Object{
+	{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
+	{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
+}
+
+func kindOf(ref v1alpha1.ScaleTargetRef) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 }
 
 // SetupWithManager registers the reconciler. It runs whether this replica leads or not.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	index := func(o client.Object) []string {
 		ref := o.(*v1alpha1.PredictedMetric).Spec.ScaleTargetRef
-		return []string{targetIndex(ref.Kind, ref.Name)}
+		return []string{targetIndex(kindOf(ref), ref.Name)}
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.PredictedMetric{}, targetField, index); err != nil {
 		return err
@@ -101,7 +110,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("predictedmetric").
 		For(&v1alpha1.PredictedMetric{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8, NeedLeaderElection: &all})
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 8, NeedLeaderElection: &all,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
+		})
 	for kind, object := range watchedKinds {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
@@ -110,7 +122,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 }
 
 // metricsOf finds the PredictedMetrics of a target of a kind.
-func (r *Reconciler) metricsOf(kind string) handler.MapFunc {
+func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		var list v1alpha1.PredictedMetricList
 		fields := client.MatchingFields{targetField: targetIndex(kind, o.GetName())}
@@ -142,17 +154,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case found.ofSpec():
 		ctrl.LoggerFrom(ctx).Info("the spec is refused", "why", found.err.Error())
-		r.forget(key) // only another spec can help, and that is a new event
+		r.refuse(key, &pm, found.err) // only another spec can help, and that is a new event
 		return reconcile.Result{}, nil
-	case found.ofTarget() || watchedKinds[pm.Spec.ScaleTargetRef.Kind] == nil:
+	case found.ofTarget():
+		return reconcile.Result{}, found.err
+	case watchedKinds[kindOf(pm.Spec.ScaleTargetRef)] == nil:
 		return reconcile.Result{RequeueAfter: poll}, nil
 	default:
 		return reconcile.Result{RequeueAfter: resync}, nil
 	}
 }
 
-// Settled tells which PredictedMetrics of the cache have not been looked at yet, nil if all have.
+// Settled tells which PredictedMetrics of the cache have not been looked at yet since the start, nil if all have. Ones
+// that come later do not count: they must not keep the others from being served.
 func (r *Reconciler) Settled(ctx context.Context) error {
+	if r.settled.Load() {
+		return nil
+	}
 	var list v1alpha1.PredictedMetricList
 	if err := r.Client.List(ctx, &list); err != nil {
 		return err
@@ -162,6 +180,7 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 			return fmt.Errorf("the PredictedMetric %s has not been looked at yet", key)
 		}
 	}
+	r.settled.Store(true)
 	return nil
 }
 
@@ -197,6 +216,14 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 	return fleet
 }
 
+// refuse stops following and leaves the reason behind for whoever asks.
+func (r *Reconciler) refuse(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
+	r.Pods.Remove(key)
+	r.Tracker.Forget(key)
+	ref := pm.Spec.ScaleTargetRef
+	r.Forecaster.Refuse(key, forecaster.Config{TargetKind: ref.Kind, TargetName: ref.Name}, why)
+}
+
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Pods.Remove(key)
 	r.Tracker.Forget(key)
@@ -213,7 +240,8 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	return forecaster.Config{
 		Params:     p,
 		Adaptive:   *pm.Spec.Startup.Adaptive,
-		Source:     fmt.Sprintf("%s %s %+v", ref.Kind, ref.Name, podsConfig(pm.Spec.Source.Pods)),
+		Source:     fmt.Sprintf("%s %s %+v", kindOf(ref), ref.Name, podsConfig(pm.Spec.Source.Pods)),
+		Interval:   pm.Spec.Source.Pods.Interval.Duration,
 		TargetKind: ref.Kind,
 		TargetName: ref.Name,
 	}, nil

@@ -65,6 +65,7 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	c.Reconciler = &Reconciler{
 		Client:     fake.NewClientBuilder().WithScheme(scheme).WithObjects(pms...).Build(),
 		Scales:     &Scales{Client: scales, Mapper: mapper},
@@ -133,7 +134,8 @@ func TestReconcileTellsWhatIsWrongWithTheTarget(t *testing.T) {
 			c := newCluster(t)
 			change(c, pm)
 			require.NoError(t, c.Client.Create(t.Context(), pm))
-			assert.Equal(t, poll, c.reconcile())
+			_, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			require.Error(t, err, "which makes the queue try again")
 			p := c.problems.get(key)
 			assert.True(t, p.target)
 			assert.ErrorContains(t, p.err, want)
@@ -152,6 +154,25 @@ func TestReconcileRefusesASpec(t *testing.T) {
 	p := c.problems.get(key)
 	assert.False(t, p.target)
 	assert.ErrorContains(t, p.err, "maxReplicas: 10: must be at least minReplicas (20)")
-	_, ok := c.Forecaster.Get(key)
-	assert.False(t, ok)
+	refused, ok := c.Forecaster.Get(key)
+	require.True(t, ok)
+	assert.ErrorContains(t, refused.Err, "must be at least minReplicas (20)")
+	assert.Empty(t, c.reading)
+}
+
+// A kind of the same name in another group is not the one that is watched.
+func TestReconcilePollsNamesakesOfWatchedKinds(t *testing.T) {
+	pm := predictedMetric()
+	pm.Spec.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "example.com/v1", Kind: "Deployment", Name: "checkout"}
+	assert.Equal(t, poll, newCluster(t, pm).reconcile())
+}
+
+func TestSettledOnceIsSettled(t *testing.T) {
+	c := newCluster(t, predictedMetric())
+	c.reconcile()
+	require.NoError(t, c.Settled(t.Context()))
+	late := predictedMetric()
+	late.Name = "late"
+	require.NoError(t, c.Client.Create(t.Context(), late))
+	assert.NoError(t, c.Settled(t.Context()))
 }

@@ -18,12 +18,11 @@ import (
 
 // Reasons of conditions beside those of package snapshot.
 const (
-	reasonServed      = "ForecastServed"
-	reasonFresh       = "SamplesArrive"
-	reasonFound       = "ScaleRead"
-	reasonInvalidSpec = "InvalidSpec"
-	reasonNoScale     = "ScaleUnreadable"
-	reasonPending     = "Pending"
+	reasonServed  = "ForecastServed"
+	reasonFresh   = "SamplesArrive"
+	reasonFound   = "ScaleRead"
+	reasonNoScale = "ScaleUnreadable"
+	reasonPending = "Pending"
 )
 
 // statusOf returns the status that pm should have, given what is known of it. The previous status matters only for
@@ -38,7 +37,7 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 		c.ObservedGeneration, c.LastTransitionTime = pm.Generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
-	if !known {
+	if !known || p.ofSpec() {
 		return status
 	}
 	status.ReadyReplicas = new(int32(s.Ready))
@@ -112,12 +111,12 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	kind := v1alpha1.ConditionReady
 	var unavailable *snapshot.Unavailable
 	switch {
-	case p.ofTarget():
-		return condition(kind, false, reasonNoScale, p.err.Error())
 	case p.ofSpec():
-		return condition(kind, false, reasonInvalidSpec, p.err.Error())
+		return condition(kind, false, string(snapshot.InvalidSpec), p.err.Error())
 	case !known:
 		return unknown(kind)
+	case s.Err != nil && p.ofTarget():
+		return condition(kind, false, reasonNoScale, p.err.Error())
 	case errors.As(s.Err, &unavailable):
 		return condition(kind, false, string(unavailable.Reason), withFailures(unavailable.Message, s.Failing))
 	}

@@ -74,6 +74,7 @@ func TestConditions(t *testing.T) {
 		{"not looked at", problem{}, nil, true, map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
 		{"bad spec", problem{err: errors.New("x")}, nil, true, map[string]string{"Ready": "False InvalidSpec", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
 		{"no target", problem{target: true, err: errors.New("x")}, unavailable(snapshot.NoReadyPods), false, map[string]string{"Ready": "False ScaleUnreadable", "SamplesFresh": "True SamplesArrive", "TargetFound": "False ScaleUnreadable"}},
+		{"target for once unreadable", problem{target: true, err: errors.New("x")}, nil, false, map[string]string{"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArrive", "TargetFound": "False ScaleUnreadable"}},
 		{"no sample yet", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.WaitingForSamples)(s)
 			s.NewestSample = time.Time{}

@@ -3,6 +3,7 @@ package predictedmetric
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -130,7 +131,8 @@ func (w *Writer) tell(before, after *v1alpha1.PredictedMetric, s snapshot.Snapsh
 	log := w.Log.WithValues("predictedmetric", client.ObjectKeyFromObject(after))
 	if d := after.Status.LastDecision; decided(before.Status.LastDecision, d) {
 		log.Info("decided", "action", d.Action, "wanted", d.Wanted, "reason", d.Reason, "why", d.Message, "ready", s.Ready)
-		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, "Decide", "%s", d.Message)
+		// Events that differ in the note alone are folded into the first of them, so the action names the count.
+		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Wanted), "%s", d.Message)
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)

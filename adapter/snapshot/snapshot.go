@@ -51,6 +51,7 @@ const (
 	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
 	Stale             Reason = "Stale"             // the newest sample is too old
 	BadSamples        Reason = "BadSamples"        // the samples make no number
+	InvalidSpec       Reason = "InvalidSpec"       // the PredictedMetric asks for what cannot be done
 )
 
 // Unavailable is the error of a Snapshot without a forecast.

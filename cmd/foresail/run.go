@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -208,7 +206,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes pods.Options) (*a
 	if err != nil {
 		return nil, err
 	}
-	scrapes.Registerer, scrapes.UserAgent, scrapes.Seed = metrics.Registry, "foresail/"+buildVersion(), phaseSeed()
+	scrapes.Registerer, scrapes.UserAgent = metrics.Registry, "foresail/"+buildVersion()
 	source := pods.New(scrapes)
 	forecasts := forecaster.New(time.Now, metrics.Registry)
 	reconciler := &predictedmetric.Reconciler{
@@ -225,17 +223,6 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes pods.Options) (*a
 		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
 	}
 	return &adapter{forecaster: forecasts, reconciler: reconciler, writer: writer}, nil
-}
-
-// phaseSeed differs between replicas, so that they read a pod at different moments.
-func phaseSeed() uint64 {
-	hash := fnv.New64a()
-	host, err := os.Hostname()
-	if err != nil {
-		return 0 // the same phase as another replica does no harm
-	}
-	hash.Write([]byte(host))
-	return hash.Sum64()
 }
 
 type runnable func(context.Context) error

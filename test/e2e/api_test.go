@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -14,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
@@ -42,7 +43,11 @@ func TestDiscoveryAndOpenAPI(t *testing.T) {
 		assert.Equal(t, "ExternalMetricValueList", r.Kind)
 	}
 	assert.ElementsMatch(t, []string{"predicted_load", "predicted_load_total", "predicted_replicas"}, names)
-	assert.Contains(t, string(get(t, "/openapi/v3/apis/external.metrics.k8s.io/v1beta1")), "ExternalMetricValueList")
+	require.EventuallyWithT(t, func(c *assert.CollectT) { // the API server fetches it in its own time
+		body, err := shared.Cluster.Client().Discovery().RESTClient().Get().AbsPath("/openapi/v3/apis/external.metrics.k8s.io/v1beta1").DoRaw(t.Context())
+		assert.NoError(c, err)
+		assert.Contains(c, string(body), "ExternalMetricValueList")
+	}, time.Minute, time.Second)
 	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")), "What the metric of an instance should stay below")
 }
 
@@ -177,9 +182,10 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			content, err := os.ReadFile(file)
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			_, err = shared.Cluster.Apply(ctx, content)
+			var object map[string]any
+			require.NoError(t, yaml.Unmarshal(content, &object))
+			bad := &unstructured.Unstructured{Object: object}
+			_, err = shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace("shop").Create(t.Context(), bad, metav1.CreateOptions{})
 			assert.True(t, apierrors.IsInvalid(err), "%v", err)
 			first, _, _ := strings.Cut(string(content), "\n")
 			assert.ErrorContains(t, err, strings.TrimSpace(strings.TrimPrefix(first, "#")))

@@ -23,8 +23,8 @@ const readyDelay = 20 * time.Second
 
 var (
 	suite   context.Context // of all tests
-	shared  *stack.Stack   // the control plane of all tests
-	adapter *stack.Adapter // the one that is registered
+	shared  *stack.Stack    // the control plane of all tests
+	adapter *stack.Adapter  // the one that is registered
 )
 
 func TestMain(m *testing.M) {

@@ -53,8 +53,8 @@ func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each f
 		return Run{}, err
 	}
 	run := Run{App: a}
+	parts, ctx := errgroup.WithContext(ctx)
 	watching, stop := context.WithCancel(ctx)
-	var parts errgroup.Group
 	parts.Go(func() (err error) {
 		defer stop()
 		run.Report, err = generator.Run(ctx)
@@ -130,9 +130,15 @@ func ReadMetric(client externalmetrics.ExternalMetricsClient, a App) (float64, e
 
 // SecondsAbove is how long the rate was more than the ready pods can take at the threshold.
 func (r Run) SecondsAbove() int {
-	threshold := r.App.Threshold.AsApproximateFloat64()
+	return r.secondsOver(r.App.Threshold.AsApproximateFloat64())
+}
+
+// SecondsOverloaded is how long the rate was more than the ready pods can take at all, so that requests queued up.
+func (r Run) SecondsOverloaded() int { return r.secondsOver(1) }
+
+func (r Run) secondsOver(load float64) int {
 	return r.seconds(func(m Moment) float64 {
-		if m.Load > threshold {
+		if m.Load > load {
 			return 1
 		}
 		return 0

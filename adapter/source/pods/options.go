@@ -25,7 +25,7 @@ type Options struct {
 	MaxIdleConns int
 	// UserAgent is sent with each scrape. "" = foresail.
 	UserAgent string
-	// Seed sets the phases at which endpoints are read. Replicas with different seeds read at different moments.
+	// Seed sets the phases at which endpoints are read. Replicas with one seed read a pod at the same moments.
 	Seed uint64
 	// Registerer takes the source's own metrics; nil = none.
 	Registerer prometheus.Registerer

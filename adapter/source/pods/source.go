@@ -52,7 +52,7 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 		client:        newClient(transport),
 		telemetry:     newTelemetry(o.Registerer),
 		pages:         sync.Pool{New: func() any { return newPage() }},
-		epoch:         time.Now(),
+		epoch:         wholeMinute(time.Now()),
 		wake:          make(chan struct{}, 1),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		endpoints:     map[endpointKey]*endpoint{},
@@ -61,6 +61,12 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 	s.slow = &lane{slots: o.Concurrency / 2}
 	s.quick = &lane{slots: o.Concurrency - s.slow.slots}
 	return s
+}
+
+// wholeMinute returns the last whole minute on the clock. Phases are counted from there, so that replicas read a pod at
+// the same moments (at intervals that divide a minute) and forecast from the same values.
+func wholeMinute(now time.Time) time.Time {
+	return now.Add(-now.Sub(now.Truncate(time.Minute))) // Truncate alone would lose the monotonic clock
 }
 
 // Set has the active instances of a fleet read as c says and the samples taken to a sink, from now until it is set

@@ -1,0 +1,200 @@
+package forecaster
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// bounds follows what is served.
+type bounds struct{ low, high float64 }
+
+func (b *bounds) see(s snapshot.Snapshot) {
+	if s.Err != nil {
+		return
+	}
+	if b.low == 0 || s.Forecast.Serve < b.low {
+		b.low = s.Forecast.Serve
+	}
+	b.high = max(b.high, s.Forecast.Serve)
+}
+
+// A rolling update to a version that does not expose the metric must end in an error, not in a load of nothing.
+func TestRollingUpdateToUnreadablePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, steady(3))
+		w.pass(60*time.Second, nil)
+		var seen bounds
+		for i := range 6 {
+			w.silent[w.fleet.start(time.Now())] = true
+			w.pass(10*time.Second, seen.see)
+			w.fleet.all[i].End = time.Now()
+			w.pass(10*time.Second, seen.see)
+		}
+		assert.Greater(t, seen.low, 3*0.65, "served while pods that can be read give way to others")
+		assert.NotEmpty(t, w.reason())
+	})
+}
+
+// Pods that can be read only a while after they are ready neither lower the load before nor raise it after.
+func TestPodsThatAreReadLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, steady(5))
+		w.pass(60*time.Second, nil)
+		for range 3 {
+			w.silent[w.fleet.start(time.Now())] = true
+		}
+		var seen bounds
+		w.pass(20*time.Second, seen.see)
+		clear(w.silent)
+		w.pass(120*time.Second, seen.see)
+		assert.Greater(t, seen.low, 5*0.7)
+		assert.Less(t, seen.high, 5*1.1)
+	})
+}
+
+func TestPodThatWasNeverReadAndThenIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.silent["pod-3"] = true
+		var seen bounds
+		w.pass(200*time.Second, seen.see)
+		clear(w.silent)
+		w.pass(120*time.Second, seen.see)
+		assert.InDelta(t, 2, seen.low, 0.01)
+		assert.InDelta(t, 2, seen.high, 0.01)
+	})
+}
+
+// The load of a fleet most of which cannot be read any more is unknown as soon as their data is stale, however long the
+// window is.
+func TestMostPodsFallSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, steady(5))
+		w.pass(60*time.Second, nil)
+		for i := range 9 {
+			w.silent[fmt.Sprintf("pod-%d", i)] = true
+		}
+		var seen bounds
+		w.pass(32*time.Second, seen.see)
+		assert.Equal(t, snapshot.PodsUnreadable, w.reason())
+		w.pass(200*time.Second, seen.see)
+		assert.Equal(t, snapshot.PodsUnreadable, w.reason())
+		assert.InDelta(t, 5, seen.low, 0.01)
+	})
+}
+
+// Sources that read seldom are served as well as those that read each second.
+func TestSlowSources(t *testing.T) {
+	for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second} {
+		for _, pods := range []int{1, 2, 20} {
+			t.Run(fmt.Sprintf("%d pods every %s", pods, every), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := config()
+					c.Interval, c.Params.StaleAfter = every, 3*every
+					f := New(time.Now, prometheus.NewRegistry())
+					feed, err := f.Set(key, c)
+					require.NoError(t, err)
+					fleet := &fleet{}
+					for range pods {
+						fleet.start(time.Now().Add(-time.Hour))
+					}
+					feed.SetFleet(fleet)
+					var seen bounds
+					served := 0
+					for second := range 600 {
+						time.Sleep(time.Second) // virtual time
+						for i, x := range fleet.all {
+							if (second+i*7)%int(every/time.Second) == 0 { // each at its own moment
+								feed.Append(x.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 0.5})
+							}
+						}
+						f.runAll()
+						s, _ := f.Get(key)
+						seen.see(s)
+						if s.Err == nil {
+							served++
+						}
+					}
+					assert.Greater(t, served, 500)
+					assert.InDelta(t, 0.5*float64(pods), seen.low, 0.01)
+					assert.InDelta(t, 0.5*float64(pods), seen.high, 0.01)
+				})
+			})
+		}
+	}
+}
+
+func TestSamplesFromTheFutureAreFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.silent["pod-3"] = true
+		for range 60 {
+			w.feed.Append("pod-3", pipeline.Sample{T: time.Now().Add(time.Hour).UnixMilli(), V: 9})
+			w.pass(time.Second, nil)
+		}
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.InDelta(t, 2, s.Forecast.Serve, 0.01)
+		assert.Equal(t, time.Now(), s.NewestSample)
+		require.Len(t, s.Failing, 1)
+		assert.ErrorContains(t, s.Failing[0].Err, "still to come")
+	})
+}
+
+// What still arrives from an old source does not mix with what the new one reads.
+func TestAnotherSourceIsAnotherFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(30*time.Second, nil)
+		c := config()
+		c.Source = "another metric"
+		fresh, err := w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		require.NotSame(t, w.feed, fresh)
+		w.pass(30*time.Second, nil) // appends to the old feed
+		assert.Equal(t, snapshot.NoReadyPods, w.reason(), "nobody has told whose pods they are")
+		fresh.SetFleet(w.fleet)
+		w.pass(30*time.Second, nil)
+		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
+	})
+}
+
+func TestRefusedSpecSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(30*time.Second, nil)
+		w.forecaster.Refuse(key, config(), fmt.Errorf("spec.threshold: 0"))
+		w.pass(time.Second, nil)
+		assert.Equal(t, snapshot.InvalidSpec, w.reason())
+		assert.ErrorContains(t, w.get().Err, "spec.threshold: 0")
+		_, err := w.forecaster.Set(key, config())
+		require.NoError(t, err, "another spec makes it good")
+		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
+	})
+}
+
+// A replica that starts does not know whether the target has just risen; it must not take pods that are on their way
+// for pods that are not needed.
+func TestRestartWhilePodsAreStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(1))
+		fresh := New(time.Now, prometheus.NewRegistry())
+		feed, err := fresh.Set(key, config())
+		require.NoError(t, err)
+		feed.SetFleet(w.fleet)
+		feed.SetReplicas(8)
+		w.forecaster, w.feed = fresh, feed
+		w.pass(30*time.Second, nil)
+		assert.Equal(t, 8, w.get().Decision.Wanted)
+		assert.Equal(t, pipeline.ScaleUpPending, w.get().Decision.Reason)
+	})
+}
