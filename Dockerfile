@@ -1,5 +1,6 @@
 # A static binary in an image with nothing else; it runs as nobody and writes no file.
 FROM golang:1.26 AS build
+ARG VERSION=unknown
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
@@ -9,7 +10,7 @@ COPY cmd cmd
 COPY internal internal
 COPY pipeline pipeline
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /foresail ./cmd/foresail
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o /foresail ./cmd/foresail
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /foresail /foresail

@@ -4,6 +4,7 @@ package params
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -61,7 +62,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 			DownAfterDown: s.Cooldown.DownAfterDown.Duration,
 		},
 	}
-	return p, errors.Join(checkBaseline(s.Model), inSpec(p.Validate()))
+	return p, errors.Join(checkBaseline(s.Model), checkStaleAfter(s), inSpec(p.Validate()))
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -87,6 +88,17 @@ func checkBaseline(m v1alpha1.Model) error {
 		return &pipeline.FieldError{Field: field, Value: "absent", Accept: "given with type Overhead"}
 	case m.Type != v1alpha1.ModelOverhead && m.Baseline != nil:
 		return &pipeline.FieldError{Field: field, Value: m.Baseline, Accept: "absent unless type is Overhead"}
+	}
+	return nil
+}
+
+// checkStaleAfter refuses a limit that data would pass between one reading and the next.
+func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
+	if s.StaleAfter == nil || s.Source.Pods == nil || s.StaleAfter.Duration <= 0 {
+		return nil
+	}
+	if least := 2 * s.Source.Pods.Interval.Duration; s.StaleAfter.Duration < least {
+		return &pipeline.FieldError{Field: "spec.staleAfter", Value: s.StaleAfter.Duration, Accept: fmt.Sprintf("at least twice source.pods.interval (%s)", least)}
 	}
 	return nil
 }

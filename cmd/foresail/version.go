@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +29,9 @@ func newVersionCommand() *cobra.Command {
 	return c
 }
 
+// release is set by release builds, which have no Git history to take it from.
+var release string
+
 // version describes a build. What the build does not know is empty.
 type version struct {
 	Version    string `json:"version"`
@@ -44,7 +48,7 @@ func versionOf(info *debug.BuildInfo) version {
 		settings[s.Key] = s.Value
 	}
 	return version{
-		Version:    info.Main.Version,
+		Version:    cmp.Or(release, info.Main.Version),
 		Commit:     settings["vcs.revision"],
 		CommitTime: settings["vcs.time"],
 		Modified:   settings["vcs.modified"] == "true",
