@@ -87,10 +87,20 @@ func buildForesail(ctx context.Context, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(root, ".cache", "bin", "foresail")
+	cache := filepath.Join(root, ".cache")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	// The go command leaves its work folder behind if it is interrupted early, so it is given one to leave it in.
+	work, err := os.MkdirTemp(cache, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(work) }() // what matters has been moved out of it by then
+	binary := filepath.Join(cache, "bin", "foresail")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/foresail")
-	build.Dir = root
-	// An interrupt lets the go command remove its work folder.
+	build.Dir, build.Env = root, append(os.Environ(), "GOTMPDIR="+work)
+	// An interrupt lets the go command end its own children.
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
 	build.WaitDelay = 5 * time.Second
 	defer tell(progress, "building foresail")()
