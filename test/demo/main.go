@@ -1,0 +1,152 @@
+// Command demo shows what Foresail is for: on a real control plane of this machine, it plays one ramp of load to two
+// applications at once, of which one has an HPA that reads a forecast and the other one that reads the present load.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+
+	"github.com/foresail/foresail/test/loadgen"
+)
+
+// The ramp that is played unless another is asked for: from a few requests to what nine pods can take at the threshold.
+const defaultProfile = "0s:10,20s:10,140s:600,200s:600"
+
+// config is what the flags say.
+type config struct {
+	profile loadgen.Profile
+	seed    uint64
+	keep    bool
+	plain   bool
+	chart   string // file; "" for none
+}
+
+func main() {
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit codes; a signal's own is 128 and its number, as in a shell.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitSignal = 128
+)
+
+func execute(args []string, out, progress *os.File) int {
+	ctx, stop := withSignals(context.Background())
+	defer stop()
+	logs := &tail{}
+	quietLibraries(logs)
+	started := false
+	command := newCommand(func(ctx context.Context, c config) error {
+		started = true
+		return run(ctx, c, out, progress)
+	})
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	var signalled interrupted
+	switch {
+	case errors.As(context.Cause(ctx), &signalled) && err != nil:
+		fmt.Fprintln(progress, "demo: ended, nothing is left running")
+		return exitSignal + int(signalled.signal)
+	case err != nil && started:
+		fmt.Fprintf(progress, "demo: %v\n%s", err, logs)
+		return exitFailed
+	case err != nil:
+		fmt.Fprintf(progress, "demo: %v\nRun it with --help for what it accepts.\n", err)
+		return exitUsage
+	}
+	return 0
+}
+
+func newCommand(run func(context.Context, config) error) *cobra.Command {
+	var (
+		c       config
+		profile string
+		down    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Play one ramp to two applications: one scaled on a forecast, one on the present load",
+		Long: `demo runs a real Kubernetes control plane on this machine, without containers, and Foresail on it. It plays the same
+ramp of HTTP requests to two applications at once. Their HPAs are the same but for what they read: one the load that is
+forecast, the other the present load. A pod takes 20 s to become ready. Ctrl-C ends everything at any time.
+
+Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
+		Example: `  go run ./test/demo --keep
+  go run ./test/demo --profile 0s:10,30s:10,40s:500,120s:500`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd.Context(), c)
+		},
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			if c.profile, err = loadgen.ParseProfile(profile); err != nil {
+				return fmt.Errorf("--profile: %w", err)
+			}
+			if down {
+				c.profile = withWayDown(c.profile)
+			}
+			if err := c.profile.Validate(); err != nil {
+				return fmt.Errorf("--profile with --down: %w", err)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&profile, "profile", defaultProfile, "load to play: time:requests per second, straight lines in between")
+	flags.BoolVar(&down, "down", false, "let the load fall at the end, and watch both scale down for three minutes")
+	flags.BoolVar(&c.keep, "keep", false, "leave the control plane up after the ramp, until Ctrl-C")
+	flags.BoolVar(&c.plain, "plain", false, "print lines instead of the live view, as when the output is no terminal")
+	flags.StringVar(&c.chart, "out", "out/demo.svg", "file for the chart of the run; empty for none")
+	flags.Uint64Var(&c.seed, "seed", 1, "seed of the service times")
+	return cmd
+}
+
+// withWayDown lets the load fall back to where it began within 20 s and stay there for the rest of three minutes.
+func withWayDown(p loadgen.Profile) loadgen.Profile {
+	end, low := p.Duration(), p[0].RPS
+	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low}, loadgen.Point{At: end + 3*time.Minute, RPS: low})
+}
+
+// interrupted is the cause of a context that a signal has ended.
+type interrupted struct{ signal syscall.Signal }
+
+func (i interrupted) Error() string { return "ended by signal: " + i.signal.String() }
+
+// withSignals ends a context at the first signal. Those that follow do nothing until stop is called: ending takes
+// seconds at the most, and cutting it short would leave processes and folders behind.
+func withSignals(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	// SIGHUP is a terminal that is closed, SIGPIPE a reader of the output that has gone.
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	go func() {
+		if s, ok := (<-signals).(syscall.Signal); ok {
+			cancel(interrupted{s})
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel(nil)
+	}
+}
+
+// quietLibraries keeps what libraries log off the screen.
+func quietLibraries(logs io.Writer) {
+	logger := slog.New(slog.NewTextHandler(logs, nil))
+	slog.SetDefault(logger)
+	klog.SetSlogLogger(logger)
+}

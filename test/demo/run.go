@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/resource"
+	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
+
+	"github.com/foresail/foresail/test/stack"
+)
+
+const (
+	namespace = "demo"
+	// readyDelay is how long a pod takes from its start to its readiness.
+	readyDelay = 20 * time.Second
+	// prepareTimeout bounds each step before the load, on a crowded machine.
+	prepareTimeout = 2 * time.Minute
+)
+
+// applications are the two that are compared. A pod of theirs serves 100 requests a second at the most.
+func applications() []stack.App {
+	predicted := stack.App{
+		Namespace: namespace, Name: "predicted", Metric: "predicted_load_total",
+		Replicas: 4, Min: 4, Max: 20,
+		ServiceTime: 10 * time.Millisecond, Threshold: resource.MustParse("700m"),
+		ScaleDownWindow: 90, DownAfterUp: 30 * time.Second,
+	}
+	reactive := predicted
+	reactive.Name, reactive.Reactive = "reactive", true
+	return []stack.App{predicted, reactive}
+}
+
+// leftover is a failure to end what was started.
+type leftover struct{ error }
+
+// run shows everything once. Whatever it started has ended when it returns.
+func run(ctx context.Context, c config, out, progress *os.File) (err error) {
+	s, err := stack.Start(ctx, stack.Options{Progress: progress, ReadyDelay: readyDelay, Seed: c.seed})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := s.Close(); closed != nil {
+			err = errors.Join(err, leftover{closed})
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		<-s.Cluster.Done()
+		cancel(s.Cluster.Err())
+	}()
+	step(progress, "starting Foresail and registering it as external.metrics.k8s.io")
+	adapter, err := s.StartAdapter(ctx, "adapter")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopped := adapter.Stop(); ctx.Err() == nil && err == nil {
+			err = stopped
+		}
+	}()
+	apps := applications()
+	if err := prepare(ctx, s, adapter, apps, progress); err != nil {
+		return cause(ctx, err)
+	}
+	runs, err := play(ctx, s, adapter, apps, c, out)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	if err := conclude(c, runs, out); err != nil {
+		return err
+	}
+	if c.keep {
+		return keep(ctx, s, adapter, out)
+	}
+	return nil
+}
+
+// cause prefers the reason why everything ends to an error that follows from it.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func step(progress io.Writer, text string) { fmt.Fprintln(progress, "demo: "+text) }
+
+// prepare brings the adapter and the applications to where the load can begin.
+func prepare(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, progress io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
+	defer cancel()
+	if err := adapter.WaitReady(ctx); err != nil {
+		return err
+	}
+	if err := s.Register(ctx, adapter); err != nil {
+		return err
+	}
+	metrics, err := externalmetrics.NewForConfig(s.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	step(progress, fmt.Sprintf("deploying two applications; their pods take %s to become ready", readyDelay))
+	var parts errgroup.Group
+	for _, a := range apps {
+		parts.Go(func() error {
+			if err := s.Deploy(ctx, a); err != nil {
+				return err
+			}
+			step(progress, fmt.Sprintf("%s is ready, waiting for its first forecast", a.Name))
+			return waitForForecast(ctx, metrics, a)
+		})
+	}
+	return parts.Wait()
+}
+
+func waitForForecast(ctx context.Context, metrics externalmetrics.ExternalMetricsClient, a stack.App) error {
+	for {
+		_, err := stack.ReadMetric(metrics, a)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no forecast for %s: %w: %w", a.Name, context.Cause(ctx), err)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// play plays the load to all applications at once and shows it.
+func play(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, c config, out *os.File) ([]stack.Run, error) {
+	seen, err := newForecasts(adapter, s.Cluster.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	b := newBoard(c.profile, apps)
+	d := newDisplay(out, c.plain)
+	defer d.close()
+
+	showing, shown := context.WithCancel(ctx)
+	var viewers errgroup.Group
+	viewers.Go(func() error { seen.watch(showing, apps, b); return nil })
+	viewers.Go(func() error { showEach(showing, b, d); return nil })
+	defer func() { shown(); _ = viewers.Wait() }() // they return no errors
+
+	runs := make([]stack.Run, len(apps))
+	plays, ctx := errgroup.WithContext(ctx)
+	for i, a := range apps {
+		plays.Go(func() (err error) {
+			runs[i], err = s.Play(ctx, a, c.profile, func(m stack.Moment) { b.note(i, m) })
+			return err
+		})
+	}
+	return runs, plays.Wait()
+}
+
+// showEach shows the board each second until ctx ends.
+func showEach(ctx context.Context, b *board, d display) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		d.show(b.look())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// conclude prints what the runs came to and draws them.
+func conclude(c config, runs []stack.Run, out io.Writer) error {
+	result := compare(runs[0], runs[1])
+	fmt.Fprint(out, result.summary())
+	if c.chart == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.chart), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.chart, []byte(chart(c.profile, result)), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nA chart of the run is in %s\n", c.chart)
+	if !c.keep {
+		fmt.Fprintln(out, "Look further: go run ./test/demo --keep leaves the control plane up for kubectl, --down watches the way back down.")
+	}
+	return nil
+}
+
+// keep leaves everything up until ctx ends, which is no failure unless the cluster broke.
+func keep(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, out io.Writer) error {
+	fmt.Fprintf(out, `
+The control plane stays up, without load, until Ctrl-C:
+
+  export KUBECONFIG=%s
+  kubectl -n %s get predictedmetrics,hpa,deployments
+  kubectl -n %s describe predictedmetric predicted
+  kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/%s/predicted_load_total?labelSelector=predictedmetric%%3Dpredicted'
+  curl http://127.0.0.1:%d/metrics
+`, s.Cluster.Kubeconfig(), namespace, namespace, namespace, adapter.HTTPPort)
+	<-ctx.Done()
+	return s.Cluster.Err()
+}
