@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +61,7 @@ func chart(p loadgen.Profile, c comparison) string {
 
 func heaviest(c comparison) float64 {
 	top := 0.0
-	for _, m := range append(c.predicted.Moments[:len(c.predicted.Moments):len(c.predicted.Moments)], c.reactive.Moments...) {
+	for _, m := range slices.Concat(c.predicted.Moments, c.reactive.Moments) {
 		top = math.Max(top, m.Load)
 	}
 	return top

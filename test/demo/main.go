@@ -56,8 +56,14 @@ func execute(args []string, out, progress *os.File) int {
 	err := command.ExecuteContext(ctx)
 	var signalled interrupted
 	switch {
-	case errors.As(context.Cause(ctx), &signalled) && err != nil:
+	case errors.As(err, new(leftover)):
+		fmt.Fprintf(progress, "demo: %v\n%s", err, logs)
+		return exitFailed
+	case errors.As(context.Cause(ctx), &signalled):
 		fmt.Fprintln(progress, "demo: ended, nothing is left running")
+		if err == nil {
+			return 0 // it was only being kept up
+		}
 		return exitSignal + int(signalled.signal)
 	case err != nil && started:
 		fmt.Fprintf(progress, "demo: %v\n%s", err, logs)

@@ -167,11 +167,11 @@ func (p panel) history(s scene, columns, rows int) []line {
 		named("load so far", graph(loads, τ, 2*τ, rows))...)
 }
 
-// named puts a label in front of the last of several lines, and room in front of the others.
+// named puts a label in front of the first of several lines, and room in front of the others.
 func named(name string, rows []line) []line {
 	for i := range rows {
 		begin := label("")
-		if i == len(rows)-1 {
+		if i == 0 {
 			begin = label(name)
 		}
 		rows[i] = append(begin, rows[i]...)
