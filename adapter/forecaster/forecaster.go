@@ -136,12 +136,18 @@ func snapshots(feeds []*Feed) []snapshot.Snapshot {
 	return out
 }
 
-// Run makes forecasts once a Period until the context ends.
+// Run makes forecasts once a Period until the context ends, on the whole seconds of the clock: replicas then forecast at
+// the same moments.
 func (f *Forecaster) Run(ctx context.Context) error {
+	begun := f.now()
 	f.mu.Lock()
-	f.startedAt = f.now()
-	f.lastRound = f.startedAt
+	f.startedAt, f.lastRound = begun, begun
 	f.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(begun.Truncate(Period).Add(Period).Sub(begun)):
+	}
 	ticker := time.NewTicker(Period)
 	defer ticker.Stop()
 	for {
