@@ -145,6 +145,14 @@ func (r Run) secondsOver(load float64) int {
 	})
 }
 
+// Shortfall is how many pods were missing to take the rate at the threshold, over time, in pod-seconds.
+func (r Run) Shortfall() int {
+	tau := r.App.Threshold.AsApproximateFloat64()
+	return r.seconds(func(m Moment) float64 {
+		return max(0, m.Rate*r.App.ServiceTime.Seconds()/tau-float64(m.Ready))
+	})
+}
+
 // PodSeconds is the replicas asked for over time.
 func (r Run) PodSeconds() int {
 	return r.seconds(func(m Moment) float64 { return float64(m.Replicas) })
