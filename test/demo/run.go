@@ -192,7 +192,7 @@ func conclude(c config, runs []stack.Run, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\nA chart of the run is in %s\n", c.chart)
 	if !c.keep {
-		fmt.Fprintln(out, "Look further: go run ./test/demo --keep leaves the control plane up for kubectl, --down watches the way back down.")
+		fmt.Fprintln(out, "Look further: go run ./test/demo --keep leaves the control plane up for kubectl,\n--down watches the way back down, --help lists the rest.")
 	}
 	return nil
 }
