@@ -181,6 +181,8 @@ func (b builder) buildComponent(ctx context.Context, c Component, flags, title s
 	binary := filepath.Join(tmp, string(c))
 	// -v names the packages as they are compiled, which is all the progress the go command tells.
 	cmd := b.command(ctx, "build", "-v", "-trimpath", "-ldflags", flags, "-o", binary, mainPackages[c])
+	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
+	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}
 	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
