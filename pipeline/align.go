@@ -87,7 +87,7 @@ func clean(samples []Sample, m Model, latest int64, buf []Sample) (cleaned, scra
 	}
 	buf = buf[:0]
 	for _, s := range samples {
-		if s.T > latest || !m.inRange(s.V) {
+		if s.T > latest || !m.InRange(s.V) {
 			dropped++
 			continue
 		}
@@ -108,7 +108,7 @@ func clean(samples []Sample, m Model, latest int64, buf []Sample) (cleaned, scra
 func isClean(samples []Sample, m Model, latest int64) bool {
 	previous := int64(math.MinInt64)
 	for i, s := range samples {
-		if (i > 0 && s.T <= previous) || s.T > latest || !m.inRange(s.V) {
+		if (i > 0 && s.T <= previous) || s.T > latest || !m.InRange(s.V) {
 			return false
 		}
 		previous = s.T

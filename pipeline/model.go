@@ -48,8 +48,8 @@ func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
 // Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
 func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
 
-// inRange tells whether g is defined at v.
-func (m Model) inRange(v float64) bool {
+// InRange tells whether g is defined at v. A sample whose value is not in range is refused.
+func (m Model) InRange(v float64) bool {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return false
 	}

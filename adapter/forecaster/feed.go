@@ -49,7 +49,7 @@ type Feed struct {
 	pipeline *pipeline.Pipeline
 	target   target
 	series   map[string]*series
-	failing  map[string]failure
+	failing  map[string]error
 	newest   int64 // time of the newest sample (ms), 0 without one
 	coverage coverage
 }
@@ -61,16 +61,11 @@ type target struct {
 	rose, fell int64
 }
 
-type failure struct {
-	since time.Time
-	err   error
-}
-
 func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
 	f := &Feed{
 		key: key, now: now,
 		target: target{rose: pipeline.Never, fell: pipeline.Never},
-		series: map[string]*series{}, failing: map[string]failure{},
+		series: map[string]*series{}, failing: map[string]error{},
 	}
 	return f, f.configure(c)
 }
@@ -144,7 +139,7 @@ func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 	latest := now.Add(f.config.Params.Interval).UnixMilli()
 	for _, x := range samples {
 		if x.T > latest {
-			f.fail(instance, fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339)), now)
+			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
 			continue
 		}
 		s.add(x)
@@ -154,17 +149,9 @@ func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 
 // Fail implements source.Sink.
 func (f *Feed) Fail(instance string, err error) {
-	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fail(instance, err, now)
-}
-
-func (f *Feed) fail(instance string, err error, since time.Time) {
-	if earlier, ok := f.failing[instance]; ok {
-		since = earlier.since
-	}
-	f.failing[instance] = failure{since: since, err: err}
+	f.failing[instance] = err
 }
 
 // Snapshot returns what was last published, with the count of ready pods as it is now.
@@ -244,7 +231,7 @@ func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline
 		out = append(out, i)
 	}
 	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return !present[id] })
-	maps.DeleteFunc(f.failing, func(id string, _ failure) bool { return !present[id] })
+	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
 	return out
 }
 
@@ -280,8 +267,8 @@ func (f *Feed) failures() []snapshot.Failure {
 		}
 	}
 	out := make([]snapshot.Failure, 0, len(f.failing))
-	for id, x := range f.failing {
-		out = append(out, snapshot.Failure{Pod: names[id], Since: x.since, Err: x.err})
+	for id, err := range f.failing {
+		out = append(out, snapshot.Failure{Pod: names[id], Err: err})
 	}
 	slices.SortFunc(out, func(a, b snapshot.Failure) int { return strings.Compare(a.Pod, b.Pod) })
 	return out

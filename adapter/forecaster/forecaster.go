@@ -106,11 +106,13 @@ func (f *Forecaster) List(namespace string) []snapshot.Snapshot {
 		feeds = append(feeds, feed)
 	}
 	f.mu.RUnlock()
-	return snapshots(feeds)
+	out := make([]snapshot.Snapshot, 0, len(feeds))
+	for _, feed := range feeds {
+		out = append(out, feed.Snapshot())
+	}
+	slices.SortFunc(out, func(a, b snapshot.Snapshot) int { return strings.Compare(a.Metric.Name, b.Metric.Name) })
+	return out
 }
-
-// All returns every snapshot, sorted by namespace and name.
-func (f *Forecaster) All() []snapshot.Snapshot { return snapshots(f.all()) }
 
 func (f *Forecaster) all() []*Feed {
 	f.mu.RLock()
@@ -120,20 +122,6 @@ func (f *Forecaster) all() []*Feed {
 		feeds = append(feeds, feed)
 	}
 	return feeds
-}
-
-func snapshots(feeds []*Feed) []snapshot.Snapshot {
-	out := make([]snapshot.Snapshot, 0, len(feeds))
-	for _, feed := range feeds {
-		out = append(out, feed.Snapshot())
-	}
-	slices.SortFunc(out, func(a, b snapshot.Snapshot) int {
-		if c := strings.Compare(a.Metric.Namespace, b.Metric.Namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Metric.Name, b.Metric.Name)
-	})
-	return out
 }
 
 // Run makes forecasts once a Period until the context ends, on the whole seconds of the clock: replicas then forecast at

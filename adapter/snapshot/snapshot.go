@@ -35,9 +35,8 @@ type Snapshot struct {
 
 // Failure is an instance that a source could not read.
 type Failure struct {
-	Pod   string // name, in the namespace of the PredictedMetric
-	Since time.Time
-	Err   error
+	Pod string // name, in the namespace of the PredictedMetric
+	Err error
 }
 
 // Reason classifies why there is no forecast, as a word that conditions, metrics and errors share.

@@ -142,14 +142,10 @@ func (f *fleet) receive(a *arrival) {
 		}
 		t.start = min(t.start, a.sample.T)
 	}
-	if !refused(f.model, a.sample.V) {
+	if f.model.InRange(a.sample.V) {
 		t.add(a.sample)
 	}
 }
-
-// refused tells whether the pipeline would drop the value: it must not, while samples before the window are forgotten,
-// stand in for the newest of them that counts.
-func refused(m pipeline.Model, v float64) bool { return m.Kind == pipeline.Quadratic && v < 0 }
 
 func (t *tracked) endsBy(time int64) bool { return t.end != 0 && t.end <= time }
 
