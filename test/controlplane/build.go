@@ -15,53 +15,73 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
-	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
-// Binaries is a folder that holds the five programs and the kwok stages of one build.
-type Binaries struct {
-	// Dir is named after what the build depends on, so its content never changes.
+// Program is a command to build.
+type Program struct {
+	// Name is that of its binary.
+	Name string
+	// Package is the import path of its main package.
+	Package string
+}
+
+// Programs says what to build from a module of this repository that pins commands, and where to keep it.
+type Programs struct {
+	// Title stands for all of them in progress and errors, such as "control plane".
+	Title string
+	// Module is the module's folder, relative to the repository's root. It has a go.mod and a go.sum.
+	Module string
+	// Cache is the name of the folder within .cache that each build has a folder of its own in.
+	Cache string
+	// List is what to build, in this order.
+	List []Program
+	// Tags are build tags, separated by commas; "" for none.
+	Tags string
+	// Release is the module, required by Module, whose version counts as that of the programs.
+	Release string
+	// Stamp returns the linker flags that tell the programs this version, such as v1.36.3.
+	Stamp func(version string) (string, error)
+	// Assets are files that the programs need beside them.
+	Assets Assets
+}
+
+// Assets are files of a required module that are kept with the programs.
+type Assets struct {
+	// Module is the one that has them.
+	Module string
+	// Files are their paths within the module.
+	Files []string
+	// Dir is the folder, within that of the programs, that they are copied to, by their base names.
 	Dir string
 }
 
-// Path returns where the binary of a component lies.
-func (b Binaries) Path(c Component) string { return filepath.Join(b.Dir, string(c)) }
-
-// Build compiles what is missing of the control plane into <repository>/.cache/controlplane and returns where it lies.
-// The first time takes minutes and downloads modules; after that it takes milliseconds and touches no network. Several
-// processes may build at once: one works, the others wait. What it does is told to progress, at least every ten seconds.
-func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
-	root, err := Root()
-	if err != nil {
-		return Binaries{}, fmt.Errorf("build control plane: %w", err)
-	}
-	return BuildIn(ctx, root, progress)
-}
-
-// BuildIn is [Build] for the repository whose root folder is given.
-func BuildIn(ctx context.Context, root string, progress io.Writer) (Binaries, error) {
+// Build compiles what is missing into <root>/.cache/<Cache> and returns the folder in which it lies. The folder is named after
+// what the build depends on, so its content never changes. The first time takes minutes and downloads modules; after that it
+// takes milliseconds and touches no network. Several processes may build at once: one works, the others wait. What it does
+// is told to progress, nil for nobody, at least every ten seconds.
+func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (dir string, err error) {
 	if progress == nil {
 		progress = io.Discard
 	}
-	b := builder{module: filepath.Join(root, componentsDir), progress: progress}
+	b := builder{Programs: p, module: filepath.Join(root, p.Module), progress: progress}
 	key, err := b.key(ctx)
 	if err != nil {
-		return Binaries{}, fmt.Errorf("build control plane: %w", err)
+		return "", fmt.Errorf("build %s: %w", p.Title, err)
 	}
-	cache := filepath.Join(root, ".cache", "controlplane")
+	cache := filepath.Join(root, ".cache", p.Cache)
 	b.out = filepath.Join(cache, key)
 	if b.complete() {
-		return Binaries{Dir: b.out}, nil
+		return b.out, nil
 	}
 	if err := b.buildLocked(ctx, filepath.Join(cache, key+".lock")); err != nil {
-		return Binaries{}, fmt.Errorf("build control plane: %w", err)
+		return "", fmt.Errorf("build %s: %w", p.Title, err)
 	}
-	return Binaries{Dir: b.out}, nil
+	return b.out, nil
 }
 
-// builder builds the components of one module into one folder.
+// builder builds the programs of one module into one folder.
 type builder struct {
+	Programs
 	module   string
 	out      string
 	progress io.Writer
@@ -81,10 +101,16 @@ func (b builder) key(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	flags, _ := linkerFlags("v0.0.0")
-	fmt.Fprintln(hash, strings.TrimSpace(string(toolchain)), runtime.GOOS, runtime.GOARCH, flags, kwokStages)
-	for _, c := range Components() {
-		fmt.Fprintln(hash, c, mainPackages[c])
+	flags, err := b.linkerFlags("v0.0.0")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(hash, strings.TrimSpace(string(toolchain)), runtime.GOOS, runtime.GOARCH, flags, b.Assets.Files)
+	for _, p := range b.List {
+		fmt.Fprintln(hash, p.Name, p.Package)
+	}
+	if b.Tags != "" {
+		fmt.Fprintln(hash, b.Tags)
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
@@ -92,17 +118,17 @@ func (b builder) key(ctx context.Context) (string, error) {
 // products lists the files of a complete build.
 func (b builder) products() []string {
 	var files []string
-	for _, c := range Components() {
-		files = append(files, filepath.Join(b.out, string(c)))
+	for _, p := range b.List {
+		files = append(files, filepath.Join(b.out, p.Name))
 	}
-	for _, stage := range kwokStages {
-		files = append(files, b.stagePath(stage))
+	for _, asset := range b.Assets.Files {
+		files = append(files, b.assetPath(asset))
 	}
 	return files
 }
 
-func (b builder) stagePath(stage string) string {
-	return filepath.Join(b.out, "stages", filepath.Base(stage))
+func (b builder) assetPath(file string) string {
+	return filepath.Join(b.out, b.Assets.Dir, filepath.Base(file))
 }
 
 func (b builder) complete() bool {
@@ -130,29 +156,33 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	if b.complete() {
 		return nil
 	}
-	version, err := b.kubernetesVersion(ctx)
+	version, err := b.releaseVersion(ctx)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.progress, "control plane: building Kubernetes %s, which is done once and takes some minutes\n", version)
-	flags, err := linkerFlags(version)
+	_, _ = fmt.Fprintf(b.progress, "%s: building %s %s, which is done once and takes some minutes\n", b.Title, b.Release, version)
+	flags, err := b.linkerFlags(version)
 	if err != nil {
 		return err
 	}
-	for i, c := range Components() {
-		if exists(filepath.Join(b.out, string(c))) {
+	for i, p := range b.List {
+		if exists(filepath.Join(b.out, p.Name)) {
 			continue
 		}
-		title := fmt.Sprintf("building %s (%d of %d)", c, i+1, len(mainPackages))
-		if err := b.buildComponent(ctx, c, flags, title); err != nil {
+		title := fmt.Sprintf("building %s (%d of %d)", p.Name, i+1, len(b.List))
+		if err := b.buildProgram(ctx, p, flags, title); err != nil {
 			return err
 		}
 	}
-	return b.copyStages(ctx)
+	return b.copyAssets(ctx)
+}
+
+func (b builder) newReporter(title string) *reporter {
+	return newReporter(b.progress, b.Title+": "+title)
 }
 
 func (b builder) waitForLock(ctx context.Context, lock *os.File) error {
-	report := newReporter(b.progress, "waiting for another process that builds the control plane")
+	report := b.newReporter("waiting for another process that builds the same")
 	defer report.stop()
 	for {
 		err := tryLock(lock)
@@ -168,52 +198,55 @@ func (b builder) waitForLock(ctx context.Context, lock *os.File) error {
 	}
 }
 
-// buildComponent compiles one program and moves it into place in one step, so that no one ever runs half a binary.
-func (b builder) buildComponent(ctx context.Context, c Component, flags, title string) error {
+// buildProgram compiles one program and moves it into place in one step, so that no one ever runs half a binary.
+func (b builder) buildProgram(ctx context.Context, p Program, flags, title string) error {
 	tmp, err := os.MkdirTemp(b.out, ".build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	report := newReporter(b.progress, title)
+	report := b.newReporter(title)
 	report.start()
 	defer report.stop()
-	binary := filepath.Join(tmp, string(c))
+	binary := filepath.Join(tmp, p.Name)
 	// -v names the packages as they are compiled, which is all the progress the go command tells.
-	cmd := b.command(ctx, "build", "-v", "-trimpath", "-ldflags", flags, "-o", binary, mainPackages[c])
+	cmd := b.command(ctx, "build", "-v", "-trimpath", "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
 	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}
 	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: go build in %s: %w\n%s", c, b.module, ctxCause(ctx, err), output.tail())
+		return fmt.Errorf("%s: go build in %s: %w\n%s", p.Name, b.module, ctxCause(ctx, err), output.tail())
 	}
-	return os.Rename(binary, filepath.Join(b.out, string(c)))
+	return os.Rename(binary, filepath.Join(b.out, p.Name))
 }
 
-// copyStages takes kwok's own stages out of its module, so that a later start needs neither go nor the module cache.
-func (b builder) copyStages(ctx context.Context) error {
-	dir, err := b.goCommand(ctx, "list", "-m", "-f", "{{.Dir}}", kwokModule)
+// copyAssets takes files out of a module, so that a later start needs neither go nor the module cache.
+func (b builder) copyAssets(ctx context.Context) error {
+	if len(b.Assets.Files) == 0 {
+		return nil
+	}
+	dir, err := b.goCommand(ctx, "list", "-m", "-f", "{{.Dir}}", b.Assets.Module)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(b.out, "stages"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(b.out, b.Assets.Dir), 0o755); err != nil {
 		return err
 	}
-	for _, stage := range kwokStages {
-		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), stage))
+	for _, asset := range b.Assets.Files {
+		data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), asset))
 		if err != nil {
-			return fmt.Errorf("%s: stage: %w", kwokModule, err)
+			return fmt.Errorf("%s: %w", b.Assets.Module, err)
 		}
-		if err := writeFileAtomic(b.stagePath(stage), data); err != nil {
+		if err := writeFileAtomic(b.assetPath(asset), data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// kubernetesVersion reads the pinned version, such as v1.36.3, from the module file without touching the network.
-func (b builder) kubernetesVersion(ctx context.Context) (string, error) {
+// releaseVersion reads the pinned version, such as v1.36.3, from the module file without touching the network.
+func (b builder) releaseVersion(ctx context.Context) (string, error) {
 	data, err := b.goCommand(ctx, "mod", "edit", "-json")
 	if err != nil {
 		return "", err
@@ -225,25 +258,23 @@ func (b builder) kubernetesVersion(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s/go.mod: %w", b.module, err)
 	}
 	for _, require := range mod.Require {
-		if require.Path == kubernetesModule {
+		if require.Path == b.Release {
 			return require.Version, nil
 		}
 	}
-	return "", fmt.Errorf("%s/go.mod: requires no %s", b.module, kubernetesModule)
+	return "", fmt.Errorf("%s/go.mod: requires no %s", b.module, b.Release)
 }
 
-// linkerFlags stamps the version into the binaries, which would otherwise report v0.0.0-master.
-func linkerFlags(version string) (string, error) {
-	v, err := utilversion.ParseSemantic(version)
+// linkerFlags leaves out what only debuggers read, and stamps the version.
+func (b builder) linkerFlags(version string) (string, error) {
+	stamp, err := b.Stamp(version)
 	if err != nil {
-		return "", fmt.Errorf("version of %s: %w", kubernetesModule, err)
+		return "", fmt.Errorf("version of %s: %w", b.Release, err)
 	}
-	const pkg = "k8s.io/component-base/version."
-	return fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%d -X %sgitMinor=%d",
-		pkg, version, pkg, v.Major(), pkg, v.Minor()), nil
+	return "-s -w " + stamp, nil
 }
 
-// command prepares a go command in the components' module, shielded from settings meant for other modules.
+// command prepares a go command in the programs' module, shielded from settings meant for other modules.
 func (b builder) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = b.module

@@ -16,7 +16,7 @@ func newTestBuilder(t *testing.T) builder {
 	t.Helper()
 	root, err := Root()
 	require.NoError(t, err)
-	b := builder{module: t.TempDir(), progress: &bytes.Buffer{}, out: t.TempDir()}
+	b := builder{Programs: programs(), module: t.TempDir(), progress: &bytes.Buffer{}, out: t.TempDir()}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(root, componentsDir, name))
 		require.NoError(t, err)
@@ -40,30 +40,48 @@ func TestKeyFollowsTheModuleFiles(t *testing.T) {
 	require.NotEqual(t, before, after)
 }
 
+func TestKeyFollowsThePrograms(t *testing.T) {
+	b := newTestBuilder(t)
+	before, err := b.key(t.Context())
+	require.NoError(t, err)
+	for name, change := range map[string]func(*builder){
+		"tags":     func(b *builder) { b.Tags = "netgo" },
+		"programs": func(b *builder) { b.List = b.List[1:] },
+		"assets":   func(b *builder) { b.Assets = Assets{} },
+		"flags":    func(b *builder) { b.Stamp = func(string) (string, error) { return "", nil } },
+	} {
+		changed := b
+		change(&changed)
+		after, err := changed.key(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, before, after, name)
+	}
+}
+
 func TestVersionComesFromTheModuleFile(t *testing.T) {
 	b := newTestBuilder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"),
 		[]byte("module m\n\nrequire k8s.io/kubernetes v1.99.7\n"), 0o644))
-	version, err := b.kubernetesVersion(t.Context())
+	version, err := b.releaseVersion(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "v1.99.7", version)
 
-	flags, err := linkerFlags(version)
+	flags, err := b.linkerFlags(version)
 	require.NoError(t, err)
 	require.Contains(t, flags, "gitVersion=v1.99.7 ")
 	require.Contains(t, flags, "gitMajor=1 ")
 	require.Contains(t, flags, "gitMinor=99")
 
 	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"), []byte("module m\n"), 0o644))
-	_, err = b.kubernetesVersion(t.Context())
+	_, err = b.releaseVersion(t.Context())
 	require.ErrorContains(t, err, "requires no k8s.io/kubernetes")
 }
 
 func TestBuildFailureCarriesTheCompilersWords(t *testing.T) {
 	b := newTestBuilder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"), []byte("module m\n"), 0o644))
-	err := b.buildComponent(t.Context(), Kwok, "-s", "building kwok")
-	require.ErrorContains(t, err, "module providing package "+mainPackages[Kwok])
+	err := b.buildProgram(t.Context(), Program{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}, "-s", "building kwok")
+	require.ErrorContains(t, err, "module providing package sigs.k8s.io/kwok/cmd/kwok")
 	require.NoFileExists(t, filepath.Join(b.out, string(Kwok)))
 	left, err := os.ReadDir(b.out)
 	require.NoError(t, err)

@@ -57,7 +57,7 @@ type Cluster struct {
 	// ca signs servers and clients, frontProxyCA the API server towards aggregated ones.
 	ca, frontProxyCA *authority
 
-	processes []*process
+	processes []*Process
 	config    *rest.Config
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
@@ -166,7 +166,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // launch starts a component and watches over it.
 func (c *Cluster) launch(component Component) error {
-	p, err := startProcess(component, c.options.Binaries.Path(component), c.LogFile(component), c.dir, c.arguments(component))
+	p, err := StartProcess(string(component), c.options.Binaries.Path(component), c.LogFile(component), c.dir, c.arguments(component))
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c *Cluster) launch(component Component) error {
 	go func() {
 		<-p.ended
 		if !p.stopping.Load() {
-			c.end(p.failure())
+			c.end(p.Failure())
 		}
 	}()
 	return nil
@@ -218,7 +218,7 @@ func (c *Cluster) stop() error {
 		p.stopping.Store(true)
 	}
 	for _, p := range slices.Backward(c.processes) {
-		errs = append(errs, p.stop(stopDeadline))
+		errs = append(errs, p.Stop(stopDeadline))
 	}
 	if c.dir != "" && !c.options.KeepDir {
 		errs = append(errs, os.RemoveAll(c.dir))
@@ -247,7 +247,7 @@ func (c *Cluster) PodCIDR() netip.Prefix { return c.podCIDR }
 func (c *Cluster) PIDs() map[Component]int {
 	pids := make(map[Component]int, len(c.processes))
 	for _, p := range c.processes {
-		pids[p.component] = p.pid()
+		pids[Component(p.name)] = p.PID()
 	}
 	return pids
 }

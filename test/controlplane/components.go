@@ -1,5 +1,14 @@
 package controlplane
 
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+)
+
 // Component names one program of the control plane; it is also the name of its binary and of its log file.
 type Component string
 
@@ -17,19 +26,55 @@ func Components() []Component {
 	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Kwok}
 }
 
-// mainPackages says what each component is built from, within the module in components/.
-var mainPackages = map[Component]string{
-	Etcd:              "go.etcd.io/etcd/server/v3",
-	APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
-	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
-	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
-	Kwok:              "sigs.k8s.io/kwok/cmd/kwok",
+// programs is how the components are built, and kwok's own stages with them.
+func programs() Programs {
+	return Programs{
+		Title:  "control plane",
+		Module: componentsDir,
+		Cache:  "controlplane",
+		List: []Program{
+			{string(Etcd), "go.etcd.io/etcd/server/v3"},
+			{string(APIServer), "k8s.io/kubernetes/cmd/kube-apiserver"},
+			{string(ControllerManager), "k8s.io/kubernetes/cmd/kube-controller-manager"},
+			{string(Scheduler), "k8s.io/kubernetes/cmd/kube-scheduler"},
+			{string(Kwok), "sigs.k8s.io/kwok/cmd/kwok"},
+		},
+		Release: "k8s.io/kubernetes",
+		Stamp:   stampKubernetes,
+		Assets:  Assets{Module: "sigs.k8s.io/kwok", Files: kwokStages, Dir: "stages"},
+	}
 }
 
-const (
-	kubernetesModule = "k8s.io/kubernetes"
-	kwokModule       = "sigs.k8s.io/kwok"
-)
+// stampKubernetes tells the binaries their version, which they would otherwise report as v0.0.0-master.
+func stampKubernetes(version string) (string, error) {
+	v, err := utilversion.ParseSemantic(version)
+	if err != nil {
+		return "", err
+	}
+	const pkg = "k8s.io/component-base/version."
+	return fmt.Sprintf("-X %sgitVersion=%s -X %sgitMajor=%d -X %sgitMinor=%d",
+		pkg, version, pkg, v.Major(), pkg, v.Minor()), nil
+}
+
+// Binaries is a folder that holds the five programs and the kwok stages of one build.
+type Binaries struct {
+	// Dir is named after what the build depends on, so its content never changes.
+	Dir string
+}
+
+// Path returns where the binary of a component lies.
+func (b Binaries) Path(c Component) string { return filepath.Join(b.Dir, string(c)) }
+
+// Build compiles what is missing of the control plane into <repository>/.cache/controlplane, as [Programs.Build] does, and
+// returns where it lies.
+func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	root, err := Root()
+	if err != nil {
+		return Binaries{}, fmt.Errorf("build control plane: %w", err)
+	}
+	dir, err := programs().Build(ctx, root, progress)
+	return Binaries{Dir: dir}, err
+}
 
 // kwokStages are the life-cycle stages taken from kwok's own module; pods start and become ready by those in stages/.
 var kwokStages = []string{

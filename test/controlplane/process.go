@@ -13,19 +13,20 @@ import (
 	"time"
 )
 
-// process is one running component.
-type process struct {
-	component Component
-	logPath   string
-	cmd       *exec.Cmd
+// Process is a running program. On Linux it ends with this process at the latest, however this one ends.
+type Process struct {
+	name    string
+	logPath string
+	cmd     *exec.Cmd
 	// ended is closed when the process is gone; result is set before that.
 	ended    chan struct{}
 	result   error
 	stopping atomic.Bool
 }
 
-// startProcess runs a component with its output in a log file. home is where it looks for a user's own settings: there are none.
-func startProcess(component Component, binary, logPath, home string, args []string) (*process, error) {
+// StartProcess runs a program, named name in errors, with its output at the end of a log file. home is its working directory and
+// where it looks for a user's own settings: there are none.
+func StartProcess(name, binary, logPath, home string, args []string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func startProcess(component Component, binary, logPath, home string, args []stri
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes()
-	p := &process{component: component, logPath: logPath, cmd: cmd, ended: make(chan struct{})}
+	p := &Process{name: name, logPath: logPath, cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		defer log.Close()
@@ -52,15 +53,27 @@ func startProcess(component Component, binary, logPath, home string, args []stri
 		close(p.ended)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", component, err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	return p, nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// stop asks the process to end and kills it once the deadline is over. It returns when the process is gone.
-func (p *process) stop(deadline time.Duration) error {
+// Ended is closed when the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Signal sends a signal; one to a process that is gone does nothing.
+func (p *Process) Signal(signal os.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("%s: %s: %w", p.name, signal, err)
+	}
+	return nil
+}
+
+// Stop asks the process to end and kills it once the deadline is over. It returns when the process is gone.
+func (p *Process) Stop(deadline time.Duration) error {
 	p.stopping.Store(true)
 	select {
 	case <-p.ended:
@@ -75,28 +88,28 @@ func (p *process) stop(deadline time.Duration) error {
 		return nil
 	case <-timer.C:
 	}
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill %s: %w", p.component, err)
+	if err := p.Signal(os.Kill); err != nil {
+		return err
 	}
 	<-p.ended
 	return nil
 }
 
-// failure describes an end that nobody asked for, with the last lines of the log.
-func (p *process) failure() error {
+// Failure describes an end that nobody asked for, once the process is gone, with the last lines of the log.
+func (p *Process) Failure() error {
 	outcome := "exit status 0"
 	if p.result != nil {
 		outcome = p.result.Error()
 	}
 	return fmt.Errorf("%s (pid %d) ended unexpectedly: %s; last lines of its log:\n%s",
-		p.component, p.pid(), outcome, p.logTail())
+		p.name, p.PID(), outcome, p.LogTail())
 }
 
 // logTailBytes bounds how much of a log an error carries.
 const logTailBytes = 4096
 
-// logTail returns the last lines of the log.
-func (p *process) logTail() string {
+// LogTail returns the last lines of the log.
+func (p *Process) LogTail() string {
 	file, err := os.Open(p.logPath)
 	if err != nil {
 		return err.Error()

@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 }
 
 func beParent(dir string) {
-	p, err := startProcess("child", "/bin/sleep", filepath.Join(dir, "log"), dir, []string{"600"})
+	p, err := StartProcess("child", "/bin/sleep", filepath.Join(dir, "log"), dir, []string{"600"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(p.pid())
+	fmt.Println(p.PID())
 	<-p.ended
 	os.Exit(1)
 }

@@ -35,7 +35,7 @@ func (r *reporter) start() {
 	}
 	r.began = time.Now()
 	r.quit, r.ended = make(chan struct{}), make(chan struct{})
-	fmt.Fprintf(r.out, "control plane: %s\n", r.title)
+	fmt.Fprintf(r.out, "%s\n", r.title)
 	go r.run()
 }
 
@@ -77,7 +77,7 @@ func (r *reporter) line(verb string) {
 	if detail != "" {
 		detail = ", " + detail
 	}
-	fmt.Fprintf(r.out, "control plane: %s %s %s%s\n", r.title, verb, time.Since(r.began).Round(time.Second), detail)
+	fmt.Fprintf(r.out, "%s %s %s%s\n", r.title, verb, time.Since(r.began).Round(time.Second), detail)
 }
 
 // compilerOutput turns what "go build -v" writes into progress and keeps the end of it for an error message.
