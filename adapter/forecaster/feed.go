@@ -50,6 +50,7 @@ type Feed struct {
 	target   target
 	series   map[string]*series
 	failing  map[string]error
+	trouble  error // of the source as a whole
 	newest   int64 // time of the newest sample (ms), 0 without one
 	coverage coverage
 }
@@ -154,6 +155,13 @@ func (f *Feed) Fail(instance string, err error) {
 	f.failing[instance] = err
 }
 
+// Trouble implements source.Sink.
+func (f *Feed) Trouble(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trouble = err
+}
+
 // Snapshot returns what was last published, with the count of ready pods as it is now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
@@ -243,7 +251,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
 		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
-		InitTimeout: f.initTimeout(), At: now, Failing: f.failures(),
+		InitTimeout: f.initTimeout(), At: now, Failing: f.failures(), Trouble: f.trouble,
 	}
 	if f.newest > 0 {
 		s.NewestSample = time.UnixMilli(f.newest)

@@ -250,7 +250,7 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 // podsConfig converts the settings of the pods source, defaults filled in.
 func podsConfig(s *v1alpha1.PodsSource) pods.Config {
 	return pods.Config{
-		Port: s.Port, Path: s.Path, Metric: s.Metric, Type: pods.Type(s.Type),
+		Port: s.Port, Path: s.Path, Metric: s.Metric, Type: source.Type(s.Type),
 		MatchLabels: s.MatchLabels, Interval: s.Interval.Duration,
 	}
 }

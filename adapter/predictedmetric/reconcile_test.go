@@ -101,7 +101,7 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	assert.Equal(t, resync, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()))
 	require.NoError(t, c.problems.get(key).err)
-	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: pods.Type("Gauge"), Interval: time.Second}, c.reading[key])
+	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Type("Gauge"), Interval: time.Second}, c.reading[key])
 	s, ok := c.Forecaster.Get(key)
 	require.True(t, ok)
 	assert.InDelta(t, 0.7, s.Threshold, 0)

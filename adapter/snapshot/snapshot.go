@@ -27,6 +27,7 @@ type Snapshot struct {
 	SamplesPerSecond float64   // received for all instances together, over the last ten seconds
 	InitTimeout      time.Duration
 	Failing          []Failure // instances that could not be read of late, by pod name
+	Trouble          error     // what keeps the source as a whole from being read; nil: nothing
 	At               time.Time // when this was computed
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -43,6 +44,7 @@ type discard struct {
 
 func (d *discard) Append(string, ...pipeline.Sample) { d.taken.Add(1) }
 func (d *discard) Fail(instance string, err error)   { d.b.Error(instance, err) }
+func (d *discard) Trouble(err error)                 { d.b.Error(err) }
 
 // round reads all endpoints of a source once.
 func round(s *Source) {
@@ -57,7 +59,7 @@ func round(s *Source) {
 func BenchmarkPage(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
-			p, w, s := newPage(), newWanted("load"), selection{metric: "load", as: Gauge}
+			p, w, s := newPage(), newWanted("load"), selection{metric: "load", as: source.Gauge}
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,15 +12,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/util/validation"
-)
 
-// Type says how readings become samples.
-type Type string
-
-// The types of metrics that are read.
-const (
-	Gauge   Type = "Gauge"   // a reading is a sample
-	Counter Type = "Counter" // the rate per second between two readings is a sample
+	"github.com/foresail/foresail/adapter/source"
 )
 
 // MinInterval is the shortest interval at which pods can be read.
@@ -31,7 +24,7 @@ type Config struct {
 	Port        string // a number, or the name of a container port
 	Path        string // of the endpoint, with a query if it takes one
 	Metric      string
-	Type        Type
+	Type        source.Type
 	MatchLabels map[string]string // labels that the one series to read has; it may have others
 	Interval    time.Duration
 }
@@ -55,7 +48,7 @@ func (c *Config) validate() error {
 	if !model.LegacyValidation.IsValidMetricName(c.Metric) {
 		refuse("metric", c.Metric, "the name of a Prometheus metric")
 	}
-	if c.Type != Gauge && c.Type != Counter {
+	if c.Type != source.Gauge && c.Type != source.Counter {
 		refuse("type", c.Type, "Gauge or Counter")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {

@@ -95,7 +95,7 @@ func (r *reader) deliver(p *page, at time.Time) (err error) {
 		r.sink.Fail(r.instance, err)
 		return err
 	}
-	if r.selection.as == Counter {
+	if r.selection.as == source.Counter {
 		rate, ok := r.counter.Next(sample)
 		if !ok {
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -96,66 +97,66 @@ func TestPick(t *testing.T) {
 		want        pipeline.Sample
 		err         string
 	}{
-		"gauge":     {textPage, false, selection{"nodejs_eventloop_utilization", nil, Gauge}, pipeline.Sample{T: 5000, V: 0.25}, ""},
-		"counter":   {textPage, false, selection{"http_requests_total", labels("code", "500"), Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
-		"timestamp": {textPage, false, selection{"http_requests_total", labels("path", "/a b}\"\\\n"), Counter}, pipeline.Sample{T: 1234, V: 7}, ""},
+		"gauge":     {textPage, false, selection{"nodejs_eventloop_utilization", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 0.25}, ""},
+		"counter":   {textPage, false, selection{"http_requests_total", labels("code", "500"), source.Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
+		"timestamp": {textPage, false, selection{"http_requests_total", labels("path", "/a b}\"\\\n"), source.Counter}, pipeline.Sample{T: 1234, V: 7}, ""},
 		"label absent": {
-			"x{a=\"b\"} 1\nx 2\n", false, selection{"x", labels("a", ""), Gauge}, pipeline.Sample{T: 5000, V: 2}, "",
+			"x{a=\"b\"} 1\nx 2\n", false, selection{"x", labels("a", ""), source.Gauge}, pipeline.Sample{T: 5000, V: 2}, "",
 		},
-		"blanks":                  {textPage, false, selection{"indented", labels("a", "b", "c", "d"), Gauge}, pipeline.Sample{T: 6789, V: 13}, ""},
-		"untyped as gauge":        {textPage, false, selection{"untyped_thing", nil, Gauge}, pipeline.Sample{T: 5000, V: 12}, ""},
-		"untyped as counter":      {textPage, false, selection{"untyped_thing", nil, Counter}, pipeline.Sample{T: 5000, V: 12}, ""},
-		"count of histogram":      {textPage, false, selection{"request_seconds_count", nil, Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
-		"sum of histogram":        {textPage, false, selection{"request_seconds_sum", nil, Counter}, pipeline.Sample{T: 5000, V: 1.5}, ""},
-		"bucket of histogram":     {textPage, false, selection{"request_seconds_bucket", labels("le", "0.1"), Counter}, pipeline.Sample{T: 5000, V: 3}, ""},
-		"count of summary":        {textPage, false, selection{"rpc_seconds_count", nil, Counter}, pipeline.Sample{T: 5000, V: 9}, ""},
-		"sum of summary":          {textPage, false, selection{"rpc_seconds_sum", nil, Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
-		"type declared afterward": {"x 1\n# TYPE x counter\n", false, selection{"x", nil, Counter}, pipeline.Sample{T: 5000, V: 1}, ""},
-		"type in capitals":        {"# TYPE x GAUGE\nx 1\n", false, selection{"x", nil, Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
-		"UTF-8 label names":       {"x{\"a.b\"=\"c\"} 1\n", false, selection{"x", nil, Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"blanks":                  {textPage, false, selection{"indented", labels("a", "b", "c", "d"), source.Gauge}, pipeline.Sample{T: 6789, V: 13}, ""},
+		"untyped as gauge":        {textPage, false, selection{"untyped_thing", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 12}, ""},
+		"untyped as counter":      {textPage, false, selection{"untyped_thing", nil, source.Counter}, pipeline.Sample{T: 5000, V: 12}, ""},
+		"count of histogram":      {textPage, false, selection{"request_seconds_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
+		"sum of histogram":        {textPage, false, selection{"request_seconds_sum", nil, source.Counter}, pipeline.Sample{T: 5000, V: 1.5}, ""},
+		"bucket of histogram":     {textPage, false, selection{"request_seconds_bucket", labels("le", "0.1"), source.Counter}, pipeline.Sample{T: 5000, V: 3}, ""},
+		"count of summary":        {textPage, false, selection{"rpc_seconds_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 9}, ""},
+		"sum of summary":          {textPage, false, selection{"rpc_seconds_sum", nil, source.Counter}, pipeline.Sample{T: 5000, V: 2}, ""},
+		"type declared afterward": {"x 1\n# TYPE x counter\n", false, selection{"x", nil, source.Counter}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"type in capitals":        {"# TYPE x GAUGE\nx 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"UTF-8 label names":       {"x{\"a.b\"=\"c\"} 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
 		"in braces, not looked at": {
-			"{\"x\"} 1\n{} 2\n{a=\"b\"} 3\nx 4\n", false, selection{"x", nil, Gauge}, pipeline.Sample{T: 5000, V: 4}, "",
+			"{\"x\"} 1\n{} 2\n{a=\"b\"} 3\nx 4\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 4}, "",
 		},
 
-		"OpenMetrics gauge":          {openMetricsPage, true, selection{"queue", nil, Gauge}, pipeline.Sample{T: 1700000000123, V: 3}, ""},
-		"OpenMetrics counter":        {openMetricsPage, true, selection{"requests_total", labels("code", "200"), Counter}, pipeline.Sample{T: 5000, V: 40}, ""},
-		"OpenMetrics exemplar":       {openMetricsPage, true, selection{"requests_total", labels("code", "5 } # 00"), Counter}, pipeline.Sample{T: 1500000000000, V: 2}, ""},
-		"OpenMetrics histogram":      {openMetricsPage, true, selection{"latency_count", nil, Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
-		"OpenMetrics gaugehistogram": {openMetricsPage, true, selection{"depth_gsum", nil, Gauge}, pipeline.Sample{T: 5000, V: 8}, ""},
-		"OpenMetrics unknown":        {openMetricsPage, true, selection{"unknown_thing", nil, Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
+		"OpenMetrics gauge":          {openMetricsPage, true, selection{"queue", nil, source.Gauge}, pipeline.Sample{T: 1700000000123, V: 3}, ""},
+		"OpenMetrics counter":        {openMetricsPage, true, selection{"requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{T: 5000, V: 40}, ""},
+		"OpenMetrics exemplar":       {openMetricsPage, true, selection{"requests_total", labels("code", "5 } # 00"), source.Counter}, pipeline.Sample{T: 1500000000000, V: 2}, ""},
+		"OpenMetrics histogram":      {openMetricsPage, true, selection{"latency_count", nil, source.Counter}, pipeline.Sample{T: 5000, V: 4}, ""},
+		"OpenMetrics gaugehistogram": {openMetricsPage, true, selection{"depth_gsum", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 8}, ""},
+		"OpenMetrics unknown":        {openMetricsPage, true, selection{"unknown_thing", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, ""},
 		"OpenMetrics without newline at the end": {
-			"x 1\n# EOF", true, selection{"x", nil, Gauge}, pipeline.Sample{T: 5000, V: 1}, "",
+			"x 1\n# EOF", true, selection{"x", nil, source.Gauge}, pipeline.Sample{T: 5000, V: 1}, "",
 		},
 
-		"missing": {textPage, false, selection{"nodejs_eventloop_lag", nil, Gauge}, pipeline.Sample{},
+		"missing": {textPage, false, selection{"nodejs_eventloop_lag", nil, source.Gauge}, pipeline.Sample{},
 			`metric "nodejs_eventloop_lag" is not served; what is: "nodejs_eventloop_utilization", "nodejs_eventloop_utilization_max", "http_requests_total", "request_seconds_bucket", "request_seconds_sum", 11 more`},
-		"missing of few": {"a 1\n", false, selection{"x", nil, Gauge}, pipeline.Sample{}, `metric "x" is not served; what is: "a"`},
-		"nothing served": {"", false, selection{"x", nil, Gauge}, pipeline.Sample{}, "no metric is served"},
-		"ambiguous": {"x{a=\"1\"} 1\nx{b=\"2\",a=\"1\"} 2\n", false, selection{"x", nil, Gauge}, pipeline.Sample{},
+		"missing of few": {"a 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" is not served; what is: "a"`},
+		"nothing served": {"", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, "no metric is served"},
+		"ambiguous": {"x{a=\"1\"} 1\nx{b=\"2\",a=\"1\"} 2\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" has 2 series: {a="1"}, {a="1",b="2"}; matchLabels must leave one`},
-		"ambiguous with labels": {textPage, false, selection{"http_requests_total", labels("code", "200"), Counter}, pipeline.Sample{},
+		"ambiguous with labels": {textPage, false, selection{"http_requests_total", labels("code", "200"), source.Counter}, pipeline.Sample{},
 			`metric "http_requests_total" has 2 series that matchLabels {code="200"} match: {code="200",path="/"}, {code="200",path="/a b}\"\\\n"}; they must leave one`},
-		"no series with the labels": {textPage, false, selection{"http_requests_total", labels("code", "404"), Counter}, pipeline.Sample{},
+		"no series with the labels": {textPage, false, selection{"http_requests_total", labels("code", "404"), source.Counter}, pipeline.Sample{},
 			`metric "http_requests_total" has no series that matchLabels {code="404"} match, only {code="200",path="/"}, {code="500",path="/"}, {code="200",path="/a b}\"\\\n"}`},
 		"many series": {strings.Join([]string{"x{a=\"1\"} 1", "x{a=\"2\"} 1", "x{a=\"3\"} 1", "x{a=\"4\"} 1", "x{a=\"5\"} 1", "x{a=\"6\"} 1", "x{a=\"7\"} 1\n"}, "\n"),
-			false, selection{"x", nil, Gauge}, pipeline.Sample{},
+			false, selection{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" has 7 series: {a="1"}, {a="2"}, {a="3"}, {a="4"}, {a="5"}, 2 more; matchLabels must leave one`},
-		"the same twice":      {textPage, false, selection{"twice", nil, Gauge}, pipeline.Sample{}, `metric "twice" has 2 series: {}, {}; matchLabels must leave one`},
-		"counter as gauge":    {textPage, false, selection{"http_requests_total", labels("code", "500"), Gauge}, pipeline.Sample{}, `metric "http_requests_total" is a counter: type must be Counter`},
-		"gauge as counter":    {textPage, false, selection{"nodejs_eventloop_utilization", nil, Counter}, pipeline.Sample{}, `metric "nodejs_eventloop_utilization" is a gauge: type must be Gauge`},
-		"sum as gauge":        {textPage, false, selection{"rpc_seconds_sum", nil, Gauge}, pipeline.Sample{}, `metric "rpc_seconds_sum" is a sum of a summary: type must be Counter`},
-		"summary":             {textPage, false, selection{"rpc_seconds", nil, Gauge}, pipeline.Sample{}, `metric "rpc_seconds" is a summary: must be a gauge or a counter, such as "rpc_seconds_count" of it`},
-		"state set":           {openMetricsPage, true, selection{"state", nil, Counter}, pipeline.Sample{}, `metric "state" is of type "stateset": must be a gauge or a counter`},
-		"not a number":        {textPage, false, selection{"bad_number", nil, Gauge}, pipeline.Sample{}, `metric "bad_number" is NaN: must be a finite number`},
-		"infinite":            {textPage, false, selection{"infinite", labels("sign", "-"), Gauge}, pipeline.Sample{}, `metric "infinite" is -Inf: must be a finite number`},
-		"broken line":         {textPage, false, selection{"broken_line", nil, Gauge}, pipeline.Sample{}, `metric "broken_line" cannot be read: unexpected end of label value "b"`},
-		"broken value":        {textPage, false, selection{"also_broken", nil, Gauge}, pipeline.Sample{}, `metric "also_broken" cannot be read: expected float as value, got "one"`},
-		"OpenMetrics as text": {openMetricsPage, false, selection{"queue", nil, Gauge}, pipeline.Sample{}, `metric "queue" cannot be read: expected integer as timestamp, got "1700000000.123"`},
-		"OpenMetrics timestamp": {openMetricsPage, true, selection{"late", nil, Gauge}, pipeline.Sample{},
+		"the same twice":      {textPage, false, selection{"twice", nil, source.Gauge}, pipeline.Sample{}, `metric "twice" has 2 series: {}, {}; matchLabels must leave one`},
+		"counter as gauge":    {textPage, false, selection{"http_requests_total", labels("code", "500"), source.Gauge}, pipeline.Sample{}, `metric "http_requests_total" is a counter: type must be Counter`},
+		"gauge as counter":    {textPage, false, selection{"nodejs_eventloop_utilization", nil, source.Counter}, pipeline.Sample{}, `metric "nodejs_eventloop_utilization" is a gauge: type must be Gauge`},
+		"sum as gauge":        {textPage, false, selection{"rpc_seconds_sum", nil, source.Gauge}, pipeline.Sample{}, `metric "rpc_seconds_sum" is a sum of a summary: type must be Counter`},
+		"summary":             {textPage, false, selection{"rpc_seconds", nil, source.Gauge}, pipeline.Sample{}, `metric "rpc_seconds" is a summary: must be a gauge or a counter, such as "rpc_seconds_count" of it`},
+		"state set":           {openMetricsPage, true, selection{"state", nil, source.Counter}, pipeline.Sample{}, `metric "state" is of type "stateset": must be a gauge or a counter`},
+		"not a number":        {textPage, false, selection{"bad_number", nil, source.Gauge}, pipeline.Sample{}, `metric "bad_number" is NaN: must be a finite number`},
+		"infinite":            {textPage, false, selection{"infinite", labels("sign", "-"), source.Gauge}, pipeline.Sample{}, `metric "infinite" is -Inf: must be a finite number`},
+		"broken line":         {textPage, false, selection{"broken_line", nil, source.Gauge}, pipeline.Sample{}, `metric "broken_line" cannot be read: unexpected end of label value "b"`},
+		"broken value":        {textPage, false, selection{"also_broken", nil, source.Gauge}, pipeline.Sample{}, `metric "also_broken" cannot be read: expected float as value, got "one"`},
+		"OpenMetrics as text": {openMetricsPage, false, selection{"queue", nil, source.Gauge}, pipeline.Sample{}, `metric "queue" cannot be read: expected integer as timestamp, got "1700000000.123"`},
+		"OpenMetrics timestamp": {openMetricsPage, true, selection{"late", nil, source.Gauge}, pipeline.Sample{},
 			`metric "late" cannot be read: timestamp: "1e300": must be a time in seconds`},
-		"cut short":             {"a 1\nx 12", false, selection{"x", nil, Gauge}, pipeline.Sample{}, `metric "x" cannot be read: unexpected end of input stream`},
-		"OpenMetrics cut short": {"x 1\n", true, selection{"x", nil, Gauge}, pipeline.Sample{}, `the answer is cut short: it lacks the # EOF of OpenMetrics`},
-		"long line": {"x{a=\"" + strings.Repeat("b", maxLine) + "\"} 1\n", false, selection{"x", nil, Gauge}, pipeline.Sample{},
+		"cut short":             {"a 1\nx 12", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" cannot be read: unexpected end of input stream`},
+		"OpenMetrics cut short": {"x 1\n", true, selection{"x", nil, source.Gauge}, pipeline.Sample{}, `the answer is cut short: it lacks the # EOF of OpenMetrics`},
+		"long line": {"x{a=\"" + strings.Repeat("b", maxLine) + "\"} 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" cannot be read: a line of more than 32768 bytes`},
 	}
 	for name, test := range tests {
@@ -174,7 +175,7 @@ func TestPick(t *testing.T) {
 func TestPageReadsHoweverBytesArrive(t *testing.T) {
 	long := "# HELP x " + strings.Repeat("long ", maxLine) + "\nother{a=\"" + strings.Repeat("b", 3*maxLine) + "\"} 1\n"
 	w := newWanted("untyped_thing")
-	s := selection{"untyped_thing", nil, Gauge}
+	s := selection{"untyped_thing", nil, source.Gauge}
 	p := newPage()
 	require.NoError(t, p.read(iotest.OneByteReader(strings.NewReader(long+textPage)), w, false))
 	got, err := s.pick(p, asked)
@@ -187,7 +188,7 @@ func TestPageReadsHoweverBytesArrive(t *testing.T) {
 // What one page said is not found on the next.
 func TestPageIsUsedAgain(t *testing.T) {
 	p := newPage()
-	s := selection{"x", nil, Gauge}
+	s := selection{"x", nil, source.Gauge}
 	require.NoError(t, p.read(strings.NewReader("# TYPE x counter\nx 1\n"), newWanted("x"), false))
 	_, err := s.pick(p, asked)
 	require.ErrorContains(t, err, "is a counter")
@@ -204,9 +205,9 @@ func TestPageIsUsedAgain(t *testing.T) {
 func TestMetricsOfOnePageAreReadApart(t *testing.T) {
 	p := newPage()
 	require.NoError(t, p.read(strings.NewReader(openMetricsPage), newWanted("late", "queue"), true))
-	_, err := (&selection{"late", nil, Gauge}).pick(p, asked)
+	_, err := (&selection{"late", nil, source.Gauge}).pick(p, asked)
 	require.ErrorContains(t, err, "must be a time in seconds")
-	got, err := (&selection{"queue", nil, Gauge}).pick(p, asked)
+	got, err := (&selection{"queue", nil, source.Gauge}).pick(p, asked)
 	require.NoError(t, err)
 	assert.Equal(t, 3.0, got.V)
 }
@@ -219,7 +220,7 @@ func TestNamesRememberedAreBounded(t *testing.T) {
 	p := newPage()
 	require.NoError(t, p.read(strings.NewReader(body.String()), newWanted("metric_9999x"), false))
 	assert.Less(t, len(p.names), maxNames)
-	_, err := (&selection{"metric_9999x", nil, Gauge}).pick(p, asked)
+	_, err := (&selection{"metric_9999x", nil, source.Gauge}).pick(p, asked)
 	assert.ErrorContains(t, err, "9995 more")
 }
 
@@ -257,7 +258,7 @@ func FuzzPick(f *testing.F) {
 		if !model.LegacyValidation.IsValidMetricName(metric) {
 			return
 		}
-		s := selection{metric: metric, labels: map[string]string{}, as: Gauge}
+		s := selection{metric: metric, labels: map[string]string{}, as: source.Gauge}
 		if model.LegacyValidation.IsValidLabelName(label) {
 			s.labels[label] = value
 		}

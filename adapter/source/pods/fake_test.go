@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -28,7 +29,7 @@ func instance(name, ip string) instances.Instance {
 }
 
 func gauge(interval time.Duration) Config {
-	return Config{Port: "9090", Path: "/metrics", Metric: "load", Type: Gauge, Interval: interval}
+	return Config{Port: "9090", Path: "/metrics", Metric: "load", Type: source.Gauge, Interval: interval}
 }
 
 // fakeFleet is a fleet whose instances a test sets.
@@ -100,6 +101,8 @@ func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
 	defer r.mu.Unlock()
 	r.samples[instance] = append(r.samples[instance], samples...)
 }
+
+func (r *recorder) Trouble(err error) { panic(err) } // reading pods has no trouble that is not a pod's own
 
 func (r *recorder) Fail(instance string, err error) {
 	r.mu.Lock()

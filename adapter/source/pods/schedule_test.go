@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -109,7 +110,7 @@ func TestCounterBecomesRate(t *testing.T) {
 		s := running(t, Options{}, w)
 		sink := newRecorder()
 		c := gauge(2 * time.Second)
-		c.Type = Counter
+		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleetOf(1), sink))
 		pass(10 * time.Second)
 		var rates []float64
@@ -237,7 +238,7 @@ func TestOneScrapeServesAllThatReadTheSame(t *testing.T) {
 		s := running(t, Options{Registerer: registry}, w)
 		one, two, three := newRecorder(), newRecorder(), newRecorder()
 		work := gauge(time.Second)
-		work.Metric, work.Type, work.Port = "work", Counter, "metrics" // the same port by its name
+		work.Metric, work.Type, work.Port = "work", source.Counter, "metrics" // the same port by its name
 		missing := gauge(time.Second)
 		missing.Metric = "absent"
 		require.NoError(t, s.Set(key("one"), gauge(time.Second), fleetOf(2), one))
@@ -323,7 +324,7 @@ func TestSetAgain(t *testing.T) {
 		s := running(t, Options{}, w)
 		fleet, sink := fleetOf(1), newRecorder()
 		c := gauge(time.Second)
-		c.Type = Counter
+		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
 		pass(5 * time.Second)
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
@@ -331,7 +332,7 @@ func TestSetAgain(t *testing.T) {
 		assert.Len(t, sink.of("uid-pod-0"), 9, "the same changes nothing: the counter goes on")
 		assert.Equal(t, 1, fleet.watched)
 
-		c.Metric, c.Type = "other", Gauge
+		c.Metric, c.Type = "other", source.Gauge
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
 		pass(5 * time.Second)
 		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, seconds(w.times("10.0.0.0")), "the endpoint stays")

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
 )
 
 // serve has a handler answer at a loopback address, on whichever port is free, and returns the port.
@@ -326,7 +327,7 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	valid := func() Config {
-		return Config{Port: "metrics", Path: "/metrics", Metric: "load", Type: Gauge, MatchLabels: map[string]string{"a": "b"}, Interval: time.Second}
+		return Config{Port: "metrics", Path: "/metrics", Metric: "load", Type: source.Gauge, MatchLabels: map[string]string{"a": "b"}, Interval: time.Second}
 	}
 	tests := map[string]struct {
 		change func(*Config)

@@ -12,6 +12,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -22,22 +23,22 @@ const shown = 5
 var suffixes = []struct {
 	suffix   string
 	families []string
-	is       Type
+	is       source.Type
 }{
-	{"_total", []string{"counter"}, Counter},
-	{"_sum", []string{"histogram", "summary"}, Counter},
-	{"_count", []string{"histogram", "summary"}, Counter},
-	{"_bucket", []string{"histogram"}, Counter},
-	{"_bucket", []string{"gaugehistogram", "gauge_histogram"}, Gauge},
-	{"_gsum", []string{"gaugehistogram"}, Gauge},
-	{"_gcount", []string{"gaugehistogram"}, Gauge},
+	{"_total", []string{"counter"}, source.Counter},
+	{"_sum", []string{"histogram", "summary"}, source.Counter},
+	{"_count", []string{"histogram", "summary"}, source.Counter},
+	{"_bucket", []string{"histogram"}, source.Counter},
+	{"_bucket", []string{"gaugehistogram", "gauge_histogram"}, source.Gauge},
+	{"_gsum", []string{"gaugehistogram"}, source.Gauge},
+	{"_gcount", []string{"gaugehistogram"}, source.Gauge},
 }
 
 // selection is the one series that a reader wants of a page.
 type selection struct {
 	metric string
 	labels map[string]string
-	as     Type
+	as     source.Type
 }
 
 // pick takes the selected series' reading from a page that was asked for at a time.
@@ -105,7 +106,7 @@ func (s *selection) checkType(declared map[string]string) error {
 	switch {
 	case is == "" || is == string(s.as):
 		return nil
-	case is == string(Counter) || is == string(Gauge):
+	case is == string(source.Counter) || is == string(source.Gauge):
 		return fmt.Errorf("metric %q is a %s: type must be %s", s.metric, family, is)
 	case is == "histogram" || is == "summary":
 		return fmt.Errorf("metric %q is a %s: must be a gauge or a counter, such as %q of it", s.metric, family, s.metric+"_count")
@@ -118,9 +119,9 @@ func (s *selection) checkType(declared map[string]string) error {
 func (s *selection) typeOf(declared map[string]string) (is, family string) {
 	switch own := declared[s.metric]; own {
 	case "gauge":
-		return string(Gauge), own
+		return string(source.Gauge), own
 	case "counter":
-		return string(Counter), own
+		return string(source.Counter), own
 	case "", "untyped", "unknown":
 	default:
 		return own, own
