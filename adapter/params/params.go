@@ -94,11 +94,14 @@ func checkBaseline(m v1alpha1.Model) error {
 
 // checkStaleAfter refuses a limit that data would pass between one reading and the next.
 func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
-	if s.StaleAfter == nil || s.Source.Pods == nil || s.StaleAfter.Duration <= 0 {
+	if s.StaleAfter == nil || s.StaleAfter.Duration <= 0 {
 		return nil
 	}
-	if least := 2 * s.Source.Pods.Interval.Duration; s.StaleAfter.Duration < least {
-		return &pipeline.FieldError{Field: "spec.staleAfter", Value: s.StaleAfter.Duration, Accept: fmt.Sprintf("at least twice source.pods.interval (%s)", least)}
+	if least := 2 * s.Source.Interval(); s.StaleAfter.Duration < least {
+		return &pipeline.FieldError{
+			Field: "spec.staleAfter", Value: s.StaleAfter.Duration,
+			Accept: fmt.Sprintf("at least twice source.%s.interval (%s)", s.Source.Name(), least),
+		}
 	}
 	return nil
 }
@@ -111,14 +114,10 @@ func saturation(s *v1alpha1.Saturation) pipeline.Saturation {
 }
 
 func staleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
-	switch {
-	case s.StaleAfter != nil:
+	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration
-	case s.Source.Pods != nil:
-		return max(minStaleAfter, 3*s.Source.Pods.Interval.Duration)
-	default:
-		return minStaleAfter
 	}
+	return max(minStaleAfter, 3*s.Source.Interval())
 }
 
 // inSpec puts "spec." before the field of every *pipeline.FieldError that err joins.

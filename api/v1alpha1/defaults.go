@@ -29,16 +29,25 @@ func (s *PredictedMetricSpec) Default() {
 }
 
 func (s *Source) setDefaults() {
-	if s.Pods == nil {
-		return
+	if p := s.Pods; p != nil {
+		setString(&p.Path, "/metrics")
+		setString(&p.Type, MetricGauge)
+		setSpan(&p.Interval, time.Second)
 	}
-	if s.Pods.Path == "" {
-		s.Pods.Path = "/metrics"
+	if p := s.Prometheus; p != nil {
+		setString(&p.PodLabel, "pod")
+		setString(&p.NamespaceLabel, "namespace")
+		setString(&p.Type, MetricGauge)
+		setSpan(&p.Interval, 5*time.Second)
 	}
-	if s.Pods.Type == "" {
-		s.Pods.Type = MetricGauge
+	if w := s.RemoteWrite; w != nil {
+		setString(&w.PodLabel, "pod")
+		setString(&w.NamespaceLabel, "namespace")
+		setString(&w.Type, MetricGauge)
 	}
-	setSpan(&s.Pods.Interval, time.Second)
+	if r := s.Resource; r != nil {
+		setSpan(&r.Interval, 15*time.Second)
+	}
 }
 
 func (r *Redistribution) setDefaults() {
@@ -84,6 +93,12 @@ func (c *Cooldown) setDefaults() {
 func setDefault[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value
+	}
+}
+
+func setString[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
 	}
 }
 

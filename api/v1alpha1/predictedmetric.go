@@ -42,7 +42,7 @@ type PredictedMetricList struct {
 
 // PredictedMetricSpec says what is forecast, for whom, and how.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || !has(self.source.pods) || duration(self.staleAfter) <= duration('0s') || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)",message="staleAfter must be at least twice source.pods.interval",fieldPath=".staleAfter"
+// +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration(self.source.resource.interval) + duration(self.source.resource.interval)))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
 // +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
 // +kubebuilder:validation:XValidation:rule="duration(self.window) >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('1ms') || duration(self.window).getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
