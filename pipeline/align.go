@@ -46,35 +46,33 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// align writes to out[k], for each tick k of [from, to) that lies between two consecutive samples, the value
-// interpolated between them, once, and leaves the other elements alone (paper, section 4.2). Samples are sorted by time and
-// their times are unique. It returns the number of the newest tick written, or -1.
-func align(samples []Sample, g grid, from, to int, out func(k int, v float64)) int {
-	newest := -1
-	for i := 1; i < len(samples); i++ {
-		a, b := samples[i-1], samples[i]
-		if b.T < g.first {
-			continue
+// between returns the ticks that lie between two consecutive samples, which are sorted by time and unique: as whatever
+// is between two neighbours is interpolated, those are all from the first sample to the last.
+func (g grid) between(samples []Sample) ticks {
+	if len(samples) < 2 {
+		return ticks{}
+	}
+	return ticks{g.index(samples[0].T), g.index(samples[len(samples)-1].T + 1)}
+}
+
+// align writes to out[k] the value at each tick k of at, interpolated between the samples around it (paper, section 4.2).
+// The ticks must be between samples.
+func align(samples []Sample, g grid, at ticks, out []float64) {
+	next := 0 // the first sample at or after the tick
+	for k := at.from; k < at.to; k++ {
+		t := g.tick(k)
+		for samples[next].T < t {
+			next++
 		}
-		for k := max(from, g.index(a.T), newest+1); k < to; k++ {
-			t := g.tick(k)
-			if t > b.T {
-				break
-			}
-			out(k, interpolate(a, b, t))
-			newest = k
+		if samples[next].T == t {
+			out[k] = samples[next].V
+		} else {
+			out[k] = interpolate(samples[next-1], samples[next], t)
 		}
 	}
-	return newest
 }
 
 func interpolate(a, b Sample, t int64) float64 {
-	switch t {
-	case a.T:
-		return a.V
-	case b.T:
-		return b.V
-	}
 	return a.V + (b.V-a.V)*((float64(t)-float64(a.T))/(float64(b.T)-float64(a.T)))
 }
 
@@ -105,13 +103,20 @@ func clean(samples []Sample, m Model, latest int64, buf []Sample) (cleaned, scra
 	return buf[:kept], buf, dropped
 }
 
+// isClean tells whether the samples are as clean would leave them. It is called for every sample there is.
 func isClean(samples []Sample, m Model, latest int64) bool {
-	previous := int64(math.MinInt64)
+	if len(samples) == 0 {
+		return true
+	}
+	lowest, previous := m.lowest(), samples[0].T
 	for i, s := range samples {
-		if (i > 0 && s.T <= previous) || s.T > latest || !m.InRange(s.V) {
+		if i > 0 && s.T <= previous {
+			return false
+		}
+		if !(lowest <= s.V && s.V <= math.MaxFloat64) { // nor is a NaN
 			return false
 		}
 		previous = s.T
 	}
-	return true
+	return previous <= latest
 }

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,39 +32,123 @@ func busy(n, ticks int) (pipeline.Params, pipeline.Input) {
 	return p, in
 }
 
+// workload is a fleet to measure runs with, and the sum they are held against.
+type workload struct {
+	name   string
+	params pipeline.Params
+	in     pipeline.Input
+	sums   []float64
+}
+
+func newWorkload(instances, ticks int) workload {
+	params, in := busy(instances, ticks)
+	return workload{fmt.Sprintf("instances=%d/ticks=%d", instances, ticks), params, in, make([]float64, ticks)}
+}
+
+// bent returns a fleet of 20 over 90 ticks, every instance of which bend has changed.
+func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instance)) workload {
+	w := newWorkload(20, 90)
+	w.name += "/" + name
+	r := newFleets(2)
+	for i := range w.in.Instances {
+		bend(r, w.in.Now, &w.in.Instances[i])
+	}
+	return w
+}
+
+func workloads() []workload {
+	return []workload{
+		newWorkload(20, 90), newWorkload(20, 900), newWorkload(200, 90),
+		bent("settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
+		bent("joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
+		bent("irregular", func(r fleets, _ int64, i *pipeline.Instance) {
+			for k := range i.Samples {
+				i.Samples[k].T += r.span(-490, 490)
+			}
+		}),
+		bent("disordered", func(r fleets, _ int64, i *pipeline.Instance) {
+			a, b := r.IntN(90), r.IntN(90)
+			i.Samples[a], i.Samples[b] = i.Samples[b], i.Samples[a]
+		}),
+		bent("silent", func(_ fleets, now int64, i *pipeline.Instance) {
+			if i.Start > now-900_000 { // the new ones
+				i.Samples = i.Samples[:0]
+			}
+		}),
+	}
+}
+
+// run returns a function that makes one forecast.
+func (w *workload) run(b *testing.B) func() {
+	p, err := pipeline.New(w.params)
+	require.NoError(b, err)
+	return func() {
+		if _, err := p.Run(w.in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// sum adds up the samples of each tick, and does nothing else: the least that whatever reads the window can cost.
+func (w *workload) sum() {
+	sums := w.sums
+	clear(sums)
+	for _, instance := range w.in.Instances {
+		for k, s := range instance.Samples[:min(len(sums), len(instance.Samples))] {
+			sums[k] += s.V
+		}
+	}
+}
+
 func BenchmarkRun(b *testing.B) {
-	for _, ticks := range []int{90, 900} {
-		b.Run(fmt.Sprintf("instances=20/ticks=%d", ticks), func(b *testing.B) {
-			params, in := busy(20, ticks)
-			p, err := pipeline.New(params)
-			require.NoError(b, err)
+	for _, w := range workloads() {
+		b.Run(w.name, func(b *testing.B) {
+			run := w.run(b)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.Run(in); err != nil {
-					b.Fatal(err)
-				}
+				run()
 			}
 		})
 	}
 }
 
-// BenchmarkSum is what BenchmarkRun is to be held against: the sum of the samples of each tick, and nothing else.
+// BenchmarkSum is what BenchmarkRun is to be held against.
 func BenchmarkSum(b *testing.B) {
-	for _, ticks := range []int{90, 900} {
-		b.Run(fmt.Sprintf("instances=20/ticks=%d", ticks), func(b *testing.B) {
-			_, in := busy(20, ticks)
-			sums := make([]float64, ticks)
+	for _, w := range workloads()[:3] {
+		b.Run(w.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				clear(sums)
-				for _, instance := range in.Instances {
-					for k, s := range instance.Samples[:ticks] {
-						sums[k] += s.V
-					}
-				}
+				w.sum()
 			}
 		})
 	}
+}
+
+// BenchmarkRunAgainstSum reports how many plain sums a run costs. Runs and sums take turns within a millisecond or so,
+// so that a machine that slows down slows both; of the ratios of all turns the median is reported.
+func BenchmarkRunAgainstSum(b *testing.B) {
+	for _, w := range workloads() {
+		b.Run(w.name, func(b *testing.B) {
+			run := w.run(b)
+			run() // it allocates the memory of those that follow
+			var ratios []float64
+			for b.Loop() {
+				ratios = append(ratios, perCall(20, run)/perCall(200, w.sum))
+			}
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], "x-sum")
+			b.ReportMetric(0, "ns/op") // it would be that of a turn
+		})
+	}
+}
+
+// perCall returns how long one of n calls takes, in ns.
+func perCall(n int, call func()) float64 {
+	start := time.Now()
+	for range n {
+		call()
+	}
+	return float64(time.Since(start)) / float64(n)
 }
 
 // After its first run a pipeline allocates nothing, however long the window, also where samples are out of order.

@@ -1,9 +1,6 @@
 package pipeline
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Stages is what the last run has made of each tick from the first one known to the newest.
 type Stages struct {
@@ -21,7 +18,11 @@ func (p *Pipeline) Stages() Stages {
 	w := &p.window
 	s := Stages{First: w.tick(w.first)}
 	for k, l := range p.loads {
-		s.Imputed = append(s.Imputed, slices.Clone(w.row(w.first+k)))
+		var row []float64
+		for i := range w.series {
+			row = append(row, w.values[i*w.n+w.first+k])
+		}
+		s.Imputed = append(s.Imputed, row)
 		s.Effective = append(s.Effective, l.effective)
 		s.Raw = append(s.Raw, l.raw)
 		s.Delta = append(s.Delta, l.delta)
@@ -33,5 +34,5 @@ func (p *Pipeline) Stages() Stages {
 
 // Weight is w(a) under the parameters (paper, section 6.3).
 func Weight(p Params, age time.Duration) float64 {
-	return ramp{timeout: millis(p.RedistributionTimeout), shape: p.RedistributionShape}.at(millis(age))
+	return p.ramp().at(millis(age))
 }

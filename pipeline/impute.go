@@ -1,64 +1,70 @@
 package pipeline
 
-import "math"
-
-// window holds v̂: a value for every (tick, instance), tick-major, over the ticks [first, last] of the grid at which
-// a forecast can be made. Before imputation NaN marks what is not known; outside [from[i], to[i]) instance i is not
-// active and its elements mean nothing.
-type window struct {
-	grid
-	instances   []*Instance // sorted by ID
-	from, to    []int       // the ticks at which each instance is active
-	values      []float64   // n rows of len(instances)
-	first, last int         // the first and the newest tick at which any instance is known
-	newcomer    []bool      // the instances that had another to take load over from when they started
-	byStart     []int       // scratch of markNewcomers
-}
-
-func (w *window) row(k int) []float64 {
-	n := len(w.instances)
-	return w.values[k*n : (k+1)*n]
-}
-
-func (w *window) active(i, k int) bool { return w.from[i] <= k && k < w.to[i] }
-
 // impute fills the unknown values of the window in one forward pass (paper, section 5.3): what the instances that
 // have fallen silent carried before is kept and shared equally among all that are active and not known, newcomers
-// included. What known and departed instances carried before is not theirs to inherit.
+// included. What known and departed instances carried before is not theirs to inherit. At a tick at which every
+// active instance is known, and that is most of them, there is nothing to do.
 func (w *window) impute() {
-	var previousTotal float64
+	w.countSilent()
+	total := 0.0 // at the tick before
 	for k := w.first; k <= w.last; k++ {
-		row := w.row(k)
-		known, accounted, unknown := 0.0, 0.0, 0
-		for i, v := range row {
-			activeNow := w.active(i, k)
-			isKnown := activeNow && !math.IsNaN(v)
-			switch {
-			case isKnown:
-				known += v
-			case activeNow:
-				unknown++
-			}
-			if k > w.first && w.active(i, k-1) && (isKnown || !activeNow) {
-				accounted += w.row(k - 1)[i]
-			}
+		if w.silent[k] == 0 {
+			continue
 		}
-		previousTotal = known + w.share(k, unknown, previousTotal-accounted)
+		if k > w.first && w.silent[k-1] == 0 {
+			total, _ = w.sums(k - 1)
+		}
+		known, accounted := w.sums(k)
+		rest := max(0, total-accounted)
+		w.share(k, rest)
+		total = known + rest
 	}
 }
 
-// share gives each of the unknown instances at tick k an equal part of what is left of the previous total and
-// returns what it has given.
-func (w *window) share(k, unknown int, rest float64) float64 {
-	if unknown == 0 {
-		return 0
-	}
-	rest = max(rest, 0)
-	row := w.row(k)
-	for i, v := range row {
-		if w.active(i, k) && math.IsNaN(v) {
-			row[i] = rest / float64(unknown)
+// countSilent counts for each tick the instances that are active and not known.
+func (w *window) countSilent() {
+	w.silent = resize(w.silent, w.n)
+	clear(w.silent)
+	for i := range w.series {
+		before, after := w.series[i].unknown()
+		for k := before.from; k < before.to; k++ {
+			w.silent[k]++
+		}
+		for k := after.from; k < after.to; k++ {
+			w.silent[k]++
 		}
 	}
-	return rest
+}
+
+// unknown returns the ticks at which the instance is active and not known: before and after those at which it is known.
+func (s *series) unknown() (before, after ticks) {
+	if s.known.empty() {
+		return s.active, ticks{}
+	}
+	return ticks{s.active.from, s.known.from}, ticks{s.known.to, s.active.to}
+}
+
+// sums returns what is known at tick k, and what was carried at the tick before by those that are known at k or have left.
+func (w *window) sums(k int) (known, accounted float64) {
+	for i := range w.series {
+		s := &w.series[i]
+		isKnown := s.known.contain(k)
+		if isKnown {
+			known += s.values[k]
+		}
+		if k > w.first && s.active.contain(k-1) && (isKnown || !s.active.contain(k)) {
+			accounted += s.values[k-1]
+		}
+	}
+	return known, accounted
+}
+
+// share gives each instance that is active and not known at tick k an equal part of rest.
+func (w *window) share(k int, rest float64) {
+	part := rest / float64(w.silent[k])
+	for i := range w.series {
+		if s := &w.series[i]; s.active.contain(k) && !s.known.contain(k) {
+			s.values[k] = part
+		}
+	}
 }

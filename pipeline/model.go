@@ -48,10 +48,30 @@ func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
 // Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
 func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
 
-// InRange tells whether g is defined at v. A sample whose value is not in range is refused.
-func (m Model) InRange(v float64) bool {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return false
+// loads returns g(v) of each of the values. It may return the values themselves; otherwise it works in out, which must be as long.
+func (m Model) loads(values, out []float64) []float64 {
+	switch m.Kind {
+	case Overhead:
+		for i, v := range values {
+			out[i] = v - m.Baseline
+		}
+	case Quadratic:
+		for i, v := range values {
+			out[i] = v * v
+		}
+	default:
+		return values
 	}
-	return m.Kind != Quadratic || v >= 0
+	return out
+}
+
+// InRange tells whether g is defined at v. A sample whose value is not in range is refused.
+func (m Model) InRange(v float64) bool { return m.lowest() <= v && v <= math.MaxFloat64 } // not for a NaN
+
+// lowest is the bottom of the range of g; its top is the largest number there is.
+func (m Model) lowest() float64 {
+	if m.Kind == Quadratic {
+		return 0
+	}
+	return -math.MaxFloat64
 }

@@ -1,11 +1,9 @@
 package pipeline
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -56,7 +54,8 @@ type Pipeline struct {
 	params  Params
 	window  window
 	loads   []load
-	samples []Sample
+	samples []Sample  // scratch of clean
+	demand  []float64 // scratch of addDemand
 }
 
 // New returns a pipeline, or every broken precondition of the parameters (each a *FieldError, joined).
@@ -75,7 +74,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
-	defer func() { clear(p.window.instances) }() // they are the caller's
+	defer p.window.forget()
 	f := Forecast{Now: in.Now}
 	w, err := p.fill(&in, &f)
 	if err != nil {
@@ -87,8 +86,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
 	w.impute()
-	r := ramp{timeout: millis(p.params.RedistributionTimeout), shape: p.params.RedistributionShape}
-	p.loads = w.redistribute(p.params.Model, r, p.loads[:0])
+	p.loads = w.redistribute(p.params.Model, p.params.ramp(), p.loads)
 	p.addDemand(in.Demand, &f)
 
 	newest := p.loads[len(p.loads)-1]
@@ -118,48 +116,23 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 		return nil, err
 	}
 	w.first, w.last = w.n, -1
-	count := len(w.instances)
-	for i, instance := range w.instances {
-		samples, scratch, dropped := clean(instance.Samples, p.params.Model, in.Now+step, p.samples)
+	for i := range w.series {
+		s := &w.series[i]
+		samples, scratch, dropped := clean(s.Samples, p.params.Model, in.Now+step, p.samples)
 		p.samples = scratch
 		f.Dropped += dropped
-		newest := align(samples, w.grid, w.from[i], w.to[i], func(k int, v float64) {
-			w.values[k*count+i] = v
-			w.first = min(w.first, k)
-		})
-		w.last = max(w.last, newest)
+		s.known = w.between(samples).and(s.active)
+		if s.known.empty() {
+			continue
+		}
+		align(samples, w.grid, s.known, s.values)
+		w.first, w.last = min(w.first, s.known.from), max(w.last, s.known.to-1)
 	}
 	if w.last < 0 {
 		return nil, ErrNoData
 	}
 	return w, nil
 }
-
-// seat orders the instances by ID, so that sums do not depend on the order they came in, and clears the values.
-func (w *window) seat(instances []Instance) error {
-	w.instances = w.instances[:0]
-	for i := range instances {
-		w.instances = append(w.instances, &instances[i])
-	}
-	slices.SortFunc(w.instances, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
-	w.from, w.to = w.from[:0], w.to[:0]
-	for i, instance := range w.instances {
-		if i > 0 && w.instances[i-1].ID == instance.ID {
-			return fmt.Errorf("two instances have the ID %q; IDs must be unique", instance.ID)
-		}
-		w.from = append(w.from, w.index(instance.Start))
-		w.to = append(w.to, w.index(instance.end()))
-	}
-	size := w.n * len(w.instances)
-	w.values = resize(w.values, size)
-	for i := range w.values {
-		w.values[i] = math.NaN()
-	}
-	return nil
-}
-
-// resize returns a slice of n elements, of any value, in the memory of s if that is large enough.
-func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
 func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
@@ -170,16 +143,16 @@ func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 		return
 	}
 	w := &p.window
-	add := func(k int, d float64) { p.loads[k-w.first].effective += d }
-	align(demand, w.grid, w.first, w.last+1, add)
-
 	newest := demand[len(demand)-1]
 	held := w.index(newest.T)
-	if len(demand) > 1 && held < w.n && w.tick(held) == newest.T {
-		held++ // the last pair has covered the tick of the newest sample
+	p.demand = resize(p.demand, w.n)
+	known := ticks{w.index(demand[0].T), held}.and(w.span())
+	align(demand, w.grid, known, p.demand)
+	for k := known.from; k < known.to; k++ {
+		p.loads[k-w.first].effective += p.demand[k]
 	}
 	for k := max(held, w.first); k <= w.last; k++ {
-		add(k, newest.V)
+		p.loads[k-w.first].effective += newest.V
 	}
 }
 
