@@ -14,6 +14,13 @@ import (
 // the next one if it lies in the node's own range. It never lies in this one, so every address is given once.
 const reservedPodCIDR = "192.0.2.0/24"
 
+// resourceMetricsPathAnnotation tells metrics-server where a node's kubelet says what its pods use.
+const resourceMetricsPathAnnotation = "metrics.k8s.io/resource-metrics-path"
+
+// ResourceMetricsPath is the path at which a kubelet would say what the pods of a node use. As all nodes have the address
+// of this machine, it names the node; metrics-server reads it from an annotation of the node. Nothing serves it here.
+func ResourceMetricsPath(node string) string { return "/nodes/" + node + "/metrics/resource" }
+
 // AddNodes adds n nodes, each with room for thousands of pods, and returns their names once they are Ready and free to schedule on.
 func (c *Cluster) AddNodes(ctx context.Context, n int) ([]string, error) {
 	names := make([]string, 0, n)
@@ -46,6 +53,7 @@ func newNode(name string) *corev1.Node {
 				corev1.LabelOSStable:   "linux",
 				corev1.LabelArchStable: "amd64",
 			},
+			Annotations: map[string]string{resourceMetricsPathAnnotation: ResourceMetricsPath(name)},
 		},
 		Spec:   corev1.NodeSpec{PodCIDR: reservedPodCIDR, PodCIDRs: []string{reservedPodCIDR}},
 		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
