@@ -1,0 +1,259 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+func TestOneListServesAllOfANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := serving("a", "b")
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Client: a, Registerer: registry})
+		sinks := []*recorder{newRecorder(), newRecorder(), newRecorder()}
+		memory := Config{Name: "memory", Interval: 15 * time.Second}
+		now := time.Now()
+		require.NoError(t, s.Set(key("cpu"), cpu(), newFleet(started("a", now), started("b", now)), sinks[0]))
+		require.NoError(t, s.Set(key("memory"), memory, newFleet(started("a", now)), sinks[1]))
+		elsewhere := types.NamespacedName{Namespace: "other", Name: "cpu"}
+		require.NoError(t, s.Set(elsewhere, cpu(), newFleet(), sinks[2]))
+		pass(65 * time.Second)
+
+		for _, namespace := range []string{"shop", "other"} {
+			times := a.times(namespace)
+			require.Greater(t, len(times), 4, "at once, then each 15 s")
+			assert.Zero(t, times[0])
+			for i := 2; i < len(times); i++ {
+				assert.Equal(t, 15*time.Second, times[i]-times[i-1])
+			}
+		}
+		assert.NotEqual(t, a.times("shop")[1], a.times("other")[1], "each namespace at a time of its own")
+		lists := len(a.times("shop"))
+		assert.Equal(t, slices.Repeat([]float64{.25}, lists), sinks[0].values("uid-b"))
+		assert.Equal(t, slices.Repeat([]float64{1 << 20}, lists), sinks[1].values("uid-a"))
+		assert.Empty(t, sinks[1].values("uid-b"), "not of its fleet")
+		assert.Equal(t, float64(lists+len(a.times("other"))), gathered(t, registry, "foresail_resource_lists_total", "success"))
+		assert.Equal(t, float64(3*lists), gathered(t, registry, "foresail_resource_samples_total", ""))
+		assert.Equal(t, 2.0, gathered(t, registry, "foresail_resource_polled_lists", ""))
+	})
+}
+
+func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
+			minute := now.Truncate(time.Minute)
+			return []v1beta1.PodMetrics{metricsOf("a", minute, container("app", fmt.Sprint(minute.Minute()+1), "0"))}, nil
+		})
+		s, sink := running(t, Options{Client: a}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", began)), sink))
+		pass(150 * time.Second)
+		var want []pipeline.Sample
+		for i := range 3 {
+			want = append(want, pipeline.Sample{T: began.Truncate(time.Minute).Add(time.Duration(i) * time.Minute).UnixMilli(), V: float64(i + 1)})
+		}
+		assert.Equal(t, want, sink.samples["uid-a"])
+		assert.Greater(t, len(a.times("shop")), 10)
+		assert.Empty(t, sink.failed("uid-a"))
+	})
+}
+
+func TestPodWithoutMetricsFailsAfterAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, sink := running(t, Options{Client: serving("other")}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", time.Now())), sink))
+		pass(3 * 15 * time.Second)
+		assert.Empty(t, sink.failed("uid-a"))
+		pass(15 * time.Second)
+		require.Len(t, sink.failed("uid-a"), 1)
+		assert.Regexp(t, `^metrics.k8s.io has no metrics of the pod, which has been ready for (4[5-9]|5\d|60)s$|1m0s$`, sink.failed("uid-a")[0])
+		assert.Empty(t, sink.values("uid-a"))
+	})
+}
+
+// What a pod reads again after it could not be read is told although it is dated as before, so that the failure ends.
+func TestFailureEndsWithTheNextReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, lists := time.Now(), 0
+		a := newAPI(func(context.Context, time.Time) ([]v1beta1.PodMetrics, error) {
+			if lists++; lists == 2 {
+				return []v1beta1.PodMetrics{metricsOf("a", at)}, nil
+			}
+			return []v1beta1.PodMetrics{metricsOf("a", at, container("app", "1", "0"))}, nil
+		})
+		s, sink := running(t, Options{Client: a}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", at)), sink))
+		pass(time.Minute)
+		assert.Equal(t, []string{"its PodMetrics has no containers"}, sink.failed("uid-a"))
+		assert.Equal(t, []float64{1, 1}, sink.values("uid-a"))
+	})
+}
+
+func TestReadingIsOfTheInstanceThatWasActiveThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		first, second := started("a", now.Add(-time.Hour)), started("a", now.Add(-5*time.Second))
+		first.End, second.ID = now.Add(-10*time.Second), "uid-a/2"
+		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
+			return []v1beta1.PodMetrics{metricsOf("a", now.Add(-12*time.Second), container("app", "1", "0"))}, nil
+		})
+		s, sink := running(t, Options{Client: a}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(first, second), sink))
+		pass(40 * time.Second)
+		require.NotEmpty(t, sink.samples["uid-a"], "the first list is of the time before the second start")
+		require.NotEmpty(t, sink.samples["uid-a/2"])
+		for _, x := range sink.samples["uid-a"] {
+			assert.Less(t, x.T, second.Start.UnixMilli())
+		}
+		for _, x := range sink.samples["uid-a/2"] {
+			assert.GreaterOrEqual(t, x.T, second.Start.UnixMilli())
+		}
+	})
+}
+
+func TestFleetIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := newFleet(started("a", time.Now()))
+		s, sink := running(t, Options{Client: serving("a", "b")}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
+		synctest.Wait()
+		ended := started("a", time.Now())
+		ended.End = time.Now()
+		fleet.set(ended, started("b", time.Now()))
+		pass(31 * time.Second)
+		assert.Len(t, sink.values("uid-a"), 1)
+		assert.GreaterOrEqual(t, len(sink.values("uid-b")), 2)
+	})
+}
+
+func TestSubscriptionHearsOfTheLastListAtOnce(t *testing.T) {
+	for name, failure := range map[string]error{"success": nil, "failure": errors.New("broken")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
+					return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, failure
+				})
+				s := running(t, Options{Client: a, MaxBackoff: time.Second})
+				require.NoError(t, s.Set(key("first"), cpu(), newFleet(), newRecorder()))
+				synctest.Wait()
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("second"), cpu(), newFleet(started("a", time.Now())), sink))
+				trouble, _ := sink.told()
+				require.ErrorIs(t, trouble, failure)
+				assert.Equal(t, failure == nil, len(sink.values("uid-a")) == 1)
+				assert.Len(t, a.times("shop"), 1)
+			})
+		})
+	}
+}
+
+func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := serving("a")
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Client: a, Registerer: registry})
+		fleet, sink, other := newFleet(started("a", time.Now())), newRecorder(), newRecorder()
+		for range 3 {
+			require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
+			synctest.Wait()
+		}
+		require.Len(t, a.times("shop"), 1)
+		require.Len(t, sink.values("uid-a"), 1)
+
+		faster := cpu()
+		faster.Interval = 5 * time.Second
+		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
+		pass(time.Minute)
+		assert.Len(t, sink.values("uid-a"), 1, "nothing since it was replaced")
+		assert.GreaterOrEqual(t, len(other.values("uid-a")), 12)
+		assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_polled_lists", ""))
+
+		other = newRecorder()
+		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
+		s.Remove(key("pm"))
+		s.Remove(key("pm"))
+		_, before := other.told()
+		listed := len(a.times("shop"))
+		pass(time.Minute)
+		_, after := other.told()
+		assert.Equal(t, before, after)
+		assert.Len(t, a.times("shop"), listed)
+		assert.Zero(t, gathered(t, registry, "foresail_resource_polled_lists", ""))
+	})
+}
+
+func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := serving("a")
+		s := New(Options{Client: a})
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), newRecorder()))
+		pass(time.Minute)
+		require.Empty(t, a.times("shop"))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		require.NoError(t, s.Run(ctx))
+		listed := len(a.times("shop"))
+		require.GreaterOrEqual(t, listed, 3)
+		other := types.NamespacedName{Namespace: "other", Name: "pm"}
+		require.NoError(t, s.Set(other, cpu(), newFleet(), newRecorder()))
+		pass(time.Minute)
+		assert.Len(t, a.times("shop"), listed)
+		assert.Empty(t, a.times("other"))
+	})
+}
+
+func TestListsAtOnceAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var inFlight, most atomic.Int64
+		a := newAPI(func(context.Context, time.Time) ([]v1beta1.PodMetrics, error) {
+			defer inFlight.Add(-1)
+			if n := inFlight.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			<-time.After(time.Second)
+			return nil, nil
+		})
+		s := running(t, Options{Client: a, Concurrency: 1})
+		for i := range 5 {
+			k := types.NamespacedName{Namespace: fmt.Sprint("ns-", i), Name: "pm"}
+			require.NoError(t, s.Set(k, cpu(), newFleet(), newRecorder()))
+		}
+		pass(6 * time.Second)
+		assert.EqualValues(t, 1, most.Load())
+		for i := range 5 {
+			assert.NotEmpty(t, a.times(fmt.Sprint("ns-", i)))
+		}
+	})
+}
+
+func TestConfigIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"name":      {Config{Name: "cpus", Interval: time.Second}, `name: "cpus": must be cpu or memory`},
+		"container": {Config{Name: "cpu", Container: "a b", Interval: time.Second}, `container: "a b": must be the name of a container, or empty for the sum of all`},
+		"interval":  {Config{Name: "memory", Interval: 999 * time.Millisecond}, `interval: "999ms": must be at least 1s`},
+		"all":       {Config{}, "name: \"\": must be cpu or memory\ninterval: \"0s\": must be at least 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := New(Options{}).Set(key("pm"), test.config, newFleet(), newRecorder())
+			assert.EqualError(t, err, test.want)
+		})
+	}
+}

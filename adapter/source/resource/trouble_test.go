@@ -1,0 +1,120 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+)
+
+func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
+			if now.Sub(began) < time.Minute {
+				return nil, errors.New("broken")
+			}
+			return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, nil
+		})
+		s, sink := running(t, Options{Client: a, MaxBackoff: 20 * time.Second}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", began)), sink))
+		pass(59 * time.Second)
+		var seconds []float64
+		for _, at := range a.times("shop") {
+			seconds = append(seconds, at.Seconds())
+		}
+		assert.Equal(t, []float64{0, 1, 3, 7, 15, 31, 51}, seconds)
+		trouble, _ := sink.told()
+		require.EqualError(t, trouble, `list the PodMetrics of the namespace "shop": broken`)
+		require.Empty(t, sink.failed("uid-a"), "it is no pod's fault")
+
+		pass(13 * time.Second)
+		trouble, _ = sink.told()
+		require.NoError(t, trouble)
+		require.Len(t, sink.values("uid-a"), 1)
+		listed := len(a.times("shop"))
+		pass(time.Minute)
+		assert.Len(t, a.times("shop"), listed+4, "each 15 s again")
+	})
+}
+
+func TestListThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(ctx context.Context, _ time.Time) ([]v1beta1.PodMetrics, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		registry := prometheus.NewRegistry()
+		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), sink))
+		pass(3 * time.Second)
+		trouble, _ := sink.told()
+		require.EqualError(t, trouble, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`)
+		assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_lists_total", "timeout"))
+	})
+}
+
+// A list that is under way when its last subscription goes is nobody's failure.
+func TestRemovalEndsAListUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(func(ctx context.Context, _ time.Time) ([]v1beta1.PodMetrics, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		registry := prometheus.NewRegistry()
+		s, sink := running(t, Options{Client: a, Registerer: registry}), newRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), sink))
+		synctest.Wait()
+		s.Remove(key("pm"))
+		pass(time.Minute)
+		_, calls := sink.told()
+		assert.Zero(t, calls)
+		assert.Len(t, a.times("shop"), 1)
+		assert.Zero(t, gathered(t, registry, "foresail_resource_lists_total", ""))
+	})
+}
+
+// TestAnswersOfAnAPIServer has the generated client read what API servers answer where there is no metrics-server.
+func TestAnswersOfAnAPIServer(t *testing.T) {
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"pods.metrics.k8s.io is forbidden"}`
+	for name, test := range map[string]struct {
+		code int
+		body string
+		want result
+		says string
+	}{
+		"no APIService":        {http.StatusNotFound, "404 page not found\n", resultMissing, "metrics.k8s.io is not served: install metrics-server: "},
+		"forbidden":            {http.StatusForbidden, status, resultForbidden, `the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace "shop": grant it: `},
+		"server away":          {http.StatusServiceUnavailable, "service unavailable\n", resultUnavailable, "metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: "},
+		"time up at a gateway": {http.StatusGatewayTimeout, "", resultTimeout, `the PodMetrics of the namespace "shop" were not listed within 10s: `},
+		"not understood":       {http.StatusOK, "<html>", resultError, `list the PodMetrics of the namespace "shop": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods", r.URL.Path)
+				if test.body == status {
+					w.Header().Set("Content-Type", "application/json")
+				}
+				w.WriteHeader(test.code)
+				_, _ = w.Write([]byte(test.body))
+			}))
+			defer server.Close()
+			client, err := metricsclient.NewForConfig(&rest.Config{Host: server.URL})
+			require.NoError(t, err)
+			registry := prometheus.NewRegistry()
+			l := New(Options{Client: client, Registerer: registry}).list(t.Context(), "shop")
+			require.ErrorContains(t, l.err, test.says)
+			assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_lists_total", string(test.want)))
+		})
+	}
+}
