@@ -20,6 +20,9 @@ const tokenSeconds = int64(24 * 60 * 60)
 // URL returns the address of the API server, such as https://127.0.0.1:21042.
 func (c *Cluster) URL() string { return "https://" + c.slot.address(apiServerPort) }
 
+// EtcdURL returns the address of etcd, such as http://127.0.0.1:21041, which takes clients without credentials.
+func (c *Cluster) EtcdURL() string { return "http://" + c.slot.address(etcdClientPort) }
+
 // Kubeconfig returns the path of a kubeconfig for the administrator, who may do everything.
 func (c *Cluster) Kubeconfig() string { return c.file("admin.kubeconfig") }
 

@@ -41,7 +41,7 @@ func (c *Cluster) apiServerArguments() []string {
 	return []string{
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.slot.port(apiServerPort)),
-		"--etcd-servers=http://" + c.slot.address(etcdClientPort),
+		"--etcd-servers=" + c.EtcdURL(),
 		"--tls-cert-file=" + c.file("apiserver.crt"),
 		"--tls-private-key-file=" + c.file("apiserver.key"),
 		"--client-ca-file=" + c.file("ca.crt"),

@@ -25,6 +25,9 @@ type Options struct {
 	// Progress is told what a build does, if there is one, and what is waited for; nil for nothing.
 	Progress io.Writer
 
+	// APIOnly leaves out everything but etcd and the API server, for tests that write down what others would bring about.
+	// Such a cluster has no nodes.
+	APIOnly bool
 	// Nodes is how many nodes the cluster has, and has Ready, when Start returns. More come with [Cluster.AddNodes].
 	Nodes int
 	// ReadyDelay is the time from a pod's start to its readiness; a pod's [ReadyDelayAnnotation] goes before it.
@@ -114,6 +117,9 @@ func (o Options) validate() error {
 	if o.Nodes < 0 {
 		return fmt.Errorf("Options.Nodes: %d: want no less than 0", o.Nodes)
 	}
+	if o.APIOnly && o.Nodes > 0 {
+		return fmt.Errorf("Options.Nodes: %d: want 0 with APIOnly: nothing would make nodes ready", o.Nodes)
+	}
 	if o.PodCIDR != (netip.Prefix{}) && (!o.PodCIDR.Addr().Is4() || o.PodCIDR != o.PodCIDR.Masked()) {
 		return fmt.Errorf("Options.PodCIDR: %s: want an IPv4 network such as 127.9.0.0/16", o.PodCIDR)
 	}
@@ -149,7 +155,7 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.waitHealthy(ctx, APIServer); err != nil {
+	if err := c.waitHealthy(ctx, APIServer); err != nil || c.options.APIOnly {
 		return err
 	}
 	for _, component := range []Component{ControllerManager, Scheduler, Kwok} {

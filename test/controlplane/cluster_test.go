@@ -478,6 +478,7 @@ func TestStartRefusesBadOptions(t *testing.T) {
 	for message, options := range map[string]Options{
 		"Options.ReadyDelay: -1s": {ReadyDelay: -time.Second},
 		"Options.Nodes: -1":       {Nodes: -1},
+		"Options.Nodes: 1":        {Nodes: 1, APIOnly: true},
 		"Options.PodCIDR":         {PodCIDR: netip.MustParsePrefix("127.9.0.1/16")},
 		`"kubelet": want one of`:  {ExtraArgs: map[Component][]string{"kubelet": nil}},
 	} {
