@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+// startCluster runs etcd and an API server with Foresail's manifests applied, until the benchmark ends.
+func startCluster(b *testing.B) *controlplane.Cluster {
+	b.Helper()
+	c, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: b.Output()})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, c.Stop()) })
+	require.NoError(b, applyManifests(b.Context(), c))
+	return c
+}
+
+// applyManifests applies what users apply. The namespace comes first, and nothing else of a folder needs its elder.
+func applyManifests(ctx context.Context, c *controlplane.Cluster) error {
+	root, err := controlplane.Root()
+	if err != nil {
+		return err
+	}
+	manifests := os.DirFS(filepath.Join(root, "manifests"))
+	files := []string{"base/namespace.yaml"}
+	for _, pattern := range []string{"crds/*.yaml", "base/*.yaml"} {
+		found, err := fs.Glob(manifests, pattern)
+		if err != nil {
+			return err
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		content, err := fs.ReadFile(manifests, file)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Apply(ctx, content); err != nil {
+			return fmt.Errorf("manifests/%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with validation and
+// defaults, Deployments and pods by the back.
+func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
+	for i := range p.namespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace(i)}}
+		if _, err := c.Client().CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := fillVault(ctx, c.EtcdURL(), p); err != nil {
+		return err
+	}
+	metrics := c.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("predictedmetrics"))
+	creating, ctx := errgroup.WithContext(ctx)
+	creating.SetLimit(8)
+	for i := range p.apps {
+		creating.Go(func() error {
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.predictedMetric(i))
+			if err != nil {
+				return err
+			}
+			_, err = metrics.Namespace(p.app(i).Namespace).Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{})
+			return err
+		})
+	}
+	return creating.Wait()
+}
+
+func fillVault(ctx context.Context, etcd string, p population) (err error) {
+	v, err := openVault(etcd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	for i := range p.apps {
+		if err := v.put(ctx, "deployments", p.deployment(i)); err != nil {
+			return err
+		}
+		for k := range p.podsPerApp {
+			if err := v.put(ctx, "pods", p.readyPod(i, k)); err != nil {
+				return err
+			}
+		}
+	}
+	return v.flush(ctx)
+}
