@@ -8,6 +8,8 @@
 //	predicted_load        τ·N(A_ω, τ)/R  for an HPA target of type Value and value τ
 //	predicted_replicas    N*             for an HPA target of type AverageValue, value 1 and tolerance 0
 //
+// N* is the largest that any PredictedMetric of the target asks for; see snapshot.Joint.
+//
 // # Values
 //
 // Served values are whole milli-units, and the HPA divides them by its target in whole milli-units. They are rounded

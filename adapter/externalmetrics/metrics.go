@@ -51,7 +51,7 @@ func load(s *snapshot.Snapshot) (int64, *refusal) {
 	return d.perPod(int64(s.Ready)), nil
 }
 
-func replicas(s *snapshot.Snapshot) (int64, *refusal) { return 1000 * int64(s.Decision.Wanted), nil }
+func replicas(s *snapshot.Snapshot) (int64, *refusal) { return 1000 * int64(s.Joint.Wanted), nil }
 
 // itemLabels presents the labels of a snapshot's item to a selector.
 type itemLabels struct{ *snapshot.Snapshot }

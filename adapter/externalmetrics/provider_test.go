@@ -76,7 +76,7 @@ func healthy(name, target string) snapshot.Snapshot {
 		TargetKind: "Deployment", TargetName: target,
 		Threshold: 0.7, StaleAfter: 30 * time.Second,
 		Forecast:     pipeline.Forecast{Required: 14.27, Serve: 0.7 * 14.27},
-		Decision:     pipeline.Decision{Wanted: 14},
+		Joint:        snapshot.Joint{Wanted: 14, Metrics: 1},
 		NewestSample: testNow.Add(-2 * time.Second), At: testNow.Add(-time.Second),
 		Ready: 10,
 	}
@@ -419,7 +419,7 @@ func TestReadsWhilePublishing(t *testing.T) {
 	version := func(n int) snapshot.Snapshot {
 		return changed(healthy("a", "x"), func(s *snapshot.Snapshot) {
 			s.Forecast.Serve = 0.7 * float64(n)
-			s.Decision.Wanted = n
+			s.Joint.Wanted = n
 			s.NewestSample = testNow.Add(-time.Duration(n) * time.Second)
 		})
 	}

@@ -27,15 +27,16 @@ type coverage struct {
 // pace is the spans that coverage is judged by, in ms.
 type pace struct {
 	tick       int64 // Δt
-	reading    int64 // how often the source reads an instance
+	reading    int64 // how often an instance is read
 	window     int64
 	staleAfter int64
 }
 
-func (c *Config) pace() pace {
-	p := c.Params
+// pace takes instances to be read as often as their samples show, or as the source is set to, whichever is less often.
+func (f *Feed) pace() pace {
+	p := f.config.Params
 	return pace{
-		tick: p.Interval.Milliseconds(), reading: c.Interval.Milliseconds(),
+		tick: p.Interval.Milliseconds(), reading: max(f.config.Interval, f.spacing.interval()).Milliseconds(),
 		window: p.Window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
 	}
 }
@@ -44,7 +45,7 @@ func (c *Config) pace() pace {
 // read as long as others get samples that the others vouch for.
 func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {
 	active := make([]*pipeline.Instance, 0, len(all))
-	unread, first := 0, int64(0)
+	unread, first, earliest := 0, int64(0), now
 	for i := range all {
 		x := &all[i]
 		if x.End != 0 {
@@ -53,8 +54,12 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		active = append(active, x)
 		if len(x.Samples) == 0 {
 			unread++
-		} else {
-			first = max(first, x.Samples[0].T)
+			continue
+		}
+		seen := x.Samples[0].T
+		earliest = min(earliest, seen)
+		if seen > x.Start+p.tick+2*p.reading { // it was not read from its start on
+			first = max(first, seen)
 		}
 	}
 	switch {
@@ -70,7 +75,7 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		if unread > 0 && now-c.begun < max(coverWait.Milliseconds(), 2*p.reading) {
 			return 0, unavailable(snapshot.WaitingForSamples, "%d of %d ready pods have not been read yet", unread, len(active))
 		}
-		c.since = first
+		c.since = max(first, earliest)
 	}
 	if left := c.since + max(warmUpTicks*p.tick, 2*p.reading) - now; left > 0 {
 		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be told in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
@@ -98,12 +103,12 @@ func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
 		}
 		at, _ := slices.BinarySearchFunc(x.Samples, begin, compareTime)
 		if at == n {
-			if now-begin > 2*p.reading {
+			if x.Start <= firstTick || now-begin > 2*p.reading { // a newcomer is given time to be read
 				silent = append(silent, x)
 			}
 			continue
 		}
-		if at == 0 && x.Samples[0].T > begin+p.tick {
+		if late := x.Samples[0].T - begin; at == 0 && (late > p.tick || x.Start <= firstTick) {
 			x.Samples = slices.Concat([]pipeline.Sample{{T: begin - p.tick, V: x.Samples[0].V}}, x.Samples)
 			n++
 		}

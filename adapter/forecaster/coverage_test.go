@@ -92,14 +92,19 @@ func TestMostPodsFallSilent(t *testing.T) {
 	})
 }
 
-// Sources that read seldom are served as well as those that read each second.
+// Sources that read seldom are served as well as those that read each second, and so are those that do not say how
+// often samples will come.
 func TestSlowSources(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second} {
-		for _, pods := range []int{1, 2, 20} {
+		for _, pods := range []int{1, 2, 20, -1, -2, -20} {
 			t.Run(fmt.Sprintf("%d pods every %s", pods, every), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := config()
 					c.Interval, c.Params.StaleAfter = every, 3*every
+					pods := pods
+					if pods < 0 {
+						pods, c.Interval = -pods, 0
+					}
 					f := New(time.Now, prometheus.NewRegistry())
 					feed, err := f.Set(key, c)
 					require.NoError(t, err)
@@ -125,6 +130,8 @@ func TestSlowSources(t *testing.T) {
 						}
 					}
 					assert.Greater(t, served, 500)
+					s, _ := f.Get(key)
+					assert.InDelta(t, every.Seconds(), s.SampleInterval.Seconds(), 0.01)
 					assert.InDelta(t, 0.5*float64(pods), seen.low, 0.01)
 					assert.InDelta(t, 0.5*float64(pods), seen.high, 0.01)
 				})
@@ -156,7 +163,7 @@ func TestAnotherSourceIsAnotherFeed(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
 		w.pass(30*time.Second, nil)
 		c := config()
-		c.Source = "another metric"
+		c.Origin = "another metric"
 		fresh, err := w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		require.NotSame(t, w.feed, fresh)
@@ -196,5 +203,97 @@ func TestRestartWhilePodsAreStarting(t *testing.T) {
 		w.pass(30*time.Second, nil)
 		assert.Equal(t, 8, w.get().Decision.Wanted)
 		assert.Equal(t, pipeline.ScaleUpPending, w.get().Decision.Reason)
+	})
+}
+
+// A source that brings the whole window along is served from at once, pods that have just started included.
+func TestBackfillIsServedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		young := w.fleet.start(time.Now().Add(-3 * time.Second))
+		for s := 90; s >= 0; s-- {
+			at := time.Now().Add(-time.Duration(s) * time.Second)
+			for _, i := range w.fleet.all {
+				if at.After(i.Start) {
+					load := 0.5
+					if s < 3 {
+						load = 0.4
+					}
+					w.feed.Append(i.ID, pipeline.Sample{T: at.UnixMilli(), V: load})
+				}
+			}
+		}
+		w.forecaster.runAll()
+		s := w.get()
+		require.NoError(t, s.Err, "%s has been read from its start on", young)
+		assert.InDelta(t, 2, s.Forecast.Serve, 0.05)
+		w.silent[w.fleet.start(time.Now())] = true
+		w.pass(5*time.Second, nil)
+		require.NoError(t, w.get().Err)
+	})
+}
+
+// Whatever is pushed, memory stays bounded, and what lies before the window is left out.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, steady(1))
+		now := time.Now().UnixMilli()
+		for i := range int64(mostSamples) {
+			w.feed.Append("pod-0", pipeline.Sample{T: now - mostSamples + i, V: 1})
+		}
+		w.feed.Append("pod-0", pipeline.Sample{T: now - 3600_000, V: 9})
+		w.forecaster.runAll()
+		assert.Len(t, w.feed.series["pod-0"].samples, mostSamples)
+		assert.Empty(t, w.get().Failing)
+		w.feed.Append("pod-0", pipeline.Sample{T: now, V: 1})
+		w.forecaster.runAll()
+		require.Len(t, w.get().Failing, 1)
+		assert.ErrorContains(t, w.get().Failing[0].Err, "more than 20000 samples within the window")
+	})
+}
+
+// How coarse samples are is taken from the samples: a server that is asked each second may have nothing newer.
+func TestCoarsenessShowsInTheSamples(t *testing.T) {
+	for _, c := range []struct {
+		every, late time.Duration
+		coarse      bool // for the default horizon of 30 s + 15 s
+	}{
+		{time.Second, 0, false}, {time.Second, 5 * time.Second, false}, {5 * time.Second, 5 * time.Second, false},
+		{time.Second, 21 * time.Second, true}, {15 * time.Second, 2 * time.Second, true},
+	} {
+		t.Run(fmt.Sprintf("every %s, %s late", c.every, c.late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 3, steady(1.5))
+				w.silent = map[string]bool{"pod-0": true, "pod-1": true, "pod-2": true}
+				for range 120 {
+					at := time.Now().Add(-c.late).Truncate(c.every)
+					for _, i := range w.fleet.all {
+						w.feed.Append(i.ID, pipeline.Sample{T: at.UnixMilli(), V: 0.5})
+					}
+					w.pass(time.Second, nil)
+				}
+				s := w.get()
+				require.NoError(t, s.Err)
+				assert.InDelta(t, c.every.Seconds(), s.SampleInterval.Seconds(), 0.1)
+				assert.InDelta(t, (c.late + c.every/2).Seconds(), s.SampleDelay.Seconds(), 1.5)
+				shows, within := s.Coarseness()
+				assert.Equal(t, s.Forecast.Horizon/2, within)
+				assert.Equal(t, c.coarse, shows > within, "%s of %s", shows, within)
+			})
+		})
+	}
+}
+
+func TestTroubleOfASourceIsPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, steady(1))
+		w.pass(30*time.Second, nil)
+		w.feed.Trouble(fmt.Errorf("connection refused"))
+		w.pass(time.Second, nil)
+		require.NoError(t, w.get().Err, "what has been read is still fresh")
+		require.EqualError(t, w.get().Trouble, "connection refused")
+		w.feed.Trouble(nil)
+		w.pass(time.Second, nil)
+		assert.NoError(t, w.get().Trouble)
 	})
 }

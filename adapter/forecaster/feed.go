@@ -19,13 +19,17 @@ import (
 
 // Config is what a PredictedMetric asks for.
 type Config struct {
-	Params     pipeline.Params
-	Adaptive   bool          // learn T_I from the start-ups of pods
-	Source     string        // identifies where samples come from and whose they are
-	Interval   time.Duration // how often the source reads an instance
-	TargetKind string
-	TargetName string
+	Params   pipeline.Params
+	Adaptive bool          // learn T_I from the start-ups of pods
+	Source   string        // the kind of source, such as pods
+	Origin   string        // identifies where samples come from and whose they are
+	Interval time.Duration // how often the source reads or asks; 0: samples come when they come
+
+	TargetGroup, TargetKind, TargetName string // of the scale target
 }
+
+// target names what a feed's forecasts are to scale.
+type target struct{ namespace, group, kind, name string }
 
 // Fleet is the pods of the target, as package instances follows them.
 type Fleet interface {
@@ -37,9 +41,13 @@ type Fleet interface {
 	InitTimeout(initial time.Duration) time.Duration
 }
 
+// mostSamples bounds what is kept of one instance, whatever is pushed.
+const mostSamples = 20_000
+
 // Feed takes what one PredictedMetric's forecasts are made of. It is a source.Sink and safe for concurrent use.
 type Feed struct {
 	key       types.NamespacedName
+	scaled    target
 	now       func() time.Time
 	published atomic.Pointer[snapshot.Snapshot]
 	fleet     atomic.Pointer[Fleet]
@@ -47,33 +55,38 @@ type Feed struct {
 	mu       sync.Mutex
 	config   Config
 	pipeline *pipeline.Pipeline
-	target   target
+	replicas replicas
 	series   map[string]*series
 	failing  map[string]error
 	trouble  error // of the source as a whole
 	newest   int64 // time of the newest sample (ms), 0 without one
 	coverage coverage
+	spacing  spacing
 }
 
-// target is the scale target's planned count and when it last changed (ms), as far as has been seen.
-type target struct {
-	replicas   int
+// replicas is the scale target's planned count and when it last changed (ms), as far as has been seen.
+type replicas struct {
+	count      int
 	known      bool
 	rose, fell int64
 }
 
+func (c *Config) target(key types.NamespacedName) target {
+	return target{key.Namespace, c.TargetGroup, c.TargetKind, c.TargetName}
+}
+
 func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
 	f := &Feed{
-		key: key, now: now,
-		target: target{rose: pipeline.Never, fell: pipeline.Never},
-		series: map[string]*series{}, failing: map[string]error{},
+		key: key, scaled: c.target(key), now: now,
+		replicas: replicas{rose: pipeline.Never, fell: pipeline.Never},
+		series:   map[string]*series{}, failing: map[string]error{},
 	}
 	return f, f.configure(c)
 }
 
 // newRefused returns a feed that says why there will be no forecast.
 func newRefused(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
-	f := &Feed{key: key, now: now, config: c}
+	f := &Feed{key: key, scaled: c.target(key), now: now, config: c}
 	s := f.describe(now())
 	s.Err = unavailable(snapshot.InvalidSpec, "%v", why)
 	f.publish(s)
@@ -101,10 +114,10 @@ func (f *Feed) configure(c Config) error {
 // a line drawn across the gap would be invented.
 func (f *Feed) beginAnew() { f.series, f.coverage = map[string]*series{}, coverage{} }
 
-func (f *Feed) readsFrom(source string) bool {
+func (f *Feed) readsFrom(origin string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.pipeline != nil && f.config.Source == source
+	return f.pipeline != nil && f.config.Origin == origin
 }
 
 // SetFleet says whose samples count.
@@ -112,21 +125,21 @@ func (f *Feed) SetFleet(fleet Fleet) { f.fleet.Store(&fleet) }
 
 // SetReplicas tells the target's planned count as of now. A count that was there before this process may have risen just
 // before, so it is taken to have: pods may still be on their way.
-func (f *Feed) SetReplicas(replicas int) {
+func (f *Feed) SetReplicas(count int) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.target.known || replicas > f.target.replicas {
-		f.target.rose = now.UnixMilli()
+	if !f.replicas.known || count > f.replicas.count {
+		f.replicas.rose = now.UnixMilli()
 	}
-	if f.target.known && replicas < f.target.replicas {
-		f.target.fell = now.UnixMilli()
+	if f.replicas.known && count < f.replicas.count {
+		f.replicas.fell = now.UnixMilli()
 	}
-	f.target.replicas, f.target.known = replicas, true
+	f.replicas.count, f.replicas.known = count, true
 }
 
 // Append implements source.Sink. A sample from the future is a failure of its instance: it says nothing about now, and
-// would make everything else look old.
+// would make everything else look old. One from long before the window says nothing either, and is left out.
 func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 	now := f.now()
 	f.mu.Lock()
@@ -137,14 +150,19 @@ func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 		f.series[instance] = s
 	}
 	delete(f.failing, instance)
-	latest := now.Add(f.config.Params.Interval).UnixMilli()
+	p := &f.config.Params
+	earliest, latest := now.Add(-2*p.Window).UnixMilli(), now.Add(p.Interval).UnixMilli()
 	for _, x := range samples {
-		if x.T > latest {
+		switch {
+		case x.T > latest:
 			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
-			continue
+		case x.T < earliest:
+		case len(s.samples) >= mostSamples:
+			f.failing[instance] = fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", mostSamples, p.Interval)
+		default:
+			s.add(x)
+			f.newest = max(f.newest, x.T)
 		}
-		s.add(x)
-		f.newest = max(f.newest, x.T)
 	}
 }
 
@@ -187,7 +205,7 @@ func (f *Feed) run(now time.Time) snapshot.Reason {
 		return why.Reason
 	}
 	s.Forecast = forecast
-	history := pipeline.History{LastUp: f.target.rose, LastDown: f.target.fell, NewestStart: newestStart}
+	history := pipeline.History{LastUp: f.replicas.rose, LastDown: f.replicas.fell, NewestStart: newestStart}
 	s.Decision = f.config.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
@@ -204,12 +222,13 @@ func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart 
 	members := (*fleet).Instances(windowStart.Add(-p.RedistributionTimeout))
 	in := pipeline.Input{
 		Now: now.UnixMilli(), Instances: f.members(members, windowStart.UnixMilli()),
-		TargetRose: f.target.rose, InitTimeout: f.initTimeout(),
+		TargetRose: f.replicas.rose, InitTimeout: f.initTimeout(),
 	}
-	if f.target.known {
-		in.Target = max(1, f.target.replicas)
+	if f.replicas.known {
+		in.Target = max(1, f.replicas.count)
 	}
-	if in.Since, err = f.coverage.cover(in.Instances, f.config.pace(), in.Now); err != nil {
+	f.spacing.measure(in.Instances, in.Now, f.newest)
+	if in.Since, err = f.coverage.cover(in.Instances, f.pace(), in.Now); err != nil {
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
@@ -251,6 +270,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
 		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
+		Source: f.config.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.lateness(),
 		InitTimeout: f.initTimeout(), At: now, Failing: f.failures(), Trouble: f.trouble,
 	}
 	if f.newest > 0 {
@@ -284,19 +304,25 @@ func (f *Feed) failures() []snapshot.Failure {
 
 // explain turns an error of a run into the reason that is published, and begins anew where the data has run out.
 func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
+	age, limit := now.Sub(time.UnixMilli(f.newest)), f.config.Params.StaleAfter
+	ranOut := f.newest > 0 && age > limit
 	var why *snapshot.Unavailable
 	var stale *pipeline.StaleError
 	switch {
 	case errors.As(err, &why):
 	case errors.As(err, &stale), errors.Is(err, pipeline.ErrNoData):
-		f.beginAnew()
+		if ranOut {
+			f.beginAnew()
+		}
 		why = unavailable(snapshot.WaitingForSamples, "no pod has been read twice within the window")
 	default:
 		why = unavailable(snapshot.BadSamples, "%v", err)
 	}
-	age, limit := now.Sub(time.UnixMilli(f.newest)), f.config.Params.StaleAfter
-	if why.Reason == snapshot.WaitingForSamples && f.newest > 0 && age > limit {
+	if why.Reason == snapshot.WaitingForSamples && ranOut {
 		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", age.Round(time.Second), limit)
+		if every := f.spacing.interval(); 2*every > limit {
+			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that", every.Round(time.Second))
+		}
 	}
 	return why
 }

@@ -28,6 +28,7 @@ type Forecaster struct {
 	mu          sync.RWMutex
 	feeds       map[types.NamespacedName]*Feed
 	byNamespace map[string]map[string]*Feed
+	byTarget    map[target][]*Feed // lists are replaced, not changed
 
 	startedAt, lastRound time.Time
 	settled              bool // every PredictedMetric had its chance to get data
@@ -39,6 +40,7 @@ func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
 		now:         now,
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},
+		byTarget:    map[target][]*Feed{},
 	}
 	f.telemetry = newTelemetry(r, f)
 	return f
@@ -50,7 +52,7 @@ func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	f.mu.RLock()
 	feed := f.feeds[key]
 	f.mu.RUnlock()
-	if feed != nil && feed.readsFrom(c.Source) {
+	if feed != nil && feed.readsFrom(c.Origin) {
 		return feed, feed.configure(c)
 	}
 	feed, err := newFeed(key, c, f.now)
@@ -69,6 +71,8 @@ func (f *Forecaster) Refuse(key types.NamespacedName, c Config, why error) {
 func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.leave(f.feeds[key])
+	f.byTarget[feed.scaled] = append(slices.Clip(f.byTarget[feed.scaled]), feed)
 	f.feeds[key] = feed
 	if f.byNamespace[key.Namespace] == nil {
 		f.byNamespace[key.Namespace] = map[string]*Feed{}
@@ -80,6 +84,7 @@ func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
 func (f *Forecaster) Remove(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.leave(f.feeds[key])
 	delete(f.feeds, key)
 	delete(f.byNamespace[key.Namespace], key.Name)
 	if len(f.byNamespace[key.Namespace]) == 0 {
@@ -87,28 +92,51 @@ func (f *Forecaster) Remove(key types.NamespacedName) {
 	}
 }
 
+// leave takes a feed, which may be nil, out of those of its target.
+func (f *Forecaster) leave(feed *Feed) {
+	if feed == nil {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(f.byTarget[feed.scaled]), func(x *Feed) bool { return x == feed })
+	f.byTarget[feed.scaled] = rest
+	if len(rest) == 0 {
+		delete(f.byTarget, feed.scaled)
+	}
+}
+
 // Get returns the snapshot of one PredictedMetric.
 func (f *Forecaster) Get(key types.NamespacedName) (snapshot.Snapshot, bool) {
 	f.mu.RLock()
+	defer f.mu.RUnlock()
 	feed, ok := f.feeds[key]
-	f.mu.RUnlock()
 	if !ok {
 		return snapshot.Snapshot{}, false
 	}
-	return feed.Snapshot(), true
+	return f.snapshot(feed), true
+}
+
+// snapshot returns what a feed has published, with what the PredictedMetrics of its target come to together.
+func (f *Forecaster) snapshot(feed *Feed) snapshot.Snapshot {
+	s := feed.Snapshot()
+	others := f.byTarget[feed.scaled]
+	all := make([]snapshot.Snapshot, 0, 4)
+	all = append(all, s)
+	for _, other := range others {
+		if other != feed {
+			all = append(all, *other.published.Load())
+		}
+	}
+	s.Joint = snapshot.Join(all)
+	return s
 }
 
 // List returns the snapshots of a namespace, sorted by name.
 func (f *Forecaster) List(namespace string) []snapshot.Snapshot {
 	f.mu.RLock()
-	feeds := make([]*Feed, 0, len(f.byNamespace[namespace]))
+	defer f.mu.RUnlock()
+	out := make([]snapshot.Snapshot, 0, len(f.byNamespace[namespace]))
 	for _, feed := range f.byNamespace[namespace] {
-		feeds = append(feeds, feed)
-	}
-	f.mu.RUnlock()
-	out := make([]snapshot.Snapshot, 0, len(feeds))
-	for _, feed := range feeds {
-		out = append(out, feed.Snapshot())
+		out = append(out, f.snapshot(feed))
 	}
 	slices.SortFunc(out, func(a, b snapshot.Snapshot) int { return strings.Compare(a.Metric.Name, b.Metric.Name) })
 	return out

@@ -314,7 +314,7 @@ func TestReconfiguring(t *testing.T) {
 		require.NoError(t, w.get().Err, "another threshold keeps the samples")
 		assert.InDelta(t, 2, w.get().Forecast.Required, 1e-6)
 
-		c.Source = "another metric"
+		c.Origin = "another metric"
 		_, err = w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		w.pass(time.Second, nil)

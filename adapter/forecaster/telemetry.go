@@ -1,6 +1,8 @@
 package forecaster
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/foresail/foresail/adapter/snapshot"
@@ -43,6 +45,10 @@ func describe(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric"}, nil)
 }
 
+func describeSamples(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric", "source"}, nil)
+}
+
 var (
 	descAvailable  = describe("forecast_available", "1 while a forecast is served, else 0.")
 	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
@@ -50,10 +56,14 @@ var (
 	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
 	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
 	descWanted     = describe("wanted_replicas", "Replicas that the decision asks for.")
+	descJoint      = describe("target_wanted_replicas", "Replicas that the PredictedMetrics of the target ask for together: the largest.")
 	descTarget     = describe("target_replicas", "Replicas that the scale target is set to.")
 	descReady      = describe("ready_pods", "Pods of the target that are Running and Ready.")
-	descAge        = describe("sample_age_seconds", "Age of the newest sample.")
-	descRate       = describe("samples_per_second", "Samples received over the last ten seconds, of all instances.")
+	descAge        = describeSamples("sample_age_seconds", "Age of the newest sample.")
+	descRate       = describeSamples("samples_per_second", "Samples received over the last ten seconds, of all instances.")
+	descSpacing    = describeSamples("sample_interval_seconds", "Mean time between two samples of an instance, as the samples show it.")
+	descCoarse     = describeSamples("samples_too_coarse", "1 while changes of the load show too late in the samples for the horizon of the forecast, else 0.")
+	descTrouble    = describeSamples("source_failing", "1 while the source as a whole cannot be read, else 0.")
 	descUnreadable = describe("unreadable_pods", "Ready pods whose last reading failed.")
 	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
 	descInit       = describe("init_timeout_seconds", "How long a pod is taken to need to become Ready.")
@@ -62,8 +72,8 @@ var (
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAvailable, descThreshold, descNow, descPredicted, descTotal, descWanted, descTarget,
-		descReady, descAge, descRate, descUnreadable, descHorizon, descInit, descDropped,
+		descAvailable, descThreshold, descNow, descPredicted, descTotal, descWanted, descJoint, descTarget,
+		descReady, descAge, descRate, descSpacing, descCoarse, descTrouble, descUnreadable, descHorizon, descInit, descDropped,
 	} {
 		ch <- d
 	}
@@ -72,29 +82,57 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	now := c.forecaster.now()
 	for _, feed := range c.forecaster.all() {
-		s := feed.Snapshot()
-		gauge := func(d *prometheus.Desc, v float64) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name)
+		s, ok := c.forecaster.Get(feed.key)
+		if !ok {
+			continue // it has gone
 		}
-		gauge(descThreshold, s.Threshold)
-		gauge(descReady, float64(s.Ready))
-		gauge(descRate, s.SamplesPerSecond)
-		gauge(descUnreadable, float64(len(s.Failing)))
-		gauge(descInit, s.InitTimeout.Seconds())
-		if !s.NewestSample.IsZero() {
-			gauge(descAge, now.Sub(s.NewestSample).Seconds())
-		}
-		if s.Err != nil {
-			gauge(descAvailable, 0)
-			continue
-		}
-		gauge(descAvailable, 1)
-		gauge(descNow, s.Forecast.LoadNow)
-		gauge(descPredicted, s.Forecast.LoadPredicted)
-		gauge(descTotal, s.Forecast.Serve)
-		gauge(descWanted, float64(s.Decision.Wanted))
-		gauge(descTarget, float64(s.Forecast.Target))
-		gauge(descHorizon, s.Forecast.Horizon.Seconds())
-		gauge(descDropped, float64(s.Forecast.Dropped))
+		collectSamples(ch, &s, now)
+		collectForecast(ch, &s)
 	}
+}
+
+func collectSamples(ch chan<- prometheus.Metric, s *snapshot.Snapshot, now time.Time) {
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name, s.Source)
+	}
+	gauge(descRate, s.SamplesPerSecond)
+	gauge(descTrouble, indicator(s.Trouble != nil))
+	if !s.NewestSample.IsZero() {
+		gauge(descAge, now.Sub(s.NewestSample).Seconds())
+	}
+	if s.SampleInterval > 0 {
+		gauge(descSpacing, s.SampleInterval.Seconds())
+	}
+	if shows, within := s.Coarseness(); within > 0 {
+		gauge(descCoarse, indicator(shows > within))
+	}
+}
+
+func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name)
+	}
+	gauge(descThreshold, s.Threshold)
+	gauge(descReady, float64(s.Ready))
+	gauge(descUnreadable, float64(len(s.Failing)))
+	gauge(descInit, s.InitTimeout.Seconds())
+	gauge(descAvailable, indicator(s.Err == nil))
+	if s.Err != nil {
+		return
+	}
+	gauge(descNow, s.Forecast.LoadNow)
+	gauge(descPredicted, s.Forecast.LoadPredicted)
+	gauge(descTotal, s.Forecast.Serve)
+	gauge(descWanted, float64(s.Decision.Wanted))
+	gauge(descJoint, float64(s.Joint.Wanted))
+	gauge(descTarget, float64(s.Forecast.Target))
+	gauge(descHorizon, s.Forecast.Horizon.Seconds())
+	gauge(descDropped, float64(s.Forecast.Dropped))
+}
+
+func indicator(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

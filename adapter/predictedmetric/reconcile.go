@@ -4,6 +4,7 @@ package predictedmetric
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -220,8 +221,7 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 func (r *Reconciler) refuse(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
 	r.Pods.Remove(key)
 	r.Tracker.Forget(key)
-	ref := pm.Spec.ScaleTargetRef
-	r.Forecaster.Refuse(key, forecaster.Config{TargetKind: ref.Kind, TargetName: ref.Name}, why)
+	r.Forecaster.Refuse(key, targetOf(pm.Spec.ScaleTargetRef), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
@@ -237,14 +237,17 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 		return forecaster.Config{}, err
 	}
 	ref := pm.Spec.ScaleTargetRef
-	return forecaster.Config{
-		Params:     p,
-		Adaptive:   *pm.Spec.Startup.Adaptive,
-		Source:     fmt.Sprintf("%s %s %+v", kindOf(ref), ref.Name, podsConfig(pm.Spec.Source.Pods)),
-		Interval:   pm.Spec.Source.Pods.Interval.Duration,
-		TargetKind: ref.Kind,
-		TargetName: ref.Name,
-	}, nil
+	c := targetOf(ref)
+	c.Params, c.Adaptive = p, *pm.Spec.Startup.Adaptive
+	c.Source, c.Interval = pm.Spec.Source.Name(), pm.Spec.Source.Interval()
+	origin, err := json.Marshal(pm.Spec.Source)
+	c.Origin = fmt.Sprintf("%s %s %s", kindOf(ref), ref.Name, origin)
+	return c, err
+}
+
+// targetOf returns a configuration that says no more than what is scaled.
+func targetOf(ref v1alpha1.ScaleTargetRef) forecaster.Config {
+	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name}
 }
 
 // podsConfig converts the settings of the pods source, defaults filled in.

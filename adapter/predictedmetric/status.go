@@ -20,6 +20,9 @@ import (
 const (
 	reasonServed  = "ForecastServed"
 	reasonFresh   = "SamplesArrive"
+	reasonTrouble = "SourceFailing"
+	reasonFine    = "FineEnough"
+	reasonCoarse  = "TooCoarse"
 	reasonFound   = "ScaleRead"
 	reasonNoScale = "ScaleUnreadable"
 	reasonPending = "Pending"
@@ -33,7 +36,11 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 		Conditions:         append([]metav1.Condition(nil), pm.Status.Conditions...),
 		LastDecision:       pm.Status.LastDecision,
 	}
-	for _, c := range []metav1.Condition{targetFound(p, known), samplesFresh(p, s, known, now), ready(p, s, known)} {
+	conditions := []metav1.Condition{targetFound(p, known), samplesFresh(p, s, known, now), ready(p, s, known)}
+	if shows, within := s.Coarseness(); known && within > 0 {
+		conditions = append(conditions, samplesFine(&s, shows, within))
+	}
+	for _, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = pm.Generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
@@ -42,7 +49,10 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 	}
 	status.ReadyReplicas = new(int32(s.Ready))
 	status.InitTimeout = seconds(s.InitTimeout)
-	status.SamplesPerSecond = quantity(s.SamplesPerSecond)
+	status.Source, status.SamplesPerSecond = s.Source, quantity(s.SamplesPerSecond)
+	if s.SampleInterval > 0 {
+		status.SampleInterval = seconds(s.SampleInterval)
+	}
 	if !s.NewestSample.IsZero() {
 		status.SampleAge = seconds(max(0, now.Sub(s.NewestSample)))
 	}
@@ -58,6 +68,7 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	status.Level, status.Trend = quantity(f.Level), quantity(f.Trend)
 	status.Replicas, status.WantedReplicas = new(int32(f.Target)), new(int32(s.Decision.Wanted))
 	status.Instances = new(int32(f.Active))
+	status.TargetWantedReplicas, status.DrivenBy = new(int32(s.Joint.Wanted)), s.Joint.DrivenBy
 	status.Horizon = seconds(f.Horizon)
 	last, d := status.LastDecision, s.Decision
 	if last == nil || last.Wanted != int32(d.Wanted) || last.Action != string(d.Action) {
@@ -97,14 +108,29 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 	case !known || p.ofSpec():
 		return unknown(kind)
 	case s.NewestSample.IsZero():
-		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", s.Failing))
+		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", &s))
 	case now.Sub(s.NewestSample) > s.StaleAfter:
 		message := fmt.Sprintf("the newest sample is %s old (limit %s)", now.Sub(s.NewestSample).Round(time.Second), s.StaleAfter)
-		return condition(kind, false, string(snapshot.Stale), withFailures(message, s.Failing))
+		return condition(kind, false, string(snapshot.Stale), withFailures(message, &s))
+	case s.Trouble != nil:
+		return condition(kind, true, reasonTrouble, withFailures("samples are still fresh, but their source fails", &s))
 	case len(s.Failing) > 0:
-		return condition(kind, true, "SomePodsUnreadable", withFailures("samples arrive, but not from every pod", s.Failing))
+		return condition(kind, true, "SomePodsUnreadable", withFailures("samples arrive, but not from every pod", &s))
 	}
 	return condition(kind, true, reasonFresh, "samples arrive from every pod")
+}
+
+// samplesFine tells whether changes of the load show in the samples early enough for the horizon. While that is not
+// known the condition stays as it was, so that an alert does not end because samples have stopped coming.
+func samplesFine(s *snapshot.Snapshot, shows, within time.Duration) metav1.Condition {
+	kind := v1alpha1.ConditionSamplesFine
+	// In whole seconds, so that the message does not change with each status.
+	facts := fmt.Sprintf("samples are %s apart and come %s late", s.SampleInterval.Round(time.Second), s.SampleDelay.Round(time.Second))
+	if shows <= within {
+		return condition(kind, true, reasonFine, facts)
+	}
+	return condition(kind, false, reasonCoarse, fmt.Sprintf("%s: a change shows after %s (two samples and their delay), of a horizon of %s more than half; "+
+		"read the pods more often, or at once (source pods or remoteWrite)", facts, shows.Round(time.Second), (2*within).Round(time.Second)))
 }
 
 func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
@@ -118,7 +144,7 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	case s.Err != nil && p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
 	case errors.As(s.Err, &unavailable):
-		return condition(kind, false, string(unavailable.Reason), withFailures(unavailable.Message, s.Failing))
+		return condition(kind, false, string(unavailable.Reason), withFailures(unavailable.Message, &s))
 	}
 	return condition(kind, true, reasonServed, "a forecast is served")
 }
@@ -126,21 +152,21 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 // shownFailures is how many pods a condition names.
 const shownFailures = 3
 
-// withFailures adds what is wrong with the pods that cannot be read. Errors name addresses, which differ from pod to
-// pod; the age of a failure is left out, for it would change the condition each time.
-func withFailures(message string, failing []snapshot.Failure) string {
-	if len(failing) == 0 {
-		return message
+// withFailures adds what is wrong with the source and with the pods that cannot be read. Errors name addresses, which
+// differ from pod to pod; the age of a failure is left out, for it would change the condition each time.
+func withFailures(message string, s *snapshot.Snapshot) string {
+	parts := []string{message}
+	if s.Trouble != nil {
+		parts = append(parts, s.Trouble.Error())
 	}
-	parts := make([]string, 0, shownFailures+1)
-	for i, f := range failing {
+	for i, f := range s.Failing {
 		if i == shownFailures {
-			parts = append(parts, fmt.Sprintf("and %d more", len(failing)-shownFailures))
+			parts = append(parts, fmt.Sprintf("and %d more", len(s.Failing)-shownFailures))
 			break
 		}
 		parts = append(parts, fmt.Sprintf("pod %s: %v", f.Pod, f.Err))
 	}
-	return message + "; " + strings.Join(parts, "; ")
+	return strings.Join(parts, "; ")
 }
 
 // quantity returns v with three significant digits, so that a status does not change with every digit; nil if v is

@@ -141,3 +141,48 @@ func TestQuantityKeepsThreeDigits(t *testing.T) {
 		assert.Nil(t, quantity(v), "%v", v)
 	}
 }
+
+func TestSamplesFine(t *testing.T) {
+	pm := &v1alpha1.PredictedMetric{}
+	of := func(every, late, horizon time.Duration) string {
+		s := healthy()
+		s.SampleInterval, s.SampleDelay, s.Forecast.Horizon = every, late, horizon
+		pm.Status = statusOf(pm, problem{}, s, true, now)
+		return conditionsOf(pm.Status)["SamplesFine"]
+	}
+	assert.Empty(t, of(0, 0, 45*time.Second), "nothing is known yet")
+	assert.Equal(t, "True FineEnough", of(time.Second, time.Second, 45*time.Second))
+	assert.Equal(t, "True FineEnough", of(5*time.Second, 6*time.Second, 45*time.Second))
+	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 45*time.Second))
+	assert.Equal(t, "True FineEnough", of(15*time.Second, 8*time.Second, 90*time.Second), "a longer horizon bears it")
+	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 45*time.Second))
+	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 0), "stays while there is no forecast")
+	for _, c := range pm.Status.Conditions {
+		if c.Type == "SamplesFine" {
+			assert.Contains(t, c.Message, "samples are 15s apart and come 8s late: a change shows after 38s")
+		}
+	}
+}
+
+func TestStatusTellsWhichMetricDrives(t *testing.T) {
+	h := healthy()
+	h.Joint = snapshot.Joint{Wanted: 9, DrivenBy: "heap", Metrics: 2}
+	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, h, true, now)
+	assert.Equal(t, int32(6), *s.WantedReplicas)
+	assert.Equal(t, int32(9), *s.TargetWantedReplicas)
+	assert.Equal(t, "heap", s.DrivenBy)
+}
+
+func TestTroubleIsTold(t *testing.T) {
+	h := healthy()
+	h.Trouble = errors.New("connection refused")
+	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, h, true, now)
+	assert.Equal(t, "True SourceFailing", conditionsOf(s)["SamplesFresh"])
+	h.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: "old"}
+	s = statusOf(&v1alpha1.PredictedMetric{}, problem{}, h, true, now)
+	for _, c := range s.Conditions {
+		if c.Type == "Ready" {
+			assert.Equal(t, "old; connection refused", c.Message)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // Snapshot is what is known of one PredictedMetric at one moment. It is never changed after it has been published,
-// but for Ready, which a reader gets as it is at the time of reading.
+// but for Ready and Joint, which a reader gets as they are at the time of reading.
 type Snapshot struct {
 	Metric     types.NamespacedName // the PredictedMetric
 	TargetKind string               // kind and name of its scaleTargetRef
@@ -22,9 +22,13 @@ type Snapshot struct {
 	Err      error
 	Forecast pipeline.Forecast
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
+	Joint    Joint             // with the other PredictedMetrics of the target
 
-	NewestSample     time.Time // zero: no sample yet
-	SamplesPerSecond float64   // received for all instances together, over the last ten seconds
+	Source           string        // the kind of source, such as pods
+	NewestSample     time.Time     // zero: no sample yet
+	SamplesPerSecond float64       // received for all instances together, over the last ten seconds
+	SampleInterval   time.Duration // mean time between two samples of an instance; 0: not known
+	SampleDelay      time.Duration // mean age of the newest sample when forecasts are made
 	InitTimeout      time.Duration
 	Failing          []Failure // instances that could not be read of late, by pod name
 	Trouble          error     // what keeps the source as a whole from being read; nil: nothing
@@ -32,6 +36,16 @@ type Snapshot struct {
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
+}
+
+// Coarseness tells how long a change of the load takes to show in the samples (two of them and their delay), and how
+// long it may take for the forecast to be of use: half of the horizon, so that the other half is left to act. Both
+// are 0 while either is unknown.
+func (s *Snapshot) Coarseness() (shows, within time.Duration) {
+	if s.SampleInterval == 0 || s.Forecast.Horizon == 0 {
+		return 0, 0
+	}
+	return 2*s.SampleInterval + s.SampleDelay, s.Forecast.Horizon / 2
 }
 
 // Failure is an instance that a source could not read.

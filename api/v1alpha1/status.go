@@ -11,6 +11,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionSamplesFresh is true while the newest sample is younger than staleAfter.
 	ConditionSamplesFresh = "SamplesFresh"
+	// ConditionSamplesFine is true while changes of the load show in the samples early enough for the horizon: two samples
+	// and their delay take no more than half of it.
+	ConditionSamplesFine = "SamplesFine"
 	// ConditionTargetFound is true while the target and its scale subresource can be read.
 	ConditionTargetFound = "TargetFound"
 )
@@ -21,7 +24,7 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh and TargetFound.
+	// Ready, SamplesFresh, SamplesFine and TargetFound.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -42,6 +45,15 @@ type PredictedMetricStatus struct {
 	// The replicas that the forecast asks for.
 	// +optional
 	WantedReplicas *int32 `json:"wantedReplicas,omitempty"`
+
+	// The replicas that all PredictedMetrics of the target ask for together: the largest number. While one of them has no
+	// forecast, it does not go below the replicas of now.
+	// +optional
+	TargetWantedReplicas *int32 `json:"targetWantedReplicas,omitempty"`
+
+	// The PredictedMetric that targetWantedReplicas comes from.
+	// +optional
+	DrivenBy string `json:"drivenBy,omitempty"`
 
 	// The instances that were running when the newest sample was taken.
 	// +optional
@@ -66,6 +78,14 @@ type PredictedMetricStatus struct {
 	// How long a new instance takes to become ready, as assumed or measured.
 	// +optional
 	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
+
+	// The source that samples come from: pods, prometheus, remoteWrite or resource.
+	// +optional
+	Source string `json:"source,omitempty"`
+
+	// The mean time between two samples of an instance, as the samples show it.
+	// +optional
+	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
 
 	// The age of the newest sample when this status was written.
 	// +optional

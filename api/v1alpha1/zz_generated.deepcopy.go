@@ -326,6 +326,11 @@ func (in *PredictedMetricStatus) DeepCopyInto(out *PredictedMetricStatus) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.TargetWantedReplicas != nil {
+		in, out := &in.TargetWantedReplicas, &out.TargetWantedReplicas
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Instances != nil {
 		in, out := &in.Instances, &out.Instances
 		*out = new(int32)
@@ -353,6 +358,11 @@ func (in *PredictedMetricStatus) DeepCopyInto(out *PredictedMetricStatus) {
 	}
 	if in.InitTimeout != nil {
 		in, out := &in.InitTimeout, &out.InitTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
+	if in.SampleInterval != nil {
+		in, out := &in.SampleInterval, &out.SampleInterval
 		*out = new(v1.Duration)
 		**out = **in
 	}
