@@ -124,13 +124,13 @@ func (r *recorder) failed(instance string) []string {
 }
 
 // told returns what Trouble was last called with, and how often it was called.
-func (r *recorder) told() (last error, calls int) {
+func (r *recorder) told() (calls int, last error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.troubles) > 0 {
 		last = r.troubles[len(r.troubles)-1]
 	}
-	return last, len(r.troubles)
+	return len(r.troubles), last
 }
 
 // api is a metrics.k8s.io whose answers a test gives, and that notes when each namespace was listed.
