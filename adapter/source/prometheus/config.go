@@ -1,0 +1,110 @@
+package prometheus
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// MinInterval is the shortest interval at which a server can be asked.
+const MinInterval = time.Second
+
+// Config says what is asked of which server.
+type Config struct {
+	Address        string // the URL of the server, with a path if its API is below one
+	Query          string // a selector, such as nodejs_eventloop_utilization{namespace="shop"}
+	PodLabel       string // the label that names the pod of a series
+	NamespaceLabel string // the label that names the namespace of that pod, where a series has it
+	Type           source.Type
+	Interval       time.Duration // between two queries
+	Window         time.Duration // how far back the first answer reaches, two intervals more
+}
+
+// groupKey is what PredictedMetrics that share a query have in common.
+type groupKey struct {
+	address, query, podLabel, namespaceLabel string
+	interval                                 time.Duration
+}
+
+func (c *Config) key() groupKey {
+	return groupKey{c.Address, c.Query, c.PodLabel, c.NamespaceLabel, c.Interval}
+}
+
+// reach is how far back the first answer has to reach.
+func (c *Config) reach() time.Duration { return c.Window + 2*c.Interval }
+
+// normalize spells what means the same alike.
+func (c *Config) normalize() {
+	c.Query = strings.TrimSpace(c.Query)
+	if address, err := parseAddress(c.Address); err == nil {
+		c.Address = address
+	}
+}
+
+// validate reports all that is wrong with c.
+func (c *Config) validate() error {
+	var problems []error
+	refuse := func(field string, value any, accepted string) {
+		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
+	}
+	if _, err := parseAddress(c.Address); err != nil {
+		refuse("address", redact(c.Address), acceptedAddress)
+	}
+	if c.Query == "" {
+		refuse("query", c.Query, "a selector such as "+exampleSelector)
+	}
+	if !model.UTF8Validation.IsValidLabelName(c.PodLabel) {
+		refuse("podLabel", c.PodLabel, "the name of a Prometheus label")
+	}
+	if !model.UTF8Validation.IsValidLabelName(c.NamespaceLabel) {
+		refuse("namespaceLabel", c.NamespaceLabel, "the name of a Prometheus label")
+	}
+	if c.Type != source.Gauge && c.Type != source.Counter {
+		refuse("type", c.Type, "Gauge or Counter")
+	}
+	if c.Interval < MinInterval {
+		refuse("interval", c.Interval, "at least "+MinInterval.String())
+	}
+	if c.Window < c.Interval {
+		refuse("window", c.Window, "at least the interval")
+	}
+	return errors.Join(problems...)
+}
+
+const (
+	acceptedAddress = "an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090"
+	exampleSelector = `nodejs_eventloop_utilization{namespace="shop"}`
+)
+
+var errAddress = errors.New("must be " + acceptedAddress)
+
+// parseAddress returns the one spelling of an address. A path that could be read in two ways is refused: an address
+// must not pass for another one that has credentials.
+func parseAddress(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawPath != "" ||
+		strings.ContainsAny(address, "?#") {
+		return "", errAddress
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	if u.Path != "" && u.Path != path.Clean(u.Path) {
+		return "", errAddress
+	}
+	return u.String(), nil
+}
+
+// redact leaves out of an address that is refused what might be a password.
+func redact(address string) string {
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		return "…" + address[at:]
+	}
+	return address
+}

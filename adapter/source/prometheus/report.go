@@ -1,0 +1,112 @@
+package prometheus
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/foresail/foresail/adapter/instances"
+)
+
+// graceSteps is how many steps after its start a pod is expected to have a series.
+const graceSteps = 3
+
+// report finds what is to be said about an answer.
+type report struct {
+	subscription *subscription
+	answer       *answer
+	own          belongings
+	taking       taking
+	came         map[string]bool // the pods of the fleet that have series
+	finite       bool            // a value of theirs is a number
+}
+
+// overdue returns the active instances that should have series by now.
+func (r *report) overdue(active []instances.Instance) []instances.Instance {
+	before := r.taking.now.Add(-graceSteps * time.Duration(r.taking.step) * time.Millisecond)
+	return slices.DeleteFunc(slices.Clone(active), func(x instances.Instance) bool { return !x.Start.Before(before) })
+}
+
+// missing fails the instances that have no series although others of the fleet have. If none has, it is the query.
+func (r *report) missing(active []instances.Instance) {
+	if len(r.came) == 0 {
+		return
+	}
+	for _, x := range r.overdue(active) {
+		if !r.came[x.Pod.Name] {
+			r.subscription.sink.Fail(x.ID, fmt.Errorf("no series of the query has %s=%q in the last %v%s",
+				r.subscription.config.PodLabel, x.Pod.Name, r.taking.span, r.warning()))
+		}
+	}
+}
+
+func (r *report) warning() string {
+	if r.answer.partial == "" {
+		return ""
+	}
+	return "; the server warns: " + r.answer.partial
+}
+
+// trouble returns what keeps the fleet from being read by this query, or nil.
+func (r *report) trouble(active []instances.Instance) error {
+	c := &r.subscription.config
+	unlabeled, all := len(r.own.unlabeled), len(r.own.unlabeled)+len(r.own.series)
+	switch {
+	case len(r.came) == 0 && len(r.overdue(active)) == 0:
+		return nil // nobody is expected to be there
+	case r.answer.empty():
+		return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?",
+			c.Address, c.Query, r.taking.span, r.warning())
+	case all == 0:
+		return fmt.Errorf("%s: query %.200q returns series of other namespaces only: %s is %s, must be %q",
+			c.Address, c.Query, c.NamespaceLabel, r.otherNamespaces(), r.subscription.namespace)
+	case unlabeled == all:
+		return fmt.Errorf("%s: query %.200q returns series without the label %q, so whose they are is unknown; they have %s",
+			c.Address, c.Query, c.PodLabel, labelNames(r.own.unlabeled))
+	case len(r.came) == 0:
+		return fmt.Errorf("%s: query %.200q returns no series of the target's pods, such as %q; %s is %s%s",
+			c.Address, c.Query, active[0].Pod.Name, c.PodLabel, r.otherPods(), r.warning())
+	case unlabeled > 0:
+		return fmt.Errorf("%s: query %.200q: %d of %d series do not have the label %q, so whose they are is unknown; they have %s",
+			c.Address, c.Query, unlabeled, all, c.PodLabel, labelNames(r.own.unlabeled))
+	case !r.finite && r.subscription.begun:
+		return fmt.Errorf("%s: query %.200q returns no finite number for any pod that can be told from others", c.Address, c.Query)
+	}
+	return nil
+}
+
+func (r *report) otherNamespaces() string {
+	names := map[string]bool{}
+	for _, x := range slices.Concat(r.answer.series, r.answer.unlabeled) {
+		names[x.namespace] = true
+	}
+	return some(slices.Sorted(maps.Keys(names)))
+}
+
+func (r *report) otherPods() string {
+	names := map[string]bool{}
+	for _, x := range r.own.series {
+		names[x.pod] = true
+	}
+	return some(slices.Sorted(maps.Keys(names)))
+}
+
+// labelNames lists the labels that some series have.
+func labelNames(all []*series) string {
+	names := map[string]bool{}
+	for _, x := range all {
+		for name := range x.labels {
+			if name != model.MetricNameLabel {
+				names[string(name)] = true
+			}
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	if len(sorted) == 0 {
+		return "no labels"
+	}
+	return some(sorted)
+}

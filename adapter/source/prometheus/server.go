@@ -1,0 +1,155 @@
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	// connections names ours in the metrics of the library that dials.
+	connections = "prometheus-source"
+	// idleConnection is how long a connection is kept that is not used.
+	idleConnection = time.Minute
+	// maxRedirects is how often a server may send a query on to another path of its own.
+	maxRedirects = 3
+)
+
+// server is one address that is asked.
+type server struct {
+	client *http.Client
+	api    v1.API
+	slots  chan struct{} // of queries under way
+	groups int           // that ask it; the source's lock guards it
+}
+
+// connect prepares to ask a server. The caller holds the lock.
+func (s *Source) connect(address string) (*server, error) {
+	client, err := config.NewClientFromConfig(s.options.Servers.configOf(address), connections,
+		config.WithUserAgent(s.options.UserAgent), config.WithIdleConnTimeout(idleConnection))
+	if err != nil {
+		return nil, fmt.Errorf("address: %q: %w", address, err)
+	}
+	if s.transport != nil {
+		client.Transport = s.transport
+	}
+	client.Transport = &limiter{next: client.Transport, limit: s.options.MaxBytes}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = checkRedirect
+	}
+	c, err := api.NewClient(api.Config{Address: address, Client: client})
+	if err != nil {
+		return nil, fmt.Errorf("address: %q: %w", address, err)
+	}
+	return &server{client: client, api: v1.NewAPI(c), slots: make(chan struct{}, s.options.Concurrency)}, nil
+}
+
+// checkRedirect follows redirects within the server that was to be asked only. Another one would be asked although
+// nobody named it, and a subdomain, another port or plain HTTP would even be given the credentials.
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
+		return &redirectError{to: r.URL.Scheme + "://" + r.URL.Host}
+	}
+	if len(via) > maxRedirects {
+		return errors.New("it redirects again and again")
+	}
+	return nil
+}
+
+type redirectError struct{ to string }
+
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("it redirects to %.100q, which is not followed: must be the server's own address", e.to)
+}
+
+// enter waits for a slot; false: ctx has ended.
+func (v *server) enter(ctx context.Context) bool {
+	select {
+	case v.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (v *server) exit() { <-v.slots }
+
+// rangeVector asks for the samples of a selector over a span that ends now, as the server's clock has it.
+//
+// The range stands on a line of its own, so that a comment at the end of the selector cannot hide it.
+func (v *server) rangeVector(ctx context.Context, selector string, span time.Duration, options ...v1.Option) (model.Matrix, v1.Warnings, error) {
+	query := fmt.Sprintf("%s\n[%ds]", selector, (span+time.Second-1)/time.Second)
+	value, warnings, err := v.api.Query(ctx, query, time.Time{}, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	matrix, ok := value.(model.Matrix)
+	if !ok {
+		return nil, nil, &typeError{value.Type()}
+	}
+	return matrix, warnings, nil
+}
+
+// typeError is an answer that is no range vector.
+type typeError struct{ got model.ValueType }
+
+func (e *typeError) Error() string { return fmt.Sprintf("the answer is a %s", e.got) }
+
+// limiter ends answers that are longer than a limit with an error.
+type limiter struct {
+	next  http.RoundTripper
+	limit int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if response.ContentLength > l.limit {
+		_ = response.Body.Close()
+		return nil, &sizeError{l.limit}
+	}
+	response.Body = &limitedBody{ReadCloser: response.Body, limit: l.limit, left: l.limit}
+	return response, nil
+}
+
+// CloseIdleConnections has http.Client do so for what is below.
+func (l *limiter) CloseIdleConnections() {
+	if next, ok := l.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	limit, left int64
+}
+
+// Read implements io.Reader.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one more tells whether it goes on
+	}
+	n, err := b.ReadCloser.Read(p)
+	if int64(n) > b.left {
+		return int(b.left), &sizeError{b.limit}
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+type sizeError struct{ limit int64 }
+
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("the answer is longer than %d bytes; the query must select less", e.limit)
+}

@@ -1,0 +1,205 @@
+package prometheus
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// subscription is what has been Set for one key: it takes what is its own from the answers of its group.
+type subscription struct {
+	group     *group
+	namespace string
+	config    Config
+	fleet     Fleet
+	sink      source.Sink
+	roster    *instances.Roster
+
+	mu     sync.Mutex // held while the sink is called
+	ended  bool
+	begun  bool              // a first answer has been taken
+	from   int64             // samples before are left out (ms)
+	tracks map[string]*track // by instance
+	buffer []pipeline.Sample
+}
+
+func newSubscription(g *group, namespace string, c Config, fleet Fleet, sink source.Sink) *subscription {
+	return &subscription{
+		group: g, namespace: namespace, config: c, fleet: fleet, sink: sink,
+		roster: instances.NewRoster(fleet), tracks: map[string]*track{},
+	}
+}
+
+// same tells whether Set with these arguments would change nothing. u may be nil.
+func (u *subscription) same(c Config, fleet Fleet, sink source.Sink) bool {
+	return u != nil && u.config == c && u.fleet == fleet && u.sink == sink
+}
+
+// end ends a subscription, which may be nil. Its sink is not called any more when it returns.
+func (u *subscription) end() {
+	if u == nil {
+		return
+	}
+	u.roster.Close()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+}
+
+// waits tells whether the first answer is still to come. Without any pod there is nothing to wait for.
+func (u *subscription) waits() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.begun && len(u.roster.Active()) > 0
+}
+
+// refuse takes why there is no answer.
+func (u *subscription) refuse(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.ended {
+		u.sink.Trouble(err)
+	}
+}
+
+// taking is what is known about an answer beside what is in it.
+type taking struct {
+	now     time.Time     // when it was asked for
+	span    time.Duration // that was asked for
+	step    int64         // the time in which each series gets a sample and all are asked for (ms)
+	spacing int64         // between two samples of a series, as far as it is known (ms)
+}
+
+// take gives the sink what an answer has for it.
+func (u *subscription) take(a *answer, t taking) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return
+	}
+	own := u.own(a)
+	active := u.roster.Active()
+	if !u.begun && len(active) > 0 && !a.empty() {
+		u.begun = true
+		u.from = u.beginning(own.series, active, a.partial, t)
+	}
+	r := report{subscription: u, answer: a, own: own, taking: t, came: map[string]bool{}}
+	if u.begun {
+		if own.newest < u.from {
+			u.from = 0 // the server's clock has been set back
+		}
+		u.giveAll(own.series, &r)
+		u.forget(t.now)
+	}
+	r.missing(active)
+	u.sink.Trouble(r.trouble(active))
+}
+
+// belongings is the part of an answer that is a subscription's own.
+type belongings struct {
+	series    []*series
+	unlabeled []*series
+	newest    int64 // the time of the newest sample (ms)
+}
+
+// own picks the series of the subscription's namespace.
+func (u *subscription) own(a *answer) belongings {
+	var b belongings
+	for _, x := range a.series {
+		if x.of(u.namespace) {
+			b.series = append(b.series, x)
+			b.newest = max(b.newest, x.last())
+		}
+	}
+	for _, x := range a.unlabeled {
+		if x.of(u.namespace) {
+			b.unlabeled = append(b.unlabeled, x)
+		}
+	}
+	return b
+}
+
+// giveAll gives the sink the samples of all pods that are known. The series are in order of pods.
+func (u *subscription) giveAll(all []*series, r *report) {
+	for begin := 0; begin < len(all); {
+		end := begin + 1
+		for end < len(all) && all[end].pod == all[begin].pod {
+			end++
+		}
+		u.givePod(all[begin:end], r)
+		begin = end
+	}
+}
+
+// givePod gives the sink the samples of one pod.
+func (u *subscription) givePod(of []*series, r *report) {
+	pod := of[0].pod
+	if _, ok := u.roster.Find(pod, of[0].last()); !ok {
+		return
+	}
+	r.came[pod] = true
+	x, err := join(of, r.taking.spacing*9/10) // scrapes are not quite on time
+	if err != nil {
+		id, _ := u.roster.Find(pod, latest(of))
+		u.sink.Fail(id, err)
+		return
+	}
+	for rest := x.samples; len(rest) > 0; {
+		id, n := u.stretch(pod, rest)
+		u.give(id, rest[:n], r)
+		rest = rest[n:]
+	}
+}
+
+// stretch returns the instance that the first of a pod's samples is of, and how many are of it.
+func (u *subscription) stretch(pod string, samples []pipeline.Sample) (id string, n int) {
+	id, _ = u.roster.Find(pod, samples[0].T)
+	if last, _ := u.roster.Find(pod, samples[len(samples)-1].T); last == id {
+		return id, len(samples) // instances of a pod follow each other
+	}
+	for n = 1; n < len(samples); n++ {
+		if next, _ := u.roster.Find(pod, samples[n].T); next != id {
+			break
+		}
+	}
+	return id, n
+}
+
+// give gives the sink what is new of one instance.
+func (u *subscription) give(id string, samples []pipeline.Sample, r *report) {
+	k := u.tracks[id]
+	if k == nil {
+		k = &track{}
+		u.tracks[id] = k
+	}
+	k.seen = r.taking.now
+	var taken taken
+	u.buffer, taken = k.take(samples, u.buffer[:0], u.from, 3*r.taking.step, u.config.Type)
+	r.finite = r.finite || taken.finite
+	if len(u.buffer) > 0 {
+		u.sink.Append(id, u.buffer...)
+		u.group.source.telemetry.samples.Add(float64(len(u.buffer)))
+	}
+	if taken.err != nil {
+		u.sink.Fail(id, taken.err)
+	}
+}
+
+// forget drops the tracks of instances that have not been in an answer for so long that none of their samples can come
+// again.
+func (u *subscription) forget(now time.Time) {
+	maps.DeleteFunc(u.tracks, func(_ string, k *track) bool { return now.Sub(k.seen) > 2*u.config.reach() })
+}
+
+// latest returns the time of the newest sample of some series.
+func latest(all []*series) int64 {
+	t := int64(0)
+	for _, x := range all {
+		t = max(t, x.last())
+	}
+	return t
+}

@@ -1,0 +1,59 @@
+package prometheus
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// result classifies how a query ended.
+type result string
+
+const (
+	resultSuccess    result = "success"
+	resultEmpty      result = "empty"      // an answer without series
+	resultPartial    result = "partial"    // an answer that warns of something
+	resultConnection result = "connection" // refused, reset, unreachable, TLS
+	resultTimeout    result = "timeout"
+	resultQuery      result = "query"   // the server refuses the query, or it is no selector
+	resultStatus     result = "status"  // another HTTP status than 200
+	resultContent    result = "content" // not what Prometheus answers
+	resultLimit      result = "limit"   // too many series or bytes
+	resultCancelled  result = "cancelled"
+)
+
+// telemetry is what a Source tells of itself.
+type telemetry struct {
+	queries  *prometheus.CounterVec
+	duration prometheus.Histogram
+	series   prometheus.Counter
+	samples  prometheus.Counter
+	groups   prometheus.Gauge
+}
+
+func newTelemetry(r prometheus.Registerer) *telemetry {
+	factory := promauto.With(r)
+	t := &telemetry{
+		queries: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "foresail_prometheus_queries_total", Help: "Queries to Prometheus servers, by how they ended.",
+		}, []string{"result"}),
+		duration: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "foresail_prometheus_query_duration_seconds", Help: "How long queries to Prometheus servers took, failed ones included.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+		series: factory.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_prometheus_series_total", Help: "Series in the answers of Prometheus servers.",
+		}),
+		samples: factory.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_prometheus_samples_total", Help: "Samples taken from the answers of Prometheus servers, once for each PredictedMetric that takes them.",
+		}),
+		groups: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "foresail_prometheus_groups", Help: "Groups of PredictedMetrics that share a query to a Prometheus server.",
+		}),
+	}
+	for _, r := range []result{
+		resultSuccess, resultEmpty, resultPartial, resultConnection, resultTimeout, resultQuery, resultStatus, resultContent, resultLimit, resultCancelled,
+	} {
+		t.queries.WithLabelValues(string(r))
+	}
+	return t
+}

@@ -1,0 +1,85 @@
+package prometheus
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// track knows which readings of one instance have been taken. Answers overlap, so that readings that were late are
+// still found; each is taken once.
+type track struct {
+	times []int64 // of the newest readings of the last answer, in order (ms)
+	rate  source.Rate
+	seen  time.Time // when the last answer was asked for
+}
+
+// taken is what became of some readings.
+type taken struct {
+	finite bool  // one of them, new or not, is a number
+	err    error // what is wrong with those that are new
+}
+
+// take appends the samples that new readings make to a buffer. Readings are in order of time; those before a time are
+// not taken, now or later. The times of those as far back as overlap (ms) from the newest are kept.
+func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as source.Type) ([]pipeline.Sample, taken) {
+	newest := readings[len(readings)-1].T
+	if len(k.times) > 0 && newest < k.times[0] {
+		*k = track{seen: k.seen} // the server's clock has been set back: what looks old is new
+	}
+	var result taken
+	bad, fresh := 0, 0
+	var last float64
+	known := k.times
+	for _, x := range readings {
+		finite := !math.IsNaN(x.V) && !math.IsInf(x.V, 0)
+		result.finite = result.finite || finite
+		var old bool
+		if old, known = k.has(x.T, known); old || x.T < from {
+			continue
+		}
+		fresh++
+		if !finite {
+			bad++
+			last = x.V
+			continue
+		}
+		if as == source.Counter {
+			var ok bool
+			if x, ok = k.rate.Next(x); !ok {
+				continue
+			}
+		}
+		buffer = append(buffer, x)
+	}
+	k.keep(readings, newest-overlap)
+	if bad > 0 {
+		result.err = fmt.Errorf("%d of %d new readings are no finite numbers, the last of them is %v", bad, fresh, last)
+	}
+	return buffer, result
+}
+
+// has tells whether a reading of a time has been taken, or is too late to be. Times are asked for in order; known is
+// what is left of them.
+func (k *track) has(t int64, known []int64) (bool, []int64) {
+	for len(known) > 0 && known[0] < t {
+		known = known[1:]
+	}
+	if len(k.times) > 0 && t < k.times[0] {
+		return true, known
+	}
+	return len(known) > 0 && known[0] == t, known
+}
+
+// keep remembers the times of readings since a time, at least that of the newest.
+func (k *track) keep(readings []pipeline.Sample, since int64) {
+	k.times = k.times[:0]
+	for _, x := range readings {
+		if x.T >= since {
+			k.times = append(k.times, x.T)
+		}
+	}
+}
