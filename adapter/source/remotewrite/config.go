@@ -1,0 +1,75 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// Config says which series are a subscription's.
+type Config struct {
+	Metric         string
+	Type           source.Type
+	PodLabel       string            // whose value is the name of the pod
+	NamespaceLabel string            // whose value is the namespace, where a series has it; "" = no series has it
+	MatchLabels    map[string]string // labels that the series have; they may have others
+}
+
+// validate reports all that is wrong with c.
+func (c *Config) validate() error {
+	var problems []error
+	refuse := func(field string, value any, accepted string) {
+		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
+	}
+	if !model.LegacyValidation.IsValidMetricName(c.Metric) {
+		refuse("metric", c.Metric, "the name of a Prometheus metric")
+	}
+	if c.Type != source.Gauge && c.Type != source.Counter {
+		refuse("type", c.Type, "Gauge or Counter")
+	}
+	if !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
+		refuse("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
+	}
+	if c.NamespaceLabel != "" && !model.LegacyValidation.IsValidLabelName(c.NamespaceLabel) {
+		refuse("namespaceLabel", c.NamespaceLabel, "the name of a Prometheus label, such as namespace, or empty")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			refuse("matchLabels", name, "the name of a Prometheus label")
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Config) equal(d *Config) bool {
+	return c.Metric == d.Metric && c.Type == d.Type && c.PodLabel == d.PodLabel &&
+		c.NamespaceLabel == d.NamespaceLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
+}
+
+// String writes which series c selects, as Prometheus would.
+func (c *Config) String() string {
+	var b strings.Builder
+	b.WriteString(c.Metric)
+	b.WriteByte('{')
+	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
+		fmt.Fprintf(&b, "%s=%q, ", name, c.MatchLabels[name])
+	}
+	fmt.Fprintf(&b, "%s=<the pod>}", c.PodLabel)
+	return b.String()
+}
+
+// matches tells whether a series with the metric's name has the labels that c asks for.
+func (c *Config) matches(l labels) bool {
+	for name, value := range c.MatchLabels {
+		if l.get(name) != value {
+			return false
+		}
+	}
+	return true
+}

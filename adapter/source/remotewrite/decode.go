@@ -1,0 +1,335 @@
+package remotewrite
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// sample is a sample as pushed: times in ms, start 0 where it is not known since when a counter counts.
+type sample struct {
+	t, start int64
+	v        float64
+}
+
+// content is how much of what a request holds.
+type content struct{ series, samples, histograms, exemplars, metadata int }
+
+// decoder decodes requests, series by series, into messages that it uses again. What nobody wants is not decoded.
+type decoder struct {
+	options *Options
+	seen    content // so far, in the request
+	spelled int64   // bytes of labels so far, where symbols are as long as what they stand for
+
+	v1      prompb.TimeSeries
+	v2      writev2.TimeSeries
+	symbols []string
+	kept    []byte
+	labels  labels
+	samples []sample
+}
+
+// selector takes what is decoded.
+type selector interface {
+	// wanted tells whether anybody wants series of a metric; if not, they are taken note of.
+	wanted(metric string, samples int) bool
+	// add takes a series whose metric is wanted. What it is given is the caller's again when it returns.
+	add(labels, []sample)
+	// invalid takes note of a series that is none.
+	invalid(reason error, samples int)
+}
+
+func malformed(err error) error {
+	return &refusal{code: http.StatusBadRequest, reason: fmt.Sprintf("the body is not the message that the Content-Type names: %v", err)}
+}
+
+func tooMany(what string, limit int) error {
+	return &refusal{code: http.StatusRequestEntityTooLarge, reason: fmt.Sprintf("more than %d %s in one request", limit, what)}
+}
+
+// decode takes a request apart. An error refuses it as a whole.
+func (d *decoder) decode(version remote.WriteMessageType, body []byte, to selector) error {
+	if version == remote.WriteV2MessageType {
+		return d.decodeV2(body, to)
+	}
+	return d.decodeV1(body, to)
+}
+
+// Fields of prometheus.WriteRequest and of its series.
+const (
+	v1Series, v1Metadata                                  protowire.Number = 1, 3
+	v1Labels, v1Samples, v1Exemplars, v1Histograms        protowire.Number = 1, 2, 3, 4
+	v1LabelName, v1LabelValue                             protowire.Number = 1, 2
+	v2Symbols, v2Series                                   protowire.Number = 4, 5
+	v2Labels, v2Samples, v2Histograms, v2Exemplars, v2Met protowire.Number = 1, 2, 3, 4, 5
+)
+
+func (d *decoder) decodeV1(body []byte, to selector) error {
+	for f, err := range fields(body) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number == v1Metadata:
+			d.seen.metadata++
+		case f.number == v1Series:
+			if err := d.seriesV1(f.value, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *decoder) seriesV1(message []byte, to selector) error {
+	var metric []byte
+	var c content
+	count := 0
+	for f, err := range fields(message) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number == v1Labels:
+			count++
+			if metric == nil {
+				metric = metricOf(f.value)
+			}
+		case f.number == v1Samples:
+			c.samples++
+		case f.number == v1Histograms:
+			c.histograms++
+		case f.number == v1Exemplars:
+			c.exemplars++
+		}
+	}
+	if err := d.count(c); err != nil {
+		return err
+	}
+	if metric == nil {
+		to.invalid(errNoMetric, c.samples)
+		return nil
+	}
+	if !to.wanted(string(metric), c.samples) {
+		return nil
+	}
+	if count > d.options.MaxLabels {
+		to.invalid(d.tooManyLabels(string(metric)), c.samples)
+		return nil
+	}
+	if c.histograms+c.exemplars > 0 {
+		message = d.keep(message, v1Labels, v1Samples)
+	}
+	return d.unmarshalV1(message, to)
+}
+
+// metricOf returns the value of a label if it is the name of the metric, else nil. It expects a series that is
+// decoded in full later, if anybody wants it.
+func metricOf(message []byte) (value []byte) {
+	var name []byte
+	for f, err := range fields(message) {
+		switch {
+		case err != nil:
+			return nil
+		case f.number == v1LabelName:
+			name = f.value
+		case f.number == v1LabelValue:
+			value = f.value
+		}
+	}
+	if string(name) != metricName || len(value) == 0 {
+		return nil
+	}
+	return value
+}
+
+func (d *decoder) unmarshalV1(message []byte, to selector) error {
+	d.v1 = prompb.TimeSeries{Labels: d.v1.Labels[:0], Samples: d.v1.Samples[:0]}
+	if err := d.v1.Unmarshal(message); err != nil {
+		return malformed(err)
+	}
+	d.labels, d.samples = d.labels[:0], d.samples[:0]
+	for i := range d.v1.Labels {
+		d.labels = append(d.labels, label{d.v1.Labels[i].Name, d.v1.Labels[i].Value})
+	}
+	for i := range d.v1.Samples {
+		d.samples = append(d.samples, sample{t: d.v1.Samples[i].Timestamp, v: d.v1.Samples[i].Value})
+	}
+	return d.hand(to)
+}
+
+func (d *decoder) decodeV2(body []byte, to selector) error {
+	// The symbols may come after what refers to them.
+	if err := d.readSymbols(body); err != nil {
+		return err
+	}
+	for f, err := range fields(body) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number == v2Series:
+			if err := d.seriesV2(f.value, to); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *decoder) readSymbols(body []byte) error {
+	limit := symbolsPerSeries * d.options.MaxSeries
+	for f, err := range fields(body) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number != v2Symbols:
+			continue
+		case f.value == nil:
+			return malformed(errWireType)
+		case len(d.symbols) == limit:
+			return tooMany("symbols", limit)
+		}
+		d.symbols = append(d.symbols, string(f.value))
+	}
+	return nil
+}
+
+// symbolsPerSeries is how many symbols there may be for each series: those that differ from series to series are few.
+const symbolsPerSeries = 8
+
+func (d *decoder) seriesV2(message []byte, to selector) error {
+	var c content
+	refs := 0 // bytes, which are no fewer than references
+	for f, err := range fields(message) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number == v2Labels:
+			refs += len(f.whole)
+		case f.number == v2Samples:
+			c.samples++
+		case f.number == v2Histograms:
+			c.histograms++
+		case f.number == v2Exemplars:
+			c.exemplars++
+		case f.number == v2Met:
+			c.metadata++
+		}
+	}
+	if err := d.count(c); err != nil {
+		return err
+	}
+	if most := 2 * (d.options.MaxLabels + 1) * protowire.SizeVarint(1<<32-1); refs > most {
+		to.invalid(d.tooManyLabels("a series"), c.samples)
+		return nil
+	}
+	return d.unmarshalV2(d.keep(message, v2Labels, v2Samples), c, to)
+}
+
+func (d *decoder) unmarshalV2(message []byte, c content, to selector) error {
+	d.v2 = writev2.TimeSeries{LabelsRefs: d.v2.LabelsRefs[:0], Samples: d.v2.Samples[:0]}
+	if err := d.v2.Unmarshal(message); err != nil {
+		return malformed(err)
+	}
+	metric, err := d.resolve()
+	if err != nil {
+		to.invalid(err, c.samples)
+		return nil
+	}
+	if !to.wanted(metric, c.samples) {
+		return nil
+	}
+	if len(d.labels) > d.options.MaxLabels {
+		to.invalid(d.tooManyLabels(metric), c.samples)
+		return nil
+	}
+	d.samples = d.samples[:0]
+	for i := range d.v2.Samples {
+		x := &d.v2.Samples[i]
+		d.samples = append(d.samples, sample{t: x.Timestamp, start: x.StartTimestamp, v: x.Value})
+	}
+	return d.hand(to)
+}
+
+// resolve makes labels of the references of a series and returns the name of its metric.
+func (d *decoder) resolve() (metric string, err error) {
+	refs := d.v2.LabelsRefs
+	d.labels = d.labels[:0]
+	if len(refs)%2 != 0 {
+		return "", fmt.Errorf("a series has %d references to symbols; a name and a value each make that even", len(refs))
+	}
+	for i := 0; i < len(refs); i += 2 {
+		name, value := int(refs[i]), int(refs[i+1])
+		if max(name, value) >= len(d.symbols) {
+			return "", fmt.Errorf("a series refers to symbol %d; there are %d", max(name, value), len(d.symbols))
+		}
+		l := label{d.symbols[name], d.symbols[value]}
+		if l.name == metricName && metric == "" {
+			metric = l.value
+		}
+		d.labels = append(d.labels, l)
+	}
+	if metric == "" {
+		return "", errNoMetric
+	}
+	return metric, nil
+}
+
+// hand gives what has been decoded of a series to the selector.
+func (d *decoder) hand(to selector) error {
+	for _, x := range d.labels {
+		d.spelled += int64(len(x.name) + len(x.value))
+	}
+	if d.spelled > d.options.MaxDecodedBytes {
+		return &refusal{code: http.StatusRequestEntityTooLarge, reason: fmt.Sprintf("the labels take more than %d bytes once their symbols are resolved", d.options.MaxDecodedBytes)}
+	}
+	l := d.labels.normal()
+	if err := l.check(d.options); err != nil {
+		to.invalid(err, len(d.samples))
+		return nil
+	}
+	to.add(l.withoutEmpty(), d.samples)
+	return nil
+}
+
+// count adds what a series holds to what has been seen of the request.
+func (d *decoder) count(c content) error {
+	d.seen.series++
+	d.seen.samples += c.samples
+	d.seen.histograms += c.histograms
+	d.seen.exemplars += c.exemplars
+	d.seen.metadata += c.metadata
+	if d.seen.series > d.options.MaxSeries {
+		return tooMany("series", d.options.MaxSeries)
+	}
+	if d.seen.samples > d.options.MaxSamples {
+		return tooMany("samples", d.options.MaxSamples)
+	}
+	return nil
+}
+
+// keep returns a message with none but some of its fields, so that what is of no use takes no memory once decoded.
+func (d *decoder) keep(message []byte, wanted ...protowire.Number) []byte {
+	d.kept = d.kept[:0]
+	for f := range fields(message) {
+		if slices.Contains(wanted, f.number) {
+			d.kept = append(d.kept, f.whole...)
+		}
+	}
+	return d.kept
+}
+
+func (d *decoder) tooManyLabels(of string) error {
+	return fmt.Errorf("%.64s has more than %d labels", of, d.options.MaxLabels)
+}
+
+// reset forgets a request.
+func (d *decoder) reset() {
+	clear(d.symbols)
+	clear(d.labels[:cap(d.labels)])
+	clear(d.v1.Labels[:cap(d.v1.Labels)])
+	d.symbols, d.seen, d.spelled = d.symbols[:0], content{}, 0
+}

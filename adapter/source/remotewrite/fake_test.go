@@ -1,0 +1,314 @@
+package remotewrite
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// start is when tests begin (ms).
+const start = int64(1_800_000_000_000)
+
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+func instance(namespace, pod string) instances.Instance {
+	return instances.Instance{
+		ID: "uid-" + pod, Pod: types.NamespacedName{Namespace: namespace, Name: pod},
+		Start: time.UnixMilli(start - 60_000),
+	}
+}
+
+func gauge() Config {
+	return Config{Metric: "load", Type: source.Gauge, PodLabel: "pod", NamespaceLabel: "namespace"}
+}
+
+func counter() Config {
+	c := gauge()
+	c.Type = source.Counter
+	return c
+}
+
+func matching(c Config, nameValues ...string) Config {
+	c.MatchLabels = map[string]string{}
+	for i := 0; i < len(nameValues); i += 2 {
+		c.MatchLabels[nameValues[i]] = nameValues[i+1]
+	}
+	return c
+}
+
+// fakeFleet is a fleet whose instances a test sets.
+type fakeFleet struct {
+	mu       sync.Mutex
+	all      []instances.Instance
+	watchers []*instances.Observer
+}
+
+func newFleet(namespace string, pods ...string) *fakeFleet {
+	f := &fakeFleet{}
+	for _, pod := range pods {
+		f.all = append(f.all, instance(namespace, pod))
+	}
+	return f
+}
+
+func (f *fakeFleet) Instances(time.Time) []instances.Instance {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.all)
+}
+
+func (f *fakeFleet) Watch(o instances.Observer) (stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := &o
+	f.watchers = append(f.watchers, w)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.watchers = slices.DeleteFunc(slices.Clone(f.watchers), func(x *instances.Observer) bool { return x == w })
+	}
+}
+
+func (f *fakeFleet) set(all ...instances.Instance) {
+	f.mu.Lock()
+	f.all = all
+	watchers := f.watchers
+	f.mu.Unlock()
+	for _, o := range watchers {
+		(*o).Changed()
+	}
+}
+
+// recorder is a sink that keeps what it is given.
+type recorder struct {
+	mu       sync.Mutex
+	samples  map[string][]pipeline.Sample
+	errors   map[string][]string
+	failing  map[string]string
+	troubles []string // "" for none any more
+}
+
+func newRecorder() *recorder {
+	return &recorder{samples: map[string][]pipeline.Sample{}, errors: map[string][]string{}, failing: map[string]string{}}
+}
+
+func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.samples[instance] = append(r.samples[instance], samples...)
+	delete(r.failing, instance)
+}
+
+func (r *recorder) Fail(instance string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors[instance] = append(r.errors[instance], err.Error())
+	r.failing[instance] = err.Error()
+}
+
+func (r *recorder) Trouble(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	r.troubles = append(r.troubles, text)
+}
+
+func (r *recorder) of(instance string) []pipeline.Sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.samples[instance])
+}
+
+func (r *recorder) failure(instance string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failing[instance]
+}
+
+// values returns the values of an instance's samples.
+func (r *recorder) values(instance string) []float64 {
+	var out []float64
+	for _, s := range r.of(instance) {
+		out = append(out, s.V)
+	}
+	return out
+}
+
+// pushed is a series as a test pushes it: "name{a=b,c=d}" and its samples, at times in seconds after the start.
+type pushed struct {
+	series  string
+	samples []sample
+}
+
+func push(series string, samples ...sample) pushed { return pushed{series, samples} }
+
+func at(seconds float64, v float64) sample {
+	return sample{t: start + int64(seconds*1000), v: v}
+}
+
+// labelsOf parses "name{a=b,c=d}" into names and values, in order of name.
+func labelsOf(series string) []string {
+	name, rest, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+	var out []string
+	if name != "" {
+		out = append(out, metricName, name)
+	}
+	if rest == "" {
+		return out
+	}
+	for pair := range strings.SplitSeq(rest, ",") {
+		n, v, _ := strings.Cut(pair, "=")
+		out = append(out, n, v)
+	}
+	return out
+}
+
+// encoding writes requests in one version of the protocol.
+type encoding struct {
+	name, contentType string
+	encode            func(all ...pushed) []byte
+}
+
+var encodings = []encoding{
+	{"v1", "application/x-protobuf", encodeV1},
+	{"v2", "application/x-protobuf;proto=io.prometheus.write.v2.Request", encodeV2},
+}
+
+func encodeV1(all ...pushed) []byte {
+	var m prompb.WriteRequest
+	for _, p := range all {
+		var s prompb.TimeSeries
+		l := labelsOf(p.series)
+		for i := 0; i < len(l); i += 2 {
+			s.Labels = append(s.Labels, prompb.Label{Name: l[i], Value: l[i+1]})
+		}
+		for _, x := range p.samples {
+			s.Samples = append(s.Samples, prompb.Sample{Timestamp: x.t, Value: x.v})
+		}
+		m.Timeseries = append(m.Timeseries, s)
+	}
+	return must(m.Marshal())
+}
+
+func encodeV2(all ...pushed) []byte {
+	symbols := writev2.NewSymbolTable()
+	var m writev2.Request
+	for _, p := range all {
+		var s writev2.TimeSeries
+		for _, text := range labelsOf(p.series) {
+			s.LabelsRefs = append(s.LabelsRefs, symbols.Symbolize(text))
+		}
+		for _, x := range p.samples {
+			s.Samples = append(s.Samples, writev2.Sample{Timestamp: x.t, StartTimestamp: x.start, Value: x.v})
+		}
+		s.Metadata = writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_GAUGE, HelpRef: symbols.Symbolize("How much.")}
+		m.Timeseries = append(m.Timeseries, s)
+	}
+	m.Symbols = symbols.Symbols()
+	return must(m.Marshal())
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (e encoding) request(all ...pushed) *http.Request {
+	return post(e.contentType, snappy.Encode(nil, e.encode(all...)))
+}
+
+func post(contentType string, body []byte) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("Content-Encoding", "snappy")
+	return r
+}
+
+// do has a handler answer a request.
+func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// receiver is a source with a clock that stands at a second after the start.
+type receiver struct {
+	*Source
+	handler  http.Handler
+	registry *prometheus.Registry
+	now      time.Time
+}
+
+func newReceiver(change ...func(*Options)) *receiver {
+	r := &receiver{registry: prometheus.NewRegistry(), now: time.UnixMilli(start)}
+	o := Options{Registerer: r.registry, Now: func() time.Time { return r.now }}
+	for _, f := range change {
+		f(&o)
+	}
+	r.Source = New(o)
+	r.handler = r.Handler()
+	return r
+}
+
+func (r *receiver) at(seconds float64) {
+	r.now = time.UnixMilli(start).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// push pushes series in one request.
+func (r *receiver) push(e encoding, all ...pushed) *httptest.ResponseRecorder {
+	return do(r.handler, e.request(all...))
+}
+
+// count returns how many samples came to a result.
+func (r *receiver) count(t *testing.T, result string) int {
+	t.Helper()
+	return int(gathered(t, r.registry, "foresail_remote_write_samples_total", result))
+}
+
+// gathered sums a metric of a registry over the series that have a label value ("" = all).
+func gathered(t *testing.T, r *prometheus.Registry, name, labelValue string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	sum, found := 0.0, false
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			matches := labelValue == ""
+			for _, l := range m.GetLabel() {
+				matches = matches || l.GetValue() == labelValue
+			}
+			if matches {
+				found = true
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	require.True(t, found, "no metric %s with %q", name, labelValue)
+	return sum
+}

@@ -1,0 +1,182 @@
+package remotewrite
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source"
+)
+
+// Fleet is the pods of one target, as package instances follows them.
+type Fleet = instances.RosterFleet
+
+// subscription is what has been Set for one key.
+type subscription struct {
+	source *Source
+	key    types.NamespacedName
+	config Config
+	fleet  Fleet
+	sink   source.Sink
+	other  example // a series of one of its pods that lacks the labels
+
+	mu       sync.Mutex // held while the sink is called
+	ended    bool
+	stop     func()
+	keyed    *keyed
+	roster   *instances.Roster
+	members  map[string]*member // by pod
+	tracks   map[string]*track  // by instance
+	heard    time.Time          // when a sample was last taken, or could not be expected
+	troubled bool
+}
+
+var _ instances.Observer = (*subscription)(nil)
+
+func newSubscription(s *Source, key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) *subscription {
+	c.MatchLabels = maps.Clone(c.MatchLabels)
+	return &subscription{
+		source: s, key: key, config: c, fleet: fleet, sink: sink,
+		members: map[string]*member{}, tracks: map[string]*track{},
+	}
+}
+
+// same tells whether replacing u, which may be nil, by v would change nothing.
+func (u *subscription) same(v *subscription) bool {
+	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
+}
+
+func (u *subscription) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		return
+	}
+	u.heard = u.source.options.Now()
+	u.keyed = u.source.index.join(u.config.Metric, labelNames{u.config.PodLabel, u.config.NamespaceLabel})
+	u.roster = instances.NewRoster(u.fleet)
+	u.stop = u.fleet.Watch(u) // after the roster, which is up to date whenever this is told
+	u.follow()
+}
+
+// end ends a subscription, which may be nil. The sink is not called any more when it returns.
+func (u *subscription) end() {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = true
+	if u.stop == nil {
+		return
+	}
+	u.stop()
+	u.roster.Close()
+	for _, m := range u.members {
+		u.source.index.remove(u.keyed, m)
+	}
+	u.source.index.leave(u.config.Metric, u.keyed)
+	u.members, u.tracks = nil, nil
+}
+
+// Started implements instances.Observer.
+func (u *subscription) Started(instances.Instance) { u.Changed() }
+
+// Ended implements instances.Observer.
+func (u *subscription) Ended(instances.Instance) { u.Changed() }
+
+// Changed implements instances.Observer.
+func (u *subscription) Changed() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.ended {
+		u.follow()
+	}
+}
+
+// follow makes the members the pods of the fleet, and forgets what was kept of instances that are no more.
+func (u *subscription) follow() {
+	pods, ids := map[string]bool{}, map[string]bool{}
+	for _, i := range u.fleet.Instances(time.Time{}) {
+		pods[i.Pod.Name], ids[i.ID] = true, true
+	}
+	for pod, m := range u.members {
+		if !pods[pod] {
+			u.source.index.remove(u.keyed, m)
+			delete(u.members, pod)
+		}
+	}
+	for pod := range pods {
+		if u.members[pod] == nil {
+			m := &member{subscription: u, pod: pod, order: u.source.order.Add(1)}
+			u.members[pod] = m
+			u.source.index.add(u.keyed, m)
+		}
+	}
+	maps.DeleteFunc(u.tracks, func(id string, _ *track) bool { return !ids[id] })
+}
+
+// take takes what a request holds of one pod, in order of time.
+func (u *subscription) take(readings []reading, b *batch) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended {
+		b.tally.add(unselected, len(readings))
+		return
+	}
+	for len(readings) > 0 {
+		id, n := u.instanceOf(readings)
+		if id == "" {
+			b.tally.add(unknownPod, n)
+		} else {
+			u.takeOf(id, readings[:n], b)
+		}
+		readings = readings[n:]
+	}
+}
+
+// instanceOf returns the instance of the first reading, and how many readings are of it; "" if the pod is not known.
+func (u *subscription) instanceOf(readings []reading) (id string, n int) {
+	for n = range readings {
+		of, ok := u.roster.Find(readings[n].member.pod, readings[n].t)
+		if !ok {
+			of = ""
+		}
+		if n > 0 && of != id {
+			return id, n
+		}
+		id = of
+	}
+	return id, len(readings)
+}
+
+func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
+	k := u.tracks[instance]
+	if k == nil {
+		k = &track{}
+		u.tracks[instance] = k
+	}
+	b.samples = b.samples[:0]
+	hears := false
+	for i := range readings {
+		x := &readings[i]
+		s, give, r := k.take(x.sample, b.identity(x), u.config.Type, b.now, b.limits)
+		hears = hears || r == taken
+		if give {
+			b.samples = append(b.samples, s)
+		}
+		b.judge(x, r, k, u)
+	}
+	if len(b.samples) > 0 {
+		u.sink.Append(instance, b.samples...)
+	}
+	if err := k.failing(len(b.samples) > 0); err != nil {
+		u.sink.Fail(instance, err)
+	}
+	if hears {
+		u.hear(b.heard)
+	}
+}

@@ -1,0 +1,79 @@
+package remotewrite
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// telemetry is what a Source tells of itself.
+type telemetry struct {
+	requests     *prometheus.CounterVec
+	duration     prometheus.Histogram
+	samples      [results]prometheus.Counter
+	ignored      map[string]prometheus.Counter
+	sentBytes    prometheus.Counter
+	decodedBytes prometheus.Counter
+	inFlight     prometheus.Gauge
+}
+
+func newTelemetry(r prometheus.Registerer) *telemetry {
+	factory := promauto.With(r)
+	samples := factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_remote_write_samples_total", Help: "Samples pushed, by what became of them; one that several PredictedMetrics want counts for each.",
+	}, []string{"result"})
+	ignored := factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_remote_write_ignored_total", Help: "What was pushed besides samples, which is not used.",
+	}, []string{"kind"})
+	bytes := factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_remote_write_bytes_total", Help: "Bytes of bodies received, as sent and decompressed.",
+	}, []string{"form"})
+	t := &telemetry{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "foresail_remote_write_requests_total", Help: "Remote-write requests, by protocol version and status code.",
+		}, []string{"version", "code"}),
+		duration: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "foresail_remote_write_request_duration_seconds", Help: "How long remote-write requests took, from their header to their answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}),
+		ignored:      map[string]prometheus.Counter{},
+		sentBytes:    bytes.WithLabelValues("sent"),
+		decodedBytes: bytes.WithLabelValues("decoded"),
+		inFlight: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of bodies that are held, as sent and decompressed.",
+		}),
+	}
+	for r := range results {
+		t.samples[r] = samples.WithLabelValues(resultNames[r])
+	}
+	for _, kind := range []string{"histogram", "exemplar", "metadata"} {
+		t.ignored[kind] = ignored.WithLabelValues(kind)
+	}
+	return t
+}
+
+// request takes note of an answer.
+func (t *telemetry) request(version remote.WriteMessageType, code int, took time.Duration) {
+	name := "unknown"
+	switch version {
+	case remote.WriteV1MessageType:
+		name = "1"
+	case remote.WriteV2MessageType:
+		name = "2"
+	}
+	t.requests.WithLabelValues(name, strconv.Itoa(code)).Inc()
+	t.duration.Observe(took.Seconds())
+}
+
+// taken takes note of what a request held.
+func (t *telemetry) taken(of *tally, c *content) {
+	for r, n := range of.of {
+		t.samples[r].Add(float64(n))
+	}
+	t.ignored["histogram"].Add(float64(c.histograms))
+	t.ignored["exemplar"].Add(float64(c.exemplars))
+	t.ignored["metadata"].Add(float64(c.metadata))
+}

@@ -1,0 +1,123 @@
+package remotewrite
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// limits are what the times of samples are held to (ms).
+type limits struct{ age, ahead int64 }
+
+// A series that is read gives way to another once it has been silent for this long, or this many of its spacings.
+const (
+	silence         = int64(30 * time.Second / time.Millisecond)
+	silenceSpacings = 5
+)
+
+// track is what is known of one instance: which series of its pod is read, and how far.
+type track struct {
+	identity string // of the series that is read; "" before the first sample
+	newest   int64  // time of its newest sample
+	spacing  int64  // between its two newest samples
+	rate     source.Rate
+	last     int64 // time of the newest counter reading; 0 before the first
+
+	failure   error // for as long as it lasts
+	failedAt  int64 // time of the sample that it was last seen with
+	announced bool  // whether the sink has been told since it was last appended to
+}
+
+// take judges a sample and returns what the sink gets of it, if anything.
+func (k *track) take(x sample, identity []byte, as source.Type, now int64, l limits) (s pipeline.Sample, give bool, r result) {
+	switch {
+	case value.IsStaleNaN(x.v):
+		return s, false, stale
+	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
+		k.fail(x.t, func() error { return fmt.Errorf("a sample of the pod is %v", x.v) })
+		return s, false, notFinite
+	case x.t > now+l.ahead:
+		k.fail(now, func() error {
+			return fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
+		})
+		return s, false, fromFuture
+	}
+	if !k.own(x.t, identity) {
+		return s, false, duplicateSeries
+	}
+	if x.t < k.newest-l.age {
+		return s, false, tooOld
+	}
+	if x.t > k.newest {
+		if k.newest > 0 {
+			k.spacing = x.t - k.newest
+		}
+		k.newest = x.t
+	}
+	if as == source.Gauge {
+		return pipeline.Sample{T: x.t, V: x.v}, true, taken
+	}
+	return k.count(x)
+}
+
+// own tells whether a sample is of the series that is read, which it becomes if there is none any more.
+func (k *track) own(t int64, identity []byte) bool {
+	if k.identity == string(identity) && k.newest > 0 {
+		return true
+	}
+	if k.newest > 0 && t-k.newest <= max(silence, silenceSpacings*k.spacing) {
+		k.fail(t, func() error {
+			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
+			return fmt.Errorf("the pod has several series; %s is read, another has %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
+		})
+		return false
+	}
+	*k = track{identity: string(identity), newest: t}
+	return true
+}
+
+// count takes a counter's reading.
+func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
+	if k.last > 0 && x.t <= k.last {
+		return s, false, late
+	}
+	if k.last > 0 && k.last < x.start && x.start < x.t {
+		k.rate.Next(pipeline.Sample{T: x.start}) // it was reset then, even if it shows no less than before
+	}
+	k.last = x.t
+	s, give = k.rate.Next(pipeline.Sample{T: x.t, V: x.v})
+	if give && math.IsInf(s.V, 0) {
+		return s, false, notFinite
+	}
+	return s, give, taken
+}
+
+// fail keeps a failure. One that lasts is put into words every now and then only.
+func (k *track) fail(t int64, why func() error) {
+	if k.failure == nil || t-k.failedAt > silence/3 || t < k.failedAt {
+		k.failure = why()
+		k.failedAt = t
+	}
+	k.announced = false
+}
+
+// failing returns the failure that the sink is to be told of, if one lasts.
+func (k *track) failing(appended bool) error {
+	if k.failure == nil {
+		return nil
+	}
+	if k.newest-k.failedAt > silence {
+		k.failure = nil
+		return nil
+	}
+	if k.announced && !appended {
+		return nil
+	}
+	k.announced = true
+	return k.failure
+}
