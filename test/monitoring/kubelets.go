@@ -28,9 +28,14 @@ type kubelets struct {
 	client   *http.Client
 	listener net.Listener
 
-	mu sync.Mutex
-	// busy is how long each pod of a node was last known to have worked, those that are gone included: what a node used never falls.
-	busy map[string]map[types.UID]float64
+	mu    sync.Mutex
+	nodes map[string]*nodeWork
+}
+
+// nodeWork is what the pods of a node, those that are gone included, have worked.
+type nodeWork struct {
+	seconds float64 // of all; it never falls
+	last    map[types.UID]float64
 }
 
 // startKubelets serves until ctx ends.
@@ -50,7 +55,7 @@ func startKubelets(ctx context.Context, cluster *controlplane.Cluster, selector 
 	k := &kubelets{
 		pods:   pods,
 		client: &http.Client{Timeout: kubeletTimeout / 2, Transport: &http.Transport{MaxIdleConnsPerHost: 1}},
-		busy:   map[string]map[types.UID]float64{},
+		nodes:  map[string]*nodeWork{},
 	}
 	if k.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
@@ -125,15 +130,21 @@ func (k *kubelets) read(ctx context.Context, node string) []podUsage {
 func (k *kubelets) nodeCPU(node string, usages []podUsage) float64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.busy[node] == nil {
-		k.busy[node] = map[types.UID]float64{}
+	work := k.nodes[node]
+	if work == nil {
+		work = &nodeWork{seconds: startCPU, last: map[types.UID]float64{}}
+		k.nodes[node] = work
 	}
 	for _, usage := range usages {
-		k.busy[node][usage.pod.UID] = max(k.busy[node][usage.pod.UID], usage.cpu())
+		work.add(usage.pod.UID, usage.cpu())
 	}
-	sum := startCPU
-	for _, seconds := range k.busy[node] {
-		sum += seconds
+	return work.seconds
+}
+
+// add counts what a pod has worked since it was last asked. Two readings of one pod may be counted in either order.
+func (w *nodeWork) add(pod types.UID, seconds float64) {
+	if more := seconds - w.last[pod]; more > 0 {
+		w.seconds += more
+		w.last[pod] = seconds
 	}
-	return sum
 }

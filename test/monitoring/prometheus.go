@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -111,9 +112,20 @@ func (o *PrometheusOptions) validate() error {
 		return fmt.Errorf("PrometheusOptions.RemoteWrite: none: an agent wants at least one")
 	}
 	for i, write := range o.RemoteWrite {
-		if write.Version < 0 || write.Version > 2 {
-			return fmt.Errorf("PrometheusOptions.RemoteWrite[%d].Version: %d: want 1 or 2", i, write.Version)
+		if err := write.validate(fmt.Sprintf("PrometheusOptions.RemoteWrite[%d]", i)); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (w *RemoteWrite) validate(field string) error {
+	target, err := url.Parse(w.URL)
+	if err != nil || target.Host == "" {
+		return fmt.Errorf("%s.URL: %q: want one such as http://127.0.0.1:8080/api/v1/write", field, w.URL)
+	}
+	if w.Version < 0 || w.Version > 2 {
+		return fmt.Errorf("%s.Version: %d: want 1 or 2", field, w.Version)
 	}
 	return nil
 }
@@ -134,34 +146,40 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, err
 	}
-	web := webFile{auth: options.BasicAuth}
-	client := config.HTTPClientConfig{FollowRedirects: true}
-	if options.BasicAuth != nil {
-		client.BasicAuth = &config.BasicAuth{
-			Username: options.BasicAuth.Username, Password: config.Secret(options.BasicAuth.Password),
-		}
-	}
-	scheme := "http"
-	if options.TLS {
-		scheme = "https"
-		client.TLSConfig.CA = string(cluster.CA())
-		if web.cert, web.key, err = cluster.ServingCertificate("127.0.0.1", "localhost"); err != nil {
-			return nil, err
-		}
-	}
-	port, err := freePort()
+	web, client, err := options.access(cluster)
 	if err != nil {
 		return nil, err
 	}
 	if err := options.writeFiles(home, kubeconfig, web); err != nil {
 		return nil, err
 	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
 	p := &Prometheus{
 		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(home, port)},
-		URL:    scheme + "://" + loopback(port),
+		URL:    "http://" + loopback(port),
+	}
+	if options.TLS {
+		p.URL = "https://" + loopback(port)
 	}
 	p.client, err = config.NewClientFromConfig(client, options.Name)
 	return p, err
+}
+
+// access returns how the server lets clients in, and what a client needs to be let in.
+func (o *PrometheusOptions) access(cluster *controlplane.Cluster) (web webFile, client config.HTTPClientConfig, err error) {
+	client.FollowRedirects = true
+	if o.BasicAuth != nil {
+		web.auth = o.BasicAuth
+		client.BasicAuth = &config.BasicAuth{Username: o.BasicAuth.Username, Password: config.Secret(o.BasicAuth.Password)}
+	}
+	if o.TLS {
+		client.TLSConfig.CA = string(cluster.CA())
+		web.cert, web.key, err = cluster.ServingCertificate("127.0.0.1", "localhost")
+	}
+	return web, client, err
 }
 
 // arguments returns the command line, the caller's own flags last.

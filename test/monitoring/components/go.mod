@@ -2,6 +2,8 @@ module github.com/foresail/foresail/test/monitoring/components
 
 go 1.26.4
 
+// Built, never imported. Both are of one generation: metrics-server is made with this Prometheus' parser and with the client
+// libraries of the Kubernetes that test/controlplane runs, so they compile most packages once.
 tool (
 	github.com/prometheus/prometheus/cmd/prometheus
 	sigs.k8s.io/metrics-server/cmd/metrics-server

@@ -20,5 +20,5 @@ func main() {
 		stop()
 		os.Exit(1)
 	}
-	fmt.Println(binaries.Dir)
+	fmt.Fprintln(os.Stdout, binaries.Dir)
 }
