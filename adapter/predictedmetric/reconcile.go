@@ -28,8 +28,6 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/params"
-	"github.com/foresail/foresail/adapter/source"
-	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -42,19 +40,13 @@ const (
 	retryFirst, retryMost = time.Second, 30 * time.Second
 )
 
-// PodsSource is what the reconciler needs of the source that reads pods.
-type PodsSource interface {
-	Set(key types.NamespacedName, c pods.Config, fleet pods.Fleet, sink source.Sink) error
-	Remove(key types.NamespacedName)
-}
-
 // Reconciler keeps sources and forecaster as the PredictedMetrics say. Every replica runs it.
 type Reconciler struct {
 	Client     client.Client
 	Scales     *Scales
 	Tracker    *instances.Tracker
 	Forecaster *forecaster.Forecaster
-	Pods       PodsSource
+	Sources    Sources
 
 	problems problems
 	settled  atomic.Bool
@@ -205,10 +197,7 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 	}
 	feed.SetReplicas(int(t.replicas))
 	fleet := r.follow(key, t.selector, feed)
-	if err := r.Pods.Set(key, podsConfig(pm.Spec.Source.Pods), fleet, feed); err != nil {
-		return problem{err: fmt.Errorf("spec.source.pods: %w", err)}
-	}
-	return problem{}
+	return problem{err: r.Sources.set(key, &pm.Spec, fleet, feed)}
 }
 
 func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *instances.Fleet {
@@ -219,13 +208,13 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 
 // refuse stops following and leaves the reason behind for whoever asks.
 func (r *Reconciler) refuse(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
-	r.Pods.Remove(key)
+	r.Sources.remove(key, "")
 	r.Tracker.Forget(key)
 	r.Forecaster.Refuse(key, targetOf(pm.Spec.ScaleTargetRef), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.Pods.Remove(key)
+	r.Sources.remove(key, "")
 	r.Tracker.Forget(key)
 	r.Forecaster.Remove(key)
 }
@@ -248,12 +237,4 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 // targetOf returns a configuration that says no more than what is scaled.
 func targetOf(ref v1alpha1.ScaleTargetRef) forecaster.Config {
 	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name}
-}
-
-// podsConfig converts the settings of the pods source, defaults filled in.
-func podsConfig(s *v1alpha1.PodsSource) pods.Config {
-	return pods.Config{
-		Port: s.Port, Path: s.Path, Metric: s.Metric, Type: source.Type(s.Type),
-		MatchLabels: s.MatchLabels, Interval: s.Interval.Duration,
-	}
 }

@@ -25,24 +25,50 @@ import (
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/pods"
+	prometheussource "github.com/foresail/foresail/adapter/source/prometheus"
+	"github.com/foresail/foresail/adapter/source/remotewrite"
+	resourcesource "github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// reading is what a pods source was told to read.
-type reading map[types.NamespacedName]pods.Config
+// reading is what a source was told to read.
+type reading[C, F any] map[types.NamespacedName]C
 
-func (r reading) Set(key types.NamespacedName, c pods.Config, _ pods.Fleet, _ source.Sink) error {
+func (r reading[C, F]) Set(key types.NamespacedName, c C, _ F, _ source.Sink) error {
 	r[key] = c
 	return nil
 }
 
-func (r reading) Remove(key types.NamespacedName) { delete(r, key) }
+func (r reading[C, F]) Remove(key types.NamespacedName) { delete(r, key) }
+
+// readings is what the sources of each kind were told to read.
+type readings struct {
+	pods        reading[pods.Config, pods.Fleet]
+	prometheus  reading[prometheussource.Config, prometheussource.Fleet]
+	remoteWrite reading[remotewrite.Config, remotewrite.Fleet]
+	resource    reading[resourcesource.Config, resourcesource.Fleet]
+}
+
+func newReadings() *readings {
+	return &readings{
+		reading[pods.Config, pods.Fleet]{}, reading[prometheussource.Config, prometheussource.Fleet]{},
+		reading[remotewrite.Config, remotewrite.Fleet]{}, reading[resourcesource.Config, resourcesource.Fleet]{},
+	}
+}
+
+func (r *readings) sources() Sources {
+	return Sources{Pods: r.pods, Prometheus: r.prometheus, RemoteWrite: r.remoteWrite, Resource: r.resource}
+}
+
+func (r *readings) count() int {
+	return len(r.pods) + len(r.prometheus) + len(r.remoteWrite) + len(r.resource)
+}
 
 // cluster is the objects that a reconciler sees.
 type cluster struct {
 	*Reconciler
 	t       *testing.T
-	reading reading
+	reading *readings
 	scale   *autoscalingv1.Scale // nil: the target does not exist
 }
 
@@ -51,7 +77,7 @@ var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 func newCluster(t *testing.T, pms ...client.Object) *cluster {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	c := &cluster{t: t, reading: reading{}, scale: &autoscalingv1.Scale{
+	c := &cluster{t: t, reading: newReadings(), scale: &autoscalingv1.Scale{
 		Spec:   autoscalingv1.ScaleSpec{Replicas: 3},
 		Status: autoscalingv1.ScaleStatus{Selector: "app=checkout"},
 	}}
@@ -71,7 +97,7 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 		Scales:     &Scales{Client: scales, Mapper: mapper},
 		Tracker:    instances.NewTracker(instances.Options{}),
 		Forecaster: forecaster.New(time.Now, prometheus.NewRegistry()),
-		Pods:       c.reading,
+		Sources:    c.reading.sources(),
 	}
 	return c
 }
@@ -101,7 +127,7 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	assert.Equal(t, resync, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()))
 	require.NoError(t, c.problems.get(key).err)
-	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Type("Gauge"), Interval: time.Second}, c.reading[key])
+	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Type("Gauge"), Interval: time.Second}, c.reading.pods[key])
 	s, ok := c.Forecaster.Get(key)
 	require.True(t, ok)
 	assert.InDelta(t, 0.7, s.Threshold, 0)
@@ -111,7 +137,7 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	c.reconcile()
 	_, ok = c.Forecaster.Get(key)
 	assert.False(t, ok)
-	assert.Empty(t, c.reading)
+	assert.Zero(t, c.reading.count())
 	assert.False(t, c.problems.known(key))
 }
 
@@ -157,7 +183,7 @@ func TestReconcileRefusesASpec(t *testing.T) {
 	refused, ok := c.Forecaster.Get(key)
 	require.True(t, ok)
 	assert.ErrorContains(t, refused.Err, "must be at least minReplicas (20)")
-	assert.Empty(t, c.reading)
+	assert.Zero(t, c.reading.count())
 }
 
 // A kind of the same name in another group is not the one that is watched.
@@ -175,4 +201,49 @@ func TestSettledOnceIsSettled(t *testing.T) {
 	late.Name = "late"
 	require.NoError(t, c.Client.Create(t.Context(), late))
 	assert.NoError(t, c.Settled(t.Context()))
+}
+
+// Each source is told what the spec says, and the one before it to stop.
+func TestReconcileChangesTheSource(t *testing.T) {
+	pm := predictedMetric()
+	c := newCluster(t, pm)
+	c.reconcile()
+	for _, step := range []struct {
+		source v1alpha1.Source
+		check  func()
+	}{
+		{v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}}, func() {
+			assert.Equal(t, prometheussource.Config{
+				Address: "http://prometheus:9090", Query: "elu", PodLabel: "pod", NamespaceLabel: "namespace",
+				Type: source.Gauge, Interval: 5 * time.Second, Window: 90 * time.Second,
+			}, c.reading.prometheus[key])
+		}},
+		{v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "requests_total", Type: v1alpha1.MetricCounter, MatchLabels: map[string]string{"app": "checkout"}}}, func() {
+			assert.Equal(t, remotewrite.Config{
+				Metric: "requests_total", PodLabel: "pod", NamespaceLabel: "namespace", Type: source.Counter, MatchLabels: map[string]string{"app": "checkout"},
+			}, c.reading.remoteWrite[key])
+		}},
+		{v1alpha1.Source{Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}}, func() {
+			assert.Equal(t, resourcesource.Config{Name: "cpu", Container: "main", Interval: 15 * time.Second}, c.reading.resource[key])
+		}},
+		{predictedMetric().Spec.Source, func() { assert.Contains(t, c.reading.pods, key) }},
+	} {
+		pm.Spec.Source = step.source
+		require.NoError(t, c.Client.Update(t.Context(), pm))
+		c.reconcile()
+		require.NoError(t, c.problems.get(key).err)
+		step.check()
+		assert.Equal(t, 1, c.reading.count(), "the source before is told to stop")
+		s, _ := c.Forecaster.Get(key)
+		assert.Equal(t, step.source.Name(), s.Source)
+	}
+}
+
+func TestReconcileRefusesWhatCannotBePushed(t *testing.T) {
+	pm := predictedMetric()
+	pm.Spec.Source = v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "elu"}}
+	c := newCluster(t, pm)
+	c.Sources.RemoteWrite = nil
+	c.reconcile()
+	assert.ErrorContains(t, c.problems.get(key).err, "spec.source.remoteWrite: no samples can be pushed to Foresail as it runs: it must be started with --remote-write-address")
 }

@@ -35,7 +35,6 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/predictedmetric"
-	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -48,7 +47,7 @@ type runOptions struct {
 	lease      leaseOptions
 	qps        float32
 	burst      int
-	scrapes    pods.Options
+	sources    sourceOptions
 }
 
 func newRunCommand() *cobra.Command {
@@ -56,12 +55,18 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Forecast what PredictedMetrics ask for and serve it as external.metrics.k8s.io",
-		Long: `Run reads the pods behind every PredictedMetric each second, forecasts their load, and
-serves the forecasts to HorizontalPodAutoscalers over external.metrics.k8s.io.
+		Long: `Run takes samples of the pods behind every PredictedMetric, forecasts their load each
+second, and serves the forecasts to HorizontalPodAutoscalers over external.metrics.k8s.io.
+
+Samples come from the pods' own metrics endpoints, from Prometheus servers, by remote
+write, or from metrics.k8s.io: each PredictedMetric says from where. Credentials of
+Prometheus servers are given here (--prometheus-config-file), and so is who may push
+(--remote-write-address and what follows it in the list below).
 
 It listens on two ports: HTTPS for the Kubernetes API server (--secure-port), which
 authenticates and authorizes clients through the cluster, and HTTP for /livez, /readyz
-and /metrics (--http-address). Several replicas may run at once and answer alike; one of
+and /metrics (--http-address); and on a third for remote write, if it is asked to.
+Several replicas may run at once and answer alike, if samples are pushed to each; one of
 them, elected through a Lease, writes status and events.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
@@ -87,24 +92,17 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
 	fs.Float32Var(&o.qps, "kube-api-qps", 50, "Requests per second to the Kubernetes API server, watches aside.")
 	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
-	fs.IntVar(&o.scrapes.Concurrency, "scrape-concurrency", 1024, "Pods that are read at the same time, half of them slow or failing ones.")
-	fs.DurationVar(&o.scrapes.Timeout, "scrape-timeout", 3*time.Second, "How long a pod may take to answer. More than an interval lets pods answer that are overloaded.")
+	o.sources.addFlags(fs)
 	o.lease.addFlags(fs)
 }
 
 func (o *runOptions) validate() error {
-	errs := []error{o.door.Validate(), logsapi.ValidateAndApply(o.logging, nil), o.lease.validate()}
+	errs := []error{o.door.Validate(), logsapi.ValidateAndApply(o.logging, nil), o.lease.validate(), o.sources.validate()}
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
 	}
 	if o.burst < 1 {
 		errs = append(errs, badFlag("kube-api-burst", o.burst, "at least 1"))
-	}
-	if o.scrapes.Concurrency < 2 {
-		errs = append(errs, badFlag("scrape-concurrency", o.scrapes.Concurrency, "at least 2"))
-	}
-	if o.scrapes.Timeout <= 0 {
-		errs = append(errs, badFlag("scrape-timeout", o.scrapes.Timeout, "above 0s"))
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +119,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
 	}
-	a, err := newAdapter(ctx, mgr, o.scrapes)
+	a, err := newAdapter(ctx, mgr, &o.sources)
 	if err != nil {
 		return err
 	}
@@ -193,7 +191,7 @@ type adapter struct {
 }
 
 // newAdapter wires sources, forecaster and reconciler, and has the manager run them.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes pods.Options) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions) (*adapter, error) {
 	tracker := instances.NewTracker(instances.Options{})
 	podInformer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
 	if err != nil {
@@ -206,16 +204,17 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, scrapes pods.Options) (*a
 	if err != nil {
 		return nil, err
 	}
-	scrapes.Registerer, scrapes.UserAgent = metrics.Registry, "foresail/"+buildVersion()
-	source := pods.New(scrapes)
 	forecasts := forecaster.New(time.Now, metrics.Registry)
 	reconciler := &predictedmetric.Reconciler{
-		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Pods: source,
+		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts,
+	}
+	if reconciler.Sources, err = o.build(mgr, func() error { return reconciler.Settled(ctx) }); err != nil {
+		return nil, err
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
-	if err := errors.Join(mgr.Add(runnable(source.Run)), mgr.Add(runnable(forecasts.Run))); err != nil {
+	if err := mgr.Add(runnable(forecasts.Run)); err != nil {
 		return nil, err
 	}
 	writer := &predictedmetric.Writer{
