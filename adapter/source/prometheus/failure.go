@@ -66,7 +66,7 @@ func explainAnswer(answer *v1.Error, key *groupKey) *failure {
 			text += ": " + short(own.Error)
 		}
 		return fail(resultStatus, "%s: %s", key.address, text)
-	case v1.ErrBadResponse:
+	case v1.ErrBadResponse, "":
 		return fail(resultContent, "%s: what it answers is not whole, or not what Prometheus answers", key.address)
 	default: // an error of the query's execution, in Prometheus' own words
 		return fail(resultStatus, "%s: %s: %s", key.address, short(string(answer.Type)), short(answer.Msg))

@@ -27,7 +27,9 @@ import (
 
 const address = "http://prometheus:9090"
 
-func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
+func key(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
 
 func gauge() Config {
 	return Config{

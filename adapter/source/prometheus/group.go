@@ -198,8 +198,9 @@ func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) 
 	timeout := o.timeout(g.key.interval)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	limit := v1.WithLimit(uint64(o.MaxSeries) + 1) // one more tells that there are too many
-	matrix, warnings, err := g.server.rangeVector(ctx, g.key.query, span, v1.WithTimeout(timeout), limit)
+	matrix, warnings, err := g.server.rangeVector(ctx, g.key.query, span,
+		v1.WithTimeout(wholeSeconds(timeout)), // or the server would work on what nobody waits for
+		v1.WithLimit(uint64(o.MaxSeries)+1))   // one more tells that there are too many
 	if err != nil {
 		return nil, explain(err, &g.key, timeout)
 	}

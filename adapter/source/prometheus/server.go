@@ -86,7 +86,7 @@ func (v *server) exit() { <-v.slots }
 //
 // The range stands on a line of its own, so that a comment at the end of the selector cannot hide it.
 func (v *server) rangeVector(ctx context.Context, selector string, span time.Duration, options ...v1.Option) (model.Matrix, v1.Warnings, error) {
-	query := fmt.Sprintf("%s\n[%ds]", selector, (span+time.Second-1)/time.Second)
+	query := fmt.Sprintf("%s\n[%ds]", selector, wholeSeconds(span)/time.Second)
 	value, warnings, err := v.api.Query(ctx, query, time.Time{}, options...)
 	if err != nil {
 		return nil, nil, err
@@ -97,6 +97,9 @@ func (v *server) rangeVector(ctx context.Context, selector string, span time.Dur
 	}
 	return matrix, warnings, nil
 }
+
+// wholeSeconds rounds up, since Prometheus takes no fractions.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // typeError is an answer that is no range vector.
 type typeError struct{ got model.ValueType }
