@@ -46,51 +46,61 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// between returns the ticks that lie between two consecutive samples, which are sorted by time and unique: as whatever
-// is between two neighbours is interpolated, those are all from the first sample to the last.
-func (g grid) between(samples []Sample) ticks {
-	if len(samples) < 2 {
-		return ticks{}
+// align writes to out[k] the value at each tick k of active that lies between two consecutive samples, interpolated
+// between them (paper, section 4.2), and returns those ticks. They are all from the first sample to the last, as
+// whatever is between two neighbours is interpolated. It reads every sample once, and says on the way whether they are
+// clean; where they are not, what it has written means nothing.
+func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (known ticks, isClean bool) {
+	if len(samples) == 0 {
+		return ticks{}, true
 	}
-	return ticks{g.index(samples[0].T), g.index(samples[len(samples)-1].T + 1)}
-}
-
-// align writes to out[k] the value at each tick k of at, interpolated between the samples around it (paper, section 4.2).
-// The ticks must be between samples.
-func align(samples []Sample, g grid, at ticks, out []float64) {
-	next := 0 // the first sample at or after the tick
-	for k := at.from; k < at.to; k++ {
-		t := g.tick(k)
-		for samples[next].T < t {
-			next++
+	a, atA := samples[0], float64(samples[0].T)
+	k := max(active.from, g.index(a.T))
+	known.from = k
+	t := g.tick(k)
+	for _, b := range samples[1:] {
+		if b.T <= a.T || !ok.value(a.V) {
+			return ticks{}, false
 		}
-		if samples[next].T == t {
-			out[k] = samples[next].V
-		} else {
-			out[k] = interpolate(samples[next-1], samples[next], t)
+		atB := float64(b.T)
+		for t <= b.T && k < active.to {
+			v := b.V
+			if t != b.T {
+				v = a.V + (b.V-a.V)*((float64(t)-atA)/(atB-atA))
+			}
+			out[k] = v
+			k++
+			t += g.step
 		}
+		a, atA = b, atB
 	}
+	known.to = k
+	if first := samples[0]; !known.empty() && g.tick(known.from) == first.T {
+		out[known.from] = first.V // to the bit, also where the difference to the second overflows
+	}
+	return known, ok.sample(a)
 }
 
-func interpolate(a, b Sample, t int64) float64 {
-	return a.V + (b.V-a.V)*((float64(t)-float64(a.T))/(float64(b.T)-float64(a.T)))
+// limits are what a sample may be.
+type limits struct {
+	latest int64
+	lowest float64
 }
 
-// clean returns the samples that may be aligned, sorted, one for each timestamp (the last given wins), and how many
-// it refused: values g is not defined for and samples later than latest. Where nothing is to be done it returns the
-// given slice; otherwise it works in buf, which it returns for the next call.
-func clean(samples []Sample, m Model, latest int64, buf []Sample) (cleaned, scratch []Sample, dropped int) {
-	if isClean(samples, m, latest) {
-		return samples, buf, 0
-	}
+func (l limits) value(v float64) bool { return l.lowest <= v && v <= math.MaxFloat64 } // not for a NaN
+
+func (l limits) sample(s Sample) bool { return s.T <= l.latest && l.value(s.V) }
+
+// clean returns, in the memory of buf, the samples that may be aligned, sorted, one for each timestamp (the last given
+// wins), and how many it refused: values that g is not defined for and samples from the future.
+func clean(samples []Sample, ok limits, buf []Sample) (cleaned []Sample, dropped int) {
 	buf = buf[:0]
 	for _, s := range samples {
-		if s.T > latest || !m.InRange(s.V) {
-			dropped++
-			continue
+		if ok.sample(s) {
+			buf = append(buf, s)
 		}
-		buf = append(buf, s)
 	}
+	dropped = len(samples) - len(buf)
 	slices.SortStableFunc(buf, func(a, b Sample) int { return cmp.Compare(a.T, b.T) })
 	kept := 0
 	for i := range buf {
@@ -100,23 +110,5 @@ func clean(samples []Sample, m Model, latest int64, buf []Sample) (cleaned, scra
 		buf[kept] = buf[i]
 		kept++
 	}
-	return buf[:kept], buf, dropped
-}
-
-// isClean tells whether the samples are as clean would leave them. It is called for every sample there is.
-func isClean(samples []Sample, m Model, latest int64) bool {
-	if len(samples) == 0 {
-		return true
-	}
-	lowest, previous := m.lowest(), samples[0].T
-	for i, s := range samples {
-		if i > 0 && s.T <= previous {
-			return false
-		}
-		if !(lowest <= s.V && s.V <= math.MaxFloat64) { // nor is a NaN
-			return false
-		}
-		previous = s.T
-	}
-	return previous <= latest
+	return buf[:kept], dropped
 }

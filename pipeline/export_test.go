@@ -17,7 +17,7 @@ type Stages struct {
 func (p *Pipeline) Stages() Stages {
 	w := &p.window
 	s := Stages{First: w.tick(w.first)}
-	for k, l := range p.loads {
+	for k, l := range w.loads[w.first : w.last+1] {
 		var row []float64
 		for i := range w.series {
 			row = append(row, w.values[i*w.n+w.first+k])

@@ -23,8 +23,7 @@ func (w *window) impute() {
 
 // countSilent counts for each tick the instances that are active and not known.
 func (w *window) countSilent() {
-	w.silent = resize(w.silent, w.n)
-	clear(w.silent)
+	w.silent = zeroed(w.silent, w.n)
 	for i := range w.series {
 		before, after := w.series[i].unknown()
 		for k := before.from; k < before.to; k++ {

@@ -48,16 +48,17 @@ func (m Model) PerInstance(s, n float64) float64 { return m.value(s / n) }
 // Required is N(S, τ) = S/g(τ): how many instances, as a real number, hold the metric at threshold under the load s.
 func (m Model) Required(s, threshold float64) float64 { return s / m.Load(threshold) }
 
-// loads returns g(v) of each of the values. It may return the values themselves; otherwise it works in out, which must be as long.
-func (m Model) loads(values, out []float64) []float64 {
+// loads returns g(v) of the values at the given ticks, at the same ticks. It may return the values themselves; otherwise
+// it works in out, which must be as long.
+func (m Model) loads(values []float64, at ticks, out []float64) []float64 {
 	switch m.Kind {
 	case Overhead:
-		for i, v := range values {
-			out[i] = v - m.Baseline
+		for k := at.from; k < at.to; k++ {
+			out[k] = values[k] - m.Baseline
 		}
 	case Quadratic:
-		for i, v := range values {
-			out[i] = v * v
+		for k := at.from; k < at.to; k++ {
+			out[k] = values[k] * values[k]
 		}
 	default:
 		return values
@@ -66,7 +67,7 @@ func (m Model) loads(values, out []float64) []float64 {
 }
 
 // InRange tells whether g is defined at v. A sample whose value is not in range is refused.
-func (m Model) InRange(v float64) bool { return m.lowest() <= v && v <= math.MaxFloat64 } // not for a NaN
+func (m Model) InRange(v float64) bool { return limits{lowest: m.lowest()}.value(v) }
 
 // lowest is the bottom of the range of g; its top is the largest number there is.
 func (m Model) lowest() float64 {

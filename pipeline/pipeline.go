@@ -53,9 +53,7 @@ func (e *StaleError) Error() string {
 type Pipeline struct {
 	params  Params
 	window  window
-	loads   []load
-	samples []Sample  // scratch of clean
-	demand  []float64 // scratch of addDemand
+	samples []Sample // scratch of clean
 }
 
 // New returns a pipeline, or every broken precondition of the parameters (each a *FieldError, joined).
@@ -86,16 +84,16 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
 	w.impute()
-	p.loads = w.redistribute(p.params.Model, p.params.ramp(), p.loads)
+	loads := w.redistribute(p.params.Model, p.params.ramp())
 	p.addDemand(in.Demand, &f)
 
-	newest := p.loads[len(p.loads)-1]
+	newest := loads[len(loads)-1]
 	f.Weight, f.Active = newest.weight, newest.active
 	f.Target = max(1, in.Target)
 	if in.Target == 0 {
 		f.Target = max(1, newest.active)
 	}
-	p.extrapolate(&f, p.params.predict(p.loads), &in)
+	p.extrapolate(&f, p.params.predict(loads), &in)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow
 	}
@@ -116,17 +114,13 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 		return nil, err
 	}
 	w.first, w.last = w.n, -1
+	ok := limits{latest: in.Now + step, lowest: p.params.Model.lowest()}
 	for i := range w.series {
 		s := &w.series[i]
-		samples, scratch, dropped := clean(s.Samples, p.params.Model, in.Now+step, p.samples)
-		p.samples = scratch
-		f.Dropped += dropped
-		s.known = w.between(samples).and(s.active)
-		if s.known.empty() {
-			continue
+		s.known, _ = p.align(s.Samples, ok, s.active, s.values, f)
+		if !s.known.empty() {
+			w.first, w.last = min(w.first, s.known.from), max(w.last, s.known.to-1)
 		}
-		align(samples, w.grid, s.known, s.values)
-		w.first, w.last = min(w.first, s.known.from), max(w.last, s.known.to-1)
 	}
 	if w.last < 0 {
 		return nil, ErrNoData
@@ -134,25 +128,34 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 	return w, nil
 }
 
+// align aligns samples that may have to be cleaned first, and counts what is dropped. It returns the samples that it used.
+func (p *Pipeline) align(samples []Sample, ok limits, active ticks, out []float64, f *Forecast) (known ticks, used []Sample) {
+	known, isClean := align(samples, ok, p.window.grid, active, out)
+	if isClean {
+		return known, samples
+	}
+	cleaned, dropped := clean(samples, ok, p.samples)
+	p.samples = cleaned
+	f.Dropped += dropped
+	known, _ = align(cleaned, ok, p.window.grid, active, out)
+	return known, cleaned
+}
+
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
 func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
-	demand, scratch, dropped := clean(demand, Model{}, f.Now+p.params.Interval.Milliseconds(), p.samples)
-	p.samples = scratch
-	f.Dropped += dropped
+	w := &p.window
+	ok := limits{latest: f.Now + w.step, lowest: Model{}.lowest()}
+	known, demand := p.align(demand, ok, w.span(), w.scratch, f)
 	if len(demand) == 0 {
 		return
 	}
-	w := &p.window
 	newest := demand[len(demand)-1]
 	held := w.index(newest.T)
-	p.demand = resize(p.demand, w.n)
-	known := ticks{w.index(demand[0].T), held}.and(w.span())
-	align(demand, w.grid, known, p.demand)
-	for k := known.from; k < known.to; k++ {
-		p.loads[k-w.first].effective += p.demand[k]
+	for k := known.from; k < min(known.to, held); k++ {
+		w.loads[k].effective += w.scratch[k]
 	}
 	for k := max(held, w.first); k <= w.last; k++ {
-		p.loads[k-w.first].effective += newest.V
+		w.loads[k].effective += newest.V
 	}
 }
 

@@ -39,78 +39,100 @@ func (r ramp) at(age float64) float64 {
 	}
 }
 
-// redistribute returns one aggregate for each tick of [w.first, w.last], in the memory of loads (paper, sections 6.4 to
-// 6.8). A new instance is counted by a weight that grows with its age, and while the weighted sum falls below the level
-// already reached, as much more of it as is needed to hold that level: load that moves from old instances to new ones
-// then neither rises nor falls, and load that has really gone shows at once in the raw sum.
-func (w *window) redistribute(m Model, r ramp, loads []load) []load {
+// redistribute returns one aggregate for each tick of [w.first, w.last] (paper, sections 6.4 to 6.8). A new instance is
+// counted by a weight that grows with its age, and while the weighted sum falls below the level already reached, as much
+// more of it as is needed to hold that level: load that moves from old instances to new ones then neither rises nor
+// falls, and load that has really gone shows at once in the raw sum.
+func (w *window) redistribute(m Model, r ramp) []load {
 	w.markNewcomers()
-	loads = resize(loads, w.last+1-w.first)
-	clear(loads)
-	w.loads = resize(w.loads, len(loads))
+	weighted := w.growing(r)
+	w.loads, w.raw = zeroed(w.loads, w.n+1), zeroed(w.raw, w.n)
+	w.scratch = resize(w.scratch, w.n)
 	for i := range w.series {
 		s := &w.series[i]
 		at := s.active.and(w.span())
 		if at.empty() {
 			continue
 		}
-		g := m.loads(s.values[at.from:at.to], w.loads[:at.to-at.from])
-		sums := loads[at.from-w.first : at.to-w.first]
-		growing := 0
-		if s.newcomer {
-			age := float64(w.tick(at.from)) - float64(s.Start)
-			growing = r.add(g, sums, age, float64(w.step))
+		w.loads[at.from].active++ // a change; absorb adds them up
+		w.loads[at.to].active--
+		g := m.loads(s.values, at, w.scratch)
+		w.addRaw(at, g)
+		w.addGrowing(s, r, g)
+		w.addGrown(weighted.and(ticks{max(at.from, s.growing.to), at.to}), g)
+	}
+	w.absorb(weighted)
+	return w.loads[w.first : w.last+1]
+}
+
+// growing finds out at which ticks the weight of each instance grows, and returns the ticks from the first to the last at
+// which any does. At all others weights are 1, and nothing need be weighed.
+func (w *window) growing(r ramp) ticks {
+	hull := ticks{w.n, 0}
+	for i := range w.series {
+		s := &w.series[i]
+		s.growing = ticks{}
+		if !s.newcomer {
+			continue
 		}
-		addInFull(g[growing:], sums[growing:])
+		grown := w.index(s.Start + w.step + int64(math.Ceil(r.timeout)))
+		s.growing = s.active.and(w.span()).and(ticks{0, grown})
+		if !s.growing.empty() {
+			hull = ticks{min(hull.from, s.growing.from), max(hull.to, s.growing.to)}
+		}
 	}
-	absorb(loads)
-	return loads
+	return hull
 }
 
-// addInFull counts an instance whose loads are g in full.
-func addInFull(g []float64, sums []load) {
-	for k, v := range g {
-		sum := &sums[k]
-		sum.active++
-		sum.raw += v
-		sum.weight++
-		sum.effective += v
+func (w *window) addRaw(at ticks, g []float64) {
+	raw := w.raw[at.from:at.to]
+	for k, v := range g[at.from:at.to] {
+		raw[k] += v
 	}
 }
 
-// add counts an instance whose loads are g by its weight, at the first of them age old, for as long as the weight grows.
-// It returns for how many ticks that was.
-func (r ramp) add(g []float64, sums []load, age, step float64) int {
+// addGrowing adds the instance by its weight where that grows, the first tick at which it is 1 included.
+func (w *window) addGrowing(s *series, r ramp, g []float64) {
 	before := 0.0
-	for k, v := range g {
-		if age-step >= r.timeout {
-			return k
-		}
-		weight := r.at(age)
-		sum := &sums[k]
-		sum.active++
-		sum.raw += v
+	for k := s.growing.from; k < s.growing.to; k++ {
+		weight := r.at(float64(w.tick(k)) - float64(s.Start))
+		sum := &w.loads[k]
 		sum.weight += weight
-		sum.effective += weight * v
-		if k > 0 {
+		sum.effective += weight * g[k]
+		if k > s.growing.from {
 			sum.delta += (weight - before) * g[k-1]
 		}
 		before = weight
-		age += step
 	}
-	return len(g)
 }
 
-// absorb turns the weighted sums into effective aggregates, which fall only where the raw sums do too.
-func absorb(loads []load) {
-	loads[0].delta = 0
-	for k := 1; k < len(loads); k++ {
-		now, previous := &loads[k], loads[k-1].effective
-		if weighted := now.effective; previous > weighted {
+func (w *window) addGrown(at ticks, g []float64) {
+	for k := at.from; k < at.to; k++ {
+		w.loads[k].weight++
+		w.loads[k].effective += g[k]
+	}
+}
+
+// absorb completes the aggregates: what is effective falls only where the raw sum does too.
+func (w *window) absorb(weighted ticks) {
+	active := 0
+	for k := w.first; k <= w.last; k++ {
+		now := &w.loads[k]
+		active += now.active
+		now.active, now.raw = active, w.raw[k]
+		if !weighted.contain(k) {
+			now.weight, now.effective = float64(active), now.raw
+		}
+		if k == w.first {
+			now.delta = 0
+			continue
+		}
+		sum, previous := now.effective, w.loads[k-1].effective
+		if previous > sum {
 			now.effective = min(now.raw, previous)
-			if now.effective != weighted {
-				now.delta = 0
-			}
+		}
+		if now.effective != sum {
+			now.delta = 0
 		}
 	}
 }

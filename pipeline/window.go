@@ -1,9 +1,9 @@
 package pipeline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // window holds v̂, a value for every instance and tick, over the ticks [first, last] of the grid at which a forecast can
@@ -14,9 +14,13 @@ type window struct {
 	series      []series    // of the instances, in their order
 	values      []float64   // of all series, n ticks each
 	first, last int         // the first and the newest tick at which any instance is known
-	silent      []int       // by tick: how many instances are active and not known (scratch of impute)
-	loads       []float64   // of one series (scratch of redistribute)
-	byStart     []*series   // scratch of markNewcomers
+	loads       []load      // by tick
+
+	// Memory of the stages, by tick where nothing else is said.
+	silent  []int     // how many instances are active and not known
+	raw     []float64 // Â
+	scratch []float64 // the loads of one instance, or the demand
+	byStart []*series // sorted by their start
 }
 
 // series is one instance on the grid. Its value at tick k is measured where k is in known, and imputed at the other
@@ -25,7 +29,8 @@ type series struct {
 	*Instance
 	active, known ticks
 	values        []float64
-	newcomer      bool // it had another instance to take load over from when it started
+	newcomer      bool  // it had another instance to take load over from when it started
+	growing       ticks // where its weight is not known to be 1, and the first tick after
 }
 
 // ticks are those from one number up to, and without, another.
@@ -44,7 +49,7 @@ func (w *window) seat(instances []Instance) error {
 	for i := range instances {
 		w.instances = append(w.instances, &instances[i])
 	}
-	slices.SortFunc(w.instances, func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(w.instances, func(a, b *Instance) int { return strings.Compare(a.ID, b.ID) })
 	w.series = resize(w.series, len(instances))
 	w.values = resize(w.values, w.n*len(instances))
 	for i, instance := range w.instances {
@@ -64,8 +69,14 @@ func (w *window) seat(instances []Instance) error {
 func (w *window) forget() {
 	clear(w.instances)
 	clear(w.series)
-	clear(w.byStart)
 }
 
 // resize returns a slice of n elements, of any value, in the memory of s if that is large enough.
 func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// zeroed is resize with every element zero.
+func zeroed[T any](s []T, n int) []T {
+	s = resize(s, n)
+	clear(s)
+	return s
+}
