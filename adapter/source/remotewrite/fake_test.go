@@ -289,7 +289,7 @@ func (r *receiver) count(t *testing.T, result string) int {
 }
 
 // gathered sums a metric of a registry over the series that have a label value ("" = all).
-func gathered(t *testing.T, r *prometheus.Registry, name, labelValue string) float64 {
+func gathered(t testing.TB, r *prometheus.Registry, name, labelValue string) float64 {
 	t.Helper()
 	families, err := r.Gather()
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ type Source struct {
 	options   Options
 	telemetry *telemetry
 	index     *index
+	token     *tokenFile          // nil: none is asked for
 	budget    *semaphore.Weighted // of bytes of bodies
 	bodies    sync.Pool
 	batches   sync.Pool
@@ -35,6 +36,9 @@ func New(o Options) *Source {
 		index:         newIndex(),
 		budget:        semaphore.NewWeighted(o.MaxInFlightBytes),
 		subscriptions: map[types.NamespacedName]*subscription{},
+	}
+	if o.BearerTokenFile != "" {
+		s.token = &tokenFile{path: o.BearerTokenFile, now: o.Now}
 	}
 	s.bodies.New = func() any { return &body{} }
 	s.batches.New = func() any { return newBatch(s) }

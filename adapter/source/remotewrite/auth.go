@@ -1,0 +1,146 @@
+package remotewrite
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+	"sigs.k8s.io/yaml"
+)
+
+// webConfig is what matters here of an exporter's configuration file.
+type webConfig struct {
+	TLS struct {
+		ClientAuth string `json:"client_auth_type"`
+	} `json:"tls_server_config"`
+	Users map[string]string `json:"basic_auth_users"`
+}
+
+// checkAccess tells what is wrong with who may write where.
+func (o *Options) checkAccess() error {
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return fmt.Errorf("address: %q: must be a host and a port, such as :9201: %w", o.Address, err)
+	}
+	config, err := readWebConfig(o.WebConfigFile)
+	if err != nil {
+		return fmt.Errorf("web config file: %q: must be a web configuration as Prometheus exporters take it: %w", o.WebConfigFile, err)
+	}
+	if o.BearerTokenFile != "" {
+		if len(config.Users) > 0 {
+			return fmt.Errorf("bearer token file: %q: must be empty where the web config file has basic_auth_users: a request can present one of the two", o.BearerTokenFile)
+		}
+		if _, err := readToken(o.BearerTokenFile); err != nil {
+			return fmt.Errorf("bearer token file: %q: must hold a token: %w", o.BearerTokenFile, err)
+		}
+		return nil
+	}
+	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || isLoopback(o.Address) {
+		return nil
+	}
+	return fmt.Errorf("address: %q: anybody who can reach it could write: must be a loopback address, unless senders are authenticated "+
+		"(--remote-write-bearer-token-file, or basic_auth_users or client certificates in --remote-write-web-config-file) or nobody needs to be (--remote-write-allow-anonymous)", o.Address)
+}
+
+func readWebConfig(path string) (c webConfig, err error) {
+	if path == "" {
+		return c, nil
+	}
+	if err := web.Validate(path); err != nil {
+		return c, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	return c, yaml.Unmarshal(text, &c)
+}
+
+// authenticatesClients tells whether senders need a certificate that is verified.
+func (c *webConfig) authenticatesClients() bool {
+	return c.TLS.ClientAuth == "RequireAndVerifyClientCert"
+}
+
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+func readToken(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", errors.New("it is empty")
+	}
+	return token, nil
+}
+
+// recheck is how often a token file is looked at.
+const recheck = time.Second
+
+// tokenFile is a token that may be replaced while it is in use.
+type tokenFile struct {
+	path string
+	now  func() time.Time
+
+	mu      sync.Mutex
+	checked time.Time
+	info    os.FileInfo // of the version that was read
+	digest  [sha256.Size]byte
+	err     error
+}
+
+// check tells whether a request presents the token. What it returns is a refusal.
+func (f *tokenFile) check(w http.ResponseWriter, r *http.Request) error {
+	want, err := f.current()
+	if err != nil {
+		return &refusal{code: http.StatusServiceUnavailable, reason: "the token to compare with cannot be read"}
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return &refusal{code: http.StatusUnauthorized, reason: "a valid bearer token is required"}
+	}
+	return nil
+}
+
+// current returns the digest of the token as of now, or of a moment ago.
+func (f *tokenFile) current() ([sha256.Size]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if !f.checked.IsZero() && now.Sub(f.checked) < recheck {
+		return f.digest, f.err
+	}
+	f.checked = now
+	info, err := os.Stat(f.path)
+	if err == nil && f.err == nil && f.unchanged(info) {
+		return f.digest, nil
+	}
+	var token string
+	if err == nil {
+		token, err = readToken(f.path)
+	}
+	f.info, f.digest, f.err = info, sha256.Sum256([]byte(token)), err
+	return f.digest, f.err
+}
+
+func (f *tokenFile) unchanged(info os.FileInfo) bool {
+	return f.info != nil && os.SameFile(f.info, info) && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime())
+}

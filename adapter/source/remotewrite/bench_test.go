@@ -1,0 +1,126 @@
+package remotewrite
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// The size that is aimed at: each pod gives one sample a second.
+const (
+	benchMetrics = 5000
+	benchPods    = 20
+	benchBatch   = 2000 // as Prometheus sends them
+)
+
+// discard is a sink that takes no time.
+type discard struct{}
+
+func (discard) Append(string, ...pipeline.Sample) {}
+func (discard) Fail(_ string, err error)          { panic(err) }
+func (discard) Trouble(error)                     {}
+
+// crowd sets the subscriptions of all metrics, and returns a series of each of their pods.
+func crowd(tb testing.TB, s *Source, namespaces int, pod func(metric, n int) string) (series []string) {
+	for m := range benchMetrics {
+		namespace := fmt.Sprint("team-", m%namespaces)
+		fleet := &fakeFleet{}
+		for n := range benchPods {
+			i := instance(namespace, pod(m, n))
+			i.ID = fmt.Sprint("uid-", m, "-", n)
+			fleet.all = append(fleet.all, i)
+			series = append(series, fmt.Sprintf("load{container=app,endpoint=metrics,instance=10.%d.%d.%d:9090,job=%s/app-%d,namespace=%s,node=node-%d,pod=%s,service=app-%d}",
+				m/250, m%250, n, namespace, m, namespace, m%100, i.Pod.Name, m))
+		}
+		require.NoError(tb, s.Set(types.NamespacedName{Namespace: namespace, Name: fmt.Sprint("app-", m)}, gauge(), fleet, discard{}))
+	}
+	return series
+}
+
+// deployment names pods as Deployments do, statefulSet as equal StatefulSets in namespaces of their own do.
+func deployment(metric, n int) string { return fmt.Sprintf("app-%d-6d4cf56db6-x%04d", metric, n) }
+func statefulSet(_, n int) string     { return fmt.Sprint("web-", n) }
+
+// BenchmarkReceive takes the samples of one second from every pod over and over, in requests as Prometheus makes them.
+func BenchmarkReceive(b *testing.B) {
+	for _, layout := range []struct {
+		name       string
+		namespaces int
+		pod        func(metric, n int) string
+	}{
+		{"namespaces=1", 1, deployment},
+		{"namespaces=5000", benchMetrics, statefulSet},
+	} {
+		for _, e := range encodings {
+			b.Run(layout.name+"/"+e.name, func(b *testing.B) {
+				r := newReceiver()
+				series := crowd(b, r.Source, layout.namespaces, layout.pod)
+				receive(b, r, e, requestsOf(e, series))
+				require.Zero(b, int(gathered(b, r.registry, "foresail_remote_write_samples_total", "unknown_pod")))
+			})
+		}
+	}
+}
+
+// BenchmarkSkip takes samples that nobody wants.
+func BenchmarkSkip(b *testing.B) {
+	for _, e := range encodings {
+		b.Run(e.name, func(b *testing.B) {
+			r := newReceiver()
+			series := crowd(b, r.Source, 1, deployment)
+			for i := range series {
+				series[i] = "un" + series[i]
+			}
+			receive(b, r, e, requestsOf(e, series))
+		})
+	}
+}
+
+// requestsOf returns the bodies of the requests that hold one sample of each series.
+func requestsOf(e encoding, series []string) (bodies [][]byte) {
+	for len(series) > 0 {
+		n := min(benchBatch, len(series))
+		var all []pushed
+		for i, s := range series[:n] {
+			all = append(all, push(s, at(0, float64(i))))
+		}
+		bodies = append(bodies, snappy.Encode(nil, e.encode(all...)))
+		series = series[n:]
+	}
+	return bodies
+}
+
+// receive has one request after the other answered, and tells how many samples a second of one core is good for. Requests are the same
+// each round: gauges are passed on whether their times are new or not.
+func receive(b *testing.B, r *receiver, e encoding, bodies [][]byte) {
+	for _, body := range bodies { // make what is kept of each pod
+		require.Equal(b, http.StatusNoContent, do(r.handler, post(e.contentType, body)).Code)
+	}
+	runtime.GC()
+	b.ReportAllocs()
+	n, before := 0, processorTime(b)
+	for b.Loop() {
+		if w := do(r.handler, post(e.contentType, bodies[n%len(bodies)])); w.Code != http.StatusNoContent {
+			b.Fatal(w.Code, w.Body)
+		}
+		n++
+	}
+	b.ReportMetric(float64(n*benchBatch)/(processorTime(b)-before).Seconds(), "samples/core-s")
+}
+
+// processorTime is what the process has used of processors, collecting garbage included: others that run at the same time
+// do not change it.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
