@@ -16,7 +16,7 @@ import (
 //
 // An answer that the server warns of may lack series of such pods. Only its newest samples are taken.
 func (u *subscription) beginning(own []*series, active []instances.Instance, partial string, t taking) int64 {
-	newest, usual := latest(own), usualEnd(own)
+	newest, usual := latest(own), u.usualEnd(own)
 	if partial != "" {
 		return usual - 2*t.step
 	}
@@ -34,12 +34,14 @@ func (u *subscription) beginning(own []*series, active []instances.Instance, par
 	return min(from, usual)
 }
 
-// usualEnd returns the median of the times at which series end: a single one that is dated ahead must not keep the
-// samples of all others out.
-func usualEnd(all []*series) int64 {
-	ends := make([]int64, len(all))
-	for i, x := range all {
-		ends[i] = x.last()
+// usualEnd returns the median of the times at which the series of the fleet's pods end: a single one that is dated ahead
+// must not keep the samples of all others out.
+func (u *subscription) usualEnd(own []*series) int64 {
+	var ends []int64
+	for _, x := range own {
+		if _, ok := u.roster.Find(x.pod, x.last()); ok {
+			ends = append(ends, x.last())
+		}
 	}
 	return median(ends)
 }
