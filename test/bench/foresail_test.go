@@ -67,6 +67,7 @@ func startForesail(b *testing.B, c *controlplane.Cluster, procs int, args ...str
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
 		"--http-address", f.http,
 		"--leader-election-namespace", systemNamespace,
+		"--remote-write-address", f.push,
 	)
 	f.Process = startProcess(b, c, "foresail", append(command, args...))
 	return f
@@ -153,7 +154,7 @@ func (f *foresail) waitReady(ctx context.Context, metrics int) error {
 			return f.Failure()
 		case <-ctx.Done():
 			return fmt.Errorf("foresail is not ready: %w: %w", last, context.Cause(ctx))
-		case <-time.After(time.Second):
+		case <-time.After(5 * time.Second): // to tell what is served is work for it
 		}
 	}
 }

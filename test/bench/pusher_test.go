@@ -9,12 +9,15 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -127,6 +130,8 @@ type pusher struct {
 	shards [][]*push
 
 	sent, acknowledged, retried atomic.Int64 // samples, and requests sent again
+	latencies                   quantiles    // of requests, in s, from when they were due to when they were acknowledged
+	stop                        func()       // set by startPushing
 }
 
 // push is one batch and when in each second it is sent.
@@ -154,6 +159,36 @@ func newPusher(p population, version protocol, address string) *pusher {
 			offset: time.Duration(i) * time.Second / time.Duration(count),
 		})
 	}
+	return w
+}
+
+// startPushing waits until samples are taken and pushes until the benchmark ends or stop is called.
+func startPushing(b *testing.B, f *foresail, p population, version protocol) *pusher {
+	b.Helper()
+	w := newPusher(p, version, f.push)
+	nothing := snappy.Encode(nil, nil)
+	for limit := time.Now().Add(startLimit); ; {
+		_, err := w.post(nothing)
+		if err == nil {
+			break
+		}
+		if time.Now().After(limit) {
+			b.Fatalf("no samples are taken: %v", err)
+		}
+		select {
+		case <-f.Ended():
+			b.Fatal(f.Failure())
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.run(ctx) }()
+	w.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(b, <-ended)
+	})
+	b.Cleanup(w.stop)
 	return w
 }
 
@@ -211,6 +246,7 @@ func (w *pusher) send(p *push, at time.Time, buffers *[2][]byte) error {
 		again, err := w.post(buffers[1])
 		if err == nil {
 			w.acknowledged.Add(int64(len(p.series)))
+			w.latencies.add(time.Since(at).Seconds())
 			return nil
 		}
 		if !again || time.Since(at) > time.Minute {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -20,6 +21,67 @@ const (
 	// startLimit bounds the time to the first forecast of the last PredictedMetric.
 	startLimit = 10 * time.Minute
 )
+
+// BenchmarkRemoteWrite measures Foresail as it is sent a sample of every pod once a second.
+func BenchmarkRemoteWrite(b *testing.B) {
+	for _, apps := range []int{1000, 2500, 5000, 7500} {
+		b.Run(fmt.Sprintf("metrics=%d", apps), func(b *testing.B) { remoteWrite(b, apps, 0, *span) })
+	}
+}
+
+// BenchmarkRemoteWriteOneCore holds a Foresail that may use a single core to remote write at 100,000 samples a second for
+// ten minutes: nothing may be lost.
+func BenchmarkRemoteWriteOneCore(b *testing.B) {
+	for _, span := range []time.Duration{10 * time.Minute} {
+		b.Run(fmt.Sprintf("metrics=5000/minutes=%g", span.Minutes()), func(b *testing.B) { remoteWrite(b, 5000, 1, span) })
+	}
+}
+
+func remoteWrite(b *testing.B, apps, procs int, span time.Duration) {
+	c := startCluster(b)
+	p := population{
+		apps: apps, podsPerApp: 20, namespaces: 50, network: netip.MustParsePrefix("10.0.0.0/16"),
+		source: remoteWriteSource(), born: time.Now().Add(-time.Hour),
+	}
+	require.NoError(b, fill(b.Context(), c, p))
+	f := startForesail(b, c, procs)
+	w := startPushing(b, f, p, remoteWriteV1())
+	toServed := steady(b, f, p)
+	for b.Loop() {
+		before := w.acknowledged.Load()
+		w.latencies.reset()
+		measure(b, f, span)
+		b.ReportMetric(float64(w.acknowledged.Load()-before)/span.Seconds(), "samples/s")
+	}
+	b.ReportMetric(w.latencies.quantile(0.99)*1000, "ms-push-p99")
+	b.ReportMetric(ageP99(b, f), "s-age-p99")
+	b.ReportMetric(toServed.Seconds(), "s-to-all-served")
+	b.ReportMetric(0, "ns/op")
+	require.NoError(b, f.ready(b.Context(), p.apps))
+	w.stop()
+	b.ReportMetric(float64(w.retried.Load()), "requests-retried")
+	b.ReportMetric(float64(w.sent.Load())-taken(b, f), "samples-lost")
+	require.Equal(b, w.sent.Load(), w.acknowledged.Load(), "samples acknowledged")
+	require.Equal(b, float64(w.sent.Load()), taken(b, f), "samples taken, by Foresail's own count")
+}
+
+// taken is how many samples Foresail has found the pods of.
+func taken(b *testing.B, f *foresail) float64 {
+	b.Helper()
+	return count(b, f, "foresail_remote_write_samples_total", map[string]string{"result": "taken"})
+}
+
+// ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at this moment.
+func ageP99(b *testing.B, f *foresail) float64 {
+	b.Helper()
+	t, err := f.telemetry(b.Context())
+	require.NoError(b, err)
+	var ages quantiles
+	for _, m := range t["foresail_sample_age_seconds"].GetMetric() {
+		ages.add(m.GetGauge().GetValue())
+	}
+	return ages.quantile(0.99)
+}
 
 // BenchmarkPods measures Foresail as it reads every pod once a second.
 func BenchmarkPods(b *testing.B) {

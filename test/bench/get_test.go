@@ -1,0 +1,209 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
+	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
+
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+const (
+	// reads is how many reads of each server a comparison is made of, in so many blocks.
+	reads, blocks = 10_000, 10
+	// warmUps is how many reads go before a block, over connections that the last switch has left cold.
+	warmUps = 200
+	// hpaController is who reads external metrics in a cluster.
+	hpaController = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
+)
+
+// BenchmarkAggregatedGet reads an external metric through the API server, from Foresail with n PredictedMetrics and from
+// the test adapter of the library that both are made with, which holds three constants. Both run throughout, with the same
+// certificates, authentication and authorization, and answer in turns.
+func BenchmarkAggregatedGet(b *testing.B) {
+	for _, n := range []int{10, 1000, 5000} {
+		b.Run(fmt.Sprintf("metrics=%d", n), func(b *testing.B) {
+			c := startCluster(b)
+			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
+			ours := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: feed(b, c, p).securePort}
+			theirs := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: startTestAdapter(b, c)}
+			ours.ask = func(i int) question {
+				return question{p.app(i % n).Namespace, "predicted_load_total", labels.Set{"predictedmetric": p.app(i % n).Name}}
+			}
+			theirs.ask = func(i int) question {
+				return question{p.app(i % n).Namespace, "my-external-metric", labels.Set{"foo": "bar"}}
+			}
+			allowReads(b, c)
+			for b.Loop() {
+				for range blocks {
+					theirs.block()
+					ours.block()
+				}
+			}
+			ours.report("foresail")
+			theirs.report("test-adapter")
+			b.ReportMetric(ours.took.quantile(0.5)/theirs.took.quantile(0.5), "ratio-p50")
+			b.ReportMetric(ours.took.quantile(0.99)/theirs.took.quantile(0.99), "ratio-p99")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// question is what is read: one item of a metric.
+type question struct {
+	namespace, metric string
+	selector          labels.Set
+}
+
+// contender is a server that answers while it is registered.
+type contender struct {
+	b                  *testing.B
+	cluster            *controlplane.Cluster
+	namespace, service string
+	port               int
+	ask                func(i int) question
+
+	asked int
+	took  quantiles // µs, of each read
+}
+
+// block registers the server, warms up and reads.
+func (x *contender) block() {
+	ctx := x.b.Context()
+	api := controlplane.AggregatedAPI{
+		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: x.port, Namespace: x.namespace, Service: x.service,
+	}
+	require.NoError(x.b, x.cluster.RegisterAggregated(ctx, api))
+	require.NoError(x.b, x.cluster.WaitAggregated(ctx, api.Name()))
+	config, err := x.cluster.RESTConfigFor(hpaController)
+	require.NoError(x.b, err)
+	config.QPS = -1
+	client, err := externalmetrics.NewForConfig(config)
+	require.NoError(x.b, err)
+	require.NoError(x.b, x.untilAnswered(client))
+	for range warmUps {
+		require.NoError(x.b, x.read(client))
+	}
+	for range reads / blocks {
+		begun := time.Now()
+		require.NoError(x.b, x.read(client))
+		x.took.add(float64(time.Since(begun).Nanoseconds()) / 1000)
+	}
+}
+
+// untilAnswered waits until the API server sends requests here: the other server answers until then, and says that it
+// knows no such metric. Then it lets the API server read what else it wants to know of an API that is new.
+func (x *contender) untilAnswered(client externalmetrics.ExternalMetricsClient) error {
+	limit := time.Now().Add(time.Minute)
+	for {
+		err := x.read(client)
+		if err == nil {
+			break
+		}
+		if time.Now().After(limit) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(3 * time.Second)
+	return nil
+}
+
+func (x *contender) read(client externalmetrics.ExternalMetricsClient) error {
+	q := x.ask(x.asked)
+	x.asked++
+	list, err := client.NamespacedMetrics(q.namespace).List(q.metric, q.selector.AsSelector())
+	if err != nil {
+		return err
+	}
+	if len(list.Items) != 1 {
+		return fmt.Errorf("%s{%s} in %s: %d items instead of 1", q.metric, q.selector, q.namespace, len(list.Items))
+	}
+	return nil
+}
+
+func (x *contender) report(name string) {
+	x.b.ReportMetric(x.took.quantile(0.5), name+"-p50-µs")
+	x.b.ReportMetric(x.took.quantile(0.99), name+"-p99-µs")
+}
+
+// allowReads lets the HPA controller read the metrics of both; the manifests' own role is for Foresail's.
+func allowReads(b *testing.B, c *controlplane.Cluster) {
+	b.Helper()
+	_, err := c.Apply(b.Context(), []byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: bench-reader}
+rules: [{apiGroups: [external.metrics.k8s.io], resources: ["*"], verbs: [get, list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: bench-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: bench-reader}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+hpaController+`"}]
+`))
+	require.NoError(b, err)
+}
+
+// startTestAdapter runs the library's test adapter until the benchmark ends and returns its port. It is allowed what
+// Foresail is allowed.
+func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
+	b.Helper()
+	kubeconfig, err := c.KubeconfigForServiceAccount(b.Context(), systemNamespace, serviceAccount)
+	require.NoError(b, err)
+	cert, key, err := c.ServingCertificate(serviceName+"."+systemNamespace+".svc", "localhost")
+	require.NoError(b, err)
+	port := freePort(b)
+	startProcess(b, c, "test-adapter", []string{
+		buildTestAdapter(b, c),
+		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
+		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
+		"--tls-cert-file", cert, "--tls-private-key-file", key,
+	})
+	ctx, cancel := context.WithTimeoutCause(b.Context(), time.Minute, errors.New("the test adapter does not listen"))
+	defer cancel()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			require.NoError(b, conn.Close())
+			return port
+		}
+		select {
+		case <-ctx.Done():
+			b.Fatal(context.Cause(ctx), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// buildTestAdapter builds the test adapter as the library has it, but for the address on which it would take values from
+// anybody.
+func buildTestAdapter(b *testing.B, c *controlplane.Cluster) string {
+	b.Helper()
+	const pkg = "sigs.k8s.io/custom-metrics-apiserver/test-adapter"
+	root, err := controlplane.Root()
+	require.NoError(b, err)
+	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}", pkg)
+	list.Dir = root
+	dir, err := list.Output()
+	require.NoError(b, err)
+	file := filepath.Join(strings.TrimSpace(string(dir)), "main.go")
+	content, err := os.ReadFile(file)
+	require.NoError(b, err)
+	const address = `":8080"`
+	require.Equal(b, 1, strings.Count(string(content), address))
+	safe := strings.Replace(string(content), address, `"127.0.0.1:0"`, 1)
+	return buildProgram(b, root, []string{"-o", filepath.Join(c.Dir(), "test-adapter"), "-overlay", overlay(b, file, safe), pkg})
+}
