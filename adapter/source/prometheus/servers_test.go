@@ -1,0 +1,220 @@
+package prometheus
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestLoadServersRefuses(t *testing.T) {
+	tests := map[string]struct {
+		file string
+		want []string
+	}{
+		"no YAML":       {"servers: [", []string{"file.yaml: "}},
+		"unknown field": {"allowunlisted2: true", []string{`unknown field "allowunlisted2"`, "must be allowUnlisted and servers"}},
+		"unknown field below": {
+			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
+		},
+		"wrong type":      {"allowUnlisted: [1]", []string{"allowUnlisted", "must be allowUnlisted and servers"}},
+		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
+		"all that is wrong": {
+			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
+			[]string{`servers[0].address: "ftp://p": must be`, `servers[1].address: "…@p": must be`, `servers[3].address: "http://p": must be listed once`},
+		},
+		"unknown field of the client": {
+			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]", []string{"servers[0].httpClientConfig: ", "bearer"},
+		},
+		"two ways to authenticate": {
+			"servers: [{address: 'http://p', httpClientConfig: {basic_auth: {username: u}, authorization: {credentials: c}}}]",
+			[]string{"servers[0].httpClientConfig: at most one of basic_auth, oauth2 & authorization must be configured"},
+		},
+		"no such CA": {
+			"servers: [{address: 'https://p', httpClientConfig: {tls_config: {ca_file: missing.crt}}}]",
+			[]string{"servers[0].httpClientConfig: ", "missing.crt"},
+		},
+		"a reference to nowhere": {
+			"servers: [{address: 'https://p', httpClientConfig: {authorization: {credentials_ref: x}}}]", []string{"servers[0].httpClientConfig: "},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), test.file))
+			require.Error(t, err)
+			for _, want := range test.want {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), "geheim")
+		})
+	}
+	_, err := LoadServers(filepath.Join(t.TempDir(), "missing"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestServersThatMayBeAsked(t *testing.T) {
+	load := func(text string) *Servers {
+		s, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), text))
+		require.NoError(t, err)
+		return s
+	}
+	listed := "servers: [{address: 'http://prometheus:9090/', httpClientConfig: {basic_auth: {username: u, password: p}}}, {address: 'https://other'}]"
+	set := func(servers *Servers, address string) error {
+		c := gauge()
+		c.Address = address
+		return New(Options{Servers: servers}).Set(key("pm"), c, fleetOf("a"), newRecorder())
+	}
+	require.NoError(t, set(nil, "http://anything"))
+	require.NoError(t, set(load(listed), "http://PROMETHEUS:9090"))
+	require.EqualError(t, set(load(listed), "http://anything"),
+		`address: "http://anything": must be one that the operator lists: "http://prometheus:9090", "https://other"`)
+	require.Error(t, set(load(listed), "http://prometheus:9090/path"))
+	require.NoError(t, set(load("allowUnlisted: true\n"+listed), "http://anything"))
+	require.EqualError(t, set(load(""), "http://anything"), `address: "http://anything": the operator lists no server that may be asked`)
+
+	both := load("allowUnlisted: true\n" + listed)
+	assert.NotNil(t, both.configOf("http://prometheus:9090").BasicAuth)
+	assert.Nil(t, both.configOf("http://prometheus:9090/path").BasicAuth)
+	assert.Nil(t, both.configOf("https://prometheus:9090").BasicAuth)
+	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
+}
+
+func TestConfigIsValidated(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"as it should be":     {func(*Config) {}, ""},
+		"with a path":         {func(c *Config) { c.Address = "https://prom.example/tenant/a/" }, ""},
+		"an IPv6 address":     {func(c *Config) { c.Address = "http://[::1]:9090" }, ""},
+		"no address":          {func(c *Config) { c.Address = "" }, `address: "": must be an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090`},
+		"another scheme":      {func(c *Config) { c.Address = "file:///etc/passwd" }, `address: "file:///etc/passwd": must be an http`},
+		"no scheme":           {func(c *Config) { c.Address = "prometheus:9090" }, `address: "prometheus:9090": must be an http`},
+		"no host":             {func(c *Config) { c.Address = "http://:9090" }, `address: "http://:9090": must be an http`},
+		"a user":              {func(c *Config) { c.Address = "http://me:secret@p" }, `address: "…@p": must be an http`},
+		"a query":             {func(c *Config) { c.Address = "http://p?x=1" }, `address: "http://p?x=1": must be an http`},
+		"an empty query":      {func(c *Config) { c.Address = "http://p?" }, `address: "http://p?": must be an http`},
+		"a fragment":          {func(c *Config) { c.Address = "http://p/#x" }, `address: "http://p/#x": must be an http`},
+		"a path of two kinds": {func(c *Config) { c.Address = "http://p/a/../b" }, `address: "http://p/a/../b": must be an http`},
+		"an encoded path":     {func(c *Config) { c.Address = "http://p/a%2Fb" }, `address: "http://p/a%2Fb": must be an http`},
+		"control characters":  {func(c *Config) { c.Address = "http://p\n" }, `address: "http://p\n": must be an http`},
+		"no query at all":     {func(c *Config) { c.Query = " \n" }, `query: "": must be a selector such as nodejs_eventloop_utilization{namespace="shop"}`},
+		"no pod label":        {func(c *Config) { c.PodLabel = "" }, `podLabel: "": must be the name of a Prometheus label`},
+		"no namespace label":  {func(c *Config) { c.NamespaceLabel = "\xff" }, `namespaceLabel: "\xff": must be the name of a Prometheus label`},
+		"no type":             {func(c *Config) { c.Type = "" }, `type: "": must be Gauge or Counter`},
+		"too short":           {func(c *Config) { c.Interval = 999 * time.Millisecond }, `interval: "999ms": must be at least 1s`},
+		"less than a reading": {func(c *Config) { c.Window = time.Millisecond }, `window: "1ms": must be at least the interval`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := gauge()
+			test.change(&c)
+			err := New(Options{}).Set(key("pm"), c, fleetOf("a"), newRecorder())
+			if test.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, test.want)
+			assert.NotContains(t, err.Error(), "secret")
+		})
+	}
+	err := New(Options{}).Set(key("pm"), Config{}, fleetOf("a"), newRecorder())
+	assert.Len(t, strings.Split(err.Error(), "\n"), 6, "all at once")
+}
+
+// asking reads from a server once and returns what a sink was told.
+func asking(t *testing.T, servers *Servers, address string) *recorder {
+	t.Helper()
+	s := New(Options{Servers: servers})
+	sink := newRecorder()
+	c := gauge()
+	c.Address = address
+	require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
+	_ = s.groups[c.key()].ask(t.Context())
+	s.Remove(key("pm"))
+	return sink
+}
+
+func TestAuthentication(t *testing.T) {
+	got := make(chan string, 10)
+	body := matrix(pod("a", 1, 2))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, body)
+	})
+	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
+	defer plain.Close()
+	defer secure.Close()
+	directory := t.TempDir()
+	write(t, filepath.Join(directory, "token"), "first\n")
+	write(t, filepath.Join(directory, "password"), "geheim\n")
+	write(t, filepath.Join(directory, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	load := func(text string) *Servers {
+		s, err := LoadServers(write(t, filepath.Join(directory, "servers.yaml"), text))
+		require.NoError(t, err)
+		return s
+	}
+	bearer := load("servers: [{address: '" + secure.URL + "', httpClientConfig: {authorization: {credentials_file: token}, tls_config: {ca_file: ca.crt}}}]")
+	sink := asking(t, bearer, secure.URL)
+	assert.Equal(t, []float64{1, 2}, sink.values("a"))
+	assert.Equal(t, "Bearer first", <-got)
+	write(t, filepath.Join(directory, "token"), "second\n")
+	asking(t, bearer, secure.URL)
+	assert.Equal(t, "Bearer second", <-got, "the file is read again")
+
+	basic := load("allowUnlisted: true\nservers: [{address: '" + plain.URL + "', httpClientConfig: {basic_auth: {username: me, password_file: password}}}]")
+	asking(t, basic, plain.URL)
+	assert.Equal(t, "Basic bWU6Z2VoZWlt", <-got)
+	asking(t, basic, plain.URL+"/other")
+	assert.Empty(t, <-got, "another address gets no credentials")
+
+	sink = asking(t, nil, secure.URL)
+	assert.Contains(t, sink.trouble(), "certificate")
+
+	require.NoError(t, os.Remove(filepath.Join(directory, "password")))
+	sink = asking(t, basic, plain.URL)
+	assert.Contains(t, sink.trouble(), "unable to read basic auth password")
+}
+
+// A redirect elsewhere is not followed, so that credentials cannot leave. One within the server is.
+func TestRedirects(t *testing.T) {
+	asked := make(chan string, 100)
+	body := matrix(pod("a", 1, 2))
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	defer thief.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/away"):
+			http.Redirect(w, r, thief.URL, http.StatusTemporaryRedirect)
+		case strings.HasPrefix(r.URL.Path, "/moved"):
+			http.Redirect(w, r, "/prometheus/api/v1/query", http.StatusPermanentRedirect)
+		case assert.NotEmpty(t, r.FormValue("query")) && assert.Equal(t, "Bearer token", r.Header.Get("Authorization")):
+			_, _ = io.WriteString(w, body)
+		}
+	}))
+	defer server.Close()
+	client := ", httpClientConfig: {authorization: {credentials: token}}}"
+	servers, err := LoadServers(write(t, filepath.Join(t.TempDir(), "servers.yaml"),
+		"servers: [{address: '"+server.URL+"/away'"+client+", {address: '"+server.URL+"/moved'"+client+"]"))
+	require.NoError(t, err)
+	sink := asking(t, servers, server.URL+"/away")
+	assert.Contains(t, sink.trouble(), "it redirects to ")
+	assert.Empty(t, asked)
+	sink = asking(t, servers, server.URL+"/moved")
+	assert.Equal(t, []float64{1, 2}, sink.values("a"))
+	assert.Empty(t, sink.trouble())
+}
