@@ -14,6 +14,7 @@ import (
 type body struct {
 	sent    bytes.Buffer
 	decoded []byte
+	held    int64 // of the budget
 }
 
 // keptBytes is how large a buffer may be that is kept for the next request. Few requests are larger.
@@ -29,58 +30,59 @@ func tooLarge(what string, limit int64) error {
 // errBusy is for what is worth another try.
 var errBusy = &refusal{code: http.StatusServiceUnavailable, reason: "too much is being received at once"}
 
-// read reads a body within the limits and returns it decompressed. release must be called after the last use of it.
-func (s *Source) read(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
-	o := &s.options
-	if r.ContentLength > o.MaxBodyBytes {
-		return nil, nil, tooLarge("as sent", o.MaxBodyBytes)
+// read reads a body within the limits and decompresses it. free must be called after the last use of it.
+func (s *Source) read(w http.ResponseWriter, r *http.Request) (*body, error) {
+	limit := s.options.MaxBodyBytes
+	if r.ContentLength > limit {
+		return nil, tooLarge("as sent", limit)
 	}
 	size := r.ContentLength
 	if size < 0 {
-		size = o.MaxBodyBytes
+		size = limit
 	}
-	held, err := s.hold(size)
-	if err != nil {
-		return nil, nil, err
+	if err := s.hold(size); err != nil {
+		return nil, err
 	}
 	b := s.bodies.Get().(*body)
-	release = func() {
-		s.let(held)
-		b.reset()
-		s.bodies.Put(b)
-	}
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
-	if err := b.receive(http.MaxBytesReader(w, r.Body, o.MaxBodyBytes), o.MaxBodyBytes); err != nil {
-		return nil, nil, err
-	}
-	n, err := b.decodedSize(o.MaxDecodedBytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	more, err := s.hold(int64(n))
-	if err != nil {
-		return nil, nil, err
-	}
-	held += more
-	if err := b.decompress(n); err != nil {
-		return nil, nil, err
+	b.held = size
+	if err := s.fill(b, http.MaxBytesReader(w, r.Body, limit)); err != nil {
+		s.free(b)
+		return nil, err
 	}
 	s.telemetry.sentBytes.Add(float64(b.sent.Len()))
-	s.telemetry.decodedBytes.Add(float64(n))
-	return b.decoded, release, nil
+	s.telemetry.decodedBytes.Add(float64(len(b.decoded)))
+	return b, nil
+}
+
+func (s *Source) fill(b *body, from io.Reader) error {
+	if err := b.receive(from, s.options.MaxBodyBytes); err != nil {
+		return err
+	}
+	n, err := b.decodedSize(s.options.MaxDecodedBytes)
+	if err != nil {
+		return err
+	}
+	if err := s.hold(int64(n)); err != nil {
+		return err
+	}
+	b.held += int64(n)
+	return b.decompress(n)
+}
+
+// free gives back what read took.
+func (s *Source) free(b *body) {
+	s.let(b.held)
+	b.reset()
+	s.bodies.Put(b)
 }
 
 // hold takes bytes from the budget.
-func (s *Source) hold(n int64) (int64, error) {
+func (s *Source) hold(n int64) error {
 	if !s.budget.TryAcquire(n) {
-		return 0, errBusy
+		return errBusy
 	}
 	s.telemetry.inFlight.Add(float64(n))
-	return n, nil
+	return nil
 }
 
 // let gives bytes back.
@@ -118,10 +120,11 @@ func (b *body) decompress(n int) error {
 	if cap(b.decoded) < n {
 		b.decoded = make([]byte, n)
 	}
-	var err error
-	if b.decoded, err = snappy.Decode(b.decoded[:n], b.sent.Bytes()); err != nil {
+	decoded, err := snappy.Decode(b.decoded[:n], b.sent.Bytes())
+	if err != nil {
 		return notSnappy(err)
 	}
+	b.decoded = decoded
 	return nil
 }
 
@@ -130,6 +133,7 @@ func notSnappy(err error) error {
 }
 
 func (b *body) reset() {
+	b.held = 0
 	b.sent.Reset()
 	if b.sent.Cap() > keptBytes {
 		b.sent = bytes.Buffer{}

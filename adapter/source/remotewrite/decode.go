@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -44,6 +45,9 @@ type selector interface {
 	invalid(reason error, samples int)
 }
 
+// errOtherVersion is for fields that the other version of the protocol has. To skip them would lose samples unseen.
+var errOtherVersion = errors.New("it has fields of another version of the protocol")
+
 func malformed(err error) error {
 	return &refusal{code: http.StatusBadRequest, reason: fmt.Sprintf("the body is not the message that the Content-Type names: %v", err)}
 }
@@ -74,6 +78,8 @@ func (d *decoder) decodeV1(body []byte, to selector) error {
 		switch {
 		case err != nil:
 			return malformed(err)
+		case f.number >= v2Symbols:
+			return malformed(errOtherVersion)
 		case f.number == v1Metadata:
 			d.seen.metadata++
 		case f.number == v1Series:
@@ -185,6 +191,8 @@ func (d *decoder) readSymbols(body []byte) error {
 		switch {
 		case err != nil:
 			return malformed(err)
+		case f.number < v2Symbols:
+			return malformed(errOtherVersion)
 		case f.number != v2Symbols:
 			continue
 		case f.value == nil:

@@ -146,6 +146,13 @@ func (r *recorder) failure(instance string) string {
 	return r.failing[instance]
 }
 
+// told returns the troubles that have been told, "" for none any more.
+func (r *recorder) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.troubles)
+}
+
 // values returns the values of an instance's samples.
 func (r *recorder) values(instance string) []float64 {
 	var out []float64

@@ -73,12 +73,12 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request) (remote.WriteMe
 			return version, &refusal{code: http.StatusServiceUnavailable, reason: fmt.Sprintf("samples cannot be assigned to pods yet: %v", err)}
 		}
 	}
-	content, release, err := s.read(w, r)
+	b, err := s.read(w, r)
 	if err != nil {
 		return version, err
 	}
-	defer release()
-	return version, s.takeIn(w, version, content)
+	defer s.free(b)
+	return version, s.takeIn(w, version, b.decoded)
 }
 
 // takeIn decodes a request and gives its samples to the subscriptions.

@@ -154,7 +154,7 @@ func (k *keyed) of(l labels) ([]*member, result) {
 	return members, taken
 }
 
-// forgetStrays makes room for newer examples.
+// forgetStrays forgets all examples.
 func (x *index) forgetStrays() {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

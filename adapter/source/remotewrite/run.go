@@ -77,14 +77,15 @@ func stopWith(ctx context.Context, server *http.Server, l net.Listener) error {
 
 // listenOn looks for subscriptions that hear nothing, every now and then, until the context ends.
 func (s *Source) listenOn(ctx context.Context) {
-	ticker := time.NewTicker(max(s.options.TroubleAfter/6, time.Millisecond))
+	const ticks = 6 // in the time after which silence is reported
+	ticker := time.NewTicker(max(s.options.TroubleAfter/ticks, time.Millisecond))
 	defer ticker.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.listen()
+			s.listen(n%ticks == 0)
 		}
 	}
 }

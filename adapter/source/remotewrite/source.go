@@ -74,14 +74,17 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// listen has subscriptions report that they hear nothing.
-func (s *Source) listen() {
+// listen has subscriptions report that they hear nothing. Examples of what came instead may be forgotten afterwards, which
+// makes room for newer ones.
+func (s *Source) listen(forget bool) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.subscriptions))
 	s.mu.Unlock()
 	now := s.options.Now()
 	for _, u := range all {
-		u.listen(now)
+		u.listen(now, forget)
 	}
-	s.index.forgetStrays()
+	if forget {
+		s.index.forgetStrays()
+	}
 }

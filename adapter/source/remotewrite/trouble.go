@@ -15,11 +15,14 @@ func (u *subscription) hear(now time.Time) {
 	}
 }
 
-// listen reports if nothing has been heard for long.
-func (u *subscription) listen(now time.Time) {
+// listen reports if nothing has been heard for long. What came instead may be forgotten afterwards.
+func (u *subscription) listen(now time.Time, forget bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended {
+	if forget {
+		defer u.other.clear()
+	}
+	if u.ended || u.roster == nil {
 		return
 	}
 	if len(u.roster.Active()) == 0 {
@@ -30,7 +33,6 @@ func (u *subscription) listen(now time.Time) {
 		u.troubled = true
 		u.sink.Trouble(u.complaint(quiet))
 	}
-	u.other.clear()
 }
 
 // complaint says what is expected and what came instead.

@@ -1,0 +1,192 @@
+package remotewrite
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/source"
+)
+
+func TestConfigsThatCannotBeRead(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		says   string
+	}{
+		{"metric", func(c *Config) { c.Metric = "1x" }, `metric: "1x": must be the name of a Prometheus metric`},
+		{"type", func(c *Config) { c.Type = "Histogram" }, `type: "Histogram": must be Gauge or Counter`},
+		{"pod label", func(c *Config) { c.PodLabel = "" }, `podLabel: "": must be the name of a Prometheus label`},
+		{"namespace label", func(c *Config) { c.NamespaceLabel = "a-b" }, `namespaceLabel: "a-b": must be the name of a Prometheus label`},
+		{"labels", func(c *Config) { c.MatchLabels = map[string]string{"a-b": "c"} }, `matchLabels: "a-b": must be the name of a Prometheus label`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newReceiver()
+			config := gauge()
+			c.change(&config)
+			assert.ErrorContains(t, r.Set(key("m"), config, newFleet("shop"), newRecorder()), c.says)
+			assert.Empty(t, r.subscriptions)
+		})
+	}
+}
+
+func TestSetAgainChangesNothingUnlessSomethingChanged(t *testing.T) {
+	r, sink := newReceiver(), newRecorder()
+	r.at(100)
+	fleet := newFleet("shop", "web-0")
+	set := func(c Config) *subscription {
+		require.NoError(t, r.Set(key("m"), c, fleet, sink))
+		return r.subscriptions[key("m")]
+	}
+	first := set(counter())
+	r.push(encodings[0], push(seriesA, at(0, 1)))
+	assert.Same(t, first, set(counter()))
+	r.push(encodings[0], push(seriesA, at(1, 2)))
+	assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+
+	assert.NotSame(t, first, set(gauge()))
+	r.push(encodings[0], push(seriesA, at(2, 3)))
+	assert.Equal(t, []float64{1, 3}, sink.values("uid-web-0"), "once, as a gauge")
+	r.Remove(key("m"))
+	assert.Empty(t, r.index.groups)
+	assert.Empty(t, fleet.watchers)
+	r.Remove(key("m"))
+}
+
+func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
+	r := newReceiver()
+	shop, bank := newRecorder(), newRecorder()
+	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), shop))
+	require.NoError(t, r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0", "web-1"), bank))
+
+	w := r.push(encodings[1], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod=web-0}", at(0, 2)), push("load{pod=web-1}", at(0, 3)))
+	assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
+	w = r.push(encodings[1], push("load{pod=web-0}", at(1, 4)))
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.Contains(t, w.Body.String(), `load{pod="web-0"}: pods of that name are in several namespaces`)
+	assert.Equal(t, "0", w.Header().Get(samplesWritten))
+	assert.Equal(t, []float64{1}, shop.values("uid-web-0"))
+	assert.Equal(t, []float64{2}, bank.values("uid-web-0"))
+	assert.Equal(t, []float64{3}, bank.values("uid-web-1"))
+
+	r.Remove(key("m"))
+	r.at(100)
+	assert.Equal(t, http.StatusNoContent, r.push(encodings[1], push("load{pod=web-0}", at(100, 5))).Code)
+	assert.Equal(t, []float64{2, 5}, bank.values("uid-web-0"), "there is one left")
+}
+
+func TestSeveralSubscriptionsOfOnePodKnowItByDifferentLabels(t *testing.T) {
+	r := newReceiver()
+	one, other := newRecorder(), newRecorder()
+	byName := gauge()
+	byName.PodLabel, byName.NamespaceLabel = "pod_name", ""
+	fleet := newFleet("shop", "web-0")
+	require.NoError(t, r.Set(key("one"), gauge(), fleet, one))
+	require.NoError(t, r.Set(key("other"), byName, fleet, other))
+	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod_name=web-0}", at(0, 2)))
+	assert.Equal(t, []float64{1}, one.values("uid-web-0"))
+	assert.Equal(t, []float64{2}, other.values("uid-web-0"))
+	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0,pod_name=web-0}", at(1, 3)))
+	assert.Equal(t, http.StatusBadRequest, w.Code, "it is another series for both")
+}
+
+func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		pushed string
+		says   string
+	}{
+		{"nothing", "", `no sample of load{kind="queue", pod=<the pod>} has been pushed for a pod of the target for 30s`},
+		{"other labels", "load{kind=other,pod=web-0}", `; series of its pods came with other labels, such as load{kind="other", pod="web-0"}`},
+		{"no pod", "load{instance=10.0.0.1}", `; series came without the label pod, such as load{instance="10.0.0.1"}`},
+		{"other pods", "load{pod=db-0}", `; series came for other pods, such as load{pod="db-0"}`},
+		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0}", `; series came for other pods, such as load{kind="queue", namespace="bank", pod="web-0"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, sink := New(Options{}), newRecorder()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go s.listenOn(ctx)
+				fleet := newFleet("shop")
+				require.NoError(t, s.Set(key("m"), matching(gauge(), "kind", "queue"), fleet, sink))
+				time.Sleep(62 * time.Second)
+				assert.Empty(t, sink.told(), "of a fleet without pods, nothing is to be expected")
+
+				fleet.set(instance("shop", "web-0"))
+				time.Sleep(27 * time.Second)
+				if c.pushed != "" {
+					do(s.Handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
+				}
+				synctest.Wait()
+				assert.Empty(t, sink.told())
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				require.NotEmpty(t, sink.told())
+				assert.Contains(t, sink.told()[0], c.says)
+
+				do(s.Handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
+				assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+				assert.Empty(t, sink.told()[len(sink.told())-1], "there is none any more")
+				n := len(sink.told())
+				time.Sleep(29 * time.Second)
+				assert.Len(t, sink.told(), n)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				assert.Greater(t, len(sink.told()), n, "silence again")
+			})
+		})
+	}
+}
+
+func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
+	r := newReceiver(func(o *Options) { o.Now = func() time.Time { return time.UnixMilli(start) } })
+	fleets := make([]*fakeFleet, 8)
+	var work sync.WaitGroup
+	for i := range fleets {
+		fleets[i] = newFleet("shop", fmt.Sprint("web-", i), "all-0")
+		work.Go(func() {
+			name := key(fmt.Sprint("m-", i))
+			for n := range 50 {
+				sink := newRecorder()
+				c := gauge()
+				if n%2 == 0 {
+					c.Type = source.Counter
+				}
+				assert.NoError(t, r.Set(name, c, fleets[i], sink))
+				fleets[i].set(instance("shop", fmt.Sprint("web-", (i+n)%len(fleets))), instance("shop", "all-0"))
+				r.listen(true)
+				if n%3 == 0 {
+					r.Remove(name)
+					had := len(sink.of("uid-all-0"))
+					r.push(encodings[n%2], push("load{pod=all-0}", at(0, 1)))
+					assert.Len(t, sink.of("uid-all-0"), had, "a sink is not called any more")
+				}
+			}
+			r.Remove(name)
+		})
+	}
+	for i := range 4 {
+		work.Go(func() {
+			e := encodings[i%2]
+			for n := range 100 {
+				var all []pushed
+				for pod := range fleets {
+					all = append(all, push(fmt.Sprint("load{pod=web-", pod, "}"), at(float64(n-100), 1)))
+				}
+				all = append(all, push("load{pod=all-0}", at(float64(n-100), 1)))
+				assert.Equal(t, http.StatusNoContent, r.push(e, all...).Code)
+			}
+		})
+	}
+	work.Wait()
+	assert.Empty(t, r.index.groups)
+}
