@@ -46,24 +46,33 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// align writes to out[k] the value at each tick k of active that lies between two consecutive samples, interpolated
-// between them (paper, section 4.2), and returns those ticks. They are all from the first sample to the last, as
-// whatever is between two neighbours is interpolated. It reads every sample once, and says on the way whether they are
-// clean; where they are not, what it has written means nothing.
+// align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper, section
+// 4.2), and returns those ticks. They are all from the first sample to the last, as whatever is between two neighbours is
+// interpolated. It also says whether the samples are clean; where they are not, what it has written means nothing.
 func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (known ticks, isClean bool) {
 	if len(samples) == 0 {
 		return ticks{}, true
 	}
+	first := samples[0]
+	from := max(active.from, g.index(first.T))
+	to, isClean := interpolate(samples, ok, g, ticks{from, active.to}, out)
+	if from < to && g.tick(from) == first.T {
+		out[from] = first.V // to the bit, also where the difference to the second overflows
+	}
+	return ticks{from, to}, isClean
+}
+
+// interpolate writes the values at ticks from the first of at on, and returns the number of the first that it has not
+// written. It reads every sample once, in and out of the window, and stops where they turn out not to be clean.
+func interpolate(samples []Sample, ok limits, g grid, at ticks, out []float64) (end int, isClean bool) {
 	a, atA := samples[0], float64(samples[0].T)
-	k := max(active.from, g.index(a.T))
-	known.from = k
-	t := g.tick(k)
+	k, t := at.from, g.tick(at.from)
 	for _, b := range samples[1:] {
 		if b.T <= a.T || !ok.value(a.V) {
-			return ticks{}, false
+			return k, false
 		}
 		atB := float64(b.T)
-		for t <= b.T && k < active.to {
+		for t <= b.T && k < at.to {
 			v := b.V
 			if t != b.T {
 				v = a.V + (b.V-a.V)*((float64(t)-atA)/(atB-atA))
@@ -74,11 +83,7 @@ func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (kn
 		}
 		a, atA = b, atB
 	}
-	known.to = k
-	if first := samples[0]; !known.empty() && g.tick(known.from) == first.T {
-		out[known.from] = first.V // to the bit, also where the difference to the second overflows
-	}
-	return known, ok.sample(a)
+	return k, ok.sample(a)
 }
 
 // limits are what a sample may be.

@@ -48,7 +48,7 @@ func newWorkload(instances, ticks int) workload {
 // bent returns a fleet of 20 over 90 ticks, every instance of which bend has changed.
 func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instance)) workload {
 	w := newWorkload(20, 90)
-	w.name += "/" + name
+	w.name = name + "/" + w.name
 	r := newFleets(2)
 	for i := range w.in.Instances {
 		bend(r, w.in.Now, &w.in.Instances[i])
@@ -61,6 +61,7 @@ func workloads() []workload {
 		newWorkload(20, 90), newWorkload(20, 900), newWorkload(200, 90),
 		bent("settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
 		bent("joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
+		bent("rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),
 		bent("irregular", func(r fleets, _ int64, i *pipeline.Instance) {
 			for k := range i.Samples {
 				i.Samples[k].T += r.span(-490, 490)

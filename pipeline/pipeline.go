@@ -108,7 +108,7 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 	step := p.params.Interval.Milliseconds()
 	w.grid = newGrid(in.Now, p.params.Window.Milliseconds(), step)
 	if in.Since != 0 {
-		w.grid = w.grid.from(in.Since)
+		w.grid = w.from(in.Since)
 	}
 	if err := w.seat(in.Instances); err != nil {
 		return nil, err

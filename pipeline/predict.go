@@ -1,6 +1,9 @@
 package pipeline
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // trend is the state of Holt's method: the smoothed load and its change per tick (paper, section 7.2).
 type trend struct{ level, slope float64 }
@@ -29,7 +32,7 @@ func (p *Params) step(previous trend, in load) trend {
 
 	// Coming down on the input, the trend dies out, so that the level lands without bouncing back up (7.6).
 	if gap := t.level - in.effective; gap > 0 {
-		t.slope *= gap / (gap + abs(t.slope) + dampingEpsilon)
+		t.slope *= gap / (gap + math.Abs(t.slope) + dampingEpsilon)
 	}
 	// A clipped metric hides growth: hold the level at what it can show and let the trend only rise (7.8).
 	if s := p.Saturation; s.Enabled {
@@ -41,8 +44,6 @@ func (p *Params) step(previous trend, in load) trend {
 	}
 	return t
 }
-
-func abs(x float64) float64 { return max(x, -x) }
 
 // horizon is H = clamp(η·T_I, H_min, H_max) + D in ms (paper, section 7.9; D is ours: how much later than the data
 // the actuator may read the forecast).

@@ -39,6 +39,27 @@ func (r ramp) at(age float64) float64 {
 	}
 }
 
+// weights gives the weights of instances tick by tick, and remembers the latest: where starts are whole seconds, as those
+// of pods are, all new instances pass through the same ages.
+type weights struct {
+	ramp
+	age, step int64     // ms
+	known     []float64 // at age, age + step, …
+}
+
+// from returns n weights, the first at the given age.
+func (w *weights) from(age int64, n int) []float64 {
+	skip := (age - w.age) / w.step
+	if age < w.age || age != w.age+skip*w.step || skip > int64(len(w.known)) {
+		w.age, w.known, skip = age, w.known[:0], 0
+	}
+	end := int(skip) + n
+	for len(w.known) < end {
+		w.known = append(w.known, w.at(float64(w.age+int64(len(w.known))*w.step)))
+	}
+	return w.known[skip:end]
+}
+
 // redistribute returns one aggregate for each tick of [w.first, w.last] (paper, sections 6.4 to 6.8). A new instance is
 // counted by a weight that grows with its age, and while the weighted sum falls below the level already reached, as much
 // more of it as is needed to hold that level: load that moves from old instances to new ones then neither rises nor
@@ -46,6 +67,7 @@ func (r ramp) at(age float64) float64 {
 func (w *window) redistribute(m Model, r ramp) []load {
 	w.markNewcomers()
 	weighted := w.growing(r)
+	w.weights = weights{ramp: r, step: w.step, known: w.weights.known[:0]}
 	w.loads, w.raw = zeroed(w.loads, w.n+1), zeroed(w.raw, w.n)
 	w.scratch = resize(w.scratch, w.n)
 	for i := range w.series {
@@ -58,15 +80,15 @@ func (w *window) redistribute(m Model, r ramp) []load {
 		w.loads[at.to].active--
 		g := m.loads(s.values, at, w.scratch)
 		w.addRaw(at, g)
-		w.addGrowing(s, r, g)
+		w.addGrowing(s, g)
 		w.addGrown(weighted.and(ticks{max(at.from, s.growing.to), at.to}), g)
 	}
 	w.absorb(weighted)
 	return w.loads[w.first : w.last+1]
 }
 
-// growing finds out at which ticks the weight of each instance grows, and returns the ticks from the first to the last at
-// which any does. At all others weights are 1, and nothing need be weighed.
+// growing finds out at which ticks the weight of each instance grows, up to the first at which it has for one tick been 1,
+// and returns the ticks from the first to the last at which any does. At all others every weight is 1.
 func (w *window) growing(r ramp) ticks {
 	hull := ticks{w.n, 0}
 	for i := range w.series {
@@ -84,6 +106,7 @@ func (w *window) growing(r ramp) ticks {
 	return hull
 }
 
+// addRaw adds an instance in full to the raw sums; addGrowing and addGrown add it to the weighted ones.
 func (w *window) addRaw(at ticks, g []float64) {
 	raw := w.raw[at.from:at.to]
 	for k, v := range g[at.from:at.to] {
@@ -91,18 +114,20 @@ func (w *window) addRaw(at ticks, g []float64) {
 	}
 }
 
-// addGrowing adds the instance by its weight where that grows, the first tick at which it is 1 included.
-func (w *window) addGrowing(s *series, r ramp, g []float64) {
-	before := 0.0
-	for k := s.growing.from; k < s.growing.to; k++ {
-		weight := r.at(float64(w.tick(k)) - float64(s.Start))
-		sum := &w.loads[k]
+func (w *window) addGrowing(s *series, g []float64) {
+	at := s.growing
+	if at.empty() {
+		return
+	}
+	weights := w.weights.from(w.tick(at.from)-s.Start, at.to-at.from)
+	sums, g := w.loads[at.from:at.to], g[at.from:at.to]
+	for k, weight := range weights {
+		sum := &sums[k]
 		sum.weight += weight
 		sum.effective += weight * g[k]
-		if k > s.growing.from {
-			sum.delta += (weight - before) * g[k-1]
+		if k > 0 {
+			sum.delta += (weight - weights[k-1]) * g[k-1]
 		}
-		before = weight
 	}
 }
 

@@ -21,6 +21,7 @@ type window struct {
 	raw     []float64 // Â
 	scratch []float64 // the loads of one instance, or the demand
 	byStart []*series // sorted by their start
+	weights weights
 }
 
 // series is one instance on the grid. Its value at tick k is measured where k is in known, and imputed at the other
