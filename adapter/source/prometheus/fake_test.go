@@ -206,11 +206,12 @@ func (s fakeSeries) with(step, ago time.Duration, values ...float64) fakeSeries 
 
 // label returns a series with another value of a label; "" takes the label away.
 func (s fakeSeries) label(name, value string) fakeSeries {
-	labels := map[string]string{}
+	labels := map[string]string{name: value}
 	for n, v := range s.labels {
-		labels[n] = v
+		if n != name {
+			labels[n] = v
+		}
 	}
-	labels[name] = value
 	if value == "" {
 		delete(labels, name)
 	}

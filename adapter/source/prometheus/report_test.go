@@ -307,6 +307,8 @@ func TestLimits(t *testing.T) {
 		broken := io.MultiReader(strings.NewReader(matrix(pod("a", 1))[:50]), failing{})
 		many := newServer(func(n int, _ asked) (int, io.Reader, error) {
 			switch n {
+			case 3:
+				return http.StatusOK, strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[` + strings.Repeat("{},", 100)), nil
 			case 0:
 				return http.StatusOK, strings.NewReader(matrix(pod("a", 1), pod("b", 1), pod("c", 1))), nil
 			case 1:
@@ -325,12 +327,13 @@ func TestLimits(t *testing.T) {
 			`http://prometheus:9090: query "load" returns more than 2 series; it must select less`,
 			`http://prometheus:9090: the answer is longer than 1000 bytes; the query must select less`,
 			`http://prometheus:9090: what it answers is not whole, or not what Prometheus answers`,
-		}, sink.troubles[:3])
+			`http://prometheus:9090: the answer has more than 48 objects; the query must select less`,
+		}, sink.troubles[:4])
 		assert.LessOrEqual(t, body.read, 2000)
 		assert.Empty(t, sink.trouble(), "recovered")
 		assert.Len(t, sink.of("a"), len(sink.of("b")))
 		assert.NotEmpty(t, sink.of("a"))
-		assert.Equal(t, 2.0, gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
+		assert.Equal(t, 3.0, gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
 	})
 }
 
@@ -344,9 +347,9 @@ func TestLimiterRefusesAnnouncedLength(t *testing.T) {
 	})
 	r, err := http.NewRequest(http.MethodGet, address, nil)
 	require.NoError(t, err)
-	_, err = (&limiter{next: next, limit: 10}).RoundTrip(r) //nolint:bodyclose // there is none
+	_, err = newLimiter(next, &Options{MaxBytes: 10}).RoundTrip(r) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, new(*sizeError))
-	response, err := (&limiter{next: next, limit: 11}).RoundTrip(r)
+	response, err := newLimiter(next, &Options{MaxBytes: 11}).RoundTrip(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)

@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (s *Source) connect(address string) (*server, error) {
 	if s.transport != nil {
 		client.Transport = s.transport
 	}
-	client.Transport = &limiter{next: client.Transport, limit: s.options.MaxBytes}
+	client.Transport = newLimiter(client.Transport, &s.options)
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = checkRedirect
 	}
@@ -106,10 +107,18 @@ type typeError struct{ got model.ValueType }
 
 func (e *typeError) Error() string { return fmt.Sprintf("the answer is a %s", e.got) }
 
-// limiter ends answers that are longer than a limit with an error.
+// limiter ends answers that are too long with an error, as they are read. A short text can be many series, such as
+// {},{},{}, each of which takes much more memory than text; so their number is limited too: by that of opening braces,
+// of which a series has two, and more if its labels have some.
 type limiter struct {
-	next  http.RoundTripper
-	limit int64
+	next          http.RoundTripper
+	bytes, braces int64
+}
+
+const bracesPerSeries = 16
+
+func newLimiter(next http.RoundTripper, o *Options) *limiter {
+	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1)}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -118,11 +127,11 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if response.ContentLength > l.limit {
+	if response.ContentLength > l.bytes {
 		_ = response.Body.Close()
-		return nil, &sizeError{l.limit}
+		return nil, tooLong(l)
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, limit: l.limit, left: l.limit}
+	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l}
 	return response, nil
 }
 
@@ -135,24 +144,29 @@ func (l *limiter) CloseIdleConnections() {
 
 type limitedBody struct {
 	io.ReadCloser
-	limit, left int64
+	limiter       *limiter
+	bytes, braces int64 // so far
 }
 
 // Read implements io.Reader.
 func (b *limitedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more tells whether it goes on
-	}
 	n, err := b.ReadCloser.Read(p)
-	if int64(n) > b.left {
-		return int(b.left), &sizeError{b.limit}
+	b.bytes += int64(n)
+	b.braces += int64(bytes.Count(p[:n], []byte{'{'}))
+	if b.bytes > b.limiter.bytes {
+		return 0, tooLong(b.limiter)
 	}
-	b.left -= int64(n)
+	if b.braces > b.limiter.braces {
+		return 0, &sizeError{fmt.Sprintf("the answer has more than %d objects", b.limiter.braces)}
+	}
 	return n, err
 }
 
-type sizeError struct{ limit int64 }
+// sizeError is an answer that is too large.
+type sizeError struct{ what string }
 
-func (e *sizeError) Error() string {
-	return fmt.Sprintf("the answer is longer than %d bytes; the query must select less", e.limit)
+func tooLong(l *limiter) *sizeError {
+	return &sizeError{fmt.Sprintf("the answer is longer than %d bytes", l.bytes)}
 }
+
+func (e *sizeError) Error() string { return e.what + "; the query must select less" }
