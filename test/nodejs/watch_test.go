@@ -1,0 +1,127 @@
+package nodejs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/test/stack"
+)
+
+// server is what one Node.js process tells of itself.
+type server struct{ utilization, requests float64 }
+
+// forecast is what the adapter tells of one PredictedMetric, by the names of its metrics without "foresail_".
+type forecast map[string]float64
+
+// moment is how everything stood at one second.
+type moment struct {
+	at time.Duration
+	stack.State
+	servers   map[string]server // by address; one that did not answer is not there
+	elu, heap forecast
+}
+
+// leastUtilization returns that of the process that is busy least; 0 unless all the ready ones have answered.
+func (m moment) leastUtilization() float64 {
+	if len(m.servers) < m.Ready {
+		return 0
+	}
+	least := 1.0
+	for _, s := range m.servers {
+		least = min(least, s.utilization)
+	}
+	return least
+}
+
+func (m moment) String() string {
+	var loops []string
+	for _, address := range slices.Sorted(maps.Keys(m.servers)) {
+		loops = append(loops, fmt.Sprintf("%.2f (%.0f)", m.servers[address].utilization, m.servers[address].requests))
+	}
+	return fmt.Sprintf("%3.0f s: replicas %d, ready %d; loops (requests) %s; forecast: %.2f a pod now, %.2f then, wants %.0f, %.1f samples/s; heap %.1f MB, wants %.0f",
+		m.at.Seconds(), m.Replicas, m.Ready, strings.Join(loops, ", "),
+		m.elu["load_per_instance"], m.elu["predicted_load_per_instance"], m.elu["wanted_replicas"], m.elu["samples_per_second"],
+		m.heap["load_per_instance"]/1e6, m.heap["wanted_replicas"])
+}
+
+// look reads everything once. addresses are those of the ready pods' requests.
+func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
+	t.Helper()
+	state, err := r.stack.Look(t.Context(), r.app)
+	require.NoError(t, err)
+	code, page, err := r.adapter.Get(t.Context(), "/metrics")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, code)
+	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(t, page, "nodejs-elu"), heap: forecastOf(t, page, "nodejs-heap")}
+	for _, address := range addresses {
+		if s, ok := readServer(t, address); ok {
+			m.servers[address] = s
+		}
+	}
+	return m
+}
+
+// forecastOf takes what is said of a PredictedMetric from a page of the adapter.
+func forecastOf(t *testing.T, page, name string) forecast {
+	t.Helper()
+	out := forecast{}
+	for metric, value := range values(t, page, "predictedmetric", name) {
+		out[strings.TrimPrefix(metric, "foresail_")] = value
+	}
+	return out
+}
+
+// values returns the gauges and counters of a page that have a label value, or no label where that is "".
+func values(t *testing.T, page, label, want string) map[string]float64 {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	require.NoError(t, err)
+	out := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			found := ""
+			for _, pair := range m.GetLabel() {
+				if pair.GetName() == label {
+					found = pair.GetValue()
+				}
+			}
+			if found == want {
+				out[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+			}
+		}
+	}
+	return out
+}
+
+// readServer reads a process's own page. A loop that is busy may be late.
+func readServer(t *testing.T, address string) (server, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	host, _, _ := strings.Cut(address, ":")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9090/metrics", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return server{}, false
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil {
+		return server{}, false
+	}
+	v := values(t, string(page), "", "")
+	return server{utilization: v["nodejs_eventloop_utilization"], requests: v["http_requests_total"]}, true
+}
