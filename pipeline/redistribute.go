@@ -132,19 +132,23 @@ func (w *window) addGrowing(s *series, g []float64) {
 }
 
 func (w *window) addGrown(at ticks, g []float64) {
-	for k := at.from; k < at.to; k++ {
-		w.loads[k].weight++
-		w.loads[k].effective += g[k]
+	if at.empty() {
+		return
+	}
+	sums := w.loads[at.from:at.to]
+	for k, v := range g[at.from:at.to] {
+		sums[k].weight++
+		sums[k].effective += v
 	}
 }
 
 // absorb completes the aggregates: what is effective falls only where the raw sum does too.
 func (w *window) absorb(weighted ticks) {
-	active := 0
+	active, loads, raw := 0, w.loads, w.raw
 	for k := w.first; k <= w.last; k++ {
-		now := &w.loads[k]
+		now := &loads[k]
 		active += now.active
-		now.active, now.raw = active, w.raw[k]
+		now.active, now.raw = active, raw[k]
 		if !weighted.contain(k) {
 			now.weight, now.effective = float64(active), now.raw
 		}
@@ -152,7 +156,7 @@ func (w *window) absorb(weighted ticks) {
 			now.delta = 0
 			continue
 		}
-		sum, previous := now.effective, w.loads[k-1].effective
+		sum, previous := now.effective, loads[k-1].effective
 		if previous > sum {
 			now.effective = min(now.raw, previous)
 		}
