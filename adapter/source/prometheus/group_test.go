@@ -129,6 +129,7 @@ func TestSamplesBecomeSparse(t *testing.T) {
 		for _, trouble := range sink.troubles {
 			require.Empty(t, trouble)
 		}
+		assert.Equal(t, 41, server.spans()[len(server.spans())-1], "twice the new spacing")
 	})
 }
 
@@ -343,6 +344,42 @@ func TestHangingServer(t *testing.T) {
 		}
 		assert.Zero(t, calls, "nobody hears of what is given up")
 		assert.Len(t, s.servers, 1)
+	})
+}
+
+// What is under way for several is not given up when one leaves, who hears of it no more.
+func TestLeavingWhileAQueryIsUnderWay(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := saying(status, matrix(pod("a", 1, 2)))
+				server.hang = 4 * time.Second
+				s := running(t, Options{}, server)
+				leaving, staying := newRecorder(), newRecorder()
+				require.NoError(t, s.Set(key("leaving"), gauge(), fleetOf("a"), leaving))
+				require.NoError(t, s.Set(key("staying"), gauge(), fleetOf("a"), staying))
+				pass(2 * time.Second)
+				s.Remove(key("leaving"))
+				pass(4 * time.Second)
+				assert.Zero(t, leaving.calls())
+				assert.NotZero(t, staying.calls())
+			})
+		})
+	}
+}
+
+func TestNewcomersDoNotHurryAServerThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := saying(http.StatusServiceUnavailable, "")
+		s := running(t, Options{}, server)
+		require.NoError(t, s.Set(key("one"), gauge(), fleetOf("a"), newRecorder()))
+		pass(time.Minute)
+		before := len(server.queries())
+		for i := range 20 {
+			require.NoError(t, s.Set(key(fmt.Sprint(i)), gauge(), fleetOf("a"), newRecorder()))
+			pass(500 * time.Millisecond)
+		}
+		assert.LessOrEqual(t, len(server.queries()), before+1)
 	})
 }
 
