@@ -23,7 +23,7 @@ func benchmarkCluster(namespaces int) (*Tracker, []*Fleet, []*corev1.Pod) {
 		for i := range podsPerFleet {
 			p := podWith(named(fmt.Sprint(name, "-", i)), readyAt(20))
 			p.Namespace, p.Labels = namespace, map[string]string{"app": name, "managed-by": "helm", "pod-template-hash": "abc"}
-			tracker.OnAdd(p, true)
+			tracker.Update(p)
 			pods = append(pods, p)
 		}
 	}
@@ -37,7 +37,7 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				tracker.OnUpdate(nil, pods[i%len(pods)])
+				tracker.Update(pods[i%len(pods)])
 				i++
 			}
 		})

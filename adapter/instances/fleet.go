@@ -38,6 +38,7 @@ type Fleet struct {
 	ended    []endedInstance // in the order in which their ends were seen
 	ready    int
 	startups startups
+	sorted   []Instance // the active ones by ID, made when asked for; nil after a change
 
 	watches    []*watch
 	pending    []event
@@ -70,26 +71,34 @@ type event struct {
 	ended    bool
 }
 
-// Instances returns the active instances and those that ended at or after since, sorted by ID. What ended longer ago
-// than the tracker's retention is forgotten.
+// Instances returns the active instances and those that ended at or after since, sorted by ID. The slice must not be
+// changed. What ended longer ago than the tracker's retention is forgotten.
 func (f *Fleet) Instances(since time.Time) []Instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expire(f.now())
-	out := f.appendActive(make([]Instance, 0, len(f.members)))
+	active := f.active()
+	out := active
 	for i := range f.ended {
-		if !f.ended[i].End.Before(since) {
-			out = append(out, f.ended[i].Instance)
+		if f.ended[i].End.Before(since) {
+			continue
 		}
+		if len(out) == len(active) {
+			out = slices.Clone(active)
+		}
+		out = append(out, f.ended[i].Instance)
 	}
-	return sortByID(out)
+	if len(out) > len(active) {
+		sortByID(out)
+	}
+	return out
 }
 
-// Active returns the active instances, sorted by ID.
+// Active returns the active instances, sorted by ID. The slice must not be changed.
 func (f *Fleet) Active() []Instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return sortByID(f.appendActive(make([]Instance, 0, len(f.members))))
+	return f.active()
 }
 
 // Ready returns how many pods the HPA controller counts as ready: those in phase Running whose Ready condition is
@@ -133,18 +142,22 @@ func (f *Fleet) InitTimeout(initial time.Duration) time.Duration {
 	return f.startups.initTimeout(initial)
 }
 
-func (f *Fleet) appendActive(out []Instance) []Instance {
-	for _, m := range f.members {
-		if m.active {
-			out = append(out, m.current)
+// active is asked for many times between two changes.
+func (f *Fleet) active() []Instance {
+	if f.sorted == nil {
+		f.sorted = make([]Instance, 0, len(f.members))
+		for _, m := range f.members {
+			if m.active {
+				f.sorted = append(f.sorted, m.current)
+			}
 		}
+		sortByID(f.sorted)
 	}
-	return out
+	return f.sorted
 }
 
-func sortByID(all []Instance) []Instance {
+func sortByID(all []Instance) {
 	slices.SortFunc(all, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
-	return all
 }
 
 // join makes a pod that the selector selects a member.
@@ -216,6 +229,7 @@ func (f *Fleet) count(m *member, counted bool) {
 func (f *Fleet) start(m *member, s *podStatus, now time.Time) {
 	m.started++
 	m.active, m.readyAt = true, s.readyAt
+	f.sorted = nil
 	m.current = Instance{
 		ID: instanceID(s.uid, m.started), Pod: m.pod.key,
 		IP: s.ip, Ports: s.ports, Labels: s.labels,
@@ -229,6 +243,7 @@ func (f *Fleet) end(uid types.UID, m *member, at, now time.Time) {
 	ended := m.current
 	ended.End = latest(notAfter(at, now), ended.Start)
 	m.active, m.current, m.endedAt = false, Instance{}, ended.End
+	f.sorted = nil
 	m.retained++
 	f.ended = append(f.ended, endedInstance{Instance: ended, uid: uid, seen: now})
 	f.pending = append(f.pending, event{instance: ended, ended: true})
@@ -240,7 +255,7 @@ func (f *Fleet) refresh(m *member, s *podStatus) {
 		return
 	}
 	m.current.IP, m.current.Ports, m.current.Labels = s.ip, s.ports, s.labels
-	f.changed = true
+	f.sorted, f.changed = nil, true
 }
 
 // expire forgets instances whose end was seen longer ago than the retention.
@@ -270,7 +285,7 @@ func (f *Fleet) close() {
 	for _, m := range f.members {
 		m.pod.leave(f)
 	}
-	f.members, f.ended, f.ready = map[types.UID]*member{}, nil, 0
+	f.members, f.ended, f.ready, f.sorted = map[types.UID]*member{}, nil, 0, nil
 	f.startups = startups{}
 	f.pending, f.changed = nil, true
 }

@@ -63,7 +63,7 @@ func statusOf(p *corev1.Pod) podStatus {
 	s := podStatus{
 		uid:       p.UID,
 		created:   p.CreationTimestamp.Time,
-		labels:    p.Labels,
+		labels:    shared(p.Labels),
 		ip:        p.Status.PodIP,
 		ports:     namedPorts(p),
 		restarted: restarted(p),
@@ -116,7 +116,7 @@ func namedPorts(p *corev1.Pod) map[string]int32 {
 					ports = map[string]int32{}
 				}
 				if _, taken := ports[port.Name]; !taken {
-					ports[port.Name] = port.ContainerPort
+					ports[one(port.Name)] = port.ContainerPort
 				}
 			}
 		}

@@ -19,24 +19,24 @@ func TestRosterFindsInstancesByPodAndTime(t *testing.T) {
 	_, ok := r.Find("a", 0)
 	assert.False(t, ok, "nobody is there yet")
 
-	tr.OnAdd(podWith(readyAt(10)), false)
+	tr.Update(podWith(readyAt(10)))
 	assert.Equal(t, "uid-a", find("a", 5), "a reading from before the readiness is of the first instance")
 	assert.Equal(t, "uid-a", find("a", 50))
 
-	ready, unready, again := podWith(readyAt(10)), podWith(unreadyAt(60)), podWith(readyAt(70))
-	tr.OnUpdate(ready, unready)
+	unready, again := podWith(unreadyAt(60)), podWith(readyAt(70))
+	tr.Update(unready)
 	assert.Equal(t, "uid-a", find("a", 65), "a late reading is of the instance that has ended")
 	assert.Empty(t, r.Active())
-	tr.OnUpdate(unready, again)
+	tr.Update(again)
 	assert.Equal(t, "uid-a", find("a", 65))
 	assert.Equal(t, "uid-a/2", find("a", 71))
 
-	tr.OnDelete(again)
-	tr.OnAdd(podWith(uid("uid-b"), readyAt(90)), false)
+	tr.Delete(again)
+	tr.Update(podWith(uid("uid-b"), readyAt(90)))
 	assert.Equal(t, "uid-a/2", find("a", 80), "a StatefulSet gives a name to pods one after the other")
 	assert.Equal(t, "uid-b", find("a", 95))
 
-	tr.OnAdd(podWith(named("0"), uid("uid-0"), readyAt(95)), false)
+	tr.Update(podWith(named("0"), uid("uid-0"), readyAt(95)))
 	assert.Equal(t, []string{"0", "a"}, []string{r.Active()[0].Pod.Name, r.Active()[1].Pod.Name})
 
 	tr.Forget(metric)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 )
 
 // DefaultRetention is how long ended instances are kept unless Options say otherwise.
@@ -24,8 +23,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Tracker follows pods. It is a handler for the events of any pod informer, whole or filtered, and is safe for
-// concurrent use. An event of a pod costs as much as the fleets that select it, not as there are fleets.
+// Tracker follows pods, of which a Watcher or anybody else tells it. It is safe for concurrent use. A change of a pod
+// costs as much as the fleets that select it, not as there are fleets.
 type Tracker struct {
 	retention time.Duration
 	now       func() time.Time
@@ -34,8 +33,6 @@ type Tracker struct {
 	namespaces map[string]*namespace
 	fleets     map[types.NamespacedName]*Fleet
 }
-
-var _ cache.ResourceEventHandler = (*Tracker)(nil)
 
 // NewTracker returns a Tracker that knows no pods.
 func NewTracker(o Options) *Tracker {
@@ -113,29 +110,11 @@ func (t *Tracker) forget(key types.NamespacedName, f *Fleet) {
 	t.tidy(f.namespace)
 }
 
-// OnAdd implements cache.ResourceEventHandler.
-func (t *Tracker) OnAdd(obj any, _ bool) { t.upsert(obj) }
+// Update takes a new pod or a new version of one.
+func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p))) }
 
-// OnUpdate implements cache.ResourceEventHandler.
-func (t *Tracker) OnUpdate(_, obj any) { t.upsert(obj) }
-
-// OnDelete implements cache.ResourceEventHandler.
-func (t *Tracker) OnDelete(obj any) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return
-	}
-	deliver(t.delete(p))
-}
-
-func (t *Tracker) upsert(obj any) {
-	if p, ok := obj.(*corev1.Pod); ok {
-		deliver(t.observe(p))
-	}
-}
+// Delete takes the last version of a pod that is no more.
+func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p))) }
 
 func deliver(fleets []*Fleet) {
 	for _, f := range fleets {
@@ -144,22 +123,22 @@ func deliver(fleets []*Fleet) {
 }
 
 // observe takes a version of a pod and returns the fleets that it may have changed.
-func (t *Tracker) observe(obj *corev1.Pod) (touched []*Fleet) {
+func (t *Tracker) observe(r *record) (touched []*Fleet) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	ns := t.namespace(obj.Namespace)
-	p := ns.pods[obj.Name]
-	if p != nil && p.status.uid != obj.UID {
+	ns := t.namespace(r.key.Namespace)
+	p := ns.pods[r.key.Name]
+	if p != nil && p.status.uid != r.status.uid {
 		// Another pod of the same name, as stateful sets make them; the deletion of the first was not shown.
 		ns.remove(p)
 		touched = p.drop(now)
 		p = nil
 	}
 	if p == nil {
-		p = &pod{key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}}
+		p = &pod{key: r.key}
 	}
-	ns.update(p, statusOf(obj))
+	ns.update(p, r.status)
 	for _, f := range p.fleets {
 		f.observe(p, now)
 	}
@@ -172,18 +151,36 @@ func (t *Tracker) observe(obj *corev1.Pod) (touched []*Fleet) {
 }
 
 // delete takes the deletion of a pod and returns the fleets that it may have changed.
-func (t *Tracker) delete(obj *corev1.Pod) []*Fleet {
+func (t *Tracker) delete(r *record) []*Fleet {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ns := t.namespace(obj.Namespace)
-	defer t.tidy(obj.Namespace)
-	p := ns.pods[obj.Name]
-	if p == nil || p.status.uid != obj.UID {
+	ns := t.namespace(r.key.Namespace)
+	defer t.tidy(r.key.Namespace)
+	p := ns.pods[r.key.Name]
+	if p == nil || p.status.uid != r.status.uid {
 		return nil
 	}
 	ns.remove(p)
-	p.status = statusOf(obj)
+	p.status = r.status
 	return p.drop(t.now())
+}
+
+// others returns what is known of the pods of a namespace ("" for all namespaces) that are not among those given.
+func (t *Tracker) others(namespace string, among map[types.NamespacedName]bool) []*record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []*record
+	for name, ns := range t.namespaces {
+		if namespace != "" && name != namespace {
+			continue
+		}
+		for _, p := range ns.pods {
+			if !among[p.key] {
+				out = append(out, &record{key: p.key, status: p.status})
+			}
+		}
+	}
+	return out
 }
 
 func (t *Tracker) namespace(name string) *namespace {

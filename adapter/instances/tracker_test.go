@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 )
 
 var (
@@ -299,11 +298,11 @@ func TestLifecycle(t *testing.T) {
 				now = at(s.at)
 				switch {
 				case s.deleted:
-					tracker.OnDelete(s.pod)
+					tracker.Delete(s.pod)
 				case i%2 == 0:
-					tracker.OnAdd(s.pod, false)
+					tracker.Update(s.pod)
 				default:
-					tracker.OnUpdate(nil, s.pod)
+					tracker.Update(s.pod)
 				}
 			}
 			assert.Equal(t, test.want, spans(fleet.Instances(at(0))))
@@ -316,7 +315,7 @@ func TestLifecycle(t *testing.T) {
 func TestInstanceSaysWhereItIs(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	tracker.OnAdd(podWith(readyAt(20), ip("fd00::1")), true)
+	tracker.Update(podWith(readyAt(20), ip("fd00::1")))
 	assert.Equal(t, []Instance{{
 		ID: "uid-a", Pod: types.NamespacedName{Namespace: "shop", Name: "a"}, IP: "fd00::1",
 		Ports: map[string]int32{"metrics": 9090}, Labels: map[string]string{"app": "checkout"}, Start: at(20),
@@ -338,11 +337,11 @@ func TestInstancesSince(t *testing.T) {
 	now := at(0)
 	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	tracker.OnAdd(podWith(readyAt(0)), false)
+	tracker.Update(podWith(readyAt(0)))
 	now = at(31)
-	tracker.OnUpdate(nil, podWith(unreadyAt(30)))
+	tracker.Update(podWith(unreadyAt(30)))
 	now = at(41)
-	tracker.OnUpdate(nil, podWith(readyAt(40)))
+	tracker.Update(podWith(readyAt(40)))
 
 	both := []span{{"uid-a", 0, 30}, {"uid-a/2", 40, 0}}
 	assert.Equal(t, both, spans(fleet.Instances(at(30))), "ended at since")
@@ -361,8 +360,8 @@ func TestEndedInstancesDoNotPileUp(t *testing.T) {
 	for i := range 10_000 {
 		now = at(float64(i))
 		p := podWith(named(fmt.Sprint("p", i)), readyAt(float64(i)))
-		tracker.OnAdd(p, false)
-		tracker.OnDelete(p)
+		tracker.Update(p)
+		tracker.Delete(p)
 	}
 	assert.Len(t, fleet.ended, 61)
 	assert.Len(t, fleet.members, 61)
@@ -384,7 +383,7 @@ func TestFollowReplaysInOrderOfReadiness(t *testing.T) {
 		podWith(named("c"), readyAt(30)), podWith(named("a"), readyAt(50)), podWith(named("b"), readyAt(40)),
 		podWith(named("d")), podWith(named("e"), readyAt(20), app("other")),
 	} {
-		tracker.OnAdd(p, true)
+		tracker.Update(p)
 	}
 	seen := &recorder{}
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
@@ -394,8 +393,8 @@ func TestFollowReplaysInOrderOfReadiness(t *testing.T) {
 
 func TestFollowAgain(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
-	tracker.OnAdd(podWith(readyAt(20)), true)
-	tracker.OnAdd(podWith(named("b"), readyAt(20), app("cart")), true)
+	tracker.Update(podWith(readyAt(20)))
+	tracker.Update(podWith(named("b"), readyAt(20), app("cart")))
 	first := &recorder{}
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), first)
 	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "app = checkout"), &recorder{}), "the same")
@@ -405,14 +404,14 @@ func TestFollowAgain(t *testing.T) {
 	assert.Equal(t, []span{{"uid-b", 20, 0}}, spans(other.Active()))
 	assert.Empty(t, fleet.Active(), "replaced")
 	assert.Zero(t, fleet.Ready())
-	tracker.OnUpdate(nil, podWith(unreadyAt(90)))
-	tracker.OnDelete(podWith(named("b"), readyAt(20), app("cart")))
+	tracker.Update(podWith(unreadyAt(90)))
+	tracker.Delete(podWith(named("b"), readyAt(20), app("cart")))
 	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "told that it is empty, and no more")
 	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, second.all())
 
 	tracker.Forget(metric)
 	tracker.Forget(metric)
-	tracker.OnAdd(podWith(named("c"), readyAt(95), app("cart")), false)
+	tracker.Update(podWith(named("c"), readyAt(95), app("cart")))
 	assert.Empty(t, other.Instances(at(0)))
 	assert.Equal(t, []string{"changed"}, second.all()[4:])
 }
@@ -420,14 +419,14 @@ func TestFollowAgain(t *testing.T) {
 func TestWatch(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	tracker.OnAdd(podWith(readyAt(20)), false)
+	tracker.Update(podWith(readyAt(20)))
 	one, two := &recorder{}, &recorder{}
 	stop := fleet.Watch(one)
 	fleet.Watch(two)
-	tracker.OnAdd(podWith(named("b"), readyAt(30)), false)
+	tracker.Update(podWith(named("b"), readyAt(30)))
 	stop()
 	stop()
-	tracker.OnDelete(podWith(named("b"), readyAt(30)))
+	tracker.Delete(podWith(named("b"), readyAt(30)))
 	assert.Equal(t, []string{"started uid-b", "changed"}, one.all())
 	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, two.all())
 }
@@ -449,7 +448,7 @@ func TestWatchStoppedFromWithinACall(t *testing.T) {
 	one, two := &stopping{}, &recorder{}
 	fleet.Watch(one)
 	one.stop = fleet.Watch(two)
-	tracker.OnAdd(podWith(readyAt(20)), false)
+	tracker.Update(podWith(readyAt(20)))
 	assert.Equal(t, []string{"started uid-a", "changed"}, one.all())
 	assert.Empty(t, two.all())
 }
@@ -481,7 +480,7 @@ func TestSelectors(t *testing.T) {
 			p := podWith(readyAt(20), func(p *corev1.Pod) { p.Labels = test.labels })
 			before := tracker.Follow(metric, "shop", selector(t, test.selector), nil)
 			elsewhere := tracker.Follow(types.NamespacedName{Name: "x"}, "other", selector(t, test.selector), nil)
-			tracker.OnAdd(p, true)
+			tracker.Update(p)
 			after := tracker.Follow(types.NamespacedName{Name: "y"}, "shop", selector(t, test.selector), nil)
 			assert.Equal(t, test.want, len(before.Active()) == 1)
 			assert.Equal(t, test.want, len(after.Active()) == 1)
@@ -491,7 +490,7 @@ func TestSelectors(t *testing.T) {
 	t.Run("nothing", func(t *testing.T) {
 		tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 		fleet := tracker.Follow(metric, "shop", labels.Nothing(), nil)
-		tracker.OnAdd(podWith(readyAt(20)), true)
+		tracker.Update(podWith(readyAt(20)))
 		assert.Empty(t, fleet.Active())
 	})
 }
@@ -542,7 +541,7 @@ func TestStartups(t *testing.T) {
 			tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
 			for _, p := range test.versions {
-				tracker.OnUpdate(nil, p)
+				tracker.Update(p)
 			}
 			late := tracker.Follow(types.NamespacedName{Name: "late"}, "shop", selector(t, "app=checkout"), nil)
 			assert.Equal(t, test.want, fleet.Startups())
@@ -555,11 +554,11 @@ func TestInitTimeoutFollowsStartups(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
 	assert.Equal(t, 25*time.Second, fleet.InitTimeout(25*time.Second), "nothing learnt")
-	tracker.OnAdd(podWith(readyAt(40)), false)
+	tracker.Update(podWith(readyAt(40)))
 	assert.Equal(t, 28750*time.Millisecond, fleet.InitTimeout(25*time.Second), "25 s + 15%")
 	assert.Equal(t, 11500*time.Millisecond, fleet.InitTimeout(10*time.Second), "another start")
 	for i := range 100 {
-		tracker.OnAdd(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+40))), false)
+		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+40))))
 	}
 	assert.Equal(t, 40*time.Second, fleet.InitTimeout(25*time.Second))
 }
@@ -598,7 +597,7 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 			if i == followed {
 				tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
 			}
-			tracker.OnAdd(p, true)
+			tracker.Update(p)
 		}
 		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
 		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.InitTimeout(25 * time.Second)}
@@ -610,15 +609,14 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 	}
 }
 
-func TestTombstonesAndStrangers(t *testing.T) {
+func TestDeletionOfAStranger(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	tracker.OnAdd(podWith(readyAt(20)), true)
-	tracker.OnAdd(&corev1.Node{}, true)
-	tracker.OnDelete(&corev1.Node{})
-	tracker.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/zzz", Obj: podWith(named("zzz"))})
+	tracker.Update(podWith(readyAt(20)))
+	tracker.Delete(podWith(named("zzz")))
+	tracker.Delete(podWith(uid("another")))
 	assert.Len(t, fleet.Active(), 1)
-	tracker.OnDelete(cache.DeletedFinalStateUnknown{Key: "shop/a", Obj: podWith(readyAt(20))})
+	tracker.Delete(podWith(readyAt(20)))
 	assert.Empty(t, fleet.Active())
 	assert.Equal(t, []span{{"uid-a", 20, 100}}, spans(fleet.Instances(at(0))))
 }
@@ -634,7 +632,7 @@ func (c *callingBack) Started(i Instance) {
 	c.recorder.Started(i)
 	f := c.tracker.Follow(metric, "shop", selector(c.t, "app=checkout"), nil)
 	if len(f.Active()) == 1 && f.Ready() == 1 {
-		c.tracker.OnDelete(podWith(readyAt(20)))
+		c.tracker.Delete(podWith(readyAt(20)))
 	}
 }
 
@@ -642,7 +640,7 @@ func TestObserverMayCallBack(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	seen := &callingBack{tracker: tracker, t: t}
 	tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
-	tracker.OnAdd(podWith(readyAt(20)), true)
+	tracker.Update(podWith(readyAt(20)))
 	assert.Equal(t, []string{"started uid-a", "changed", "ended uid-a", "changed"}, seen.all())
 }
 
@@ -657,9 +655,9 @@ func TestConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for i := range 200 {
 				p := podWith(named(fmt.Sprint(worker, "-", i%7)), readyAt(float64(i)))
-				tracker.OnAdd(p, false)
-				tracker.OnUpdate(nil, podWith(named(p.Name), unreadyAt(float64(i))))
-				tracker.OnDelete(p)
+				tracker.Update(p)
+				tracker.Update(podWith(named(p.Name), unreadyAt(float64(i))))
+				tracker.Delete(p)
 			}
 		})
 		group.Go(func() {

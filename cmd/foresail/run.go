@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
@@ -27,7 +27,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -97,6 +96,9 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 }
 
 func (o *runOptions) validate() error {
+	for i := range o.namespaces {
+		o.namespaces[i] = strings.TrimSpace(o.namespaces[i])
+	}
 	errs := []error{o.door.Validate(), logsapi.ValidateAndApply(o.logging, nil), o.lease.validate(), o.sources.validate()}
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
@@ -119,7 +121,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
 	}
-	a, err := newAdapter(ctx, mgr, &o.sources)
+	a, err := newAdapter(ctx, mgr, &o.sources, o.namespaces)
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready.set(func() error { return errors.Join(a.reconciler.Settled(ctx), a.forecaster.Ready()) })
+	ready.set(func() error { return errors.Join(a.known(), a.forecaster.Ready()) })
 	klog.InfoS("Serving external.metrics.k8s.io", "address", server.Addr(), "http", o.httpAddr, "cluster", config.Host)
 
 	parts, ctx := errgroup.WithContext(ctx)
@@ -153,7 +155,7 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// newManager returns a manager whose cache holds no more of pods than forecasts need. The manager elects no leader:
+// newManager returns a manager without pods in its cache. The manager elects no leader:
 // one that loses its lease would end the process, and with it everything that has been read.
 func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
@@ -161,13 +163,12 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: instances.StripPod}},
 	}
-	if len(o.namespaces) > 0 {
-		options.DefaultNamespaces = map[string]cache.Config{}
-		for _, namespace := range o.namespaces {
-			options.DefaultNamespaces[strings.TrimSpace(namespace)] = cache.Config{}
+	for _, namespace := range o.namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
 		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
@@ -186,19 +187,16 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 // adapter is the parts that turn PredictedMetrics into forecasts.
 type adapter struct {
 	forecaster *forecaster.Forecaster
-	reconciler *predictedmetric.Reconciler
+	known      func() error // why pods or PredictedMetrics are not all known yet
 	writer     *predictedmetric.Writer
 }
 
 // newAdapter wires sources, forecaster and reconciler, and has the manager run them.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespaces []string) (*adapter, error) {
 	tracker := instances.NewTracker(instances.Options{})
-	podInformer, err := mgr.GetCache().GetInformer(ctx, &corev1.Pod{})
+	pods, err := newPodWatcher(mgr, tracker, namespaces)
 	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	if _, err := podInformer.AddEventHandler(tracker); err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
+		return nil, err
 	}
 	scales, err := newScales(mgr)
 	if err != nil {
@@ -208,20 +206,32 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions) (*adapt
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts,
 	}
-	if reconciler.Sources, err = o.build(mgr, func() error { return reconciler.Settled(ctx) }); err != nil {
+	known := func() error { return errors.Join(pods.Synced(), reconciler.Settled(ctx)) }
+	if reconciler.Sources, err = o.build(mgr, known); err != nil {
 		return nil, err
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
-	if err := mgr.Add(runnable(forecasts.Run)); err != nil {
+	if err := errors.Join(mgr.Add(runnable(pods.Run)), mgr.Add(runnable(forecasts.Run))); err != nil {
 		return nil, err
 	}
 	writer := &predictedmetric.Writer{
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
 		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
 	}
-	return &adapter{forecaster: forecasts, reconciler: reconciler, writer: writer}, nil
+	return &adapter{forecaster: forecasts, known: known, writer: writer}, nil
+}
+
+// newPodWatcher reads pods as protobuf: there may be many.
+func newPodWatcher(mgr ctrl.Manager, tracker *instances.Tracker, namespaces []string) (*instances.Watcher, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for pods: %w", err)
+	}
+	return instances.NewWatcher(client, tracker, namespaces...), nil
 }
 
 type runnable func(context.Context) error

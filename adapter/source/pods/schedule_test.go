@@ -428,23 +428,23 @@ func TestFollowsATracker(t *testing.T) {
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: map[string]string{"app": "checkout"}}}
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
-		tracker.OnAdd(pod, true)
+		tracker.Update(pod)
 		pass(5 * time.Second)
 		assert.Empty(t, w.times("10.0.0.1"), "not ready")
 
 		ready := pod.DeepCopy()
 		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-		tracker.OnUpdate(pod, ready)
+		tracker.Update(ready)
 		pass(5 * time.Second)
 		assert.Len(t, sink.of("a"), 5)
 
 		terminating := ready.DeepCopy()
 		terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		tracker.OnUpdate(ready, terminating)
+		tracker.Update(terminating)
 		pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.1"), 5, "terminating")
 
-		tracker.OnUpdate(terminating, ready)
+		tracker.Update(ready)
 		pass(5 * time.Second)
 		assert.Len(t, sink.of("a/2"), 5)
 		tracker.Follow(key("pm"), "shop", labels.Nothing(), nil)

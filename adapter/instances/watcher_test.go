@@ -1,0 +1,92 @@
+package instances
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+type channelObserver struct{ started chan string }
+
+func (c channelObserver) Started(i Instance) { c.started <- i.ID }
+func (c channelObserver) Ended(i Instance)   { c.started <- "-" + i.ID }
+func (c channelObserver) Changed()           {}
+
+// What a watcher learns from the API, its tracker knows.
+func TestWatcherFeedsTracker(t *testing.T) {
+	other := podWith(named("x"), uid("uid-x"), readyAt(20))
+	other.Namespace = "other"
+	for name, namespaces := range map[string][]string{"all namespaces": nil, "some": {"shop", "empty"}} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(podWith(readyAt(20)), podWith(named("b")), other)
+			tracker := NewTracker(Options{})
+			started := make(chan string, 10)
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), channelObserver{started: started})
+			w := NewWatcher(client, tracker, namespaces...)
+			require.ErrorIs(t, w.Synced(), errNotListed)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- w.Run(ctx) }()
+			assert.Equal(t, "uid-a", <-started)
+			require.Eventually(t, func() bool { return w.Synced() == nil }, 10*time.Second, time.Millisecond)
+			assert.Equal(t, namespaces == nil, len(tracker.others("other", nil)) == 1, "pods of other namespaces are not watched")
+
+			pods := client.CoreV1().Pods("shop")
+			_, err := pods.UpdateStatus(t.Context(), podWith(named("b"), readyAt(40)), metav1.UpdateOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, "uid-b", <-started)
+			require.NoError(t, pods.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+			assert.Equal(t, "-uid-a", <-started)
+			assert.Equal(t, map[string]int32{"metrics": 9090}, fleet.Active()[0].Ports)
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+}
+
+// A reflector that has lost its place lists again: what is not there any more has been deleted meanwhile.
+func TestWatcherListsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := NewTracker(Options{})
+		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		s := &store{NewWatcher(fake.NewClientset(), tracker), metav1.NamespaceAll}
+		transform := s.Transformer()
+		reduced, err := transform(podWith(readyAt(20)))
+		require.NoError(t, err)
+		accessor, err := meta.Accessor(reduced)
+		require.NoError(t, err, "client-go finds the key through it")
+		assert.Equal(t, "shop/a", accessor.GetNamespace()+"/"+accessor.GetName())
+
+		require.NoError(t, s.Add(reduced))
+		require.NoError(t, s.Add(podWith(named("b"), readyAt(20))))
+		require.NoError(t, s.Replace([]any{podWith(named("b"), readyAt(20)), podWith(named("c"), readyAt(30))}, "7"))
+		var names []string
+		for _, i := range fleet.Active() {
+			names = append(names, i.Pod.Name)
+		}
+		assert.Equal(t, []string{"b", "c"}, names)
+		require.NoError(t, s.Delete(podWith(named("b"))))
+		assert.Len(t, fleet.Active(), 1)
+
+		node, err := transform(&corev1.Node{})
+		require.NoError(t, err)
+		require.ErrorContains(t, s.Update(node), "*v1.Node")
+		require.Error(t, s.Replace([]any{node}, "8"))
+		require.Error(t, s.Delete(node))
+		require.NoError(t, s.Resync())
+	})
+}
+
+// Pods share the strings of their labels, however they came in.
+func TestRecordsShareStrings(t *testing.T) {
+	assert.Equal(t, map[string]string{"app": "checkout"}, recordOf(podWith()).status.labels)
+	assert.Nil(t, shared(nil))
+}
