@@ -116,7 +116,7 @@ func TestStatus(t *testing.T) {
 		if !assert.NoError(c, err) {
 			return
 		}
-		assert.JSONEq(c, `{"Ready":"True","SamplesFresh":"True","TargetFound":"True"}`, conditions(pm.Object))
+		assert.JSONEq(c, `{"Ready":"True","SamplesFine":"True","SamplesFresh":"True","TargetFound":"True"}`, conditions(pm.Object))
 	}, 30*time.Second, time.Second)
 
 	request := shared.Cluster.Client().Discovery().RESTClient().Get().

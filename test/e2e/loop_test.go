@@ -105,8 +105,11 @@ func shareStandsForTotal(t *testing.T, client externalmetrics.ExternalMetricsCli
 }
 
 // needed is how many pods carry the top of the ramp at the threshold.
-func needed(a stack.App) int {
-	return int(math.Ceil(rampTo * a.ServiceTime.Seconds() / a.Threshold.AsApproximateFloat64()))
+func needed(a stack.App) int { return neededAt(a, rampTo) }
+
+// neededAt is how many pods carry a rate at the threshold.
+func neededAt(a stack.App, rps float64) int {
+	return int(math.Ceil(rps * a.ServiceTime.Seconds() / a.Threshold.AsApproximateFloat64()))
 }
 
 // wanted is the count that a served value stands for.

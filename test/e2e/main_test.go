@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,9 +26,14 @@ var (
 	suite   context.Context // of all tests
 	shared  *stack.Stack    // the control plane of all tests
 	adapter *stack.Adapter  // the one that is registered
+	pushed  receiver        // where that one takes samples by remote write
 )
 
 func TestMain(m *testing.M) {
+	// The tests that run at once wait far more than they work. The command line goes before this.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code, err := runWithStack(ctx, m)
@@ -49,7 +55,10 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 			err = closed
 		}
 	}()
-	if adapter, err = startAdapter(ctx, "adapter"); err != nil {
+	if pushed, err = newReceiver("adapter"); err != nil {
+		return 1, err
+	}
+	if adapter, err = startAdapter(ctx, "adapter", pushed.flags()...); err != nil {
 		return 1, err
 	}
 	if err := shared.Register(ctx, adapter); err != nil {
@@ -62,8 +71,8 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	return code, adapter.Stop()
 }
 
-func startAdapter(ctx context.Context, name string) (*stack.Adapter, error) {
-	a, err := shared.StartAdapter(ctx, name)
+func startAdapter(ctx context.Context, name string, flags ...string) (*stack.Adapter, error) {
+	a, err := shared.StartAdapter(ctx, name, flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +109,15 @@ func deploy(t *testing.T, a stack.App) {
 
 func deployAll(t *testing.T, apps []stack.App) {
 	t.Helper()
+	place(t, apps...)
+	for _, a := range apps {
+		waitForForecast(t, a)
+	}
+}
+
+// place puts applications on the cluster and waits for their pods.
+func place(t *testing.T, apps ...stack.App) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -107,7 +125,4 @@ func deployAll(t *testing.T, apps []stack.App) {
 		group.Go(func() error { return shared.Deploy(ctx, a) })
 	}
 	require.NoError(t, group.Wait())
-	for _, a := range apps {
-		waitForForecast(t, a)
-	}
 }

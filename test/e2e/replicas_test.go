@@ -19,7 +19,7 @@ import (
 // TestTwoReplicasAnswerAlike asks two adapters, each with its own readings, for the same metric through a ramp.
 func TestTwoReplicasAnswerAlike(t *testing.T) {
 	t.Parallel()
-	second, err := startAdapter(suite, "second")
+	second, err := startAdapter(suite, "second", "--namespaces=alike")
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, second.Stop()) }()
 	app := newApp("alike", "ramp", "predicted_load_total")

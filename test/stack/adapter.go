@@ -27,9 +27,9 @@ type Adapter struct {
 	err     error
 }
 
-// StartAdapter runs foresail under the service account of the manifests. It does not wait for it to be ready. The
-// process ends with ctx at the latest.
-func (s *Stack) StartAdapter(ctx context.Context, name string) (*Adapter, error) {
+// StartAdapter runs foresail under the service account of the manifests, with further flags if any are given. It does not
+// wait for it to be ready. The process ends with ctx at the latest.
+func (s *Stack) StartAdapter(ctx context.Context, name string, flags ...string) (*Adapter, error) {
 	kubeconfig, err := s.Cluster.KubeconfigForServiceAccount(ctx, Namespace, ServiceAccount)
 	if err != nil {
 		return nil, err
@@ -39,19 +39,19 @@ func (s *Stack) StartAdapter(ctx context.Context, name string) (*Adapter, error)
 		return nil, err
 	}
 	a := &Adapter{exited: make(chan struct{}), LogFile: filepath.Join(s.Cluster.Dir(), name+".log")}
-	if a.SecurePort, err = freePort(); err != nil {
+	if a.SecurePort, err = FreePort(); err != nil {
 		return nil, err
 	}
-	if a.HTTPPort, err = freePort(); err != nil {
+	if a.HTTPPort, err = FreePort(); err != nil {
 		return nil, err
 	}
-	a.command = exec.CommandContext(ctx, s.binary, "run",
+	a.command = exec.CommandContext(ctx, s.binary, append([]string{"run",
 		"--kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(a.SecurePort),
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
 		"--http-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.HTTPPort)),
 		"--leader-election-namespace", Namespace,
-	)
+	}, flags...)...)
 	a.command.Cancel = func() error { return a.command.Process.Signal(syscall.SIGTERM) }
 	a.command.WaitDelay = 5 * time.Second
 	return a, a.start()
@@ -99,7 +99,7 @@ func (a *Adapter) WaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-a.exited:
-			return fmt.Errorf("foresail has ended: %w; its last words:\n%s", a.err, a.tail())
+			return fmt.Errorf("foresail has ended: %w; its last words:\n%s", a.err, a.LogTail())
 		case <-ctx.Done():
 			return fmt.Errorf("foresail is not ready: %s: %w", last, context.Cause(ctx))
 		case <-time.After(200 * time.Millisecond):
@@ -140,7 +140,8 @@ func (a *Adapter) Stop() error {
 	return a.err
 }
 
-func (a *Adapter) tail() []byte {
+// LogTail returns the last lines of the log.
+func (a *Adapter) LogTail() []byte {
 	content, err := os.ReadFile(a.LogFile)
 	if err != nil {
 		return []byte(err.Error())
@@ -149,8 +150,8 @@ func (a *Adapter) tail() []byte {
 	return bytes.Join(lines[max(0, len(lines)-10):], []byte("\n"))
 }
 
-// freePort returns a port of 127.0.0.1 that nothing listens on at the moment.
-func freePort() (int, error) {
+// FreePort returns a port of 127.0.0.1 that nothing listens on at the moment.
+func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"text/template"
 	"time"
@@ -11,17 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/workload"
 )
 
 // WorkloadLabel marks the pods that the workload serves.
 const WorkloadLabel = "test.foresail.dev/workload"
 
+// Utilization is the metric of a pod that tells how much of its time it is busy, 0 to 1.
+const Utilization = "nodejs_eventloop_utilization"
+
 // App is an application behind an HPA.
 type App struct {
 	Namespace, Name string
 	Metric          string // that the HPA reads, such as predicted_load_total
 	Reactive        bool   // forecast nothing: the HPA follows the present load
+
+	// Source of the samples; the zero value reads the event loop utilization of the pods themselves.
+	Source v1alpha1.Source
+	// StaleAfter is that of the PredictedMetric; 0 leaves it to Foresail.
+	StaleAfter time.Duration
 
 	Replicas, Min, Max int
 	ServiceTime        time.Duration // that a request holds a pod for
@@ -40,16 +50,11 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // Deploy applies an application, and waits until its replicas are ready.
 func (s *Stack) Deploy(ctx context.Context, a App) error {
-	var manifest bytes.Buffer
-	err := appTemplate.Execute(&manifest, struct {
-		App
-		Label, ServiceTimeAnnotation string
-		Threshold                    string
-	}{a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String()})
+	manifest, err := a.manifest()
 	if err != nil {
 		return err
 	}
-	if _, err := s.Cluster.Apply(ctx, manifest.Bytes()); err != nil {
+	if _, err := s.Cluster.Apply(ctx, manifest); err != nil {
 		return err
 	}
 	for {
@@ -66,6 +71,24 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+func (a App) manifest() ([]byte, error) {
+	source := a.Source
+	if source.Name() == "" {
+		source.Pods = &v1alpha1.PodsSource{Port: workload.MetricsPortName, Metric: Utilization}
+	}
+	encoded, err := json.Marshal(source)
+	if err != nil {
+		return nil, err
+	}
+	var manifest bytes.Buffer
+	err = appTemplate.Execute(&manifest, struct {
+		App
+		Label, ServiceTimeAnnotation string
+		Threshold, SourceJSON        string
+	}{a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded)})
+	return manifest.Bytes(), err
 }
 
 // State is how an application stands.

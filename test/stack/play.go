@@ -62,10 +62,12 @@ func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each f
 	})
 	parts.Go(func() error {
 		w := watcher{stack: s, app: a, profile: profile, generator: generator, metrics: metrics}
+		var err error
 		run.Moments, err = w.watch(watching, each)
 		return err
 	})
-	return run, parts.Wait()
+	err = parts.Wait()
+	return run, err
 }
 
 // watcher looks at an application while a generator sends requests to it.
