@@ -20,6 +20,6 @@ func feed(b *testing.B, c *controlplane.Cluster, p population) *foresail {
 	require.NoError(b, fill(b.Context(), c, p))
 	f := startForesail(b, c, 0)
 	startPushing(b, f, p, remoteWriteV1())
-	steady(b, f, p)
+	waitServed(b, f, p)
 	return f
 }

@@ -189,21 +189,20 @@ func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 }
 
 // buildTestAdapter builds the test adapter as the library has it, but for the address on which it would take values from
-// anybody.
+// anybody. The go command lets no file of a module be replaced, so it is given a copy as one of this repository.
 func buildTestAdapter(b *testing.B, c *controlplane.Cluster) string {
 	b.Helper()
-	const pkg = "sigs.k8s.io/custom-metrics-apiserver/test-adapter"
 	root, err := controlplane.Root()
 	require.NoError(b, err)
-	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}", pkg)
+	list := exec.CommandContext(b.Context(), "go", "list", "-f", "{{.Dir}}", "sigs.k8s.io/custom-metrics-apiserver/test-adapter")
 	list.Dir = root
 	dir, err := list.Output()
 	require.NoError(b, err)
-	file := filepath.Join(strings.TrimSpace(string(dir)), "main.go")
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "main.go"))
 	require.NoError(b, err)
 	const address = `":8080"`
 	require.Equal(b, 1, strings.Count(string(content), address))
 	safe := strings.Replace(string(content), address, `"127.0.0.1:0"`, 1)
-	return buildProgram(b, root, []string{"-o", filepath.Join(c.Dir(), "test-adapter"), "-overlay", overlay(b, file, safe), pkg})
+	copied := overlay(b, filepath.Join(root, "test", "bench", "test-adapter", "main.go"), safe)
+	return buildProgram(b, root, []string{"-o", filepath.Join(c.Dir(), "test-adapter"), "-overlay", copied, "./test/bench/test-adapter"})
 }

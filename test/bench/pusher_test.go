@@ -32,6 +32,8 @@ const (
 	batchSize = 2000
 	// shards is how many connections it does so over.
 	shards = 4
+	// mostBehind is how late samples may be sent.
+	mostBehind = time.Minute
 )
 
 // protocol is a version of remote write.
@@ -129,9 +131,10 @@ type pusher struct {
 	client *http.Client
 	shards [][]*push
 
-	sent, acknowledged, retried atomic.Int64 // samples, and requests sent again
-	latencies                   quantiles    // of requests, in s, from when they were due to when they were acknowledged
-	stop                        func()       // set by startPushing
+	sent, acknowledged, retried atomic.Int64  // samples, and requests sent again
+	latencies                   quantiles     // of requests, in s, from when they were due to when they were acknowledged
+	ended                       chan struct{} // closed when run has returned
+	stop                        func()        // ends a run and checks how it went
 }
 
 // push is one batch and when in each second it is sent.
@@ -182,11 +185,16 @@ func startPushing(b *testing.B, f *foresail, p population, version protocol) *pu
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.run(ctx) }()
+	w.ended = make(chan struct{})
+	var failed error
+	go func() {
+		defer close(w.ended)
+		failed = w.run(ctx)
+	}()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(b, <-ended)
+		<-w.ended
+		require.NoError(b, failed)
 	})
 	b.Cleanup(w.stop)
 	return w
@@ -208,6 +216,9 @@ func (w *pusher) run(ctx context.Context) error {
 					case <-ctx.Done():
 						return nil
 					case <-time.After(time.Until(at)):
+					}
+					if late := time.Since(at); late > mostBehind {
+						return fmt.Errorf("remote write is %s behind: the receiver cannot keep up", late)
 					}
 					if err := w.send(p, at, &buffers); err != nil {
 						return err
@@ -249,7 +260,7 @@ func (w *pusher) send(p *push, at time.Time, buffers *[2][]byte) error {
 			w.latencies.add(time.Since(at).Seconds())
 			return nil
 		}
-		if !again || time.Since(at) > time.Minute {
+		if !again || time.Since(at) > mostBehind {
 			return err
 		}
 		w.retried.Add(1)

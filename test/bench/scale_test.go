@@ -110,10 +110,8 @@ func BenchmarkPods(b *testing.B) {
 // steady waits until every PredictedMetric is served, and then for its window to be full. It returns how long the first took.
 func steady(b *testing.B, f *foresail, p population) time.Duration {
 	b.Helper()
-	ctx, cancel := context.WithTimeoutCause(b.Context(), startLimit, fmt.Errorf("not ready after %s", startLimit))
-	defer cancel()
 	begun := time.Now()
-	require.NoError(b, f.waitReady(ctx, p.apps))
+	waitServed(b, f, p)
 	toServed := time.Since(begun)
 	select {
 	case <-f.Ended():
@@ -121,6 +119,14 @@ func steady(b *testing.B, f *foresail, p population) time.Duration {
 	case <-time.After(window):
 	}
 	return toServed
+}
+
+// waitServed waits until every PredictedMetric is served.
+func waitServed(b *testing.B, f *foresail, p population) {
+	b.Helper()
+	ctx, cancel := context.WithTimeoutCause(b.Context(), startLimit, fmt.Errorf("not ready after %s", startLimit))
+	defer cancel()
+	require.NoError(b, f.waitReady(ctx, p.apps))
 }
 
 func count(b *testing.B, f *foresail, name string, labels map[string]string) float64 {
