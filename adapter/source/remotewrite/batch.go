@@ -155,6 +155,15 @@ func (b *batch) written() int {
 	return b.decoder.seen.samples - len(b.refused)
 }
 
+// large tells whether a request has made b larger than is worth keeping.
+func (b *batch) large() bool {
+	d := &b.decoder
+	return cap(b.identities)+cap(d.kept) > keptBytes || cap(b.readings)+cap(b.samples)+cap(b.refused)+cap(d.samples)+cap(d.symbols) > keptItems
+}
+
+// keptItems is how many of whatever a request may have had that is kept.
+const keptItems = 64 << 10
+
 // reset forgets a request.
 func (b *batch) reset() {
 	b.decoder.reset()

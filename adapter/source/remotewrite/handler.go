@@ -84,10 +84,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request) (remote.WriteMe
 // takeIn decodes a request and gives its samples to the subscriptions.
 func (s *Source) takeIn(w http.ResponseWriter, version remote.WriteMessageType, content []byte) error {
 	b := s.batches.Get().(*batch)
-	defer func() {
-		b.reset()
-		s.batches.Put(b)
-	}()
+	defer s.recycle(b)
 	b.heard = s.options.Now()
 	b.now = b.heard.UnixMilli()
 	if err := b.decoder.decode(version, content, b); err != nil {
@@ -101,6 +98,15 @@ func (s *Source) takeIn(w http.ResponseWriter, version remote.WriteMessageType, 
 		w.Header().Set(exemplarsWritten, strconv.Itoa(b.decoder.seen.exemplars))
 	}
 	return b.tally.verdict()
+}
+
+// recycle keeps a batch for the next request.
+func (s *Source) recycle(b *batch) {
+	if b.large() {
+		return
+	}
+	b.reset()
+	s.batches.Put(b)
 }
 
 // negotiate tells which message a request says that it holds.

@@ -1,0 +1,57 @@
+package remotewrite
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// strict is a sink that takes nothing but what a sink may be given.
+type strict struct{ t *testing.T }
+
+func (s strict) Append(instance string, samples ...pipeline.Sample) {
+	require.Equal(s.t, "uid-web-0", instance)
+	require.NotEmpty(s.t, samples)
+	for _, x := range samples {
+		require.LessOrEqual(s.t, x.T, start+10_000)
+		require.Zero(s.t, x.V-x.V, "neither NaN nor infinite")
+	}
+}
+
+func (s strict) Fail(instance string, err error) {
+	require.Equal(s.t, "uid-web-0", instance)
+	require.Error(s.t, err)
+}
+
+func (strict) Trouble(error) {}
+
+// FuzzHandler has bodies answered, twice, compressed here or as they come.
+func FuzzHandler(f *testing.F) {
+	for i, e := range encodings {
+		f.Add(i == 1, true, e.encode(push(seriesA, at(0, 1), at(1, 2)), push(seriesB, at(0, 1)), push("other", at(0, 3))))
+		f.Add(i == 1, false, snappy.Encode(nil, e.encode(push("load{pod=web-0}", at(0, 1)))))
+	}
+	f.Add(true, true, v2Bomb(2))
+	f.Fuzz(func(t *testing.T, second, compress bool, body []byte) {
+		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
+		require.NoError(t, r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t}))
+		require.NoError(t, r.Set(key("counter"), counter(), newFleet("shop", "web-0"), strict{t}))
+		e := encodings[0]
+		if second {
+			e = encodings[1]
+		}
+		if compress {
+			body = snappy.Encode(nil, body)
+		}
+		for range 2 {
+			w := do(r.handler, post(e.contentType, body))
+			require.Contains(t, []int{http.StatusNoContent, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, w.Code)
+			require.True(t, r.budget.TryAcquire(r.options.MaxInFlightBytes), "all is given back")
+			r.budget.Release(r.options.MaxInFlightBytes)
+		}
+	})
+}
