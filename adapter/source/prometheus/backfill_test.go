@@ -231,6 +231,41 @@ func TestTrackTakesEachReadingOnce(t *testing.T) {
 	}
 }
 
+// Two servers behind one address scrape the same counter a moment apart. What one of them says is no reset of what the
+// other said, whoever was answered first.
+func TestServersBehindOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		server := newServer(func(n int, q asked) (int, io.Reader, error) {
+			a := pod("a")
+			for i := -5; ; i++ {
+				at := began.Add(time.Duration(i) * time.Second)
+				v := float64(1000 + 10*i)
+				if n%2 == 1 { // scrapes 20 ms later, but is answered earlier
+					at, v = at.Add(20*time.Millisecond), v-1
+				}
+				if at.After(time.Now()) {
+					break
+				}
+				if time.Since(at) < q.span {
+					a.samples = append(a.samples, pipeline.Sample{T: at.UnixMilli(), V: v})
+				}
+			}
+			return http.StatusOK, strings.NewReader(matrix(a)), nil
+		})
+		s := running(t, Options{}, server)
+		sink := newRecorder()
+		c := gauge()
+		c.Type = source.Counter
+		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
+		pass(10 * time.Second)
+		require.GreaterOrEqual(t, len(sink.of("a")), 12)
+		for _, v := range sink.values("a") {
+			assert.InDelta(t, 10, v, 1.5)
+		}
+	})
+}
+
 func TestTracksAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))

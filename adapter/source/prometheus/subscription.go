@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"time"
@@ -150,7 +151,7 @@ func (u *subscription) givePod(of []*series, r *report) {
 	}
 	for rest := x.samples; len(rest) > 0; {
 		id, n := u.stretch(pod, rest)
-		u.give(id, rest[:n], r)
+		u.give(id, rest[:n], x.spacing, r)
 		rest = rest[n:]
 	}
 }
@@ -169,14 +170,14 @@ func (u *subscription) stretch(pod string, samples []pipeline.Sample) (id string
 	return id, n
 }
 
-// give gives the sink what is new of one instance.
-func (u *subscription) give(id string, samples []pipeline.Sample, r *report) {
+// give gives the sink what is new of one instance, whose samples are a spacing apart (ms, 0 = unknown).
+func (u *subscription) give(id string, samples []pipeline.Sample, spacing int64, r *report) {
 	k := u.tracks[id]
 	if k == nil {
 		k = &track{}
 		u.tracks[id] = k
 	}
-	k.seen = r.taking.now
+	k.seen, k.spacing = r.taking.now, cmp.Or(spacing, k.spacing)
 	var taken taken
 	u.buffer, taken = k.take(samples, u.buffer[:0], u.from, 3*r.taking.step, u.config.Type)
 	r.finite = r.finite || taken.finite

@@ -12,9 +12,13 @@ import (
 // track knows which readings of one instance have been taken. Answers overlap, so that readings that were late are
 // still found; each is taken once.
 type track struct {
-	times []int64 // of the newest readings of the last answer, in order (ms)
-	rate  source.Rate
+	times []int64   // of the newest readings of the last answer, in order (ms)
 	seen  time.Time // when the last answer was asked for
+
+	// Of counters:
+	rate    source.Rate
+	read    int64 // the time of the last reading that the rate has seen (ms), 0 = none
+	spacing int64 // between two readings (ms), 0 = unknown
 }
 
 // taken is what became of some readings.
@@ -28,7 +32,7 @@ type taken struct {
 func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as source.Type) ([]pipeline.Sample, taken) {
 	newest := readings[len(readings)-1].T
 	if len(k.times) > 0 && newest < k.times[0] {
-		*k = track{seen: k.seen} // the server's clock has been set back: what looks old is new
+		*k = track{seen: k.seen, spacing: k.spacing} // the server's clock has been set back: what looks old is new
 	}
 	var result taken
 	bad, fresh := 0, 0
@@ -49,7 +53,7 @@ func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as
 		}
 		if as == source.Counter {
 			var ok bool
-			if x, ok = k.rate.Next(x); !ok {
+			if x, ok = k.rateOf(x); !ok {
 				continue
 			}
 		}
@@ -60,6 +64,17 @@ func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as
 		result.err = fmt.Errorf("%d of %d new readings are no finite numbers, the last of them is %v", bad, fresh, last)
 	}
 	return buffer, result
+}
+
+// rateOf returns the rate that a reading makes with the one before. A reading that comes sooner than half a spacing after
+// that is left out: behind one address there may be two servers that scrape the same pod a moment apart, and the one
+// that began first may have been answered last, so that the counter would seem to have been reset.
+func (k *track) rateOf(reading pipeline.Sample) (pipeline.Sample, bool) {
+	if k.read > 0 && reading.T-k.read < k.spacing/2 {
+		return pipeline.Sample{}, false
+	}
+	k.read = reading.T
+	return k.rate.Next(reading)
 }
 
 // has tells whether a reading of a time has been taken, or is too late to be. Times are asked for in order; known is
