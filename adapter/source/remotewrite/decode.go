@@ -319,11 +319,12 @@ func (d *decoder) count(c content) error {
 	return nil
 }
 
-// keep returns a message with none but some of its fields, so that what is of no use takes no memory once decoded.
+// keep returns a message, which has been gone through, with none but some of its fields, so that what is of no use takes no
+// memory once decoded.
 func (d *decoder) keep(message []byte, wanted ...protowire.Number) []byte {
 	d.kept = d.kept[:0]
-	for f := range fields(message) {
-		if slices.Contains(wanted, f.number) {
+	for f, err := range fields(message) {
+		if err == nil && slices.Contains(wanted, f.number) {
 			d.kept = append(d.kept, f.whole...)
 		}
 	}

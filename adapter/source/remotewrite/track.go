@@ -28,9 +28,10 @@ type track struct {
 	rate     source.Rate
 	last     int64 // time of the newest counter reading; 0 before the first
 
-	failure   error // for as long as it lasts
-	failedAt  int64 // time of the sample that it was last seen with
-	announced bool  // whether the sink has been told since it was last appended to
+	failure   error  // for as long as it lasts
+	failedAs  result // which kind of
+	failedAt  int64  // when it was last put into words
+	announced bool   // whether the sink has been told since it was last appended to
 }
 
 // take judges a sample and returns what the sink gets of it, if anything.
@@ -39,10 +40,10 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64, l lim
 	case value.IsStaleNaN(x.v):
 		return s, false, stale
 	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
-		k.fail(x.t, func() error { return fmt.Errorf("a sample of the pod is %v", x.v) })
+		k.fail(notFinite, x.t, func() error { return fmt.Errorf("a sample of the pod is %v", x.v) })
 		return s, false, notFinite
 	case x.t > now+l.ahead:
-		k.fail(now, func() error {
+		k.fail(fromFuture, now, func() error {
 			return fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
 		})
 		return s, false, fromFuture
@@ -71,7 +72,7 @@ func (k *track) own(t int64, identity []byte) bool {
 		return true
 	}
 	if k.newest > 0 && t-k.newest <= max(silence, silenceSpacings*k.spacing) {
-		k.fail(t, func() error {
+		k.fail(duplicateSeries, t, func() error {
 			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
 			return fmt.Errorf("the pod has several series; %s is read, another has %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
 		})
@@ -98,10 +99,9 @@ func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 }
 
 // fail keeps a failure. One that lasts is put into words every now and then only.
-func (k *track) fail(t int64, why func() error) {
-	if k.failure == nil || t-k.failedAt > silence/3 || t < k.failedAt {
-		k.failure = why()
-		k.failedAt = t
+func (k *track) fail(as result, t int64, why func() error) {
+	if k.failure == nil || k.failedAs != as || t-k.failedAt > silence/3 || t < k.failedAt {
+		k.failure, k.failedAs, k.failedAt = why(), as, t
 	}
 	k.announced = false
 }

@@ -156,6 +156,16 @@ func TestSamplesFromTheFutureLeaveNothingBehind(t *testing.T) {
 	}
 }
 
+func TestEachFailureIsToldAsWhatItIs(t *testing.T) {
+	r, sink := subscribed(t, gauge())
+	w := r.push(encodings[0], push(seriesA, at(0, 1), at(60, 2)), push(seriesB, at(1, 3)))
+	assert.Contains(t, w.Body.String(), `another has job="b"`)
+	assert.Contains(t, w.Body.String(), "a sample is dated 2027-01-15T08:01:00Z")
+	assert.Contains(t, sink.failure("uid-web-0"), "a sample is dated")
+	r.push(encodings[0], push(seriesA, at(1, math.NaN())))
+	assert.Contains(t, sink.failure("uid-web-0"), "a sample of the pod is NaN")
+}
+
 func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 	r := newReceiver()
 	r.at(1000)
