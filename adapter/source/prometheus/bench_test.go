@@ -27,12 +27,13 @@ func (d *discard) Trouble(err error) {
 	}
 }
 
-// BenchmarkAnswer takes an answer of 1,000 pods with five samples each, two of which are new, per operation: from its
-// text to the sinks of so many PredictedMetrics, whose fleets share the pods.
+// BenchmarkAnswer takes an answer with five samples of each pod, two of which are new, per operation: from its text to
+// the sinks of so many PredictedMetrics, whose fleets share the pods.
 func BenchmarkAnswer(b *testing.B) {
-	const pods, readings = 1000, 5
-	for _, subscriptions := range []int{1, 50} {
-		b.Run(fmt.Sprint("subscriptions=", subscriptions), func(b *testing.B) {
+	const readings = 5
+	for _, size := range []struct{ pods, subscriptions int }{{20, 1}, {1000, 1}, {1000, 50}} {
+		pods, subscriptions := size.pods, size.subscriptions
+		b.Run(fmt.Sprintf("pods=%d/subscriptions=%d", pods, subscriptions), func(b *testing.B) {
 			base := time.Now().Add(-time.Hour).UnixMilli()
 			round := int64(0)
 			text := func() string {

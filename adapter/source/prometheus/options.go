@@ -20,7 +20,8 @@ type Options struct {
 	Concurrency int
 	// MaxSeries is how many series an answer may have. 0 = 10,000.
 	MaxSeries int
-	// MaxBytes is how long an answer may be. A few times as much memory is needed while it is read. 0 = 64 MiB.
+	// MaxBytes is how long an answer may be. Up to fifteen times as much memory is needed while it is decoded; of those
+	// longer than 4 MiB, two are at once. 0 = 64 MiB.
 	MaxBytes int64
 	// UserAgent is sent with each query. "" = foresail.
 	UserAgent string

@@ -337,6 +337,54 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// Large answers are decoded two at a time, and give their turn back.
+func TestLargeAnswersWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		spaces := strings.Repeat(" ", largeBytes+1)
+		server := newServer(func(_ int, q asked) (int, io.Reader, error) {
+			if strings.HasPrefix(q.query, "large") {
+				return http.StatusOK, io.MultiReader(strings.NewReader(spaces), slow{3 * time.Second}, strings.NewReader(matrix(pod("a", 1)))), nil
+			}
+			return http.StatusOK, strings.NewReader(matrix(pod("a", 1))), nil
+		})
+		s := running(t, Options{Registerer: registry}, server)
+		sinks := map[string]*recorder{}
+		for _, query := range []string{"large_1", "large_2", "large_3", "large_4", "small"} {
+			c := gauge()
+			c.Query, c.Interval, c.Window = query, 30*time.Second, time.Minute
+			sinks[query] = newRecorder()
+			require.NoError(t, s.Set(key(query), c, fleetOf("a"), sinks[query]))
+		}
+		read := func() int {
+			n := 0
+			for query, sink := range sinks {
+				if query != "small" && len(sink.of("a")) > 0 {
+					n++
+				}
+			}
+			return n
+		}
+		pass(2 * time.Second)
+		assert.Len(t, sinks["small"].of("a"), 1, "does not wait")
+		assert.Zero(t, read())
+		assert.Len(t, s.large, 2)
+		pass(3 * time.Second)
+		assert.Equal(t, 2, read())
+		pass(3 * time.Second)
+		assert.Equal(t, 4, read())
+		assert.Empty(t, s.large)
+	})
+}
+
+// slow is a reader that takes its time to end.
+type slow struct{ after time.Duration }
+
+func (s slow) Read([]byte) (int, error) {
+	<-time.After(s.after)
+	return 0, io.EOF
+}
+
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
@@ -347,9 +395,9 @@ func TestLimiterRefusesAnnouncedLength(t *testing.T) {
 	})
 	r, err := http.NewRequest(http.MethodGet, address, nil)
 	require.NoError(t, err)
-	_, err = newLimiter(next, &Options{MaxBytes: 10}).RoundTrip(r) //nolint:bodyclose // there is none
+	_, err = newLimiter(next, &Options{MaxBytes: 10}, nil).RoundTrip(r) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, new(*sizeError))
-	response, err := newLimiter(next, &Options{MaxBytes: 11}).RoundTrip(r)
+	response, err := newLimiter(next, &Options{MaxBytes: 11}, nil).RoundTrip(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)

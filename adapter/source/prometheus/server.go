@@ -42,7 +42,7 @@ func (s *Source) connect(address string) (*server, error) {
 	if s.transport != nil {
 		client.Transport = s.transport
 	}
-	client.Transport = newLimiter(client.Transport, &s.options)
+	client.Transport = newLimiter(client.Transport, &s.options, s.large)
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = checkRedirect
 	}
@@ -110,15 +110,23 @@ func (e *typeError) Error() string { return fmt.Sprintf("the answer is a %s", e.
 // limiter ends answers that are too long with an error, as they are read. A short text can be many series, such as
 // {},{},{}, each of which takes much more memory than text; so their number is limited too: by that of opening braces,
 // of which a series has two, and more if its labels have some.
+//
+// The memory that an answer takes as it is decoded is up to fifteen times its length. So that many long answers at once
+// do not take all there is, those that turn out to be large wait for each other.
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
+	large         chan struct{} // slots of large answers, of all servers
 }
 
-const bracesPerSeries = 16
+const (
+	bracesPerSeries = 16
+	largeBytes      = 4 << 20 // from which on an answer is large
+	largeAtOnce     = 2
+)
 
-func newLimiter(next http.RoundTripper, o *Options) *limiter {
-	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1)}
+func newLimiter(next http.RoundTripper, o *Options, large chan struct{}) *limiter {
+	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1), large: large}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -131,7 +139,7 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, tooLong(l)
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l}
+	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l, query: r.Context()}
 	return response, nil
 }
 
@@ -145,7 +153,9 @@ func (l *limiter) CloseIdleConnections() {
 type limitedBody struct {
 	io.ReadCloser
 	limiter       *limiter
-	bytes, braces int64 // so far
+	query         context.Context // which ends when the answer has been decoded
+	bytes, braces int64           // so far
+	large         bool            // it has a slot
 }
 
 // Read implements io.Reader.
@@ -159,7 +169,23 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.braces > b.limiter.braces {
 		return 0, &sizeError{fmt.Sprintf("the answer has more than %d objects", b.limiter.braces)}
 	}
+	if b.bytes > largeBytes && !b.large {
+		if !b.enter() {
+			return 0, b.query.Err()
+		}
+	}
 	return n, err
+}
+
+// enter waits for a slot, which it has until the query ends; false: the query has ended.
+func (b *limitedBody) enter() bool {
+	select {
+	case b.limiter.large <- struct{}{}:
+		b.large = true
+		context.AfterFunc(b.query, func() { <-b.limiter.large })
+	case <-b.query.Done():
+	}
+	return b.large
 }
 
 // sizeError is an answer that is too large.

@@ -22,6 +22,7 @@ type Source struct {
 	transport http.RoundTripper // instead of those that Servers configures, nil = those
 	telemetry *telemetry
 	asking    sync.WaitGroup // the goroutines of groups
+	large     chan struct{}  // slots of large answers
 
 	mu            sync.Mutex
 	running       context.Context // that of Run, nil before and after it
@@ -36,6 +37,7 @@ func New(o Options) *Source { return newSource(o.withDefaults(), nil) }
 func newSource(o Options, transport http.RoundTripper) *Source {
 	return &Source{
 		options: o, transport: transport, telemetry: newTelemetry(o.Registerer),
+		large:         make(chan struct{}, largeAtOnce),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		groups:        map[groupKey]*group{},
 		servers:       map[string]*server{},
