@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/monitoring"
+	"github.com/foresail/foresail/test/stack"
+)
+
+const faultsRPS = 27.5
+
+// newSteadyApp returns an application for a constant load of faultsRPS, which its five pods can take.
+func newSteadyApp(name string) stack.App {
+	a := newApp(name, name, "predicted_load_total")
+	a.ServiceTime, a.Replicas, a.Min = 80*time.Millisecond, 5, 5
+	a.ScaleDownWindow = 600 // so that what moves the replicas is a forecast that is too high
+	return a
+}
+
+// TestPrometheusFaults has a real server die, freeze and come back under a load that is known, and adapters begin while
+// it runs: what is served is about that load or an error, and the target is left alone.
+func TestPrometheusFaults(t *testing.T) {
+	t.Parallel()
+	app := newSteadyApp("faults")
+	app.StaleAfter = 15 * time.Second
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-faults", Selector: app.Selector()})
+	app.Source = scraped(server, app, time.Second)
+	deploy(t, app)
+	own := addMetric(t, app, "endpoints", func(spec map[string]any) {
+		spec["source"] = map[string]any{"pods": map[string]any{"port": "metrics", "metric": stack.Utilization}}
+	})
+	s := beginSteady(t, app, faultsRPS)
+	s.settle(t)
+
+	t.Run("an adapter begins", func(t *testing.T) {
+		got := begin(t, "begins", 30*time.Second, app, own)
+		got[app.Name].isAbout(t, s.load)
+		got[own.Name].isAbout(t, s.load)
+		assert.Less(t, got[app.Name].first, got[own.Name].first, "a window that is asked for is there before one that is waited for")
+	})
+	t.Run("killed", func(t *testing.T) {
+		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, says: "refused"})
+	})
+	t.Run("an adapter begins after the gap", func(t *testing.T) {
+		begin(t, "begins-after-gap", 20*time.Second, app)[app.Name].isAbout(t, s.load)
+	})
+	t.Run("frozen", func(t *testing.T) {
+		s.outlasts(t, fault{begin: server.Pause, end: server.Continue, says: "no whole answer within"})
+	})
+	t.Run("an adapter begins after a rolling update", func(t *testing.T) {
+		replacePods(t, app)
+		got := begin(t, "begins-after-update", 30*time.Second, app, own)
+		got[app.Name].isAbout(t, s.load)
+		got[own.Name].isAbout(t, s.load)
+	})
+}
+
+// fault is one of a source.
+type fault struct {
+	begin, end func() error
+	says       string // what conditions tell of it
+}
+
+// outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA takes for no reason to
+// scale; after it there is a forecast again, and never a wrong one.
+func (s *steady) outlasts(t *testing.T, f fault) {
+	from := time.Now()
+	require.NoError(t, f.begin())
+	failed := s.next(t, from, s.app.StaleAfter+30*time.Second, "an error instead of a value", func(x sighting) bool { return x.Err != nil })
+	assert.True(t, apierrors.IsServiceUnavailable(failed.Err), "%v", failed.Err)
+	eventually(t, 45*time.Second, "conditions tell why", func(c *assert.CollectT) {
+		status := statusOf(c, s.app)
+		ready, fresh := conditionOf(status, v1alpha1.ConditionReady), conditionOf(status, v1alpha1.ConditionSamplesFresh)
+		assert.Equal(c, metav1.ConditionFalse, ready.Status)
+		assert.Equal(c, "Stale", ready.Reason)
+		assert.Equal(c, metav1.ConditionFalse, fresh.Status)
+		assert.Contains(c, fresh.Message, f.says)
+	})
+	eventually(t, 45*time.Second, "the HPA has met the error", func(c *assert.CollectT) {
+		assert.Equal(c, corev1.ConditionFalse, scalingActive(c, s.app))
+	})
+	for _, x := range s.since(failed.when) {
+		assert.Error(t, x.Err, "a value of %.2f was served while nothing could be known", x.Served)
+	}
+	ended := time.Now()
+	require.NoError(t, f.end())
+	again := s.next(t, ended, 90*time.Second, "a value again", func(x sighting) bool { return x.Err == nil })
+	t.Logf("error %s after the beginning, value %s after the end", failed.when.Sub(from).Round(time.Second), again.when.Sub(ended).Round(time.Second))
+	s.settle(t)
+	s.servesTheLoad(t, "before, during and after", from)
+	s.keptReplicas(t, from)
+}
+
+// scalingActive is whether the HPA of an application knows what it would scale by.
+func scalingActive(c require.TestingT, a stack.App) corev1.ConditionStatus {
+	hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(suite, a.Name, metav1.GetOptions{})
+	require.NoError(c, err)
+	for _, condition := range hpa.Status.Conditions {
+		if condition.Type == autoscalingv2.ScalingActive {
+			return condition.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// replacePods updates an application and waits until all of its pods are new and ready.
+func replacePods(t *testing.T, a stack.App) {
+	t.Helper()
+	deployments := shared.Cluster.Client().AppsV1().Deployments(a.Namespace)
+	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"restarted-at":%q}}}}}`, time.Now())
+	patched, err := deployments.Patch(t.Context(), a.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+	eventually(t, 3*time.Minute, "the update is complete", func(c *assert.CollectT) {
+		d, err := deployments.Get(t.Context(), a.Name, metav1.GetOptions{})
+		require.NoError(c, err)
+		require.GreaterOrEqual(c, d.Status.ObservedGeneration, patched.Generation)
+		assert.Equal(c, *d.Spec.Replicas, d.Status.UpdatedReplicas)
+		assert.Equal(c, *d.Spec.Replicas, d.Status.Replicas)
+		assert.Equal(c, *d.Spec.Replicas, d.Status.ReadyReplicas)
+	})
+}
+
+// beginning is what an adapter served after its start.
+type beginning struct {
+	metric stack.App
+	first  time.Duration // from its start to the first value; 0: there was none
+	values []float64
+	last   error
+}
+
+func (b *beginning) isAbout(t *testing.T, load float64) {
+	t.Helper()
+	if assert.NotEmpty(t, b.values, "no value of %s: %v", b.metric.Name, b.last) {
+		aboutTheLoad(t, fmt.Sprintf("%s, first value %s after the start", b.metric.Name, b.first.Round(100*time.Millisecond)), load, b.values)
+	}
+}
+
+// begin runs a further adapter for a while, one for the namespace of some metrics alone, and asks it for them all the
+// time. The one that is registered goes on.
+func begin(t *testing.T, name string, span time.Duration, metrics ...stack.App) map[string]*beginning {
+	t.Helper()
+	from := time.Now()
+	a, err := shared.StartAdapter(suite, name, "--namespaces="+metrics[0].Namespace)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, a.Stop()) }()
+	client := direct(t, a)
+	got := map[string]*beginning{}
+	for _, m := range metrics {
+		got[m.Name] = &beginning{metric: m}
+	}
+	for time.Since(from) < span {
+		for _, b := range got {
+			value, err := stack.ReadMetric(client, b.metric)
+			if b.last = err; err != nil {
+				continue
+			}
+			if b.values == nil {
+				b.first = time.Since(from)
+			}
+			b.values = append(b.values, value)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	if t.Failed() {
+		t.Logf("the last words of %s:\n%s", name, a.LogTail())
+	}
+	return got
+}
