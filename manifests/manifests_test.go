@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -48,22 +49,34 @@ func load(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	var objects []runtime.Object
 	for _, file := range files(t, folder) {
-		data, err := os.ReadFile(filepath.Join(folder, file))
-		require.NoError(t, err)
-		documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
-		for {
-			document := make([]byte, len(data)+1)
-			n, err := documents.Read(document)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			object, _, err := decoder(t).Decode(document[:n], nil, nil)
-			require.NoError(t, err, "%s/%s", folder, file)
-			objects = append(objects, object)
-		}
+		objects = append(objects, loadFile(t, filepath.Join(folder, file))...)
 	}
 	return objects
+}
+
+// loadFile decodes every object in a file.
+func loadFile(t *testing.T, path string) []runtime.Object {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return decode(t, path, data)
+}
+
+func decode(t *testing.T, what string, data []byte) []runtime.Object {
+	t.Helper()
+	var objects []runtime.Object
+	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
+	for {
+		document := make([]byte, len(data)+1)
+		n, err := documents.Read(document)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		require.NoError(t, err)
+		object, _, err := decoder(t).Decode(document[:n], nil, nil)
+		require.NoError(t, err, what)
+		objects = append(objects, object)
+	}
 }
 
 func files(t *testing.T, folder string) []string {
@@ -98,7 +111,7 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 }
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
-	for _, folder := range []string{"crds", "base", "overlays/cert-manager"} {
+	for _, folder := range []string{"crds", "base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write"} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
 		var kustomization struct {
@@ -178,7 +191,19 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 
 func TestExamplesFitTogether(t *testing.T) {
 	examples := load(t, "examples")
-	pm := one[*v1alpha1.PredictedMetric](t, examples)
+	metrics := all[*v1alpha1.PredictedMetric](examples)
+	require.NotEmpty(t, metrics)
+	pm := metrics[0]
+	var sources []string
+	for _, other := range metrics {
+		sources = append(sources, other.Spec.Source.Name())
+		assert.Equal(t, pm.Name, other.Name, "they are alternatives")
+		assert.Equal(t, pm.Spec.ScaleTargetRef, other.Spec.ScaleTargetRef)
+		assert.Equal(t, pm.Spec.Threshold, other.Spec.Threshold)
+		assert.Equal(t, pm.Spec.MinReplicas, other.Spec.MinReplicas)
+		assert.Equal(t, pm.Spec.MaxReplicas, other.Spec.MaxReplicas)
+	}
+	assert.ElementsMatch(t, []string{"pods", "prometheus", "remoteWrite", "resource"}, sources)
 	hpas := all[*autoscalingv2.HorizontalPodAutoscaler](examples)
 	var names []string
 	for _, hpa := range hpas {
@@ -218,17 +243,28 @@ func TestHPAControllerMayReadWhatExamplesUse(t *testing.T) {
 	t.Fatal("no ClusterRole foresail-metrics-reader")
 }
 
-func TestExampleIsAValidPredictedMetric(t *testing.T) {
-	data, err := os.ReadFile("examples/predictedmetric.yaml")
+func TestExamplesAreValidPredictedMetrics(t *testing.T) {
+	files, err := filepath.Glob("examples/predictedmetric*.yaml")
 	require.NoError(t, err)
-	var object map[string]any
-	require.NoError(t, yaml.Unmarshal(data, &object))
+	require.NotEmpty(t, files)
 	crd := crdtest.Load(t, "crds/foresail.dev_predictedmetrics.yaml")
-	assert.Empty(t, crd.UnknownFields(object))
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text, err := yaml.YAMLToJSONStrict(data)
+			require.NoError(t, err)
+			var object map[string]any
+			require.NoError(t, json.Unmarshal(text, &object)) // with whole numbers as such
+			assert.Empty(t, crd.UnknownFields(object))
+			crd.Default(object)
+			assert.Empty(t, crd.Validate(object))
 
-	spec, err := params.ParseSpec(data)
-	require.NoError(t, err)
-	p, err := params.FromSpec(spec)
-	require.NoError(t, err)
-	assert.Equal(t, 0.7, p.Threshold)
+			spec, err := params.ParseSpec(data)
+			require.NoError(t, err)
+			p, err := params.FromSpec(spec)
+			require.NoError(t, err)
+			assert.Equal(t, 0.7, p.Threshold)
+		})
+	}
 }
