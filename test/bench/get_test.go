@@ -40,10 +40,13 @@ func BenchmarkAggregatedGet(b *testing.B) {
 			ours := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: feed(b, c, p).securePort}
 			theirs := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: startTestAdapter(b, c)}
 			ours.ask = func(i int) question {
-				return question{p.app(i % n).Namespace, "predicted_load_total", labels.Set{"predictedmetric": p.app(i % n).Name}}
+				app := p.app(i % n)
+				return question{app.Namespace, "predicted_load_total", selector(b, "predictedmetric="+app.Name)}
 			}
+			// As many selectors as ours: a server asks the cluster about each who may use it.
 			theirs.ask = func(i int) question {
-				return question{p.app(i % n).Namespace, "my-external-metric", labels.Set{"foo": "bar"}}
+				app := p.app(i % n)
+				return question{app.Namespace, "my-external-metric", selector(b, "foo=bar,app!="+app.Name)}
 			}
 			allowReads(b, c)
 			for b.Loop() {
@@ -64,7 +67,14 @@ func BenchmarkAggregatedGet(b *testing.B) {
 // question is what is read: one item of a metric.
 type question struct {
 	namespace, metric string
-	selector          labels.Set
+	selector          labels.Selector
+}
+
+func selector(b *testing.B, text string) labels.Selector {
+	b.Helper()
+	s, err := labels.Parse(text)
+	require.NoError(b, err)
+	return s
 }
 
 // contender is a server that answers while it is registered.
@@ -124,7 +134,7 @@ func (x *contender) untilAnswered(client externalmetrics.ExternalMetricsClient) 
 func (x *contender) read(client externalmetrics.ExternalMetricsClient) error {
 	q := x.ask(x.asked)
 	x.asked++
-	list, err := client.NamespacedMetrics(q.namespace).List(q.metric, q.selector.AsSelector())
+	list, err := client.NamespacedMetrics(q.namespace).List(q.metric, q.selector)
 	if err != nil {
 		return err
 	}
