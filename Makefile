@@ -52,8 +52,17 @@ image: ## Build the container image (needs docker)
 	docker build --build-arg VERSION=$(VERSION) -t foresail:dev .
 
 .PHONY: bench
-bench: ## Run the benchmarks, in the form that benchstat reads
+bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (about 20 minutes)
 	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./internal/...
+
+.PHONY: bench-get
+bench-get: ## Compare reads through the aggregator with the library's test adapter (10 minutes; part of bench)
+	go test -run '^$$' -bench AggregatedGet -benchtime 1x -timeout 1h ./test/bench
+
+SPAN ?= 2m
+.PHONY: bench-scale
+bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an hour, 8 GB of memory)
+	go test -run '^$$' -bench 'RemoteWrite|Pods' -benchtime 1x -timeout 3h ./test/bench -args -span $(SPAN)
 
 FUZZTIME ?= 30s
 .PHONY: fuzz
