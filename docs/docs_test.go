@@ -1,0 +1,249 @@
+// Package docs_test holds the documentation to what it is about: snippets are valid, metrics and flags exist, links lead
+// somewhere.
+package docs_test
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/source/pods"
+	"github.com/foresail/foresail/adapter/source/prometheus"
+	"github.com/foresail/foresail/adapter/source/remotewrite"
+	"github.com/foresail/foresail/adapter/source/resource"
+	"github.com/foresail/foresail/internal/crdtest"
+)
+
+// pages are the documents, by their paths from here.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "decisions/*.md", "../README.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			found[file] = string(text)
+		}
+	}
+	return found
+}
+
+var fence = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
+
+// snippets returns the YAML documents of a page.
+func snippets(page string) []string {
+	var found []string
+	for _, match := range fence.FindAllStringSubmatch(page, -1) {
+		block := strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n")
+		found = append(found, strings.Split(block, "\n---\n")...)
+	}
+	return found
+}
+
+// object reads a snippet, with whole numbers as such.
+func object(t *testing.T, snippet string) map[string]any {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte(snippet))
+	require.NoError(t, err, snippet)
+	var o map[string]any
+	require.NoError(t, json.Unmarshal(text, &o), snippet)
+	return o
+}
+
+func TestSnippets(t *testing.T) {
+	crd := crdtest.Load(t, "../manifests/crds/foresail.dev_predictedmetrics.yaml")
+	seen := map[string]int{}
+	for page, text := range pages(t) {
+		for _, snippet := range snippets(text) {
+			o := object(t, snippet)
+			switch {
+			case o["kind"] == "PredictedMetric":
+				seen["PredictedMetric"]++
+				isPredictedMetric(t, crd, page, snippet, o)
+			case o["kind"] == "PrometheusRule":
+				seen["rules"]++
+				areRules(t, o["spec"])
+			case o["groups"] != nil:
+				seen["rules"]++
+				areRules(t, o)
+			case o["servers"] != nil:
+				seen["servers"]++
+				areServers(t, snippet)
+			}
+		}
+	}
+	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 2, "servers": 1}, seen)
+}
+
+func isPredictedMetric(t *testing.T, crd *crdtest.Definition, page, snippet string, o map[string]any) {
+	t.Helper()
+	assert.Empty(t, crd.UnknownFields(o), page)
+	crd.Default(o)
+	assert.Empty(t, crd.Validate(o), page)
+	spec, err := params.ParseSpec([]byte(snippet))
+	require.NoError(t, err, page)
+	_, err = params.FromSpec(spec)
+	assert.NoError(t, err, page)
+}
+
+func areRules(t *testing.T, spec any) {
+	t.Helper()
+	text, err := yaml.Marshal(spec)
+	require.NoError(t, err)
+	var rules struct {
+		Groups []struct {
+			Name, Interval string
+			Rules          []struct {
+				Alert, Record, Expr, For string
+				Labels, Annotations      map[string]string
+			}
+		}
+	}
+	require.NoError(t, yaml.UnmarshalStrict(text, &rules))
+	require.NotEmpty(t, rules.Groups)
+	for _, group := range rules.Groups {
+		require.NotEmpty(t, group.Rules)
+		for _, rule := range group.Rules {
+			assert.NotEqual(t, rule.Alert == "", rule.Record == "", "one of the two")
+			assert.NotEmpty(t, rule.Expr)
+		}
+	}
+}
+
+func areServers(t *testing.T, snippet string) {
+	t.Helper()
+	folder := t.TempDir()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for file, content := range map[string][]byte{"servers.yaml": []byte(snippet), "ca.crt": authority, "token": []byte("t"), "password": []byte("p")} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), content, 0o600))
+	}
+	_, err := prometheus.LoadServers(filepath.Join(folder, "servers.yaml"))
+	assert.NoError(t, err)
+}
+
+// catalogue is a Registerer that keeps the names of Foresail's own metrics.
+type catalogue struct{ names []string }
+
+var descName = regexp.MustCompile(`fqName: "(foresail_[^"]+)"`)
+
+func (c *catalogue) Register(collector client.Collector) error {
+	described := make(chan *client.Desc)
+	go func() {
+		collector.Describe(described)
+		close(described)
+	}()
+	for desc := range described {
+		if match := descName.FindStringSubmatch(desc.String()); match != nil {
+			c.names = append(c.names, match[1])
+		}
+	}
+	return nil
+}
+
+func (c *catalogue) MustRegister(all ...client.Collector) {
+	for _, collector := range all {
+		_ = c.Register(collector) // never fails
+	}
+}
+
+func (c *catalogue) Unregister(client.Collector) bool { return false }
+
+func metrics() []string {
+	c := &catalogue{}
+	c.MustRegister(externalmetrics.New(forecaster.New(time.Now, c), time.Now))
+	pods.New(pods.Options{Registerer: c})
+	prometheus.New(prometheus.Options{Registerer: c})
+	remotewrite.New(remotewrite.Options{Registerer: c})
+	resource.New(resource.Options{Registerer: c})
+	return c.names
+}
+
+var metricName = regexp.MustCompile(`foresail_[a-z_]+`)
+
+func TestMetricsAreThoseThatThereAre(t *testing.T) {
+	there := metrics()
+	require.NotEmpty(t, there)
+	for page, text := range pages(t) {
+		for _, name := range metricName.FindAllString(text, -1) {
+			assert.Contains(t, there, name, page)
+		}
+	}
+	told := metricName.FindAllString(pages(t)["operating.md"], -1)
+	for _, name := range there {
+		assert.Contains(t, told, name, "operating.md has all of them")
+	}
+}
+
+var flagName = regexp.MustCompile(`--((?:remote-write|prometheus|scrape)-[a-z-]*[a-z])`)
+
+func TestFlagsAreThoseThatThereAre(t *testing.T) {
+	source, err := os.ReadFile("../cmd/foresail/sources.go")
+	require.NoError(t, err)
+	found := 0
+	for page, text := range pages(t) {
+		for _, match := range flagName.FindAllStringSubmatch(text, -1) {
+			found++
+			assert.Contains(t, string(source), fmt.Sprintf("%q", match[1]), page)
+		}
+	}
+	assert.NotZero(t, found)
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for page, text := range pages(t) {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(match[1], "#")
+			path := page
+			if file != "" {
+				path = filepath.Join(filepath.Dir(page), file)
+			}
+			content, err := os.ReadFile(path)
+			if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+				continue
+			}
+			if assert.NoError(t, err, page) && anchor != "" {
+				assert.True(t, slices.Contains(anchors(string(content)), anchor), "%s: %s", page, match[1])
+			}
+		}
+	}
+}
+
+// anchors are what the headings of a page are linked by.
+func anchors(page string) []string {
+	var found []string
+	for _, match := range heading.FindAllStringSubmatch(page, -1) {
+		plain := dropped.ReplaceAllString(strings.ToLower(match[1]), "")
+		found = append(found, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return found
+}
