@@ -3,6 +3,7 @@ package manifests_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,9 +77,7 @@ func TestRemoteWriteHasAServiceForEachReplica(t *testing.T) {
 		assert.Equal(t, pod, service.Name)
 		assert.Equal(t, set.Namespace, service.Namespace)
 		want := map[string]string{appsv1.StatefulSetPodNameLabel: pod}
-		for name, value := range set.Spec.Template.Labels {
-			want[name] = value
-		}
+		maps.Copy(want, set.Spec.Template.Labels)
 		assert.Equal(t, want, service.Spec.Selector)
 		assert.True(t, service.Spec.PublishNotReadyAddresses, "a replica is not ready before it has been sent something")
 		require.Len(t, service.Spec.Ports, 1)
