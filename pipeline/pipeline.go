@@ -51,17 +51,26 @@ func (e *StaleError) Error() string {
 // Pipeline runs forecasts. It keeps memory between runs, and nothing else: results depend on the Input alone.
 // It is not safe for concurrent use.
 type Pipeline struct {
-	params  Params
+	params Params
+	*memory
+}
+
+// Memory is what runs work in: some kilobytes to megabytes by the size of window and fleet. Many pipelines may share one,
+// as long as one run uses it at a time. The zero value is ready.
+type Memory struct {
 	window  window
 	samples []Sample // scratch of clean
 }
+
+// memory keeps Memory from being a part of what a Pipeline exports.
+type memory = Memory
 
 // New returns a pipeline, or every broken precondition of the parameters (each a *FieldError, joined).
 func New(params Params) (*Pipeline, error) {
 	if err := params.Validate(); err != nil {
 		return nil, err
 	}
-	return &Pipeline{params: params}, nil
+	return &Pipeline{params: params, memory: &Memory{}}, nil
 }
 
 // Params returns the parameters that the pipeline was made with.
@@ -100,6 +109,12 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = p.params.decide(&f, pending)
 	return f, nil
+}
+
+// RunIn is Run in a memory that other pipelines may use as well, and not in one of its own.
+func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
+	shared := Pipeline{params: p.params, memory: m}
+	return shared.Run(in)
 }
 
 // fill aligns the samples of every instance onto the grid of the window.

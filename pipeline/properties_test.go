@@ -327,3 +327,19 @@ func TestTimeHasNoOrigin(t *testing.T) {
 		require.Equal(t, want, run(t, params, moved))
 	})
 }
+
+// Pipelines may work in one memory after another, whatever their parameters: nothing of a run is left in it.
+func TestSharedMemoryChangesNothing(t *testing.T) {
+	r := newFleets(11)
+	var shared pipeline.Memory
+	for range 2000 {
+		params := r.params()
+		in := r.input(params)
+		p, err := pipeline.New(params)
+		require.NoError(t, err)
+		want, wantErr := p.Run(in)
+		got, err := p.RunIn(&shared, in)
+		require.Equal(t, wantErr, err)
+		require.Equal(t, want, got)
+	}
+}

@@ -189,14 +189,20 @@ func (f *Feed) Snapshot() snapshot.Snapshot {
 	return s
 }
 
+// workspace is the memory that forecasts are made in, one after the other.
+type workspace struct {
+	memory    pipeline.Memory
+	instances []pipeline.Instance
+}
+
 // run makes a forecast and publishes it, or the reason why there is none, which it returns ("" for none).
-func (f *Feed) run(now time.Time) snapshot.Reason {
+func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
-	forecast, newestStart, err := f.forecast(now)
+	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
 	if err != nil {
 		why := f.explain(err, now)
@@ -212,7 +218,7 @@ func (f *Feed) run(now time.Time) snapshot.Reason {
 }
 
 // forecast runs the pipeline over the samples of the fleet and tells when its newest instance started (ms).
-func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart int64, err error) {
+func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast, newestStart int64, err error) {
 	fleet := f.fleet.Load()
 	if fleet == nil {
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
@@ -220,8 +226,10 @@ func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart 
 	p := f.config.Params
 	windowStart := now.Add(-p.Window)
 	members := (*fleet).Instances(windowStart.Add(-p.RedistributionTimeout))
+	w.instances = f.members(members, windowStart.UnixMilli(), w.instances)
+	defer clear(w.instances) // the samples are the feed's
 	in := pipeline.Input{
-		Now: now.UnixMilli(), Instances: f.members(members, windowStart.UnixMilli()),
+		Now: now.UnixMilli(), Instances: w.instances,
 		TargetRose: f.replicas.rose, InitTimeout: f.initTimeout(),
 	}
 	if f.replicas.known {
@@ -235,31 +243,43 @@ func (f *Feed) forecast(now time.Time) (forecast pipeline.Forecast, newestStart 
 	for _, m := range members {
 		newestStart = max(newestStart, m.Start.UnixMilli())
 	}
-	forecast, err = f.pipeline.Run(in)
+	forecast, err = f.pipeline.RunIn(&w.memory, in)
 	return forecast, newestStart, err
 }
 
 // members joins instances with their samples, and forgets the samples of instances that are no more and the failures
 // of those that have ended.
-func (f *Feed) members(fleet []instances.Instance, windowStart int64) []pipeline.Instance {
-	out := make([]pipeline.Instance, 0, len(fleet))
-	present := make(map[string]bool, len(fleet))
-	for _, m := range fleet {
-		present[m.ID] = true
-		i := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
+func (f *Feed) members(fleet []instances.Instance, windowStart int64, out []pipeline.Instance) []pipeline.Instance {
+	out = out[:0]
+	read := 0
+	for i := range fleet {
+		m := &fleet[i]
+		x := pipeline.Instance{ID: m.ID, Start: m.Start.UnixMilli()}
 		if !m.End.IsZero() {
-			i.End = m.End.UnixMilli()
+			x.End = m.End.UnixMilli()
 			delete(f.failing, m.ID)
 		}
 		if s := f.series[m.ID]; s != nil {
 			s.trim(windowStart)
-			i.Samples = s.samples
+			x.Samples = s.samples
+			read++
 		}
-		out = append(out, i)
+		out = append(out, x)
+	}
+	if read < len(f.series) || len(f.failing) > 0 {
+		f.forget(fleet)
+	}
+	return out
+}
+
+// forget drops what belongs to nobody of a fleet.
+func (f *Feed) forget(fleet []instances.Instance) {
+	present := make(map[string]bool, len(fleet))
+	for i := range fleet {
+		present[fleet[i].ID] = true
 	}
 	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return !present[id] })
 	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
-	return out
 }
 
 // rateSpan is the span that the rate of samples is taken over.

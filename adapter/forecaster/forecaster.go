@@ -22,8 +22,9 @@ const Period = time.Second
 
 // Forecaster owns the feeds of all PredictedMetrics. It is safe for concurrent use.
 type Forecaster struct {
-	now       func() time.Time
-	telemetry *telemetry
+	now        func() time.Time
+	telemetry  *telemetry
+	workspaces sync.Pool
 
 	mu          sync.RWMutex
 	feeds       map[types.NamespacedName]*Feed
@@ -38,6 +39,7 @@ type Forecaster struct {
 func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
 	f := &Forecaster{
 		now:         now,
+		workspaces:  sync.Pool{New: func() any { return &workspace{} }},
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},
 		byTarget:    map[target][]*Feed{},
@@ -183,8 +185,10 @@ func (f *Forecaster) runAll() {
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	for chunk := range slices.Chunk(f.all(), 64) {
 		workers.Go(func() error {
+			w := f.workspaces.Get().(*workspace)
+			defer f.workspaces.Put(w)
 			for _, feed := range chunk {
-				f.telemetry.ran(feed.run(f.now()))
+				f.telemetry.ran(feed.run(f.now(), w))
 			}
 			return nil
 		})

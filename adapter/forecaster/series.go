@@ -10,40 +10,58 @@ import (
 // series holds the samples of one instance, sorted, their times unique.
 type series struct{ samples []pipeline.Sample }
 
-// add inserts samples; of two with one timestamp the later added stays.
-func (s *series) add(samples ...pipeline.Sample) {
-	for _, x := range samples {
-		n := len(s.samples)
-		if n == 0 || x.T > s.samples[n-1].T {
-			s.samples = append(s.samples, x)
-			continue
-		}
-		if at, found := s.search(x.T); found {
-			s.samples[at] = x
-		} else {
-			s.samples = slices.Insert(s.samples, at, x)
-		}
+// add inserts a sample; of two with one timestamp the later added stays.
+func (s *series) add(x pipeline.Sample) {
+	n := len(s.samples)
+	if n == 0 || x.T > s.samples[n-1].T {
+		s.grow()
+		s.samples = append(s.samples, x)
+		return
+	}
+	at := s.search(x.T)
+	if s.samples[at].T == x.T {
+		s.samples[at] = x
+		return
+	}
+	s.grow()
+	s.samples = slices.Insert(s.samples, at, x)
+}
+
+// grow makes room for one more, by a quarter where there is none: there may be a hundred thousand series, and of each
+// what append would add lies idle.
+func (s *series) grow() {
+	if n := len(s.samples); n == cap(s.samples) {
+		s.samples = append(make([]pipeline.Sample, 0, n+max(8, n/4)), s.samples...)
 	}
 }
 
-// search returns the place of the first sample at or after t, and whether it is at t.
-func (s *series) search(t int64) (at int, found bool) {
-	return slices.BinarySearchFunc(s.samples, t, compareTime)
+// search returns the place of the first sample at or after t.
+func (s *series) search(t int64) int {
+	low, high := 0, len(s.samples)
+	for low < high {
+		middle := int(uint(low+high) / 2)
+		if s.samples[middle].T < t {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 func compareTime(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) }
 
+// trimmed is how many samples are dropped at once at the least: each time the rest is moved to the front.
+const trimmed = 4
+
 // trim drops what lies before t, but for the newest such sample, from which the first tick after t is interpolated.
-// It moves the rest to the front once half is dropped, so that the memory stays that of the window.
 func (s *series) trim(t int64) {
-	at, _ := s.search(t)
-	if drop := at - 1; drop > len(s.samples)/4 {
-		s.samples = s.samples[:copy(s.samples, s.samples[drop:])]
+	if len(s.samples) <= trimmed+1 || s.samples[trimmed+1].T >= t {
+		return
 	}
+	drop := s.search(t) - 1
+	s.samples = s.samples[:copy(s.samples, s.samples[drop:])]
 }
 
 // countSince returns how many samples are at or after t.
-func (s *series) countSince(t int64) int {
-	at, _ := s.search(t)
-	return len(s.samples) - at
-}
+func (s *series) countSince(t int64) int { return len(s.samples) - s.search(t) }
