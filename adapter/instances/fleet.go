@@ -183,6 +183,10 @@ func (f *Fleet) observe(p *pod, now time.Time) {
 		f.startups.add(p.status.uid, p.startup)
 	}
 	switch active := selected && p.status.active; {
+	case selected && p.status.leaving && m.started == 0 && p.status.endedAt.After(p.status.readyAt):
+		// It began to terminate before it was first seen, and has carried load until then: the past has a part of its own.
+		f.start(m, &p.status, now)
+		f.end(p.status.uid, m, p.status.endedAt, now)
 	case !active && m.active:
 		f.end(p.status.uid, m, p.status.endedAt, now)
 	case active && !m.active:

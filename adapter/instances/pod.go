@@ -53,7 +53,8 @@ type podStatus struct {
 	ports   map[string]int32
 
 	active    bool      // Ready, and not terminating
-	readyAt   time.Time // while active: when it became Ready; zero if the pod does not say
+	leaving   bool      // Ready still, and terminating
+	readyAt   time.Time // while active or leaving: when it became Ready; zero if the pod does not say
 	endedAt   time.Time // while not active: since when; zero if the pod does not say
 	counted   bool      // the HPA counts it as ready
 	restarted bool      // one of its containers has restarted
@@ -71,8 +72,11 @@ func statusOf(p *corev1.Pod) podStatus {
 	ready, changed := readiness(p)
 	s.counted = ready && p.Status.Phase == corev1.PodRunning
 	s.active = s.counted && p.DeletionTimestamp == nil
-	if s.active {
+	s.leaving = s.counted && p.DeletionTimestamp != nil
+	if s.counted {
 		s.readyAt = changed
+	}
+	if s.active {
 		return s
 	}
 	if !ready {

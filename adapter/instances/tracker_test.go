@@ -205,6 +205,11 @@ func TestLifecycle(t *testing.T) {
 			want:  []span{}, ready: 1,
 			events: []string{"changed"},
 		},
+		"terminating when it was first seen, but Ready until then": {
+			steps:  []step{{57, podWith(readyAt(20), terminating(50, 30)), false}, {58, podWith(unreadyAt(58), terminating(50, 30)), false}},
+			want:   []span{{"uid-a", 20, 50}},
+			events: []string{"started uid-a", "ended uid-a", "changed", "changed"},
+		},
 		"deleted without a word": {
 			steps:  []step{{20, podWith(readyAt(20)), false}, {70.5, podWith(readyAt(20)), true}},
 			want:   []span{{"uid-a", 20, 70.5}},
@@ -603,7 +608,7 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.InitTimeout(25 * time.Second)}
 		if want == nil {
 			want = got
-			require.Len(t, want.instances, 20)
+			require.Len(t, want.instances, 25) // five of them terminating
 		}
 		require.Equal(t, want, got)
 	}

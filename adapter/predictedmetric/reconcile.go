@@ -36,6 +36,8 @@ const (
 	resync = 5 * time.Minute
 	// poll is how often the scale of a target is read whose kind is not watched.
 	poll = 5 * time.Second
+	// knownPoll is how often it is looked at a start whether all pods are known.
+	knownPoll = 200 * time.Millisecond
 	// retryFirst and retryMost bound how long a target that cannot be read is left alone, longer each time.
 	retryFirst, retryMost = time.Second, 30 * time.Second
 )
@@ -47,6 +49,9 @@ type Reconciler struct {
 	Tracker    *instances.Tracker
 	Forecaster *forecaster.Forecaster
 	Sources    Sources
+	// Known tells why not all pods are known yet, nil once they are. Until then nothing is followed: a source that brings
+	// the past along must know whose it is. nil = they are.
+	Known func() error
 
 	problems problems
 	settled  atomic.Bool
@@ -134,6 +139,9 @@ func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
+	if r.Known != nil && r.Known() != nil {
+		return reconcile.Result{RequeueAfter: knownPoll}, nil
+	}
 	var pm v1alpha1.PredictedMetric
 	if err := r.Client.Get(ctx, key, &pm); apierrors.IsNotFound(err) {
 		r.forget(key)

@@ -1,6 +1,7 @@
 package predictedmetric
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -246,4 +247,17 @@ func TestReconcileRefusesWhatCannotBePushed(t *testing.T) {
 	c.Sources.RemoteWrite = nil
 	c.reconcile()
 	assert.ErrorContains(t, c.problems.get(key).err, "spec.source.remoteWrite: no samples can be pushed to Foresail as it runs: it must be started with --remote-write-address")
+}
+
+// A source that brings the past along must find the pods that it is the past of.
+func TestReconcileWaitsForThePods(t *testing.T) {
+	c := newCluster(t, predictedMetric())
+	missing := errors.New("not listed")
+	c.Known = func() error { return missing }
+	assert.Equal(t, knownPoll, c.reconcile())
+	assert.Zero(t, c.reading.count())
+	require.Error(t, c.Settled(t.Context()))
+	missing = nil
+	assert.Equal(t, resync, c.reconcile())
+	assert.Equal(t, 1, c.reading.count())
 }

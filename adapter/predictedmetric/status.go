@@ -130,7 +130,7 @@ func samplesFine(s *snapshot.Snapshot, shows, within time.Duration) metav1.Condi
 		return condition(kind, true, reasonFine, facts)
 	}
 	return condition(kind, false, reasonCoarse, fmt.Sprintf("%s: a change shows after %s (two samples and their delay), of a horizon of %s more than half; "+
-		"read the pods more often, or at once (source pods or remoteWrite)", facts, shows.Round(time.Second), (2*within).Round(time.Second)))
+		"samples must be taken more often, or come sooner", facts, shows.Round(time.Second), (2*within).Round(time.Second)))
 }
 
 func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {

@@ -89,8 +89,8 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	logsapi.AddFlags(o.logging, fs)
 	fs.StringVar(&o.httpAddr, "http-address", ":8080", "Address that /livez, /readyz and /metrics are served on over HTTP; 0 serves none.")
 	fs.StringSliceVar(&o.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
-	fs.Float32Var(&o.qps, "kube-api-qps", 50, "Requests per second to the Kubernetes API server, watches aside.")
-	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
+	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Requests per second to the Kubernetes API server, watches aside.")
+	fs.IntVar(&o.burst, "kube-api-burst", 300, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
 	o.sources.addFlags(fs)
 	o.lease.addFlags(fs)
 }
@@ -204,7 +204,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 	}
 	forecasts := forecaster.New(time.Now, metrics.Registry)
 	reconciler := &predictedmetric.Reconciler{
-		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts,
+		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
 	}
 	known := func() error { return errors.Join(pods.Synced(), reconciler.Settled(ctx)) }
 	if reconciler.Sources, err = o.build(mgr, known); err != nil {
