@@ -52,7 +52,7 @@ image: ## Build the container image (needs docker)
 	docker build --build-arg VERSION=$(VERSION) -t foresail:dev .
 
 .PHONY: bench
-bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (about 20 minutes)
+bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (half an hour)
 	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./internal/...
 
 .PHONY: bench-get
