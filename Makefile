@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
 # What needs no control plane.
-UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring)
+UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs)
 # The race detector needs a C compiler; without one the tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -32,8 +32,8 @@ test-unit: ## Run the unit tests with the race detector
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring ## Run the tests on a real control plane (about 10 minutes)
-	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/e2e/...
+test-e2e: controlplane monitoring ## Run the tests on a real control plane (about 20 minutes; needs Node.js 18 or later)
+	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/e2e/...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)

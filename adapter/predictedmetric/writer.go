@@ -63,7 +63,8 @@ func (w *Writer) Start(ctx context.Context) error {
 
 func (w *Writer) writeAll(ctx context.Context) error {
 	var list v1alpha1.PredictedMetricList
-	if err := w.Client.List(ctx, &list); err != nil {
+	// What is listed is the cache's own: it is only read, and copied where a status is written.
+	if err := w.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	period := max(refreshEvery, time.Duration(len(list.Items))*time.Second/refreshesPerSecond)

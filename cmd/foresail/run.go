@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -109,8 +110,15 @@ func (o *runOptions) validate() error {
 	return errors.Join(errs...)
 }
 
+// gcPercent is how much the heap may grow, in percent of what lives, until garbage is collected. Most of it are samples,
+// which live for minutes.
+const gcPercent = 50
+
 // run wires the adapter and runs it until the context ends or a part of it fails.
 func (o *runOptions) run(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	ctrl.SetLogger(klog.Background())
 	config, err := o.clusterConfig()
 	if err != nil {

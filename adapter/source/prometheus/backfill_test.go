@@ -33,14 +33,14 @@ func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
 		want   int // samples of each pod of the fleet, of 11
 	}{
 		"nobody left":                  {func() []fakeSeries { return nil }, 11},
-		"a stranger still there":       {func() []fakeSeries { return []fakeSeries{pod("x", ones(11)...)} }, 11},
+		"a stranger still there: wait": {func() []fakeSeries { return []fakeSeries{pod("x", ones(11)...)} }, 0},
 		"one left":                     {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...)} }, 4},
 		"one left with a last reading": {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 4*time.Second, 1)} }, 4},
 		"the last of several counts": {func() []fakeSeries {
 			return []fakeSeries{pod("x").with(time.Second, 3*time.Second, ones(5)...), pod("y").with(time.Second, 7*time.Second, ones(3)...)}
 		}, 3},
-		"missed twice":            {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 2*time.Second, ones(5)...)} }, 11},
-		"of its own long spacing": {func() []fakeSeries { return []fakeSeries{pod("x").with(3*time.Second, 5*time.Second, ones(2)...)} }, 11},
+		"missed twice: wait":            {func() []fakeSeries { return []fakeSeries{pod("x").with(time.Second, 2*time.Second, ones(5)...)} }, 0},
+		"of its own long spacing: wait": {func() []fakeSeries { return []fakeSeries{pod("x").with(3*time.Second, 5*time.Second, ones(2)...)} }, 0},
 		"of another namespace": {func() []fakeSeries {
 			return []fakeSeries{pod("x").with(time.Second, 4*time.Second, ones(5)...).label("namespace", "bank")}
 		}, 11},
@@ -48,9 +48,9 @@ func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
 			return []fakeSeries{pod("young").label("instance", "1"), pod("young").with(time.Second, 5*time.Second, ones(5)...)}
 		}, 5},
 		"of the fleet, and silent since": {func() []fakeSeries { return []fakeSeries{pod("c").with(time.Second, 4*time.Second, ones(5)...)} }, 11},
-		"dated ahead": {func() []fakeSeries {
+		"dated ahead: wait": {func() []fakeSeries {
 			return []fakeSeries{pod("x").with(time.Second, -time.Hour, ones(5)...), pod("y").with(time.Second, -time.Minute, ones(5)...)}
-		}, 1},
+		}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +63,40 @@ func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
 				assert.Len(t, sink.of("a"), test.want)
 				assert.Len(t, sink.of("b"), test.want)
 				assert.Empty(t, sink.of("x"))
+			})
+		})
+	}
+}
+
+// A stranger that goes on is somebody else's, and costs two spacings; one that does not had just left, and what was
+// before is left out.
+func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
+	for name, goesOn := range map[string]bool{"goes on": true, "had just left": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				own, stranger := growing(began, constant, "a"), growing(began, constant, "x")
+				last := stranger()
+				server := answering(func() []fakeSeries {
+					if goesOn {
+						return append(own(), stranger()...)
+					}
+					return append(own(), last...)
+				})
+				s, sink := running(t, Options{}, server), newRecorder()
+				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
+				pass(2 * time.Second)
+				assert.Empty(t, sink.of("a"), "nobody can tell yet")
+				assert.Empty(t, sink.trouble())
+				pass(4 * time.Second)
+				require.NotEmpty(t, sink.of("a"))
+				first := sink.of("a")[0].T
+				if goesOn {
+					assert.Less(t, first, began.UnixMilli(), "the window is taken whole")
+				} else {
+					assert.Greater(t, first, began.UnixMilli())
+				}
+				inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 			})
 		})
 	}

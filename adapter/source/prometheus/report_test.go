@@ -119,7 +119,8 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 		},
 		"duplicates of strangers": {
 			answer: func() []fakeSeries {
-				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), pod("z", 3, 4), pod("z", 3, 4).label("job", "x")}
+				z := pod("z").with(time.Second, 10*time.Second, 3, 4)
+				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), z, pod("z").with(time.Second, 10*time.Second, 3, 4).label("job", "x")}
 			},
 			a: []float64{1, 2},
 		},

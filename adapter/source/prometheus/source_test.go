@@ -31,7 +31,7 @@ func (s *signal) Trouble(err error) {
 // The whole way over a real connection: what is asked, and what arrives.
 func TestReadsOverHTTP(t *testing.T) {
 	queries := make(chan *http.Request, 10)
-	body := matrix(pod("a", 1, 2, 3), pod("b", 4, 5, 6), pod("stranger", 7))
+	body := matrix(pod("a", 1, 2, 3), pod("b", 4, 5, 6), pod("stranger", 7).label("namespace", "bank"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if assert.NoError(t, r.ParseForm()) {
 			queries <- r

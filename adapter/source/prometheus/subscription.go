@@ -22,7 +22,8 @@ type subscription struct {
 
 	mu     sync.Mutex // held while the sink is called
 	ended  bool
-	begun  bool              // a first answer has been taken
+	first  time.Time         // when the first answer with its samples was asked for
+	begun  bool              // it, or one after it, has been taken
 	from   int64             // samples before are left out (ms)
 	tracks map[string]*track // by instance
 	buffer []pipeline.Sample
@@ -85,6 +86,10 @@ func (u *subscription) take(a *answer, t taking) {
 	own := u.own(a)
 	active := u.roster.Active()
 	if !u.begun && len(active) > 0 && !a.empty() {
+		if a.partial == "" && u.undecided(own.series, active, t) {
+			u.sink.Trouble(nil) // the server answers; what it says is taken soon
+			return
+		}
 		u.begun = true
 		u.from = u.beginning(own.series, active, a.partial, t)
 	}
