@@ -50,7 +50,11 @@ func TestPrometheusFaults(t *testing.T) {
 		assert.Less(t, got[app.Name].first, got[own.Name].first, "a window that is asked for is there before one that is waited for")
 	})
 	t.Run("killed", func(t *testing.T) {
-		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, says: "refused"})
+		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, says: "refused", during: func() {
+			got := begin(t, "begins-blind", 10*time.Second, app)
+			assert.Empty(t, got[app.Name].values, "an adapter that never had an answer serves nothing")
+			assert.True(t, apierrors.IsServiceUnavailable(got[app.Name].last), "%v", got[app.Name].last)
+		}})
 	})
 	t.Run("an adapter begins after the gap", func(t *testing.T) {
 		begin(t, "begins-after-gap", 20*time.Second, app)[app.Name].isAbout(t, s.load)
@@ -59,16 +63,19 @@ func TestPrometheusFaults(t *testing.T) {
 		s.outlasts(t, fault{begin: server.Pause, end: server.Continue, says: "no whole answer within"})
 	})
 	t.Run("an adapter begins after a rolling update", func(t *testing.T) {
+		from := time.Now()
 		replacePods(t, app)
 		got := begin(t, "begins-after-update", 30*time.Second, app, own)
 		got[app.Name].isAbout(t, s.load)
 		got[own.Name].isAbout(t, s.load)
+		s.keptReplicas(t, from)
 	})
 }
 
 // fault is one of a source.
 type fault struct {
 	begin, end func() error
+	during     func() // before its end; nil: nothing
 	says       string // what conditions tell of it
 }
 
@@ -90,6 +97,9 @@ func (s *steady) outlasts(t *testing.T, f fault) {
 	eventually(t, 45*time.Second, "the HPA has met the error", func(c *assert.CollectT) {
 		assert.Equal(c, corev1.ConditionFalse, scalingActive(c, s.app))
 	})
+	if f.during != nil {
+		f.during()
+	}
 	for _, x := range s.since(failed.when) {
 		assert.Error(t, x.Err, "a value of %.2f was served while nothing could be known", x.Served)
 	}

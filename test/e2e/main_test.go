@@ -30,10 +30,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// The tests that run at once wait far more than they work. The command line goes before this.
-	if err := flag.Set("test.parallel", "12"); err != nil {
-		panic(err)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code, err := runWithStack(ctx, m)
@@ -46,6 +42,10 @@ func TestMain(m *testing.M) {
 
 func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	suite = ctx
+	// The tests that run at once wait far more than they work. The command line goes before this.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		return 1, err
+	}
 	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1})
 	if err != nil {
 		return 1, err

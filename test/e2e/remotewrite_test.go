@@ -28,7 +28,7 @@ func TestRemoteWriteFaults(t *testing.T) {
 	s.ask(direct(t, a))
 
 	t.Run("strangers are not let in", func(t *testing.T) {
-		response, err := http.Post(to.url(), "application/x-protobuf", strings.NewReader("")) //nolint:noctx // answered at once or not at all
+		response, err := http.Post(to.url(), "application/x-protobuf", strings.NewReader(""))
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
