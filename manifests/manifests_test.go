@@ -4,6 +4,7 @@ package manifests_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -111,7 +112,9 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 }
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
-	for _, folder := range []string{"crds", "base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write"} {
+	for _, folder := range []string{
+		"crds", "base", "components/cert-manager", "components/prometheus-servers", "overlays/remote-write", "examples/combined",
+	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
 		var kustomization struct {
@@ -126,6 +129,61 @@ func TestKustomizationsNameEveryFile(t *testing.T) {
 		named = slices.DeleteFunc(named, func(name string) bool { return filepath.Ext(name) == "" })
 		assert.ElementsMatch(t, files(t, folder), named, folder)
 	}
+}
+
+// TestOverlaysOfComponentsAddNothing also finds the file that such a kustomization would forget.
+func TestOverlaysOfComponentsAddNothing(t *testing.T) {
+	for _, name := range []string{"cert-manager", "prometheus-servers"} {
+		folder := filepath.Join("overlays", name)
+		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+		require.NoError(t, err)
+		var kustomization map[string]any
+		require.NoError(t, yaml.Unmarshal(data, &kustomization))
+		assert.Equal(t, map[string]any{
+			"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+			"resources":  []any{"../../base"},
+			"components": []any{"../../components/" + name},
+		}, kustomization)
+		entries, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		assert.Len(t, entries, 1, folder)
+	}
+}
+
+// TestForesailIsGrantedWhatItUses lists every permission: one that nothing uses shall not come back.
+func TestForesailIsGrantedWhatItUses(t *testing.T) {
+	var granted []string
+	for _, object := range loadFile(t, "base/rbac.yaml") {
+		var rules []rbacv1.PolicyRule
+		switch role := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules = role.Rules
+		case *rbacv1.Role:
+			rules = role.Rules
+		}
+		for _, rule := range rules {
+			granted = append(granted, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"[foresail.dev] [predictedmetrics] [] [list watch]",
+		"[foresail.dev] [predictedmetrics/status] [] [patch]",
+		"[] [pods] [] [list watch]",
+		"[apps] [deployments statefulsets] [] [list watch]",
+		"[*] [*/scale] [] [get]",
+		"[metrics.k8s.io] [pods] [] [list]",
+		"[ events.k8s.io] [events] [] [create patch]",
+		"[coordination.k8s.io] [leases] [] [create]",
+		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
+	}, granted)
+}
+
+func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
+	container := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec.Containers[0]
+	assert.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
+		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
+	}}}, container.Env)
+	assert.Contains(t, container.Resources.Limits, corev1.ResourceMemory)
 }
 
 func TestAPIServiceLeadsToTheDeployment(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,27 +28,33 @@ func flags(t *testing.T, container corev1.Container) map[string]string {
 	require.Equal(t, "run", container.Args[0])
 	source, err := os.ReadFile("../cmd/foresail/sources.go")
 	require.NoError(t, err)
+	known := string(source) + `"tls-cert-file" "tls-private-key-file"` // of the library that serves the API
 	found := map[string]string{}
 	for _, arg := range container.Args[1:] {
 		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		require.True(t, ok, arg)
-		require.Contains(t, string(source), fmt.Sprintf("%q", name), arg)
+		require.Contains(t, known, fmt.Sprintf("%q", name), arg)
 		found[name] = value
 	}
 	return found
 }
 
-// mounted fails the test unless a path is that of a file of a Secret.
-func mounted(t *testing.T, pod corev1.PodSpec, path, secret string) {
+// mounted fails the test unless the folder of a path is where a pod's container has a volume, which it returns.
+func mounted(t *testing.T, pod corev1.PodSpec, path string) corev1.Volume {
 	t.Helper()
-	require.Len(t, pod.Volumes, 1)
-	require.NotNil(t, pod.Volumes[0].Secret)
-	assert.Equal(t, secret, pod.Volumes[0].Secret.SecretName)
-	mounts := pod.Containers[0].VolumeMounts
-	require.Len(t, mounts, 1)
-	assert.Equal(t, pod.Volumes[0].Name, mounts[0].Name)
-	assert.True(t, mounts[0].ReadOnly)
-	assert.Equal(t, mounts[0].MountPath, filepath.Dir(path))
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		if mount.MountPath != filepath.Dir(path) {
+			continue
+		}
+		assert.True(t, mount.ReadOnly)
+		for _, volume := range pod.Volumes {
+			if volume.Name == mount.Name {
+				return volume
+			}
+		}
+	}
+	t.Fatalf("nothing is mounted at %s", filepath.Dir(path))
+	return corev1.Volume{}
 }
 
 func TestRemoteWriteRunsThePodsOfTheBase(t *testing.T) {
@@ -59,7 +67,13 @@ func TestRemoteWriteRunsThePodsOfTheBase(t *testing.T) {
 	pod := &set.Spec.Template.Spec
 	container := &pod.Containers[0]
 	given := flags(t, *container)
-	mounted(t, *pod, given["remote-write-web-config-file"], "foresail-remote-write")
+	sources := mounted(t, *pod, given["remote-write-web-config-file"]).Projected.Sources
+	require.Len(t, sources, 2)
+	assert.Equal(t, "foresail-remote-write", sources[0].Secret.Name)
+	assert.Nil(t, sources[0].Secret.Optional, "without it there is nothing to say who may write")
+	assert.Equal(t, "foresail-remote-write-tls", sources[1].Secret.Name)
+	assert.True(t, *sources[1].Secret.Optional)
+	require.Len(t, pod.Volumes, 1)
 	require.Len(t, container.Ports, 3)
 	assert.Equal(t, fmt.Sprintf(":%d", container.Ports[2].ContainerPort), given["remote-write-address"])
 
@@ -99,18 +113,7 @@ func TestRemoteWriteDeletesTheDeployment(t *testing.T) {
 	}, patch)
 }
 
-func TestPrometheusServersAreMounted(t *testing.T) {
-	base := one[*appsv1.Deployment](t, load(t, "base"))
-	patch := one[*appsv1.Deployment](t, loadFile(t, "overlays/prometheus-servers/deployment.yaml"))
-	assert.Equal(t, base.Name, patch.Name)
-	assert.Equal(t, base.Namespace, patch.Namespace)
-	pod := patch.Spec.Template.Spec
-	require.Len(t, pod.Containers, 1)
-	assert.Equal(t, base.Spec.Template.Spec.Containers[0].Name, pod.Containers[0].Name)
-	mounted(t, pod, flags(t, pod.Containers[0])["prometheus-config-file"], "foresail-prometheus-servers")
-}
-
-// render returns what kubectl makes of a kustomization.
+// render returns what kubectl makes of a kustomization, but for objects of cert-manager.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")
@@ -123,32 +126,81 @@ func render(t *testing.T, folder string) []runtime.Object {
 	data, err := command.Output()
 	require.NoError(t, err, complaints.String())
 	assert.Empty(t, complaints.String())
-	return decode(t, folder, data)
+	documents := slices.DeleteFunc(bytes.Split(data, []byte("\n---\n")), func(document []byte) bool {
+		return bytes.HasPrefix(document, []byte("apiVersion: cert-manager.io/"))
+	})
+	return decode(t, folder, bytes.Join(documents, []byte("\n---\n")))
+}
+
+// template returns the pods that run Foresail, of the one Deployment or StatefulSet.
+func template(t *testing.T, rendered []runtime.Object) corev1.PodTemplateSpec {
+	t.Helper()
+	var found []corev1.PodTemplateSpec
+	for _, deployment := range all[*appsv1.Deployment](rendered) {
+		found = append(found, deployment.Spec.Template)
+	}
+	for _, set := range all[*appsv1.StatefulSet](rendered) {
+		found = append(found, set.Spec.Template)
+	}
+	require.Len(t, found, 1)
+	return found[0]
 }
 
 // TestKustomizationsRender also checks that whatever runs the pods, the rest of the base leads to them.
 func TestKustomizationsRender(t *testing.T) {
-	for folder, stateful := range map[string]bool{"base": false, "overlays/prometheus-servers": false, "overlays/remote-write": true} {
+	for _, folder := range []string{"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "examples/combined"} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
-			var template corev1.PodTemplateSpec
-			if stateful {
-				assert.Empty(t, all[*appsv1.Deployment](rendered))
-				template = one[*appsv1.StatefulSet](t, rendered).Spec.Template
-			} else {
-				template = one[*appsv1.Deployment](t, rendered).Spec.Template
-			}
-			assert.Len(t, template.Spec.Containers, 1)
-			assert.Equal(t, one[*corev1.ServiceAccount](t, rendered).Name, template.Spec.ServiceAccountName)
-			assert.Equal(t, template.Labels, one[*policyv1.PodDisruptionBudget](t, rendered).Spec.Selector.MatchLabels)
+			pods := template(t, rendered)
+			assert.Len(t, pods.Spec.Containers, 1)
+			assert.Equal(t, one[*corev1.ServiceAccount](t, rendered).Name, pods.Spec.ServiceAccountName)
+			assert.Equal(t, pods.Labels, one[*policyv1.PodDisruptionBudget](t, rendered).Spec.Selector.MatchLabels)
 			shared := 0
 			for _, service := range all[*corev1.Service](rendered) {
 				if service.Name == "foresail" {
 					shared++
-					assert.Equal(t, template.Labels, service.Spec.Selector)
+					assert.Equal(t, pods.Labels, service.Spec.Selector)
 				}
 			}
 			assert.Equal(t, 1, shared)
 		})
+	}
+}
+
+// TestComponentsCombine holds components to leave what others have added, whatever runs the pods.
+func TestComponentsCombine(t *testing.T) {
+	remoteWrite := []string{"remote-write-address", "remote-write-web-config-file"}
+	servers, certificate := []string{"prometheus-config-file"}, []string{"tls-cert-file", "tls-private-key-file"}
+	for folder, want := range map[string][]string{
+		"base": nil, "overlays/remote-write": remoteWrite,
+		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
+		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
+	} {
+		t.Run(folder, func(t *testing.T) {
+			rendered := render(t, folder)
+			pod := template(t, rendered).Spec
+			given := flags(t, pod.Containers[0])
+			assert.ElementsMatch(t, want, slices.Collect(maps.Keys(given)))
+			if path, ok := given["prometheus-config-file"]; ok {
+				assert.Equal(t, "foresail-prometheus-servers", mounted(t, pod, path).Secret.SecretName)
+			}
+			path, ok := given["tls-cert-file"]
+			if ok {
+				assert.Equal(t, "foresail-tls", mounted(t, pod, path).Secret.SecretName)
+				assert.Equal(t, filepath.Dir(path), filepath.Dir(given["tls-private-key-file"]))
+			}
+			assert.Equal(t, !ok, one[*apiregistrationv1.APIService](t, rendered).Spec.InsecureSkipTLSVerify)
+		})
+	}
+}
+
+func TestCombinedExampleSetsImageAndResources(t *testing.T) {
+	base, combined := template(t, load(t, "base")).Spec.Containers[0], template(t, render(t, "examples/combined")).Spec.Containers[0]
+	assert.Equal(t, "registry.example.com/foresail:v1.2.3", combined.Image)
+	for name, quantity := range base.Resources.Limits {
+		assert.Positive(t, combined.Resources.Limits.Name(name, quantity.Format).Cmp(quantity), name)
+	}
+	for name, quantity := range base.Resources.Requests {
+		assert.Positive(t, combined.Resources.Requests.Name(name, quantity.Format).Cmp(quantity), name)
 	}
 }
