@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"net"
 	"net/http"
@@ -176,11 +175,8 @@ func newEndpoint(base context.Context, key endpointKey, userAgent string) *endpo
 	return e
 }
 
-// phase returns the endpoint's own moment within the interval.
-func (e *endpoint) phase(seed uint64) time.Duration {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d %s %s %s", seed, e.key.pod, e.key.url, e.key.problem)
-	x := h.Sum64()
-	x ^= x >> 31 // its high bits are better than its low ones
-	return time.Duration(x % uint64(e.key.interval))
+// next returns the endpoint's own moment that is the next after now, both since Source.epoch.
+func (e *endpoint) next(now time.Duration) time.Duration {
+	phase := source.Phase(e.key.interval, e.key.pod.String(), e.key.url, e.key.problem)
+	return now + source.UntilNext(now, phase, e.key.interval)
 }

@@ -20,13 +20,8 @@ type Options struct {
 	MaxBackoff time.Duration
 	// MaxBodyBytes is the largest answer that is read. 0 = 16 MiB.
 	MaxBodyBytes int64
-	// MaxIdleConns is how many connections are kept open between scrapes. Each takes a file descriptor and about 20 KB;
-	// endpoints beyond that are dialled each time. 0 = 16384.
-	MaxIdleConns int
 	// UserAgent is sent with each scrape. "" = foresail.
 	UserAgent string
-	// Seed sets the phases at which endpoints are read. Replicas with one seed read a pod at the same moments.
-	Seed uint64
 	// Registerer takes the source's own metrics; nil = none.
 	Registerer prometheus.Registerer
 }
@@ -35,7 +30,6 @@ func (o Options) withDefaults() Options {
 	o.Concurrency = max(2, cmp.Or(o.Concurrency, 1024))
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 5*time.Second)
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 16<<20)
-	o.MaxIdleConns = cmp.Or(o.MaxIdleConns, 16384)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	return o
 }

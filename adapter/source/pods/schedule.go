@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"time"
+
+	"github.com/foresail/foresail/adapter/source"
 )
 
 const (
@@ -38,7 +40,7 @@ func (s *Source) reschedule() {
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
 	for _, e := range s.queue {
-		e.due = nextTick(now, e.phase(s.options.Seed), e.key.interval)
+		e.due = e.next(now)
 	}
 	heap.Init(&s.queue)
 }
@@ -93,26 +95,11 @@ func (s *Source) settle(e *endpoint, failed bool, took time.Duration) {
 		return
 	}
 	e.failures++
-	wait := backoff(e.failures, e.key.interval, s.options.MaxBackoff)
 	if e.failures > 1 { // one failure is a blip
+		wait := source.Backoff(e.failures, e.key.interval, s.options.MaxBackoff) // from the beginning of the scrape
 		// Half an interval less, so that the moment after the wait is the endpoint's own.
 		e.resume.Store(int64(time.Since(s.epoch) - took + wait - e.key.interval/2))
 	}
-}
-
-// backoff returns the time from the beginning of the n-th consecutive failure (counted from 1) to the next scrape: it
-// doubles from the interval on, up to a limit.
-func backoff(n int, interval, limit time.Duration) time.Duration {
-	wait := interval
-	for i := 1; i < n && wait < limit; i++ {
-		wait *= 2
-	}
-	return max(interval, min(wait, limit))
-}
-
-// nextTick returns the first time after now that is a phase behind a multiple of the interval.
-func nextTick(now, phase, interval time.Duration) time.Duration {
-	return now + interval - ((now-phase)%interval+interval)%interval
 }
 
 // queue is the endpoints by when they are due, a heap.

@@ -67,27 +67,6 @@ func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
 	})
 }
 
-func TestPhaseIsStableAndTakesTheSeed(t *testing.T) {
-	k := endpointKey{pod: key("a"), url: "http://10.0.0.1:9090/metrics", interval: time.Second}
-	phases := map[time.Duration]bool{}
-	for seed := range uint64(20) {
-		a, b := newEndpoint(t.Context(), k, ""), newEndpoint(t.Context(), k, "")
-		assert.Equal(t, a.phase(seed), b.phase(seed))
-		assert.Less(t, a.phase(seed), k.interval)
-		phases[a.phase(seed)] = true
-	}
-	assert.Len(t, phases, 20)
-}
-
-func TestNextTick(t *testing.T) {
-	for _, test := range []struct{ now, phase, want time.Duration }{
-		{0, 300, 300}, {299, 300, 300}, {300, 300, 1300}, {301, 300, 1300}, {5000, 0, 6000}, {5999, 999, 6999}, {0, 0, 1000},
-	} {
-		got := nextTick(test.now*time.Millisecond, test.phase*time.Millisecond, time.Second)
-		assert.Equal(t, test.want*time.Millisecond, got, "%v", test)
-	}
-}
-
 // The readings carry the time at which the answer began.
 func TestSampleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

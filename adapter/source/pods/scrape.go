@@ -20,6 +20,7 @@ const (
 
 	dialTimeout   = 2 * time.Second // a connection attempt outlives its scrape by no more
 	idleTimeout   = 90 * time.Second
+	maxIdle       = 16384    // connections kept between scrapes, each a file descriptor and about 20 KB; others are dialled each time
 	maxHeader     = 64 << 10 // bytes
 	maxRedirects  = 3
 	maxErrorDrain = 4 << 10 // bytes of an error's body that are read to use the connection again
@@ -27,12 +28,12 @@ const (
 
 // newTransport returns a transport for many hosts with one request at a time and answers of some KB. It asks for no
 // compression: inside a cluster that costs both sides more than the bytes it saves.
-func newTransport(o Options) *http.Transport {
+func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: -1} // a request each interval shows what is alive
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableCompression:     true,
-		MaxIdleConns:           o.MaxIdleConns,
+		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    2, // a pod may have two endpoints
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,

@@ -43,7 +43,7 @@ type Source struct {
 // New returns a Source that reads nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
-	return newSource(o, newTransport(o))
+	return newSource(o, newTransport())
 }
 
 func newSource(o Options, transport http.RoundTripper) *Source {
@@ -107,7 +107,7 @@ func (s *Source) attach(r *reader, key endpointKey) {
 		e = newEndpoint(s.base, key, s.options.UserAgent)
 		s.endpoints[key] = e
 		s.telemetry.endpoints.Inc()
-		e.due = nextTick(time.Since(s.epoch), e.phase(s.options.Seed), key.interval)
+		e.due = e.next(time.Since(s.epoch))
 		s.queue.push(e)
 		s.wakeUp()
 	}

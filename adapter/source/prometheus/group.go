@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/foresail/foresail/adapter/source"
 )
 
 // beginWithin is the time within which a group that has begun, or that someone has joined, asks for the first time.
@@ -28,7 +29,7 @@ type group struct {
 	subscriptions []*subscription // not changed but replaced
 
 	// Of the goroutine that asks:
-	random   *rand.Rand
+	random   *rand.Rand // spreads retries
 	phase    time.Duration
 	failures int       // in a row
 	answered time.Time // when the newest whole answer was asked for, zero = the whole window is to be asked for
@@ -36,17 +37,11 @@ type group struct {
 }
 
 func newGroup(s *Source, key groupKey, v *server) *group {
-	hash := fnv.New64a()
-	for _, part := range []string{key.address, key.query, key.podLabel, key.namespaceLabel} {
-		_, _ = hash.Write([]byte(part))
-		_, _ = hash.Write([]byte{0})
-	}
-	g := &group{
+	phase := source.Phase(key.interval, key.address, key.query, key.podLabel, key.namespaceLabel)
+	return &group{
 		source: s, key: key, server: v, cancel: func() {}, joined: make(chan struct{}, 1),
-		random: rand.New(rand.NewPCG(s.options.Seed, hash.Sum64())),
+		phase: phase, random: rand.New(rand.NewPCG(0, uint64(phase))),
 	}
-	g.phase = time.Duration(g.random.Int64N(int64(key.interval)))
-	return g
 }
 
 func (g *group) join(u *subscription) {
@@ -108,25 +103,15 @@ func (g *group) soon() time.Duration {
 func (g *group) pause(err error) time.Duration {
 	if err == nil {
 		g.failures = 0
-		return nextTick(time.Duration(g.source.options.Now().UnixNano()), g.phase, g.key.interval)
+		return source.UntilNext(time.Duration(g.source.options.Now().UnixNano()), g.phase, g.key.interval)
 	}
 	g.failures++
-	return backoff(g.failures, g.key.interval, g.source.options.MaxBackoff, g.random.Float64())
+	return spread(source.Backoff(g.failures, g.key.interval, g.source.options.MaxBackoff), g.key.interval, g.random.Float64())
 }
 
-// nextTick returns how long it is until the next time that is a phase behind a multiple of the interval.
-func nextTick(now, phase, interval time.Duration) time.Duration {
-	return interval - ((now-phase)%interval+interval)%interval
-}
-
-// backoff returns how long not to ask after the n-th failure in a row (counted from 1): it doubles from the interval on,
-// up to a limit, of which a part of a half, that a number from 0 to 1 decides, is left out. It is never less than the interval.
-func backoff(n int, interval, limit time.Duration, random float64) time.Duration {
-	wait := interval
-	for i := 1; i < n && wait < limit; i++ {
-		wait *= 2
-	}
-	wait = min(wait, limit)
+// spread shortens a wait by up to a half, as a number from 0 to 1 decides, but to no less than the interval: one server
+// may be asked by many groups, which it fails all at once.
+func spread(wait, interval time.Duration, random float64) time.Duration {
 	return max(interval, wait-time.Duration(random*float64(wait)/2))
 }
 

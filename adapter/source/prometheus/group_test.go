@@ -163,23 +163,12 @@ func TestServerIsDownAndComesBack(t *testing.T) {
 	})
 }
 
-func TestBackoff(t *testing.T) {
-	for _, test := range []struct {
-		n                            int
-		interval, limit, least, most time.Duration
-	}{
-		{1, 1, 30, 1, 1}, {2, 1, 30, 1, 2}, {3, 1, 30, 2, 4}, {6, 1, 30, 15, 30}, {1000, 1, 30, 15, 30}, {5, 60, 30, 60, 60},
+func TestRetriesAreSpread(t *testing.T) {
+	for _, test := range []struct{ wait, interval, least time.Duration }{
+		{1, 1, 1}, {2, 1, 1}, {4, 1, 2}, {30, 1, 15}, {60, 60, 60}, {100, 60, 60},
 	} {
-		assert.Equal(t, test.most*time.Second, backoff(test.n, test.interval*time.Second, test.limit*time.Second, 0), "%v", test)
-		assert.Equal(t, test.least*time.Second, backoff(test.n, test.interval*time.Second, test.limit*time.Second, 1), "%v", test)
-	}
-}
-
-func TestNextTick(t *testing.T) {
-	for _, test := range []struct{ now, phase, want time.Duration }{
-		{0, 300, 300}, {299, 300, 1}, {300, 300, 1000}, {301, 300, 999}, {5000, 0, 1000}, {5999, 999, 1000},
-	} {
-		assert.Equal(t, test.want, nextTick(test.now, test.phase, 1000), "%v", test)
+		assert.Equal(t, test.wait*time.Second, spread(test.wait*time.Second, test.interval*time.Second, 0), "%v", test)
+		assert.Equal(t, test.least*time.Second, spread(test.wait*time.Second, test.interval*time.Second, 1), "%v", test)
 	}
 }
 

@@ -25,8 +25,6 @@ type Options struct {
 	MaxBytes int64
 	// UserAgent is sent with each query. "" = foresail.
 	UserAgent string
-	// Seed sets the phases at which groups ask, and the jitter of their retries.
-	Seed uint64
 	// Now is the clock. nil = time.Now.
 	Now func() time.Time
 	// Registerer takes the source's own metrics; nil = none.

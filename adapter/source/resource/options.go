@@ -14,7 +14,7 @@ type Options struct {
 	Client metricsclient.PodMetricsesGetter
 	// Timeout is how long a list may take. 0 = 10 s.
 	Timeout time.Duration
-	// MaxBackoff is the longest time between two tries while lists fail. 0 = 1 min.
+	// MaxBackoff is the longest time between two tries while lists fail, 1 s at least. 0 = 1 min.
 	MaxBackoff time.Duration
 	// Concurrency is how many lists are under way at most. 0 = 8.
 	Concurrency int

@@ -2,10 +2,11 @@ package resource
 
 import (
 	"context"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/foresail/foresail/adapter/source"
 )
 
 // retryFirst is how soon a list is tried again after its first failure.
@@ -70,9 +71,9 @@ func (p *poller) run() {
 			return
 		}
 		p.publish(l)
-		wait := untilNext(p.source.options.Now(), p.key)
+		wait := p.key.untilNext(p.source.options.Now())
 		if failures++; l.err != nil {
-			wait = backoff(failures, p.source.options.MaxBackoff)
+			wait = source.Backoff(failures, retryFirst, p.source.options.MaxBackoff)
 		} else {
 			failures = 0
 		}
@@ -86,19 +87,6 @@ func (p *poller) run() {
 
 // untilNext returns how long it is to the next time of a key. Its times are an interval apart on the clock, so that
 // replicas list at the same time, at a phase that is the namespace's own, so that not all namespaces are listed at once.
-func untilNext(now time.Time, key pollKey) time.Duration {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key.namespace)) // never fails
-	phase := int64(h.Sum64() % uint64(key.interval))
-	interval := int64(key.interval)
-	return time.Duration(interval - (now.UnixNano()-phase)%interval)
-}
-
-// backoff returns the time from the n-th consecutive failure (counted from 1) to the next try.
-func backoff(n int, limit time.Duration) time.Duration {
-	wait := retryFirst
-	for i := 1; i < n && wait < limit; i++ {
-		wait *= 2
-	}
-	return min(wait, limit)
+func (k pollKey) untilNext(now time.Time) time.Duration {
+	return source.UntilNext(time.Duration(now.UnixNano()), source.Phase(k.interval, k.namespace), k.interval)
 }
