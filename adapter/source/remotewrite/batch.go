@@ -22,7 +22,6 @@ type batch struct {
 	source *Source
 	heard  time.Time
 	now    int64 // ms
-	limits limits
 	tally  tally
 
 	decoder    decoder
@@ -37,12 +36,7 @@ type batch struct {
 var _ selector = (*batch)(nil)
 
 func newBatch(s *Source) *batch {
-	o := &s.options
-	return &batch{
-		source:  s,
-		limits:  limits{age: o.MaxAge.Milliseconds(), ahead: o.MaxAhead.Milliseconds()},
-		decoder: decoder{options: o},
-	}
+	return &batch{source: s, decoder: decoder{options: &s.options}}
 }
 
 // wanted implements selector.

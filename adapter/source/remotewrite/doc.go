@@ -18,8 +18,9 @@
 // do not send again. A request that cannot be decoded is refused as a whole; otherwise what can be taken is, and the
 // answer tells what was not: invalid labels, a second series of one pod, samples too old or dated ahead of the clock.
 // Dating ahead gets an answer of its own, although the sink would refuse such samples, too: their times would make
-// everything true look old. (A sample dated less than Options.MaxAhead ahead of the clock is left to the sink.) The header X-Prometheus-Remote-Write-Samples-Written counts what was not refused, since
-// senders take a zero there for a receiver that does not understand them.
+// everything true look old. (A sample dated less than 10 s ahead of the clock is left to the sink.) The header
+// X-Prometheus-Remote-Write-Samples-Written counts what was not refused, since senders take a zero there for a receiver
+// that does not understand them.
 //
 // 413 is for what exceeds a limit, 415 for other encodings, 401 for missing or wrong credentials. Where a retry helps it
 // is 503 with Retry-After: too much at once, or the fleets are not known yet. It is not 429, upon which Prometheus

@@ -248,7 +248,7 @@ func (e encoding) request(all ...pushed) *http.Request {
 }
 
 func post(contentType string, body []byte) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Content-Encoding", "snappy")
 	return r
@@ -276,7 +276,7 @@ func newReceiver(change ...func(*Options)) *receiver {
 		f(&o)
 	}
 	r.Source = New(o)
-	r.handler = r.Handler()
+	r.handler = r.Source.handler()
 	return r
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/exp/api/remote"
 )
 
-// Path is where samples are pushed to.
-const Path = "/api/v1/write"
+// path is where samples are pushed to.
+const path = "/api/v1/write"
 
 // Headers of the answer to a version 2 request.
 const (
@@ -24,11 +24,11 @@ const (
 // retryAfter is what senders are asked to wait for, in seconds.
 const retryAfter = "1"
 
-// Handler returns the handler of Path, which checks the bearer token but leaves the rest of what WebConfigFile
+// handler returns the handler of path, which checks the bearer token but leaves the rest of what WebConfigFile
 // configures to Run.
-func (s *Source) Handler() http.Handler {
+func (s *Source) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+Path, s.write)
+	mux.HandleFunc("POST "+path, s.write)
 	return mux
 }
 

@@ -132,10 +132,7 @@ func (k *keyed) of(l labels) ([]*member, result) {
 		k.strays.withoutPod.note(l)
 		return nil, noPodLabel
 	}
-	namespace := ""
-	if k.names.namespace != "" {
-		namespace = l.get(k.names.namespace)
-	}
+	namespace := l.get(k.names.namespace)
 	if namespace == "" {
 		switch in := k.namespaces[pod]; len(in) {
 		case 0:

@@ -28,7 +28,7 @@ func (l labels) get(name string) string {
 	return ""
 }
 
-// normal sorts labels and leaves out the empty ones, which are the same as absent ones.
+// normal sorts labels by name.
 func (l labels) normal() labels {
 	byName := func(a, b label) int { return strings.Compare(a.name, b.name) }
 	if !slices.IsSortedFunc(l, byName) {
@@ -37,6 +37,7 @@ func (l labels) normal() labels {
 	return l
 }
 
+// withoutEmpty leaves out empty labels, which are the same as absent ones.
 func (l labels) withoutEmpty() labels {
 	return slices.DeleteFunc(l, func(x label) bool { return x.value == "" })
 }

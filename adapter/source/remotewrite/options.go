@@ -38,13 +38,6 @@ type Options struct {
 	// MaxLabelNameBytes and MaxLabelValueBytes are how long its labels may be. 0 = 256 and 2,048.
 	MaxLabelNameBytes, MaxLabelValueBytes int
 
-	// MaxAge is how far behind the newest sample of its instance a sample may be. 0 = 5 min.
-	MaxAge time.Duration
-	// MaxAhead is how far ahead of the clock a sample may be dated. 0 = 10 s.
-	MaxAhead time.Duration
-	// TroubleAfter is how long a subscription with active pods may hear nothing before that is reported. 0 = 30 s.
-	TroubleAfter time.Duration
-
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
 	// Logger takes what the server has to say; nil = nobody.
@@ -62,9 +55,6 @@ func (o Options) withDefaults() Options {
 	o.MaxLabels = cmp.Or(o.MaxLabels, 64)
 	o.MaxLabelNameBytes = cmp.Or(o.MaxLabelNameBytes, 256)
 	o.MaxLabelValueBytes = cmp.Or(o.MaxLabelValueBytes, 2048)
-	o.MaxAge = cmp.Or(o.MaxAge, 5*time.Minute)
-	o.MaxAhead = cmp.Or(o.MaxAhead, 10*time.Second)
-	o.TroubleAfter = cmp.Or(o.TroubleAfter, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

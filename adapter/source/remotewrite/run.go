@@ -41,7 +41,7 @@ func (s *Source) Run(ctx context.Context) error {
 // serve serves on a listener, which it closes.
 func (s *Source) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -78,7 +78,7 @@ func stopWith(ctx context.Context, server *http.Server, l net.Listener) error {
 // listenOn looks for subscriptions that hear nothing, every now and then, until the context ends.
 func (s *Source) listenOn(ctx context.Context) {
 	const ticks = 6 // in the time after which silence is reported
-	ticker := time.NewTicker(max(s.options.TroubleAfter/ticks, time.Millisecond))
+	ticker := time.NewTicker(troubleAfter / ticks)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
 		select {

@@ -115,7 +115,7 @@ func serving(tb testing.TB, s *Source) (url string) {
 		cancel()
 		require.NoError(tb, <-done)
 	})
-	return "http://" + l.Addr().String() + Path
+	return "http://" + l.Addr().String() + path
 }
 
 // send posts a body and returns the code of the answer.

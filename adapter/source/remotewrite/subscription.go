@@ -163,7 +163,7 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	hears := false
 	for i := range readings {
 		x := &readings[i]
-		s, give, r := k.take(x.sample, b.identity(x), u.config.Type, b.now, b.limits)
+		s, give, r := k.take(x.sample, b.identity(x), u.config.Type, b.now)
 		hears = hears || r == taken
 		if give {
 			b.samples = append(b.samples, s)

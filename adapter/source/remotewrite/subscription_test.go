@@ -124,7 +124,7 @@ func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
 				fleet.set(instance("shop", "web-0"))
 				time.Sleep(27 * time.Second)
 				if c.pushed != "" {
-					do(s.Handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
+					do(s.handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
 				}
 				synctest.Wait()
 				assert.Empty(t, sink.told())
@@ -133,7 +133,7 @@ func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
 				require.NotEmpty(t, sink.told())
 				assert.Contains(t, sink.told()[0], c.says)
 
-				do(s.Handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
+				do(s.handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
 				assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
 				assert.Empty(t, sink.told()[len(sink.told())-1], "there is none any more")
 				n := len(sink.told())

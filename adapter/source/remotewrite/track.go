@@ -11,8 +11,11 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// limits are what the times of samples are held to (ms).
-type limits struct{ age, ahead int64 }
+// What the times of samples are held to (ms).
+const (
+	maxAge   = int64(5 * time.Minute / time.Millisecond)  // behind the newest sample of the instance
+	maxAhead = int64(10 * time.Second / time.Millisecond) // of the clock
+)
 
 // A series that is read gives way to another once it has been silent for this long, or this many of its spacings.
 const (
@@ -35,14 +38,14 @@ type track struct {
 }
 
 // take judges a sample and returns what the sink gets of it, if anything.
-func (k *track) take(x sample, identity []byte, as source.Type, now int64, l limits) (s pipeline.Sample, give bool, r result) {
+func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pipeline.Sample, give bool, r result) {
 	switch {
 	case value.IsStaleNaN(x.v):
 		return s, false, stale
 	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
 		k.fail(notFinite, x.t, func() error { return fmt.Errorf("a sample of the pod is %v", x.v) })
 		return s, false, notFinite
-	case x.t > now+l.ahead:
+	case x.t > now+maxAhead:
 		k.fail(fromFuture, now, func() error {
 			return fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
 		})
@@ -51,7 +54,7 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64, l lim
 	if !k.own(x.t, identity) {
 		return s, false, duplicateSeries
 	}
-	if x.t < k.newest-l.age {
+	if x.t < k.newest-maxAge {
 		return s, false, tooOld
 	}
 	if x.t > k.newest {

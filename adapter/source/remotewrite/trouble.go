@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// troubleAfter is how long a subscription with active pods may hear nothing before that is reported.
+const troubleAfter = 30 * time.Second
+
 // hear takes note that samples are taken.
 func (u *subscription) hear(now time.Time) {
 	u.heard = now
@@ -29,7 +32,7 @@ func (u *subscription) listen(now time.Time, forget bool) {
 		u.heard = now // nothing is to be expected
 		return
 	}
-	if quiet := now.Sub(u.heard); quiet >= u.source.options.TroubleAfter {
+	if quiet := now.Sub(u.heard); quiet >= troubleAfter {
 		u.troubled = true
 		u.sink.Trouble(u.complaint(quiet))
 	}
