@@ -75,6 +75,9 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		if unread > 0 && now-c.begun < max(coverWait.Milliseconds(), 2*p.reading) {
 			return 0, unavailable(snapshot.WaitingForSamples, "%d of %d ready pods have not been read yet", unread, len(active))
 		}
+		if 2*unread > len(active) {
+			return 0, unavailable(snapshot.PodsUnreadable, "%d of %d ready pods have not been read", unread, len(active))
+		}
 		c.since = max(first, earliest)
 	}
 	if left := c.since + max(warmUpTicks*p.tick, 2*p.reading) - now; left > 0 {
@@ -119,7 +122,7 @@ func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
 		}
 	}
 	// Where nothing at all comes in any more, the age of the data says so better.
-	if lost < len(active) && 2*lost > len(active) || len(silent) > 0 && read == 0 {
+	if lost < len(active) && 2*lost > len(active) || 2*len(silent) > len(active) || len(silent) > 0 && read == 0 {
 		return unavailable(snapshot.PodsUnreadable, "%d of %d ready pods cannot be read", max(lost, len(silent)), len(active))
 	}
 	for _, x := range silent {

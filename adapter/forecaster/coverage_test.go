@@ -297,3 +297,49 @@ func TestTroubleOfASourceIsPublished(t *testing.T) {
 		assert.NoError(t, w.get().Trouble)
 	})
 }
+
+// What less than half of a fleet carries tells nothing of the others: the one pod that answers may be the idle one.
+func TestLessThanHalfOfAFleetIsNotVouchedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, steady(0.5))
+		for i := 1; i < 10; i++ {
+			w.silent[fmt.Sprintf("pod-%d", i)] = true
+		}
+		w.pass(60*time.Second, func(s snapshot.Snapshot) { require.Error(t, s.Err) })
+		assert.Equal(t, snapshot.PodsUnreadable, w.reason())
+		for i := 1; i < 6; i++ {
+			delete(w.silent, fmt.Sprintf("pod-%d", i))
+		}
+		w.pass(60*time.Second, nil)
+		require.NoError(t, w.get().Err)
+		assert.InDelta(t, 0.5, w.get().Forecast.Serve, 0.01)
+	})
+}
+
+// A clock that was ahead and is set back costs a warm-up, and not as long as it was ahead.
+func TestClockIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := 2 * time.Hour
+		f := New(func() time.Time { return time.Now().Add(ahead) }, prometheus.NewRegistry())
+		feed, err := f.Set(key, config())
+		require.NoError(t, err)
+		pods := &fleet{}
+		id := pods.start(time.Now().Add(-time.Hour))
+		feed.SetFleet(pods)
+		run := func(seconds int) snapshot.Snapshot {
+			for range seconds {
+				time.Sleep(time.Second) // virtual time
+				feed.Append(id, pipeline.Sample{T: time.Now().Add(ahead).UnixMilli(), V: 0.5})
+				f.runAll()
+			}
+			s, _ := f.Get(key)
+			return s
+		}
+		require.NoError(t, run(30).Err)
+		ahead = 0
+		require.Error(t, run(5).Err)
+		s := run(20)
+		require.NoError(t, s.Err)
+		assert.Equal(t, time.Now(), s.NewestSample)
+	})
+}

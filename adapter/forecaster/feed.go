@@ -41,7 +41,7 @@ type Fleet interface {
 	InitTimeout(initial time.Duration) time.Duration
 }
 
-// mostSamples bounds what is kept of one instance, whatever is pushed.
+// mostSamples bounds what is kept of one instance, whatever is pushed, unless the window has more ticks than half of it.
 const mostSamples = 20_000
 
 // Feed takes what one PredictedMetric's forecasts are made of. It is a source.Sink and safe for concurrent use.
@@ -152,13 +152,14 @@ func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
 	delete(f.failing, instance)
 	p := &f.config.Params
 	earliest, latest := now.Add(-2*p.Window).UnixMilli(), now.Add(p.Interval).UnixMilli()
+	most := max(mostSamples, 2*int(p.Window/p.Interval))
 	for _, x := range samples {
 		switch {
 		case x.T > latest:
 			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
 		case x.T < earliest:
-		case len(s.samples) >= mostSamples:
-			f.failing[instance] = fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", mostSamples, p.Interval)
+		case len(s.samples) >= most:
+			f.failing[instance] = fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", most, p.Interval)
 		default:
 			s.add(x)
 			f.newest = max(f.newest, x.T)
@@ -201,6 +202,10 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	defer f.mu.Unlock()
 	if f.pipeline == nil {
 		return snapshot.InvalidSpec
+	}
+	if f.newest > now.Add(f.config.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
+		f.newest = 0
+		f.beginAnew()
 	}
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)

@@ -2,7 +2,6 @@ package instances
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,6 +18,9 @@ import (
 // resyncNever is the period of a reflector that tells nothing twice.
 const resyncNever time.Duration = 0
 
+// patience is how long a start waits for pods to be listed until it goes on without those of a namespace.
+const patience = time.Minute
+
 // Watcher tells a Tracker of the pods of a cluster. No pod is kept besides: an informer would hold each of them once more,
 // and in full.
 type Watcher struct {
@@ -26,31 +28,78 @@ type Watcher struct {
 	tracker *Tracker
 
 	mu      sync.Mutex
-	pending map[string]bool // namespaces whose pods have not been listed yet; "" is all of them
+	began   time.Time
+	pending map[string]error // of namespaces whose pods have not been listed yet ("" is all): why not, if that is known
 }
 
 // NewWatcher returns a watcher of the pods of some namespaces, of all for none.
 func NewWatcher(client kubernetes.Interface, tracker *Tracker, namespaces ...string) *Watcher {
-	w := &Watcher{client: client, tracker: tracker, pending: map[string]bool{}}
+	w := &Watcher{client: client, tracker: tracker, pending: map[string]error{}}
 	for _, namespace := range namespaces {
-		w.pending[namespace] = true
+		w.pending[namespace] = nil
 	}
 	if len(namespaces) == 0 {
-		w.pending[metav1.NamespaceAll] = true
+		w.pending[metav1.NamespaceAll] = nil
 	}
 	return w
 }
 
-var errNotListed = errors.New("the pods of the cluster have not been listed yet")
+// UnlistedError says that the pods of a namespace are not known.
+type UnlistedError struct {
+	Namespace string // "" is all of them
+	Err       error  // the last failure, nil if there was none
+	Lasting   bool   // it has been so for longer than a start waits
+}
 
-// Synced tells why not all pods that there were at the start are known yet, nil once they are.
-func (w *Watcher) Synced() error {
+func (e *UnlistedError) Error() string {
+	message := "the pods of the cluster have not been listed yet"
+	if e.Namespace != metav1.NamespaceAll {
+		message = fmt.Sprintf("the pods of the namespace %s have not been listed yet", e.Namespace)
+	}
+	if e.Err != nil {
+		message += ": " + e.Err.Error()
+	}
+	return message
+}
+
+func (e *UnlistedError) Unwrap() error { return e.Err }
+
+// Synced returns an *UnlistedError until all pods of a namespace are known that there were at the start.
+func (w *Watcher) Synced(namespace string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.pending) > 0 {
-		return errNotListed
+	for _, scope := range []string{namespace, metav1.NamespaceAll} {
+		if err, pending := w.pending[scope]; pending {
+			return w.unlisted(scope, err)
+		}
 	}
 	return nil
+}
+
+// Started returns an *UnlistedError while it is still waited for the pods of some namespace. Those of one that cannot be
+// listed are not waited for longer than a minute: the others are to be served.
+func (w *Watcher) Started() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for namespace, err := range w.pending {
+		if e := w.unlisted(namespace, err); !e.Lasting {
+			return e
+		}
+	}
+	return nil
+}
+
+func (w *Watcher) unlisted(namespace string, err error) *UnlistedError {
+	return &UnlistedError{Namespace: namespace, Err: err, Lasting: !w.began.IsZero() && w.tracker.now().Sub(w.began) > patience}
+}
+
+// note keeps why the pods of a namespace cannot be listed.
+func (w *Watcher) note(namespace string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, pending := w.pending[namespace]; pending && err != nil {
+		w.pending[namespace] = err
+	}
 }
 
 // Run watches until the context ends. It can be called once.
@@ -59,6 +108,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer reflectors.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.began = w.tracker.now()
 	for namespace := range w.pending {
 		r := cache.NewReflectorWithOptions(w.pods(namespace), &corev1.Pod{}, &store{w, namespace},
 			cache.ReflectorOptions{Name: "pods", ResyncPeriod: resyncNever})
@@ -70,9 +120,15 @@ func (w *Watcher) Run(ctx context.Context) error {
 func (w *Watcher) pods(namespace string) cache.ListerWatcher {
 	pods := w.client.CoreV1().Pods(namespace)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := pods.List(ctx, o)
+			w.note(namespace, err)
+			return list, err
+		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			return pods.Watch(ctx, o)
+			events, err := pods.Watch(ctx, o)
+			w.note(namespace, err)
+			return events, err
 		},
 	}, w.client)
 }

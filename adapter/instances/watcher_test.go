@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,9 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 type channelObserver struct{ started chan string }
@@ -31,12 +36,14 @@ func TestWatcherFeedsTracker(t *testing.T) {
 			started := make(chan string, 10)
 			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), channelObserver{started: started})
 			w := NewWatcher(client, tracker, namespaces...)
-			require.ErrorIs(t, w.Synced(), errNotListed)
+			require.ErrorContains(t, w.Synced("shop"), "have not been listed yet")
+			require.Error(t, w.Started())
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- w.Run(ctx) }()
 			assert.Equal(t, "uid-a", <-started)
-			require.Eventually(t, func() bool { return w.Synced() == nil }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return w.Started() == nil }, 10*time.Second, time.Millisecond)
+			require.NoError(t, w.Synced("shop"))
 			assert.Equal(t, namespaces == nil, len(tracker.others("other", nil)) == 1, "pods of other namespaces are not watched")
 
 			pods := client.CoreV1().Pods("shop")
@@ -89,4 +96,33 @@ func TestWatcherListsAgain(t *testing.T) {
 func TestRecordsShareStrings(t *testing.T) {
 	assert.Equal(t, map[string]string{"app": "checkout"}, recordOf(podWith()).status.labels)
 	assert.Nil(t, shared(nil))
+}
+
+// One namespace whose pods may not be listed must not keep the others from being served.
+func TestForbiddenNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(podWith(readyAt(20)))
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no role"))
+		client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return a.GetNamespace() == "secret", nil, forbidden
+		})
+		w := NewWatcher(client, NewTracker(Options{}), "shop", "secret")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Run(ctx) }()
+		time.Sleep(30 * time.Second) // virtual time
+		require.NoError(t, w.Synced("shop"))
+		var unlisted *UnlistedError
+		require.ErrorAs(t, w.Synced("secret"), &unlisted)
+		assert.False(t, unlisted.Lasting)
+		assert.ErrorIs(t, unlisted, forbidden)
+		assert.ErrorContains(t, unlisted, "the pods of the namespace secret have not been listed yet: ")
+		require.Error(t, w.Started())
+		time.Sleep(40 * time.Second) // virtual time
+		require.ErrorAs(t, w.Synced("secret"), &unlisted)
+		assert.True(t, unlisted.Lasting)
+		require.NoError(t, w.Started())
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }

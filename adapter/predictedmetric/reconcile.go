@@ -49,9 +49,9 @@ type Reconciler struct {
 	Tracker    *instances.Tracker
 	Forecaster *forecaster.Forecaster
 	Sources    Sources
-	// Known tells why not all pods are known yet, nil once they are. Until then nothing is followed: a source that brings
-	// the past along must know whose it is. nil = they are.
-	Known func() error
+	// Known returns an *instances.UnlistedError until all pods of a namespace are known. Until then nothing there is
+	// followed: a source that brings the past along must know whose it is. nil = they are.
+	Known func(namespace string) error
 
 	problems problems
 	settled  atomic.Bool
@@ -139,8 +139,12 @@ func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
-	if r.Known != nil && r.Known() != nil {
-		return reconcile.Result{RequeueAfter: knownPoll}, nil
+	if unlisted := r.unlisted(key.Namespace); unlisted != nil {
+		if !unlisted.Lasting {
+			return reconcile.Result{RequeueAfter: knownPoll}, nil
+		}
+		r.problems.m.Store(key, problem{target: true, err: unlisted})
+		return reconcile.Result{RequeueAfter: poll}, nil
 	}
 	var pm v1alpha1.PredictedMetric
 	if err := r.Client.Get(ctx, key, &pm); apierrors.IsNotFound(err) {
@@ -155,8 +159,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case found.ofSpec():
 		ctrl.LoggerFrom(ctx).Info("the spec is refused", "why", found.err.Error())
-		r.refuse(key, &pm, found.err) // only another spec can help, and that is a new event
-		return reconcile.Result{}, nil
+		r.refuse(key, &pm, found.err)
+		return reconcile.Result{RequeueAfter: resync}, nil // another spec is a new event, but files may be mended too
 	case found.ofTarget():
 		return reconcile.Result{}, found.err
 	case watchedKinds[kindOf(pm.Spec.ScaleTargetRef)] == nil:
@@ -164,6 +168,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	default:
 		return reconcile.Result{RequeueAfter: resync}, nil
 	}
+}
+
+func (r *Reconciler) unlisted(namespace string) *instances.UnlistedError {
+	if r.Known == nil {
+		return nil
+	}
+	unlisted, _ := errors.AsType[*instances.UnlistedError](r.Known(namespace))
+	return unlisted
 }
 
 // Settled tells which PredictedMetrics of the cache have not been looked at yet since the start, nil if all have. Ones

@@ -177,7 +177,7 @@ func TestReconcileRefusesASpec(t *testing.T) {
 	c.reconcile()
 	pm.Spec.MinReplicas = new(int32(20))
 	require.NoError(t, c.Client.Update(t.Context(), pm))
-	assert.Zero(t, c.reconcile())
+	assert.Equal(t, resync, c.reconcile(), "a file that it names may be mended")
 	p := c.problems.get(key)
 	assert.False(t, p.target)
 	assert.ErrorContains(t, p.err, "maxReplicas: 10: must be at least minReplicas (20)")
@@ -252,11 +252,16 @@ func TestReconcileRefusesWhatCannotBePushed(t *testing.T) {
 // A source that brings the past along must find the pods that it is the past of.
 func TestReconcileWaitsForThePods(t *testing.T) {
 	c := newCluster(t, predictedMetric())
-	missing := errors.New("not listed")
-	c.Known = func() error { return missing }
+	var missing error = &instances.UnlistedError{Namespace: "shop"}
+	c.Known = func(string) error { return missing }
 	assert.Equal(t, knownPoll, c.reconcile())
 	assert.Zero(t, c.reading.count())
 	require.Error(t, c.Settled(t.Context()))
+
+	missing = &instances.UnlistedError{Namespace: "shop", Err: errors.New("forbidden"), Lasting: true}
+	assert.Equal(t, poll, c.reconcile())
+	require.NoError(t, c.Settled(t.Context()), "the others are not to wait for it")
+	assert.ErrorContains(t, c.problems.get(key).err, "the pods of the namespace shop have not been listed yet: forbidden")
 	missing = nil
 	assert.Equal(t, resync, c.reconcile())
 	assert.Equal(t, 1, c.reading.count())

@@ -97,7 +97,7 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	}
 	before := pm.DeepCopy()
 	after := pm.DeepCopy()
-	after.Status = status
+	after.Status = *status.DeepCopy() // parts of it may be the cache's
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
 		return false, client.IgnoreNotFound(conflictIsNothing(err))
 	}

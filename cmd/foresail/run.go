@@ -214,7 +214,12 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
 	}
-	known := func() error { return errors.Join(pods.Synced(), reconciler.Settled(ctx)) }
+	known := func() error {
+		if err := pods.Started(); err != nil {
+			return err
+		}
+		return reconciler.Settled(ctx)
+	}
 	if reconciler.Sources, err = o.build(mgr, known); err != nil {
 		return nil, err
 	}
