@@ -17,6 +17,7 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -85,13 +86,21 @@ func TestSnippets(t *testing.T) {
 			case o["groups"] != nil:
 				seen["rules"]++
 				areRules(t, o)
+			case o["kind"] == "NetworkPolicy":
+				seen["NetworkPolicy"]++
+				assert.NoError(t, yaml.UnmarshalStrict([]byte(snippet), &networkingv1.NetworkPolicy{}), page)
+			case o["kind"] == "Kustomization":
+				seen["Kustomization"]++
+				file, err := os.ReadFile("../manifests/examples/combined/kustomization.yaml")
+				require.NoError(t, err)
+				assert.Equal(t, object(t, string(file)), o, page)
 			case o["servers"] != nil:
 				seen["servers"]++
 				areServers(t, snippet)
 			}
 		}
 	}
-	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 2, "servers": 1}, seen)
+	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 2, "servers": 1, "NetworkPolicy": 1, "Kustomization": 1}, seen)
 }
 
 func isPredictedMetric(t *testing.T, crd *crdtest.Definition, page, snippet string, o map[string]any) {
@@ -179,14 +188,17 @@ func metrics() []string {
 	return c.names
 }
 
-var metricName = regexp.MustCompile(`foresail_[a-z_]+`)
+var (
+	metricName      = regexp.MustCompile(`foresail_[a-z_]+`)
+	histogramSeries = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
+)
 
 func TestMetricsAreThoseThatThereAre(t *testing.T) {
 	there := metrics()
 	require.NotEmpty(t, there)
 	for page, text := range pages(t) {
 		for _, name := range metricName.FindAllString(text, -1) {
-			assert.Contains(t, there, name, page)
+			assert.Contains(t, there, histogramSeries.ReplaceAllString(name, "_seconds"), page)
 		}
 	}
 	told := metricName.FindAllString(pages(t)["operating.md"], -1)
@@ -208,6 +220,19 @@ func TestFlagsAreThoseThatThereAre(t *testing.T) {
 		}
 	}
 	assert.NotZero(t, found)
+}
+
+var definedFlag = regexp.MustCompile(`fs\.\w+Var\([^"]+"([a-z-]+)"`)
+
+func TestOperatingHasEveryFlagOfSources(t *testing.T) {
+	source, err := os.ReadFile("../cmd/foresail/sources.go")
+	require.NoError(t, err)
+	defined := definedFlag.FindAllStringSubmatch(string(source), -1)
+	require.Equal(t, strings.Count(string(source), "Var("), len(defined))
+	told := pages(t)["operating.md"]
+	for _, match := range defined {
+		assert.Contains(t, told, "| `--"+match[1]+"` |", "operating.md has all of them")
+	}
 }
 
 var (
