@@ -51,7 +51,12 @@ func load(s *snapshot.Snapshot) (int64, *refusal) {
 	return d.perPod(int64(s.Ready)), nil
 }
 
-func replicas(s *snapshot.Snapshot) (int64, *refusal) { return 1000 * int64(s.Joint.Wanted), nil }
+func replicas(s *snapshot.Snapshot) (int64, *refusal) {
+	if s.Undecided() {
+		return 0, undecided(s)
+	}
+	return 1000 * int64(s.Joint.Wanted), nil
+}
 
 // itemLabels presents the labels of a snapshot's item to a selector.
 type itemLabels struct{ *snapshot.Snapshot }

@@ -344,6 +344,18 @@ func TestNoReadyPodsConcernThePerPodLoadAlone(t *testing.T) {
 	}
 }
 
+// A scale that cannot be read concerns decisions alone.
+func TestUnreadableScaleConcernsReplicasAlone(t *testing.T) {
+	p := newTestProvider(newMemory(changed(healthy("a", "x"), func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Hour) })))
+	for _, metric := range []string{LoadTotal, Load} {
+		_, err := get(p, metric, "")
+		require.NoError(t, err)
+	}
+	_, err := get(p, Replicas, "")
+	require.ErrorContains(t, err, "the scale of Deployment x cannot be read since")
+	require.ErrorContains(t, err, "predicted_load_total needs none")
+}
+
 // The message of one cause stays the same over the reads of some minutes, so that an HPA's status does too.
 func TestMessagesOfStaleDataRarelyChange(t *testing.T) {
 	now := testNow

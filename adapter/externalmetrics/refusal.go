@@ -20,14 +20,15 @@ const (
 	resultNotFound      = "NotFound"
 	resultAmbiguous     = "Ambiguous"
 	resultNoForecast    = "NoForecast" // for a reason that is not a snapshot.Reason
+	resultUndecided     = "ScaleUnreadable"
 	resultUnservable    = "Unservable" // the forecast is no value that a Quantity of milli-units can hold
 )
 
 func results() []string {
 	return []string{
-		resultOK, resultUnknownMetric, resultNotFound, resultAmbiguous, resultNoForecast, resultUnservable,
+		resultOK, resultUnknownMetric, resultNotFound, resultAmbiguous, resultNoForecast, resultUnservable, resultUndecided,
 		string(snapshot.NoReadyPods), string(snapshot.WaitingForSamples), string(snapshot.WarmingUp),
-		string(snapshot.PodsUnreadable), string(snapshot.Stale), string(snapshot.BadSamples),
+		string(snapshot.PodsUnreadable), string(snapshot.Stale), string(snapshot.BadSamples), string(snapshot.InvalidSpec),
 	}
 }
 
@@ -146,6 +147,11 @@ func noForecast(s *snapshot.Snapshot, result, why string) *refusal {
 func noReadyPods(s *snapshot.Snapshot) *refusal {
 	return unready(s, string(snapshot.NoReadyPods), fmt.Sprintf("%s %s has no ready pod to divide the load by; %s with a target of type AverageValue needs none",
 		s.TargetKind, s.TargetName, LoadTotal))
+}
+
+func undecided(s *snapshot.Snapshot) *refusal {
+	return unready(s, resultUndecided, fmt.Sprintf("the scale of %s %s cannot be read since %s, so nobody knows from which count to go; %s needs none",
+		s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))
 }
 
 // unready is the refusal of a PredictedMetric that has no value at the moment.

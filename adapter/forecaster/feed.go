@@ -69,6 +69,7 @@ type replicas struct {
 	count      int
 	known      bool
 	rose, fell int64
+	lost       time.Time // since when it cannot be read; zero: it can
 }
 
 func (c *Config) target(key types.NamespacedName) target {
@@ -135,7 +136,17 @@ func (f *Feed) SetReplicas(count int) {
 	if f.replicas.known && count < f.replicas.count {
 		f.replicas.fell = now.UnixMilli()
 	}
-	f.replicas.count, f.replicas.known = count, true
+	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
+}
+
+// LoseReplicas tells that the planned count cannot be read as of now: what is known of it is from before.
+func (f *Feed) LoseReplicas() {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.replicas.lost.IsZero() {
+		f.replicas.lost = now
+	}
 }
 
 // Append implements source.Sink. A sample from the future is a failure of its instance: it says nothing about now, and
@@ -296,7 +307,8 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
 		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
 		Source: f.config.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.lateness(),
-		InitTimeout: f.initTimeout(), At: now, Failing: f.failures(), Trouble: f.trouble,
+		ReplicasLost: f.replicas.lost,
+		InitTimeout:  f.initTimeout(), At: now, Failing: f.failures(), Trouble: f.trouble,
 	}
 	if f.newest > 0 {
 		s.NewestSample = time.UnixMilli(f.newest)

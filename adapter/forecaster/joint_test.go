@@ -50,3 +50,24 @@ func TestTheLargestOfATargetWins(t *testing.T) {
 		assert.Empty(t, w.forecaster.byTarget)
 	})
 }
+
+// A load needs no planned count, a decision does.
+func TestScaleThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.pass(30*time.Second, nil)
+		require.False(t, new(w.get()).Undecided())
+		w.feed.LoseReplicas()
+		w.pass(20*time.Second, nil)
+		w.feed.LoseReplicas()
+		require.False(t, new(w.get()).Undecided(), "a short gap is borne")
+		w.pass(12*time.Second, nil)
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.True(t, s.Undecided())
+		assert.Equal(t, []string{"checkout"}, s.Joint.Unknown)
+		w.feed.SetReplicas(4)
+		w.pass(time.Second, nil)
+		assert.False(t, new(w.get()).Undecided())
+	})
+}

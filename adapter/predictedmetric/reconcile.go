@@ -210,6 +210,7 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 	}
 	t, err := r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef)
 	if err != nil {
+		feed.LoseReplicas()
 		if apierrors.IsNotFound(errors.Unwrap(err)) {
 			r.follow(key, labels.Nothing(), feed)
 		}

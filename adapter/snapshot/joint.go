@@ -8,16 +8,16 @@ import (
 )
 
 // Joint is what the PredictedMetrics of one target come to together: the largest count that any of them asks for. While
-// one has no forecast the target is not scaled down, for nobody knows what that one would ask for.
+// one has no decision the target is not scaled down, for nobody knows what that one would ask for.
 type Joint struct {
 	Wanted   int
 	DrivenBy string   // the name of the PredictedMetric that asks for it; of several the first by name
-	Unknown  []string // the names of those without a forecast, sorted
+	Unknown  []string // the names of those without a decision, sorted
 	Metrics  int      // how many there are
 }
 
 // Join joins the decisions of the PredictedMetrics of one target, in any order (paper, section 1.4). Without any
-// forecast Wanted is 0 and means nothing.
+// decision Wanted is 0 and means nothing.
 func Join(all []Snapshot) Joint {
 	if len(all) > 1 {
 		slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.Metric.Name, b.Metric.Name) })
@@ -27,7 +27,7 @@ func Join(all []Snapshot) Joint {
 	names := make([]string, 0, len(all))
 	planned := 0
 	for i := range all {
-		if all[i].Err != nil {
+		if all[i].Undecided() {
 			j.Unknown = append(j.Unknown, all[i].Metric.Name)
 			continue
 		}

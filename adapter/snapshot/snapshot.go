@@ -24,6 +24,9 @@ type Snapshot struct {
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
 	Joint    Joint             // with the other PredictedMetrics of the target
 
+	// ReplicasLost is since when the planned count of the target cannot be read, zero if it can.
+	ReplicasLost time.Time
+
 	Source           string        // the kind of source, such as pods
 	NewestSample     time.Time     // zero: no sample yet
 	SamplesPerSecond float64       // received for all instances together, over the last ten seconds
@@ -36,6 +39,12 @@ type Snapshot struct {
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
+}
+
+// Undecided tells whether the planned count of the target is not known: a decision is made from it, while a load is not.
+// As with samples, a short gap is borne.
+func (s *Snapshot) Undecided() bool {
+	return s.Err != nil || !s.ReplicasLost.IsZero() && s.At.Sub(s.ReplicasLost) > s.StaleAfter
 }
 
 // Coarseness tells how long a change of the load takes to show in the samples (two of them and their delay), and how
