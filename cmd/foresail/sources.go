@@ -34,7 +34,7 @@ func (o *sourceOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.prometheusFile, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics may ask, with their credentials and certificates; empty lets them ask any, without credentials.")
 	fs.DurationVar(&o.prometheus.Timeout, "prometheus-timeout", 10*time.Second, "How long a query to a Prometheus server may take.")
 	fs.IntVar(&o.prometheus.MaxSeries, "prometheus-max-series", 10_000, "Series that the answer to a query may have.")
-	fs.Int64Var(&o.prometheus.MaxBytes, "prometheus-max-bytes", 64<<20, "Bytes that the answer to a query may have.")
+	fs.Int64Var(&o.prometheus.MaxBytes, "prometheus-max-bytes", 32<<20, "Bytes that the answer to a query may have.")
 	fs.StringVar(&o.remoteWrite.Address, "remote-write-address", "", "Address that samples are taken on by Prometheus remote write (v1 and v2) at /api/v1/write, such as :9201; empty takes none.")
 	fs.StringVar(&o.remoteWrite.WebConfigFile, "remote-write-web-config-file", "", "File with TLS, client certificates and users for remote write, as Prometheus exporters take it.")
 	fs.StringVar(&o.remoteWrite.BearerTokenFile, "remote-write-bearer-token-file", "", "File with the token that remote write must present; it is read again when it changes.")

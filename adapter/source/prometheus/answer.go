@@ -46,7 +46,7 @@ const latestTime = 253402300799999
 
 // newAnswer sorts out a matrix, which it keeps parts of.
 func newAnswer(matrix model.Matrix, key *groupKey, warnings []string) (*answer, error) {
-	a := &answer{partial: short(strings.Join(warnings, "; "))}
+	a := &answer{partial: short(strings.Join(warnings[:min(shown, len(warnings))], "; "))}
 	var gaps []int64
 	for _, stream := range matrix {
 		if stream == nil || len(stream.Values)+len(stream.Histograms) == 0 {

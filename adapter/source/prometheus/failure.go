@@ -95,6 +95,7 @@ const maxText = 300
 
 // short shortens a server's message and makes it one printable line.
 func short(text string) string {
+	text = text[:min(len(text), 16*maxText)] // there may be megabytes of it
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
 	if runes := []rune(text); len(runes) > maxText {
 		text = string(runes[:maxText]) + "…"

@@ -20,8 +20,8 @@ type Options struct {
 	Concurrency int
 	// MaxSeries is how many series an answer may have. 0 = 10,000.
 	MaxSeries int
-	// MaxBytes is how long an answer may be. Up to fifteen times as much memory is needed while it is decoded; of those
-	// longer than 4 MiB, two are at once. 0 = 64 MiB.
+	// MaxBytes is how long an answer may be. Up to twenty times as much memory is needed while it is decoded; of those
+	// longer than 4 MiB, one is at once. 0 = 32 MiB.
 	MaxBytes int64
 	// UserAgent is sent with each query. "" = foresail.
 	UserAgent string
@@ -36,7 +36,7 @@ func (o Options) withDefaults() Options {
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
 	o.Concurrency = max(1, cmp.Or(o.Concurrency, 8))
 	o.MaxSeries = cmp.Or(o.MaxSeries, 10_000)
-	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<20)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 32<<20)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	if o.Now == nil {
 		o.Now = time.Now

@@ -338,7 +338,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// Large answers are decoded two at a time, and give their turn back.
+// Large answers are decoded one at a time, and give their turn back.
 func TestLargeAnswersWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
@@ -351,7 +351,7 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 		})
 		s := running(t, Options{Registerer: registry}, server)
 		sinks := map[string]*recorder{}
-		for _, query := range []string{"large_1", "large_2", "large_3", "large_4", "small"} {
+		for _, query := range []string{"large_1", "large_2", "large_3", "small"} {
 			c := gauge()
 			c.Query, c.Interval, c.Window = query, 30*time.Second, time.Minute
 			sinks[query] = newRecorder()
@@ -369,11 +369,11 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 		pass(2 * time.Second)
 		assert.Len(t, sinks["small"].of("a"), 1, "does not wait")
 		assert.Zero(t, read())
-		assert.Len(t, s.large, 2)
-		pass(3 * time.Second)
-		assert.Equal(t, 2, read())
-		pass(3 * time.Second)
-		assert.Equal(t, 4, read())
+		for n := range 3 {
+			assert.Len(t, s.large, 1)
+			pass(3 * time.Second)
+			assert.Equal(t, n+1, read())
+		}
 		assert.Empty(t, s.large)
 	})
 }

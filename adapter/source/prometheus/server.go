@@ -111,7 +111,7 @@ func (e *typeError) Error() string { return fmt.Sprintf("the answer is a %s", e.
 // {},{},{}, each of which takes much more memory than text; so their number is limited too: by that of opening braces,
 // of which a series has two, and more if its labels have some.
 //
-// The memory that an answer takes as it is decoded is up to fifteen times its length. So that many long answers at once
+// The memory that an answer takes as it is decoded is up to twenty times its length. So that many long answers at once
 // do not take all there is, those that turn out to be large wait for each other.
 type limiter struct {
 	next          http.RoundTripper
@@ -122,7 +122,7 @@ type limiter struct {
 const (
 	bracesPerSeries = 16
 	largeBytes      = 4 << 20 // from which on an answer is large
-	largeAtOnce     = 2
+	largeAtOnce     = 1
 )
 
 func newLimiter(next http.RoundTripper, o *Options, large chan struct{}) *limiter {

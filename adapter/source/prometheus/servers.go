@@ -109,7 +109,7 @@ func (s *Servers) configOf(address string) config.HTTPClientConfig {
 	return config.DefaultHTTPClientConfig
 }
 
-// shown is how many names a message lists.
+// shown is how many names, or warnings, a message lists.
 const shown = 3
 
 // some lists some of the names.

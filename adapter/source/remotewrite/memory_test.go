@@ -6,15 +6,14 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"testing"
-	"time"
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 const hostile = 100_000 // series in a request
@@ -115,13 +114,13 @@ func TestMemoryStaysFlat(t *testing.T) {
 				require.Contains(t, w.Body.String(), c.says)
 			}
 			send()
-			before := heapInUse()
-			peak := peakOf(func() {
+			before := sourcetest.HeapInUse()
+			peak := sourcetest.PeakOf(func() {
 				for range 2 {
 					send()
 				}
 			})
-			left := heapInUse() - before
+			left := sourcetest.HeapInUse() - before
 			runtime.KeepAlive(body)
 			t.Logf("heap: %d KiB before, %+d KiB after, %+d MiB at most in between", before>>10, left/1024, (peak-before)>>20)
 			assert.Less(t, left, int64(256<<10), "nothing is left behind")
@@ -141,39 +140,4 @@ func TestBodiesThatAreHeldAtOnceAreBounded(t *testing.T) {
 	require.NoError(t, r.hold(r.options.MaxInFlightBytes-int64(len(body))))
 	assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
 	assert.Zero(t, r.count(t, "unselected"))
-}
-
-// heapInUse returns how much is in use once garbage has been collected, pools included.
-func heapInUse() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
-// peakOf returns how much memory the heap took at most while f ran, garbage that had not been collected included.
-func peakOf(f func()) (bytes int64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(20))
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(time.Millisecond)
-		defer ticker.Stop()
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		for {
-			metrics.Read(sample)
-			bytes = max(bytes, int64(sample[0].Value.Uint64()))
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-ended
-	return bytes
 }
