@@ -14,7 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -78,20 +80,20 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
 			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
-			fleet := newFleet()
+			var all []instances.Instance
 			for i := range endpoints {
 				ip := fmt.Sprintf("127.9.%d.%d", i/250, i%250+1)
 				x := instance(strconv.Itoa(i), ip)
 				port, err := strconv.Atoi(serve(b, ip, handler))
 				require.NoError(b, err)
 				x.Ports = map[string]int32{"metrics": int32(port)}
-				fleet.active = append(fleet.active, x)
+				all = append(all, x)
 			}
 			s := New(Options{Timeout: time.Minute})
 			defer s.client.CloseIdleConnections()
 			c := gauge(time.Second)
 			c.Port = "metrics"
-			require.NoError(b, s.Set(key("pm"), c, fleet, &discard{b: b}))
+			require.NoError(b, s.Set(key("pm"), c, sourcetest.NewFleet(all...), &discard{b: b}))
 			round(s)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -7,17 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
-	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func key(name string) types.NamespacedName {
@@ -32,109 +28,22 @@ func gauge(interval time.Duration) Config {
 	return Config{Port: "9090", Path: "/metrics", Metric: "load", Type: source.Gauge, Interval: interval}
 }
 
-// fakeFleet is a fleet whose instances a test sets.
-type fakeFleet struct {
-	mu       sync.Mutex
-	active   []instances.Instance
-	watchers map[int]instances.Observer
-	watched  int
-}
-
-func newFleet(active ...instances.Instance) *fakeFleet {
-	return &fakeFleet{active: active, watchers: map[int]instances.Observer{}}
-}
-
 // fleetOf returns a fleet of n instances on addresses 10.0.x.y.
-func fleetOf(n int) *fakeFleet {
-	f := newFleet()
+func fleetOf(n int) *sourcetest.Fleet {
+	var all []instances.Instance
 	for i := range n {
-		f.active = append(f.active, instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250)))
+		all = append(all, instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250)))
 	}
-	return f
+	return sourcetest.NewFleet(all...)
 }
 
-func (f *fakeFleet) Active() []instances.Instance {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.active)
-}
+// recorder is a sink for pods, of which none has trouble that is not its own.
+type recorder struct{ *sourcetest.Recorder }
 
-func (f *fakeFleet) Watch(o instances.Observer) (stop func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := f.watched
-	f.watched++
-	f.watchers[n] = o
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.watchers, n)
-	}
-}
+func newRecorder() *recorder { return &recorder{sourcetest.NewRecorder()} }
 
-func (f *fakeFleet) set(active ...instances.Instance) {
-	f.mu.Lock()
-	f.active = active
-	var watchers []instances.Observer
-	for _, o := range f.watchers {
-		watchers = append(watchers, o)
-	}
-	f.mu.Unlock()
-	for _, o := range watchers {
-		o.Changed()
-	}
-}
-
-// recorder is a sink that keeps what it is given.
-type recorder struct {
-	mu      sync.Mutex
-	samples map[string][]pipeline.Sample
-	errors  map[string][]string
-}
-
-func newRecorder() *recorder {
-	return &recorder{samples: map[string][]pipeline.Sample{}, errors: map[string][]string{}}
-}
-
-func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.samples[instance] = append(r.samples[instance], samples...)
-}
-
-func (r *recorder) Trouble(err error) { panic(err) } // reading pods has no trouble that is not a pod's own
-
-func (r *recorder) Fail(instance string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errors[instance] = append(r.errors[instance], err.Error())
-}
-
-func (r *recorder) of(instance string) []pipeline.Sample {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.samples[instance])
-}
-
-func (r *recorder) failures(instance string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.errors[instance])
-}
-
-// calls counts all calls of the sink.
-func (r *recorder) calls() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for i := range r.samples {
-		n += len(r.samples[i])
-	}
-	for i := range r.errors {
-		n += len(r.errors[i])
-	}
-	return n
-}
+// Trouble implements source.Sink.
+func (*recorder) Trouble(err error) { panic(err) }
 
 // network is a transport whose hosts answer as a test says, and that notes when each was asked.
 type network struct {
@@ -190,25 +99,4 @@ func seconds(times []time.Duration) []int {
 		out = append(out, int((t-times[0]).Round(10*time.Millisecond)/time.Second))
 	}
 	return out
-}
-
-// gathered sums a metric of a registry over the series that have a label value ("" = all).
-func gathered(t *testing.T, r *prometheus.Registry, name, labelValue string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		sum := 0.0
-		for _, m := range f.GetMetric() {
-			if labelValue == "" || len(m.GetLabel()) > 0 && m.GetLabel()[0].GetValue() == labelValue {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-			}
-		}
-		return sum
-	}
-	assert.Fail(t, "no metric "+name)
-	return 0
 }

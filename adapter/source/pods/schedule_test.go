@@ -17,6 +17,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -24,20 +25,8 @@ import (
 func running(t *testing.T, o Options, w *network) *Source {
 	t.Helper()
 	s := newSource(o.withDefaults(), w)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		assert.NoError(t, <-done)
-	})
+	sourcetest.Run(t, s.Run)
 	return s
-}
-
-// pass lets virtual time pass and everything come to rest.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
 }
 
 func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
@@ -47,10 +36,10 @@ func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
 		s := running(t, Options{}, w)
 		sink, fleet := newRecorder(), fleetOf(pods)
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
-		pass(rounds * time.Second)
+		sourcetest.Pass(rounds * time.Second)
 
 		perTenth := make([]int, 10)
-		for _, i := range fleet.active {
+		for _, i := range fleet.Active() {
 			times := w.times(i.IP)
 			require.Len(t, times, rounds, i.IP)
 			for n := range times {
@@ -58,8 +47,8 @@ func TestEachIsReadOncePerIntervalAtItsOwnPhase(t *testing.T) {
 				require.Less(t, drift.Abs(), 2*tick, i.IP)
 			}
 			perTenth[times[0]/(100*time.Millisecond)]++
-			require.Len(t, sink.of(i.ID), rounds)
-			require.Equal(t, times[0].Milliseconds(), sink.of(i.ID)[0].T-w.began.UnixMilli())
+			require.Len(t, sink.Samples(i.ID), rounds)
+			require.Equal(t, times[0].Milliseconds(), sink.Samples(i.ID)[0].T-w.began.UnixMilli())
 		}
 		for _, n := range perTenth {
 			assert.InDelta(t, pods/10, n, 40, "spread over the interval")
@@ -74,9 +63,9 @@ func TestSampleTime(t *testing.T) {
 		s := running(t, Options{}, w)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(1), sink))
-		pass(1500 * time.Millisecond)
+		sourcetest.Pass(1500 * time.Millisecond)
 		want := w.began.Add(w.times("10.0.0.0")[0] + 70*time.Millisecond).UnixMilli()
-		assert.Equal(t, pipeline.Sample{T: want, V: 0.5}, sink.of("uid-pod-0")[0])
+		assert.Equal(t, pipeline.Sample{T: want, V: 0.5}, sink.Samples("uid-pod-0")[0])
 	})
 }
 
@@ -91,9 +80,9 @@ func TestCounterBecomesRate(t *testing.T) {
 		c := gauge(2 * time.Second)
 		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleetOf(1), sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		var rates []float64
-		for _, x := range sink.of("uid-pod-0") {
+		for _, x := range sink.Samples("uid-pod-0") {
 			rates = append(rates, x.V)
 		}
 		assert.InDeltaSlice(t, []float64{5, 10, 2.5, 0}, rates, 0.02)
@@ -105,7 +94,7 @@ func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 		const pods = 40
 		fleet := fleetOf(pods)
 		number := map[string]int{}
-		for i, x := range fleet.active {
+		for i, x := range fleet.Active() {
 			number[x.IP] = i
 		}
 		w := newNetwork(func(host string, _ int) (string, time.Duration, error) {
@@ -122,26 +111,26 @@ func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 		s := running(t, Options{Concurrency: 8, Registerer: registry}, w)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
-		pass(10 * time.Second) // in which it becomes known who is slow
+		sourcetest.Pass(10 * time.Second) // in which it becomes known who is slow
 		early := map[string]int{}
-		for _, x := range fleet.active {
-			early[x.ID] = len(sink.of(x.ID))
+		for _, x := range fleet.Active() {
+			early[x.ID] = len(sink.Samples(x.ID))
 		}
-		pass(60 * time.Second)
+		sourcetest.Pass(60 * time.Second)
 		for i := range pods {
 			id := fmt.Sprint("uid-pod-", i)
 			switch i % 4 {
 			case 0:
-				assert.Empty(t, sink.of(id))
-				assert.Greater(t, len(sink.failures(id)), 3)
+				assert.Empty(t, sink.Samples(id))
+				assert.Greater(t, len(sink.Failures(id)), 3)
 			case 1:
-				assert.Greater(t, len(sink.of(id)), 6, "slow, but read")
+				assert.Greater(t, len(sink.Samples(id)), 6, "slow, but read")
 			default:
-				assert.Len(t, sink.of(id)[early[id]:], 60)
+				assert.Len(t, sink.Samples(id)[early[id]:], 60)
 			}
 		}
-		assert.LessOrEqual(t, gathered(t, registry, "foresail_scrapes_in_flight", ""), 8.0)
-		assert.Greater(t, gathered(t, registry, "foresail_scrapes_total", "timeout"), 30.0)
+		assert.LessOrEqual(t, sourcetest.Gathered(t, registry, "foresail_scrapes_in_flight", ""), 8.0)
+		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "timeout"), 30.0)
 	})
 }
 
@@ -152,10 +141,10 @@ func TestScrapeStillRunningTakesTheNextOnesPlace(t *testing.T) {
 		s := running(t, Options{Timeout: 4 * time.Second, Registerer: registry}, w)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(1), sink))
-		pass(12 * time.Second)
+		sourcetest.Pass(12 * time.Second)
 		assert.Equal(t, []int{0, 3, 6, 9}, seconds(w.times("10.0.0.0")))
-		assert.Equal(t, 8.0, gathered(t, registry, "foresail_scrapes_skipped_total", ""))
-		assert.Empty(t, sink.failures("uid-pod-0"))
+		assert.Equal(t, 8.0, sourcetest.Gathered(t, registry, "foresail_scrapes_skipped_total", ""))
+		assert.Empty(t, sink.Failures("uid-pod-0"))
 	})
 }
 
@@ -169,9 +158,9 @@ func TestTimeoutIsTheIntervalUnlessSaid(t *testing.T) {
 			s := running(t, Options{Timeout: test.timeout}, w)
 			sink := newRecorder()
 			require.NoError(t, s.Set(key("pm"), gauge(2*time.Second), fleetOf(1), sink))
-			pass(5 * time.Second)
-			require.NotEmpty(t, sink.failures("uid-pod-0"))
-			assert.Equal(t, "http://10.0.0.0:9090/metrics: no whole answer within "+test.want, sink.failures("uid-pod-0")[0])
+			sourcetest.Pass(5 * time.Second)
+			require.NotEmpty(t, sink.Failures("uid-pod-0"))
+			assert.Equal(t, "http://10.0.0.0:9090/metrics: no whole answer within "+test.want, sink.Failures("uid-pod-0")[0])
 		})
 	}
 }
@@ -202,9 +191,9 @@ func TestFailingPodIsLeftAloneFor(t *testing.T) {
 				s := running(t, test.options, w)
 				sink := newRecorder()
 				require.NoError(t, s.Set(key("pm"), gauge(test.interval), fleetOf(1), sink))
-				pass(24 * time.Second)
+				sourcetest.Pass(24 * time.Second)
 				assert.Equal(t, test.want, seconds(w.times("10.0.0.0")))
-				assert.Equal(t, "http://10.0.0.0:9090/metrics: connection refused", sink.failures("uid-pod-0")[0])
+				assert.Equal(t, "http://10.0.0.0:9090/metrics: connection refused", sink.Failures("uid-pod-0")[0])
 			})
 		})
 	}
@@ -223,25 +212,25 @@ func TestOneScrapeServesAllThatReadTheSame(t *testing.T) {
 		require.NoError(t, s.Set(key("one"), gauge(time.Second), fleetOf(2), one))
 		require.NoError(t, s.Set(key("two"), work, fleetOf(2), two))
 		require.NoError(t, s.Set(key("three"), missing, fleetOf(1), three))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		assert.Len(t, w.times("10.0.0.0"), 10)
-		assert.Len(t, one.of("uid-pod-0"), 10)
-		assert.Len(t, two.of("uid-pod-0"), 9, "the first reading makes no rate")
-		assert.Len(t, three.failures("uid-pod-0"), 10)
-		assert.Equal(t, 2.0, gathered(t, registry, "foresail_scrape_endpoints", ""))
-		assert.Equal(t, 10.0, gathered(t, registry, "foresail_scrape_selection_failures_total", ""))
+		assert.Len(t, one.Samples("uid-pod-0"), 10)
+		assert.Len(t, two.Samples("uid-pod-0"), 9, "the first reading makes no rate")
+		assert.Len(t, three.Failures("uid-pod-0"), 10)
+		assert.Equal(t, 2.0, sourcetest.Gathered(t, registry, "foresail_scrape_endpoints", ""))
+		assert.Equal(t, 10.0, sourcetest.Gathered(t, registry, "foresail_scrape_selection_failures_total", ""))
 
 		s.Remove(key("one"))
-		pass(10 * time.Second)
-		assert.Len(t, one.of("uid-pod-0"), 10)
-		assert.Len(t, two.of("uid-pod-0"), 19)
+		sourcetest.Pass(10 * time.Second)
+		assert.Len(t, one.Samples("uid-pod-0"), 10)
+		assert.Len(t, two.Samples("uid-pod-0"), 19)
 		assert.Len(t, w.times("10.0.0.0"), 20)
 
 		other := gauge(5 * time.Second)
 		require.NoError(t, s.Set(key("one"), other, fleetOf(2), one))
-		pass(10 * time.Second)
-		assert.Len(t, one.of("uid-pod-0"), 12, "at its own interval")
-		assert.Len(t, two.of("uid-pod-0"), 29)
+		sourcetest.Pass(10 * time.Second)
+		assert.Len(t, one.Samples("uid-pod-0"), 12, "at its own interval")
+		assert.Len(t, two.Samples("uid-pod-0"), 29)
 	})
 }
 
@@ -250,29 +239,29 @@ func TestInstancesComeAndGo(t *testing.T) {
 		w := newNetwork(answering("load 1\n"))
 		s := running(t, Options{}, w)
 		a, b := instance("a", "10.0.0.1"), instance("b", "10.0.0.2")
-		fleet, sink := newFleet(a), newRecorder()
+		fleet, sink := sourcetest.NewFleet(a), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
-		pass(5 * time.Second)
-		fleet.set(a, b)
-		pass(5 * time.Second)
-		assert.Len(t, sink.of(a.ID), 10)
-		assert.Len(t, sink.of(b.ID), 5)
-		fleet.set(b)
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
+		fleet.Set(a, b)
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples(a.ID), 10)
+		assert.Len(t, sink.Samples(b.ID), 5)
+		fleet.Set(b)
+		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.1"), 10)
 		b.IP = "10.0.0.3"
-		fleet.set(b)
-		pass(5 * time.Second)
+		fleet.Set(b)
+		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.2"), 10)
 		assert.Len(t, w.times("10.0.0.3"), 5)
-		assert.Len(t, sink.of(b.ID), 15)
+		assert.Len(t, sink.Samples(b.ID), 15)
 
 		s.Remove(key("pm"))
 		s.Remove(key("pm"))
-		fleet.set(a, b)
-		pass(5 * time.Second)
+		fleet.Set(a, b)
+		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.3"), 5)
-		assert.Empty(t, fleet.watchers)
+		assert.Zero(t, fleet.Watching())
 		assert.Empty(t, s.endpoints)
 		assert.Empty(t, s.queue)
 	})
@@ -286,14 +275,14 @@ func TestEndGivesUpTheScrapeUnderWay(t *testing.T) {
 		s := running(t, Options{Timeout: time.Minute, Registerer: registry}, w)
 		fleet, sink := fleetOf(1), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))
-		pass(2 * time.Second)
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrapes_in_flight", ""))
-		fleet.set()
+		sourcetest.Pass(2 * time.Second)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_in_flight", ""))
+		fleet.Set()
 		synctest.Wait()
-		assert.Zero(t, gathered(t, registry, "foresail_scrapes_in_flight", ""))
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrapes_total", "cancelled"))
-		pass(time.Minute)
-		assert.Zero(t, sink.calls())
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_scrapes_in_flight", ""))
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "cancelled"))
+		sourcetest.Pass(time.Minute)
+		assert.Zero(t, sink.Calls())
 	})
 }
 
@@ -305,30 +294,30 @@ func TestSetAgain(t *testing.T) {
 		c := gauge(time.Second)
 		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
-		pass(5 * time.Second)
-		assert.Len(t, sink.of("uid-pod-0"), 9, "the same changes nothing: the counter goes on")
-		assert.Equal(t, 1, fleet.watched)
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples("uid-pod-0"), 9, "the same changes nothing: the counter goes on")
+		assert.Equal(t, 1, fleet.Watched())
 
 		c.Metric, c.Type = "other", source.Gauge
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, seconds(w.times("10.0.0.0")), "the endpoint stays")
-		assert.Equal(t, 2.0, sink.of("uid-pod-0")[13].V)
+		assert.Equal(t, 2.0, sink.Samples("uid-pod-0")[13].V)
 
 		next, moved := newRecorder(), fleetOf(2)
 		require.NoError(t, s.Set(key("pm"), c, moved, next))
-		pass(5 * time.Second)
-		assert.Len(t, sink.of("uid-pod-0"), 14)
-		assert.Len(t, next.of("uid-pod-0"), 5)
-		assert.Len(t, next.of("uid-pod-1"), 5)
-		assert.Empty(t, fleet.watchers)
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples("uid-pod-0"), 14)
+		assert.Len(t, next.Samples("uid-pod-0"), 5)
+		assert.Len(t, next.Samples("uid-pod-1"), 5)
+		assert.Zero(t, fleet.Watching())
 
 		c.Metric = "not a name"
 		require.Error(t, s.Set(key("pm"), c, moved, next))
-		pass(5 * time.Second)
-		assert.Len(t, next.of("uid-pod-0"), 10, "what is refused changes nothing")
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, next.Samples("uid-pod-0"), 10, "what is refused changes nothing")
 	})
 }
 
@@ -340,20 +329,20 @@ func TestUnreachablePods(t *testing.T) {
 		noIP, noPort, noPorts := instance("a", ""), instance("b", "10.0.0.2"), instance("c", "10.0.0.3")
 		noPort.Ports = map[string]int32{"http": 80, "admin": 81}
 		noPorts.Ports = nil
-		fleet, sink := newFleet(noIP, noPort, noPorts), newRecorder()
+		fleet, sink := sourcetest.NewFleet(noIP, noPort, noPorts), newRecorder()
 		c := gauge(time.Second)
 		c.Port = "metrics"
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
-		pass(10 * time.Second)
-		assert.Equal(t, "pod shop/a has no IP", sink.failures("uid-a")[0])
-		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`, sink.failures("uid-b")[0])
-		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`, sink.failures("uid-c")[0])
-		assert.Greater(t, len(sink.failures("uid-a")), 3, "said again and again")
-		assert.Greater(t, gathered(t, registry, "foresail_scrapes_total", "address"), 9.0)
+		sourcetest.Pass(10 * time.Second)
+		assert.Equal(t, "pod shop/a has no IP", sink.Failures("uid-a")[0])
+		assert.Equal(t, `pod shop/b has no container port named "metrics": it has admin, http`, sink.Failures("uid-b")[0])
+		assert.Equal(t, `pod shop/c has no container port named "metrics": it has none with a name`, sink.Failures("uid-c")[0])
+		assert.Greater(t, len(sink.Failures("uid-a")), 3, "said again and again")
+		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "address"), 9.0)
 
-		fleet.set(instance("a", "10.0.0.1"))
-		pass(5 * time.Second)
-		assert.Len(t, sink.of("uid-a"), 5)
+		fleet.Set(instance("a", "10.0.0.1"))
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples("uid-a"), 5)
 	})
 }
 
@@ -364,17 +353,17 @@ func TestWhatIsSetBeforeRunIsNotLate(t *testing.T) {
 		s := newSource(Options{Registerer: registry}.withDefaults(), w)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(50), sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		cancel()
 		require.NoError(t, <-done)
-		assert.Equal(t, 250, sink.calls())
-		assert.Zero(t, gathered(t, registry, "foresail_scrapes_skipped_total", ""))
-		pass(5 * time.Second)
-		assert.Equal(t, 250, sink.calls(), "ended")
+		assert.Equal(t, 250, sink.Calls())
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_scrapes_skipped_total", ""))
+		sourcetest.Pass(5 * time.Second)
+		assert.Equal(t, 250, sink.Calls(), "ended")
 	})
 }
 
@@ -387,12 +376,12 @@ func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		began := time.Now()
 		cancel()
 		require.NoError(t, <-done)
 		assert.Zero(t, time.Since(began))
-		assert.Zero(t, sink.calls())
+		assert.Zero(t, sink.Calls())
 	})
 }
 
@@ -408,26 +397,26 @@ func TestFollowsATracker(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "a", Labels: map[string]string{"app": "checkout"}}}
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
 		tracker.Update(pod)
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Empty(t, w.times("10.0.0.1"), "not ready")
 
 		ready := pod.DeepCopy()
 		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 		tracker.Update(ready)
-		pass(5 * time.Second)
-		assert.Len(t, sink.of("a"), 5)
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples("a"), 5)
 
 		terminating := ready.DeepCopy()
 		terminating.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		tracker.Update(terminating)
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.1"), 5, "terminating")
 
 		tracker.Update(ready)
-		pass(5 * time.Second)
-		assert.Len(t, sink.of("a/2"), 5)
+		sourcetest.Pass(5 * time.Second)
+		assert.Len(t, sink.Samples("a/2"), 5)
 		tracker.Follow(key("pm"), "shop", labels.Nothing(), nil)
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, w.times("10.0.0.1"), 10, "followed no more")
 	})
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 // serve has a handler answer at a loopback address, on whichever port is free, and returns the port.
@@ -44,7 +45,7 @@ func scrapeOnce(t *testing.T, o Options, ip string, c Config) *recorder {
 	s := New(o)
 	defer s.client.CloseIdleConnections()
 	sink := newRecorder()
-	require.NoError(t, s.Set(key("pm"), c, newFleet(instance("a", ip)), sink))
+	require.NoError(t, s.Set(key("pm"), c, sourcetest.NewFleet(instance("a", ip)), sink))
 	require.Len(t, s.endpoints, 1)
 	for _, e := range s.endpoints {
 		s.scrape(e)
@@ -176,19 +177,19 @@ func TestScrape(t *testing.T) {
 			}
 			before := time.Now().UnixMilli()
 			sink := scrapeOnce(t, test.options, "127.0.0.2", c)
-			assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrapes_total", string(test.result)))
-			assert.Equal(t, 1.0, gathered(t, registry, "foresail_scrape_duration_seconds", ""))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", string(test.result)))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrape_duration_seconds", ""))
 			if test.err != "" {
-				assert.Equal(t, []string{"http://127.0.0.2:" + c.Port + c.Path + test.err}, sink.failures("uid-a"))
-				assert.Empty(t, sink.of("uid-a"))
+				assert.Equal(t, []string{"http://127.0.0.2:" + c.Port + c.Path + test.err}, sink.Failures("uid-a"))
+				assert.Empty(t, sink.Samples("uid-a"))
 				return
 			}
-			require.Empty(t, sink.failures("uid-a"))
-			require.Len(t, sink.of("uid-a"), 1)
-			assert.Equal(t, test.want, sink.of("uid-a")[0].V)
-			assert.GreaterOrEqual(t, sink.of("uid-a")[0].T, before)
-			assert.LessOrEqual(t, sink.of("uid-a")[0].T, time.Now().UnixMilli())
-			assert.Greater(t, gathered(t, registry, "foresail_scrape_body_bytes_total", ""), 6.0)
+			require.Empty(t, sink.Failures("uid-a"))
+			require.Len(t, sink.Samples("uid-a"), 1)
+			assert.Equal(t, test.want, sink.Samples("uid-a")[0].V)
+			assert.GreaterOrEqual(t, sink.Samples("uid-a")[0].T, before)
+			assert.LessOrEqual(t, sink.Samples("uid-a")[0].T, time.Now().UnixMilli())
+			assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_scrape_body_bytes_total", ""), 6.0)
 		})
 	}
 }
@@ -201,8 +202,8 @@ func TestScrapeOfNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	sink := scrapeOnce(t, Options{}, "127.0.0.2", c)
-	require.Len(t, sink.failures("uid-a"), 1)
-	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+"/metrics: dial tcp .*: connection refused$", sink.failures("uid-a")[0])
+	require.Len(t, sink.Failures("uid-a"), 1)
+	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+"/metrics: dial tcp .*: connection refused$", sink.Failures("uid-a")[0])
 }
 
 func TestScrapeOverIPv6(t *testing.T) {
@@ -215,7 +216,7 @@ func TestScrapeOverIPv6(t *testing.T) {
 	require.NoError(t, l.Close())
 	c := gauge(time.Second)
 	c.Port = serve(t, "::1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "load 3") }))
-	assert.Equal(t, 3.0, scrapeOnce(t, Options{}, "::1", c).of("uid-a")[0].V)
+	assert.Equal(t, 3.0, scrapeOnce(t, Options{}, "::1", c).Samples("uid-a")[0].V)
 }
 
 func TestConnectionsAreKept(t *testing.T) {
@@ -245,7 +246,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	c := gauge(time.Second)
 	_, c.Port, err = net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
-	require.NoError(t, s.Set(key("pm"), c, newFleet(instance("a", "127.0.0.2")), newRecorder()))
+	require.NoError(t, s.Set(key("pm"), c, sourcetest.NewFleet(instance("a", "127.0.0.2")), newRecorder()))
 	for range 20 {
 		for _, e := range s.endpoints {
 			s.scrape(e)
@@ -287,22 +288,22 @@ func TestConcurrentUse(t *testing.T) {
 		c.Port, c.Metric = "metrics", []string{"load", "work"}[worker%2]
 		name := key(fmt.Sprint(worker))
 		group.Go(func() {
-			fleet := newFleet(all...)
+			fleet := sourcetest.NewFleet(all...)
 			for i := range 200 {
 				assert.NoError(t, s.Set(name, c, fleet, sinks[worker]))
-				fleet.set(all[i%pods:]...)
+				fleet.Set(all[i%pods:]...)
 				if i%10 == 0 {
 					s.Remove(name)
 				}
 			}
-			fleet.set(all...)
+			fleet.Set(all...)
 		})
 	}
 	group.Wait()
 	require.Eventually(t, func() bool {
 		for _, sink := range sinks {
 			for _, x := range all {
-				if len(sink.of(x.ID)) < 3 {
+				if len(sink.Samples(x.ID)) < 3 {
 					return false
 				}
 			}
@@ -314,12 +315,12 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	calls := 0
 	for _, sink := range sinks {
-		calls += sink.calls()
+		calls += sink.Calls()
 	}
 	cancel()
 	require.NoError(t, <-done)
 	for _, sink := range sinks {
-		calls -= sink.calls()
+		calls -= sink.Calls()
 	}
 	assert.Zero(t, calls, "no call after Remove")
 	assert.Empty(t, s.endpoints)
@@ -352,7 +353,7 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := valid()
 			test.change(&c)
-			err := New(Options{}).Set(key("pm"), c, newFleet(), newRecorder())
+			err := New(Options{}).Set(key("pm"), c, sourcetest.NewFleet(), newRecorder())
 			if test.want == "" {
 				assert.NoError(t, err)
 				return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -57,7 +58,7 @@ func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				young := instance("young")
 				young.Start = time.Now().Add(-3 * time.Second)
-				fleet := newFleet(instance("a"), instance("b"), instance("c"), young)
+				fleet := sourcetest.NewFleet(instance("a"), instance("b"), instance("c"), young)
 				body := matrix(append(test.others(), pod("a", ones(11)...), pod("b", ones(11)...))...)
 				sink := once(t, saying(http.StatusOK, body), fleet)
 				assert.Len(t, sink.of("a"), test.want)
@@ -85,10 +86,10 @@ func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
 				})
 				s, sink := running(t, Options{}, server), newRecorder()
 				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
-				pass(2 * time.Second)
+				sourcetest.Pass(2 * time.Second)
 				assert.Empty(t, sink.of("a"), "nobody can tell yet")
-				assert.Empty(t, sink.trouble())
-				pass(4 * time.Second)
+				assert.Empty(t, sink.LastTrouble())
+				sourcetest.Pass(4 * time.Second)
 				require.NotEmpty(t, sink.of("a"))
 				first := sink.of("a")[0].T
 				if goesOn {
@@ -114,10 +115,10 @@ func TestLeftOutIsLeftOut(t *testing.T) {
 		c := gauge()
 		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		require.NotEmpty(t, sink.of("a"))
 		assert.Equal(t, began.Add(-2*time.Second).UnixMilli(), sink.of("a")[0].T, "the first rate is between the second reading and the first that is taken")
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		for _, v := range sink.values("a") {
 			assert.Equal(t, 3.0, v)
@@ -131,7 +132,7 @@ func TestPodsThatLeaveLaterAreKnown(t *testing.T) {
 		ended := instance("x")
 		ended.End = time.Now().Add(-5 * time.Second)
 		body := matrix(pod("a", ones(11)...), pod("x").with(time.Second, 5*time.Second, ones(6)...))
-		sink := once(t, saying(http.StatusOK, body), newFleet(instance("a"), ended))
+		sink := once(t, saying(http.StatusOK, body), sourcetest.NewFleet(instance("a"), ended))
 		assert.Len(t, sink.of("a"), 11)
 		assert.Len(t, sink.of("x"), 6)
 	})
@@ -142,13 +143,13 @@ func TestBackfillWaitsForPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
 		s := running(t, Options{}, server)
-		fleet, sink := newFleet(), newRecorder()
+		fleet, sink := sourcetest.NewFleet(), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Empty(t, sink.of("a"))
 		assert.Equal(t, 3, server.spans()[len(server.spans())-1])
-		fleet.set(instance("a"))
-		pass(time.Second)
+		fleet.Set(instance("a"))
+		sourcetest.Pass(time.Second)
 		assert.Len(t, sink.of("a"), 12)
 	})
 }
@@ -180,13 +181,13 @@ func TestClockAhead(t *testing.T) {
 				c := gauge()
 				c.Type = as
 				require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-				pass(4 * time.Second)
+				sourcetest.Pass(4 * time.Second)
 				require.NotEmpty(t, sink.of("a"))
 				for _, x := range sink.of("a") {
 					assert.Greater(t, x.T, began.Add(59*time.Minute).UnixMilli())
 				}
 				before := len(sink.of("a"))
-				pass(5 * time.Second)
+				sourcetest.Pass(5 * time.Second)
 				after := sink.of("a")[before+1:]
 				require.GreaterOrEqual(t, len(after), 4)
 				for _, x := range after {
@@ -195,7 +196,7 @@ func TestClockAhead(t *testing.T) {
 						assert.Equal(t, 1.0, x.V)
 					}
 				}
-				assert.Empty(t, sink.trouble())
+				assert.Empty(t, sink.LastTrouble())
 			})
 		})
 	}
@@ -215,7 +216,7 @@ func TestBeginningIsForgottenWhenTheClockIsSetBack(t *testing.T) {
 		s := running(t, Options{}, server)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.GreaterOrEqual(t, len(sink.of("a")), 5+4)
 		assert.InDelta(t, time.Now().UnixMilli(), sink.of("a")[len(sink.of("a"))-1].T, 2000)
 	})
@@ -292,7 +293,7 @@ func TestServersBehindOneAddress(t *testing.T) {
 		c := gauge()
 		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		require.GreaterOrEqual(t, len(sink.of("a")), 12)
 		for _, v := range sink.values("a") {
 			assert.InDelta(t, 10, v, 1.5)
@@ -304,9 +305,9 @@ func TestTracksAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
 		s := running(t, Options{}, server)
-		fleet, sink := newFleet(instance("a")), newRecorder()
+		fleet, sink := sourcetest.NewFleet(instance("a")), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		tracks := func() int {
 			u := s.subscriptions[key("pm")]
 			u.mu.Lock()
@@ -314,10 +315,10 @@ func TestTracksAreForgotten(t *testing.T) {
 			return len(u.tracks)
 		}
 		assert.Equal(t, 1, tracks())
-		fleet.set(instances.Instance{ID: "uid-b", Pod: key("b"), Start: time.Now()})
-		pass(20 * time.Second)
+		fleet.Set(instances.Instance{ID: "uid-b", Pod: key("b"), Start: time.Now()})
+		sourcetest.Pass(20 * time.Second)
 		assert.Equal(t, 1, tracks(), "its samples might come again")
-		pass(6 * time.Second)
+		sourcetest.Pass(6 * time.Second)
 		assert.Zero(t, tracks())
 	})
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -59,11 +61,11 @@ func BenchmarkAnswer(b *testing.B) {
 			c := gauge()
 			for i := range sinks {
 				sinks[i].b = b
-				fleet := newFleet()
+				var all []instances.Instance
 				for j := i; j < pods; j += subscriptions {
-					fleet.all = append(fleet.all, instance(fmt.Sprint("checkout-7d4b9c6f5-", j)))
+					all = append(all, instance(fmt.Sprint("checkout-7d4b9c6f5-", j)))
 				}
-				require.NoError(b, s.Set(key(fmt.Sprint(i)), c, fleet, &sinks[i]))
+				require.NoError(b, s.Set(key(fmt.Sprint(i)), c, sourcetest.NewFleet(all...), &sinks[i]))
 			}
 			g := s.groups[c.key()]
 			require.NoError(b, g.ask(b.Context()))

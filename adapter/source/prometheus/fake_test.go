@@ -1,7 +1,6 @@
 package prometheus
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -14,14 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -38,148 +36,36 @@ func gauge() Config {
 	}
 }
 
-// fakeFleet is a fleet whose instances a test sets.
-type fakeFleet struct {
-	mu       sync.Mutex
-	all      []instances.Instance
-	watchers map[int]instances.Observer
-	watched  int
-}
-
-func newFleet(all ...instances.Instance) *fakeFleet {
-	return &fakeFleet{all: all, watchers: map[int]instances.Observer{}}
-}
-
 // instance is one of a pod that has been there for an hour.
 func instance(pod string) instances.Instance {
 	return instances.Instance{ID: "uid-" + pod, Pod: key(pod), Start: time.Now().Add(-time.Hour)}
 }
 
 // fleetOf returns a fleet of pods that have been there for an hour.
-func fleetOf(pods ...string) *fakeFleet {
-	f := newFleet()
+func fleetOf(pods ...string) *sourcetest.Fleet {
+	var all []instances.Instance
 	for _, pod := range pods {
-		f.all = append(f.all, instance(pod))
+		all = append(all, instance(pod))
 	}
-	return f
+	return sourcetest.NewFleet(all...)
 }
 
-func (f *fakeFleet) Instances(time.Time) []instances.Instance {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.all)
-}
+// recorder is a sink that a test asks by the names of pods.
+type recorder struct{ *sourcetest.Recorder }
 
-func (f *fakeFleet) Watch(o instances.Observer) (stop func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := f.watched
-	f.watched++
-	f.watchers[n] = o
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.watchers, n)
-	}
-}
+func newRecorder() *recorder { return &recorder{sourcetest.NewRecorder()} }
 
-func (f *fakeFleet) set(all ...instances.Instance) {
-	f.mu.Lock()
-	f.all = all
-	var watchers []instances.Observer
-	for _, o := range f.watchers {
-		watchers = append(watchers, o)
-	}
-	f.mu.Unlock()
-	for _, o := range watchers {
-		o.Changed()
-	}
-}
+func (r *recorder) of(pod string) []pipeline.Sample { return r.Samples("uid-" + pod) }
 
-// recorder is a sink that keeps what it is given.
-type recorder struct {
-	mu       sync.Mutex
-	samples  map[string][]pipeline.Sample
-	errors   map[string][]string
-	troubles []string // "" for nil
-}
+func (r *recorder) values(pod string) []float64 { return r.Values("uid-" + pod) }
 
-func newRecorder() *recorder {
-	return &recorder{samples: map[string][]pipeline.Sample{}, errors: map[string][]string{}}
-}
-
-func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.samples[instance] = append(r.samples[instance], samples...)
-}
-
-func (r *recorder) Trouble(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	r.troubles = append(r.troubles, text)
-}
-
-func (r *recorder) Fail(instance string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errors[instance] = append(r.errors[instance], err.Error())
-}
-
-func (r *recorder) of(pod string) []pipeline.Sample {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.samples["uid-"+pod])
-}
-
-func (r *recorder) values(pod string) []float64 {
-	var out []float64
-	for _, x := range r.of(pod) {
-		out = append(out, x.V)
-	}
-	return out
-}
-
-// failure returns what was last said of a pod.
+// failure returns what was last said of a pod, whatever came after that.
 func (r *recorder) failure(pod string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return last(r.errors["uid-"+pod])
-}
-
-// trouble returns what was last said of the source, or that nothing was.
-func (r *recorder) trouble() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.troubles) == 0 {
-		return "(nothing said)"
-	}
-	return last(r.troubles)
-}
-
-func last(texts []string) string {
-	if len(texts) == 0 {
+	all := r.Failures("uid-" + pod)
+	if len(all) == 0 {
 		return ""
 	}
-	return texts[len(texts)-1]
-}
-
-// calls counts all calls of the sink, a sample as one.
-func (r *recorder) calls() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := len(r.troubles)
-	for i := range r.samples {
-		n += len(r.samples[i])
-	}
-	for i := range r.errors {
-		n += len(r.errors[i])
-	}
-	return n
+	return all[len(all)-1]
 }
 
 // fakeSeries is a series of a fake server.
@@ -355,51 +241,18 @@ func growing(began time.Time, value func(pod string, second int) float64, names 
 func running(t *testing.T, o Options, transport http.RoundTripper) *Source {
 	t.Helper()
 	s := newSource(o.withDefaults(), transport)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		assert.NoError(t, <-done)
-	})
+	sourcetest.Run(t, s.Run)
 	synctest.Wait()
 	return s
 }
 
-// pass lets virtual time pass and everything come to rest.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 // once asks a server once about pods a and b, in virtual time, and returns what the sink was told.
-func once(t *testing.T, server *fakeServer, fleet *fakeFleet) *recorder {
+func once(t *testing.T, server *fakeServer, fleet *sourcetest.Fleet) *recorder {
 	t.Helper()
 	s := running(t, Options{}, server)
 	sink := newRecorder()
 	require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-	pass(time.Second)
+	sourcetest.Pass(time.Second)
 	s.Remove(key("pm"))
 	return sink
-}
-
-// gathered sums a metric of a registry over the series that have a label value ("" = all).
-func gathered(t *testing.T, r *prometheus.Registry, name, labelValue string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		sum := 0.0
-		for _, m := range f.GetMetric() {
-			if labelValue == "" || len(m.GetLabel()) > 0 && m.GetLabel()[0].GetValue() == labelValue {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-			}
-		}
-		return sum
-	}
-	assert.Fail(t, "no metric "+name)
-	return 0
 }

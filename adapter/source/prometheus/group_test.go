@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -39,7 +40,7 @@ func TestFirstTheWindowThenWhatIsNew(t *testing.T) {
 		s := running(t, Options{}, server)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a", "b"), sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		spans := server.spans()
 		require.GreaterOrEqual(t, len(spans), 10)
 		assert.Equal(t, []int{12, 3, 3, 3}, spans[:4], "the window and two intervals; then since the last, and two intervals")
@@ -49,7 +50,7 @@ func TestFirstTheWindowThenWhatIsNew(t *testing.T) {
 		}
 		inOrder(t, sink.of("a"), len(sink.of("b")), time.Second)
 		assert.Len(t, sink.of("a"), 12+int((asked[len(asked)-1].at-asked[0].at)/time.Second))
-		assert.Empty(t, sink.trouble())
+		assert.Empty(t, sink.LastTrouble())
 	})
 }
 
@@ -67,7 +68,7 @@ func TestRatesOfCounters(t *testing.T) {
 		c := gauge()
 		c.Type = source.Counter
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		samples := sink.of("a")
 		inOrder(t, samples, len(samples), time.Second)
 		require.GreaterOrEqual(t, len(samples), 19)
@@ -97,10 +98,10 @@ func TestSparseSamples(t *testing.T) {
 		c := gauge()
 		c.Window = time.Minute
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(time.Minute + 2*time.Second)
+		sourcetest.Pass(time.Minute + 2*time.Second)
 		assert.Equal(t, []int{62, 31, 31}, server.spans()[:3])
 		inOrder(t, sink.of("a"), 9, 15*time.Second)
-		assert.NotContains(t, strings.Join(sink.troubles, ""), "nothing")
+		assert.NotContains(t, strings.Join(sink.Troubles(), ""), "nothing")
 		assert.Empty(t, sink.failure("a"))
 	})
 }
@@ -124,9 +125,9 @@ func TestSamplesBecomeSparse(t *testing.T) {
 		c := gauge()
 		c.Window = time.Minute
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(90 * time.Second)
+		sourcetest.Pass(90 * time.Second)
 		assert.Len(t, slices.DeleteFunc(sink.of("a"), func(x pipeline.Sample) bool { return x.T <= began.UnixMilli() }), 4)
-		for _, trouble := range sink.troubles {
+		for _, trouble := range sink.Troubles() {
 			require.Empty(t, trouble)
 		}
 		assert.Equal(t, 41, server.spans()[len(server.spans())-1], "twice the new spacing")
@@ -149,17 +150,17 @@ func TestServerIsDownAndComesBack(t *testing.T) {
 		c := gauge()
 		c.Window = time.Minute
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-		pass(30 * time.Second)
-		assert.Equal(t, "http://prometheus:9090: connect: connection refused", sink.trouble())
+		sourcetest.Pass(30 * time.Second)
+		assert.Equal(t, "http://prometheus:9090: connect: connection refused", sink.LastTrouble())
 		assert.InDelta(t, 20+5, len(sink.of("a")), 1)
-		pass(60 * time.Second)
-		assert.Empty(t, sink.trouble())
+		sourcetest.Pass(60 * time.Second)
+		assert.Empty(t, sink.LastTrouble())
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.GreaterOrEqual(t, len(sink.of("a")), 20+89, "what was missed is made up for")
-		failures := gathered(t, registry, "foresail_prometheus_queries_total", "connection")
+		failures := sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "connection")
 		assert.Greater(t, failures, 4.0)
 		assert.Less(t, failures, 10.0, "it is asked ever less often")
-		assert.Greater(t, gathered(t, registry, "foresail_prometheus_queries_total", "success"), 40.0)
+		assert.Greater(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "success"), 40.0)
 	})
 }
 
@@ -182,16 +183,16 @@ func TestGroupsAreSpreadOverTheirInterval(t *testing.T) {
 			c.Interval, c.Window, c.Query = 10*time.Second, time.Minute, fmt.Sprint("load_", i)
 			require.NoError(t, s.Set(key(c.Query), c, fleetOf("a"), newRecorder()))
 		}
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		first := map[string]bool{}
 		for _, q := range server.queries() {
 			name, _, _ := strings.Cut(q.query, "\n")
 			first[name] = first[name] || q.span == 80*time.Second
 		}
 		assert.Equal(t, groups, trues(first), "the first answers do not wait for the interval")
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		before := len(server.queries())
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		asked := server.queries()[before:]
 		require.Len(t, asked, groups)
 		perSecond := map[int]int{}
@@ -224,8 +225,8 @@ func TestManyShareAQuery(t *testing.T) {
 		counter.Type = source.Counter
 		require.NoError(t, s.Set(key("one"), gauge(), fleetOf("a"), one))
 		require.NoError(t, s.Set(key("two"), counter, fleetOf("b", "c"), two))
-		pass(5 * time.Second)
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_prometheus_groups", ""))
+		sourcetest.Pass(5 * time.Second)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_prometheus_groups", ""))
 		assert.LessOrEqual(t, len(server.queries()), 6)
 		assert.Equal(t, []int{12, 3, 3}, server.spans()[:3])
 		inOrder(t, one.of("a"), len(one.of("a")), time.Second)
@@ -237,7 +238,7 @@ func TestManyShareAQuery(t *testing.T) {
 		long := gauge()
 		long.Window = 15 * time.Second
 		require.NoError(t, s.Set(key("three"), long, fleetOf("a"), three))
-		pass(3 * time.Second)
+		sourcetest.Pass(3 * time.Second)
 		wide := slices.DeleteFunc(server.spans()[before:], func(span int) bool { return span == 3 })
 		assert.Equal(t, []int{17}, wide, "one query reaches back for the newcomer")
 		assert.GreaterOrEqual(t, len(three.of("a")), 17)
@@ -248,15 +249,15 @@ func TestManyShareAQuery(t *testing.T) {
 		other := gauge()
 		other.PodLabel = "kubernetes_pod_name"
 		require.NoError(t, s.Set(key("three"), other, fleetOf("a"), three))
-		assert.Equal(t, 2.0, gathered(t, registry, "foresail_prometheus_groups", ""))
+		assert.Equal(t, 2.0, sourcetest.Gathered(t, registry, "foresail_prometheus_groups", ""))
 		for _, name := range []string{"one", "two", "three", "three"} {
 			s.Remove(key(name))
 		}
-		assert.Zero(t, gathered(t, registry, "foresail_prometheus_groups", ""))
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_groups", ""))
 		assert.Empty(t, s.groups)
 		assert.Empty(t, s.servers)
 		asked := len(server.queries())
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		assert.Len(t, server.queries(), asked)
 	})
 }
@@ -267,27 +268,27 @@ func TestSetAgain(t *testing.T) {
 		s := running(t, Options{}, server)
 		fleet, sink := fleetOf("a"), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		c := gauge()
 		c.Address, c.Query = "HTTP://prometheus:9090/", "load "
 		require.NoError(t, s.Set(key("pm"), c, fleet, sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
-		assert.Equal(t, 1, fleet.watched, "the same changes nothing")
+		assert.Equal(t, 1, fleet.Watched(), "the same changes nothing")
 
 		next, moved := newRecorder(), fleetOf("a")
 		require.NoError(t, s.Set(key("pm"), c, moved, next))
-		before := sink.calls()
-		assert.Empty(t, fleet.watchers)
-		pass(5 * time.Second)
-		assert.Equal(t, before, sink.calls())
+		before := sink.Calls()
+		assert.Zero(t, fleet.Watching())
+		sourcetest.Pass(5 * time.Second)
+		assert.Equal(t, before, sink.Calls())
 		assert.GreaterOrEqual(t, len(next.of("a")), 15, "another sink gets the window anew")
 
 		c.Query = ""
 		require.Error(t, s.Set(key("pm"), c, moved, next))
-		before = next.calls()
-		pass(5 * time.Second)
-		assert.Greater(t, next.calls(), before, "what is refused changes nothing")
+		before = next.Calls()
+		sourcetest.Pass(5 * time.Second)
+		assert.Greater(t, next.Calls(), before, "what is refused changes nothing")
 	})
 }
 
@@ -310,26 +311,26 @@ func TestHangingServer(t *testing.T) {
 		}
 		quick := newRecorder()
 		require.NoError(t, s.Set(key("quick"), gauge(), fleetOf("a"), quick))
-		pass(30 * time.Second)
+		sourcetest.Pass(30 * time.Second)
 		assert.GreaterOrEqual(t, len(quick.of("a")), 12+28)
 		told := 0
 		for _, sink := range stuck {
-			if sink.calls() > 0 {
+			if sink.Calls() > 0 {
 				told++
-				assert.Equal(t, "http://slow:9090: no whole answer within 5s", sink.trouble())
+				assert.Equal(t, "http://slow:9090: no whole answer within 5s", sink.LastTrouble())
 			}
 		}
 		assert.Equal(t, 10, told)
-		assert.LessOrEqual(t, gathered(t, registry, "foresail_prometheus_queries_total", "timeout"), 12.0, "two at a time, 5 s each")
+		assert.LessOrEqual(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "timeout"), 12.0, "two at a time, 5 s each")
 
 		calls := 0
 		for i, sink := range stuck {
 			s.Remove(key(fmt.Sprint("load_", i)))
-			calls += sink.calls()
+			calls += sink.Calls()
 		}
-		pass(time.Minute)
+		sourcetest.Pass(time.Minute)
 		for _, sink := range stuck {
-			calls -= sink.calls()
+			calls -= sink.Calls()
 		}
 		assert.Zero(t, calls, "nobody hears of what is given up")
 		assert.Len(t, s.servers, 1)
@@ -347,11 +348,11 @@ func TestLeavingWhileAQueryIsUnderWay(t *testing.T) {
 				leaving, staying := newRecorder(), newRecorder()
 				require.NoError(t, s.Set(key("leaving"), gauge(), fleetOf("a"), leaving))
 				require.NoError(t, s.Set(key("staying"), gauge(), fleetOf("a"), staying))
-				pass(2 * time.Second)
+				sourcetest.Pass(2 * time.Second)
 				s.Remove(key("leaving"))
-				pass(4 * time.Second)
-				assert.Zero(t, leaving.calls())
-				assert.NotZero(t, staying.calls())
+				sourcetest.Pass(4 * time.Second)
+				assert.Zero(t, leaving.Calls())
+				assert.NotZero(t, staying.Calls())
 			})
 		})
 	}
@@ -362,11 +363,11 @@ func TestNewcomersDoNotHurryAServerThatFails(t *testing.T) {
 		server := saying(http.StatusServiceUnavailable, "")
 		s := running(t, Options{}, server)
 		require.NoError(t, s.Set(key("one"), gauge(), fleetOf("a"), newRecorder()))
-		pass(time.Minute)
+		sourcetest.Pass(time.Minute)
 		before := len(server.queries())
 		for i := range 20 {
 			require.NoError(t, s.Set(key(fmt.Sprint(i)), gauge(), fleetOf("a"), newRecorder()))
-			pass(500 * time.Millisecond)
+			sourcetest.Pass(500 * time.Millisecond)
 		}
 		assert.LessOrEqual(t, len(server.queries()), before+1)
 	})
@@ -385,20 +386,20 @@ func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
 		s := newSource(Options{Registerer: registry}.withDefaults(), server)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
-		pass(5 * time.Second)
+		sourcetest.Pass(5 * time.Second)
 		assert.Empty(t, server.queries(), "not before Run")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		assert.Len(t, server.queries(), 1)
 		cancel()
 		require.NoError(t, <-done)
-		assert.Zero(t, sink.calls())
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_prometheus_queries_total", "cancelled"))
+		assert.Zero(t, sink.Calls())
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "cancelled"))
 		require.NoError(t, s.Set(key("late"), gauge(), fleetOf("a"), sink))
-		pass(time.Minute)
-		assert.Zero(t, sink.calls())
+		sourcetest.Pass(time.Minute)
+		assert.Zero(t, sink.Calls())
 	})
 }
 
@@ -429,9 +430,9 @@ func TestConcurrentUse(t *testing.T) {
 					assert.NoError(t, s.Set(name, c, fleetOf("a", "b"), sink))
 					<-time.After(time.Duration(random.IntN(3000)) * time.Millisecond)
 					s.Remove(name)
-					before := sink.calls()
+					before := sink.Calls()
 					<-time.After(time.Duration(random.IntN(1000)) * time.Millisecond)
-					assert.Equal(t, before, sink.calls())
+					assert.Equal(t, before, sink.Calls())
 				}
 			})
 		}

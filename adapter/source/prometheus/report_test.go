@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func TestWhatCannotBeTakenIsSaid(t *testing.T) {
@@ -181,7 +182,7 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 				if want != "" {
 					want = address + ": " + want
 				}
-				assert.Equal(t, want, sink.trouble())
+				assert.Equal(t, want, sink.LastTrouble())
 				for _, pod := range []string{"a", "b"} {
 					assert.Equal(t, test.failures[pod], sink.failure(pod), pod)
 				}
@@ -200,7 +201,7 @@ func TestNativeHistograms(t *testing.T) {
 		body = strings.Replace(body, `"histograms":[[`, `"values":[[`, 1)
 		body = strings.Replace(body, `,"3"]]}`, `,{"count":"1","sum":"2","buckets":[[0,"1","2","1"]]}]]}`, 1)
 		sink := once(t, saying(http.StatusOK, body), fleetOf("a", "b"))
-		assert.Empty(t, sink.trouble())
+		assert.Empty(t, sink.LastTrouble())
 		assert.Equal(t, "its samples are native histograms: must be numbers", sink.failure("b"))
 		assert.Equal(t, []float64{1, 2}, sink.values("a"))
 		assert.Empty(t, sink.of("b"))
@@ -267,11 +268,11 @@ func TestFailedQueries(t *testing.T) {
 				s := running(t, Options{Registerer: registry}, redirecting{server, test.body})
 				sink := newRecorder()
 				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
-				pass(1500 * time.Millisecond)
-				assert.Equal(t, address+": "+test.want, sink.trouble())
-				assert.Empty(t, sink.samples)
-				assert.NotZero(t, gathered(t, registry, "foresail_prometheus_queries_total", test.result))
-				assert.Zero(t, gathered(t, registry, "foresail_prometheus_queries_total", "success"))
+				sourcetest.Pass(1500 * time.Millisecond)
+				assert.Equal(t, address+": "+test.want, sink.LastTrouble())
+				assert.Empty(t, sink.All())
+				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", test.result))
+				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "success"))
 				for _, q := range server.queries() {
 					assert.Equal(t, "prometheus:9090", q.host)
 				}
@@ -323,18 +324,18 @@ func TestLimits(t *testing.T) {
 		s := running(t, Options{MaxSeries: 2, MaxBytes: 1000, Registerer: registry}, many)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a", "b"), sink))
-		pass(20 * time.Second)
+		sourcetest.Pass(20 * time.Second)
 		assert.Equal(t, []string{
 			`http://prometheus:9090: query "load" returns more than 2 series; it must select less`,
 			`http://prometheus:9090: the answer is longer than 1000 bytes; the query must select less`,
 			`http://prometheus:9090: what it answers is not whole, or not what Prometheus answers`,
 			`http://prometheus:9090: the answer has more than 48 objects; the query must select less`,
-		}, sink.troubles[:4])
+		}, sink.Troubles()[:4])
 		assert.LessOrEqual(t, body.read, 2000)
-		assert.Empty(t, sink.trouble(), "recovered")
+		assert.Empty(t, sink.LastTrouble(), "recovered")
 		assert.Len(t, sink.of("a"), len(sink.of("b")))
 		assert.NotEmpty(t, sink.of("a"))
-		assert.Equal(t, 3.0, gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
+		assert.Equal(t, 3.0, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
 	})
 }
 
@@ -366,12 +367,12 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 			}
 			return n
 		}
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		assert.Len(t, sinks["small"].of("a"), 1, "does not wait")
 		assert.Zero(t, read())
 		for n := range 3 {
 			assert.Len(t, s.large, 1)
-			pass(3 * time.Second)
+			sourcetest.Pass(3 * time.Second)
 			assert.Equal(t, n+1, read())
 		}
 		assert.Empty(t, s.large)
@@ -415,28 +416,28 @@ func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
 		s := running(t, Options{}, server)
-		fleet, sink := newFleet(), newRecorder()
+		fleet, sink := sourcetest.NewFleet(), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-		pass(5 * time.Second)
-		assert.Empty(t, sink.trouble(), "scaled to zero")
+		sourcetest.Pass(5 * time.Second)
+		assert.Empty(t, sink.LastTrouble(), "scaled to zero")
 		assert.Empty(t, sink.of("a"))
 		young := instance("b")
 		young.Start = time.Now()
-		fleet.set(young)
-		pass(2 * time.Second)
-		assert.Empty(t, sink.trouble())
-		pass(4 * time.Second)
-		assert.Contains(t, sink.trouble(), `returns no series of the target's pods, such as "b"; pod is "a"`)
+		fleet.Set(young)
+		sourcetest.Pass(2 * time.Second)
+		assert.Empty(t, sink.LastTrouble())
+		sourcetest.Pass(4 * time.Second)
+		assert.Contains(t, sink.LastTrouble(), `returns no series of the target's pods, such as "b"; pod is "a"`)
 		assert.Empty(t, sink.failure("b"), "it is the query")
-		fleet.set(young, instance("a"))
-		pass(2 * time.Second)
-		assert.Empty(t, sink.trouble())
+		fleet.Set(young, instance("a"))
+		sourcetest.Pass(2 * time.Second)
+		assert.Empty(t, sink.LastTrouble())
 		assert.Equal(t, `no series of the query has pod="b" in the last 3s`, sink.failure("b"))
 		young.Start = time.Now()
-		sink.errors = map[string][]string{}
-		fleet.set(young, instance("a"))
-		pass(2 * time.Second)
-		assert.Empty(t, sink.failure("b"))
+		said := len(sink.Failures("uid-b"))
+		fleet.Set(young, instance("a"))
+		sourcetest.Pass(2 * time.Second)
+		assert.Len(t, sink.Failures("uid-b"), said)
 	})
 }
 
@@ -460,15 +461,15 @@ func TestPartialAnswers(t *testing.T) {
 		c := gauge()
 		c.Window = 30 * time.Second
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a", "b"), sink))
-		pass(2 * time.Second)
+		sourcetest.Pass(2 * time.Second)
 		assert.Equal(t, `no series of the query has pod="b" in the last 32s; the server warns: store 2 is down`, sink.failure("b"))
 		assert.LessOrEqual(t, len(sink.of("a")), 5, "no history that may lack pods")
-		pass(18 * time.Second)
+		sourcetest.Pass(18 * time.Second)
 		assert.GreaterOrEqual(t, len(sink.of("b")), 20)
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.Less(t, len(sink.of("a")), 25)
 		assert.Equal(t, 3, server.spans()[len(server.spans())-1])
-		assert.NotZero(t, gathered(t, registry, "foresail_prometheus_queries_total", "partial"))
+		assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "partial"))
 	})
 }
 
@@ -477,15 +478,15 @@ func TestInstancesOfOnePod(t *testing.T) {
 		server := answering(growing(time.Now(), func(_ string, second int) float64 { return float64(second) }, "a"))
 		s := running(t, Options{}, server)
 		one := instance("a")
-		fleet, sink := newFleet(one), newRecorder()
+		fleet, sink := sourcetest.NewFleet(one), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
-		pass(10 * time.Second)
+		sourcetest.Pass(10 * time.Second)
 		one.End = time.Now()
 		two := instances.Instance{ID: "uid-a2", Pod: key("a"), Start: time.Now().Add(2500 * time.Millisecond)}
-		fleet.set(one)
-		pass(2500 * time.Millisecond)
-		fleet.set(one, two)
-		pass(5 * time.Second)
+		fleet.Set(one)
+		sourcetest.Pass(2500 * time.Millisecond)
+		fleet.Set(one, two)
+		sourcetest.Pass(5 * time.Second)
 		assert.Equal(t, 12.0, sink.values("a")[len(sink.of("a"))-1])
 		assert.Equal(t, []float64{13, 14, 15}, sink.values("a2")[:3])
 	})

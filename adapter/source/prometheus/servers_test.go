@@ -183,11 +183,11 @@ func TestAuthentication(t *testing.T) {
 	assert.Empty(t, <-got, "another address gets no credentials")
 
 	sink = asking(t, nil, secure.URL)
-	assert.Contains(t, sink.trouble(), "certificate")
+	assert.Contains(t, sink.LastTrouble(), "certificate")
 
 	require.NoError(t, os.Remove(filepath.Join(directory, "password")))
 	sink = asking(t, basic, plain.URL)
-	assert.Contains(t, sink.trouble(), "unable to read basic auth password")
+	assert.Contains(t, sink.LastTrouble(), "unable to read basic auth password")
 }
 
 // A redirect elsewhere is not followed, so that credentials cannot leave. One within the server is.
@@ -212,9 +212,9 @@ func TestRedirects(t *testing.T) {
 		"servers: [{address: '"+server.URL+"/away'"+client+", {address: '"+server.URL+"/moved'"+client+"]"))
 	require.NoError(t, err)
 	sink := asking(t, servers, server.URL+"/away")
-	assert.Contains(t, sink.trouble(), "it redirects to ")
+	assert.Contains(t, sink.LastTrouble(), "it redirects to ")
 	assert.Empty(t, asked)
 	sink = asking(t, servers, server.URL+"/moved")
 	assert.Equal(t, []float64{1, 2}, sink.values("a"))
-	assert.Empty(t, sink.trouble())
+	assert.Empty(t, sink.LastTrouble())
 }

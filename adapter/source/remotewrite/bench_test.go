@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -33,15 +35,15 @@ func (discard) Trouble(error)                     {}
 func crowd(tb testing.TB, s *Source, namespaces int, pod func(metric, n int) string) (series []string) {
 	for m := range benchMetrics {
 		namespace := fmt.Sprint("team-", m%namespaces)
-		fleet := &fakeFleet{}
+		var all []instances.Instance
 		for n := range benchPods {
 			i := instance(namespace, pod(m, n))
 			i.ID = fmt.Sprint("uid-", m, "-", n)
-			fleet.all = append(fleet.all, i)
+			all = append(all, i)
 			series = append(series, fmt.Sprintf("load{container=app,endpoint=metrics,instance=10.%d.%d.%d:9090,job=%s/app-%d,namespace=%s,node=node-%d,pod=%s,service=app-%d}",
 				m/250, m%250, n, namespace, m, namespace, m%100, i.Pod.Name, m))
 		}
-		require.NoError(tb, s.Set(types.NamespacedName{Namespace: namespace, Name: fmt.Sprint("app-", m)}, gauge(), fleet, discard{}))
+		require.NoError(tb, s.Set(types.NamespacedName{Namespace: namespace, Name: fmt.Sprint("app-", m)}, gauge(), sourcetest.NewFleet(all...), discard{}))
 	}
 	return series
 }
@@ -65,7 +67,7 @@ func BenchmarkReceive(b *testing.B) {
 				r := newReceiver()
 				series := crowd(b, r.Source, layout.namespaces, layout.pod)
 				receive(b, r, e, requestsOf(e, series))
-				require.Zero(b, int(gathered(b, r.registry, "foresail_remote_write_samples_total", "unknown_pod")))
+				require.Zero(b, int(sourcetest.Gathered(b, r.registry, "foresail_remote_write_samples_total", "unknown_pod")))
 			})
 		}
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,12 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
-	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
-	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 // start is when tests begin (ms).
@@ -54,112 +51,13 @@ func matching(c Config, nameValues ...string) Config {
 	return c
 }
 
-// fakeFleet is a fleet whose instances a test sets.
-type fakeFleet struct {
-	mu       sync.Mutex
-	all      []instances.Instance
-	watchers []*instances.Observer
-}
-
-func newFleet(namespace string, pods ...string) *fakeFleet {
-	f := &fakeFleet{}
+// newFleet returns a fleet of pods.
+func newFleet(namespace string, pods ...string) *sourcetest.Fleet {
+	var all []instances.Instance
 	for _, pod := range pods {
-		f.all = append(f.all, instance(namespace, pod))
+		all = append(all, instance(namespace, pod))
 	}
-	return f
-}
-
-func (f *fakeFleet) Instances(time.Time) []instances.Instance {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.all)
-}
-
-func (f *fakeFleet) Watch(o instances.Observer) (stop func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	w := &o
-	f.watchers = append(f.watchers, w)
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.watchers = slices.DeleteFunc(slices.Clone(f.watchers), func(x *instances.Observer) bool { return x == w })
-	}
-}
-
-func (f *fakeFleet) set(all ...instances.Instance) {
-	f.mu.Lock()
-	f.all = all
-	watchers := f.watchers
-	f.mu.Unlock()
-	for _, o := range watchers {
-		(*o).Changed()
-	}
-}
-
-// recorder is a sink that keeps what it is given.
-type recorder struct {
-	mu       sync.Mutex
-	samples  map[string][]pipeline.Sample
-	errors   map[string][]string
-	failing  map[string]string
-	troubles []string // "" for none any more
-}
-
-func newRecorder() *recorder {
-	return &recorder{samples: map[string][]pipeline.Sample{}, errors: map[string][]string{}, failing: map[string]string{}}
-}
-
-func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.samples[instance] = append(r.samples[instance], samples...)
-	delete(r.failing, instance)
-}
-
-func (r *recorder) Fail(instance string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.errors[instance] = append(r.errors[instance], err.Error())
-	r.failing[instance] = err.Error()
-}
-
-func (r *recorder) Trouble(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	r.troubles = append(r.troubles, text)
-}
-
-func (r *recorder) of(instance string) []pipeline.Sample {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.samples[instance])
-}
-
-func (r *recorder) failure(instance string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failing[instance]
-}
-
-// told returns the troubles that have been told, "" for none any more.
-func (r *recorder) told() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.troubles)
-}
-
-// values returns the values of an instance's samples.
-func (r *recorder) values(instance string) []float64 {
-	var out []float64
-	for _, s := range r.of(instance) {
-		out = append(out, s.V)
-	}
-	return out
+	return sourcetest.NewFleet(all...)
 }
 
 // pushed is a series as a test pushes it: "name{a=b,c=d}" and its samples, at times in seconds after the start.
@@ -292,30 +190,5 @@ func (r *receiver) push(e encoding, all ...pushed) *httptest.ResponseRecorder {
 // count returns how many samples came to a result.
 func (r *receiver) count(t *testing.T, result string) int {
 	t.Helper()
-	return int(gathered(t, r.registry, "foresail_remote_write_samples_total", result))
-}
-
-// gathered sums a metric of a registry over the series that have a label value ("" = all).
-func gathered(t testing.TB, r *prometheus.Registry, name, labelValue string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	sum, found := 0.0, false
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			matches := labelValue == ""
-			for _, l := range m.GetLabel() {
-				matches = matches || l.GetValue() == labelValue
-			}
-			if matches {
-				found = true
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	require.True(t, found, "no metric %s with %q", name, labelValue)
-	return sum
+	return int(sourcetest.Gathered(t, r.registry, "foresail_remote_write_samples_total", result))
 }

@@ -16,6 +16,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func TestAnswersOfBothVersions(t *testing.T) {
@@ -61,19 +63,19 @@ func TestAnswersOfBothVersions(t *testing.T) {
 				r := newReceiver(func(o *Options) {
 					o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxLabelNameBytes, o.MaxLabelValueBytes = 10, 20, 8, 32, 64
 				})
-				sink := newRecorder()
+				sink := sourcetest.NewRecorder()
 				require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 				w := r.push(e, c.pushed...)
 				assert.Equal(t, c.code, w.Code)
 				assert.Contains(t, w.Body.String(), c.body)
-				assert.Equal(t, c.taken, sink.values("uid-web-0"))
+				assert.Equal(t, c.taken, sink.Values("uid-web-0"))
 				if e.name == "v2" {
 					assert.Equal(t, c.written, w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 				} else {
 					assert.Empty(t, w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 				}
-				assert.InDelta(t, 1, gathered(t, r.registry, "foresail_remote_write_requests_total", fmt.Sprint(c.code)), 0)
-				assert.Zero(t, gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+				assert.InDelta(t, 1, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", fmt.Sprint(c.code)), 0)
+				assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 			})
 		}
 	}
@@ -123,14 +125,14 @@ func TestAnswersToWhatIsNoRequest(t *testing.T) {
 			w := do(r.handler, request)
 			assert.Equal(t, c.code, w.Code, w.Body)
 			assert.Contains(t, w.Body.String(), c.says)
-			assert.Zero(t, gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
+			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""), "all is given back")
 		})
 	}
 }
 
 func TestMessagesThatAreWrongInsideAreRefusedAsAWhole(t *testing.T) {
 	r := newReceiver()
-	sink := newRecorder()
+	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 	series := func(refs ...uint32) writev2.TimeSeries {
 		return writev2.TimeSeries{LabelsRefs: refs, Samples: []writev2.Sample{{Timestamp: start, Value: 1}}}
@@ -143,20 +145,20 @@ func TestMessagesThatAreWrongInsideAreRefusedAsAWhole(t *testing.T) {
 	}).Marshal()))))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), "invalid_labels: 2 samples, such as: a series has 3 references to symbols")
-	assert.Equal(t, []float64{1}, sink.values("uid-web-0"), "series that cannot be resolved do not spoil the others")
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "series that cannot be resolved do not spoil the others")
 
 	// A series whose sample is cut short, behind a good one.
 	message := must((&writev2.Request{Symbols: symbols, Timeseries: []writev2.TimeSeries{good}}).Marshal())
 	message = append(message, 0x2a, 4, 0x12, 2, 0x09, 1)
 	w = do(r.handler, post(encodings[1].contentType, snappy.Encode(nil, message)))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
 	message = append(encodings[0].encode(push("load{pod=web-0}", at(0, 1))), 0x0a, 22, 0x0a, 16, 0x0a, 8)
 	message = append(message, metricName+"\x12\x04load\x12\x02\x09\x01"...)
 	w = do(r.handler, post(encodings[0].contentType, snappy.Encode(nil, message)))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 }
 
 func TestHistogramsExemplarsAndMetadataAreLeftOut(t *testing.T) {
@@ -184,13 +186,13 @@ func TestHistogramsExemplarsAndMetadataAreLeftOut(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
 			r := newReceiver()
-			sink := newRecorder()
+			sink := sourcetest.NewRecorder()
 			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 			w := do(r.handler, post(e.contentType, snappy.Encode(nil, bodies[e.name])))
 			assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
-			assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 			for kind, n := range map[string]float64{"histogram": 2, "exemplar": 1, "metadata": 1} {
-				assert.InDelta(t, n, gathered(t, r.registry, "foresail_remote_write_ignored_total", kind), 0, kind)
+				assert.InDelta(t, n, sourcetest.Gathered(t, r.registry, "foresail_remote_write_ignored_total", kind), 0, kind)
 			}
 		})
 	}
@@ -217,7 +219,7 @@ func TestSendersAreAskedToTryAgain(t *testing.T) {
 
 func TestTheClientOfThePrometheusProject(t *testing.T) {
 	r := newReceiver()
-	sink := newRecorder()
+	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 	server := httptest.NewServer(r.handler)
 	defer server.Close()
@@ -246,5 +248,5 @@ func TestTheClientOfThePrometheusProject(t *testing.T) {
 		Samples: []prompb.Sample{{Value: 4, Timestamp: start + 1000}},
 	}}})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{1, 4}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1, 4}, sink.Values("uid-web-0"))
 }

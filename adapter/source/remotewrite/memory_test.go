@@ -106,7 +106,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver()
-			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), newRecorder()))
+			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
 			body := c.body()
 			send := func() {
 				w := do(r.handler, post(encodings[c.version].contentType, body))
@@ -128,7 +128,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 			// the garbage of having made room for them step by step.
 			assert.Less(t, peak-before, int64(160<<20))
 			assert.Empty(t, r.subscriptions[key("m")].tracks)
-			assert.Zero(t, gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""))
+			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""))
 		})
 	}
 }

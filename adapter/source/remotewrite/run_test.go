@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 // users is a configuration file with a user whose password is "secret".
@@ -139,15 +141,15 @@ func TestServing(t *testing.T) {
 	r := newReceiver(func(o *Options) {
 		o.WebConfigFile = users(t, bcrypt.MinCost)
 	})
-	sink := newRecorder()
+	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 	url := serving(t, r.Source)
 	body := requestsOf(encodings[1], []string{"load{pod=web-0}"})[0]
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, nil))
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "wrong") }))
-	assert.Empty(t, sink.of("uid-web-0"))
+	assert.Empty(t, sink.Samples("uid-web-0"))
 	assert.Equal(t, http.StatusNoContent, send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "secret") }))
-	assert.Equal(t, []float64{0}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{0}, sink.Values("uid-web-0"))
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -14,7 +15,7 @@ func TestSamplesGoToTheSubscriptionsThatWantThem(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
 			r := newReceiver()
-			all, queue := newRecorder(), newRecorder()
+			all, queue := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 			fleet := newFleet("shop", "web-0", "web-1")
 			require.NoError(t, r.Set(key("all"), gauge(), fleet, all))
 			require.NoError(t, r.Set(key("queue"), matching(gauge(), "kind", "queue", "zone", ""), fleet, queue))
@@ -29,10 +30,10 @@ func TestSamplesGoToTheSubscriptionsThatWantThem(t *testing.T) {
 			)
 			assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
 			assert.Empty(t, w.Body.String())
-			assert.Equal(t, []pipeline.Sample{{T: start - 2000, V: 1}, {T: start - 1000, V: 2}}, all.of("uid-web-0"))
-			assert.Equal(t, []float64{3}, all.values("uid-web-1"))
-			assert.Equal(t, []float64{1, 2}, queue.values("uid-web-0"))
-			assert.Empty(t, queue.of("uid-web-1"), "another kind")
+			assert.Equal(t, []pipeline.Sample{{T: start - 2000, V: 1}, {T: start - 1000, V: 2}}, all.Samples("uid-web-0"))
+			assert.Equal(t, []float64{3}, all.Values("uid-web-1"))
+			assert.Equal(t, []float64{1, 2}, queue.Values("uid-web-0"))
+			assert.Empty(t, queue.Samples("uid-web-1"), "another kind")
 			assert.Equal(t, 5, r.count(t, "taken"), "once per subscription")
 			assert.Equal(t, 2, r.count(t, "unknown_pod"))
 			assert.Equal(t, 1, r.count(t, "no_pod_label"))
@@ -40,11 +41,11 @@ func TestSamplesGoToTheSubscriptionsThatWantThem(t *testing.T) {
 
 			r.Remove(key("all"))
 			r.push(e, push("load{kind=queue,namespace=shop,pod=web-0}", at(0, 8)))
-			assert.Equal(t, []float64{1, 2}, all.values("uid-web-0"))
-			assert.Equal(t, []float64{1, 2, 8}, queue.values("uid-web-0"))
+			assert.Equal(t, []float64{1, 2}, all.Values("uid-web-0"))
+			assert.Equal(t, []float64{1, 2, 8}, queue.Values("uid-web-0"))
 			r.Remove(key("queue"))
 			r.push(e, push("load{kind=queue,namespace=shop,pod=web-0}", at(1, 9)))
-			assert.Equal(t, []float64{1, 2, 8}, queue.values("uid-web-0"))
+			assert.Equal(t, []float64{1, 2, 8}, queue.Values("uid-web-0"))
 			assert.Empty(t, r.index.groups, "nothing is left behind")
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func TestConfigsThatCannotBeRead(t *testing.T) {
@@ -32,14 +33,14 @@ func TestConfigsThatCannotBeRead(t *testing.T) {
 			r := newReceiver()
 			config := gauge()
 			c.change(&config)
-			assert.ErrorContains(t, r.Set(key("m"), config, newFleet("shop"), newRecorder()), c.says)
+			assert.ErrorContains(t, r.Set(key("m"), config, newFleet("shop"), sourcetest.NewRecorder()), c.says)
 			assert.Empty(t, r.subscriptions)
 		})
 	}
 }
 
 func TestSetAgainChangesNothingUnlessSomethingChanged(t *testing.T) {
-	r, sink := newReceiver(), newRecorder()
+	r, sink := newReceiver(), sourcetest.NewRecorder()
 	r.at(100)
 	fleet := newFleet("shop", "web-0")
 	set := func(c Config) *subscription {
@@ -50,20 +51,20 @@ func TestSetAgainChangesNothingUnlessSomethingChanged(t *testing.T) {
 	r.push(encodings[0], push(seriesA, at(0, 1)))
 	assert.Same(t, first, set(counter()))
 	r.push(encodings[0], push(seriesA, at(1, 2)))
-	assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
 	assert.NotSame(t, first, set(gauge()))
 	r.push(encodings[0], push(seriesA, at(2, 3)))
-	assert.Equal(t, []float64{1, 3}, sink.values("uid-web-0"), "once, as a gauge")
+	assert.Equal(t, []float64{1, 3}, sink.Values("uid-web-0"), "once, as a gauge")
 	r.Remove(key("m"))
 	assert.Empty(t, r.index.groups)
-	assert.Empty(t, fleet.watchers)
+	assert.Zero(t, fleet.Watching())
 	r.Remove(key("m"))
 }
 
 func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	r := newReceiver()
-	shop, bank := newRecorder(), newRecorder()
+	shop, bank := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), shop))
 	require.NoError(t, r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0", "web-1"), bank))
 
@@ -73,27 +74,27 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), `load{pod="web-0"}: pods of that name are in several namespaces`)
 	assert.Equal(t, "0", w.Header().Get(samplesWritten))
-	assert.Equal(t, []float64{1}, shop.values("uid-web-0"))
-	assert.Equal(t, []float64{2}, bank.values("uid-web-0"))
-	assert.Equal(t, []float64{3}, bank.values("uid-web-1"))
+	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
+	assert.Equal(t, []float64{2}, bank.Values("uid-web-0"))
+	assert.Equal(t, []float64{3}, bank.Values("uid-web-1"))
 
 	r.Remove(key("m"))
 	r.at(100)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[1], push("load{pod=web-0}", at(100, 5))).Code)
-	assert.Equal(t, []float64{2, 5}, bank.values("uid-web-0"), "there is one left")
+	assert.Equal(t, []float64{2, 5}, bank.Values("uid-web-0"), "there is one left")
 }
 
 func TestSeveralSubscriptionsOfOnePodKnowItByDifferentLabels(t *testing.T) {
 	r := newReceiver()
-	one, other := newRecorder(), newRecorder()
+	one, other := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	byName := gauge()
 	byName.PodLabel, byName.NamespaceLabel = "pod_name", ""
 	fleet := newFleet("shop", "web-0")
 	require.NoError(t, r.Set(key("one"), gauge(), fleet, one))
 	require.NoError(t, r.Set(key("other"), byName, fleet, other))
 	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod_name=web-0}", at(0, 2)))
-	assert.Equal(t, []float64{1}, one.values("uid-web-0"))
-	assert.Equal(t, []float64{2}, other.values("uid-web-0"))
+	assert.Equal(t, []float64{1}, one.Values("uid-web-0"))
+	assert.Equal(t, []float64{2}, other.Values("uid-web-0"))
 	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0,pod_name=web-0}", at(1, 3)))
 	assert.Equal(t, http.StatusBadRequest, w.Code, "it is another series for both")
 }
@@ -112,36 +113,36 @@ func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, sink := New(Options{}), newRecorder()
+				s, sink := New(Options{}), sourcetest.NewRecorder()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				go s.listenOn(ctx)
 				fleet := newFleet("shop")
 				require.NoError(t, s.Set(key("m"), matching(gauge(), "kind", "queue"), fleet, sink))
 				time.Sleep(62 * time.Second)
-				assert.Empty(t, sink.told(), "of a fleet without pods, nothing is to be expected")
+				assert.Empty(t, sink.Troubles(), "of a fleet without pods, nothing is to be expected")
 
-				fleet.set(instance("shop", "web-0"))
+				fleet.Set(instance("shop", "web-0"))
 				time.Sleep(27 * time.Second)
 				if c.pushed != "" {
 					do(s.handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
 				}
 				synctest.Wait()
-				assert.Empty(t, sink.told())
+				assert.Empty(t, sink.Troubles())
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				require.NotEmpty(t, sink.told())
-				assert.Contains(t, sink.told()[0], c.says)
+				require.NotEmpty(t, sink.Troubles())
+				assert.Contains(t, sink.Troubles()[0], c.says)
 
 				do(s.handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
-				assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
-				assert.Empty(t, sink.told()[len(sink.told())-1], "there is none any more")
-				n := len(sink.told())
+				assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
+				assert.Empty(t, sink.Troubles()[len(sink.Troubles())-1], "there is none any more")
+				n := len(sink.Troubles())
 				time.Sleep(29 * time.Second)
-				assert.Len(t, sink.told(), n)
+				assert.Len(t, sink.Troubles(), n)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				assert.Greater(t, len(sink.told()), n, "silence again")
+				assert.Greater(t, len(sink.Troubles()), n, "silence again")
 			})
 		})
 	}
@@ -149,26 +150,26 @@ func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
 
 func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 	r := newReceiver(func(o *Options) { o.Now = func() time.Time { return time.UnixMilli(start) } })
-	fleets := make([]*fakeFleet, 8)
+	fleets := make([]*sourcetest.Fleet, 8)
 	var work sync.WaitGroup
 	for i := range fleets {
 		fleets[i] = newFleet("shop", fmt.Sprint("web-", i), "all-0")
 		work.Go(func() {
 			name := key(fmt.Sprint("m-", i))
 			for n := range 50 {
-				sink := newRecorder()
+				sink := sourcetest.NewRecorder()
 				c := gauge()
 				if n%2 == 0 {
 					c.Type = source.Counter
 				}
 				assert.NoError(t, r.Set(name, c, fleets[i], sink))
-				fleets[i].set(instance("shop", fmt.Sprint("web-", (i+n)%len(fleets))), instance("shop", "all-0"))
+				fleets[i].Set(instance("shop", fmt.Sprint("web-", (i+n)%len(fleets))), instance("shop", "all-0"))
 				r.listen(true)
 				if n%3 == 0 {
 					r.Remove(name)
-					had := len(sink.of("uid-all-0"))
+					had := len(sink.Samples("uid-all-0"))
 					r.push(encodings[n%2], push("load{pod=all-0}", at(0, 1)))
-					assert.Len(t, sink.of("uid-all-0"), had, "a sink is not called any more")
+					assert.Len(t, sink.Samples("uid-all-0"), had, "a sink is not called any more")
 				}
 			}
 			r.Remove(name)

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
 // subscribed returns a receiver with one subscription of a fleet of web-0.
-func subscribed(t *testing.T, c Config) (*receiver, *recorder) {
-	r, sink := newReceiver(), newRecorder()
+func subscribed(t *testing.T, c Config) (*receiver, *sourcetest.Recorder) {
+	r, sink := newReceiver(), sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), c, newFleet("shop", "web-0"), sink))
 	return r, sink
 }
@@ -34,17 +35,17 @@ func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 				w := r.push(e, push(seriesB, at(float64(s)+0.5, -1)), push(seriesA, at(float64(s), 1)))
 				assert.Equal(t, http.StatusBadRequest, w.Code)
 				assert.Contains(t, w.Body.String(), `another has job="b" rather than "a"`)
-				assert.Contains(t, sink.failure("uid-web-0"), `{job="a", namespace="shop", pod="web-0"} is read, another has job="b" rather than "a": select one with matchLabels`)
+				assert.Contains(t, sink.Failing("uid-web-0"), `{job="a", namespace="shop", pod="web-0"} is read, another has job="b" rather than "a": select one with matchLabels`)
 			}
-			assert.Equal(t, []float64{1, 1, 1}, sink.values("uid-web-0"), "the first in time stays")
+			assert.Equal(t, []float64{1, 1, 1}, sink.Values("uid-web-0"), "the first in time stays")
 
 			// The sender pushes its series in requests of their own.
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(3, 1))).Code)
-			assert.NotEmpty(t, sink.failure("uid-web-0"), "it lasts while the other keeps coming")
+			assert.NotEmpty(t, sink.Failing("uid-web-0"), "it lasts while the other keeps coming")
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesB, at(33, -1))).Code)
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(33.001, 2))).Code, "the first has been silent for long")
-			assert.Equal(t, []float64{1, 1, 1, 1, 2}, sink.values("uid-web-0"))
-			assert.Empty(t, sink.failure("uid-web-0"))
+			assert.Equal(t, []float64{1, 1, 1, 1, 2}, sink.Values("uid-web-0"))
+			assert.Empty(t, sink.Failing("uid-web-0"))
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesA, at(34, -1))).Code)
 			assert.Equal(t, 5, r.count(t, "duplicate_series"))
 		})
@@ -56,9 +57,9 @@ func TestASeriesThatIsPushedSeldomIsSilentForLonger(t *testing.T) {
 	r.at(1000)
 	r.push(encodings[0], push(seriesA, at(0, 1), at(15, 1)))
 	r.push(encodings[0], push(seriesB, at(90, -1)))
-	assert.Equal(t, []float64{1, 1}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1, 1}, sink.Values("uid-web-0"))
 	r.push(encodings[0], push(seriesB, at(90.001, 2)))
-	assert.Equal(t, []float64{1, 1, 2}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{1, 1, 2}, sink.Values("uid-web-0"))
 }
 
 func TestSamplesOutOfOrder(t *testing.T) {
@@ -71,7 +72,7 @@ func TestSamplesOutOfOrder(t *testing.T) {
 			w := r.push(e, push(seriesA, at(99.999, 4), at(401, 5)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
 			assert.Contains(t, w.Body.String(), "too_old: 1 samples, such as: load of pod web-0: 5m0.001s behind the newest sample")
-			assert.Equal(t, []float64{1, 2, 3, 1, 5}, sink.values("uid-web-0"), "in order of time within a request")
+			assert.Equal(t, []float64{1, 2, 3, 1, 5}, sink.Values("uid-web-0"), "in order of time within a request")
 			assert.Equal(t, 1, r.count(t, "too_old"))
 		})
 	}
@@ -85,7 +86,7 @@ func TestCounters(t *testing.T) {
 			rates := func(want ...float64) {
 				t.Helper()
 				var got []float64
-				for _, s := range sink.of("uid-web-0") {
+				for _, s := range sink.Samples("uid-web-0") {
 					got = append(got, s.V)
 				}
 				assert.Equal(t, want, got)
@@ -115,9 +116,9 @@ func TestAStartTimeTellsOfAReset(t *testing.T) {
 		return x
 	}
 	r.push(encodings[1], push(seriesA, since(at(0, 100), -50), since(at(1, 110), -50), since(at(3, 120), 2)))
-	assert.Equal(t, []pipeline.Sample{{T: start + 1000, V: 10}, {T: start + 3000, V: 120}}, sink.of("uid-web-0"))
+	assert.Equal(t, []pipeline.Sample{{T: start + 1000, V: 10}, {T: start + 3000, V: 120}}, sink.Samples("uid-web-0"))
 	r.push(encodings[1], push(seriesA, since(at(4, 125), 2)))
-	assert.Equal(t, []float64{10, 120, 5}, sink.values("uid-web-0"))
+	assert.Equal(t, []float64{10, 120, 5}, sink.Values("uid-web-0"))
 }
 
 func TestWhatIsNoNumber(t *testing.T) {
@@ -127,15 +128,15 @@ func TestWhatIsNoNumber(t *testing.T) {
 			r, sink := subscribed(t, gauge())
 			w := r.push(e, push(seriesA, at(0, 1)), push(seriesB, at(0, stale)))
 			assert.Equal(t, http.StatusNoContent, w.Code, "that another series has ended is no news")
-			assert.Empty(t, sink.failure("uid-web-0"))
+			assert.Empty(t, sink.Failing("uid-web-0"))
 			assert.Equal(t, 1, r.count(t, "stale_marker"))
 
 			for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				w = r.push(e, push(seriesA, at(float64(i)+1, v)))
 				assert.Equal(t, http.StatusNoContent, w.Code, "the pod is wrong, not the sender")
-				assert.Contains(t, sink.failure("uid-web-0"), "a sample of the pod is NaN")
+				assert.Contains(t, sink.Failing("uid-web-0"), "a sample of the pod is NaN")
 			}
-			assert.Equal(t, []float64{1}, sink.values("uid-web-0"))
+			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 			assert.Equal(t, 3, r.count(t, "not_finite"))
 		})
 	}
@@ -148,10 +149,10 @@ func TestSamplesFromTheFutureLeaveNothingBehind(t *testing.T) {
 			r.push(encodings[0], push(seriesA, at(-1, 1)))
 			w := r.push(encodings[0], push(seriesA, at(3600, 2)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
-			assert.Contains(t, sink.failure("uid-web-0"), "a sample is dated 2027-01-15T09:00:00Z, which is still to come: check the clocks")
+			assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated 2027-01-15T09:00:00Z, which is still to come: check the clocks")
 			w = r.push(encodings[0], push(seriesA, at(0, 3)))
 			assert.Equal(t, http.StatusNoContent, w.Code)
-			assert.NotEmpty(t, sink.of("uid-web-0"))
+			assert.NotEmpty(t, sink.Samples("uid-web-0"))
 		})
 	}
 }
@@ -161,15 +162,15 @@ func TestEachFailureIsToldAsWhatItIs(t *testing.T) {
 	w := r.push(encodings[0], push(seriesA, at(0, 1), at(60, 2)), push(seriesB, at(1, 3)))
 	assert.Contains(t, w.Body.String(), `another has job="b"`)
 	assert.Contains(t, w.Body.String(), "a sample is dated 2027-01-15T08:01:00Z")
-	assert.Contains(t, sink.failure("uid-web-0"), "a sample is dated")
+	assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated")
 	r.push(encodings[0], push(seriesA, at(1, math.NaN())))
-	assert.Contains(t, sink.failure("uid-web-0"), "a sample of the pod is NaN")
+	assert.Contains(t, sink.Failing("uid-web-0"), "a sample of the pod is NaN")
 }
 
 func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 	r := newReceiver()
 	r.at(1000)
-	fleet, sink := newFleet("shop", "web-0"), newRecorder()
+	fleet, sink := newFleet("shop", "web-0"), sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), counter(), fleet, sink))
 	u := r.subscriptions[key("m")]
 	r.push(encodings[0], push(seriesA, at(0, 1), at(1, 2)), push("load{pod=web-1}", at(0, 1)))
@@ -178,15 +179,15 @@ func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 	first, second := instance("shop", "web-0"), instance("shop", "web-0")
 	first.End = time.UnixMilli(start + 2000)
 	second.ID, second.Start = "uid-web-0/2", time.UnixMilli(start+3000)
-	fleet.set(first, second)
+	fleet.Set(first, second)
 	r.push(encodings[0], push(seriesB, at(2, 12), at(3, 20), at(4, 30)), push(seriesA, at(2, 4)))
-	assert.Equal(t, []float64{1, 2}, sink.values("uid-web-0"))
-	assert.Equal(t, []float64{10}, sink.values("uid-web-0/2"), "a new instance is counted, and its series chosen, anew")
+	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
+	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"), "a new instance is counted, and its series chosen, anew")
 	assert.Len(t, u.tracks, 2)
 
-	fleet.set(second)
+	fleet.Set(second)
 	assert.Len(t, u.tracks, 1)
-	fleet.set()
+	fleet.Set()
 	assert.Empty(t, u.tracks)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesB, at(5, 31))).Code)
 	assert.Equal(t, 2, r.count(t, "unknown_pod"))

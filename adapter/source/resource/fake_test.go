@@ -5,12 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +15,7 @@ import (
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
 	"github.com/foresail/foresail/adapter/instances"
-	"github.com/foresail/foresail/pipeline"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func key(name string) types.NamespacedName {
@@ -44,93 +40,6 @@ func metricsOf(pod string, at time.Time, containers ...v1beta1.ContainerMetrics)
 	return v1beta1.PodMetrics{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}, Timestamp: metav1.NewTime(at), Containers: containers,
 	}
-}
-
-// fakeFleet is a fleet whose instances a test sets.
-type fakeFleet struct {
-	mu       sync.Mutex
-	all      []instances.Instance
-	observer instances.Observer
-}
-
-func newFleet(all ...instances.Instance) *fakeFleet { return &fakeFleet{all: all} }
-
-func (f *fakeFleet) Instances(time.Time) []instances.Instance {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.all)
-}
-
-func (f *fakeFleet) Watch(o instances.Observer) (stop func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.observer = o
-	return func() {}
-}
-
-func (f *fakeFleet) set(all ...instances.Instance) {
-	f.mu.Lock()
-	f.all = all
-	o := f.observer
-	f.mu.Unlock()
-	o.Changed()
-}
-
-// recorder is a sink that keeps what it is given.
-type recorder struct {
-	mu       sync.Mutex
-	samples  map[string][]pipeline.Sample
-	failures map[string][]string
-	troubles []error
-}
-
-func newRecorder() *recorder {
-	return &recorder{samples: map[string][]pipeline.Sample{}, failures: map[string][]string{}}
-}
-
-func (r *recorder) Append(instance string, samples ...pipeline.Sample) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.samples[instance] = append(r.samples[instance], samples...)
-}
-
-func (r *recorder) Fail(instance string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures[instance] = append(r.failures[instance], err.Error())
-}
-
-func (r *recorder) Trouble(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.troubles = append(r.troubles, err)
-}
-
-// values returns the values of an instance's samples.
-func (r *recorder) values(instance string) []float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []float64
-	for _, x := range r.samples[instance] {
-		out = append(out, x.V)
-	}
-	return out
-}
-
-func (r *recorder) failed(instance string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.failures[instance])
-}
-
-// told returns what Trouble was last called with, and how often it was called.
-func (r *recorder) told() (calls int, last error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.troubles) > 0 {
-		last = r.troubles[len(r.troubles)-1]
-	}
-	return len(r.troubles), last
 }
 
 // api is a metrics.k8s.io whose answers a test gives, and that notes when each namespace was listed.
@@ -187,39 +96,6 @@ func (a *api) times(namespace string) []time.Duration {
 func running(t *testing.T, o Options) *Source {
 	t.Helper()
 	s := New(o)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		assert.NoError(t, <-done)
-	})
+	sourcetest.Run(t, s.Run)
 	return s
-}
-
-// pass lets virtual time pass and everything come to rest.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-// gathered sums a metric of a registry over the series that have a label value ("" = all).
-func gathered(t *testing.T, r *prometheus.Registry, name, labelValue string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		sum := 0.0
-		for _, m := range f.GetMetric() {
-			if labelValue == "" || len(m.GetLabel()) > 0 && m.GetLabel()[0].GetValue() == labelValue {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-		return sum
-	}
-	assert.Fail(t, "no metric "+name)
-	return 0
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -24,14 +25,14 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 		a := serving("a", "b")
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Client: a, Registerer: registry})
-		sinks := []*recorder{newRecorder(), newRecorder(), newRecorder()}
+		sinks := []*sourcetest.Recorder{sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()}
 		memory := Config{Name: "memory", Interval: 15 * time.Second}
 		now := time.Now()
-		require.NoError(t, s.Set(key("cpu"), cpu(), newFleet(started("a", now), started("b", now)), sinks[0]))
-		require.NoError(t, s.Set(key("memory"), memory, newFleet(started("a", now)), sinks[1]))
+		require.NoError(t, s.Set(key("cpu"), cpu(), sourcetest.NewFleet(started("a", now), started("b", now)), sinks[0]))
+		require.NoError(t, s.Set(key("memory"), memory, sourcetest.NewFleet(started("a", now)), sinks[1]))
 		elsewhere := types.NamespacedName{Namespace: "other", Name: "cpu"}
-		require.NoError(t, s.Set(elsewhere, cpu(), newFleet(), sinks[2]))
-		pass(65 * time.Second)
+		require.NoError(t, s.Set(elsewhere, cpu(), sourcetest.NewFleet(), sinks[2]))
+		sourcetest.Pass(65 * time.Second)
 
 		for _, namespace := range []string{"shop", "other"} {
 			times := a.times(namespace)
@@ -43,12 +44,12 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 		}
 		assert.NotEqual(t, a.times("shop")[1], a.times("other")[1], "each namespace at a time of its own")
 		lists := len(a.times("shop"))
-		assert.Equal(t, slices.Repeat([]float64{.25}, lists), sinks[0].values("uid-b"))
-		assert.Equal(t, slices.Repeat([]float64{1 << 20}, lists), sinks[1].values("uid-a"))
-		assert.Empty(t, sinks[1].values("uid-b"), "not of its fleet")
-		assert.Equal(t, float64(lists+len(a.times("other"))), gathered(t, registry, "foresail_resource_lists_total", "success"))
-		assert.Equal(t, float64(3*lists), gathered(t, registry, "foresail_resource_samples_total", ""))
-		assert.Equal(t, 2.0, gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Equal(t, slices.Repeat([]float64{.25}, lists), sinks[0].Values("uid-b"))
+		assert.Equal(t, slices.Repeat([]float64{1 << 20}, lists), sinks[1].Values("uid-a"))
+		assert.Empty(t, sinks[1].Values("uid-b"), "not of its fleet")
+		assert.Equal(t, float64(lists+len(a.times("other"))), sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "success"))
+		assert.Equal(t, float64(3*lists), sourcetest.Gathered(t, registry, "foresail_resource_samples_total", ""))
+		assert.Equal(t, 2.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
 	})
 }
 
@@ -59,29 +60,29 @@ func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 			minute := now.Truncate(time.Minute)
 			return []v1beta1.PodMetrics{metricsOf("a", minute, container("app", fmt.Sprint(minute.Minute()+1), "0"))}, nil
 		})
-		s, sink := running(t, Options{Client: a}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", began)), sink))
-		pass(150 * time.Second)
+		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink))
+		sourcetest.Pass(150 * time.Second)
 		var want []pipeline.Sample
 		for i := range 3 {
 			want = append(want, pipeline.Sample{T: began.Truncate(time.Minute).Add(time.Duration(i) * time.Minute).UnixMilli(), V: float64(i + 1)})
 		}
-		assert.Equal(t, want, sink.samples["uid-a"])
+		assert.Equal(t, want, sink.Samples("uid-a"))
 		assert.Greater(t, len(a.times("shop")), 10)
-		assert.Empty(t, sink.failed("uid-a"))
+		assert.Empty(t, sink.Failures("uid-a"))
 	})
 }
 
 func TestPodWithoutMetricsFailsAfterAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, sink := running(t, Options{Client: serving("other")}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", time.Now())), sink))
-		pass(3 * 15 * time.Second)
-		assert.Empty(t, sink.failed("uid-a"))
-		pass(15 * time.Second)
-		require.Len(t, sink.failed("uid-a"), 1)
-		assert.Regexp(t, `^metrics.k8s.io has no metrics of the pod, which has been ready for (4[5-9]|5\d|60)s$|1m0s$`, sink.failed("uid-a")[0])
-		assert.Empty(t, sink.values("uid-a"))
+		s, sink := running(t, Options{Client: serving("other")}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink))
+		sourcetest.Pass(3 * 15 * time.Second)
+		assert.Empty(t, sink.Failures("uid-a"))
+		sourcetest.Pass(15 * time.Second)
+		require.Len(t, sink.Failures("uid-a"), 1)
+		assert.Regexp(t, `^metrics.k8s.io has no metrics of the pod, which has been ready for (4[5-9]|5\d|60)s$|1m0s$`, sink.Failures("uid-a")[0])
+		assert.Empty(t, sink.Values("uid-a"))
 	})
 }
 
@@ -95,11 +96,11 @@ func TestFailureEndsWithTheNextReading(t *testing.T) {
 			}
 			return []v1beta1.PodMetrics{metricsOf("a", at, container("app", "1", "0"))}, nil
 		})
-		s, sink := running(t, Options{Client: a}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", at)), sink))
-		pass(time.Minute)
-		assert.Equal(t, []string{"its PodMetrics has no containers"}, sink.failed("uid-a"))
-		assert.Equal(t, []float64{1, 1}, sink.values("uid-a"))
+		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", at)), sink))
+		sourcetest.Pass(time.Minute)
+		assert.Equal(t, []string{"its PodMetrics has no containers"}, sink.Failures("uid-a"))
+		assert.Equal(t, []float64{1, 1}, sink.Values("uid-a"))
 	})
 }
 
@@ -111,15 +112,15 @@ func TestReadingIsOfTheInstanceThatWasActiveThen(t *testing.T) {
 		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
 			return []v1beta1.PodMetrics{metricsOf("a", now.Add(-12*time.Second), container("app", "1", "0"))}, nil
 		})
-		s, sink := running(t, Options{Client: a}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(first, second), sink))
-		pass(40 * time.Second)
-		require.NotEmpty(t, sink.samples["uid-a"], "the first list is of the time before the second start")
-		require.NotEmpty(t, sink.samples["uid-a/2"])
-		for _, x := range sink.samples["uid-a"] {
+		s, sink := running(t, Options{Client: a}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(first, second), sink))
+		sourcetest.Pass(40 * time.Second)
+		require.NotEmpty(t, sink.Samples("uid-a"), "the first list is of the time before the second start")
+		require.NotEmpty(t, sink.Samples("uid-a/2"))
+		for _, x := range sink.Samples("uid-a") {
 			assert.Less(t, x.T, second.Start.UnixMilli())
 		}
-		for _, x := range sink.samples["uid-a/2"] {
+		for _, x := range sink.Samples("uid-a/2") {
 			assert.GreaterOrEqual(t, x.T, second.Start.UnixMilli())
 		}
 	})
@@ -127,16 +128,16 @@ func TestReadingIsOfTheInstanceThatWasActiveThen(t *testing.T) {
 
 func TestFleetIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleet := newFleet(started("a", time.Now()))
-		s, sink := running(t, Options{Client: serving("a", "b")}), newRecorder()
+		fleet := sourcetest.NewFleet(started("a", time.Now()))
+		s, sink := running(t, Options{Client: serving("a", "b")}), sourcetest.NewRecorder()
 		require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
 		synctest.Wait()
 		ended := started("a", time.Now())
 		ended.End = time.Now()
-		fleet.set(ended, started("b", time.Now()))
-		pass(31 * time.Second)
-		assert.Len(t, sink.values("uid-a"), 1)
-		assert.GreaterOrEqual(t, len(sink.values("uid-b")), 2)
+		fleet.Set(ended, started("b", time.Now()))
+		sourcetest.Pass(31 * time.Second)
+		assert.Len(t, sink.Values("uid-a"), 1)
+		assert.GreaterOrEqual(t, len(sink.Values("uid-b")), 2)
 	})
 }
 
@@ -148,13 +149,16 @@ func TestSubscriptionHearsOfTheLastListAtOnce(t *testing.T) {
 					return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, failure
 				})
 				s := running(t, Options{Client: a, MaxBackoff: time.Second})
-				require.NoError(t, s.Set(key("first"), cpu(), newFleet(), newRecorder()))
+				require.NoError(t, s.Set(key("first"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
 				synctest.Wait()
-				sink := newRecorder()
-				require.NoError(t, s.Set(key("second"), cpu(), newFleet(started("a", time.Now())), sink))
-				_, trouble := sink.told()
-				require.ErrorIs(t, trouble, failure)
-				assert.Equal(t, failure == nil, len(sink.values("uid-a")) == 1)
+				sink := sourcetest.NewRecorder()
+				require.NoError(t, s.Set(key("second"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink))
+				if failure == nil {
+					require.Empty(t, sink.LastTrouble())
+				} else {
+					require.Contains(t, sink.LastTrouble(), failure.Error())
+				}
+				assert.Equal(t, failure == nil, len(sink.Values("uid-a")) == 1)
 				assert.Len(t, a.times("shop"), 1)
 			})
 		})
@@ -166,33 +170,32 @@ func TestSetIsIdempotentAndAChangeReplaces(t *testing.T) {
 		a := serving("a")
 		registry := prometheus.NewRegistry()
 		s := running(t, Options{Client: a, Registerer: registry})
-		fleet, sink, other := newFleet(started("a", time.Now())), newRecorder(), newRecorder()
+		fleet, sink, other := sourcetest.NewFleet(started("a", time.Now())), sourcetest.NewRecorder(), sourcetest.NewRecorder()
 		for range 3 {
 			require.NoError(t, s.Set(key("pm"), cpu(), fleet, sink))
 			synctest.Wait()
 		}
 		require.Len(t, a.times("shop"), 1)
-		require.Len(t, sink.values("uid-a"), 1)
+		require.Len(t, sink.Values("uid-a"), 1)
 
 		faster := cpu()
 		faster.Interval = 5 * time.Second
 		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
-		pass(time.Minute)
-		assert.Len(t, sink.values("uid-a"), 1, "nothing since it was replaced")
-		assert.GreaterOrEqual(t, len(other.values("uid-a")), 12)
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_polled_lists", ""))
+		sourcetest.Pass(time.Minute)
+		assert.Len(t, sink.Values("uid-a"), 1, "nothing since it was replaced")
+		assert.GreaterOrEqual(t, len(other.Values("uid-a")), 12)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
 
-		other = newRecorder()
+		other = sourcetest.NewRecorder()
 		require.NoError(t, s.Set(key("pm"), faster, fleet, other))
 		s.Remove(key("pm"))
 		s.Remove(key("pm"))
-		before, _ := other.told()
+		before := other.Calls()
 		listed := len(a.times("shop"))
-		pass(time.Minute)
-		after, _ := other.told()
-		assert.Equal(t, before, after)
+		sourcetest.Pass(time.Minute)
+		assert.Equal(t, before, other.Calls())
 		assert.Len(t, a.times("shop"), listed)
-		assert.Zero(t, gathered(t, registry, "foresail_resource_polled_lists", ""))
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
 	})
 }
 
@@ -200,8 +203,8 @@ func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := serving("a")
 		s := New(Options{Client: a})
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), newRecorder()))
-		pass(time.Minute)
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+		sourcetest.Pass(time.Minute)
 		require.Empty(t, a.times("shop"))
 
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
@@ -210,8 +213,8 @@ func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
 		listed := len(a.times("shop"))
 		require.GreaterOrEqual(t, listed, 3)
 		other := types.NamespacedName{Namespace: "other", Name: "pm"}
-		require.NoError(t, s.Set(other, cpu(), newFleet(), newRecorder()))
-		pass(time.Minute)
+		require.NoError(t, s.Set(other, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+		sourcetest.Pass(time.Minute)
 		assert.Len(t, a.times("shop"), listed)
 		assert.Empty(t, a.times("other"))
 	})
@@ -231,9 +234,9 @@ func TestListsAtOnceAreBounded(t *testing.T) {
 		s := running(t, Options{Client: a, Concurrency: 1})
 		for i := range 5 {
 			k := types.NamespacedName{Namespace: fmt.Sprint("ns-", i), Name: "pm"}
-			require.NoError(t, s.Set(k, cpu(), newFleet(), newRecorder()))
+			require.NoError(t, s.Set(k, cpu(), sourcetest.NewFleet(), sourcetest.NewRecorder()))
 		}
-		pass(6 * time.Second)
+		sourcetest.Pass(6 * time.Second)
 		assert.EqualValues(t, 1, most.Load())
 		for i := range 5 {
 			assert.NotEmpty(t, a.times(fmt.Sprint("ns-", i)))
@@ -252,7 +255,7 @@ func TestConfigIsRefused(t *testing.T) {
 		"all":       {Config{}, "name: \"\": must be cpu or memory\ninterval: \"0s\": must be at least 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := New(Options{}).Set(key("pm"), test.config, newFleet(), newRecorder())
+			err := New(Options{}).Set(key("pm"), test.config, sourcetest.NewFleet(), sourcetest.NewRecorder())
 			assert.EqualError(t, err, test.want)
 		})
 	}

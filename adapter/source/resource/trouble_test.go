@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
 func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
@@ -26,24 +28,22 @@ func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
 			}
 			return []v1beta1.PodMetrics{metricsOf("a", now, container("app", "1", "0"))}, nil
 		})
-		s, sink := running(t, Options{Client: a, MaxBackoff: 20 * time.Second}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(started("a", began)), sink))
-		pass(59 * time.Second)
+		s, sink := running(t, Options{Client: a, MaxBackoff: 20 * time.Second}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(started("a", began)), sink))
+		sourcetest.Pass(59 * time.Second)
 		var seconds []float64
 		for _, at := range a.times("shop") {
 			seconds = append(seconds, at.Seconds())
 		}
 		assert.Equal(t, []float64{0, 1, 3, 7, 15, 31, 51}, seconds)
-		_, trouble := sink.told()
-		require.EqualError(t, trouble, `list the PodMetrics of the namespace "shop": broken`)
-		require.Empty(t, sink.failed("uid-a"), "it is no pod's fault")
+		require.Equal(t, `list the PodMetrics of the namespace "shop": broken`, sink.LastTrouble())
+		require.Empty(t, sink.Failures("uid-a"), "it is no pod's fault")
 
-		pass(13 * time.Second)
-		_, trouble = sink.told()
-		require.NoError(t, trouble)
-		require.Len(t, sink.values("uid-a"), 1)
+		sourcetest.Pass(13 * time.Second)
+		require.Empty(t, sink.LastTrouble())
+		require.Len(t, sink.Values("uid-a"), 1)
 		listed := len(a.times("shop"))
-		pass(time.Minute)
+		sourcetest.Pass(time.Minute)
 		assert.Len(t, a.times("shop"), listed+4, "each 15 s again")
 	})
 }
@@ -55,12 +55,11 @@ func TestListThatHangsIsGivenUp(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		registry := prometheus.NewRegistry()
-		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), sink))
-		pass(3 * time.Second)
-		_, trouble := sink.told()
-		require.EqualError(t, trouble, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`)
-		assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_lists_total", "timeout"))
+		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink))
+		sourcetest.Pass(3 * time.Second)
+		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastTrouble())
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "timeout"))
 	})
 }
 
@@ -72,15 +71,14 @@ func TestRemovalEndsAListUnderWay(t *testing.T) {
 			return nil, ctx.Err()
 		})
 		registry := prometheus.NewRegistry()
-		s, sink := running(t, Options{Client: a, Registerer: registry}), newRecorder()
-		require.NoError(t, s.Set(key("pm"), cpu(), newFleet(), sink))
+		s, sink := running(t, Options{Client: a, Registerer: registry}), sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink))
 		synctest.Wait()
 		s.Remove(key("pm"))
-		pass(time.Minute)
-		calls, _ := sink.told()
-		assert.Zero(t, calls)
+		sourcetest.Pass(time.Minute)
+		assert.Zero(t, sink.Calls())
 		assert.Len(t, a.times("shop"), 1)
-		assert.Zero(t, gathered(t, registry, "foresail_resource_lists_total", ""))
+		assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", ""))
 	})
 }
 
@@ -114,7 +112,7 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			l := New(Options{Client: client, Registerer: registry}).list(t.Context(), "shop")
 			require.ErrorContains(t, l.err, test.says)
-			assert.Equal(t, 1.0, gathered(t, registry, "foresail_resource_lists_total", string(test.want)))
+			assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", string(test.want)))
 		})
 	}
 }
