@@ -30,6 +30,11 @@ func (o *Options) checkAccess() error {
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return fmt.Errorf("address: %q: must be a host and a port, such as :9201: %w", o.Address, err)
 	}
+	return o.checkSenders()
+}
+
+// checkSenders tells what is wrong with who may write.
+func (o *Options) checkSenders() error {
 	config, err := readWebConfig(o.WebConfigFile)
 	if err != nil {
 		return fmt.Errorf("web config file: %q: must be a web configuration as Prometheus exporters take it: %w", o.WebConfigFile, err)
@@ -90,7 +95,30 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// recheck is how often a token file is looked at.
+// access knows whether it is still meant that those may write who can. The web configuration is read anew for every
+// request; one that has lost its users lets in anybody.
+type access struct {
+	options *Options
+
+	mu      sync.Mutex
+	checked time.Time
+	err     error
+}
+
+// check returns a refusal while nobody is asked who they are although somebody should be.
+func (a *access) check() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := a.options.Now(); a.checked.IsZero() || now.Sub(a.checked) >= recheck {
+		a.checked, a.err = now, a.options.checkSenders()
+	}
+	if a.err != nil {
+		return &refusal{code: http.StatusServiceUnavailable, reason: "the configuration of who may write is wrong: see the receiver's log"}
+	}
+	return nil
+}
+
+// recheck is how often files that say who may write are looked at.
 const recheck = time.Second
 
 // tokenFile is a token that may be replaced while it is in use.

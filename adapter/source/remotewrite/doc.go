@@ -9,8 +9,9 @@
 // So are samples of pods that no fleet knows. A pod may be scraped before its readiness has come here, at every roll-out;
 // a refusal would have senders log an error each time, and could not be acted upon.
 //
-// State is kept per subscription and instance, and only of instances that the fleet knows. One series is read of each:
-// the first that came, until it has been silent for the larger of 30 s and five times its spacing.
+// State is kept per subscription and instance, and only of instances that the fleet knows. One series is read of each.
+// Where two come, neither is, as which of them comes first is chance, until one has been silent for the larger of 30 s and
+// five times its spacing.
 //
 // # What is answered
 //

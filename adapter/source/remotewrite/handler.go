@@ -59,6 +59,11 @@ func answer(w http.ResponseWriter, err error) (code int) {
 
 // receive takes a request. What it returns is a refusal.
 func (s *Source) receive(w http.ResponseWriter, r *http.Request) (remote.WriteMessageType, error) {
+	if s.access != nil {
+		if err := s.access.check(); err != nil {
+			return "", err
+		}
+	}
 	if s.token != nil {
 		if err := s.token.check(w, r); err != nil {
 			return "", err

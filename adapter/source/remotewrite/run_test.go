@@ -182,3 +182,20 @@ func BenchmarkAccess(b *testing.B) {
 		})
 	}
 }
+
+// A file that has lost its users would let in anybody.
+func TestUsersThatAreTakenAway(t *testing.T) {
+	path := users(t, bcrypt.MinCost)
+	r := newReceiver(func(o *Options) { o.WebConfigFile, o.Address = path, ":9201" })
+	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+	try := func() int { return r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code }
+	assert.Equal(t, http.StatusNoContent, try(), "the file itself is the server's to check")
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("http_server_config:\n  http2: true\n"), 0o600))
+	r.at(2)
+	assert.Equal(t, http.StatusServiceUnavailable, try())
+	require.NoError(t, os.WriteFile(path, before, 0o600))
+	r.at(4)
+	assert.Equal(t, http.StatusNoContent, try())
+}

@@ -18,6 +18,7 @@ type Source struct {
 	telemetry *telemetry
 	index     *index
 	token     *tokenFile          // nil: none is asked for
+	access    *access             // nil: there is no file that says it
 	budget    *semaphore.Weighted // of bytes of bodies
 	bodies    sync.Pool
 	batches   sync.Pool
@@ -39,6 +40,9 @@ func New(o Options) *Source {
 	}
 	if o.BearerTokenFile != "" {
 		s.token = &tokenFile{path: o.BearerTokenFile, now: o.Now}
+	}
+	if o.WebConfigFile != "" {
+		s.access = &access{options: &s.options}
 	}
 	s.bodies.New = func() any { return &body{} }
 	s.batches.New = func() any { return newBatch(s) }

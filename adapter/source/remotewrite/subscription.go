@@ -41,6 +41,7 @@ func newSubscription(s *Source, key types.NamespacedName, c Config, fleet Fleet,
 	return &subscription{
 		source: s, key: key, config: c, fleet: fleet, sink: sink,
 		members: map[string]*member{}, tracks: map[string]*track{},
+		troubled: true, // the sink may still have what one before it was told
 	}
 }
 

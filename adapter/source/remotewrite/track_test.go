@@ -34,22 +34,49 @@ func TestOneSeriesIsReadOfEachPod(t *testing.T) {
 			for s := range 3 {
 				w := r.push(e, push(seriesB, at(float64(s)+0.5, -1)), push(seriesA, at(float64(s), 1)))
 				assert.Equal(t, http.StatusBadRequest, w.Code)
-				assert.Contains(t, w.Body.String(), `another has job="b" rather than "a"`)
-				assert.Contains(t, sink.Failing("uid-web-0"), `{job="a", namespace="shop", pod="web-0"} is read, another has job="b" rather than "a": select one with matchLabels`)
+				assert.Contains(t, w.Body.String(), `another with job="b" rather than "a"`)
+				assert.Contains(t, sink.Failing("uid-web-0"), `none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`)
 			}
-			assert.Equal(t, []float64{1, 1, 1}, sink.Values("uid-web-0"), "the first in time stays")
+			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "none is read once both have come")
 
 			// The sender pushes its series in requests of their own.
-			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesA, at(3, 1))).Code)
+			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesA, at(3, 1))).Code)
 			assert.NotEmpty(t, sink.Failing("uid-web-0"), "it lasts while the other keeps coming")
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesB, at(33, -1))).Code)
 			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(33.001, 2))).Code, "the first has been silent for long")
-			assert.Equal(t, []float64{1, 1, 1, 1, 2}, sink.Values("uid-web-0"))
+			assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
 			assert.Empty(t, sink.Failing("uid-web-0"))
 			assert.Equal(t, http.StatusBadRequest, r.push(e, push(seriesA, at(34, -1))).Code)
-			assert.Equal(t, 5, r.count(t, "duplicate_series"))
+			assert.Equal(t, 8, r.count(t, "duplicate_series"))
+			assert.Equal(t, http.StatusNoContent, r.push(e, push(seriesB, at(64.001, 3))).Code, "the other has been silent for long")
+			assert.Equal(t, []float64{1, 2, 3}, sink.Values("uid-web-0"))
 		})
 	}
+}
+
+// Of two senders that push the same counter, the one that began first may have been answered last.
+func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
+	r, sink := subscribed(t, counter())
+	r.at(1000)
+	for s := range 5 {
+		r.push(encodings[0], push(seriesA, at(float64(s), 100*float64(s)+1000), at(float64(s)+0.1, 100*float64(s)+990)))
+	}
+	for _, v := range sink.Values("uid-web-0") {
+		assert.InDelta(t, 100, v, 1)
+	}
+	assert.Equal(t, 5, r.count(t, "late"))
+	r.push(encodings[0], push(seriesA, at(5, 30)))
+	assert.Equal(t, 30.0, sink.Values("uid-web-0")[4], "a reset a second later is one")
+}
+
+// A pod whose clock was ahead is read again as soon as the clock is right.
+func TestTrackOfAClockThatIsSetBack(t *testing.T) {
+	r, sink := subscribed(t, gauge())
+	r.at(7200)
+	r.push(encodings[0], push(seriesA, at(7200, 1)))
+	r.at(10)
+	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesA, at(10, 2))).Code)
+	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
 }
 
 func TestASeriesThatIsPushedSeldomIsSilentForLonger(t *testing.T) {
@@ -160,7 +187,7 @@ func TestSamplesFromTheFutureLeaveNothingBehind(t *testing.T) {
 func TestEachFailureIsToldAsWhatItIs(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	w := r.push(encodings[0], push(seriesA, at(0, 1), at(60, 2)), push(seriesB, at(1, 3)))
-	assert.Contains(t, w.Body.String(), `another has job="b"`)
+	assert.Contains(t, w.Body.String(), `another with job="b"`)
 	assert.Contains(t, w.Body.String(), "a sample is dated 2027-01-15T08:01:00Z")
 	assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated")
 	r.push(encodings[0], push(seriesA, at(1, math.NaN())))
@@ -181,7 +208,7 @@ func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 	second.ID, second.Start = "uid-web-0/2", time.UnixMilli(start+3000)
 	fleet.Set(first, second)
 	r.push(encodings[0], push(seriesB, at(2, 12), at(3, 20), at(4, 30)), push(seriesA, at(2, 4)))
-	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"), "of two series none is read")
 	assert.Equal(t, []float64{10}, sink.Values("uid-web-0/2"), "a new instance is counted, and its series chosen, anew")
 	assert.Len(t, u.tracks, 2)
 
