@@ -41,7 +41,7 @@ func accepts(f *pflag.Flag) string {
 		return "a whole number"
 	case "uint", "uint16", "uint32", "uint64":
 		return "a whole number, 0 or more"
-	case "float64":
+	case "float32", "float64":
 		return "a number"
 	default:
 		return "a value of type " + t

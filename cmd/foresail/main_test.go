@@ -51,6 +51,7 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 		{"replay --spec " + file(t, "spec.yaml", "threshhold: 700m\nmaxReplicas: 9"), "spec.threshhold: no such field: must be one of"},
 		{"replay --spec " + file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nminReplicas: 10"), "spec.maxReplicas: 9: must be at least minReplicas (10)"},
 		{"replay --spec " + file(t, "spec.yaml", "{"), "not a spec in YAML or JSON"},
+		{"run --kube-api-qps many", `--kube-api-qps: "many": must be a number`},
 		{"version 2", `unexpected argument "2": foresail version takes flags only`},
 		{"version -o yaml", `--output: "yaml": must be text or json`},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,19 +27,29 @@ type sourceOptions struct {
 	prometheusFile string
 	prometheus     prometheus.Options
 	remoteWrite    remotewrite.Options
+	flags          *pflag.FlagSet // that all of these are of
+}
+
+// receiverFlags are the flags of remote write by the options that they set.
+var receiverFlags = map[string]string{
+	"Address":         "remote-write-address",
+	"WebConfigFile":   "remote-write-web-config-file",
+	"BearerTokenFile": "remote-write-bearer-token-file",
+	"AllowAnonymous":  "remote-write-allow-anonymous",
 }
 
 func (o *sourceOptions) addFlags(fs *pflag.FlagSet) {
+	o.flags = fs
 	fs.IntVar(&o.pods.Concurrency, "scrape-concurrency", 1024, "Pods that are read at the same time, half of them slow or failing ones.")
 	fs.DurationVar(&o.pods.Timeout, "scrape-timeout", 3*time.Second, "How long a pod may take to answer. More than an interval lets pods answer that are overloaded.")
 	fs.StringVar(&o.prometheusFile, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics may ask, with their credentials and certificates; empty lets them ask any, without credentials.")
 	fs.DurationVar(&o.prometheus.Timeout, "prometheus-timeout", 10*time.Second, "How long a query to a Prometheus server may take.")
 	fs.IntVar(&o.prometheus.MaxSeries, "prometheus-max-series", 10_000, "Series that the answer to a query may have.")
 	fs.Int64Var(&o.prometheus.MaxBytes, "prometheus-max-bytes", 32<<20, "Bytes that the answer to a query may have.")
-	fs.StringVar(&o.remoteWrite.Address, "remote-write-address", "", "Address that samples are taken on by Prometheus remote write (v1 and v2) at /api/v1/write, such as :9201; empty takes none.")
-	fs.StringVar(&o.remoteWrite.WebConfigFile, "remote-write-web-config-file", "", "File with TLS, client certificates and users for remote write, as Prometheus exporters take it.")
-	fs.StringVar(&o.remoteWrite.BearerTokenFile, "remote-write-bearer-token-file", "", "File with the token that remote write must present; it is read again when it changes.")
-	fs.BoolVar(&o.remoteWrite.AllowAnonymous, "remote-write-allow-anonymous", false, "Take samples from anybody who can reach the address.")
+	fs.StringVar(&o.remoteWrite.Address, receiverFlags["Address"], "", "Address that samples are taken on by Prometheus remote write (v1 and v2) at /api/v1/write, such as :9201; empty takes none.")
+	fs.StringVar(&o.remoteWrite.WebConfigFile, receiverFlags["WebConfigFile"], "", "File with TLS, client certificates and users for remote write, as Prometheus exporters take it.")
+	fs.StringVar(&o.remoteWrite.BearerTokenFile, receiverFlags["BearerTokenFile"], "", "File with the token that remote write must present; it is read again when it changes.")
+	fs.BoolVar(&o.remoteWrite.AllowAnonymous, receiverFlags["AllowAnonymous"], false, "Take samples from anybody who can reach the address.")
 	fs.IntVar(&o.remoteWrite.MaxSeries, "remote-write-max-series", 100_000, "Series that a request by remote write may have.")
 }
 
@@ -63,11 +74,7 @@ func (o *sourceOptions) validate() error {
 	if o.remoteWrite.MaxSeries < 1 {
 		errs = append(errs, badFlag("remote-write-max-series", o.remoteWrite.MaxSeries, "at least 1"))
 	}
-	if o.remoteWrite.Address != "" {
-		if err := o.remoteWrite.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("remote write: %w", err))
-		}
-	}
+	errs = append(errs, o.validateReceiver())
 	if o.prometheusFile != "" {
 		servers, err := prometheus.LoadServers(o.prometheusFile)
 		if err != nil {
@@ -76,6 +83,33 @@ func (o *sourceOptions) validate() error {
 		o.prometheus.Servers = servers
 	}
 	return errors.Join(errs...)
+}
+
+// validateReceiver finds what is wrong with remote write, where it is asked for.
+func (o *sourceOptions) validateReceiver() error {
+	if o.remoteWrite.Address != "" {
+		return inFlags(o.remoteWrite.Validate())
+	}
+	var errs []error
+	o.flags.Visit(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, "remote-write-") && f.Name != receiverFlags["Address"] {
+			errs = append(errs, badFlag(f.Name, fmt.Sprintf("%q", f.Value), "left out as long as --remote-write-address is empty, which takes nothing by remote write"))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// inFlags says an error of options in terms of flags.
+func inFlags(err error) error {
+	var option *remotewrite.OptionError
+	if !errors.As(err, &option) {
+		return err
+	}
+	accept := option.Accept
+	for name, flag := range receiverFlags {
+		accept = strings.ReplaceAll(accept, name, "--"+flag)
+	}
+	return badFlag(receiverFlags[option.Option], fmt.Sprintf("%q", option.Value), fmt.Sprintf("%s: %v", accept, option.Err))
 }
 
 // build makes the sources and has the manager run them. Pushed samples are put off until ready returns nil: before

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,7 +27,7 @@ type webConfig struct {
 // checkAccess tells what is wrong with who may write where.
 func (o *Options) checkAccess() error {
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
-		return fmt.Errorf("address: %q: must be a host and a port, such as :9201: %w", o.Address, err)
+		return &OptionError{"Address", o.Address, "a host and a port, such as :9201", err}
 	}
 	return o.checkSenders()
 }
@@ -37,22 +36,22 @@ func (o *Options) checkAccess() error {
 func (o *Options) checkSenders() error {
 	config, err := readWebConfig(o.WebConfigFile)
 	if err != nil {
-		return fmt.Errorf("web config file: %q: must be a web configuration as Prometheus exporters take it: %w", o.WebConfigFile, err)
+		return &OptionError{"WebConfigFile", o.WebConfigFile, "a web configuration as Prometheus exporters take it", err}
 	}
 	if o.BearerTokenFile != "" {
 		if len(config.Users) > 0 {
-			return fmt.Errorf("bearer token file: %q: must be empty where the web config file has basic_auth_users: a request can present one of the two", o.BearerTokenFile)
+			return &OptionError{"BearerTokenFile", o.BearerTokenFile, "empty where WebConfigFile has basic_auth_users", errors.New("a request can present one of the two")}
 		}
 		if _, err := readToken(o.BearerTokenFile); err != nil {
-			return fmt.Errorf("bearer token file: %q: must hold a token: %w", o.BearerTokenFile, err)
+			return &OptionError{"BearerTokenFile", o.BearerTokenFile, "a file that holds a token", err}
 		}
 		return nil
 	}
 	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || isLoopback(o.Address) {
 		return nil
 	}
-	return fmt.Errorf("address: %q: anybody who can reach it could write: must be a loopback address, unless senders are authenticated "+
-		"(--remote-write-bearer-token-file, or basic_auth_users or client certificates in --remote-write-web-config-file) or nobody needs to be (--remote-write-allow-anonymous)", o.Address)
+	return &OptionError{"Address", o.Address, "a loopback address, unless senders are authenticated (BearerTokenFile, or basic_auth_users or client certificates " +
+		"in WebConfigFile) or nobody needs to be (AllowAnonymous)", errors.New("anybody who can reach it could write")}
 }
 
 func readWebConfig(path string) (c webConfig, err error) {

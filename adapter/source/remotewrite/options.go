@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -63,3 +64,17 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// OptionError says what is wrong with an option.
+type OptionError struct {
+	Option string // its name in Options
+	Value  string
+	Accept string // what would be accepted instead; it may name other options
+	Err    error  // why the value is not
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("%s: %q: must be %s: %v", e.Option, e.Value, e.Accept, e.Err)
+}
+
+func (e *OptionError) Unwrap() error { return e.Err }

@@ -22,7 +22,7 @@ const (
 	stopTimeout   = 5 * time.Second
 )
 
-// Validate tells why Run could not serve as o says.
+// Validate tells why Run could not serve as o says, with an *OptionError.
 func (o Options) Validate() error { return o.checkAccess() }
 
 // Run serves until the context ends or serving fails.
@@ -33,7 +33,7 @@ func (s *Source) Run(ctx context.Context) error {
 	var listen net.ListenConfig
 	l, err := listen.Listen(ctx, "tcp", s.options.Address)
 	if err != nil {
-		return fmt.Errorf("remote write: address: %q: must be one to listen on: %w", s.options.Address, err)
+		return fmt.Errorf("remote write: %w", &OptionError{"Address", s.options.Address, "one to listen on", err})
 	}
 	return s.serve(ctx, l)
 }

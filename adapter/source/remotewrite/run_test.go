@@ -44,19 +44,19 @@ func TestAnybodyMayWriteOnlyWhereThatIsMeant(t *testing.T) {
 		{"loopback", Options{Address: "127.0.0.1:9201"}, ""},
 		{"loopback, version 6", Options{Address: "[::1]:9201"}, ""},
 		{"localhost", Options{Address: "localhost:9201"}, ""},
-		{"everywhere", Options{Address: ":9201"}, `address: ":9201": anybody who can reach it could write: must be a loopback address, unless senders are authenticated (--remote-write-bearer-token-file`},
-		{"an address of the machine", Options{Address: "10.0.0.1:9201"}, "--remote-write-allow-anonymous"},
-		{"a name", Options{Address: "foresail:9201"}, "--remote-write-web-config-file"},
+		{"everywhere", Options{Address: ":9201"}, `Address: ":9201": must be a loopback address, unless senders are authenticated (BearerTokenFile, `},
+		{"an address of the machine", Options{Address: "10.0.0.1:9201"}, "nobody needs to be (AllowAnonymous): anybody who can reach it could write"},
+		{"a name", Options{Address: "foresail:9201"}, "client certificates in WebConfigFile"},
 		{"everywhere, as told", Options{Address: ":9201", AllowAnonymous: true}, ""},
 		{"a token", Options{Address: ":9201", BearerTokenFile: token}, ""},
 		{"users", Options{Address: ":9201", WebConfigFile: people}, ""},
 		{"a configuration without users", Options{Address: ":9201", WebConfigFile: none}, "anybody who can reach it could write"},
-		{"users and a token", Options{Address: ":9201", WebConfigFile: people, BearerTokenFile: token}, "must be empty where the web config file has basic_auth_users"},
-		{"a token file that is not there", Options{Address: ":9201", BearerTokenFile: "nowhere"}, `bearer token file: "nowhere": must hold a token: open nowhere`},
-		{"an empty token file", Options{Address: ":9201", BearerTokenFile: file(t, " \n")}, "must hold a token: it is empty"},
-		{"a configuration that is not there", Options{Address: ":9201", WebConfigFile: "nowhere"}, `web config file: "nowhere": must be a web configuration`},
+		{"users and a token", Options{Address: ":9201", WebConfigFile: people, BearerTokenFile: token}, "must be empty where WebConfigFile has basic_auth_users"},
+		{"a token file that is not there", Options{Address: ":9201", BearerTokenFile: "nowhere"}, `BearerTokenFile: "nowhere": must be a file that holds a token: open nowhere`},
+		{"an empty token file", Options{Address: ":9201", BearerTokenFile: file(t, " \n")}, "must be a file that holds a token: it is empty"},
+		{"a configuration that is not there", Options{Address: ":9201", WebConfigFile: "nowhere"}, `WebConfigFile: "nowhere": must be a web configuration`},
 		{"a configuration that is none", Options{Address: ":9201", WebConfigFile: file(t, "users: []\n")}, "must be a web configuration"},
-		{"no address", Options{}, `address: "": must be a host and a port, such as :9201`},
+		{"no address", Options{}, `Address: "": must be a host and a port, such as :9201`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.options.Validate()
@@ -156,7 +156,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	assert.NoError(t, New(Options{Address: "127.0.0.1:0"}).Run(ctx))
-	assert.ErrorContains(t, New(Options{Address: "127.0.0.1:99999"}).Run(t.Context()), `address: "127.0.0.1:99999": must be one to listen on`)
+	assert.ErrorContains(t, New(Options{Address: "127.0.0.1:99999"}).Run(t.Context()), `Address: "127.0.0.1:99999": must be one to listen on`)
 }
 
 // BenchmarkAccess tells what it costs to let a request in, over a connection that is kept.

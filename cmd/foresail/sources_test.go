@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFlagsOfSources(t *testing.T) {
+	empty := file(t, "token", "")
+	for _, c := range []struct {
+		args string
+		want string // "" for nothing wrong
+	}{
+		{"", ""},
+		{"--remote-write-address 127.0.0.1:9201", ""},
+		{"--remote-write-address :9201 --remote-write-allow-anonymous", ""},
+		{"--remote-write-address 9201", `--remote-write-address: "9201": must be a host and a port, such as :9201: `},
+		{"--remote-write-address :9201", `--remote-write-address: ":9201": must be a loopback address, unless senders are authenticated (--remote-write-bearer-token-file, ` +
+			`or basic_auth_users or client certificates in --remote-write-web-config-file) or nobody needs to be (--remote-write-allow-anonymous): anybody who can reach it could write`},
+		{"--remote-write-address :9201 --remote-write-web-config-file /nonexistent", `--remote-write-web-config-file: "/nonexistent": must be a web configuration as Prometheus exporters take it: `},
+		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be a file that holds a token: it is empty`},
+		{"--remote-write-max-series 5", `--remote-write-max-series: "5": must be left out as long as --remote-write-address is empty`},
+		{"--remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be left out as long as --remote-write-address is empty`},
+		{"--remote-write-allow-anonymous", `--remote-write-allow-anonymous: "true": must be left out`},
+		{"--scrape-concurrency 1", `--scrape-concurrency: 1: must be at least 2`},
+		{"--prometheus-max-bytes 0", `--prometheus-max-bytes: 0: must be at least 1`},
+	} {
+		var o sourceOptions
+		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.addFlags(fs)
+		require.NoError(t, fs.Parse(strings.Fields(c.args)), c.args)
+		err := o.validate()
+		if c.want == "" {
+			assert.NoError(t, err, c.args)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+		assert.ErrorAs(t, err, new(usageError), c.args)
+	}
+}
