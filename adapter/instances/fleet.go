@@ -56,6 +56,7 @@ type member struct {
 	current  Instance  // while active
 	readyAt  time.Time // while active: as the pod says it
 	started  int       // instances so far
+	unready  time.Time // while there was none: since when the pod is not Ready, as it says
 	endedAt  time.Time // the end of the newest that has ended
 	retained int       // of them in Fleet.ended
 }
@@ -125,6 +126,20 @@ func (f *Fleet) Watch(o Observer) (stop func()) {
 	}
 }
 
+// UnreadySince returns the newest time at which a pod that has not been Ready while it was followed ceased to be, or began
+// not to be, as the pod says it; zero without such a pod. What it carried before that is nobody's.
+func (f *Fleet) UnreadySince() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var newest time.Time
+	for _, m := range f.members {
+		if m.exists {
+			newest = latest(newest, m.unready)
+		}
+	}
+	return newest
+}
+
 // Startups returns the newest start-ups of the fleet's pods (64 at most) in order of readiness. Only the first
 // readiness of a pod none of whose containers had restarted is a start-up. Of a pod that was Ready when it was first
 // seen, nobody can tell whether that was its first readiness; it is taken to be.
@@ -181,6 +196,10 @@ func (f *Fleet) observe(p *pod, now time.Time) {
 	f.count(m, selected && p.status.counted)
 	if selected {
 		f.startups.add(p.status.uid, p.startup)
+	}
+	m.unready = time.Time{}
+	if selected && m.started == 0 && !p.status.active {
+		m.unready = p.status.endedAt
 	}
 	switch active := selected && p.status.active; {
 	case selected && p.status.leaving && m.started == 0 && p.status.endedAt.After(p.status.readyAt):

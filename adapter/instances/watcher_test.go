@@ -126,3 +126,19 @@ func TestForbiddenNamespace(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// Since when a pod is not Ready tells until when it may have carried load; once it has been seen Ready, instances tell it.
+func TestUnreadySince(t *testing.T) {
+	tracker := NewTracker(Options{})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	assert.Zero(t, fleet.UnreadySince())
+	tracker.Update(podWith(unreadyAt(40)))
+	tracker.Update(podWith(named("b"), unreadyAt(30)))
+	assert.Equal(t, at(40), fleet.UnreadySince())
+	tracker.Update(podWith(readyAt(50)))
+	assert.Equal(t, at(30), fleet.UnreadySince())
+	tracker.Update(podWith(unreadyAt(60)))
+	assert.Equal(t, at(30), fleet.UnreadySince())
+	tracker.Delete(podWith(named("b")))
+	assert.Zero(t, fleet.UnreadySince())
+}

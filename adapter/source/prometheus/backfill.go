@@ -24,6 +24,9 @@ func (u *subscription) beginning(own []*series, active []instances.Instance, par
 	}
 	starts := startsOf(active)
 	from := int64(0)
+	if unready := u.fleet.UnreadySince(); !unready.IsZero() {
+		from = unready.UnixMilli() + t.spacing
+	}
 	for _, x := range own {
 		spacing := cmp.Or(x.spacing, t.spacing)
 		if newest-x.last() > 2*spacing && !u.knew(x, starts) {

@@ -103,6 +103,16 @@ func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
 	}
 }
 
+// A pod that is there and not Ready any more is still scraped, and what it carried is nobody's.
+func TestHistoryBeginsWhenTheLastPodLostItsReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fleet := sourcetest.NewFleet(instance("a"), instance("b"))
+		fleet.Unready = time.Now().Add(-5 * time.Second)
+		sink := once(t, saying(http.StatusOK, matrix(pod("a", ones(11)...), pod("b", ones(11)...))), fleet)
+		assert.Len(t, sink.of("a"), 5)
+	})
+}
+
 // What was left out of the first answer stays out of the next ones, and a counter begins behind it.
 func TestLeftOutIsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

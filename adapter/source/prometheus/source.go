@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,7 +15,11 @@ import (
 // Fleet is the pods of one target, as package instances follows them.
 type Fleet interface {
 	instances.RosterFleet
+	// UnreadySince returns the newest time at which a pod that has not been Ready while it was followed ceased to be.
+	UnreadySince() time.Time
 }
+
+var _ Fleet = (*instances.Fleet)(nil)
 
 // Source reads from Prometheus servers. It is safe for concurrent use.
 type Source struct {

@@ -10,6 +10,9 @@ import (
 
 // Fleet is a fleet whose instances a test sets. It is safe for concurrent use.
 type Fleet struct {
+	// Unready is what UnreadySince returns.
+	Unready time.Time
+
 	mu       sync.Mutex
 	all      []instances.Instance
 	watchers map[int]instances.Observer
@@ -34,6 +37,9 @@ func (f *Fleet) Instances(time.Time) []instances.Instance {
 func (f *Fleet) Active() []instances.Instance {
 	return slices.DeleteFunc(f.Instances(time.Time{}), func(i instances.Instance) bool { return !i.End.IsZero() })
 }
+
+// UnreadySince returns Unready.
+func (f *Fleet) UnreadySince() time.Time { return f.Unready }
 
 // Watch has an observer told of Set until stop is called.
 func (f *Fleet) Watch(o instances.Observer) (stop func()) {
