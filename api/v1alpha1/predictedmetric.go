@@ -17,6 +17,9 @@ import (
 // +kubebuilder:printcolumn:name="Threshold",type=string,JSONPath=`.spec.threshold`,description="What the metric of an instance should stay below"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`,description="The replicas that the target is set to"
 // +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.status.wantedReplicas`,description="The replicas that the forecast asks for"
+// +kubebuilder:printcolumn:name="Target-Wanted",type=integer,JSONPath=`.status.targetWantedReplicas`,priority=1,description="The replicas that all PredictedMetrics of the target ask for"
+// +kubebuilder:printcolumn:name="Driven-By",type=string,JSONPath=`.status.drivenBy`,priority=1,description="The PredictedMetric that asks for them"
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.source`,priority=1,description="Where samples come from"
 // +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,description="The age of the newest sample"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether a forecast is served"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

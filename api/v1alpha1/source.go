@@ -175,7 +175,7 @@ type RemoteWriteSource struct {
 	PodLabel string `json:"podLabel,omitempty"`
 
 	// The label of a series that names the namespace of its pod. Series of other namespaces are left out; one without
-	// the label is taken to be of the namespace of the PredictedMetric.
+	// the label is taken where one namespace alone has a pod of its name, else it is refused.
 	// +optional
 	// +default="namespace"
 	// +kubebuilder:validation:MaxLength=256
