@@ -36,6 +36,11 @@ type member struct {
 	subscription *subscription
 	pod          string
 	order        uint64 // of its own
+
+	// Guarded by the subscription's mu:
+	newest string // the last of the pod's instances, which nearly all samples are of
+	since  int64  // its start (ms)
+	track  *track // of the newest; nil before its first sample
 }
 
 func newIndex() *index { return &index{groups: map[string]*group{}} }

@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -100,22 +101,28 @@ func (u *subscription) Changed() {
 
 // follow makes the members the pods of the fleet, and forgets what was kept of instances that are no more.
 func (u *subscription) follow() {
-	pods, ids := map[string]bool{}, map[string]bool{}
+	newest, ids := map[string]instances.Instance{}, map[string]bool{}
 	for _, i := range u.fleet.Instances(time.Time{}) {
-		pods[i.Pod.Name], ids[i.ID] = true, true
-	}
-	for pod, m := range u.members {
-		if !pods[pod] {
-			u.source.index.remove(u.keyed, m)
-			delete(u.members, pod)
+		ids[i.ID] = true
+		if known, ok := newest[i.Pod.Name]; !ok || !i.Start.Before(known.Start) {
+			newest[i.Pod.Name] = i
 		}
 	}
-	for pod := range pods {
-		if u.members[pod] == nil {
-			m := &member{subscription: u, pod: pod, order: u.source.order.Add(1)}
+	for pod, m := range u.members {
+		if _, ok := newest[pod]; !ok {
+			u.source.index.remove(u.keyed, m)
+			delete(u.members, pod)
+			m.newest, m.since, m.track = "", math.MaxInt64, nil // for samples that are on their way
+		}
+	}
+	for pod, i := range newest {
+		m := u.members[pod]
+		if m == nil {
+			m = &member{subscription: u, pod: pod, order: u.source.order.Add(1)}
 			u.members[pod] = m
 			u.source.index.add(u.keyed, m)
 		}
+		m.newest, m.since, m.track = i.ID, i.Start.UnixMilli(), u.tracks[i.ID]
 	}
 	maps.DeleteFunc(u.tracks, func(id string, _ *track) bool { return !ids[id] })
 }
@@ -142,9 +149,10 @@ func (u *subscription) take(readings []reading, b *batch) {
 // instanceOf returns the instance of the first reading, and how many readings are of it; "" if the pod is not known.
 func (u *subscription) instanceOf(readings []reading) (id string, n int) {
 	for n = range readings {
-		of, ok := u.roster.Find(readings[n].member.pod, readings[n].t)
-		if !ok {
-			of = ""
+		m, t := readings[n].member, readings[n].t
+		of := m.newest
+		if t < m.since {
+			of, _ = u.roster.Find(m.pod, t)
 		}
 		if n > 0 && of != id {
 			return id, n
@@ -155,11 +163,7 @@ func (u *subscription) instanceOf(readings []reading) (id string, n int) {
 }
 
 func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
-	k := u.tracks[instance]
-	if k == nil {
-		k = &track{}
-		u.tracks[instance] = k
-	}
+	k := u.trackOf(instance, readings[0].member)
 	b.samples = b.samples[:0]
 	hears := false
 	for i := range readings {
@@ -180,4 +184,20 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	if hears {
 		u.hear(b.heard)
 	}
+}
+
+// trackOf returns what is known of an instance of a member.
+func (u *subscription) trackOf(instance string, m *member) *track {
+	if instance == m.newest && m.track != nil {
+		return m.track
+	}
+	k := u.tracks[instance]
+	if k == nil {
+		k = &track{}
+		u.tracks[instance] = k
+	}
+	if instance == m.newest {
+		m.track = k
+	}
+	return k
 }

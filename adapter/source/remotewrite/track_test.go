@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -220,4 +221,31 @@ func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 	assert.Equal(t, 2, r.count(t, "unknown_pod"))
 	assert.Empty(t, u.keyed.members)
 	assert.Empty(t, u.keyed.namespaces)
+}
+
+// What a request holds is given to subscriptions some time after its pods have been found.
+func TestSamplesOfAPodThatLeavesMeanwhile(t *testing.T) {
+	r, sink := subscribed(t, gauge())
+	u := r.subscriptions[key("m")]
+	web := u.members["web-0"]
+	give := func(seconds float64) result {
+		b := newBatch(r.Source)
+		b.now = start
+		u.take([]reading{{sample: at(seconds, 1), member: web}}, b)
+		return result(slices.Index(b.tally.of[:], 1))
+	}
+	fleet := u.fleet.(*sourcetest.Fleet)
+	first := instance("shop", "web-0")
+	second := first
+	first.End, second.ID, second.Start = time.UnixMilli(start), "uid-web-0/2", time.UnixMilli(start)
+	fleet.Set(first, second)
+	assert.Equal(t, taken, give(-1))
+	assert.Equal(t, taken, give(0))
+	fleet.Set()
+	assert.Equal(t, unknownPod, give(1))
+	assert.Empty(t, u.tracks)
+	fleet.Set(second)
+	assert.Equal(t, taken, give(2), "it is looked up")
+	assert.Len(t, sink.Samples("uid-web-0"), 1)
+	assert.Len(t, sink.Samples("uid-web-0/2"), 2)
 }
