@@ -63,6 +63,7 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 				assert.False(t, strings.HasPrefix(to, module+"adapter/"), "%s imports %s", from, to)
 			}
 			assert.NotContains(t, doors, to, "%s imports a door", from)
+			assert.NotEqual(t, module+"adapter/source/sourcetest", to, "%s imports what is for tests", from)
 		}
 	}
 	for _, door := range doors {
