@@ -139,13 +139,6 @@ func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
-	if unlisted := r.unlisted(key.Namespace); unlisted != nil {
-		if !unlisted.Lasting {
-			return reconcile.Result{RequeueAfter: knownPoll}, nil
-		}
-		r.problems.m.Store(key, problem{target: true, err: unlisted})
-		return reconcile.Result{RequeueAfter: poll}, nil
-	}
 	var pm v1alpha1.PredictedMetric
 	if err := r.Client.Get(ctx, key, &pm); apierrors.IsNotFound(err) {
 		r.forget(key)
@@ -153,6 +146,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
+	}
+	if unlisted := r.unlisted(key.Namespace); unlisted != nil {
+		if !unlisted.Lasting {
+			return reconcile.Result{RequeueAfter: knownPoll}, nil
+		}
+		r.problems.m.Store(key, problem{target: true, err: unlisted})
+		return reconcile.Result{RequeueAfter: poll}, nil
 	}
 	found := r.apply(ctx, key, &pm)
 	r.problems.m.Store(key, found)
