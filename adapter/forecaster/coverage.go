@@ -104,7 +104,7 @@ func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
 		if now-seen > p.staleAfter {
 			lost++
 		}
-		at, _ := slices.BinarySearchFunc(x.Samples, begin, compareTime)
+		at := firstFrom(x.Samples, begin)
 		if at == n {
 			if x.Start <= firstTick || now-begin > 2*p.reading { // a newcomer is given time to be read
 				silent = append(silent, x)

@@ -1,7 +1,6 @@
 package forecaster
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/foresail/foresail/pipeline"
@@ -18,7 +17,7 @@ func (s *series) add(x pipeline.Sample) {
 		s.samples = append(s.samples, x)
 		return
 	}
-	at := s.search(x.T)
+	at := firstFrom(s.samples, x.T)
 	if s.samples[at].T == x.T {
 		s.samples[at] = x
 		return
@@ -35,12 +34,13 @@ func (s *series) grow() {
 	}
 }
 
-// search returns the place of the first sample at or after t.
-func (s *series) search(t int64) int {
-	low, high := 0, len(s.samples)
+// firstFrom returns the place of the first of sorted samples at or after t. Each forecast asks for many, which a search
+// that calls a function for each comparison makes slow.
+func firstFrom(samples []pipeline.Sample, t int64) int {
+	low, high := 0, len(samples)
 	for low < high {
 		middle := int(uint(low+high) / 2)
-		if s.samples[middle].T < t {
+		if samples[middle].T < t {
 			low = middle + 1
 		} else {
 			high = middle
@@ -48,8 +48,6 @@ func (s *series) search(t int64) int {
 	}
 	return low
 }
-
-func compareTime(x pipeline.Sample, t int64) int { return cmp.Compare(x.T, t) }
 
 // trimmed is how many samples are dropped at once at the least: each time the rest is moved to the front.
 const trimmed = 4
@@ -59,9 +57,9 @@ func (s *series) trim(t int64) {
 	if len(s.samples) <= trimmed+1 || s.samples[trimmed+1].T >= t {
 		return
 	}
-	drop := s.search(t) - 1
+	drop := firstFrom(s.samples, t) - 1
 	s.samples = s.samples[:copy(s.samples, s.samples[drop:])]
 }
 
 // countSince returns how many samples are at or after t.
-func (s *series) countSince(t int64) int { return len(s.samples) - s.search(t) }
+func (s *series) countSince(t int64) int { return len(s.samples) - firstFrom(s.samples, t) }

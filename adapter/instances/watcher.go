@@ -15,9 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// resyncNever is the period of a reflector that tells nothing twice.
-const resyncNever time.Duration = 0
-
 // patience is how long a start waits for pods to be listed until it goes on without those of a namespace.
 const patience = time.Minute
 
@@ -110,8 +107,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.began = w.tracker.now()
 	for namespace := range w.pending {
-		r := cache.NewReflectorWithOptions(w.pods(namespace), &corev1.Pod{}, &store{w, namespace},
-			cache.ReflectorOptions{Name: "pods", ResyncPeriod: resyncNever})
+		r := cache.NewReflectorWithOptions(w.pods(namespace), &corev1.Pod{}, &store{w, namespace}, cache.ReflectorOptions{Name: "pods"})
 		reflectors.Go(func() { r.RunWithContext(ctx) })
 	}
 	return nil
