@@ -20,7 +20,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &PredictedMetric{}, &PredictedMetricList{})
+	scheme.AddKnownTypes(GroupVersion, &PredictedMetric{}, &PredictedMetricList{}, &WorkerPool{}, &WorkerPoolList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,0 +1,83 @@
+package plan
+
+import "time"
+
+// Decision is what a pool does next, with its reasons: logs, events, metrics, status and `explain` all tell this.
+type Decision struct {
+	At      time.Time
+	Step    Step
+	Workers int // that count
+	Want    int // after minimum, maximum and batch
+	Asked   int // before them
+	Reason  Reason
+	Message string // one sentence that says why, with its numbers
+	Votes   []Vote // what each voice asked for, the largest first
+	Refused []Refusal
+
+	Placements []Placement // of a ScaleUp, one for each node to launch, in order
+	Urgent     bool        // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
+	Targets    []Target    // of a ScaleDown, in order
+	IdleSince  time.Time   // to be remembered
+}
+
+// Step is the kind of a decision.
+type Step string
+
+// The steps.
+const (
+	Hold      Step = "Hold"
+	ScaleUp   Step = "ScaleUp"
+	ScaleDown Step = "ScaleDown"
+)
+
+// Reason says why, as a word that logs, metrics and events share.
+type Reason string
+
+// The reasons to launch.
+const (
+	BelowMinimum  Reason = "BelowMinimum"  // fewer workers than the minimum: past all cooldowns
+	PodsPending   Reason = "PodsPending"   // pods that no node takes
+	LoadPredicted Reason = "LoadPredicted" // the load of a signal will be above its threshold
+	SeasonalFloor Reason = "SeasonalFloor" // past weeks needed more at this hour
+	Interrupted   Reason = "Interrupted"   // the cloud takes an instance back: past all cooldowns
+)
+
+// The reasons to remove.
+const (
+	PoolIdle     Reason = "PoolIdle"
+	AboveMaximum Reason = "AboveMaximum" // the maximum was lowered
+)
+
+// The reasons to do nothing.
+const (
+	NothingToDo      Reason = "NothingToDo"
+	AtMaximum        Reason = "AtMaximum"
+	AtMinimum        Reason = "AtMinimum"
+	ActionOpen       Reason = "ActionOpen"
+	CoolingDown      Reason = "CoolingDown"
+	NotSustained     Reason = "NotSustained"     // a trigger has not held for long enough
+	NotAllAsk        Reason = "NotAllAsk"        // mode All, and not all ask
+	NoRoom           Reason = "NoRoom"           // every placement is cooling after errors
+	BackingOff       Reason = "BackingOff"       // launches keep failing
+	WorkersUnknown   Reason = "WorkersUnknown"   // the cloud or the cluster cannot be read
+	MetricsUnknown   Reason = "MetricsUnknown"   // a removal would need a signal that has no forecast
+	ManyUnready      Reason = "ManyUnready"      // too many workers are unready for the world to be trusted
+	NoVictim         Reason = "NoVictim"         // every worker is blocked
+	PodsWaiting      Reason = "PodsWaiting"      // a removal while pods are pending
+	NotIdle          Reason = "NotIdle"          // or not for long enough
+	LoadAfterRemoval Reason = "LoadAfterRemoval" // the rest would carry too much
+)
+
+// Vote is the number of nodes that one voice asks for.
+type Vote struct {
+	Voice string // name of a signal, "pending", "seasonal", "minimum"
+	Nodes int
+	Known bool
+	Why   string
+}
+
+// Refusal says why a worker was not chosen for removal.
+type Refusal struct{ Worker, Why string }
+
+// Target is a worker to be removed.
+type Target struct{ InstanceID, Node, Zone string }

@@ -1,0 +1,189 @@
+package plan
+
+import "time"
+
+// Snapshot is everything that a decision is made from. A decision neither changes nor keeps it.
+type Snapshot struct {
+	Now  time.Time
+	Pool Pool
+
+	Workers []Worker // of the pool, the ones on their way and the ones that leave included
+	// WorkersErr is why the workers cannot be trusted, "" if they can: the cloud or the cluster could not be read. Then
+	// nothing is launched for the minimum and nothing is removed.
+	WorkersErr string
+
+	Pending  Pending
+	Signals  []Signal
+	Seasonal *Seasonal // nil: the pool has no seasonal floor
+
+	State   State
+	Offers  []Offer  // what can be launched, in order of preference of instance types
+	Notices []Notice // instances that the cloud takes back
+}
+
+// Pool is the configuration of a pool, with its defaults filled in.
+type Pool struct {
+	Name              string
+	Min, Max          int // workers; control-plane nodes are never counted
+	MaxBatchUp        int // most nodes that one scale-up launches; 0 = no limit
+	MaxBatchDown      int // most nodes that one scale-down removes
+	Mode              Mode
+	PendingFor        time.Duration // how long a pod must be unschedulable before it counts
+	PodsPerNode       int           // for pods without requests
+	Idle              Idle
+	CooldownUp        time.Duration // after a verified scale-up or scale-down, until the next scale-up
+	CooldownDown      time.Duration
+	SpotRatio         float64  // share of the workers above OnDemandBase that are Spot, in [0, 1]
+	OnDemandBase      int      // workers that are On-Demand whatever the ratio
+	Victims           []Scorer // the order in which workers are compared for removal
+	ScaleDownMargin   float64  // μ: the load of the workers that stay may be at most threshold/(1+μ)
+	DistrustShare     float64  // of workers unready, above which nothing is removed ...
+	DistrustCount     int      // ... if it is more than so many
+	MaxFailureBackoff time.Duration
+}
+
+// Mode says how triggers of a scale-up combine.
+type Mode string
+
+// The modes.
+const (
+	Any Mode = "Any" // the largest want wins (seeds 000, 001)
+	All Mode = "All" // utilisation and pending pods must both ask (seed 003)
+)
+
+// Idle is when a pool has too many workers.
+type Idle struct {
+	For         time.Duration
+	CPU, Memory float64 // mean share of the workers' CPU and memory in use, below which they are idle
+}
+
+// Scorer compares two workers for removal.
+type Scorer string
+
+// The scorers (seeds 001, 002).
+const (
+	FullestZone Scorer = "FullestZone" // the one in the zone with most workers
+	Idlest      Scorer = "Idlest"      // the one that uses least
+	FewestPods  Scorer = "FewestPods"  // the one with fewest pods
+	Oldest      Scorer = "Oldest"      // the one that has been there for longest
+)
+
+// Market is how an instance is bought.
+type Market string
+
+// The markets.
+const (
+	Spot     Market = "Spot"
+	OnDemand Market = "OnDemand"
+)
+
+// Placement is where, what and how an instance is launched.
+type Placement struct {
+	Zone         string `json:"zone"`
+	Subnet       string `json:"subnet,omitempty"`
+	InstanceType string `json:"instanceType,omitempty"`
+	Market       Market `json:"market"`
+}
+
+// Worker is an instance of the pool, or a Node of one.
+type Worker struct {
+	InstanceID string
+	Node       string // name of its Node; "" = none has joined
+	Placement
+	Launched time.Time
+	Ready    bool // its Node is Ready and takes pods
+	Leaving  bool // it is being removed, or the cloud takes it away
+	Failed   bool // it did not join in time; it is kept to be looked at and does not count
+
+	Pods        int     // that a drain would move
+	Utilisation float64 // the larger share of its CPU and memory in use
+	Known       bool    // Utilisation is known
+	Blocked     string  // why it must not be removed, "" if it may: a sentence without a full stop
+}
+
+// Counts tells whether the worker is one of those that a want is compared with: it works or is expected to.
+func (w Worker) Counts() bool { return !w.Leaving && !w.Failed }
+
+// Pending is the demand of pods that no node takes.
+type Pending struct {
+	Known     bool // false: pods could not be read
+	Pods      int  // unschedulable at all that a node of the pool could run
+	Due       int  // of them, unschedulable for longer than Pool.PendingFor
+	Nodes     int  // new nodes that hold the due ones, packed, beyond what is on its way
+	Unhelped  []Unhelped
+	OldestFor time.Duration // of the due ones
+}
+
+// Unhelped is a pod that no new node of the pool could run; it is told and not counted.
+type Unhelped struct{ Pod, Why string }
+
+// Signal is what one metric says.
+type Signal struct {
+	Name  string
+	Known bool   // false: no forecast; the signal neither raises nor permits a removal
+	Err   string // why not
+
+	Now       float64 // P_now, the mean of the workers
+	Predicted float64 // P_H
+	Threshold float64 // τ
+	Horizon   time.Duration
+	Want      int // N*, of the pipeline, not limited by minimum, maximum or batch
+
+	For   time.Duration // how long Want must have been above the workers before it counts
+	Since time.Time     // since when it has been; zero = it is not
+
+	Down   float64 // the load below which a worker may be removed; 0 = Threshold/(1+μ) alone decides
+	Fits   int     // ⌊N(A, τ/(1+μ))⌋+1 of the present load and of the predicted one, the larger: as many must stay
+	CPU    bool    // the mean use of CPU that the idle rule looks at
+	Memory bool    // that of memory
+	NoVote bool    // it only informs the idle rule
+}
+
+// Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it.
+type Seasonal struct {
+	Known      bool
+	Err        string
+	Nodes      int
+	Confidence float64 // in [0, 1]
+}
+
+// State is what is remembered of earlier decisions.
+type State struct {
+	Action           ActionKind // that is open; "" = none
+	ActionID         string
+	LastUp, LastDown time.Time // verified completions; zero = never
+	Failures         int       // scale-ups in a row in which nothing joined
+	FailedAt         time.Time // the last of them
+	IdleSince        time.Time // since when the pool has been idle; zero = it is not
+	Cooling          []Cooling
+	Spared           map[string]time.Time // instance → until when it is left alone, after a drain that failed
+}
+
+// ActionKind is the kind of an action that is open.
+type ActionKind string
+
+// The kinds.
+const (
+	ActionUp   ActionKind = "ScaleUp"
+	ActionDown ActionKind = "ScaleDown"
+)
+
+// Cooling is a placement that is not tried for a while.
+type Cooling struct {
+	Zone         string    `json:"zone"`
+	InstanceType string    `json:"instanceType,omitempty"`
+	Market       Market    `json:"market"`
+	Until        time.Time `json:"until"`
+	Why          string    `json:"why"`
+}
+
+// Offer is a kind of instance that can be launched in a zone.
+type Offer struct {
+	Zone, Subnet, InstanceType string
+}
+
+// Notice says that the cloud takes an instance back.
+type Notice struct {
+	InstanceID string
+	Deadline   time.Time
+}

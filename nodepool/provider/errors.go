@@ -1,0 +1,43 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Class says what an error of a cloud means for what was asked.
+type Class string
+
+// The classes. All but Unknown and Throttled are definitive: what was asked has not happened and will not.
+const (
+	Unknown       Class = "Unknown"       // it may or may not have happened: ask again, with the same token
+	Throttled     Class = "Throttled"     // too many calls: later
+	Capacity      Class = "Capacity"      // none left of this type in this zone and market, or the price is too low
+	Quota         Class = "Quota"         // the account may not have more
+	Address       Class = "Address"       // the subnet has no address left
+	Invalid       Class = "Invalid"       // it can never succeed as it is asked: a template, a right, a parameter
+	TokenMismatch Class = "TokenMismatch" // the token was used with other parameters
+	NotOwned      Class = "NotOwned"      // the instance is not the pool's
+)
+
+// Error is an error of a cloud.
+type Error struct {
+	Class Class
+	Op    string // such as RunInstances
+	Code  string // the cloud's own, such as InsufficientInstanceCapacity
+	Err   error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Class, e.Err) }
+
+// Unwrap returns what the cloud's client said.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of an error; any that is not an *[Error] is Unknown.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Unknown
+}

@@ -1,0 +1,68 @@
+// Package provider says what a pool of workers needs of a cloud. Every implementation passes the tests of providertest.
+package provider
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Provider launches and terminates the instances of one pool: those that carry its tag, and no others. Calls may be
+// repeated after any error; errors are *[Error].
+type Provider interface {
+	// Launch launches one instance, or returns the one that the same token has launched already. A token belongs to its
+	// parameters for good: other parameters are an error of class [TokenMismatch]. The instance carries the tags of
+	// pool, action, slot and token from its first moment.
+	Launch(ctx context.Context, l Launch) (Instance, error)
+	// List returns the instances of the pool, those that have been terminated left out as soon as the cloud says so. One
+	// that has just been launched may be missing.
+	List(ctx context.Context) ([]Instance, error)
+	// Terminate terminates an instance of the pool; it is no error if that has happened already. An instance that is not
+	// the pool's is left alone: [NotOwned].
+	Terminate(ctx context.Context, id string) error
+	// MarkJoinFailed tags an instance of the pool, for people, as one whose node did not join.
+	MarkJoinFailed(ctx context.Context, id string) error
+	// Offers returns what can be launched, types in order of preference.
+	Offers(ctx context.Context) ([]Offer, error)
+}
+
+// Launch is what one instance is launched by.
+type Launch struct {
+	Action string // id of the scale-up
+	Slot   int    // within the action
+	Token  string // at most 64 characters, unique for what is wanted
+	plan.Placement
+}
+
+// Instance is one of the pool's, as the cloud tells it.
+type Instance struct {
+	ID         string
+	ProviderID string // what spec.providerID of its Node is
+	Action     string
+	Slot       int
+	Token      string
+	plan.Placement
+	State      InstanceState
+	Launched   time.Time
+	JoinFailed bool
+}
+
+// InstanceState is where an instance is in its life.
+type InstanceState string
+
+// The states. What has been terminated is not listed.
+const (
+	Pending InstanceState = "Pending"
+	Running InstanceState = "Running"
+	Leaving InstanceState = "Leaving" // it stops or shuts down, whoever asked for that
+)
+
+// Offer is a kind of instance that can be launched in a zone, with the node that it becomes.
+type Offer struct {
+	plan.Offer
+	Allocatable corev1.ResourceList // CPU, memory and pods at the least
+	Labels      map[string]string   // zone, instance type, architecture, and whatever the pool says
+}

@@ -1,0 +1,2 @@
+// Package simulated plays a cloud whose instances are kwok nodes.
+package simulated

@@ -1,0 +1,127 @@
+// Package state keeps what a pool of workers must not forget: the journal from which any process can go on where another
+// was killed. Stores are behind one interface and pass the tests of statetest.
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Store keeps one [Record] for each pool.
+type Store interface {
+	// Load returns the record of a pool; that of a pool which has none is the zero Record.
+	Load(ctx context.Context, pool string) (Record, error)
+	// Save writes the record if the stored one still has r.Version, and returns it with the version that it then has, the
+	// next one. Otherwise it writes nothing and returns [ErrConflict]. After any other error it is not known whether the
+	// record was written: Load tells.
+	Save(ctx context.Context, pool string, r Record) (Record, error)
+}
+
+// ErrConflict says that somebody else has written the record.
+var ErrConflict = errors.New("the record has been written by another")
+
+// Record is the journal of a pool. Each version of it is written once.
+type Record struct {
+	Version int64  `json:"version"` // of the stored record; 0 = none is stored
+	Owner   string `json:"owner"`   // who holds the lease, one name for each run of a process; "" = nobody
+
+	Action *Action `json:"action,omitempty"` // the one that is open
+
+	// Interruptions are instances that the cloud takes back. They are drained beside whatever action is open.
+	Interruptions []Removal `json:"interruptions,omitempty"`
+	// Condemned are instances that will be terminated without a drain, as no node of theirs exists.
+	Condemned []Condemned `json:"condemned,omitempty"`
+
+	LastUp    time.Time            `json:"lastUp,omitzero"` // verified completions
+	LastDown  time.Time            `json:"lastDown,omitzero"`
+	Failures  int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
+	FailedAt  time.Time            `json:"failedAt,omitzero"`
+	IdleSince time.Time            `json:"idleSince,omitzero"`
+	Cooling   []plan.Cooling       `json:"cooling,omitempty"`
+	Spared    map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
+	Joins     []Join               `json:"joins,omitempty"`  // the last ones, oldest first
+}
+
+// Action is a scale-up or scale-down that is open.
+type Action struct {
+	ID      string          `json:"id"`
+	Kind    plan.ActionKind `json:"kind"`
+	Reason  plan.Reason     `json:"reason"`
+	Message string          `json:"message"`
+	Started time.Time       `json:"started"`
+	Slots   []Slot          `json:"slots,omitempty"`   // of a scale-up
+	Targets []Removal       `json:"targets,omitempty"` // of a scale-down
+}
+
+// Slot is one node of a scale-up. Its parameters and token are written before it is launched and never change.
+type Slot struct {
+	Number int `json:"number"`
+	plan.Placement
+	Token      string    `json:"token"`
+	Replaces   *int      `json:"replaces,omitempty"` // the slot that had failed definitively
+	State      SlotState `json:"state"`
+	InstanceID string    `json:"instanceId,omitempty"`
+	ProviderID string    `json:"providerId,omitempty"`
+	Node       string    `json:"node,omitempty"`
+	Asked      time.Time `json:"asked,omitzero"` // when its launch was first tried
+	NotBefore  time.Time `json:"notBefore,omitzero"`
+	Tries      int       `json:"tries,omitempty"`
+	Error      string    `json:"error,omitempty"`
+}
+
+// SlotState is where a slot is.
+type SlotState string
+
+// The states of a slot: Planned → Launched → Ready, or Failed from either of the first two.
+const (
+	SlotPlanned  SlotState = "Planned"
+	SlotLaunched SlotState = "Launched"
+	SlotReady    SlotState = "Ready"
+	SlotFailed   SlotState = "Failed"
+)
+
+// Removal is one node that is drained and terminated.
+type Removal struct {
+	InstanceID string       `json:"instanceId"`
+	Node       string       `json:"node"`
+	Zone       string       `json:"zone,omitempty"`
+	State      RemovalState `json:"state"`
+	Since      time.Time    `json:"since,omitzero"`     // it has been in this state
+	Began      time.Time    `json:"began,omitzero"`     // its drain
+	Deadline   time.Time    `json:"deadline,omitzero"`  // of an interruption: when the cloud takes it
+	Replaced   bool         `json:"replaced,omitempty"` // of an interruption: a replacement has been asked for
+	Error      string       `json:"error,omitempty"`
+}
+
+// RemovalState is where a removal is.
+type RemovalState string
+
+// The states of a removal, in their order. From those before Drained it may become Restoring and then Failed: the node
+// takes pods again and nothing was terminated.
+const (
+	RemovalPlanned    RemovalState = "Planned"
+	RemovalTainted    RemovalState = "Tainted"    // no new pod comes
+	RemovalDraining   RemovalState = "Draining"   // cordoned; pods are being evicted
+	RemovalDrained    RemovalState = "Drained"    // nothing is left to evict: it may be terminated
+	RemovalTerminated RemovalState = "Terminated" // the cloud has been told; its Node remains to be deleted
+	RemovalCompleted  RemovalState = "Completed"
+	RemovalRestoring  RemovalState = "Restoring"
+	RemovalFailed     RemovalState = "Failed"
+)
+
+// Condemned is an instance to be terminated once Due has come, unless its node has joined by then.
+type Condemned struct {
+	InstanceID string    `json:"instanceId"`
+	Reason     string    `json:"reason"` // Orphan or JoinFailed
+	Since      time.Time `json:"since"`
+	Due        time.Time `json:"due"`
+}
+
+// Join is a measured start of a node, for the init timeout T_I.
+type Join struct {
+	Asked time.Time `json:"asked"`
+	Ready time.Time `json:"ready"`
+}
