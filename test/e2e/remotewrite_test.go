@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,6 +85,10 @@ func startReceiving(t *testing.T, name string, to receiver, app stack.App) *stac
 	eventually(t, 30*time.Second, "the adapter listens", func(c *assert.CollectT) {
 		_, _, err := a.Get(t.Context(), "/livez")
 		assert.NoError(c, err)
+		receiving, err := net.Dial("tcp", to.address) // a port of its own, which opens later
+		if assert.NoError(c, err) {
+			assert.NoError(c, receiving.Close())
+		}
 	})
 	return a
 }
