@@ -5,8 +5,8 @@ SHELL := /usr/bin/env bash
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
-# What needs no control plane.
-UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs)
+# What is quick. Some of it talks to a real API server, which is built first.
+UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs -e /test/nodepool)
 # The race detector needs a C compiler; without one the tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -27,13 +27,13 @@ vet: ## Run go vet
 	go vet ./...
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests with the race detector
+test-unit: controlplane ## Run the unit tests with the race detector
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector" >&2
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
 test-e2e: controlplane monitoring ## Run the tests on a real control plane (about 20 minutes; needs Node.js 18 or later)
-	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/e2e/...
+	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/nodepool/... ./test/e2e/...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
@@ -67,7 +67,7 @@ bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME
-	@for pkg in $$(go list ./pipeline ./adapter/... ./internal/... ./cmd/... ./api/...); do \
+	@for pkg in $$(go list ./pipeline ./adapter/... ./nodepool/... ./internal/... ./cmd/... ./api/...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
 	  done; \
