@@ -1,0 +1,47 @@
+// Package providertest holds the tests that every provider of instances passes.
+package providertest
+
+import (
+	"testing"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// Harness is a cloud that the tests run against. Its methods end the test if they fail. The instances of its pools have
+// at least one zone to be in, and can be bought on both markets.
+type Harness interface {
+	// Provider returns a provider for a pool. All that are made for the pools of one harness speak to one cloud.
+	Provider(t testing.TB, pool string) provider.Provider
+	// Exhaust takes all capacity of a zone, an instance type and a market away, until restore is called.
+	Exhaust(t testing.TB, p plan.Placement) (restore func())
+	// Settle returns once everything that has been done to the cloud can be seen in it.
+	Settle(t testing.TB)
+}
+
+// UnknownID is an instance that no cloud of a test has.
+const UnknownID = "i-0123456789abcdef0"
+
+// Run runs the tests, each in a pool of its own, one after the other.
+func Run(t *testing.T, h Harness) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"offers say what can be launched", testOffers},
+		{"an instance carries what it was launched for", testLaunch},
+		{"one token launches one instance", testToken},
+		{"one token launches one instance at the same time", testTokenAtOnce},
+		{"a token belongs to its parameters", testTokenMismatch},
+		{"the token of a terminated instance launches nothing", testTokenOfTerminated},
+		{"instances of other pools are not listed", testPoolsApart},
+		{"terminated instances go, and may go twice", testTerminate},
+		{"instances of other pools are left alone", testNotOwned},
+		{"an instance that there is not is terminated already", testTerminateUnknown},
+		{"instances that did not join are marked", testMarkJoinFailed},
+		{"capacity that is gone is told, and comes back", testCapacity},
+		{"calls end with their context", testContext},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
+	}
+}

@@ -1,0 +1,83 @@
+package providertest
+
+import (
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// unique returns a name that nothing else has, as tokens and pools need one.
+func unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()) }
+
+// newPool returns a provider for a pool that nobody has used.
+func newPool(t *testing.T, h Harness) provider.Provider {
+	t.Helper()
+	return h.Provider(t, unique("pool"))
+}
+
+// placement is the most preferred one of a pool on a market.
+func placement(t *testing.T, p provider.Provider, market plan.Market) plan.Placement {
+	t.Helper()
+	offers, err := p.Offers(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, offers)
+	return placementOf(offers[0], market)
+}
+
+func placementOf(o provider.Offer, market plan.Market) plan.Placement {
+	return plan.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+}
+
+// newLaunch asks for an On-Demand instance at the most preferred place, with a new token.
+func newLaunch(t *testing.T, p provider.Provider) provider.Launch {
+	t.Helper()
+	return provider.Launch{Action: unique("up"), Slot: 1, Token: unique("t"), Placement: placement(t, p, plan.OnDemand)}
+}
+
+// launched launches an instance and waits until it can be seen.
+func launched(t *testing.T, h Harness, p provider.Provider) provider.Instance {
+	t.Helper()
+	instance, err := p.Launch(t.Context(), newLaunch(t, p))
+	require.NoError(t, err)
+	h.Settle(t)
+	return instance
+}
+
+// working lists the instances that have not begun to leave.
+func working(t *testing.T, p provider.Provider) []provider.Instance {
+	t.Helper()
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	return slices.DeleteFunc(all, func(i provider.Instance) bool { return i.State == provider.Leaving })
+}
+
+func ids(instances []provider.Instance) []string {
+	var out []string
+	for _, i := range instances {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+// requireClass checks that an error is one of a provider, and what it means.
+func requireClass(t *testing.T, want provider.Class, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.ErrorAs(t, err, new(*provider.Error))
+	require.Equal(t, want, provider.ClassOf(err), "%v", err)
+}
+
+// assertIndefinite checks that an error leaves open whether what was asked for has happened.
+func assertIndefinite(t *testing.T, err error) {
+	t.Helper()
+	assert.True(t, errors.As(err, new(*provider.Error)), "%v", err)
+	assert.Contains(t, []provider.Class{provider.Unknown, provider.Throttled}, provider.ClassOf(err), "%v", err)
+}

@@ -1,0 +1,247 @@
+package providertest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+func testOffers(t *testing.T, h Harness) {
+	offers, err := newPool(t, h).Offers(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, offers)
+	seen := map[plan.Offer]bool{}
+	for _, o := range offers {
+		assert.NotEmpty(t, o.Zone)
+		assert.NotEmpty(t, o.InstanceType)
+		assert.False(t, seen[o.Offer], "%+v is offered twice", o.Offer)
+		seen[o.Offer] = true
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+			quantity, ok := o.Allocatable[name]
+			assert.True(t, ok && quantity.Sign() > 0, "%+v: %s: %s", o.Offer, name, quantity.String())
+		}
+		assert.Equal(t, o.Zone, o.Labels[corev1.LabelTopologyZone])
+		assert.Equal(t, o.InstanceType, o.Labels[corev1.LabelInstanceTypeStable])
+		assert.NotEmpty(t, o.Labels[corev1.LabelArchStable])
+	}
+}
+
+func testLaunch(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	for i, market := range []plan.Market{plan.Spot, plan.OnDemand} {
+		l := provider.Launch{Action: unique("up"), Slot: i + 3, Token: unique("t"), Placement: placement(t, p, market)}
+		told, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		h.Settle(t)
+		all, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, i+1)
+		listed := find(t, all, told.ID)
+		for _, instance := range []provider.Instance{told, listed} {
+			assert.NotEmpty(t, instance.ProviderID)
+			assert.Equal(t, told.ProviderID, instance.ProviderID)
+			assert.Equal(t, l.Action, instance.Action)
+			assert.Equal(t, l.Slot, instance.Slot)
+			assert.Equal(t, l.Token, instance.Token)
+			assert.Equal(t, l.Placement, instance.Placement)
+			assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, instance.State)
+			assert.False(t, instance.Launched.IsZero())
+			assert.False(t, instance.JoinFailed)
+		}
+	}
+}
+
+func find(t *testing.T, instances []provider.Instance, id string) provider.Instance {
+	t.Helper()
+	for _, i := range instances {
+		if i.ID == id {
+			return i
+		}
+	}
+	require.Contains(t, ids(instances), id)
+	return provider.Instance{}
+}
+
+func testToken(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	first, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	again, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, again.ID, "before it can be seen")
+	h.Settle(t)
+	again, err = p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	assert.Equal(t, first.ID, again.ID)
+	assert.Equal(t, []string{first.ID}, ids(working(t, p)))
+
+	l.Token = unique("t")
+	other, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	assert.NotEqual(t, first.ID, other.ID, "another token is another instance")
+	h.Settle(t)
+	assert.ElementsMatch(t, []string{first.ID, other.ID}, ids(working(t, p)))
+}
+
+// testTokenAtOnce also lets calls fail, as long as they leave open what has happened: asked again they tell.
+func testTokenAtOnce(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	var (
+		calls sync.WaitGroup
+		mu    sync.Mutex
+		told  []string
+	)
+	for range 8 {
+		calls.Go(func() {
+			instance, err := p.Launch(t.Context(), l)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				assertIndefinite(t, err)
+				return
+			}
+			told = append(told, instance.ID)
+		})
+	}
+	calls.Wait()
+	h.Settle(t)
+	last, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	for _, id := range told {
+		assert.Equal(t, last.ID, id)
+	}
+	assert.Equal(t, []string{last.ID}, ids(working(t, p)))
+}
+
+// testTokenMismatch does not try another zone: clouds may keep tokens for each zone.
+func testTokenMismatch(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	first, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	for name, change := range map[string]func(*provider.Launch){
+		"market": func(l *provider.Launch) { l.Market = plan.Spot },
+		"slot":   func(l *provider.Launch) { l.Slot++ },
+		"action": func(l *provider.Launch) { l.Action = unique("up") },
+	} {
+		other := l
+		change(&other)
+		_, err = p.Launch(t.Context(), other)
+		requireClass(t, provider.TokenMismatch, err)
+		h.Settle(t)
+		assert.Equal(t, []string{first.ID}, ids(working(t, p)), name)
+	}
+}
+
+// testTokenOfTerminated accepts the terminated instance and any definitive error.
+func testTokenOfTerminated(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	first, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	h.Settle(t)
+	require.NoError(t, p.Terminate(t.Context(), first.ID))
+	h.Settle(t)
+	again, err := p.Launch(t.Context(), l)
+	if err == nil {
+		assert.Equal(t, first.ID, again.ID)
+		assert.Equal(t, provider.Leaving, again.State)
+	} else {
+		assert.NotContains(t, []provider.Class{provider.Unknown, provider.Throttled}, provider.ClassOf(err), "%v", err)
+	}
+	h.Settle(t)
+	assert.Empty(t, working(t, p))
+}
+
+func testPoolsApart(t *testing.T, h Harness) {
+	one, other := newPool(t, h), newPool(t, h)
+	mine, theirs := launched(t, h, one), launched(t, h, other)
+	assert.Equal(t, []string{mine.ID}, ids(working(t, one)))
+	assert.Equal(t, []string{theirs.ID}, ids(working(t, other)))
+}
+
+func testTerminate(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	gone, stays := launched(t, h, p), launched(t, h, p)
+	require.NoError(t, p.Terminate(t.Context(), gone.ID))
+	require.NoError(t, p.Terminate(t.Context(), gone.ID), "at once")
+	h.Settle(t)
+	require.NoError(t, p.Terminate(t.Context(), gone.ID), "again")
+	assert.Equal(t, []string{stays.ID}, ids(working(t, p)))
+}
+
+func testNotOwned(t *testing.T, h Harness) {
+	one, other := newPool(t, h), newPool(t, h)
+	theirs := launched(t, h, other)
+	requireClass(t, provider.NotOwned, one.Terminate(t.Context(), theirs.ID))
+	requireClass(t, provider.NotOwned, one.MarkJoinFailed(t.Context(), theirs.ID))
+	h.Settle(t)
+	all := working(t, other)
+	require.Equal(t, []string{theirs.ID}, ids(all))
+	assert.False(t, all[0].JoinFailed)
+}
+
+func testTerminateUnknown(t *testing.T, h Harness) {
+	assert.NoError(t, newPool(t, h).Terminate(t.Context(), UnknownID))
+}
+
+func testMarkJoinFailed(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	failed, stays := launched(t, h, p), launched(t, h, p)
+	require.NoError(t, p.MarkJoinFailed(t.Context(), failed.ID))
+	require.NoError(t, p.MarkJoinFailed(t.Context(), failed.ID), "again")
+	h.Settle(t)
+	all := working(t, p)
+	assert.True(t, find(t, all, failed.ID).JoinFailed)
+	assert.False(t, find(t, all, stays.ID).JoinFailed)
+}
+
+func testCapacity(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	l.Market = plan.Spot
+	restore := h.Exhaust(t, l.Placement)
+	t.Cleanup(restore)
+	_, err := p.Launch(t.Context(), l)
+	requireClass(t, provider.Capacity, err)
+	h.Settle(t)
+	assert.Empty(t, working(t, p), "what was refused has not happened")
+
+	elsewhere := l
+	elsewhere.Token, elsewhere.Market = unique("t"), plan.OnDemand
+	onDemand, err := p.Launch(t.Context(), elsewhere)
+	require.NoError(t, err, "the other market has its own capacity")
+
+	restore()
+	l.Token = unique("t")
+	spot, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	h.Settle(t)
+	assert.ElementsMatch(t, []string{onDemand.ID, spot.ID}, ids(working(t, p)))
+}
+
+func testContext(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	instance := launched(t, h, p)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.Launch(ended, l)
+	require.ErrorIs(t, err, context.Canceled)
+	assertIndefinite(t, err)
+	_, err = p.List(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, p.Terminate(ended, instance.ID), context.Canceled)
+	require.ErrorIs(t, p.MarkJoinFailed(ended, instance.ID), context.Canceled)
+	h.Settle(t)
+	assert.Equal(t, []string{instance.ID}, ids(working(t, p)))
+}
