@@ -1,17 +1,50 @@
 // Package drain empties nodes by the rules of Kubernetes: through the eviction API, with PodDisruptionBudgets, and never
 // a pod that nobody would bring back.
+//
+// A drain is a sequence of small steps, each of which may be repeated after a crash of whoever does them: [Drainer.Taint]
+// keeps new pods away, [Drainer.Blockers] says whether the node may be drained at all, [Drainer.Cordon] shows people that
+// it is left, [Drainer.Evict] asks its pods to leave until none remains, and [Drainer.Restore] takes everything back if
+// that comes to nothing. All that is remembered is on the Node itself.
+//
+// Whether a pod has left is read from the API server itself, never from a cache: an instance is terminated on the
+// strength of it. A pod leaves when its object is gone, which a kubelet brings about once its containers have ended. Where
+// no kubelet answers any more that never happens, so a pod that has overstayed its grace period by a minute, by the clock
+// of this process since it first saw the pod leave, is not waited for: the pod has had all the time that it asked for, and
+// terminating the instance ends whatever still runs there. A pod without an object on the node is never waited for.
+//
+// It needs these permissions: get, list, patch and delete nodes; list pods; create pods/eviction; and delete pods for
+// [Limits.Force].
 package drain
 
-import "time"
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
 
 // Progress is how far a drain is.
 type Progress struct {
-	Remaining int      // pods that are still to leave
+	// Remaining counts the pods that are still to leave: those that were there when the pass began, the ones that it
+	// evicted included. Only a pass that finds none says 0.
+	Remaining int
 	Refused   []string // evictions that a PodDisruptionBudget refused just now, as namespace/name: why
+	Blocked   []string // pods of Remaining that are left alone as they block a drain, as namespace/name: why
 }
 
 // Limits is how a drain may go.
 type Limits struct {
-	Force bool          // delete pods instead of evicting them, and bare ones too
-	Grace time.Duration // the most that pods may take to end; 0 = what they say
+	Force bool          // delete pods instead of evicting them, and those that block a drain too
+	Grace time.Duration // the most that pods may take to end, in whole seconds; 0 = what they say
+}
+
+// Drainer drains nodes of one cluster. Its methods may be called from any goroutine. It must not be copied after its
+// first use.
+type Drainer struct {
+	Client kubernetes.Interface
+	Now    func() time.Time
+
+	mu      sync.Mutex
+	leaving map[string]map[types.UID]time.Time // node → pod → when it was first seen to be leaving
 }
