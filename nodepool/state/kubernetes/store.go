@@ -1,0 +1,111 @@
+// Package kubernetes keeps the journal of a pool in the status of its WorkerPool, so that a pool needs nothing beside the
+// cluster.
+//
+// The journal is one field of a status that others write too. A [Store] changes status.journal alone. Others must not touch that
+// field: they patch the fields that are theirs (a merge patch of the status subresource), and never update a status as
+// a whole.
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// Store keeps journals in status.journal of WorkerPools. Its methods may be called from any goroutine.
+type Store struct {
+	client rest.Interface
+
+	mu   sync.Mutex
+	uids map[string]types.UID // of each pool when it was loaded last
+}
+
+var _ state.Store = (*Store)(nil)
+
+// New returns a store that reaches the API server with client: any REST client, such as that of a discovery client.
+func New(client rest.Interface) *Store {
+	return &Store{client: client, uids: map[string]types.UID{}}
+}
+
+// Load reads the journal from the API server, past all caches. A WorkerPool that does not exist is an error.
+func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
+	o, err := s.get(ctx, pool)
+	if err != nil {
+		return state.Record{}, fmt.Errorf("load the journal of WorkerPool %s: %w", pool, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uids[pool] = o.uid
+	return o.record, nil
+}
+
+// Save writes the journal into the status of the WorkerPool that the last Load has read: one that was since deleted, and
+// perhaps created anew, is an error. When somebody else has changed the rest of the object meanwhile it tries again.
+func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Record, error) {
+	for {
+		written, err := s.trySave(ctx, pool, r)
+		switch {
+		case err == nil:
+			return written, nil
+		case apierrors.IsConflict(err) && ctx.Err() == nil:
+			continue // nothing was written: whose change came before tells the next look
+		default:
+			return state.Record{}, fmt.Errorf("save the journal of WorkerPool %s: %w", pool, err)
+		}
+	}
+}
+
+// trySave writes the journal unless the object changes between a look at it and the write, which is a conflict of the API.
+func (s *Store) trySave(ctx context.Context, pool string, r state.Record) (state.Record, error) {
+	o, err := s.get(ctx, pool)
+	if err != nil {
+		return state.Record{}, err
+	}
+	if err := s.check(pool, o.uid); err != nil {
+		return state.Record{}, err
+	}
+	if o.record.Version != r.Version {
+		return state.Record{}, state.ErrConflict
+	}
+	r.Version++
+	if err := o.setJournal(r); err != nil {
+		return state.Record{}, err
+	}
+	body, err := json.Marshal(o.fields)
+	if err != nil {
+		return state.Record{}, err
+	}
+	return r, s.request(s.client.Put(), pool, "/status").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+}
+
+func (s *Store) check(pool string, uid types.UID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.uids[pool]; ok && known != uid {
+		return fmt.Errorf("its uid is %s and was %s: it has been deleted and created anew since it was loaded", uid, known)
+	}
+	return nil
+}
+
+func (s *Store) get(ctx context.Context, pool string) (*object, error) {
+	data, err := s.request(s.client.Get(), pool, "").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	return decode(data)
+}
+
+// request is for one attempt: a client that tries again after a server that answered too late would meet its own write,
+// and take it for that of somebody else.
+func (s *Store) request(r *rest.Request, pool, subresource string) *rest.Request {
+	path := "/apis/" + v1alpha1.GroupVersion.String() + "/workerpools/"
+	return r.AbsPath(path, pool, subresource).SetHeader("Accept", "application/json").MaxRetries(0)
+}
