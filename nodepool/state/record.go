@@ -86,6 +86,7 @@ const (
 // Removal is one node that is drained and terminated.
 type Removal struct {
 	InstanceID string       `json:"instanceId"`
+	ProviderID string       `json:"providerId,omitempty"` // that its Node has, so that no other of its name is deleted
 	Node       string       `json:"node"`
 	Zone       string       `json:"zone,omitempty"`
 	State      RemovalState `json:"state"`

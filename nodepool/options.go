@@ -1,0 +1,193 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// Options is what a [Pool] is made of.
+type Options struct {
+	Name  string // of the pool
+	Owner string // of its lease: unique for each run of a process
+
+	// Spec is asked at each tick, so that changes are heard without a restart. An error keeps the one before; without one
+	// before the tick fails.
+	Spec func() (Spec, error)
+
+	Store    state.Store
+	Provider provider.Provider
+	Observer Observer
+	Signals  Signals
+	Drainer  Drainer
+	Labeler  Labeler
+	Notices  Notices // nil: nobody tells of interruptions
+	Teller   Teller  // nil: nobody is told
+
+	Now  func() time.Time
+	Seed uint64 // of the jitter of retries
+
+	// StepInterval is how often an open action is looked at; 0 = 2 s.
+	StepInterval time.Duration
+	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for; 0 = 3 s.
+	BindGrace time.Duration
+	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still;
+	// 0 = 2 min.
+	VanishGrace time.Duration
+}
+
+// Observer sees the cluster. Each pool has one of its own, as a wake is received once.
+type Observer interface {
+	// Observe returns what is known of the cluster, and an error until it is known.
+	Observe(ctx context.Context) (*world.Cluster, error)
+	// Wake receives when something is worth an early tick.
+	Wake() <-chan struct{}
+}
+
+// Signals forecasts the load of the pool. Its calls return soon: what cannot be read is not known.
+type Signals interface {
+	Observe(ctx context.Context, o signal.Observation) []plan.Signal
+	// Seasonal returns nil if the pool has no seasonal floor.
+	Seasonal(ctx context.Context, now time.Time, initTimeout time.Duration) *plan.Seasonal
+}
+
+// Drainer empties nodes. All its calls may be repeated.
+type Drainer interface {
+	// Taint keeps new pods from the node, and tells the action that it leaves by.
+	Taint(ctx context.Context, node, action string) error
+	// Cordon marks the node unschedulable.
+	Cordon(ctx context.Context, node string) error
+	// Restore undoes both; a node that has gone is no error.
+	Restore(ctx context.Context, node string) error
+	// Blockers returns why the node must not be drained, as a fresh list of its pods tells.
+	Blockers(ctx context.Context, node string) ([]string, error)
+	// Evict evicts, without waiting, the pods that are not yet leaving.
+	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
+	// Marked returns the nodes that Taint has marked and Restore has not, each with its action.
+	Marked(ctx context.Context) (map[string]string, error)
+	// DeleteNode deletes the node if it still has the provider id; one that has gone is no error.
+	DeleteNode(ctx context.Context, node, providerID string) error
+}
+
+// Labeler labels the node of a worker with [LabelPool], so that it is known for one of the pool's when its instance has
+// gone. A node that has gone is no error.
+type Labeler interface {
+	Label(ctx context.Context, node, pool string) error
+}
+
+// LabelPool is the label that tells the pool of a node.
+const LabelPool = "foresail.dev/pool"
+
+// Message says something of an instance that the cloud told by itself.
+type Message struct {
+	InstanceID string
+	Kind       string    // MessageInterruption, MessageRebalance or MessageStateChange
+	Deadline   time.Time // of an interruption
+	Handle     string    // of the message, for Done
+}
+
+// The kinds of a message.
+const (
+	MessageInterruption = "Interruption"
+	MessageRebalance    = "Rebalance"
+	MessageStateChange  = "StateChange"
+)
+
+// Notices receives messages of the cloud. Each pool has a queue of its own: messages of instances that are not the pool's
+// are done with.
+type Notices interface {
+	// Receive waits for messages for a while. What is not done comes again later.
+	Receive(ctx context.Context) ([]Message, error)
+	Done(ctx context.Context, m Message) error
+}
+
+// Teller tells people and programs what a tick came to. It must not keep the tick waiting for long.
+type Teller interface {
+	Tell(ctx context.Context, t Told)
+}
+
+// Told is everything that is to be known of one tick.
+type Told struct {
+	Pool     string
+	At       time.Time
+	Leading  bool // this process holds the lease; the others observe and do nothing
+	DryRun   bool
+	Decision plan.Decision
+	Snapshot plan.Snapshot // that the decision was made from
+	Record   state.Record  // after the tick, as far as it is known; read only
+	// InitTimeout is how long launches take until their nodes are Ready, as assumed or measured.
+	InitTimeout time.Duration
+	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
+	Health error
+	Events []Event // what happened in this tick, in order
+}
+
+// Event is something that happened.
+type Event struct {
+	Reason   EventReason
+	Message  string // a sentence without a full stop
+	Warning  bool
+	Node     string // that it is about, "" = none
+	Instance string
+	Action   string // id
+}
+
+// EventReason says what happened, as a word for programs.
+type EventReason string
+
+// The events.
+const (
+	EventLeading         EventReason = "Leading"         // this process took the lease
+	EventScaleUpBegun    EventReason = "ScaleUpBegun"    // its plan is in the journal
+	EventLaunched        EventReason = "Launched"        // an instance
+	EventLaunchFailed    EventReason = "LaunchFailed"    // definitively; another may take its place
+	EventJoined          EventReason = "Joined"          // the node of an instance is Ready
+	EventJoinFailed      EventReason = "JoinFailed"      // it is not, and its time is over
+	EventVanished        EventReason = "Vanished"        // an instance went that nobody here terminated
+	EventScaledUp        EventReason = "ScaledUp"        // all or part of the nodes joined
+	EventScaleUpFailed   EventReason = "ScaleUpFailed"   // nothing joined
+	EventScaleDownBegun  EventReason = "ScaleDownBegun"  // its plan is in the journal
+	EventScaleDownEnding EventReason = "ScaleDownEnding" // it is given up: nodes that can be are restored
+	EventDrained         EventReason = "Drained"         // a node is empty
+	EventDrainFailed     EventReason = "DrainFailed"     // the node takes pods again
+	EventTerminated      EventReason = "Terminated"      // an instance
+	EventScaledDown      EventReason = "ScaledDown"      // its last node is done with
+	EventInterrupted     EventReason = "Interrupted"     // the cloud takes an instance back
+	EventRebalance       EventReason = "Rebalance"       // the cloud advises to leave an instance
+	EventReplacement     EventReason = "Replacement"     // of an interrupted instance, in an open scale-up
+	EventOrphan          EventReason = "Orphan"          // an instance without a node and without an action
+	EventRestored        EventReason = "Restored"        // a node carried the mark of an action that is over
+	EventNodeDeleted     EventReason = "NodeDeleted"     // the Node of an instance that has gone
+)
+
+// NotDecided is the reason of a tick that came to no decision, as the journal could not be read.
+const NotDecided plan.Reason = "JournalUnknown"
+
+func (o *Options) complete() error {
+	switch {
+	case o.Name == "":
+		return errors.New("the pool has no name")
+	case o.Owner == "":
+		return errors.New("the owner of the lease has no name")
+	case o.Spec == nil, o.Store == nil, o.Provider == nil, o.Observer == nil, o.Signals == nil, o.Drainer == nil, o.Labeler == nil, o.Now == nil:
+		return errors.New("a pool needs Spec, Store, Provider, Observer, Signals, Drainer, Labeler and Now")
+	}
+	o.StepInterval = orElse(o.StepInterval, 2*time.Second)
+	o.BindGrace = orElse(o.BindGrace, 3*time.Second)
+	o.VanishGrace = orElse(o.VanishGrace, 2*time.Minute)
+	return nil
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
