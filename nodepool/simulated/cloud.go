@@ -1,0 +1,264 @@
+package simulated
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// InstanceType is the only type of instance that there is.
+const InstanceType = "simulated"
+
+// Options of a Cloud.
+type Options struct {
+	Client kubernetes.Interface
+	Pool   string
+	Spec   v1alpha1.SimulatedProvider // absent fields have their defaults
+	Labels map[string]string          // of new Nodes, beside those of their zone, type and architecture
+	Taints []corev1.Taint             // of new Nodes
+	Now    func() time.Time
+	// Jitter is by how much of the join delay an instance may be earlier or later, in [0, 1); Seed decides for each.
+	Jitter float64
+	Seed   uint64
+	// Kubelet makes joined Nodes Ready, and free to schedule on, where neither kwok nor the controller manager does.
+	Kubelet bool
+	Log     *slog.Logger // nil for none
+}
+
+// Cloud is the part of a simulated cloud that is one pool's. Its methods may be called at the same time, in any number of
+// processes.
+type Cloud struct {
+	options   Options
+	namespace string
+	zones     []string
+	joinDelay time.Duration
+	shape     corev1.ResourceList
+}
+
+var _ provider.Provider = (*Cloud)(nil)
+
+// New returns the cloud of a pool. It asks the API server for nothing yet.
+func New(o Options) *Cloud {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Cloud{options: o, namespace: cmp.Or(o.Spec.Namespace, "foresail-simulated"), zones: o.Spec.Zones, joinDelay: 30 * time.Second}
+	if len(c.zones) == 0 {
+		c.zones = []string{"a", "b"}
+	}
+	if o.Spec.JoinDelay != nil {
+		c.joinDelay = o.Spec.JoinDelay.Duration
+	}
+	c.shape = corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("2"),
+		corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
+	for name, quantity := range o.Spec.Shape {
+		c.shape[corev1.ResourceName(name)] = quantity
+	}
+	return c
+}
+
+// Launch launches an instance, as [provider.Provider] says.
+func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+	const op = "Launch"
+	faults, err := c.faults(ctx)
+	if err != nil {
+		return provider.Instance{}, failure(op, err)
+	}
+	if err := faults.failure(op); err != nil {
+		return provider.Instance{}, err
+	}
+	wanted := c.newInstance(l, faults)
+	stored, err := c.get(ctx, wanted.id())
+	if err != nil {
+		return provider.Instance{}, failure(op, err)
+	}
+	if stored == nil {
+		if faults.exhausted(l.Placement) {
+			err := fmt.Errorf("no %s %s is left in zone %s", l.Market, l.InstanceType, l.Zone)
+			return provider.Instance{}, &provider.Error{Class: provider.Capacity, Op: op, Code: "InsufficientCapacity", Err: err}
+		}
+		if stored, err = c.create(ctx, wanted); err != nil {
+			return provider.Instance{}, failure(op, err)
+		}
+	}
+	if !stored.sameLaunch(wanted) {
+		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v", l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
+		return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
+	}
+	return stored.told(), nil
+}
+
+// List returns the instances of the pool.
+func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
+	const op = "List"
+	faults, err := c.faults(ctx)
+	if err != nil {
+		return nil, failure(op, err)
+	}
+	if err := faults.failure(op); err != nil {
+		return nil, err
+	}
+	all, err := c.list(ctx)
+	if err != nil {
+		return nil, failure(op, err)
+	}
+	var out []provider.Instance
+	for _, i := range all {
+		hidden := c.options.Now().Before(i.Launched.Add(faults.hiddenFor))
+		if i.State != terminated && !hidden {
+			out = append(out, i.told())
+		}
+	}
+	return out, nil
+}
+
+// Terminate terminates an instance of the pool.
+func (c *Cloud) Terminate(ctx context.Context, id string) error {
+	return c.change(ctx, "Terminate", id, func(i *instance) {
+		if i.State != terminated {
+			i.State = provider.Leaving
+		}
+	})
+}
+
+// MarkJoinFailed marks an instance of the pool. Of one that has gone nothing is left to mark.
+func (c *Cloud) MarkJoinFailed(ctx context.Context, id string) error {
+	return c.change(ctx, "MarkJoinFailed", id, func(i *instance) { i.JoinFailed = true })
+}
+
+// change changes an instance of the pool; one that there is not is left so.
+func (c *Cloud) change(ctx context.Context, op, id string, change func(*instance)) error {
+	faults, err := c.faults(ctx)
+	if err != nil {
+		return failure(op, err)
+	}
+	if err := faults.failure(op); err != nil {
+		return err
+	}
+	for {
+		i, err := c.get(ctx, id)
+		switch {
+		case err != nil:
+			return failure(op, err)
+		case i == nil:
+			return nil
+		case i.pool() != c.options.Pool:
+			return &provider.Error{Class: provider.NotOwned, Op: op, Code: "NotOwned", Err: fmt.Errorf("%s is an instance of pool %s", id, i.pool())}
+		}
+		change(i)
+		if err := c.update(ctx, i); !apierrors.IsConflict(err) {
+			return failure(op, err)
+		}
+	}
+}
+
+// Offers returns the one type of instance in each zone.
+func (c *Cloud) Offers(ctx context.Context) ([]provider.Offer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, failure("Offers", err)
+	}
+	var out []provider.Offer
+	for _, zone := range c.zones {
+		out = append(out, provider.Offer{
+			Offer:       plan.Offer{Zone: zone, InstanceType: InstanceType},
+			Allocatable: c.shape.DeepCopy(),
+			Labels:      c.nodeLabels(zone, InstanceType),
+		})
+	}
+	return out, nil
+}
+
+// failure says what an error of the API server means for what was asked of the cloud.
+func failure(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	class := provider.Unknown
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		class = provider.Invalid
+	case apierrors.IsTooManyRequests(err):
+		class = provider.Throttled
+	}
+	return &provider.Error{Class: class, Op: op, Code: string(apierrors.ReasonForError(err)), Err: err}
+}
+
+// create stores an instance, unless its token has launched one, and returns the one that is stored.
+func (c *Cloud) create(ctx context.Context, i *instance) (*instance, error) {
+	object, configMaps := i.object(c.namespace), c.options.Client.CoreV1().ConfigMaps(c.namespace)
+	created, err := configMaps.Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) { // the namespace
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+		_, err = c.options.Client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("make the namespace of instances: %w", err)
+		}
+		created, err = configMaps.Create(ctx, object, metav1.CreateOptions{})
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		stored, err := c.get(ctx, i.id())
+		if err == nil && stored == nil {
+			err = errors.New("the instance of the token has just gone")
+		}
+		return stored, err
+	case err != nil:
+		return nil, err
+	}
+	return instanceOf(created)
+}
+
+// get returns the instance with an id, of whichever pool; nil if there is none.
+func (c *Cloud) get(ctx context.Context, id string) (*instance, error) {
+	object, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).Get(ctx, id, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return instanceOf(object)
+}
+
+// list returns the instances of the pool, by id, those included that have been terminated.
+func (c *Cloud) list(ctx context.Context) ([]*instance, error) {
+	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(map[string]string{poolLabel: c.options.Pool}))
+	objects, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	var out []*instance
+	for n := range objects.Items {
+		i, err := instanceOf(&objects.Items[n])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// update stores an instance if nobody has changed it since it was read.
+func (c *Cloud) update(ctx context.Context, i *instance) error {
+	_, err := c.options.Client.CoreV1().ConfigMaps(c.namespace).Update(ctx, i.object(c.namespace), metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package simulated
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// Labels of instances. Actions and slots are also in the data: not every name can be the value of a label.
+const (
+	poolLabel   = "simulated.foresail.dev/pool"
+	actionLabel = "simulated.foresail.dev/action"
+	slotLabel   = "simulated.foresail.dev/slot"
+	dataKey     = "instance"
+)
+
+// terminated is the last state of an instance. It is never told.
+const terminated provider.InstanceState = "Terminated"
+
+// instance is an instance as its ConfigMap keeps it.
+type instance struct {
+	Action string `json:"action"`
+	Slot   int    `json:"slot"`
+	Token  string `json:"token"`
+	plan.Placement
+	State      provider.InstanceState `json:"state"`
+	Launched   time.Time              `json:"launched"`
+	JoinsAt    time.Time              `json:"joinsAt,omitzero"` // zero = never
+	JoinFailed bool                   `json:"joinFailed,omitempty"`
+	Joined     bool                   `json:"joined,omitempty"`     // its Node has been made
+	Stopped    bool                   `json:"stopped,omitempty"`    // its Node has been told NotReady
+	Vanished   bool                   `json:"vanished,omitempty"`   // its Node goes with it
+	EndedAt    time.Time              `json:"endedAt,omitzero"`     // it was terminated
+	TakenAt    time.Time              `json:"takenAt,omitzero"`     // the cloud takes it back
+	Advised    bool                   `json:"advised,omitempty"`    // the cloud advises to leave it
+	NoticeDone time.Time              `json:"noticeDone,omitzero"`  // TakenAt of the last notice that was done with
+	AdviceDone bool                   `json:"adviceDone,omitempty"` // the advice was done with
+
+	meta metav1.ObjectMeta
+}
+
+// newInstance returns an instance as it is launched.
+func (c *Cloud) newInstance(l provider.Launch, f faults) *instance {
+	i := &instance{Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, State: provider.Pending, Launched: c.options.Now()}
+	i.meta.Name = idOf(l.Token)
+	i.meta.Labels = map[string]string{poolLabel: c.options.Pool, slotLabel: strconv.Itoa(l.Slot)}
+	if len(validation.IsValidLabelValue(l.Action)) == 0 {
+		i.meta.Labels[actionLabel] = l.Action
+	}
+	if !f.neverJoin {
+		i.JoinsAt = i.Launched.Add(c.delayOf(i.id()))
+	}
+	return i
+}
+
+// delayOf is how long an instance takes to join: always the same for one id and seed.
+func (c *Cloud) delayOf(id string) time.Duration {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(id)) // never fails
+	random := rand.New(rand.NewPCG(c.options.Seed, hash.Sum64()))
+	return time.Duration(float64(c.joinDelay) * (1 + c.options.Jitter*(2*random.Float64()-1)))
+}
+
+// idOf is the id of the instance that a token launches.
+func idOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return "i-" + hex.EncodeToString(sum[:])[:17]
+}
+
+func instanceOf(object *corev1.ConfigMap) (*instance, error) {
+	i := &instance{meta: object.ObjectMeta}
+	if err := json.Unmarshal([]byte(object.Data[dataKey]), i); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: data.%s: %w", object.Namespace, object.Name, dataKey, err)
+	}
+	return i, nil
+}
+
+// object is the ConfigMap that keeps the instance.
+func (i *instance) object(namespace string) *corev1.ConfigMap {
+	object := &corev1.ConfigMap{ObjectMeta: i.meta, Data: map[string]string{dataKey: i.encoded()}}
+	object.Namespace = namespace
+	return object
+}
+
+// encoded is the instance as it is stored.
+func (i *instance) encoded() string {
+	data, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("encode an instance: %v", err)) // it holds nothing that has no form in JSON
+	}
+	return string(data)
+}
+
+func (i *instance) id() string { return i.meta.Name }
+
+func (i *instance) pool() string { return i.meta.Labels[poolLabel] }
+
+func (i *instance) providerID() string { return "simulated:///" + i.Zone + "/" + i.id() }
+
+// gone tells whether the instance has stopped or is about to.
+func (i *instance) gone() bool { return i.State == provider.Leaving || i.State == terminated }
+
+func (i *instance) sameLaunch(other *instance) bool {
+	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token && i.Placement == other.Placement
+}
+
+// told is the instance as others see it.
+func (i *instance) told() provider.Instance {
+	state := i.State
+	if state == terminated {
+		state = provider.Leaving
+	}
+	return provider.Instance{
+		ID: i.id(), ProviderID: i.providerID(), Action: i.Action, Slot: i.Slot, Token: i.Token, Placement: i.Placement,
+		State: state, Launched: i.Launched, JoinFailed: i.JoinFailed,
+	}
+}

@@ -1,0 +1,426 @@
+package simulated_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/provider/providertest"
+	"github.com/foresail/foresail/nodepool/simulated"
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+var client kubernetes.Interface // of an API server that all tests share
+
+func TestMain(m *testing.M) {
+	cluster, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	client = cluster.Client()
+	code := m.Run()
+	if err := cluster.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// joinDelay is that of the clouds of tests, which have no jitter unless they ask for it.
+const joinDelay = 30 * time.Second
+
+// sky is a cloud with a namespace of its own, at a time that only the test moves.
+type sky struct {
+	mu        sync.Mutex
+	now       time.Time
+	namespace string
+	clouds    map[string]*simulated.Cloud
+}
+
+func newSky(t *testing.T) *sky {
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	return &sky{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), namespace: name, clouds: map[string]*simulated.Cloud{}}
+}
+
+func (s *sky) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// pool returns the cloud of a pool, changed in whatever way.
+func (s *sky) pool(name string, change ...func(*simulated.Options)) *simulated.Cloud {
+	o := simulated.Options{
+		Client: client, Pool: name, Now: s.Now, Kubelet: true,
+		Spec: v1alpha1.SimulatedProvider{Namespace: s.namespace, JoinDelay: &metav1.Duration{Duration: joinDelay}},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	s.clouds[name] = simulated.New(o)
+	return s.clouds[name]
+}
+
+// pass lets time go by, and takes a step at its end.
+func (s *sky) pass(t testing.TB, d time.Duration) {
+	t.Helper()
+	s.mu.Lock()
+	s.now = s.now.Add(d)
+	s.mu.Unlock()
+	for _, c := range s.clouds {
+		require.NoError(t, c.Step(t.Context(), s.Now()))
+	}
+}
+
+// fault has something go wrong in all of the cloud, until it is undone.
+func (s *sky) fault(t testing.TB, key, value string) (undo func()) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		require.NoError(t, err)
+	}
+	faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{key: value}}
+	_, err := client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), faults, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return func() {
+		err := client.CoreV1().ConfigMaps(s.namespace).Delete(context.WithoutCancel(t.Context()), simulated.FaultsName, metav1.DeleteOptions{})
+		if !apierrors.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// annotate asks for something to happen to an instance, as people do.
+func (s *sky) annotate(t *testing.T, id, key, value string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	require.NoError(t, err)
+	_, err = client.CoreV1().ConfigMaps(s.namespace).Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// Provider, Exhaust and Settle make a sky a harness.
+func (s *sky) Provider(_ testing.TB, pool string) provider.Provider { return s.pool(pool) }
+
+func (s *sky) Exhaust(t testing.TB, p plan.Placement) func() {
+	return s.fault(t, simulated.FaultExhausted, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))
+}
+
+func (s *sky) Settle(t testing.TB) { s.pass(t, time.Second) }
+
+func TestProvider(t *testing.T) { providertest.Run(t, newSky(t)) }
+
+// launch launches an instance in zone a and returns it.
+func launch(t *testing.T, c *simulated.Cloud, token string) provider.Instance {
+	t.Helper()
+	i, err := c.Launch(t.Context(), provider.Launch{
+		Action: "up-1", Slot: 1, Token: t.Name() + token,
+		Placement: plan.Placement{Zone: "a", InstanceType: simulated.InstanceType, Market: plan.Spot},
+	})
+	require.NoError(t, err)
+	return i
+}
+
+// nodeOf returns the Node of an instance, nil if there is none.
+func nodeOf(t *testing.T, i provider.Instance) *corev1.Node {
+	t.Helper()
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for n := range nodes.Items {
+		if nodes.Items[n].Spec.ProviderID == i.ProviderID {
+			return &nodes.Items[n]
+		}
+	}
+	return nil
+}
+
+func readyOf(node *corev1.Node) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func states(t *testing.T, c *simulated.Cloud) map[string]provider.InstanceState {
+	t.Helper()
+	all, err := c.List(t.Context())
+	require.NoError(t, err)
+	out := map[string]provider.InstanceState{}
+	for _, i := range all {
+		out[i.ID] = i.State
+	}
+	return out
+}
+
+func TestNodesJoinAfterTheDelay(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("joining", func(o *simulated.Options) {
+		o.Labels = map[string]string{"team": "shop"}
+		o.Taints = []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	i := launch(t, c, "1")
+	assert.Equal(t, provider.Pending, i.State)
+	s.pass(t, joinDelay-time.Second)
+	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Running}, states(t, c))
+	require.Nil(t, nodeOf(t, i))
+
+	s.pass(t, time.Second)
+	node := nodeOf(t, i)
+	require.NotNil(t, node)
+	assert.Equal(t, corev1.ConditionTrue, readyOf(node))
+	assert.Equal(t, []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
+	assert.Equal(t, "fake", node.Annotations["kwok.x-k8s.io/node"])
+	offers, err := c.Offers(t.Context())
+	require.NoError(t, err)
+	for key, value := range offers[0].Labels {
+		assert.Equal(t, value, node.Labels[key], key)
+	}
+	assert.Equal(t, "shop", node.Labels["team"])
+	assert.Equal(t, node.Name, node.Labels[corev1.LabelHostname])
+	for name, quantity := range offers[0].Allocatable {
+		assert.True(t, quantity.Equal(node.Status.Allocatable[name]), name)
+	}
+
+	require.NoError(t, client.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
+	s.pass(t, time.Minute)
+	assert.Nil(t, nodeOf(t, i), "a deleted Node does not come back by itself")
+}
+
+func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("terminated")
+	i := launch(t, c, "1")
+	s.pass(t, joinDelay)
+	require.NoError(t, c.Terminate(t.Context(), i.ID))
+	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c))
+	s.pass(t, time.Second)
+	assert.Empty(t, states(t, c))
+	node := nodeOf(t, i)
+	require.NotNil(t, node)
+	assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
+	assert.Equal(t, "custom", node.Annotations["kwok.x-k8s.io/status"], "or kwok would make it ready again")
+
+	again := launch(t, c, "1")
+	assert.Equal(t, i.ID, again.ID)
+	s.pass(t, 2*time.Hour)
+	_, err := client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), i.ID, metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+func TestTheConsole(t *testing.T) {
+	for _, c := range []struct {
+		annotation string
+		nodeStays  bool
+	}{{simulated.AnnotationTerminate, true}, {simulated.AnnotationVanish, false}} {
+		t.Run(strings.ReplaceAll(c.annotation, "/", "."), func(t *testing.T) {
+			s := newSky(t)
+			s.namespace = "the-console"
+			cloud := s.pool("console-" + fmt.Sprint(c.nodeStays))
+			i := launch(t, cloud, "1")
+			s.pass(t, joinDelay)
+			require.NotNil(t, nodeOf(t, i))
+			s.annotate(t, i.ID, c.annotation, "true")
+			s.pass(t, time.Second)
+			assert.Empty(t, states(t, cloud))
+			node := nodeOf(t, i)
+			require.NotNil(t, node)
+			assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
+			s.pass(t, time.Second)
+			assert.Equal(t, c.nodeStays, nodeOf(t, i) != nil)
+		})
+	}
+}
+
+func TestInstancesThatNeverJoin(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("never")
+	asked := launch(t, c, "1")
+	s.annotate(t, asked.ID, simulated.AnnotationNeverJoin, "true")
+	undo := s.fault(t, simulated.FaultNeverJoin, "true")
+	all := launch(t, c, "2")
+	undo()
+	joins := launch(t, c, "3")
+	s.pass(t, time.Hour)
+	assert.Nil(t, nodeOf(t, asked))
+	assert.Nil(t, nodeOf(t, all))
+	assert.NotNil(t, nodeOf(t, joins))
+	assert.Len(t, states(t, c), 3)
+}
+
+func TestInstancesAreHiddenAtFirst(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("hidden")
+	s.fault(t, simulated.FaultHiddenFor, "10s")
+	i := launch(t, c, "1")
+	s.pass(t, 9*time.Second)
+	assert.Empty(t, states(t, c))
+	assert.Equal(t, i.ID, launch(t, c, "1").ID, "the token finds it all the same")
+	s.pass(t, time.Second)
+	assert.Len(t, states(t, c), 1)
+}
+
+func TestCapacityByPatterns(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("capacity")
+	before := launch(t, c, "before")
+	s.fault(t, simulated.FaultExhausted, "a/*/Spot\nb/simulated/OnDemand")
+	for zone, markets := range map[string]map[plan.Market]bool{
+		"a": {plan.Spot: false, plan.OnDemand: true}, "b": {plan.Spot: true, plan.OnDemand: false},
+	} {
+		for market, there := range markets {
+			l := provider.Launch{Action: "up", Token: zone + string(market), Placement: plan.Placement{Zone: zone, InstanceType: simulated.InstanceType, Market: market}}
+			_, err := c.Launch(t.Context(), l)
+			if there {
+				assert.NoError(t, err)
+			} else {
+				assert.Equal(t, provider.Capacity, provider.ClassOf(err), "%v", err)
+			}
+		}
+	}
+	assert.Equal(t, before.ID, launch(t, c, "before").ID, "what was launched before needs no capacity")
+}
+
+func TestEveryCallFailsOnDemand(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("failing")
+	s.fault(t, simulated.FaultError, string(provider.Throttled))
+	_, launching := c.Launch(t.Context(), provider.Launch{Token: "t"})
+	_, listing := c.List(t.Context())
+	for _, err := range []error{launching, listing, c.Terminate(t.Context(), "i"), c.MarkJoinFailed(t.Context(), "i")} {
+		assert.Equal(t, provider.Throttled, provider.ClassOf(err), "%v", err)
+	}
+}
+
+func TestUnusableFaultsAreTold(t *testing.T) {
+	for key, value := range map[string]string{simulated.FaultExhausted: "a/Spot", simulated.FaultHiddenFor: "soon"} {
+		t.Run(key, func(t *testing.T) {
+			s := newSky(t)
+			s.fault(t, key, value)
+			_, err := s.pool("unusable").List(t.Context())
+			require.ErrorContains(t, err, "data."+key)
+			assert.ErrorContains(t, err, value)
+		})
+	}
+}
+
+func TestTheCloudTakesAnInstanceBack(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("spot")
+	i := launch(t, c, "1")
+	s.pass(t, joinDelay)
+	s.annotate(t, i.ID, simulated.AnnotationInterrupt, "2m")
+	s.pass(t, time.Second)
+	deadline := s.Now().Add(2 * time.Minute)
+	want := []simulated.Notice{{InstanceID: i.ID, Deadline: deadline}}
+	for range 2 {
+		notices, err := c.Notices(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, notices, "until it is heard")
+	}
+	require.NoError(t, c.Heard(t.Context(), want[0]))
+	notices, err := c.Notices(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, notices)
+
+	s.pass(t, 2*time.Minute-time.Second)
+	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Running}, states(t, c))
+	s.pass(t, time.Second)
+	assert.Empty(t, states(t, c))
+	assert.Equal(t, corev1.ConditionUnknown, readyOf(nodeOf(t, i)))
+}
+
+func TestTheCloudAdvisesToLeave(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("advice")
+	i := launch(t, c, "1")
+	s.annotate(t, i.ID, simulated.AnnotationRebalance, "true")
+	s.pass(t, time.Second)
+	notices, err := c.Notices(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []simulated.Notice{{InstanceID: i.ID}}, notices)
+	require.NoError(t, c.Heard(t.Context(), notices[0]))
+	notices, err = c.Notices(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, notices)
+	assert.Len(t, states(t, c), 1)
+}
+
+func TestInstancesDoNotAllJoinAtOnce(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("jitter", func(o *simulated.Options) { o.Jitter, o.Seed = 0.5, 1 })
+	var instances []provider.Instance
+	for n := range 4 {
+		instances = append(instances, launch(t, c, fmt.Sprint(n)))
+	}
+	joined := func() (n int) {
+		for _, i := range instances {
+			if nodeOf(t, i) != nil {
+				n++
+			}
+		}
+		return n
+	}
+	s.pass(t, joinDelay/2-time.Second)
+	assert.Zero(t, joined(), "none before half of the delay")
+	counts := map[int]bool{}
+	for range 31 {
+		s.pass(t, time.Second)
+		counts[joined()] = true
+	}
+	assert.Equal(t, 4, joined(), "none after one and a half of it")
+	assert.Greater(t, len(counts), 2, "some before others")
+}
+
+// TestAnyNumberMayTakeSteps has many processes launch, terminate and step at once.
+func TestAnyNumberMayTakeSteps(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("many")
+	stays, goes := launch(t, c, "stays"), launch(t, c, "goes")
+	s.mu.Lock()
+	s.now = s.now.Add(joinDelay)
+	s.mu.Unlock()
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() { assert.NoError(t, c.Step(t.Context(), s.Now())) })
+		calls.Go(func() { assert.NoError(t, c.Terminate(t.Context(), goes.ID)) })
+	}
+	calls.Wait()
+	s.pass(t, time.Second)
+	assert.Equal(t, map[string]provider.InstanceState{stays.ID: provider.Running}, states(t, c))
+	assert.Equal(t, corev1.ConditionTrue, readyOf(nodeOf(t, stays)))
+	if node := nodeOf(t, goes); node != nil {
+		assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
+	}
+}
+
+// TestRun lets real time pass for a moment.
+func TestRun(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("running", func(o *simulated.Options) { o.Spec.JoinDelay = &metav1.Duration{}; o.Now = time.Now })
+	i := launch(t, c, "1")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	require.Eventually(t, func() bool { return nodeOf(t, i) != nil }, 30*time.Second, 50*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
+}

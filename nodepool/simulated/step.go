@@ -1,0 +1,160 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+const (
+	stepEvery = time.Second
+	// keepTerminated is for how long the token of a terminated instance is remembered.
+	keepTerminated = time.Hour
+)
+
+// Run lets time pass in the cloud until the context ends. Steps that fail are logged, and made up for by later ones.
+func (c *Cloud) Run(ctx context.Context) error {
+	ticker := time.NewTicker(stepEvery)
+	defer ticker.Stop()
+	for {
+		if err := c.Step(ctx, c.options.Now()); err != nil && ctx.Err() == nil {
+			c.options.Log.WarnContext(ctx, "a step of the simulated cloud has failed", "pool", c.options.Pool, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Step brings every instance of the pool to where it is at a time.
+func (c *Cloud) Step(ctx context.Context, now time.Time) error {
+	all, err := c.list(ctx)
+	if err != nil {
+		return fmt.Errorf("list the instances of pool %s: %w", c.options.Pool, err)
+	}
+	var errs []error
+	for _, i := range all {
+		err := c.advance(ctx, i, now)
+		if err != nil && !apierrors.IsConflict(err) { // another process takes steps too, or somebody has terminated it
+			errs = append(errs, fmt.Errorf("%s: %w", i.id(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// advance brings one instance to where it is at a time. What is done to its Node can be done again, should the instance
+// not be stored afterwards.
+func (c *Cloud) advance(ctx context.Context, i *instance, now time.Time) error {
+	before := i.encoded()
+	if err := i.obey(now); err != nil {
+		return err
+	}
+	switch {
+	case i.State == terminated && now.After(i.EndedAt.Add(keepTerminated)):
+		return c.forget(ctx, i)
+	case i.gone():
+		if err := c.stop(ctx, i, now); err != nil {
+			return err
+		}
+	default:
+		if err := c.start(ctx, i, now); err != nil {
+			return err
+		}
+	}
+	if i.encoded() == before {
+		return nil
+	}
+	return c.update(ctx, i)
+}
+
+// obey does what annotations ask for, and what the cloud has announced.
+func (i *instance) obey(now time.Time) error {
+	asked := i.meta.Annotations
+	if i.gone() {
+		return nil
+	}
+	if text := asked[AnnotationInterrupt]; text != "" && i.TakenAt.IsZero() {
+		after, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("annotation %s: %q: must be a duration, such as 2m", AnnotationInterrupt, text)
+		}
+		i.TakenAt = now.Add(after)
+	}
+	i.Advised = i.Advised || asked[AnnotationRebalance] == "true"
+	if asked[AnnotationNeverJoin] == "true" && !i.Joined {
+		i.JoinsAt = time.Time{}
+	}
+	i.Vanished = asked[AnnotationVanish] == "true"
+	taken := !i.TakenAt.IsZero() && !now.Before(i.TakenAt)
+	if i.Vanished || taken || asked[AnnotationTerminate] == "true" {
+		i.State = provider.Leaving
+	}
+	return nil
+}
+
+// start lets an instance run, and its Node join when it is time.
+func (c *Cloud) start(ctx context.Context, i *instance, now time.Time) error {
+	i.State = provider.Running
+	if i.Joined || i.JoinsAt.IsZero() || now.Before(i.JoinsAt) {
+		return nil
+	}
+	_, err := c.options.Client.CoreV1().Nodes().Create(ctx, c.newNode(i), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make its node: %w", err)
+	}
+	if c.options.Kubelet {
+		if err := c.makeReady(ctx, i); err != nil {
+			return fmt.Errorf("make its node ready: %w", err)
+		}
+	}
+	i.Joined = true
+	return nil
+}
+
+// stop ends an instance. Its Node stays, without a kubelet, until somebody deletes it; that of one which vanished is
+// deleted here, a step after it has lost its kubelet.
+func (c *Cloud) stop(ctx context.Context, i *instance, now time.Time) error {
+	if i.State != terminated {
+		i.State, i.EndedAt = terminated, now
+	}
+	switch {
+	case !i.Stopped:
+		if err := c.makeUnknown(ctx, i, now); err != nil {
+			return fmt.Errorf("stop its kubelet: %w", err)
+		}
+		i.Stopped = true
+	case i.Vanished:
+		if err := c.deleteNode(ctx, i); err != nil {
+			return fmt.Errorf("delete its node: %w", err)
+		}
+		i.Vanished = false
+	}
+	return nil
+}
+
+// forget removes what is known of an instance that has been terminated long ago.
+func (c *Cloud) forget(ctx context.Context, i *instance) error {
+	err := c.options.Client.CoreV1().ConfigMaps(c.namespace).Delete(ctx, i.id(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &i.meta.UID}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// node returns the Node of an instance, nil if it has none.
+func (c *Cloud) node(ctx context.Context, i *instance) (*corev1.Node, error) {
+	node, err := c.options.Client.CoreV1().Nodes().Get(ctx, c.nodeName(i), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || (err == nil && node.Spec.ProviderID != i.providerID()) {
+		return nil, nil
+	}
+	return node, err
+}
