@@ -6,9 +6,9 @@ import "time"
 type Decision struct {
 	At      time.Time
 	Step    Step
-	Workers int // that count
-	Want    int // after minimum, maximum and batch
-	Asked   int // before them
+	Workers int // that count, those left out that the cloud takes back
+	Want    int // how many are wanted next, after minimum, maximum and batch; of a step that is held back, what it aims at
+	Asked   int // the largest vote that is heard, before them
 	Reason  Reason
 	Message string // one sentence that says why, with its numbers
 	Votes   []Vote // what each voice asked for, the largest first

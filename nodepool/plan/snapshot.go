@@ -9,19 +9,23 @@ type Snapshot struct {
 
 	Workers []Worker // of the pool, the ones on their way and the ones that leave included
 	// WorkersErr is why the workers cannot be trusted, "" if they can: the cloud or the cluster could not be read. Then
-	// nothing is launched for the minimum and nothing is removed.
+	// nothing is launched, not even for the minimum, and nothing is removed.
 	WorkersErr string
 
 	Pending  Pending
 	Signals  []Signal
 	Seasonal *Seasonal // nil: the pool has no seasonal floor
 
-	State   State
-	Offers  []Offer  // what can be launched, in order of preference of instance types
-	Notices []Notice // instances that the cloud takes back
+	State  State
+	Offers []Offer // what can be launched, in order of preference of instance types
+	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
+	// are marked as leaving by then makes no difference.
+	Notices []Notice
 }
 
-// Pool is the configuration of a pool, with its defaults filled in.
+// Pool is the configuration of a pool, with its defaults filled in. Beside them, the zero value of Mode means Any, that of
+// MaxBatchDown 1, that of Victims all scorers in the order of their constants, and those of DistrustShare, DistrustCount
+// and MaxFailureBackoff [DefaultDistrustShare], [DefaultDistrustCount] and [DefaultMaxFailureBackoff].
 type Pool struct {
 	Name              string
 	Min, Max          int // workers; control-plane nodes are never counted
@@ -40,7 +44,15 @@ type Pool struct {
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
+	MinConfidence     float64 // of the seasonal floor, in [0, 1], below which it is not heard
 }
+
+// What fields of [Pool] are if they are zero.
+const (
+	DefaultDistrustShare     = 0.45
+	DefaultDistrustCount     = 3
+	DefaultMaxFailureBackoff = 30 * time.Minute
+)
 
 // Mode says how triggers of a scale-up combine.
 type Mode string
@@ -54,7 +66,7 @@ const (
 // Idle is when a pool has too many workers.
 type Idle struct {
 	For         time.Duration
-	CPU, Memory float64 // mean share of the workers' CPU and memory in use, below which they are idle
+	CPU, Memory float64 // mean share of the workers' CPU and memory in use, below which they are idle; from 1 on it is not asked for
 }
 
 // Scorer compares two workers for removal.
@@ -155,6 +167,7 @@ type State struct {
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them
 	IdleSince        time.Time // since when the pool has been idle; zero = it is not
+	DecidedAt        time.Time // when the last decision was made; zero = it is not known
 	Cooling          []Cooling
 	Spared           map[string]time.Time // instance → until when it is left alone, after a drain that failed
 }

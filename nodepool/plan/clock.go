@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// firstBackoff is what a pool waits after one failed scale-up; each further one doubles it.
+	firstBackoff = time.Minute
+	// longestCooling is how far ahead the end of a placement's cooling can lie. One further ahead was written by a clock
+	// that has been set back since, and is not heard: trying the placement costs one call.
+	longestCooling = time.Hour
+	// idleGap is how long nobody may have looked for a pool still to have been idle all the time. A clock that is set
+	// forward looks the same.
+	idleGap = 5 * time.Minute
+)
+
+// Mend returns the state with nothing in it that has happened after now. Such times were written by a clock that has been
+// set back since, or by another process whose clock is ahead. When they really were is not known, so they count as now:
+// what is counted from them begins anew, which neither lets anything happen early nor waits for the wrong clock to come
+// true. It is for whoever keeps the state, who writes it back: [Decide] forgets what it mends for itself.
+func Mend(s State, now time.Time) State {
+	for _, t := range []*time.Time{&s.LastUp, &s.LastDown, &s.FailedAt, &s.IdleSince, &s.DecidedAt} {
+		if t.After(now) {
+			*t = now
+		}
+	}
+	s.Cooling = slices.DeleteFunc(slices.Clone(s.Cooling), func(c Cooling) bool { return !cools(c, now) })
+	return s
+}
+
+// coolsFor is how much is left of a cooldown. It is counted from the last verified completion of either direction (seeds
+// 002 and 003: now − lastScaleEpoch ≥ COOLDOWN_x_SEC).
+func (v *view) coolsFor(cooldown time.Duration) time.Duration {
+	last := v.State.LastUp
+	if v.State.LastDown.After(last) {
+		last = v.State.LastDown
+	}
+	return left(last, cooldown, v.Now)
+}
+
+// backsOffFor is how long launches wait after some in a row of which nothing joined: 1m, 2m, 4m and so on.
+func (v *view) backsOffFor() time.Duration {
+	if v.State.Failures <= 0 {
+		return 0
+	}
+	wait := min(firstBackoff, v.Pool.MaxFailureBackoff)
+	for i := 1; i < v.State.Failures && wait < v.Pool.MaxFailureBackoff; i++ {
+		wait = min(2*wait, v.Pool.MaxFailureBackoff)
+	}
+	return left(v.State.FailedAt, wait, v.Now)
+}
+
+// left is what is left of a time that began at since; one in the future counts as now.
+func left(since time.Time, whole time.Duration, now time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return whole - max(0, now.Sub(since))
+}
+
+// cools tells whether a cooling has begun and not ended.
+func cools(c Cooling, now time.Time) bool {
+	return c.Until.After(now) && c.Until.Sub(now) <= longestCooling
+}

@@ -1,0 +1,253 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Decide tells what a pool does next. The rules are asked in this order, and the first one that holds decides:
+//
+//  1. Workers that cannot be read: nothing.
+//  2. Fewer workers than the minimum, or some that the cloud takes back while they are needed: launch, past cooldowns and
+//     beside an open scale-down.
+//  3. An open action: nothing.
+//  4. More workers than the maximum, which somebody has lowered: remove.
+//  5. A voice that asks for more workers than there are, and has for long enough: launch.
+//  6. One that has not for long enough, or alone where all must ask: nothing.
+//  7. A pool that has been idle for long enough, and whose other workers carry the load: remove.
+//
+// Launches are held back by the maximum, the cooldown, launches that keep failing and placements that are cooling;
+// removals by anything that is not known, by too many unready workers, the cooldown, and workers that must not go.
+func Decide(s Snapshot) Decision {
+	v := newView(s)
+	d := v.undecided()
+	n := len(v.staying)
+	switch floor, reason := v.floor(); {
+	case s.WorkersErr != "":
+		return d.hold(WorkersUnknown, "the workers are not known: %s", s.WorkersErr)
+	case n < floor:
+		return v.refill(d, floor, reason)
+	case s.State.Action != "":
+		d.Want = v.aim(d.Asked)
+		return d.hold(ActionOpen, "a %s is open (%s)", s.State.Action, v.load())
+	case n > v.Pool.Max:
+		return v.trim(d)
+	case d.Asked > n:
+		return v.grow(d)
+	}
+	if reason, why := v.unheard(); reason != "" {
+		return d.hold(reason, "%s", why)
+	}
+	return v.shrink(d)
+}
+
+// view is a snapshot with what several rules need of it.
+type view struct {
+	Snapshot
+	staying []Worker // that count and that the cloud does not take back
+	taken   int      // that it does
+	voices  []voice
+	idle    idleness
+}
+
+func newView(s Snapshot) *view {
+	s.Pool = s.Pool.defaulted()
+	v := &view{Snapshot: s}
+	v.staying, v.taken = stay(s)
+	v.voices = v.listen()
+	v.idle = v.idleness()
+	return v
+}
+
+func (p Pool) defaulted() Pool {
+	if p.Mode == "" {
+		p.Mode = Any
+	}
+	if p.MaxBatchDown < 1 {
+		p.MaxBatchDown = 1
+	}
+	if len(p.Victims) == 0 {
+		p.Victims = []Scorer{FullestZone, Idlest, FewestPods, Oldest}
+	}
+	if p.DistrustShare == 0 {
+		p.DistrustShare = DefaultDistrustShare
+	}
+	if p.DistrustCount == 0 {
+		p.DistrustCount = DefaultDistrustCount
+	}
+	if p.MaxFailureBackoff == 0 {
+		p.MaxFailureBackoff = DefaultMaxFailureBackoff
+	}
+	return p
+}
+
+// stay returns the workers that count and stay, and how many the cloud takes back.
+func stay(s Snapshot) (staying []Worker, taken int) {
+	noticed := make(map[string]bool, len(s.Notices))
+	for _, n := range s.Notices {
+		noticed[n.InstanceID] = true
+	}
+	for _, w := range s.Workers {
+		switch {
+		case w.Failed:
+		case noticed[w.InstanceID]:
+			taken++
+		case w.Counts():
+			staying = append(staying, w)
+		}
+	}
+	return staying, taken
+}
+
+func (v *view) undecided() Decision {
+	return Decision{
+		At: v.Now, Step: Hold, Workers: len(v.staying), Want: len(v.staying),
+		Asked: v.asked(), Votes: v.votes(), IdleSince: v.idleSince(),
+	}
+}
+
+// hold gives a decision to do nothing its reason.
+func (d Decision) hold(reason Reason, format string, args ...any) Decision {
+	d.Step, d.Reason = Hold, reason
+	d.Message = fmt.Sprintf("No change to %s: ", workers(d.Workers)) + fmt.Sprintf(format, args...)
+	return d
+}
+
+// floor is the number of workers below which nothing waits, and the reason for a launch to get there: the minimum, and
+// workers that the cloud takes back as far as they are needed. Without a forecast all of them are.
+func (v *view) floor() (int, Reason) {
+	before := len(v.staying) + v.taken
+	needed, voters := 0, 0
+	for _, voice := range v.voices {
+		needed = max(needed, voice.Nodes)
+		if voice.signal {
+			voters++
+			if !voice.Known {
+				needed = math.MaxInt
+			}
+		}
+	}
+	if voters == 0 {
+		needed = math.MaxInt
+	}
+	reason := Interrupted
+	if before < v.Pool.Min {
+		reason = BelowMinimum
+	}
+	return min(max(v.Pool.Min, min(before, needed)), v.Pool.Max), reason
+}
+
+// aim is what is next on the way to the number of workers that is asked for.
+func (v *view) aim(asked int) int {
+	n := len(v.staying)
+	return max(n, min(asked, v.Pool.Max, add(n, v.batchUp())))
+}
+
+// batchUp is the most nodes that may be launched now. While launches fail, one is enough to see whether they still do.
+func (v *view) batchUp() int {
+	switch {
+	case v.State.Failures > 0:
+		return 1
+	case v.Pool.MaxBatchUp > 0:
+		return v.Pool.MaxBatchUp
+	}
+	return math.MaxInt
+}
+
+// refill launches what is missing to the floor. If nothing speaks against more, it launches what is asked for.
+func (v *view) refill(d Decision, floor int, reason Reason) Decision {
+	why := fmt.Sprintf("the minimum is %d", v.Pool.Min)
+	if v.taken > 0 {
+		why = fmt.Sprintf("the cloud takes %s back, and %d are needed", workers(v.taken), floor)
+	}
+	target := floor
+	if v.State.Action == "" && v.coolsFor(v.Pool.CooldownUp) <= 0 {
+		target = max(floor, d.Asked)
+	}
+	d.Want = v.aim(target)
+	if v.State.Action != "" && v.State.Action != ActionDown {
+		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, why)
+	}
+	d.Urgent = true
+	return v.launch(d, reason, why)
+}
+
+// grow launches what the largest voice asks for.
+func (v *view) grow(d Decision) Decision {
+	d.Want = v.aim(d.Asked)
+	loudest := v.loudest()
+	if len(v.staying) >= v.Pool.Max {
+		return d.hold(AtMaximum, "%d are asked for and the maximum is %d (%s)", d.Asked, v.Pool.Max, loudest.Why)
+	}
+	if left := v.coolsFor(v.Pool.CooldownUp); left > 0 {
+		return d.hold(CoolingDown, "%d are asked for, and the cooldown of scale-ups, %s, has %s left (%s)",
+			d.Asked, v.Pool.CooldownUp, short(left), loudest.Why)
+	}
+	return v.launch(d, loudest.reason, loudest.Why)
+}
+
+// launch places the nodes to d.Want, unless launches fail or nothing can be launched anywhere.
+func (v *view) launch(d Decision, reason Reason, why string) Decision {
+	urgent := d.Urgent
+	d.Urgent = false
+	if left := v.backsOffFor(); left > 0 {
+		return d.hold(BackingOff, "%d are asked for, and none of the last %d launches joined: the next is tried in %s (%s)",
+			d.Want, v.State.Failures, short(left), why)
+	}
+	n := len(v.staying)
+	d.Placements = Place(v.Snapshot, d.Want-n)
+	if len(d.Placements) == 0 {
+		return d.hold(NoRoom, "%d are asked for, and all %d kinds of instance that could be launched are cooling after errors (%s)",
+			d.Want, len(v.Offers), why)
+	}
+	aim := d.Want
+	d.Want = n + len(d.Placements)
+	d.Step, d.Reason, d.Urgent = ScaleUp, reason, urgent
+	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), workers(n), why, v.limits(max(aim, d.Asked), d.Want))
+	return d
+}
+
+// limits tells why fewer nodes are launched than were asked for.
+func (v *view) limits(asked, want int) string {
+	if asked <= want {
+		return ""
+	}
+	switch {
+	case want == v.Pool.Max:
+		return fmt.Sprintf("; %d are asked for and the maximum is %d", asked, v.Pool.Max)
+	case v.State.Failures > 0:
+		return fmt.Sprintf("; %d are asked for, and one is tried while launches fail", asked)
+	}
+	return fmt.Sprintf("; %d are asked for, and one step goes to %d", asked, want)
+}
+
+// add is a + b, or the largest int: neither is negative.
+func add(a, b int) int {
+	if b > math.MaxInt-a {
+		return math.MaxInt
+	}
+	return a + b
+}
+
+func workers(n int) string {
+	if n == 1 {
+		return "1 worker"
+	}
+	return fmt.Sprintf("%d workers", n)
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", n)
+}
+
+// short is a duration for people, rounded up to seconds so that what is left is never nothing.
+func short(d time.Duration) time.Duration {
+	if r := d.Round(time.Second); r >= d || r > math.MaxInt64-time.Second {
+		return r
+	}
+	return d.Round(time.Second) + time.Second
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"math"
+	"slices"
+)
+
+// Place chooses where, what and how n nodes are launched, fewer if no placement is left. Placements that are cooling after
+// errors and the ones already tried are left out.
+//
+// Each node in its turn is Spot if fewer than round(SpotRatio · m) workers are, where m is the number of workers with it
+// above OnDemandBase. Where no Spot is left it is On-Demand. It is never the other way round: what is to be On-Demand must
+// not be taken back. Of the zones where its market is left it comes to the one with fewest workers, those placed before it
+// included (seeds 001 and 003), and there to the first offer.
+func Place(s Snapshot, n int, tried ...Placement) []Placement {
+	p := newPlacer(s, tried)
+	var out []Placement
+	for len(out) < n {
+		next, ok := p.next()
+		if !ok {
+			break
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+type placer struct {
+	ratio              float64
+	base, workers      int
+	spot               int
+	zones              map[string]int
+	spots, onDemanders []Placement // that are left, in order of preference
+}
+
+func newPlacer(s Snapshot, tried []Placement) *placer {
+	staying, _ := stay(s)
+	p := &placer{ratio: s.Pool.SpotRatio, base: s.Pool.OnDemandBase, workers: len(staying), zones: map[string]int{}}
+	for _, w := range staying {
+		p.zones[w.Zone]++
+		if w.Market == Spot {
+			p.spot++
+		}
+	}
+	for _, o := range s.Offers {
+		for _, market := range []Market{Spot, OnDemand} {
+			l := Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+			switch {
+			case slices.Contains(tried, l) || slices.ContainsFunc(s.State.Cooling, func(c Cooling) bool { return cools(c, s.Now) && c.of(l) }):
+			case market == Spot:
+				p.spots = append(p.spots, l)
+			default:
+				p.onDemanders = append(p.onDemanders, l)
+			}
+		}
+	}
+	return p
+}
+
+// of tells whether a placement is one of those that cool; a field that is empty stands for all its values.
+func (c Cooling) of(p Placement) bool {
+	return (c.Zone == "" || c.Zone == p.Zone) && (c.InstanceType == "" || c.InstanceType == p.InstanceType) &&
+		(c.Market == "" || c.Market == p.Market)
+}
+
+func (p *placer) next() (Placement, bool) {
+	above := max(0, p.workers+1-p.base)
+	if p.spot < int(math.Round(p.ratio*float64(above))) {
+		if l, ok := p.take(p.spots); ok {
+			return l, true
+		}
+	}
+	return p.take(p.onDemanders)
+}
+
+func (p *placer) take(list []Placement) (Placement, bool) {
+	best := -1
+	for i, l := range list {
+		if best < 0 || p.zones[l.Zone] < p.zones[list[best].Zone] {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Placement{}, false
+	}
+	l := list[best]
+	p.workers++
+	p.zones[l.Zone]++
+	if l.Market == Spot {
+		p.spot++
+	}
+	return l, true
+}

@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// trim removes workers above a maximum that has been lowered, whatever the load: somebody has said so. It is as careful
+// otherwise.
+func (v *view) trim(d Decision) Decision {
+	n := len(v.staying)
+	if u := v.unknown(); len(u) > 0 {
+		return d.hold(MetricsUnknown, "the maximum is %d, and nothing is removed while this is not known: %s", v.Pool.Max, strings.Join(u, ", "))
+	}
+	return v.remove(d, n-v.Pool.Max, AboveMaximum, fmt.Sprintf("the maximum is %d", v.Pool.Max))
+}
+
+// shrink removes workers of a pool that has been idle for long enough.
+func (v *view) shrink(d Decision) Decision {
+	n := len(v.staying)
+	idleFor := v.Now.Sub(d.IdleSince).Truncate(time.Second)
+	switch {
+	case n <= v.Pool.Min && v.idle.holds():
+		return d.hold(AtMinimum, "the pool is idle, and the minimum is %d", v.Pool.Min)
+	case n <= v.Pool.Min:
+		return d.hold(NothingToDo, "%s", v.load())
+	case v.idle.unknown != "":
+		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
+	case v.Pending.Pods > 0:
+		return d.hold(PodsWaiting, "%s unschedulable, and nodes on their way will hold them", pods(v.Pending.Pods))
+	case v.idle.busy != "":
+		return d.hold(NotIdle, "%s", v.idle.busy)
+	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
+		return d.hold(NotIdle, "the pool has been idle for %s of %s", idleFor, v.Pool.Idle.For)
+	}
+	most, why := v.spare()
+	if most <= 0 {
+		return d.hold(LoadAfterRemoval, "%s", why)
+	}
+	return v.remove(d, most, PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor))
+}
+
+// spare is how many workers may go, and if none why: the minimum, the seasonal floor, and what each signal says must stay
+// for the load to be below its threshold with the margin. What carries load is ready, so of those as many must stay.
+func (v *view) spare() (int, string) {
+	n := len(v.staying)
+	spare, why := n-v.Pool.Min, fmt.Sprintf("the minimum is %d", v.Pool.Min)
+	for _, o := range v.voices {
+		if !o.signal && o.heard() && n-o.Nodes < spare {
+			spare, why = n-o.Nodes, o.Why
+		}
+	}
+	ready := v.ready()
+	for _, s := range v.Signals {
+		if !s.NoVote && ready-s.Fits < spare {
+			spare = ready - s.Fits
+			why = fmt.Sprintf("%s needs %d ready workers to stay below %.4g with the margin %.4g, and there are %d",
+				s.Name, s.Fits, s.Threshold, v.Pool.ScaleDownMargin, ready)
+		}
+	}
+	return spare, why
+}
+
+func (v *view) ready() int {
+	n := 0
+	for _, w := range v.staying {
+		if w.Ready {
+			n++
+		}
+	}
+	return n
+}
+
+// remove chooses who goes, unless the world is not to be trusted or the cooldown has not passed.
+func (v *view) remove(d Decision, most int, reason Reason, why string) Decision {
+	n := len(v.staying)
+	most = min(most, v.Pool.MaxBatchDown, n-v.Pool.Min)
+	d.Want = n - max(0, most)
+	if unready := n - v.ready(); unready > v.Pool.DistrustCount && float64(unready) > v.Pool.DistrustShare*float64(n) {
+		return d.hold(ManyUnready, "%s, but %d of them are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
+			why, unready, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
+	}
+	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
+		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
+	}
+	d.Targets, d.Refused = v.victims(most)
+	if len(d.Targets) == 0 {
+		return d.hold(NoVictim, "%s, but none may go%s", why, example(d.Refused))
+	}
+	d.Want = n - len(d.Targets)
+	d.Step, d.Reason = ScaleDown, reason
+	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), workers(n), why)
+	return d
+}
+
+func example(refused []Refusal) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", such as %s: %s", refused[0].Worker, refused[0].Why)
+}
+
+// load says in a few words how the pool is.
+func (v *view) load() string {
+	loudest := v.voices[0]
+	for _, o := range v.voices {
+		if o.signal && o.Known && (!loudest.signal || !loudest.Known || o.Nodes > loudest.Nodes) {
+			loudest = o
+		}
+	}
+	return loudest.Why
+}
