@@ -30,7 +30,7 @@ type Progress struct {
 	// evicted included. Only a pass that finds none says 0.
 	Remaining int
 	Refused   []string // evictions that a PodDisruptionBudget refused just now, as namespace/name: why
-	Blocked   []string // pods of Remaining that are left alone as they block a drain, as namespace/name: why
+	Blocked   []string // pods of Remaining that are left alone as they block a drain, as of [Drainer.Blockers]
 }
 
 // Limits is how a drain may go.

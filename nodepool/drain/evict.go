@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/nodepool/world"
 )
 
 // overstay is how long past its grace period a pod is waited for.
@@ -36,18 +38,17 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 	)
 	for _, pod := range d.stillThere(node, pods) {
 		progress.Remaining++
-		name := pod.Namespace + "/" + pod.Name
-		why := blocks(pod)
+		class, why := world.Classify(pod)
 		switch {
 		case l.Force:
 			errs = append(errs, d.remove(ctx, pod, l.Grace))
 		case pod.DeletionTimestamp != nil:
-		case why != "":
-			progress.Blocked = append(progress.Blocked, name+": "+why)
+		case class == world.Blocking:
+			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
 			refused, err := d.evict(ctx, pod, l.Grace)
 			if refused != "" {
-				progress.Refused = append(progress.Refused, name+": "+refused)
+				progress.Refused = append(progress.Refused, name(pod)+": "+refused)
 			}
 			errs = append(errs, err)
 		}
@@ -71,7 +72,7 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod, grace time.Duratio
 	if why := refusal(err); why != "" {
 		return why, nil
 	}
-	return "", fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	return "", fmt.Errorf("evict pod %s: %w", name(pod), err)
 }
 
 // refusal returns what a PodDisruptionBudget has against an eviction, or "" if the error is another one.
@@ -100,7 +101,7 @@ func (d *Drainer) remove(ctx context.Context, pod *corev1.Pod, grace time.Durati
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	return wrap(err, "delete pod %s/%s", pod.Namespace, pod.Name)
+	return wrap(err, "delete pod %s", name(pod))
 }
 
 // deleteOptions are for this very pod, with no longer than grace to end. Zero means what the pod says.

@@ -1,0 +1,303 @@
+package drain
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+)
+
+func TestEvictEmptiesANode(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("movable")
+	f.addPod("other-node", func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" })
+	f.addPod("daemon", ownedBy("DaemonSet"))
+	f.addPod("mirror", bare, func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
+	f.addPod("succeeded", bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+	f.addPod("failed", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "it counts what the pass found")
+	assert.Equal(t, Progress{}, f.evict(Limits{}))
+	assert.Equal(t, Progress{}, f.evict(Limits{Force: true, Grace: time.Second}), "nor does force touch others")
+	assert.Equal(t, []string{"daemon", "failed", "mirror", "other-node", "succeeded"}, f.names())
+}
+
+func TestEvictWaitsForPodsThatLeave(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("slow", grace(600))
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
+	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds)
+	assert.Equal(t, 1, f.evict(Limits{Grace: time.Minute}).Remaining)
+	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, "who is leaving is not hurried without force")
+
+	f.now = f.now.Add(10 * time.Minute)
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
+	f.now = f.now.Add(time.Minute + time.Second)
+	assert.Equal(t, 0, f.evict(Limits{}).Remaining, "nobody confirms its end")
+	assert.Equal(t, []string{"slow"}, f.names())
+
+	// Another process has not seen it leave, and may be told any time by its clock.
+	f.drainer = &Drainer{Client: f.client, Now: func() time.Time { return f.now.Add(time.Hour) }}
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
+}
+
+func TestEvictLimitsGrace(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("slow", grace(600))
+	f.addPod("quick", grace(5))
+	assert.Equal(t, 2, f.evict(Limits{Grace: 30500 * time.Millisecond}).Remaining)
+	assert.EqualValues(t, 31, *f.getPod("slow").DeletionGracePeriodSeconds)
+	assert.EqualValues(t, 5, *f.getPod("quick").DeletionGracePeriodSeconds)
+}
+
+func TestForceHurriesPodsThatLeave(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("slow", grace(600))
+	f.evict(Limits{})
+	assert.Equal(t, 1, f.evict(Limits{Force: true}).Remaining)
+	assert.EqualValues(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, "no limit was given")
+	assert.Equal(t, 1, f.evict(Limits{Force: true, Grace: 20 * time.Second}).Remaining)
+	assert.EqualValues(t, 20, *f.getPod("slow").DeletionGracePeriodSeconds)
+	before := f.getPod("slow").ResourceVersion
+	f.evict(Limits{Force: true, Grace: 20 * time.Second})
+	assert.Equal(t, before, f.getPod("slow").ResourceVersion, "it is not deleted again and again")
+}
+
+func TestEvictLeavesWhatBlocks(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("bare", bare)
+	f.addPod("movable")
+	blockers, err := f.drainer.Blockers(t.Context(), f.node)
+	require.NoError(t, err)
+	require.Len(t, blockers, 1)
+	assert.Contains(t, blockers[0], f.namespace+"/bare has no controller")
+
+	progress := f.evict(Limits{})
+	assert.Equal(t, 2, progress.Remaining)
+	assert.Equal(t, blockers, progress.Blocked)
+	assert.Equal(t, 1, f.evict(Limits{}).Remaining)
+	assert.Equal(t, []string{"bare"}, f.names())
+
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{Force: true}))
+	assert.Equal(t, Progress{}, f.evict(Limits{Force: true}))
+	assert.Empty(t, f.names())
+}
+
+func TestBlockersAreReadFromTheServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		edits []func(*corev1.Pod)
+		want  bool
+	}{
+		"of-a-replicaset": {want: false},
+		"daemonset":       {edits: []func(*corev1.Pod){ownedBy("DaemonSet")}},
+		"mirror": {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}}},
+		"finished":     {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }}},
+		"elsewhere":    {edits: []func(*corev1.Pod){bare, func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" }}},
+		"bare":         {edits: []func(*corev1.Pod){bare}, want: true},
+		"not-safe":     {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "false")}, want: true},
+		"safe":         {edits: []func(*corev1.Pod){annotated("cluster-autoscaler.kubernetes.io/safe-to-evict", "true")}},
+		"undisrupted":  {edits: []func(*corev1.Pod){annotated("karpenter.sh/do-not-disrupt", "true")}, want: true},
+		"critical":     {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" }}, want: true},
+		"system":       {edits: []func(*corev1.Pod){func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}, want: true},
+		"system-owned": {edits: []func(*corev1.Pod){ownedBy("DaemonSet"), func(pod *corev1.Pod) { pod.Namespace = metav1.NamespaceSystem }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.addPod(name, test.edits...)
+			blockers, err := f.drainer.Blockers(t.Context(), f.node)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, len(blockers) == 1, "%v", blockers)
+		})
+	}
+}
+
+func annotated(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Annotations = map[string]string{key: value} }
+}
+
+func TestLeavingPodsBlockNothing(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("bare", bare, grace(600))
+	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "bare", metav1.DeleteOptions{}))
+	blockers, err := f.drainer.Blockers(t.Context(), f.node)
+	require.NoError(t, err)
+	assert.Empty(t, blockers)
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}))
+}
+
+func TestBudgetsRefuse(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("guarded")
+	f.addPod("free")
+	f.addBudget("never", "guarded", 0)
+
+	progress := f.evict(Limits{})
+	assert.Equal(t, 2, progress.Remaining)
+	require.Len(t, progress.Refused, 1)
+	assert.Contains(t, progress.Refused[0], f.namespace+"/guarded: The disruption budget never needs 1 healthy pods and has 1 currently")
+	assert.Equal(t, []string{"guarded"}, f.names(), "one refusal does not keep the others")
+
+	f.allow("never", 1)
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}))
+	assert.Equal(t, Progress{}, f.evict(Limits{}))
+}
+
+// TestBudgetsThatAreNotReadyRefuse needs the pass not to wait for the ten seconds that the server names.
+func TestBudgetsThatAreNotReadyRefuse(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("guarded")
+	f.createBudget("new", "guarded")
+	config := server.RESTConfig()
+	requests := 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			requests++
+			return next.RoundTrip(r)
+		})
+	})
+	f.drainer.Client = kubernetes.NewForConfigOrDie(config)
+	progress := f.evict(Limits{})
+	require.Len(t, progress.Refused, 1)
+	assert.Contains(t, progress.Refused[0], "The disruption budget new is still being processed")
+	assert.Equal(t, 2, requests, "a list and one eviction")
+}
+
+func TestSeveralBudgetsRefuse(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("guarded")
+	f.addBudget("one", "guarded", 1)
+	f.addBudget("two", "guarded", 1)
+	progress := f.evict(Limits{})
+	require.Len(t, progress.Refused, 1)
+	assert.Contains(t, progress.Refused[0], "more than one PodDisruptionBudget")
+	assert.Equal(t, []string{"guarded"}, f.names())
+	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{Force: true}))
+	assert.Empty(t, f.names())
+}
+
+// TestEvictSparesPodsThatWereMadeAnew has a pod be replaced on another node, under its name, between the list and the eviction.
+func TestEvictSparesPodsThatWereMadeAnew(t *testing.T) {
+	for name, limits := range map[string]Limits{"evict": {}, "force": {Force: true}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.addPod("stateful-0")
+			config := server.RESTConfig()
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.Method != http.MethodGet {
+						require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "stateful-0", metav1.DeleteOptions{}))
+						f.addPod("stateful-0", func(pod *corev1.Pod) { pod.Spec.NodeName = "elsewhere" })
+					}
+					return next.RoundTrip(r)
+				})
+			})
+			f.drainer.Client = kubernetes.NewForConfigOrDie(config)
+			assert.Equal(t, 1, f.evict(limits).Remaining)
+			assert.Nil(t, f.getPod("stateful-0").DeletionTimestamp)
+			assert.Equal(t, 0, f.evict(limits).Remaining)
+		})
+	}
+}
+
+// TestEvictTellsWhatItMayNot has a user without the right to evict.
+func TestEvictTellsWhatItMayNot(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("movable")
+	f.drainer.Client = f.clientWith(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	progress, err := f.drainer.Evict(t.Context(), f.node, Limits{})
+	require.ErrorContains(t, err, "evict pod "+f.namespace+"/movable: ")
+	assert.Equal(t, Progress{Remaining: 1}, progress)
+}
+
+// TestPermissionsSuffice takes a drainer that has what the package says it needs through all that it does.
+func TestPermissionsSuffice(t *testing.T) {
+	f := newFixture(t)
+	f.addPod("movable")
+	f.addPod("bare", bare)
+	f.drainer.Client = f.clientWith(
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "delete"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+	)
+	require.NoError(t, f.drainer.Taint(t.Context(), f.node, "one"))
+	require.NoError(t, f.drainer.Cordon(t.Context(), f.node))
+	_, err := f.drainer.Marked(t.Context())
+	require.NoError(t, err)
+	f.evict(Limits{})
+	f.evict(Limits{Force: true})
+	assert.Equal(t, Progress{}, f.evict(Limits{}))
+	require.NoError(t, f.drainer.Restore(t.Context(), f.node))
+	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
+}
+
+// clientWith returns the client of a user with these permissions alone.
+func (f *fixture) clientWith(rules ...rbacv1.PolicyRule) kubernetes.Interface {
+	f.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: f.node}, Rules: rules}
+	_, err := f.client.RbacV1().ClusterRoles().Create(f.Context(), role, metav1.CreateOptions{})
+	require.NoError(f, err)
+	_, err = f.client.RbacV1().ClusterRoleBindings().Create(f.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: f.node},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.node},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: f.node}},
+	}, metav1.CreateOptions{})
+	require.NoError(f, err)
+	config, err := server.RESTConfigFor(f.node)
+	require.NoError(f, err)
+	client := kubernetes.NewForConfigOrDie(config)
+	// The API server learns of roles by a watch.
+	require.EventuallyWithT(f, func(c *assert.CollectT) {
+		_, err := client.CoreV1().Pods("").List(f.Context(), metav1.ListOptions{Limit: 1})
+		assert.NoError(c, err)
+	}, 10*time.Second, 20*time.Millisecond)
+	return client
+}
+
+func (f *fixture) getPod(name string) *corev1.Pod {
+	f.Helper()
+	pod, err := f.client.CoreV1().Pods(f.namespace).Get(f.Context(), name, metav1.GetOptions{})
+	require.NoError(f, err)
+	return pod
+}
+
+// createBudget adds a budget for the pods of an app, of which no controller knows yet.
+func (f *fixture) createBudget(name, app string) {
+	f.Helper()
+	one := intstr.FromInt32(1)
+	_, err := f.client.PolicyV1().PodDisruptionBudgets(f.namespace).Create(f.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &one,
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(f, err)
+}
+
+// addBudget adds a budget, with the status that the controller would give it for one healthy pod.
+func (f *fixture) addBudget(name, app string, allowed int32) {
+	f.createBudget(name, app)
+	f.allow(name, allowed)
+}
+
+func (f *fixture) allow(name string, allowed int32) {
+	f.Helper()
+	budgets := f.client.PolicyV1().PodDisruptionBudgets(f.namespace)
+	budget, err := budgets.Get(f.Context(), name, metav1.GetOptions{})
+	require.NoError(f, err)
+	budget.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation, DisruptionsAllowed: allowed, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 1,
+	}
+	_, err = budgets.UpdateStatus(f.Context(), budget, metav1.UpdateOptions{})
+	require.NoError(f, err)
+}

@@ -1,0 +1,156 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+// server is a real API server, alone: what controllers and kubelets would bring about the tests write down.
+var server *controlplane.Cluster
+
+func TestMain(m *testing.M) {
+	code, err := runWithServer(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runWithServer(m *testing.M) (code int, err error) {
+	server, err = controlplane.Start(context.Background(), controlplane.Options{
+		Progress: os.Stderr,
+		APIOnly:  true,
+		// No controller makes the service accounts that pods would have, nor lifts the taint of Nodes that are new.
+		ExtraArgs: map[controlplane.Component][]string{controlplane.APIServer: {"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}},
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopped := server.Stop(); err == nil {
+			err = stopped
+		}
+	}()
+	return m.Run(), nil
+}
+
+// fixture is a Node and a namespace of a test's own.
+type fixture struct {
+	*testing.T
+	client    kubernetes.Interface
+	drainer   *Drainer
+	node      string
+	namespace string
+	now       time.Time
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Parallel()
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
+	f := &fixture{T: t, client: server.Client(), node: name, namespace: name, now: time.Unix(1_000_000, 0)}
+	f.drainer = &Drainer{Client: f.client, Now: func() time.Time { return f.now }}
+	f.addNode(name)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := f.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return f
+}
+
+func (f *fixture) addNode(name string) {
+	f.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"theirs": "kept"}},
+		Spec: corev1.NodeSpec{
+			ProviderID: "test:///" + name,
+			Taints:     []corev1.Taint{{Key: "theirs", Value: "kept", Effect: corev1.TaintEffectPreferNoSchedule}},
+		},
+	}
+	_, err := f.client.CoreV1().Nodes().Create(f.Context(), node, metav1.CreateOptions{})
+	require.NoError(f, err)
+}
+
+func (f *fixture) getNode() *corev1.Node {
+	f.Helper()
+	node, err := f.client.CoreV1().Nodes().Get(f.Context(), f.node, metav1.GetOptions{})
+	require.NoError(f, err)
+	return node
+}
+
+// addPod adds a running pod of a ReplicaSet to the node, and changes it before that.
+func (f *fixture) addPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+	f.Helper()
+	pod := newPod(f.namespace, name, f.node)
+	for _, edit := range edits {
+		edit(pod)
+	}
+	status := pod.Status
+	pod, err := f.client.CoreV1().Pods(pod.Namespace).Create(f.Context(), pod, metav1.CreateOptions{})
+	require.NoError(f, err)
+	pod.Status = status
+	pod, err = f.client.CoreV1().Pods(pod.Namespace).UpdateStatus(f.Context(), pod, metav1.UpdateOptions{})
+	require.NoError(f, err)
+	return pod
+}
+
+// newPod returns a pod that is gone as soon as it is deleted, as no kubelet is there that would confirm its end.
+func newPod(namespace, name, node string) *corev1.Pod {
+	yes, zero := true, int64(0)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"app": name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "owner", UID: "owner", Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:                      node,
+			TerminationGracePeriodSeconds: &zero,
+			AutomountServiceAccountToken:  new(bool),
+			Containers:                    []corev1.Container{{Name: "main", Image: "none"}},
+		},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func ownedBy(kind string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.OwnerReferences[0].Kind = kind }
+}
+
+func bare(pod *corev1.Pod) { pod.OwnerReferences = nil }
+
+// grace lets a pod take its time, which it does until somebody deletes it for good.
+func grace(seconds int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+// names returns the pods that the namespace has.
+func (f *fixture) names() []string {
+	f.Helper()
+	list, err := f.client.CoreV1().Pods(f.namespace).List(f.Context(), metav1.ListOptions{})
+	require.NoError(f, err)
+	var names []string
+	for _, pod := range list.Items {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+func (f *fixture) evict(l Limits) Progress {
+	f.Helper()
+	progress, err := f.drainer.Evict(f.Context(), f.node, l)
+	require.NoError(f, err)
+	return progress
+}
