@@ -1,0 +1,94 @@
+package signal
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// began is when the tests' time begins: not on a tick of the grid.
+var began = time.Date(2026, 3, 2, 10, 0, 4, 300e6, time.UTC)
+
+const (
+	interval = 15 * time.Second
+	node     = 4000 // milli-CPU that pods can use of a node, after its DaemonSets
+)
+
+// amounts returns an amount of CPU, with a little of the other resources.
+func amounts(milli int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(milli<<10, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(milli/100, resource.DecimalSI),
+	}
+}
+
+// worker returns a Ready node whose pods request milli-CPU beside those of its DaemonSets.
+func worker(name string, since time.Time, milli int64) world.Node {
+	const daemons = 200
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(since)}}
+	object.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(node+daemons, resource.DecimalSI),
+		corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
+	}
+	return world.Node{Object: object, Ready: true, ReadySince: since, Requested: amounts(milli + daemons), DaemonSets: amounts(daemons)}
+}
+
+// workers returns n of them that have been there for an hour.
+func workers(n int, milli int64) []world.Node {
+	out := make([]world.Node, n)
+	for i := range out {
+		out[i] = worker(fmt.Sprint("w", i), began.Add(-time.Hour), milli)
+	}
+	return out
+}
+
+// nodes is a demand of so many nodes' CPU.
+func nodes(n float64) packing.Result { return packing.Result{CPU: n} }
+
+// defaults returns the options of a pool that says nothing of signals.
+func defaults() Options { return OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100}) }
+
+func newSet(t testing.TB, o Options) *Set {
+	t.Helper()
+	s, err := New(o)
+	require.NoError(t, err)
+	return s
+}
+
+// named returns the signal of a name.
+func named(t testing.TB, all []plan.Signal, name string) plan.Signal {
+	t.Helper()
+	for _, s := range all {
+		if s.Name == name {
+			return s
+		}
+	}
+	require.Failf(t, "no signal", "%s of %v", name, all)
+	return plan.Signal{}
+}
+
+// replay observes what at returns at every tick from began on, n times, and returns what a signal said to each.
+func replay(t testing.TB, s *Set, name string, n int, at func(i int, now time.Time) Observation) []plan.Signal {
+	t.Helper()
+	var out []plan.Signal
+	for i := range n {
+		now := began.Add(time.Duration(i) * interval)
+		o := at(i, now)
+		o.Now = now
+		out = append(out, named(t, s.Observe(t.Context(), o), name))
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package signal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Requests is the name of the signal that needs no metrics: what pods request of what nodes can allocate.
+const Requests = "requests"
+
+// The names of the signals that the idle rule looks at.
+const (
+	CPU    = "cpu"
+	Memory = "memory"
+)
+
+// Options of a Set.
+type Options struct {
+	Signals  []Config
+	Forecast Forecast
+	Seasonal *SeasonalConfig // nil: no seasonal floor
+
+	// DefaultAddress is that of the Prometheus server of queries that name none; "" = there is none.
+	DefaultAddress string
+	// Servers are the Prometheus servers; nil = none, and signals that ask them are refused.
+	Servers Servers
+	// Logger is told what changes for signals. nil discards it.
+	Logger *slog.Logger
+}
+
+// Servers connects to Prometheus servers.
+type Servers interface {
+	// API returns the API of the server at an address. The error names the address and what would be accepted.
+	API(address string) (API, error)
+}
+
+// API is what is asked of a Prometheus server.
+type API interface {
+	QueryRange(ctx context.Context, query string, r v1.Range, options ...v1.Option) (model.Value, v1.Warnings, error)
+}
+
+// Config is one signal.
+type Config struct {
+	Name      string
+	Threshold float64
+	Down      float64       // the load below which a worker may be removed; 0 = the margin alone decides
+	For       time.Duration // how long it must ask before it is heard
+	Query     *Query        // nil: requests
+}
+
+// Query is what Prometheus is asked.
+type Query struct {
+	Address   string // "" = the default one
+	Expr      string
+	NodeLabel string             // "" = one value for the pool
+	Value     v1alpha1.PoolValue // what that value is
+}
+
+// Forecast says how forecasts are made.
+type Forecast struct {
+	Interval, Window       time.Duration
+	RedistributionTimeout  time.Duration
+	InitTimeout            time.Duration // T_I until it has been measured
+	HorizonMin, HorizonMax time.Duration
+	ScaleDownMargin        float64 // μ
+	Disabled               bool    // the present alone counts
+}
+
+// SeasonalConfig says how past weeks are learned from.
+type SeasonalConfig struct {
+	Query         Query
+	Weeks         int
+	MinConfidence float64 // below which the floor is not heard
+}
+
+// measuredFor is how long a measured signal must ask, if nobody says. Requests are promises, and are heard at once.
+const measuredFor = 3 * time.Minute
+
+// OptionsOf returns the options that the spec of a pool stands for. A field that the API server would fill in may be
+// absent.
+func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
+	f := &spec.Forecast
+	o := Options{Forecast: Forecast{
+		Interval:              duration(f.Interval, 15*time.Second),
+		Window:                duration(f.Window, 15*time.Minute),
+		RedistributionTimeout: duration(f.RedistributionTimeout, 3*time.Minute),
+		InitTimeout:           duration(f.InitTimeout, 2*time.Minute),
+		HorizonMin:            duration(f.HorizonMin, 30*time.Second),
+		HorizonMax:            duration(f.HorizonMax, 10*time.Minute),
+		ScaleDownMargin:       number(f.ScaleDownMargin, 0.3),
+		Disabled:              f.Disabled,
+	}}
+	for i := range spec.Signals {
+		o.Signals = append(o.Signals, configOf(&spec.Signals[i]))
+	}
+	if len(o.Signals) == 0 {
+		o.Signals = []Config{{Name: Requests, Threshold: 0.7}}
+	}
+	if s := spec.Seasonal; s != nil {
+		o.Seasonal = &SeasonalConfig{Query: queryOf(&s.Prometheus), Weeks: 1, MinConfidence: number(s.MinConfidence, 0.5)}
+		if s.Weeks != nil {
+			o.Seasonal.Weeks = int(*s.Weeks)
+		}
+	}
+	return o
+}
+
+func configOf(s *v1alpha1.PoolSignal) Config {
+	c := Config{Name: s.Name, Threshold: number(&s.Threshold, 0), Down: number(s.DownThreshold, 0)}
+	if s.Prometheus == nil {
+		c.For = duration(s.For, 0)
+		return c
+	}
+	query := queryOf(s.Prometheus)
+	c.Query, c.For = &query, duration(s.For, measuredFor)
+	return c
+}
+
+func queryOf(q *v1alpha1.SignalQuery) Query {
+	return Query{Address: q.Address, Expr: q.Query, NodeLabel: q.NodeLabel, Value: cmp.Or(q.Value, v1alpha1.PoolValueSum)}
+}
+
+func duration(d *metav1.Duration, otherwise time.Duration) time.Duration {
+	if d == nil {
+		return otherwise
+	}
+	return d.Duration
+}
+
+// number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
+func number(q *resource.Quantity, otherwise float64) float64 {
+	if q == nil {
+		return otherwise
+	}
+	// Beyond the range of floats this is an infinity, which the pipeline refuses by name.
+	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
+	return f
+}
+
+// params returns the parameters of a signal's pipeline. What it wants is limited by nobody here: minimum, maximum, batch
+// and cooldowns are the plan's.
+func (f *Forecast) params(threshold float64) pipeline.Params {
+	p := pipeline.DefaultParams()
+	p.Threshold, p.Min, p.Max, p.MaxStep = threshold, 1, mostWorkers, 0
+	p.Interval, p.Window = f.Interval, f.Window
+	p.RedistributionTimeout = f.RedistributionTimeout
+	p.InitTimeout, p.HorizonMin, p.HorizonMax = f.InitTimeout, f.HorizonMin, f.HorizonMax
+	p.ReactionDelay = 0 // we act ourselves
+	p.ScaleDownMargin = f.ScaleDownMargin
+	p.PendingExpiry = f.HorizonMax
+	p.StaleAfter = f.staleAfter()
+	p.Cooldown = pipeline.Cooldown{}
+	if f.Disabled {
+		p.HorizonMin, p.HorizonMax = 0, 0
+		p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 1, 1, 0, 0
+	}
+	return p
+}
+
+// mostWorkers is more than any pool may have.
+const mostWorkers = 1 << 20
+
+// staleAfter is the age from which on data is not used.
+func (f *Forecast) staleAfter() time.Duration { return max(3*f.Interval, 30*time.Second) }
+
+// horizon is how far ahead a forecast looks, given T_I; 0 = not yet measured.
+func (f *Forecast) horizon(initTimeout time.Duration) time.Duration {
+	if f.Disabled {
+		return 0
+	}
+	return min(max(time.Duration(1.2*float64(cmp.Or(initTimeout, f.InitTimeout))), f.HorizonMin), f.HorizonMax)
+}
+
+// validate reports all that is wrong with o, by the names of fields of a WorkerPool's spec.
+func (o *Options) validate() error {
+	var problems []error
+	seen := map[string]bool{}
+	for i := range o.Signals {
+		c := &o.Signals[i]
+		if seen[c.Name] {
+			problems = append(problems, fmt.Errorf("signals[%d].name: %q: must be unique", i, c.Name))
+		}
+		seen[c.Name] = true
+		if (c.Query == nil) != (c.Name == Requests) {
+			problems = append(problems, fmt.Errorf("signals[%d].prometheus: %q: must be given for each signal but %s", i, c.Name, Requests))
+		}
+		if err := c.check(&o.Forecast); err != nil {
+			problems = append(problems, fmt.Errorf("signals[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// check reports what is wrong with one signal, or with what all forecasts have in common.
+func (c *Config) check(f *Forecast) error {
+	err := f.params(c.Threshold).Validate()
+	var field *pipeline.FieldError
+	if errors.As(err, &field) { // one is enough: each is reported in its turn
+		if name, ok := fieldNames[field.Field]; ok {
+			return &pipeline.FieldError{Field: name, Value: field.Value, Accept: field.Accept}
+		}
+	}
+	if err == nil && (c.Down < 0 || c.Down >= c.Threshold) {
+		return &pipeline.FieldError{Field: "downThreshold", Value: c.Down, Accept: fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold)}
+	}
+	if c.Query != nil && strings.TrimSpace(c.Query.Expr) == "" {
+		return &pipeline.FieldError{Field: "prometheus.query", Value: c.Query.Expr, Accept: "an expression of PromQL"}
+	}
+	return err
+}
+
+// fieldNames says the names of a WorkerPool's fields for those that a PredictedMetric has.
+var fieldNames = map[string]string{
+	"sampleInterval":           "forecast.interval",
+	"window":                   "forecast.window",
+	"redistribution.timeout":   "forecast.redistributionTimeout",
+	"startup.initial":          "forecast.initTimeout",
+	"horizon.min":              "forecast.horizonMin",
+	"horizon.max":              "forecast.horizonMax",
+	"decision.scaleDownMargin": "forecast.scaleDownMargin",
+}

@@ -1,0 +1,55 @@
+package signal
+
+import (
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// requests is the signal of what pods request of what nodes can allocate: CPU, memory and pod slots, each with a pipeline,
+// of which the one that wants most workers speaks.
+//
+// A pod's request is in one place at any time. So nothing is redistributed, and a new worker counts in full at once.
+type requests struct {
+	*voice
+	ledger ledger
+	buffer []pipeline.Instance
+}
+
+func newRequests(c Config, f *Forecast) (*requests, error) {
+	p := f.params(c.Threshold)
+	p.RedistributionTimeout = 0
+	v, err := newVoice(c, p)
+	if err != nil {
+		return nil, err
+	}
+	return &requests{voice: v, ledger: newLedger(f)}, nil
+}
+
+func (r *requests) observe(m *pipeline.Memory, t *tick) plan.Signal {
+	demand := t.demand()
+	demand.add(t.carried)
+	r.ledger.record(t.now, t.shares, demand)
+	if !r.warm() {
+		return r.tell(reading{}, errWarmingUp, t)
+	}
+	var out reading
+	for d := range dimensions {
+		r.buffer = r.ledger.instances(d, r.buffer[:0])
+		one, err := r.run(m, pipeline.Input{Instances: r.buffer, Demand: r.ledger.demand[d]}, t)
+		clear(r.buffer)
+		if err != nil {
+			return r.tell(reading{}, err, t)
+		}
+		one.fits = max(one.fits, r.fits(t.total[d]+demand[d])) // the level may lag behind a rise
+		out = larger(out, one)
+	}
+	return r.tell(out, nil, t)
+}
+
+// warm tells whether there are three ticks to make a forecast from.
+func (r *requests) warm() bool {
+	times, step := r.ledger.times, r.pipeline.Params().Interval.Milliseconds()
+	return times[len(times)-1]/step-(times[0]+step-1)/step >= 2
+}
+
+func (r *requests) forgetFrom(now int64) { r.ledger.drop(now) }

@@ -1,0 +1,64 @@
+package signal
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// dimension is one of the resources that a node is shared by.
+type dimension int
+
+const (
+	cpu dimension = iota
+	memory
+	slots
+	dimensions
+)
+
+var resources = [dimensions]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+func (d dimension) String() string { return [dimensions]string{"CPU", "memory", "pod slots"}[d] }
+
+// loads is a number of nodes for each dimension: 1 is all that pods can use of one.
+type loads [dimensions]float64
+
+func (l *loads) add(m loads) {
+	for d := range l {
+		l[d] += m[d]
+	}
+}
+
+func (l loads) largest() float64 { return max(l[cpu], l[memory], l[slots]) }
+
+// Share is how much of a node its pods request, of what is left of it when its DaemonSets have theirs: a pod then weighs
+// the same on the node that takes it as it did while none took it, and a node that is empty but for its DaemonSets
+// carries nothing. It is 1 where DaemonSets leave nothing, and 0 of what the node does not tell that it has.
+func Share(n *world.Node) (cpuShare, memoryShare, slotShare float64) {
+	l := share(n)
+	return l[cpu], l[memory], l[slots]
+}
+
+func share(n *world.Node) (l loads) {
+	for d, name := range resources {
+		allocatable := quantity(n.Object.Status.Allocatable, name)
+		if allocatable <= 0 {
+			continue
+		}
+		taken := quantity(n.DaemonSets, name)
+		if free := allocatable - taken; free > 0 {
+			l[d] = max(0, quantity(n.Requested, name)-taken) / free
+		} else {
+			l[d] = 1
+		}
+	}
+	return l
+}
+
+func quantity(list corev1.ResourceList, name corev1.ResourceName) float64 {
+	q, ok := list[name]
+	if !ok {
+		return 0
+	}
+	return q.AsApproximateFloat64()
+}
