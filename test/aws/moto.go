@@ -1,0 +1,127 @@
+package awstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+const (
+	startDeadline = time.Minute
+	stopDeadline  = 5 * time.Second
+	pollInterval  = 50 * time.Millisecond
+)
+
+// Moto is moto's server, which keeps the resources of all accounts in memory. They are gone with it.
+type Moto struct {
+	process  *controlplane.Process
+	dir      string
+	address  string
+	accounts atomic.Int64
+}
+
+// StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it take a [Moto.Cloud] each.
+func StartMoto(t testing.TB) *Moto {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // an installation included
+	defer cancel()
+	m, err := RunMoto(ctx, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// RunMoto starts moto's server, installed if it is missing, and waits until it answers. It runs until it is stopped, on
+// Linux no longer than this process.
+func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
+	python, err := Build(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "foresail-moto-")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	process, err := controlplane.StartProcess("moto", python, filepath.Join(dir, "log"), dir,
+		[]string{"-m", "moto.server", "-H", loopback, "-p", strconv.Itoa(port)})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	m := &Moto{process: process, dir: dir, address: net.JoinHostPort(loopback, strconv.Itoa(port))}
+	if err := m.wait(ctx); err != nil {
+		return nil, errors.Join(err, m.Stop())
+	}
+	return m, nil
+}
+
+func (m *Moto) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/moto-api/data.json", http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			return response.Body.Close()
+		}
+		select {
+		case <-m.process.Ended():
+			return m.process.Failure()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for moto: %w; last lines of its log:\n%s", err, m.process.LogTail())
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// Stop ends the server and removes what it wrote.
+func (m *Moto) Stop() error {
+	return errors.Join(m.process.Stop(stopDeadline), os.RemoveAll(m.dir))
+}
+
+// LogTail returns the last lines of the server's log.
+func (m *Moto) LogTail() string { return m.process.LogTail() }
+
+const loopback = "127.0.0.1"
+
+// The ports lie below those that Linux gives to outgoing connections, so that no connection takes the port of a Cloud
+// while it is down.
+const (
+	firstPort = 23100
+	lastPort  = 32700
+)
+
+// freePort returns a port of loopback that nothing listens on at the moment, at random.
+func freePort() (int, error) {
+	for range 100 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		if listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+			return port, listener.Close()
+		}
+	}
+	return 0, errors.New("no free port: 100 tries each found one in use")
+}
