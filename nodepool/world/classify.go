@@ -38,11 +38,18 @@ const (
 // Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
 // being deleted blocks nothing: it is leaving whatever it says.
 func Classify(pod *corev1.Pod) (Class, string) {
+	class, why := classify(pod)
+	if class == Blocking && pod.DeletionTimestamp != nil {
+		return Evictable, ""
+	}
+	return class, why
+}
+
+// classify is Classify of a pod that is not being deleted.
+func classify(pod *corev1.Pod) (Class, string) {
 	switch {
 	case IsMirror(pod), IsDaemonSets(pod), Ended(pod):
 		return Ignored, ""
-	case pod.DeletionTimestamp != nil:
-		return Evictable, ""
 	case critical(pod):
 		return Blocking, "has critical priority"
 	case pod.Namespace == metav1.NamespaceSystem:

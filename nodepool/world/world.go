@@ -1,5 +1,8 @@
 // Package world is what a pool of workers sees of the cluster: nodes with what is requested of them, pods that no node
 // takes, and what keeps a node from being removed.
+//
+// [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
+// is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
 package world
 
 import (
@@ -12,9 +15,9 @@ import (
 // Cluster is what was seen of a cluster at one moment. It is immutable.
 type Cluster struct {
 	At         time.Time
-	Nodes      []Node // by name
-	Pending    []Pending
-	DaemonSets []*appsv1.DaemonSet
+	Nodes      []Node              // by name
+	Pending    []Pending           // those that have waited for longest first
+	DaemonSets []*appsv1.DaemonSet // by namespace and name
 }
 
 // Node is a Node with the pods that are bound to it.
@@ -22,14 +25,40 @@ type Node struct {
 	Object     *corev1.Node // read only
 	Ready      bool         // its Ready condition is True, and it has been since ReadySince
 	ReadySince time.Time
-	Requested  corev1.ResourceList // CPU and memory that its pods request, and their number
+	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
 	DaemonSets corev1.ResourceList // the part of DaemonSets in it
-	Movable    int                 // pods that a drain would evict
+	Movable    int                 // pods that a drain would evict or be blocked by
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
+	Pods       []*Pod              // all that have not ended, by namespace and name
 }
 
-// Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable).
+// Pod is a pod that is bound to a node.
+type Pod struct {
+	Name    string
+	Leaving bool // it is being deleted
+	*Kind
+	unprotected bool // no PodDisruptionBudget protects it: it has not started, or is leaving
+	ready       bool
+}
+
+// Kind is what the pods of one controller have in common; they share it as far as they are alike. It is read only.
+type Kind struct {
+	Namespace    string
+	Labels       map[string]string
+	Requests     corev1.ResourceList      // with one of "pods"
+	AntiAffinity []corev1.PodAffinityTerm // required
+	Ports        []corev1.ContainerPort   // of the host
+	DaemonSet    bool
+
+	class Class // if it is not leaving
+	why   string
+}
+
+// Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable). One that is being
+// deleted is none. Nor is one that has been promised a node that exists, whose pods are leaving to make room for it: a
+// new node would come too late to help. A pod whose scheduling gates were opened late is unschedulable since the moment
+// that Kubernetes gives, which can be that of its creation.
 type Pending struct {
 	Pod   *corev1.Pod // read only
-	Since time.Time   // it has been unschedulable
+	Since time.Time   // it has been unschedulable; never later than the Cluster's At
 }

@@ -1,0 +1,191 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ErrUnsynced is why nothing is observed while not everything has been listed once.
+var ErrUnsynced = errors.New("not listed yet")
+
+// patience is how long the API may be out of touch until what was seen last is no longer taken for the present. A
+// restart of an API server is shorter.
+const patience = 30 * time.Second
+
+// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets and PodDisruptionBudgets. Of the pods it keeps
+// what decisions need, which the pods of one controller share: a few hundred bytes for each.
+type Watcher struct {
+	client kubernetes.Interface
+	now    func() time.Time
+	wake   chan struct{}
+
+	mu         sync.Mutex
+	nodes      *table[*corev1.Node, *corev1.Node]
+	pods       *table[*corev1.Pod, *record]
+	daemonSets *table[*appsv1.DaemonSet, *appsv1.DaemonSet]
+	budgets    *table[*policyv1.PodDisruptionBudget, *budget]
+	kinds      map[types.UID]*Kind // the last of each controller
+}
+
+// Option changes a Watcher.
+type Option func(*Watcher)
+
+// WithClock tells a Watcher the time.
+func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
+
+// NewWatcher returns a watcher of a whole cluster. It may list and watch nodes, pods, daemonsets.apps and
+// poddisruptionbudgets.policy.
+func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
+	w := &Watcher{client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{}}
+	for _, o := range options {
+		o(w)
+	}
+	w.nodes = &table[*corev1.Node, *corev1.Node]{
+		watcher: w, what: "nodes", rows: map[types.NamespacedName]*corev1.Node{}, changed: w.nodeChanged,
+		keep: func(n *corev1.Node) (*corev1.Node, bool) { return trimmedNode(n), true },
+	}
+	w.pods = &table[*corev1.Pod, *record]{
+		watcher: w, what: "pods", rows: map[types.NamespacedName]*record{}, changed: w.podChanged,
+		keep: func(p *corev1.Pod) (*record, bool) { r := recordOf(p); w.share(r); return r, r != nil },
+	}
+	w.daemonSets = &table[*appsv1.DaemonSet, *appsv1.DaemonSet]{
+		watcher: w, what: "daemonsets", rows: map[types.NamespacedName]*appsv1.DaemonSet{},
+		keep: func(d *appsv1.DaemonSet) (*appsv1.DaemonSet, bool) { return trimmedDaemonSet(d), true },
+	}
+	w.budgets = &table[*policyv1.PodDisruptionBudget, *budget]{
+		watcher: w, what: "poddisruptionbudgets", rows: map[types.NamespacedName]*budget{},
+		keep: func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true },
+	}
+	return w
+}
+
+// Run watches until the context ends. It is called once.
+func (w *Watcher) Run(ctx context.Context) error {
+	var reflectors sync.WaitGroup
+	defer reflectors.Wait()
+	core, apps, policy := w.client.CoreV1(), w.client.AppsV1(), w.client.PolicyV1()
+	reflectors.Go(func() {
+		w.nodes.reflect(ctx, w.client, &corev1.Node{},
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return core.Nodes().List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return core.Nodes().Watch(ctx, o)
+			})
+	})
+	reflectors.Go(func() {
+		w.pods.reflect(ctx, w.client, &corev1.Pod{},
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return core.Pods("").List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return core.Pods("").Watch(ctx, o)
+			})
+	})
+	reflectors.Go(func() {
+		w.daemonSets.reflect(ctx, w.client, &appsv1.DaemonSet{},
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return apps.DaemonSets("").List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return apps.DaemonSets("").Watch(ctx, o)
+			})
+	})
+	reflectors.Go(func() {
+		w.budgets.reflect(ctx, w.client, &policyv1.PodDisruptionBudget{},
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return policy.PodDisruptionBudgets("").List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return policy.PodDisruptionBudgets("").Watch(ctx, o)
+			})
+	})
+	return nil
+}
+
+// Observe tells what is known of the cluster now. It fails with [ErrUnsynced] until everything has been listed, and
+// while the API has not answered for longer than a restart of it takes: what was then is not what is.
+func (w *Watcher) Observe(context.Context) (*Cluster, error) {
+	now := w.now()
+	p, err := w.parts(now)
+	if err != nil {
+		return nil, err
+	}
+	return build(now, p), nil
+}
+
+// parts copies the tables; what is in them is never changed, only replaced.
+func (w *Watcher) parts(now time.Time) (parts, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := errors.Join(w.nodes.state(now), w.pods.state(now), w.daemonSets.state(now), w.budgets.state(now))
+	if err != nil {
+		return parts{}, err
+	}
+	if len(w.kinds) > 2*len(w.pods.rows)+1000 { // mostly those of controllers that are gone
+		clear(w.kinds)
+	}
+	return parts{
+		nodes:      slices.Collect(maps.Values(w.nodes.rows)),
+		pods:       slices.Collect(maps.Values(w.pods.rows)),
+		daemonSets: slices.Collect(maps.Values(w.daemonSets.rows)),
+		budgets:    slices.Collect(maps.Values(w.budgets.rows)),
+	}, nil
+}
+
+// Wake yields a value when something has happened that is worth an early look: a pod became unschedulable, a Node
+// became Ready or went. Any number of them is one value.
+func (w *Watcher) Wake() <-chan struct{} { return w.wake }
+
+func (w *Watcher) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Watcher) podChanged(before, after *record) {
+	if after != nil && after.pending != nil && (before == nil || before.pending == nil) {
+		w.wakeUp()
+	}
+}
+
+func (w *Watcher) nodeChanged(before, after *corev1.Node) {
+	was, is := false, false
+	if before != nil {
+		was, _ = readiness(before)
+	}
+	if after != nil {
+		is, _ = readiness(after)
+	}
+	if after == nil || is && !was {
+		w.wakeUp()
+	}
+}
+
+// share makes pods of one controller that are alike share what they have in common.
+func (w *Watcher) share(r *record) {
+	if r == nil || r.pod == nil || r.owner == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.kinds[r.owner]; last != nil && last.equal(r.pod.Kind) {
+		r.pod.Kind = last
+		return
+	}
+	w.kinds[r.owner] = r.pod.Kind
+}
