@@ -515,6 +515,11 @@ type DynamoDBState struct {
 	// +kubebuilder:validation:MinLength=3
 	Table string `json:"table"`
 
+	// Name of the table's partition key, which is a string. The table has no sort key.
+	// +optional
+	// +default="clusterId"
+	HashKey string `json:"hashKey,omitempty"`
+
 	// Key of the item; absent, the name of the pool.
 	// +optional
 	Key string `json:"key,omitempty"`

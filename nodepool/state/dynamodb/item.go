@@ -1,0 +1,193 @@
+package dynamodb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// maxJournal is the longest journal in bytes: an item, with everything that it has, may have 400 KB.
+const maxJournal = 300_000
+
+// decode reads an item; that of a pool which has none is empty.
+func decode(pool string, item map[string]types.AttributeValue) (state.Record, error) {
+	if other, ok := item["pool"].(*types.AttributeValueMemberS); ok && other.Value != pool {
+		return state.Record{}, fmt.Errorf("it is of pool %s: want a key for each pool", other.Value)
+	}
+	journal, ok := item["journal"]
+	if !ok {
+		return takeOver(item)
+	}
+	data, ok := journal.(*types.AttributeValueMemberS)
+	if !ok {
+		return state.Record{}, fmt.Errorf("journal: want a string, not %T", journal)
+	}
+	r, err := state.Decode([]byte(data.Value))
+	if err != nil {
+		return state.Record{}, err
+	}
+	version, ok := item["version"].(*types.AttributeValueMemberN)
+	if !ok || version.Value != strconv.FormatInt(r.Version, 10) {
+		return state.Record{}, fmt.Errorf("version: want that of the journal, %d: something else has written the item", r.Version)
+	}
+	return r, nil
+}
+
+// takeOver makes a first record from an item that another autoscaler has written. Its cooldown holds in both directions,
+// as it does not say what it counts from.
+func takeOver(item map[string]types.AttributeValue) (state.Record, error) {
+	if _, ok := item["version"]; ok {
+		return state.Record{}, fmt.Errorf("it has a version and no journal: want both or neither")
+	}
+	if busy, ok := item["scalingInProgress"]; ok && !isFalse(busy) {
+		return state.Record{}, fmt.Errorf("scalingInProgress: another autoscaler has an action open%s: end that first, or set it to false", action(item))
+	}
+	last, ok := item["lastScaleEpoch"]
+	if !ok {
+		return state.Record{}, nil
+	}
+	number, ok := last.(*types.AttributeValueMemberN)
+	if !ok {
+		return state.Record{}, fmt.Errorf("lastScaleEpoch: want a number of seconds, not %T", last)
+	}
+	seconds, err := strconv.ParseFloat(number.Value, 64)
+	if err != nil {
+		return state.Record{}, fmt.Errorf("lastScaleEpoch: want a number of seconds: %w", err)
+	}
+	at := time.Unix(int64(seconds), 0).UTC()
+	return state.Record{LastUp: at, LastDown: at}, nil
+}
+
+func isFalse(v types.AttributeValue) bool {
+	b, ok := v.(*types.AttributeValueMemberBOOL)
+	return ok && !b.Value
+}
+
+// action names the open action of another autoscaler, where the item does.
+func action(item map[string]types.AttributeValue) string {
+	for _, name := range []string{"scaleUpActionId", "scaleDownActionId"} {
+		if id, ok := item[name].(*types.AttributeValueMemberS); ok {
+			return fmt.Sprintf(" (%s %s)", name, id.Value)
+		}
+	}
+	return ""
+}
+
+// update returns the write of a record, on the condition that the stored one has a version.
+func update(pool string, version int64, r state.Record) (*dynamodb.UpdateItemInput, error) {
+	values, err := attributes(pool, r)
+	if err != nil {
+		return nil, err
+	}
+	input := &dynamodb.UpdateItemInput{ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
+	var set, remove []string
+	for _, name := range slices.Sorted(maps.Keys(values)) { // in order, so that the same record is the same request
+		input.ExpressionAttributeNames["#"+name] = name
+		if values[name] == nil {
+			remove = append(remove, "#"+name)
+			continue
+		}
+		set = append(set, fmt.Sprintf("#%s = :%s", name, name))
+		input.ExpressionAttributeValues[":"+name] = values[name]
+	}
+	expression := "SET " + strings.Join(set, ", ")
+	if len(remove) > 0 {
+		expression += " REMOVE " + strings.Join(remove, ", ")
+	}
+	input.UpdateExpression = aws.String(expression)
+
+	condition := "#version = :seen AND #pool = :pool"
+	input.ExpressionAttributeValues[":seen"] = number(version)
+	if version == 0 {
+		condition = "attribute_not_exists(#version) AND attribute_not_exists(#journal) AND" +
+			" (attribute_not_exists(#scalingInProgress) OR #scalingInProgress = :seen)"
+		input.ExpressionAttributeValues[":seen"] = &types.AttributeValueMemberBOOL{}
+	}
+	input.ConditionExpression = aws.String(condition)
+	return input, nil
+}
+
+// attributes are those of a record by name, nil for what the item is not to have.
+func attributes(pool string, r state.Record) (map[string]types.AttributeValue, error) {
+	journal, err := state.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(journal) > maxJournal {
+		return nil, fmt.Errorf("the journal has %d bytes: want at most %d, as an item holds no more: maxBatchUp and maxBatchDown bound it", len(journal), maxJournal)
+	}
+	values := map[string]types.AttributeValue{
+		"pool": text(pool), "version": number(r.Version), "leaseOwner": text(r.Owner), "journal": text(string(journal)),
+		"scalingInProgress": &types.AttributeValueMemberBOOL{Value: r.Action != nil},
+		"lastScaleEpoch":    nil,
+		"scaleUpActionId":   nil, "scaleUpStartedEpoch": nil, "scaleUpRequested": nil, "scaleUpInstanceIds": nil,
+		"scaleDownActionId": nil, "scaleDownStartedEpoch": nil, "scaleDownTargetInstanceIds": nil, "scaleDownCompletedInstanceIds": nil,
+	}
+	if last := later(r.LastUp, r.LastDown); !last.IsZero() {
+		values["lastScaleEpoch"] = number(last.Unix())
+	}
+	if a := r.Action; a != nil {
+		maps.Copy(values, actionAttributes(a))
+	}
+	return values, nil
+}
+
+func actionAttributes(a *state.Action) map[string]types.AttributeValue {
+	if a.Kind == plan.ActionUp {
+		requested, launched := int64(0), []string{}
+		for _, slot := range a.Slots {
+			if slot.Replaces == nil {
+				requested++
+			}
+			if slot.InstanceID != "" {
+				launched = append(launched, slot.InstanceID)
+			}
+		}
+		return map[string]types.AttributeValue{
+			"scaleUpActionId": text(a.ID), "scaleUpStartedEpoch": number(a.Started.Unix()),
+			"scaleUpRequested": number(requested), "scaleUpInstanceIds": list(launched),
+		}
+	}
+	targets, completed := []string{}, []string{}
+	for _, target := range a.Targets {
+		targets = append(targets, target.InstanceID)
+		if target.State == state.RemovalCompleted {
+			completed = append(completed, target.InstanceID)
+		}
+	}
+	return map[string]types.AttributeValue{
+		"scaleDownActionId": text(a.ID), "scaleDownStartedEpoch": number(a.Started.Unix()),
+		"scaleDownTargetInstanceIds": list(targets), "scaleDownCompletedInstanceIds": list(completed),
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func list(items []string) types.AttributeValue {
+	values := []types.AttributeValue{}
+	for _, item := range items {
+		values = append(values, text(item))
+	}
+	return &types.AttributeValueMemberL{Value: values}
+}
