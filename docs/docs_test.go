@@ -29,6 +29,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/internal/crdtest"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // pages are the documents, by their paths from here.
@@ -147,7 +148,7 @@ func areServers(t *testing.T, snippet string) {
 	for file, content := range map[string][]byte{"servers.yaml": []byte(snippet), "ca.crt": authority, "token": []byte("t"), "password": []byte("p")} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, file), content, 0o600))
 	}
-	_, err := prometheus.LoadServers(filepath.Join(folder, "servers.yaml"))
+	_, err := promapi.LoadServers(filepath.Join(folder, "servers.yaml"))
 	assert.NoError(t, err)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/prometheus"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/resource"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // sourceOptions are the flags of where samples come from.
@@ -76,7 +77,7 @@ func (o *sourceOptions) validate() error {
 	}
 	errs = append(errs, o.validateReceiver())
 	if o.prometheusFile != "" {
-		servers, err := prometheus.LoadServers(o.prometheusFile)
+		servers, err := promapi.LoadServers(o.prometheusFile)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--prometheus-config-file: %w", err))
 		}

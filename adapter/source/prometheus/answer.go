@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -46,7 +47,7 @@ const latestTime = 253402300799999
 
 // newAnswer sorts out a matrix, which it keeps parts of.
 func newAnswer(matrix model.Matrix, key *groupKey, warnings []string) (*answer, error) {
-	a := &answer{partial: short(strings.Join(warnings[:min(shown, len(warnings))], "; "))}
+	a := &answer{partial: promapi.Short(strings.Join(warnings[:min(promapi.Shown, len(warnings))], "; "))}
 	var gaps []int64
 	for _, stream := range matrix {
 		if stream == nil || len(stream.Values)+len(stream.Histograms) == 0 {
@@ -161,7 +162,7 @@ func differing(all []*series) string {
 			values[string(x.labels[name])] = struct{}{}
 		}
 		if len(values) > 1 {
-			out = append(out, fmt.Sprintf("%.100s (%s)", name, some(slices.Sorted(maps.Keys(values)))))
+			out = append(out, fmt.Sprintf("%.100s (%s)", name, promapi.Some(slices.Sorted(maps.Keys(values)))))
 		}
 	}
 	if len(out) == 0 {

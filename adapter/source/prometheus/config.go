@@ -3,14 +3,13 @@ package prometheus
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"path"
 	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // MinInterval is the shortest interval at which a server can be asked.
@@ -43,7 +42,7 @@ func (c *Config) reach() time.Duration { return c.Window + 2*c.Interval }
 // normalize spells what means the same alike.
 func (c *Config) normalize() {
 	c.Query = strings.TrimSpace(c.Query)
-	if address, err := parseAddress(c.Address); err == nil {
+	if address, err := promapi.ParseAddress(c.Address); err == nil {
 		c.Address = address
 	}
 }
@@ -54,8 +53,8 @@ func (c *Config) validate() error {
 	refuse := func(field string, value any, accepted string) {
 		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
 	}
-	if _, err := parseAddress(c.Address); err != nil {
-		refuse("address", redact(c.Address), acceptedAddress)
+	if _, err := promapi.ParseAddress(c.Address); err != nil {
+		refuse("address", promapi.Redact(c.Address), promapi.AcceptedAddress)
 	}
 	if c.Query == "" {
 		refuse("query", c.Query, "a selector such as "+exampleSelector)
@@ -78,33 +77,4 @@ func (c *Config) validate() error {
 	return errors.Join(problems...)
 }
 
-const (
-	acceptedAddress = "an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090"
-	exampleSelector = `nodejs_eventloop_utilization{namespace="shop"}`
-)
-
-var errAddress = errors.New("must be " + acceptedAddress)
-
-// parseAddress returns the one spelling of an address. A path that could be read in two ways is refused: an address
-// must not pass for another one that has credentials.
-func parseAddress(address string) (string, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawPath != "" ||
-		strings.ContainsAny(address, "?#") {
-		return "", errAddress
-	}
-	u.Host = strings.ToLower(u.Host)
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	if u.Path != "" && u.Path != path.Clean(u.Path) {
-		return "", errAddress
-	}
-	return u.String(), nil
-}
-
-// redact leaves out of an address that is refused what might be a password.
-func redact(address string) string {
-	if at := strings.LastIndexByte(address, '@'); at >= 0 {
-		return "…" + address[at:]
-	}
-	return address
-}
+const exampleSelector = `nodejs_eventloop_utilization{namespace="shop"}`

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // longest is how long answers are in this test, a part of what they may be: memory is in proportion.
@@ -37,7 +38,7 @@ func repeated(head string, each func(i int) string, tail string) string {
 func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	const perByte = 20
 	require.LessOrEqual(t, perByte*Options{}.withDefaults().MaxBytes, int64(640<<20), "what the largest takes, of which there is one at once")
-	require.Equal(t, 1, largeAtOnce)
+	require.Equal(t, 1, promapi.LargeAtOnce)
 	const head, end = `{"status":"success","data":{"resultType":"matrix","result":[`, `]}}`
 	always := func(s string) func(int) string { return func(int) string { return s } }
 	for _, c := range []struct {

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // Options of a Source; the zero value is usable.
 type Options struct {
 	// Servers says which servers may be asked, and with which credentials. nil = any, without credentials.
-	Servers *Servers
+	Servers *promapi.Servers
 	// Timeout is how long a query may take at most, answer included. Those of short intervals are given up earlier: after
 	// two intervals, but not before 5 s. 0 = 10 s.
 	Timeout time.Duration

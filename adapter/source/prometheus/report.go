@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // graceSteps is how many steps after its start a pod is expected to have a series.
@@ -83,7 +84,7 @@ func (r *report) otherNamespaces() string {
 	for _, x := range slices.Concat(r.answer.series, r.answer.unlabeled) {
 		names[x.namespace] = true
 	}
-	return some(slices.Sorted(maps.Keys(names)))
+	return promapi.Some(slices.Sorted(maps.Keys(names)))
 }
 
 func (r *report) otherPods() string {
@@ -91,7 +92,7 @@ func (r *report) otherPods() string {
 	for _, x := range r.own.series {
 		names[x.pod] = true
 	}
-	return some(slices.Sorted(maps.Keys(names)))
+	return promapi.Some(slices.Sorted(maps.Keys(names)))
 }
 
 // labelNames lists the labels that some series have.
@@ -108,5 +109,5 @@ func labelNames(all []*series) string {
 	if len(sorted) == 0 {
 		return "no labels"
 	}
-	return some(sorted)
+	return promapi.Some(sorted)
 }

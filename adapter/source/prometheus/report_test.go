@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 func TestWhatCannotBeTakenIsSaid(t *testing.T) {
@@ -343,7 +343,7 @@ func TestLimits(t *testing.T) {
 func TestLargeAnswersWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		spaces := strings.Repeat(" ", largeBytes+1)
+		spaces := strings.Repeat(" ", promapi.LargeBytes+1)
 		server := newServer(func(_ int, q asked) (int, io.Reader, error) {
 			if strings.HasPrefix(q.query, "large") {
 				return http.StatusOK, io.MultiReader(strings.NewReader(spaces), slow{3 * time.Second}, strings.NewReader(matrix(pod("a", 1)))), nil
@@ -371,11 +371,11 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 		assert.Len(t, sinks["small"].of("a"), 1, "does not wait")
 		assert.Zero(t, read())
 		for n := range 3 {
-			assert.Len(t, s.large, 1)
+			assert.Equal(t, 1, s.connector.Large())
 			sourcetest.Pass(3 * time.Second)
 			assert.Equal(t, n+1, read())
 		}
-		assert.Empty(t, s.large)
+		assert.Zero(t, s.connector.Large())
 	})
 }
 
@@ -390,22 +390,6 @@ func (s slow) Read([]byte) (int, error) {
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
-
-func TestLimiterRefusesAnnouncedLength(t *testing.T) {
-	next := roundTrip(func(*http.Request) (*http.Response, error) {
-		return &http.Response{ContentLength: 11, Body: io.NopCloser(strings.NewReader("01234567890"))}, nil
-	})
-	r, err := http.NewRequest(http.MethodGet, address, nil)
-	require.NoError(t, err)
-	_, err = newLimiter(next, &Options{MaxBytes: 10}, nil).RoundTrip(r) //nolint:bodyclose // there is none
-	require.ErrorAs(t, err, new(*sizeError))
-	response, err := newLimiter(next, &Options{MaxBytes: 11}, nil).RoundTrip(r)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	assert.Equal(t, "01234567890", string(text))
-}
 
 type roundTrip func(*http.Request) (*http.Response, error)
 
@@ -490,11 +474,4 @@ func TestInstancesOfOnePod(t *testing.T) {
 		assert.Equal(t, 12.0, sink.values("a")[len(sink.of("a"))-1])
 		assert.Equal(t, []float64{13, 14, 15}, sink.values("a2")[:3])
 	})
-}
-
-func TestShort(t *testing.T) {
-	assert.Equal(t, "a b � c", short(" a\n\tb \xff c"))
-	assert.Len(t, []rune(short(strings.Repeat("x", 999))), 301)
-	assert.Equal(t, `"a", "b", "c", 1 more`, some([]string{"a", "b", "c", "d"}))
-	assert.Equal(t, fmt.Sprintf("%q", strings.Repeat("x", 100)), some([]string{strings.Repeat("x", 200)}))
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 func write(t *testing.T, path, text string) string {
@@ -21,59 +23,14 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestLoadServersRefuses(t *testing.T) {
-	tests := map[string]struct {
-		file string
-		want []string
-	}{
-		"no YAML":       {"servers: [", []string{"file.yaml: "}},
-		"unknown field": {"allowunlisted2: true", []string{`unknown field "allowunlisted2"`, "must be allowUnlisted and servers"}},
-		"unknown field below": {
-			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
-		},
-		"wrong type":      {"allowUnlisted: [1]", []string{"allowUnlisted", "must be allowUnlisted and servers"}},
-		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
-		"all that is wrong": {
-			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
-			[]string{`servers[0].address: "ftp://p": must be`, `servers[1].address: "…@p": must be`, `servers[3].address: "http://p": must be listed once`},
-		},
-		"unknown field of the client": {
-			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]", []string{"servers[0].httpClientConfig: ", "bearer"},
-		},
-		"two ways to authenticate": {
-			"servers: [{address: 'http://p', httpClientConfig: {basic_auth: {username: u}, authorization: {credentials: c}}}]",
-			[]string{"servers[0].httpClientConfig: at most one of basic_auth, oauth2 & authorization must be configured"},
-		},
-		"no such CA": {
-			"servers: [{address: 'https://p', httpClientConfig: {tls_config: {ca_file: missing.crt}}}]",
-			[]string{"servers[0].httpClientConfig: ", "missing.crt"},
-		},
-		"a reference to nowhere": {
-			"servers: [{address: 'https://p', httpClientConfig: {authorization: {credentials_ref: x}}}]", []string{"servers[0].httpClientConfig: "},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), test.file))
-			require.Error(t, err)
-			for _, want := range test.want {
-				assert.ErrorContains(t, err, want)
-			}
-			assert.NotContains(t, err.Error(), "geheim")
-		})
-	}
-	_, err := LoadServers(filepath.Join(t.TempDir(), "missing"))
-	assert.ErrorIs(t, err, os.ErrNotExist)
-}
-
 func TestServersThatMayBeAsked(t *testing.T) {
-	load := func(text string) *Servers {
-		s, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), text))
+	load := func(text string) *promapi.Servers {
+		s, err := promapi.LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), text))
 		require.NoError(t, err)
 		return s
 	}
 	listed := "servers: [{address: 'http://prometheus:9090/', httpClientConfig: {basic_auth: {username: u, password: p}}}, {address: 'https://other'}]"
-	set := func(servers *Servers, address string) error {
+	set := func(servers *promapi.Servers, address string) error {
 		c := gauge()
 		c.Address = address
 		return New(Options{Servers: servers}).Set(key("pm"), c, fleetOf("a"), newRecorder())
@@ -85,12 +42,6 @@ func TestServersThatMayBeAsked(t *testing.T) {
 	require.Error(t, set(load(listed), "http://prometheus:9090/path"))
 	require.NoError(t, set(load("allowUnlisted: true\n"+listed), "http://anything"))
 	require.EqualError(t, set(load(""), "http://anything"), `address: "http://anything": the operator lists no server that may be asked`)
-
-	both := load("allowUnlisted: true\n" + listed)
-	assert.NotNil(t, both.configOf("http://prometheus:9090").BasicAuth)
-	assert.Nil(t, both.configOf("http://prometheus:9090/path").BasicAuth)
-	assert.Nil(t, both.configOf("https://prometheus:9090").BasicAuth)
-	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
 }
 
 func TestConfigIsValidated(t *testing.T) {
@@ -137,7 +88,7 @@ func TestConfigIsValidated(t *testing.T) {
 }
 
 // asking reads from a server once and returns what a sink was told.
-func asking(t *testing.T, servers *Servers, address string) *recorder {
+func asking(t *testing.T, servers *promapi.Servers, address string) *recorder {
 	t.Helper()
 	s := New(Options{Servers: servers})
 	sink := newRecorder()
@@ -163,8 +114,8 @@ func TestAuthentication(t *testing.T) {
 	write(t, filepath.Join(directory, "token"), "first\n")
 	write(t, filepath.Join(directory, "password"), "geheim\n")
 	write(t, filepath.Join(directory, "ca.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
-	load := func(text string) *Servers {
-		s, err := LoadServers(write(t, filepath.Join(directory, "servers.yaml"), text))
+	load := func(text string) *promapi.Servers {
+		s, err := promapi.LoadServers(write(t, filepath.Join(directory, "servers.yaml"), text))
 		require.NoError(t, err)
 		return s
 	}
@@ -208,7 +159,7 @@ func TestRedirects(t *testing.T) {
 	}))
 	defer server.Close()
 	client := ", httpClientConfig: {authorization: {credentials: token}}}"
-	servers, err := LoadServers(write(t, filepath.Join(t.TempDir(), "servers.yaml"),
+	servers, err := promapi.LoadServers(write(t, filepath.Join(t.TempDir(), "servers.yaml"),
 		"servers: [{address: '"+server.URL+"/away'"+client+", {address: '"+server.URL+"/moved'"+client+"]"))
 	require.NoError(t, err)
 	sink := asking(t, servers, server.URL+"/away")

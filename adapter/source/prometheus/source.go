@@ -10,6 +10,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // Fleet is the pods of one target, as package instances follows them.
@@ -24,10 +25,9 @@ var _ Fleet = (*instances.Fleet)(nil)
 // Source reads from Prometheus servers. It is safe for concurrent use.
 type Source struct {
 	options   Options
-	transport http.RoundTripper // instead of those that Servers configures, nil = those
+	connector *promapi.Connector
 	telemetry *telemetry
 	asking    sync.WaitGroup // the goroutines of groups
-	large     chan struct{}  // slots of large answers
 
 	mu            sync.Mutex
 	running       context.Context // that of Run, nil before and after it
@@ -39,10 +39,13 @@ type Source struct {
 // New returns a Source that reads nothing yet.
 func New(o Options) *Source { return newSource(o.withDefaults(), nil) }
 
+// newSource returns one that has a transport instead of those that the servers' configuration makes, if it is not nil.
 func newSource(o Options, transport http.RoundTripper) *Source {
 	return &Source{
-		options: o, transport: transport, telemetry: newTelemetry(o.Registerer),
-		large:         make(chan struct{}, largeAtOnce),
+		options: o, telemetry: newTelemetry(o.Registerer),
+		connector: promapi.NewConnector(promapi.Options{
+			Servers: o.Servers, MaxSeries: o.MaxSeries, MaxBytes: o.MaxBytes, UserAgent: o.UserAgent, Transport: transport,
+		}),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		groups:        map[groupKey]*group{},
 		servers:       map[string]*server{},
@@ -77,7 +80,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	if err := c.validate(); err != nil {
 		return err
 	}
-	if err := s.options.Servers.permit(c.Address); err != nil {
+	if err := s.options.Servers.Permit(c.Address); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -3,6 +3,8 @@ package prometheus
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 // result classifies how a query ended.
@@ -10,14 +12,14 @@ type result string
 
 const (
 	resultSuccess    result = "success"
-	resultEmpty      result = "empty"      // an answer without series
-	resultPartial    result = "partial"    // an answer that warns of something
-	resultConnection result = "connection" // refused, reset, unreachable, TLS
-	resultTimeout    result = "timeout"
-	resultQuery      result = "query"   // the server refuses the query, or it is no selector
-	resultStatus     result = "status"  // another HTTP status than 200
-	resultContent    result = "content" // not what Prometheus answers
-	resultLimit      result = "limit"   // too many series or bytes
+	resultEmpty      result = "empty"   // an answer without series
+	resultPartial    result = "partial" // an answer that warns of something
+	resultConnection        = result(promapi.Connection)
+	resultTimeout           = result(promapi.Timeout)
+	resultQuery             = result(promapi.Refused) // or it is no selector
+	resultStatus            = result(promapi.Status)
+	resultContent           = result(promapi.Content)
+	resultLimit             = result(promapi.Limit)
 	resultCancelled  result = "cancelled"
 )
 

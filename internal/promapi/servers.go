@@ -1,4 +1,4 @@
-package prometheus
+package promapi
 
 import (
 	"encoding/json"
@@ -8,14 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/common/config"
 	"sigs.k8s.io/yaml"
 )
 
-// Servers is what an operator says about the servers that may be asked: those who write PredictedMetrics name an address
-// and no more. The nil Servers permits any, without credentials.
+// Servers is what an operator says about the servers that may be asked: those who write PredictedMetrics and
+// WorkerPools name an address and no more. The nil Servers permits any, without credentials.
 type Servers struct {
 	allowUnlisted bool
 	listed        map[string]*config.HTTPClientConfig // by address
@@ -68,9 +67,9 @@ func LoadServers(path string) (*Servers, error) {
 }
 
 func (s *Servers) add(f *serverFile, directory string) error {
-	address, err := parseAddress(f.Address)
+	address, err := ParseAddress(f.Address)
 	if err != nil {
-		return fmt.Errorf("address: %q: %w", redact(f.Address), err)
+		return fmt.Errorf("address: %q: %w", Redact(f.Address), err)
 	}
 	if s.listed[address] != nil {
 		return fmt.Errorf("address: %q: must be listed once", address)
@@ -90,15 +89,15 @@ func (s *Servers) add(f *serverFile, directory string) error {
 	return nil
 }
 
-// permit returns an error if an address, normalized, may not be asked.
-func (s *Servers) permit(address string) error {
+// Permit returns an error if an address, normalized, may not be asked.
+func (s *Servers) Permit(address string) error {
 	if s == nil || s.allowUnlisted || s.listed[address] != nil {
 		return nil
 	}
 	if len(s.listed) == 0 {
 		return fmt.Errorf("address: %q: the operator lists no server that may be asked", address)
 	}
-	return fmt.Errorf("address: %q: must be one that the operator lists: %s", address, some(slices.Sorted(maps.Keys(s.listed))))
+	return fmt.Errorf("address: %q: must be one that the operator lists: %s", address, Some(slices.Sorted(maps.Keys(s.listed))))
 }
 
 // configOf returns how a server is to be asked.
@@ -107,19 +106,4 @@ func (s *Servers) configOf(address string) config.HTTPClientConfig {
 		return *s.listed[address]
 	}
 	return config.DefaultHTTPClientConfig
-}
-
-// shown is how many names, or warnings, a message lists.
-const shown = 3
-
-// some lists some of the names.
-func some(names []string) string {
-	out := make([]string, 0, shown+1)
-	for _, name := range names[:min(shown, len(names))] {
-		out = append(out, fmt.Sprintf("%.100q", name))
-	}
-	if more := len(names) - len(out); more > 0 {
-		out = append(out, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(out, ", ")
 }

@@ -1,0 +1,103 @@
+package promapi
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestLoadServersRefuses(t *testing.T) {
+	tests := map[string]struct {
+		file string
+		want []string
+	}{
+		"no YAML":       {"servers: [", []string{"file.yaml: "}},
+		"unknown field": {"allowunlisted2: true", []string{`unknown field "allowunlisted2"`, "must be allowUnlisted and servers"}},
+		"unknown field below": {
+			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
+		},
+		"wrong type":      {"allowUnlisted: [1]", []string{"allowUnlisted", "must be allowUnlisted and servers"}},
+		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
+		"all that is wrong": {
+			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
+			[]string{`servers[0].address: "ftp://p": must be`, `servers[1].address: "…@p": must be`, `servers[3].address: "http://p": must be listed once`},
+		},
+		"unknown field of the client": {
+			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]", []string{"servers[0].httpClientConfig: ", "bearer"},
+		},
+		"two ways to authenticate": {
+			"servers: [{address: 'http://p', httpClientConfig: {basic_auth: {username: u}, authorization: {credentials: c}}}]",
+			[]string{"servers[0].httpClientConfig: at most one of basic_auth, oauth2 & authorization must be configured"},
+		},
+		"no such CA": {
+			"servers: [{address: 'https://p', httpClientConfig: {tls_config: {ca_file: missing.crt}}}]",
+			[]string{"servers[0].httpClientConfig: ", "missing.crt"},
+		},
+		"a reference to nowhere": {
+			"servers: [{address: 'https://p', httpClientConfig: {authorization: {credentials_ref: x}}}]", []string{"servers[0].httpClientConfig: "},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), test.file))
+			require.Error(t, err)
+			for _, want := range test.want {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), "geheim")
+		})
+	}
+	_, err := LoadServers(filepath.Join(t.TempDir(), "missing"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Credentials are those of one address, not of others that resemble it.
+func TestCredentialsAreOfOneAddress(t *testing.T) {
+	both, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), `{allowUnlisted: true, servers: [
+	{address: 'http://prometheus:9090/', httpClientConfig: {basic_auth: {username: u, password: p}}}, {address: 'https://other'}]}`))
+	require.NoError(t, err)
+	assert.NotNil(t, both.configOf("http://prometheus:9090").BasicAuth)
+	assert.Nil(t, both.configOf("http://prometheus:9090/path").BasicAuth)
+	assert.Nil(t, both.configOf("https://prometheus:9090").BasicAuth)
+	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestLimiterRefusesAnnouncedLength(t *testing.T) {
+	next := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{ContentLength: 11, Body: io.NopCloser(strings.NewReader("01234567890"))}, nil
+	})
+	r, err := http.NewRequest(http.MethodGet, "http://prometheus:9090", nil)
+	require.NoError(t, err)
+	_, err = newLimiter(next, &Options{MaxBytes: 10}, nil).RoundTrip(r) //nolint:bodyclose // there is none
+	require.ErrorAs(t, err, new(*sizeError))
+	response, err := newLimiter(next, &Options{MaxBytes: 11}, nil).RoundTrip(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "01234567890", string(text))
+}
+
+func TestShort(t *testing.T) {
+	assert.Equal(t, "a b � c", Short(" a\n\tb \xff c"))
+	assert.Len(t, []rune(Short(strings.Repeat("x", 999))), 301)
+	assert.Equal(t, `"a", "b", "c", 1 more`, Some([]string{"a", "b", "c", "d"}))
+	assert.Equal(t, fmt.Sprintf("%q", strings.Repeat("x", 100)), Some([]string{strings.Repeat("x", 200)}))
+}
