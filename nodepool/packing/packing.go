@@ -1,4 +1,20 @@
 // Package packing tells how many new nodes of a pool the pods need that no node takes.
+//
+// It plays the scheduler: pods of one kind together, those that fit the fewest offers first and then the largest, each
+// onto the first place that takes it: a node that is there and has room after all (the scheduler has not come to it yet,
+// or has a reason of its own that no new node removes), a node on its way, a new node that others need as well, and at
+// last one more. What it respects: requests of all resources, slots for pods, host ports, taints, node selectors and
+// required node affinity, required affinity and anti-affinity between pods in both directions, and spread constraints
+// that forbid (DoNotSchedule), over any topology whose label is known of the nodes.
+//
+// What it only comes near to, so that in doubt it asks for no node that might not help:
+//   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
+//   - a spread counts the pods of a domain on all its nodes, also on those that the pod could not run on;
+//   - pods are placed one kind after the other, never moved, never preempted;
+//   - volumes are not looked at: not where a volume is, nor how many a node takes;
+//   - claims of devices (dynamic resource allocation) are not looked at;
+//   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
+//     decided later, so a pod that selects a market by label is helped only if the template has that label.
 package packing
 
 import (
@@ -16,23 +32,65 @@ type Template struct {
 	Taints []corev1.Taint
 }
 
-// Input is what a packing is made from.
+// Input is what a packing is made from. It is not changed.
 type Input struct {
 	Pods        []world.Pending
-	Nodes       []world.Node // all nodes that take pods, for affinity and spread
-	Offers      []provider.Offer
-	OnTheWay    []plan.Placement // launched nodes that have not joined yet: they take pods first
+	Nodes       []world.Node     // all there are; those that are not Ready or are cordoned take no pods
+	Offers      []provider.Offer // types in order of preference; those of unknown size are left out
+	OnTheWay    []plan.Placement // launched nodes that are not Ready yet: they take pods first
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
-	PodsPerNode int // for pods without requests
+	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
 }
 
 // Result is what pods need.
 type Result struct {
-	Nodes    int // new ones, beyond those on their way
-	Helped   int // pods that a node of the pool could run
+	// Known is false if there are pods, but no offer whose size is known: then nothing else is. Nodes = 0 is not an answer.
+	Known  bool
+	Nodes  int // new ones, beyond those on their way
+	Helped int // pods that a node of the pool could run, those with room elsewhere included
+	Room   int // pods for which a node that is there has room by all that is known: they need no new one
+	// Unhelped are pods that neither a node that is there nor a new one could run.
 	Unhelped []plan.Unhelped
-	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the pool can allocate, after
-	// its DaemonSets: the external demand of forecasts, in node equivalents.
+	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.
+	Zones map[string]int
+	// Shapes are the new nodes for which not every offer will do, in order of zone and type.
+	Shapes []Shape
+	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the pool (that of the first
+	// offer) can allocate after its DaemonSets: the external demand of forecasts, in node equivalents.
 	CPU, Memory, Slots float64
+}
+
+// Shape is what a number of new nodes must be.
+type Shape struct {
+	Zone         string // "" = any
+	InstanceType string // "" = any
+	Nodes        int
+}
+
+// Pack tells what pods need. Equal inputs have equal results.
+func Pack(in Input) Result {
+	if len(in.Pods) == 0 {
+		return Result{Known: true}
+	}
+	p := newPacker(in)
+	if len(p.shapes) == 0 {
+		return Result{}
+	}
+	p.placeOnTheWay(in.OnTheWay)
+	left := p.groups
+	for progress := true; progress; { // a pod may want to be with one that has its place only now
+		progress = false
+		var again []*group
+		for _, g := range left {
+			before := g.left
+			p.place(g)
+			progress = progress || g.left < before
+			if g.left > 0 {
+				again = append(again, g)
+			}
+		}
+		left = again
+	}
+	return p.result()
 }

@@ -71,8 +71,8 @@ func kindOf(p *corev1.Pod) *Kind {
 	k := &Kind{
 		Namespace: one(p.Namespace),
 		Labels:    shared(p.Labels),
-		Requests:  requestsOf(p),
-		Ports:     hostPorts(&p.Spec),
+		Requests:  Requests(p),
+		Ports:     HostPorts(&p.Spec),
 		DaemonSet: IsDaemonSets(p),
 	}
 	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
@@ -101,15 +101,15 @@ func equalRequests(a, b corev1.ResourceList) bool {
 	return true
 }
 
-// requestsOf returns what the scheduler reserves for a pod, and one of "pods".
-func requestsOf(p *corev1.Pod) corev1.ResourceList {
+// Requests returns what the scheduler reserves for a pod, and one of "pods".
+func Requests(p *corev1.Pod) corev1.ResourceList {
 	r := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
 	r[corev1.ResourcePods] = onePod
 	return r
 }
 
-// hostPorts returns the ports of the host that a pod takes, of its containers and its sidecars.
-func hostPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
+// HostPorts returns the ports of the host that a pod takes, of its containers and its sidecars.
+func HostPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for _, c := range spec.Containers {
 		out = appendHostPorts(out, &c)

@@ -1,0 +1,131 @@
+package packing
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// group is pods that no rule tells apart.
+type group struct {
+	pod      *corev1.Pod // one of them
+	names    []string    // of all, in order
+	affinity nodeaffinity.RequiredNodeAffinity
+	request  vector
+	ports    []corev1.ContainerPort
+	topology *topology // nil: other pods do not matter to it
+
+	takes    []bool // by shape: an empty one could run it
+	shapes   int    // that could
+	obstacle *obstacle
+	size     float64
+
+	left int // pods without a place
+	room int // pods with one on a node that is there
+}
+
+// hasShape tells whether some new node of the pool could run it.
+func (g *group) hasShape() bool { return g.shapes > 0 }
+
+// grouper finds the group of a pod.
+type grouper struct {
+	seed   maphash.Seed
+	labels map[string]bool // those that some rule looks at
+	known  map[uint64][]*group
+	all    []*group
+}
+
+func groupsOf(pods []world.Pending, labels map[string]bool) []*group {
+	b := &grouper{seed: maphash.MakeSeed(), labels: labels, known: map[uint64][]*group{}}
+	for i := range pods {
+		b.add(pods[i].Pod)
+	}
+	for _, g := range b.all {
+		slices.Sort(g.names)
+		g.left = len(g.names)
+		g.affinity = nodeaffinity.GetRequiredNodeAffinity(g.pod)
+		g.ports = world.HostPorts(&g.pod.Spec)
+	}
+	slices.SortFunc(b.all, func(x, y *group) int { return cmp.Compare(x.names[0], y.names[0]) })
+	return b.all
+}
+
+func (b *grouper) add(p *corev1.Pod) {
+	name := p.Namespace + "/" + p.Name
+	sum := b.sum(p)
+	for _, g := range b.known[sum] {
+		if b.alike(g.pod, p) {
+			g.names = append(g.names, name)
+			return
+		}
+	}
+	g := &group{pod: p, names: []string{name}}
+	b.known[sum] = append(b.known[sum], g)
+	b.all = append(b.all, g)
+}
+
+// sum is equal for pods that are alike, and rarely for others. The order of maps must not matter to it.
+func (b *grouper) sum(p *corev1.Pod) uint64 {
+	out := maphash.String(b.seed, p.Namespace)
+	for key := range b.labels {
+		if value, ok := p.Labels[key]; ok {
+			out += maphash.String(b.seed, key+"="+value)
+		}
+	}
+	for key, value := range p.Spec.NodeSelector {
+		out += maphash.String(b.seed, key+":"+value)
+	}
+	for i := range p.Spec.Containers {
+		for name, quantity := range p.Spec.Containers[i].Resources.Requests {
+			out += maphash.String(b.seed, string(name)) ^ uint64(amount(cpu, quantity))*0x9e3779b97f4a7c15
+		}
+	}
+	return out
+}
+
+// alike tells whether no rule tells two pods apart.
+func (b *grouper) alike(x, y *corev1.Pod) bool {
+	for key := range b.labels {
+		xv, xok := x.Labels[key]
+		yv, yok := y.Labels[key]
+		if xv != yv || xok != yok {
+			return false
+		}
+	}
+	xs, ys := &x.Spec, &y.Spec
+	return x.Namespace == y.Namespace && world.IsDaemonSets(x) == world.IsDaemonSets(y) &&
+		maps.Equal(xs.NodeSelector, ys.NodeSelector) &&
+		slices.EqualFunc(xs.Containers, ys.Containers, alikeContainers) &&
+		slices.EqualFunc(xs.InitContainers, ys.InitContainers, alikeContainers) &&
+		alikeLists(xs.Overhead, ys.Overhead) && equal(xs.Resources, ys.Resources) && equal(xs.Affinity, ys.Affinity) &&
+		(len(xs.Tolerations)+len(ys.Tolerations) == 0 || equality.Semantic.DeepEqual(xs.Tolerations, ys.Tolerations)) &&
+		(len(xs.TopologySpreadConstraints)+len(ys.TopologySpreadConstraints) == 0 ||
+			equality.Semantic.DeepEqual(xs.TopologySpreadConstraints, ys.TopologySpreadConstraints))
+}
+
+// equal compares what two pointers point to; most are nil, or the same.
+func equal[T any](x, y *T) bool { return x == y || equality.Semantic.DeepEqual(x, y) }
+
+func alikeContainers(x, y corev1.Container) bool {
+	return alikeLists(x.Resources.Requests, y.Resources.Requests) && equal(x.RestartPolicy, y.RestartPolicy) &&
+		(len(x.Ports)+len(y.Ports) == 0 || slices.Equal(x.Ports, y.Ports))
+}
+
+func alikeLists(x, y corev1.ResourceList) bool {
+	if len(x) != len(y) {
+		return false
+	}
+	for name, quantity := range x {
+		if other, ok := y[name]; !ok || quantity.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
