@@ -110,7 +110,7 @@ func (v *view) undecided() Decision {
 // hold gives a decision to do nothing its reason.
 func (d Decision) hold(reason Reason, format string, args ...any) Decision {
 	d.Step, d.Reason = Hold, reason
-	d.Message = fmt.Sprintf("No change to %s: ", workers(d.Workers)) + fmt.Sprintf(format, args...)
+	d.Message = fmt.Sprintf("No change to %s: ", count(d.Workers, "worker")) + fmt.Sprintf(format, args...)
 	return d
 }
 
@@ -159,7 +159,7 @@ func (v *view) batchUp() int {
 func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 	why := fmt.Sprintf("the minimum is %d", v.Pool.Min)
 	if v.taken > 0 {
-		why = fmt.Sprintf("the cloud takes %s back, and %d are needed", workers(v.taken), floor)
+		why = fmt.Sprintf("the cloud takes %s back, and %d are needed", count(v.taken, "worker"), floor)
 	}
 	target := floor
 	if v.State.Action == "" && v.coolsFor(v.Pool.CooldownUp) <= 0 {
@@ -204,7 +204,7 @@ func (v *view) launch(d Decision, reason Reason, why string) Decision {
 	aim := d.Want
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason, d.Urgent = ScaleUp, reason, urgent
-	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), workers(n), why, v.limits(max(aim, d.Asked), d.Want))
+	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), count(n, "worker"), why, v.limits(max(aim, d.Asked), d.Want))
 	return d
 }
 
@@ -230,18 +230,12 @@ func add(a, b int) int {
 	return a + b
 }
 
-func workers(n int) string {
+// count is a number of things for people.
+func count(n int, one string) string {
 	if n == 1 {
-		return "1 worker"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d workers", n)
-}
-
-func pods(n int) string {
-	if n == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", n)
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // short is a duration for people, rounded up to seconds so that what is left is never nothing.

@@ -21,7 +21,7 @@ func (v *view) idleness() idleness {
 		return idleness{unknown: strings.Join(u, ", ")}
 	}
 	if v.Pending.Pods > 0 {
-		return idleness{busy: fmt.Sprintf("%s unschedulable", pods(v.Pending.Pods))}
+		return idleness{busy: fmt.Sprintf("%s unschedulable", count(v.Pending.Pods, "pod"))}
 	}
 	for _, s := range v.Signals {
 		// Written so that what is not a number is busy.

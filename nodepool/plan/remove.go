@@ -28,7 +28,7 @@ func (v *view) shrink(d Decision) Decision {
 	case v.idle.unknown != "":
 		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
 	case v.Pending.Pods > 0:
-		return d.hold(PodsWaiting, "%s unschedulable, and nodes on their way will hold them", pods(v.Pending.Pods))
+		return d.hold(PodsWaiting, "%s unschedulable, and nodes on their way will hold them", count(v.Pending.Pods, "pod"))
 	case v.idle.busy != "":
 		return d.hold(NotIdle, "%s", v.idle.busy)
 	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
@@ -90,7 +90,7 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	}
 	d.Want = n - len(d.Targets)
 	d.Step, d.Reason = ScaleDown, reason
-	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), workers(n), why)
+	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), count(n, "worker"), why)
 	return d
 }
 

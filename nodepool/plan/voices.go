@@ -66,19 +66,19 @@ func (v *view) pendingVoice() voice {
 		return out
 	case p.Due > 0 && p.Nodes > 0:
 		out.Nodes = add(len(v.staying), p.Nodes)
-		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, the oldest for %s, and %d more nodes would hold them",
-			pods(p.Due), v.Pool.PendingFor, p.OldestFor.Truncate(time.Second), p.Nodes)
+		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, the oldest for %s, and %s would hold them",
+			count(p.Due, "pod"), v.Pool.PendingFor, p.OldestFor.Truncate(time.Second), count(p.Nodes, "more node"))
 	case p.Due > 0:
 		out.Nodes = len(v.staying)
-		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, and nodes on their way will hold them", pods(p.Due), v.Pool.PendingFor)
+		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, and nodes on their way will hold them", count(p.Due, "pod"), v.Pool.PendingFor)
 	case p.Pods > 0:
 		out.Nodes, out.waits = len(v.staying), true
-		out.Why = fmt.Sprintf("%s unschedulable, none for longer than %s", pods(p.Pods), v.Pool.PendingFor)
+		out.Why = fmt.Sprintf("%s unschedulable, none for longer than %s", count(p.Pods, "pod"), v.Pool.PendingFor)
 	default:
 		out.Why = "no pod is unschedulable"
 	}
 	if len(p.Unhelped) > 0 {
-		out.Why += fmt.Sprintf("; %s could run on no node of the pool", pods(len(p.Unhelped)))
+		out.Why += fmt.Sprintf("; %s could run on no node of the pool", count(len(p.Unhelped), "pod"))
 	}
 	return out
 }

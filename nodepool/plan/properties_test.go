@@ -1,0 +1,140 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// staying recounts the workers that count and are not taken back.
+func staying(s plan.Snapshot) []plan.Worker {
+	var out []plan.Worker
+next:
+	for _, w := range s.Workers {
+		if w.Leaving || w.Failed {
+			continue
+		}
+		for _, n := range s.Notices {
+			if n.InstanceID == w.InstanceID {
+				continue next
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// check asserts what holds of every decision.
+func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	n := len(staying(s))
+	assert.Equal(t, s.Now, d.At)
+	assert.Equal(t, n, d.Workers)
+	assert.NotEmpty(t, d.Reason)
+	assert.NotEmpty(t, d.Message)
+	assert.NotContains(t, d.Message, "%!", "a message that cannot be formatted")
+	assert.NotEmpty(t, d.Votes)
+	for i := 1; i < len(d.Votes); i++ {
+		assert.GreaterOrEqual(t, d.Votes[i-1].Nodes, d.Votes[i].Nodes, "the largest vote is first")
+	}
+	assert.False(t, d.IdleSince.After(s.Now), "idle since the future")
+	switch d.Step {
+	case plan.ScaleUp:
+		checkUp(t, s, d)
+	case plan.ScaleDown:
+		checkDown(t, s, d)
+	default:
+		assert.Equal(t, plan.Hold, d.Step)
+		assert.Empty(t, d.Placements)
+		assert.Empty(t, d.Targets)
+		assert.False(t, d.Urgent)
+	}
+}
+
+func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	launched := len(d.Placements)
+	assert.Empty(t, s.WorkersErr, "launched on a count that is not to be trusted")
+	assert.NotZero(t, launched)
+	assert.Empty(t, d.Targets)
+	assert.Equal(t, d.Workers+launched, d.Want)
+	assert.LessOrEqual(t, d.Want, s.Pool.Max, "above the maximum")
+	if s.Pool.MaxBatchUp > 0 {
+		assert.LessOrEqual(t, launched, s.Pool.MaxBatchUp, "above the batch")
+	}
+	if s.State.Failures > 0 {
+		assert.Equal(t, 1, launched, "one try while launches fail")
+	}
+	assert.NotEqual(t, plan.ActionUp, s.State.Action, "two scale-ups at once")
+	assert.Equal(t, d.Reason == plan.BelowMinimum || d.Reason == plan.Interrupted, d.Urgent)
+	if !d.Urgent {
+		assert.Empty(t, s.State.Action)
+		for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
+			assert.False(t, !last.IsZero() && s.Now.Sub(last) < s.Pool.CooldownUp, "within the cooldown")
+		}
+	}
+	for _, p := range d.Placements {
+		assert.Contains(t, s.Offers, plan.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType})
+		for _, c := range s.State.Cooling {
+			assert.False(t, c.Until.After(s.Now) && c.Until.Before(s.Now.Add(time.Hour)) &&
+				c.Zone == p.Zone && c.InstanceType == p.InstanceType && c.Market == p.Market, "a placement that is cooling: %v", p)
+		}
+	}
+}
+
+func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	removed := len(d.Targets)
+	assert.Empty(t, s.WorkersErr)
+	assert.NotZero(t, removed)
+	assert.Empty(t, d.Placements)
+	assert.Equal(t, d.Workers-removed, d.Want)
+	assert.GreaterOrEqual(t, d.Want, s.Pool.Min, "below the minimum")
+	assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
+	assert.Empty(t, s.State.Action, "beside an open action")
+	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
+		assert.False(t, !last.IsZero() && s.Now.Sub(last) < s.Pool.CooldownDown, "within the cooldown")
+	}
+	assert.True(t, s.Pending.Known, "without knowing pods")
+	need := 0
+	for _, signal := range s.Signals {
+		assert.True(t, signal.Known, "without knowing %s", signal.Name)
+		if !signal.NoVote {
+			need = max(need, signal.Fits)
+		}
+	}
+
+	before, after, ready := map[string]int{}, map[string]int{}, 0
+	byID := map[string]plan.Worker{}
+	for _, w := range staying(s) {
+		before[w.Zone]++
+		byID[w.InstanceID] = w
+		if w.Ready {
+			after[w.Zone]++
+			ready++
+		}
+	}
+	for _, target := range d.Targets {
+		w, ok := byID[target.InstanceID]
+		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
+		delete(byID, target.InstanceID)
+		assert.Equal(t, w.Node, target.Node)
+		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+		after[w.Zone]--
+		if len(before) > 1 {
+			assert.Positive(t, after[w.Zone], "zone %s is left without", w.Zone)
+		}
+	}
+	if d.Reason == plan.PoolIdle {
+		assert.Zero(t, s.Pending.Pods)
+		assert.False(t, s.Now.Sub(s.State.IdleSince) < s.Pool.Idle.For)
+		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
+	} else {
+		assert.Equal(t, plan.AboveMaximum, d.Reason)
+		assert.GreaterOrEqual(t, d.Want, s.Pool.Max)
+	}
+}

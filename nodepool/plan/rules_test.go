@@ -1,0 +1,534 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+func notices(ids ...string) []plan.Notice {
+	var out []plan.Notice
+	for _, id := range ids {
+		out = append(out, plan.Notice{InstanceID: id, Deadline: noon.Add(2 * time.Minute)})
+	}
+	return out
+}
+
+func TestWhatIsNotKnown(t *testing.T) {
+	below := func() plan.Snapshot {
+		s := steady()
+		s.Workers = s.Workers[:1]
+		return s
+	}
+	run(t, []row{
+		{"workers: the minimum is not enforced", below, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
+			plan.Hold, plan.WorkersUnknown, 0, false},
+		{"workers: nothing is launched for pods, as the maximum could not be kept", nil, func(s *plan.Snapshot) {
+			s.WorkersErr = "the cloud does not answer"
+			pends(s, 20)
+		}, plan.Hold, plan.WorkersUnknown, 0, false},
+		{"workers: nothing is replaced", nil, func(s *plan.Snapshot) {
+			s.WorkersErr = "the cloud does not answer"
+			s.Notices = notices("i-000")
+		}, plan.Hold, plan.WorkersUnknown, 0, false},
+		{"workers: nothing is removed", idle, func(s *plan.Snapshot) { s.WorkersErr = "the cluster does not answer" },
+			plan.Hold, plan.WorkersUnknown, 0, false},
+		{"metrics: pending pods still work", nil, func(s *plan.Snapshot) {
+			loses(s, "cpu")
+			loses(s, "memory")
+			pends(s, 1)
+		}, plan.ScaleUp, plan.PodsPending, 1, false},
+		{"metrics: the minimum still works", below, func(s *plan.Snapshot) {
+			loses(s, "cpu")
+			loses(s, "memory")
+		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
+		{"metrics: one that is known still asks", nil, func(s *plan.Snapshot) {
+			loses(s, "cpu")
+			wants(s, "memory", 0.9, 5, time.Hour)
+		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"metrics: nothing is removed", idle, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed though one has no vote", idle, func(s *plan.Snapshot) {
+			s.Signals[1].NoVote = true
+			loses(s, "memory")
+		}, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed though the maximum was lowered", idle, func(s *plan.Snapshot) {
+			s.Pool.Max = 3
+			loses(s, "memory")
+		}, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: idleness asks for memory that no signal tells", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[:1] },
+			plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: idleness asks for CPU that no signal tells", idle, func(s *plan.Snapshot) { s.Signals = s.Signals[1:] },
+			plan.Hold, plan.MetricsUnknown, 0, false},
+		{"pods: nothing is removed", idle, func(s *plan.Snapshot) { s.Pending.Known = false }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"pods: nothing is launched for them", nil, func(s *plan.Snapshot) {
+			pends(s, 20)
+			s.Pending.Known = false
+		}, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"past weeks: the floor is not heard", nil, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Nodes: 9, Err: "no data"} },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"past weeks: they never forbid a removal by being unknown", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"past weeks: a confidence that is too low is not heard", nil, func(s *plan.Snapshot) {
+			s.Pool.MinConfidence = 0.5
+			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 9, Confidence: 0.49}
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"the use of a worker: it stays", idle, func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Known = false
+			}
+		}, plan.Hold, plan.NoVictim, 0, false},
+	})
+}
+
+func TestMinimumAndMaximum(t *testing.T) {
+	below := func() plan.Snapshot {
+		s := steady()
+		s.Workers = s.Workers[:1]
+		return s
+	}
+	run(t, []row{
+		{"below the minimum: beside an open scale-down", below, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown },
+			plan.ScaleUp, plan.BelowMinimum, 1, true},
+		{"below the minimum: not beside an open scale-up", below, func(s *plan.Snapshot) { s.State.Action = plan.ActionUp },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"below the minimum: not beside an action of another kind", below, func(s *plan.Snapshot) { s.State.Action = "Rebuild" },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"below the minimum: launches that fail back off", below, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 3, ago(3*time.Minute) },
+			plan.Hold, plan.BackingOff, 0, false},
+		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 }, plan.ScaleUp, plan.BelowMinimum, 2, true},
+		{"below the minimum: what leaves or failed does not count", nil, func(s *plan.Snapshot) {
+			s.Workers[0].Leaving, s.Workers[1].Failed, s.Workers[2].Leaving = true, true, true
+		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
+		{"below the minimum: what is on its way counts", nil, func(s *plan.Snapshot) {
+			s.Pool.Min = 4
+			s.Workers[1].Node, s.Workers[1].Ready = "", false
+		}, plan.Hold, plan.NothingToDo, 0, false},
+		{"below the minimum: and pods ask for more, past no cooldown", below, func(s *plan.Snapshot) {
+			s.Pool.MaxBatchUp = 0
+			pends(s, 35)
+		}, plan.ScaleUp, plan.BelowMinimum, 4, true},
+		{"below the minimum: and pods ask for more, within the cooldown", below, func(s *plan.Snapshot) {
+			s.Pool.MaxBatchUp = 0
+			s.State.LastUp = ago(time.Minute)
+			pends(s, 35)
+		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
+		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
+			s.Pool.Min, s.Workers = 0, nil
+			wants(s, "cpu", 0, 0, 0)
+			wants(s, "memory", 0, 0, 0)
+		}, plan.Hold, plan.AtMinimum, 0, false},
+		{"no workers and pods ask", nil, func(s *plan.Snapshot) {
+			s.Pool.Min, s.Workers = 0, nil
+			loses(s, "cpu")
+			pends(s, 1)
+		}, plan.ScaleUp, plan.PodsPending, 1, false},
+
+		{"above the maximum: though busy", nil, func(s *plan.Snapshot) {
+			s.Pool.Max = 3
+			wants(s, "cpu", 0.9, 6, time.Hour)
+			pends(s, 10)
+		}, plan.ScaleDown, plan.AboveMaximum, 1, false},
+		{"above the maximum: no more than that", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Pool.MaxBatchDown = 3, 9 },
+			plan.ScaleDown, plan.AboveMaximum, 1, false},
+		{"above the maximum: within the cooldown", nil, func(s *plan.Snapshot) {
+			s.Pool.Max = 3
+			s.State.LastDown = ago(time.Minute)
+		}, plan.Hold, plan.CoolingDown, 0, false},
+		{"above the maximum: while an action is open", nil, func(s *plan.Snapshot) { s.Pool.Max, s.State.Action = 3, plan.ActionUp },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"above the maximum: all blocked", nil, func(s *plan.Snapshot) {
+			s.Pool.Max = 3
+			for i := range s.Workers {
+				s.Workers[i].Blocked = "its annotation says so"
+			}
+		}, plan.Hold, plan.NoVictim, 0, false},
+	})
+}
+
+func TestGrowth(t *testing.T) {
+	run(t, []row{
+		{"the largest want wins", nil, func(s *plan.Snapshot) {
+			s.Pool.MaxBatchUp = 0
+			wants(s, "cpu", 0.8, 5, time.Hour)
+			wants(s, "memory", 0.99, 8, time.Hour)
+			pends(s, 15)
+			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 7, Confidence: 1}
+		}, plan.ScaleUp, plan.LoadPredicted, 4, false},
+		{"a signal without a vote is not heard", nil, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 9, time.Hour)
+			s.Signals[0].NoVote = true
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"a signal that need not be sustained is heard at once", nil, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 5, 0)
+			s.Signals[0].For, s.Signals[0].Since = 0, time.Time{}
+		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"a signal of which it is not known since when is not sustained", nil, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 5, 0)
+			s.Signals[0].Since = time.Time{}
+		}, plan.Hold, plan.NotSustained, 0, false},
+		{"one that waits keeps the pool from shrinking", idle, func(s *plan.Snapshot) { asksFor(s, "queue", 200, 100); s.Signals[2].For = time.Minute },
+			plan.Hold, plan.NotSustained, 0, false},
+		{"the seasonal floor is heard in mode All", seed003, func(s *plan.Snapshot) {
+			pends(s, 0)
+			wants(s, "cpu", 0.1, 2, 0)
+			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 6, Confidence: 1}
+		}, plan.ScaleUp, plan.SeasonalFloor, 2, false},
+		{"mode All with nobody asking", seed003, func(s *plan.Snapshot) {
+			pends(s, 0)
+			wants(s, "cpu", 0.5, 4, 0)
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"pods that a node on its way will hold ask for nothing", nil, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 3, Due: 3} },
+			plan.Hold, plan.PodsWaiting, 0, false},
+		{"pods that no node of the pool could run ask for nothing", nil, func(s *plan.Snapshot) {
+			s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Why: "it wants a GPU"}}
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"nothing can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.NoRoom, 0, false},
+		{"every placement is cooling", nil, func(s *plan.Snapshot) {
+			pends(s, 1)
+			s.State.Cooling = []plan.Cooling{{Until: noon.Add(time.Minute)}}
+		}, plan.Hold, plan.NoRoom, 0, false},
+	})
+}
+
+func TestShrinking(t *testing.T) {
+	run(t, []row{
+		{"the load after the removal would be too high", idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
+			plan.Hold, plan.LoadAfterRemoval, 0, false},
+		{"the load after the removal would just do", idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 3 },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"a batch stops where the load would be too high", idle, func(s *plan.Snapshot) {
+			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Pool.MaxBatchDown, s.Signals[0].Fits = 9, 5
+		}, plan.ScaleDown, plan.PoolIdle, 3, false},
+		{"a batch ends at its limit", idle, func(s *plan.Snapshot) {
+			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			s.Pool.MaxBatchDown = 4
+		}, plan.ScaleDown, plan.PoolIdle, 4, false},
+		{"only ready workers carry load", idle, func(s *plan.Snapshot) {
+			s.Workers[0].Ready = false
+			s.Signals[0].Fits = 3
+		}, plan.Hold, plan.LoadAfterRemoval, 0, false},
+		{"past weeks need as many as there are", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
+			plan.Hold, plan.LoadAfterRemoval, 0, false},
+		{"a signal is not below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.2 },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"a signal is below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.21 },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"a signal without a vote needs no workers to stay", idle, func(s *plan.Snapshot) { s.Signals[0].NoVote, s.Signals[0].Fits = true, 9 },
+			plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"three unready of six are not too many", idle, func(s *plan.Snapshot) { unready(s, 3, 6) }, plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"four unready of nine are not too many", idle, func(s *plan.Snapshot) { unready(s, 4, 9) }, plan.ScaleDown, plan.PoolIdle, 1, false},
+		{"four unready of eight are too many", idle, func(s *plan.Snapshot) { unready(s, 4, 8) }, plan.Hold, plan.ManyUnready, 0, false},
+		{"four unready of eight are too many for a maximum that was lowered", idle, func(s *plan.Snapshot) { unready(s, 4, 8); s.Pool.Max = 5 },
+			plan.Hold, plan.ManyUnready, 0, false},
+	})
+}
+
+// unready makes a pool of n workers in two zones of which some are not ready.
+func unready(s *plan.Snapshot, some, n int) {
+	var zones []string
+	for i := range n {
+		zones = append(zones, string(rune('a'+i%2)))
+	}
+	s.Workers = fleet(zones...)
+	for i := range some {
+		s.Workers[i].Ready = false
+	}
+}
+
+func TestInterruptions(t *testing.T) {
+	run(t, []row{
+		{"one that is needed is replaced past the cooldown", nil, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002")
+			s.State.LastUp = ago(time.Second)
+		}, plan.ScaleUp, plan.Interrupted, 1, true},
+		{"one that is marked as leaving is replaced as well", nil, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002")
+			s.Workers[2].Leaving = true
+		}, plan.ScaleUp, plan.Interrupted, 1, true},
+		{"one that is not needed is not replaced", idle, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002")
+			s.State.IdleSince = time.Time{}
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"of two one is needed", idle, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002", "i-001")
+			s.Signals[0].Want = 3
+		}, plan.ScaleUp, plan.Interrupted, 1, true},
+		{"all are needed while a signal is not known", idle, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002", "i-001")
+			loses(s, "cpu")
+		}, plan.ScaleUp, plan.Interrupted, 2, true},
+		{"all are needed where no signal has a vote", idle, func(s *plan.Snapshot) {
+			s.Notices = notices("i-002", "i-001")
+			s.Signals[0].NoVote, s.Signals[1].NoVote = true, true
+		}, plan.ScaleUp, plan.Interrupted, 2, true},
+		{"all are replaced in batches", nil, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001", "i-002", "i-003") },
+			plan.ScaleUp, plan.Interrupted, 2, true},
+		{"at the maximum: what leaves makes room", nil, func(s *plan.Snapshot) { s.Pool.Max = 4; s.Notices = notices("i-000") },
+			plan.ScaleUp, plan.Interrupted, 1, true},
+		{"above the maximum: none is replaced", nil, func(s *plan.Snapshot) { s.Pool.Max = 3; s.Notices = notices("i-000") },
+			plan.Hold, plan.NotSustained, 0, false},
+		{"one that is not the pool's is nothing", nil, func(s *plan.Snapshot) { s.Notices = notices("i-999") },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"one that failed to join is nothing", nil, func(s *plan.Snapshot) {
+			s.Workers = append(s.Workers, fleet("a", "a", "a", "a", "a")[4])
+			s.Workers[4].Failed = true
+			s.Notices = notices("i-004")
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"not beside an open scale-up", nil, func(s *plan.Snapshot) {
+			s.Notices = notices("i-000")
+			s.State.Action = plan.ActionUp
+		}, plan.Hold, plan.ActionOpen, 0, false},
+		{"launches that fail back off", nil, func(s *plan.Snapshot) {
+			s.Notices = notices("i-000")
+			s.State.Failures, s.State.FailedAt = 1, ago(time.Second)
+		}, plan.Hold, plan.BackingOff, 0, false},
+		{"below the minimum before: that is the reason", nil, func(s *plan.Snapshot) { s.Pool.Min = 5; s.Notices = notices("i-000") },
+			plan.ScaleUp, plan.BelowMinimum, 2, true},
+	})
+}
+
+// The zone and market that a replacement comes to are those without the worker that goes.
+func TestReplacementIsPlacedWithoutWhatGoes(t *testing.T) {
+	s := steady()
+	s.Workers = fleet("a", "a", "b", "b")
+	s.Workers[0].Market = plan.OnDemand
+	s.Notices = notices("i-003")
+	assert.Equal(t, []string{"b t3.medium Spot"}, places(plan.Decide(s).Placements))
+}
+
+func TestFailuresDouble(t *testing.T) {
+	s := steady()
+	pends(&s, 30)
+	for failures, wait := range map[int]time.Duration{
+		1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 4: 8 * time.Minute, 5: 16 * time.Minute,
+		6: 30 * time.Minute, 7: 30 * time.Minute, 1 << 40: 30 * time.Minute,
+	} {
+		s.State.Failures = failures
+		s.State.FailedAt = ago(wait - time.Millisecond)
+		assert.Equal(t, plan.BackingOff, plan.Decide(s).Reason, "%d failures", failures)
+		s.State.FailedAt = ago(wait)
+		d := plan.Decide(s)
+		assert.Equal(t, plan.ScaleUp, d.Step, d.Message)
+		assert.Len(t, d.Placements, 1, "one is tried")
+		assert.Equal(t, 7, d.Asked)
+	}
+	s.State.Failures, s.State.FailedAt = 9, ago(2*time.Minute)
+	s.Pool.MaxFailureBackoff = 2 * time.Minute
+	assert.Equal(t, plan.ScaleUp, plan.Decide(s).Step)
+	s.Pool.MaxFailureBackoff = 30 * time.Second
+	s.State.Failures, s.State.FailedAt = 1, ago(30*time.Second)
+	assert.Equal(t, plan.ScaleUp, plan.Decide(s).Step, "a limit below the first wait")
+}
+
+func TestIdleSince(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Snapshot)
+		want   time.Time
+	}{
+		"it goes on":                    {func(*plan.Snapshot) {}, ago(10 * time.Minute)},
+		"it begins":                     {func(s *plan.Snapshot) { s.State.IdleSince = time.Time{} }, noon},
+		"CPU ends it":                   {func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 }, time.Time{}},
+		"memory ends it":                {func(s *plan.Snapshot) { s.Signals[1].Now = 0.5 }, time.Time{}},
+		"a pod ends it":                 {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, time.Time{}},
+		"what is not known ends it":     {func(s *plan.Snapshot) { loses(s, "cpu") }, time.Time{}},
+		"pods not known end it":         {func(s *plan.Snapshot) { s.Pending.Known = false }, time.Time{}},
+		"a cloud that is mute does not": {func(s *plan.Snapshot) { s.WorkersErr = "no answer" }, ago(10 * time.Minute)},
+		"an open action does not":       {func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, ago(10 * time.Minute)},
+		"a look just now":               {func(s *plan.Snapshot) { s.State.DecidedAt = ago(5 * time.Minute) }, ago(10 * time.Minute)},
+		"nobody looked for too long":    {func(s *plan.Snapshot) { s.State.DecidedAt = ago(5*time.Minute + 1) }, noon},
+		"a time in the future":          {func(s *plan.Snapshot) { s.State.IdleSince = noon.Add(time.Hour) }, noon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := idle()
+			c.change(&s)
+			d := plan.Decide(s)
+			assert.Equal(t, c.want, d.IdleSince, d.Message)
+		})
+	}
+}
+
+// A clock that is an hour off lets nothing happen early, and with Mend what is counted begins anew once.
+func TestClockIsSetBack(t *testing.T) {
+	hour := noon.Add(time.Hour)
+	for name, c := range map[string]struct {
+		from   func() plan.Snapshot
+		change func(*plan.State)
+		waits  plan.Reason
+		whole  time.Duration
+		then   plan.Step
+	}{
+		"scale-up":       {steady, func(s *plan.State) { s.LastUp = hour }, plan.CoolingDown, 5 * time.Minute, plan.ScaleUp},
+		"scale-down":     {idle, func(s *plan.State) { s.LastDown = hour }, plan.CoolingDown, 10 * time.Minute, plan.ScaleDown},
+		"idleness":       {idle, func(s *plan.State) { s.IdleSince = hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
+		"failed launch":  {steady, func(s *plan.State) { s.Failures, s.FailedAt = 1, hour }, plan.BackingOff, time.Minute, plan.ScaleUp},
+		"last decision":  {idle, func(s *plan.State) { s.DecidedAt, s.IdleSince = hour, hour }, plan.NotIdle, 10 * time.Minute, plan.ScaleDown},
+		"cooling market": {steady, func(s *plan.State) { s.Cooling = []plan.Cooling{{Until: hour.Add(3 * time.Minute)}} }, "", 0, plan.ScaleUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.from()
+			if c.then == plan.ScaleUp {
+				pends(&s, 1)
+			}
+			c.change(&s.State)
+			if c.whole > 0 {
+				d := plan.Decide(s)
+				assert.Equal(t, c.waits, d.Reason, d.Message)
+			}
+			s.State = plan.Mend(s.State, s.Now)
+			for waited := time.Duration(0); waited < c.whole; waited += 15 * time.Second {
+				d := plan.Decide(s)
+				require.Equal(t, c.waits, d.Reason, "after %s: %s", waited, d.Message)
+				s.State.IdleSince, s.State.DecidedAt = d.IdleSince, d.At
+				s.Now = s.Now.Add(15 * time.Second)
+			}
+			d := plan.Decide(s)
+			assert.Equal(t, c.then, d.Step, d.Message)
+		})
+	}
+}
+
+func TestMendKeepsThePastAndItsInput(t *testing.T) {
+	future := noon.Add(time.Second)
+	was := plan.State{
+		Action: plan.ActionUp, ActionID: "a", LastUp: ago(time.Hour), LastDown: future, Failures: 2, FailedAt: future, IdleSince: ago(time.Minute),
+		Cooling: []plan.Cooling{{Zone: "a", Until: ago(time.Second)}, {Zone: "b", Until: noon.Add(time.Minute)}, {Zone: "c", Until: noon.Add(2 * time.Hour)}},
+		Spared:  map[string]time.Time{"i-1": future},
+	}
+	cooling := fmt.Sprint(was.Cooling)
+	got := plan.Mend(was, noon)
+	assert.Equal(t, plan.State{
+		Action: plan.ActionUp, ActionID: "a", LastUp: ago(time.Hour), LastDown: noon, Failures: 2, FailedAt: noon, IdleSince: ago(time.Minute),
+		Cooling: []plan.Cooling{{Zone: "b", Until: noon.Add(time.Minute)}},
+		Spared:  map[string]time.Time{"i-1": future},
+	}, got)
+	assert.Equal(t, cooling, fmt.Sprint(was.Cooling))
+	assert.Equal(t, got, plan.Mend(got, noon), "mended is mended")
+}
+
+func TestRefusals(t *testing.T) {
+	s := idle()
+	s.Workers = fleet("a", "a", "a", "a", "a", "a", "b", "a")
+	s.Workers[0].Ready = false
+	s.Workers[1].Node, s.Workers[1].Ready = "", false
+	s.Workers[2].Blocked = "its annotation says so"
+	s.Workers[3].Known = false
+	s.Workers[4].InstanceID = ""
+	s.State.Spared = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
+	d := plan.Decide(s)
+	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
+	assert.Equal(t, []plan.Refusal{
+		{Worker: "i-001", Why: "its node has not joined"},
+		{Worker: "node-000", Why: "its node is not ready"},
+		{Worker: "node-002", Why: "its annotation says so"},
+		{Worker: "node-003", Why: "what is used of it is not known"},
+		{Worker: "node-004", Why: "its instance is not known"},
+		{Worker: "node-005", Why: "it is left alone until 2026-03-02T12:01:00Z, as its drain failed"},
+		{Worker: "node-006", Why: "it is the last ready one of zone b"},
+	}, d.Refused)
+}
+
+// The others of its zone are not ready: to take the one that is would leave the zone without.
+func TestLastReadyOfZoneStays(t *testing.T) {
+	s := idle()
+	s.Workers = fleet("a", "b", "b", "b", "a", "a", "a")
+	s.Workers[2].Ready, s.Workers[3].Ready = false, false
+	s.Workers[1].Utilisation = 0
+	s.Pool.Victims = []plan.Scorer{plan.Idlest}
+	assert.Equal(t, []string{"i-000"}, ids(plan.Decide(s).Targets))
+}
+
+func TestScorers(t *testing.T) {
+	s := idle()
+	s.Workers = fleet("a", "b", "b", "b", "a")
+	s.Workers[4].Utilisation = 0.1
+	s.Workers[3].Pods = 1
+	s.Workers[2].Launched = ago(48 * time.Hour)
+	s.Workers[1].Launched = time.Time{} // not known is not the oldest
+	for _, c := range []struct {
+		victims []plan.Scorer
+		want    string
+	}{
+		{nil, "i-003"}, // the default: of zone b, as idle as the others, the one with fewest pods
+		{[]plan.Scorer{plan.FullestZone, plan.Oldest}, "i-002"},
+		{[]plan.Scorer{plan.Idlest}, "i-004"},
+		{[]plan.Scorer{plan.FewestPods, plan.Idlest}, "i-003"},
+		{[]plan.Scorer{plan.Oldest}, "i-002"},
+		{[]plan.Scorer{"Tallest"}, "i-000"}, // one that there is not
+	} {
+		s.Pool.Victims = c.victims
+		assert.Equal(t, []string{c.want}, ids(plan.Decide(s).Targets), "%v", c.victims)
+	}
+}
+
+func TestVotes(t *testing.T) {
+	s := steady()
+	wants(&s, "cpu", 0.9, 7, time.Hour)
+	loses(&s, "memory")
+	pends(&s, 14)
+	s.Pending.OldestFor = 45 * time.Second
+	s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Why: "it wants a GPU"}}
+	s.Signals[0].Horizon = 150 * time.Second
+	s.Seasonal = &plan.Seasonal{Known: true, Nodes: 5, Confidence: 0.8}
+	d := plan.Decide(s)
+	assert.Equal(t, []plan.Vote{
+		{Voice: "cpu", Nodes: 7, Known: true, Why: "cpu is 0.9 and will be 0.9 in 2m30s, with a threshold of 0.7"},
+		{Voice: "pending", Nodes: 6, Known: true, Why: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool"},
+		{Voice: "seasonal", Nodes: 5, Known: true, Why: "past weeks needed 5 at this hour, with a confidence of 0.80"},
+		{Voice: "minimum", Nodes: 2, Known: true, Why: "the minimum is 2"},
+		{Voice: "memory", Why: "memory is not known: the server does not answer"},
+	}, d.Votes)
+	assert.Equal(t, 7, d.Asked)
+	assert.Equal(t, 6, d.Want)
+}
+
+// A sentence with numbers, also for doing nothing.
+func TestMessages(t *testing.T) {
+	for _, c := range []struct {
+		from   func() plan.Snapshot
+		change func(*plan.Snapshot)
+		want   string
+	}{
+		{steady, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 7, time.Hour); s.Signals[0].Horizon = time.Minute },
+			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are asked for, and one step goes to 6"},
+		{steady, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 40) },
+			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are asked for and the maximum is 5"},
+		{steady, func(s *plan.Snapshot) { s.State.Failures = 2; pends(s, 40) },
+			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are asked for, and one is tried while launches fail"},
+		{steady, func(s *plan.Snapshot) { s.Notices = notices("i-000") },
+			"Launch 1 beside 3 workers: the cloud takes 1 worker back, and 4 are needed"},
+		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
+		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
+		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
+		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 0.5 of the CPU is in use, which is not below 0.3"},
+		{steady, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 3) },
+			"No change to 4 workers: 5 are asked for and the maximum is 4 (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+		{steady, func(s *plan.Snapshot) { s.State.LastUp = ago(100500 * time.Millisecond); pends(s, 3) },
+			"No change to 4 workers: 5 are asked for, and the cooldown of scale-ups, 5m0s, has 3m20s left (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+		{steady, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 2, ago(time.Minute); pends(s, 3) },
+			"No change to 4 workers: 5 are asked for, and none of the last 2 launches joined: the next is tried in 1m0s (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+		{idle, func(s *plan.Snapshot) { s.State.IdleSince = ago(599900 * time.Millisecond) },
+			"No change to 4 workers: the pool has been idle for 9m59s of 10m0s"},
+		{idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
+			"No change to 4 workers: cpu needs 4 ready workers to stay below 0.7 with the margin 0.3, and there are 4"},
+		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
+			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of them are unready, more than 45% and more than 3: what is seen is not to be trusted"},
+		{idle, func(s *plan.Snapshot) { s.Workers = fleet("a", "b", "c") },
+			"No change to 3 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
+		{idle, func(s *plan.Snapshot) { loses(s, "memory") },
+			"No change to 4 workers: nothing is removed while this is not known: memory (the server does not answer)"},
+		{steady, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
+			"No change to 4 workers: the workers are not known: the cloud does not answer"},
+		{steady, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown },
+			"No change to 4 workers: a ScaleDown is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)"},
+	} {
+		s := c.from()
+		c.change(&s)
+		assert.Equal(t, c.want, plan.Decide(s).Message)
+	}
+}
