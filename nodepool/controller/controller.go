@@ -1,0 +1,303 @@
+// Package controller runs a pool of workers for each WorkerPool: it starts, changes and stops pools as their objects say.
+// Every replica of Foresail runs every pool; the lease in a pool's journal says which of them acts.
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// retryAfter is the retry of controllers.
+const retryAfter = 15 * time.Second
+
+// Parts is what one pool is made of, beside what all pools share.
+type Parts struct {
+	Store    state.Store
+	Provider provider.Provider
+	Signals  nodepool.Signals
+	Notices  nodepool.Notices // nil: nobody tells of interruptions
+	Teller   nodepool.Teller  // nil: nobody is told
+	// Run is what must run beside the pool until its context ends.
+	Run []func(ctx context.Context) error
+}
+
+// Build makes the parts of a pool. What it makes does nothing until it is used or run. Errors name the field that is wrong.
+type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
+
+// Options is what a Controller works with.
+type Options struct {
+	Client   client.Client // reads from a cache
+	Build    Build
+	Observer nodepool.Observer // of the cluster, that all pools share
+	Drainer  nodepool.Drainer
+	Labeler  nodepool.Labeler
+	Owner    string // of leases: unique for each run of a process
+	Now      func() time.Time
+	Seed     uint64
+	Log      *slog.Logger
+}
+
+// Controller runs pools. It must be both run and set up with a manager.
+type Controller struct {
+	options Options
+	wakes   *wakes
+	// newPool makes what runs: a pool, but in tests.
+	newPool func(nodepool.Options) (runner, error)
+	retry   time.Duration // when a pool that cannot be built, or has ended by itself, is tried again
+
+	started chan struct{} // closed once base is set
+	base    context.Context
+	mu      sync.Mutex
+	pools   map[string]*running
+}
+
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// New returns a controller that does nothing yet.
+func New(o Options) *Controller {
+	return &Controller{
+		options: o, wakes: newWakes(),
+		newPool: func(o nodepool.Options) (runner, error) { return nodepool.New(o) },
+		retry:   retryAfter, started: make(chan struct{}), pools: map[string]*running{},
+	}
+}
+
+// SetupWithManager has a manager call Reconcile when the spec of a WorkerPool changes, in each replica.
+func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("workerpool").
+		For(&v1alpha1.WorkerPool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(c)
+	return errors.Join(err, mgr.Add(every(c.Run)))
+}
+
+// every is a part of a manager that runs whether it leads or not.
+type every func(context.Context) error
+
+// Start and NeedLeaderElection make it one.
+func (e every) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection says that it does not.
+func (e every) NeedLeaderElection() bool { return false }
+
+// Run lets pools run until the context ends, and returns when all of them have ended.
+func (c *Controller) Run(ctx context.Context) error {
+	c.base = ctx
+	close(c.started)
+	c.wakes.run(ctx, c.options.Observer.Wake())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, r := range c.pools {
+		r.stop()
+		delete(c.pools, name)
+	}
+	return nil
+}
+
+// Reconcile makes one pool run as its WorkerPool says.
+func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return ctrl.Result{}, nil
+	}
+	var pool v1alpha1.WorkerPool
+	err := c.options.Client.Get(ctx, request.NamespacedName, &pool)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.Err() != nil {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		c.stop(request.Name)
+		return ctrl.Result{}, nil
+	}
+	return c.apply(ctx, &pool)
+}
+
+func (c *Controller) stop(name string) {
+	if r := c.pools[name]; r != nil {
+		r.stop()
+		delete(c.pools, name)
+		c.options.Log.Info("the pool has been deleted; its instances stay", "workerpool", name)
+	}
+}
+
+// apply has a pool run by a spec. One that cannot be run is told, and the pool goes on by the spec before.
+func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl.Result, error) {
+	old := c.pools[pool.Name]
+	key := keyOf(pool)
+	if old != nil && old.alive() && old.key == key {
+		old.change(pool)
+		return ctrl.Result{RequeueAfter: c.retry}, nil // to see whether it has ended
+	}
+	next, err := c.build(ctx, pool, key)
+	if err != nil {
+		c.options.Log.Error("the pool cannot be run as its spec says", "workerpool", pool.Name, "error", err)
+		if old != nil && old.alive() {
+			old.refuse(err)
+			return ctrl.Result{RequeueAfter: c.retry}, nil
+		}
+		return ctrl.Result{RequeueAfter: c.retry}, c.tell(ctx, pool, err)
+	}
+	if old != nil {
+		old.stop() // it gives its lease back, which the next one takes
+	}
+	next.start(c.base)
+	c.pools[pool.Name] = next
+	return ctrl.Result{RequeueAfter: c.retry}, nil
+}
+
+// build makes a pool that does not run yet.
+func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key string) (*running, error) {
+	parts, err := c.options.Build(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{key: key, name: pool.Name, log: c.options.Log, teller: parts.Teller}
+	r.change(pool)
+	p, err := c.newPool(nodepool.Options{
+		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
+		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Teller: r,
+		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler,
+		Now: c.options.Now, Seed: c.options.Seed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.parts = append(parts.Run, p.Run)
+	return r, nil
+}
+
+// tell writes why a pool does not run. Pools that run tell for themselves.
+func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why error) error {
+	next := pool.DeepCopy()
+	changed := meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "InvalidSpec",
+		Message: why.Error(), ObservedGeneration: pool.Generation,
+	})
+	if !changed {
+		return nil
+	}
+	return client.IgnoreNotFound(c.options.Client.Status().Patch(ctx, next, client.MergeFrom(pool)))
+}
+
+// keyOf is what a pool cannot change while it runs: the object that it is of, and what its parts are made from.
+func keyOf(pool *v1alpha1.WorkerPool) string {
+	s := pool.Spec
+	data, err := json.Marshal([]any{
+		pool.UID, s.Provider, s.State, s.Signals, s.Seasonal, s.Forecast, s.Template, s.Notify, s.Market.MaxPrice,
+	})
+	if err != nil {
+		panic(fmt.Sprintf("encode a WorkerPool: %v", err)) // it came from JSON
+	}
+	return string(data)
+}
+
+// running is one pool that runs.
+type running struct {
+	key    string
+	name   string
+	log    *slog.Logger
+	teller nodepool.Teller
+	parts  []func(context.Context) error
+
+	mu      sync.Mutex
+	current nodepool.Spec
+	refused error // why the last spec was not taken
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// change has the pool go on by a spec from its next tick.
+func (r *running) change(pool *v1alpha1.WorkerPool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current, r.refused = nodepool.SpecOf(pool.Name, pool.Spec), nil
+}
+
+// refuse tells, from the next tick, why a spec was not taken.
+func (r *running) refuse(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = fmt.Errorf("the spec cannot be used, so the pool goes on by the one before: %w", why)
+}
+
+func (r *running) spec() (nodepool.Spec, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current, nil
+}
+
+// Tell passes on what the pool tells, and with it what is wrong with the spec.
+func (r *running) Tell(ctx context.Context, t nodepool.Told) {
+	if r.teller == nil {
+		return
+	}
+	r.mu.Lock()
+	t.Health = errors.Join(t.Health, r.refused)
+	r.mu.Unlock()
+	r.teller.Tell(ctx, t)
+}
+
+// start runs the pool and its parts until one of them fails, ctx ends, or the pool is stopped.
+func (r *running) start(ctx context.Context) {
+	ctx, r.cancel = context.WithCancel(ctx)
+	r.ended = make(chan struct{})
+	parts, inner := errgroup.WithContext(ctx)
+	for _, part := range r.parts {
+		parts.Go(func() error {
+			if err := part(inner); err != nil || inner.Err() != nil {
+				return err
+			}
+			return errors.New("a part of the pool has ended before its time")
+		})
+	}
+	r.log.Info("the pool runs", "workerpool", r.name)
+	go func() {
+		defer close(r.ended)
+		if err := parts.Wait(); err != nil && ctx.Err() == nil {
+			r.log.Error("the pool has ended and will be started again", "workerpool", r.name, "error", err)
+		}
+	}()
+}
+
+func (r *running) alive() bool {
+	select {
+	case <-r.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the pool and waits for its end.
+func (r *running) stop() {
+	r.cancel()
+	<-r.ended
+}

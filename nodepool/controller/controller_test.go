@@ -1,0 +1,318 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/simulated"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+var cluster *controlplane.Cluster // an API server that all tests share
+
+func TestMain(m *testing.M) {
+	code, err := runWithServer(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runWithServer(m *testing.M) (code int, err error) {
+	ctx := context.Background()
+	if cluster, err = controlplane.Start(ctx, controlplane.Options{APIOnly: true, Progress: os.Stderr}); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	definition, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
+	if err != nil {
+		return 1, err
+	}
+	if _, err := cluster.Apply(ctx, definition); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// fake is a pool that does nothing.
+type fake struct {
+	options nodepool.Options
+	end     chan error // what Run returns before its context ends
+	ended   chan struct{}
+}
+
+func (f *fake) Run(ctx context.Context) error {
+	defer close(f.ended)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-f.end:
+		return err
+	}
+}
+
+// bench is a controller under test.
+type bench struct {
+	*testing.T
+	client client.Client
+	made   chan *fake // pools, as they are made
+	told   chan nodepool.Told
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	broken error // what Build returns
+}
+
+// parts of pools that nothing is asked of.
+type (
+	noStore    struct{ state.Store }
+	noProvider struct{ provider.Provider }
+	noSignals  struct{ nodepool.Signals }
+	noDrainer  struct{ nodepool.Drainer }
+)
+
+func (b *bench) Tell(_ context.Context, t nodepool.Told)         { b.told <- t }
+func (b *bench) Observe(context.Context) (*world.Cluster, error) { return nil, world.ErrUnsynced }
+func (b *bench) Wake() <-chan struct{}                           { return b.wake }
+func (b *bench) breakBuild(err error)                            { b.mu.Lock(); defer b.mu.Unlock(); b.broken = err }
+func (b *bench) build(context.Context, *v1alpha1.WorkerPool) (Parts, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Parts{Store: noStore{}, Provider: noProvider{}, Signals: noSignals{}, Teller: b}, b.broken
+}
+
+func newBench(t *testing.T) *bench {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	skip := true
+	mgr, err := ctrl.NewManager(cluster.RESTConfig(), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
+	})
+	require.NoError(t, err)
+	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.Told, 10), wake: make(chan struct{})}
+	c := New(Options{
+		Client: mgr.GetClient(), Build: b.build, Observer: b, Drainer: noDrainer{}, Labeler: Labeler{Client: cluster.Client()},
+		Owner: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	c.retry = 100 * time.Millisecond
+	c.newPool = func(o nodepool.Options) (runner, error) {
+		f := &fake{options: o, end: make(chan error, 1), ended: make(chan struct{})}
+		b.made <- f
+		return f, nil
+	}
+	require.NoError(t, c.SetupWithManager(mgr))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	require.True(t, mgr.GetCache().WaitForCacheSync(t.Context()))
+	return b
+}
+
+// create makes a WorkerPool that goes with the test.
+func (b *bench) create(name string) *v1alpha1.WorkerPool {
+	b.Helper()
+	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
+		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}},
+	}}
+	require.NoError(b, b.client.Create(b.Context(), pool))
+	b.Cleanup(func() {
+		assert.NoError(b, client.IgnoreNotFound(b.client.Delete(context.WithoutCancel(b.Context()), pool)))
+	})
+	return pool
+}
+
+// update changes the spec of a WorkerPool.
+func (b *bench) update(pool *v1alpha1.WorkerPool, change func(*v1alpha1.WorkerPoolSpec)) {
+	b.Helper()
+	before := pool.DeepCopy()
+	change(&pool.Spec)
+	require.NoError(b, b.client.Patch(b.Context(), pool, client.MergeFrom(before)))
+}
+
+// next returns the next of something that is awaited.
+func next[T any](b *bench, from <-chan T) T {
+	b.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(30 * time.Second):
+		require.Fail(b, "it did not come")
+		panic("unreachable")
+	}
+}
+
+func (b *bench) eventually(what func() bool) {
+	b.Helper()
+	require.Eventually(b, what, 30*time.Second, 20*time.Millisecond)
+}
+
+func maxOf(t *testing.T, f *fake) int {
+	spec, err := f.options.Spec()
+	require.NoError(t, err)
+	return spec.Plan.Max
+}
+
+func TestAPoolRunsAsItsObjectSays(t *testing.T) {
+	b := newBench(t)
+	pool := b.create("runs")
+	first := next(b, b.made)
+	assert.Equal(t, "runs", first.options.Name)
+	assert.Equal(t, "test", first.options.Owner)
+	assert.Equal(t, 5, maxOf(t, first))
+
+	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max = 7 })
+	b.eventually(func() bool { return maxOf(t, first) == 7 })
+	assert.Empty(t, b.made, "limits change while it runs")
+
+	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Provider.Simulated.Zones = []string{"c"} })
+	second := next(b, b.made)
+	next(b, first.ended)
+	assert.Equal(t, 7, maxOf(t, second))
+
+	require.NoError(t, b.client.Delete(t.Context(), pool))
+	next(b, second.ended)
+	assert.Empty(t, b.made)
+}
+
+func TestAPoolThatEndsIsStartedAgain(t *testing.T) {
+	b := newBench(t)
+	b.create("ends")
+	first := next(b, b.made)
+	first.end <- errors.New("broken")
+	second := next(b, b.made)
+	second.end <- nil
+	next(b, b.made)
+}
+
+func TestAPoolThatCannotRunSaysWhy(t *testing.T) {
+	b := newBench(t)
+	b.breakBuild(errors.New("signals[0].prometheus: no server"))
+	pool := b.create("invalid")
+	b.eventually(func() bool {
+		require.NoError(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool))
+		return meta.IsStatusConditionFalse(pool.Status.Conditions, v1alpha1.ConditionHealthy)
+	})
+	condition := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionHealthy)
+	assert.Equal(t, "InvalidSpec", condition.Reason)
+	assert.Equal(t, "signals[0].prometheus: no server", condition.Message)
+	assert.Empty(t, b.made)
+	b.breakBuild(nil)
+	next(b, b.made)
+}
+
+func TestAPoolGoesOnByTheSpecBefore(t *testing.T) {
+	b := newBench(t)
+	pool := b.create("goes-on")
+	f := next(b, b.made)
+	b.breakBuild(errors.New("no such zone"))
+	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.Provider.Simulated.Zones = 9, []string{"z"} })
+	b.eventually(func() bool {
+		f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on"})
+		return next(b, b.told).Health != nil
+	})
+	f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on", Health: errors.New("the cloud is down")})
+	health := next(b, b.told).Health
+	require.ErrorContains(t, health, "no such zone")
+	require.ErrorContains(t, health, "the cloud is down")
+	assert.Equal(t, 5, maxOf(t, f))
+
+	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.Provider.Simulated.Zones = 5, []string{"a", "b"} })
+	b.eventually(func() bool {
+		f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on"})
+		return next(b, b.told).Health == nil
+	})
+	assert.Empty(t, b.made, "it is the pool that it was")
+}
+
+func TestAWakeReachesEveryPool(t *testing.T) {
+	b := newBench(t)
+	b.create("wakes-1")
+	b.create("wakes-2")
+	one, other := next(b, b.made), next(b, b.made)
+	b.wake <- struct{}{}
+	next(b, one.options.Observer.Wake())
+	next(b, other.options.Observer.Wake())
+}
+
+func TestNodesAreLabelled(t *testing.T) {
+	nodes := cluster.Client().CoreV1().Nodes()
+	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "labelled"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	l := Labeler{Client: cluster.Client()}
+	for range 2 {
+		require.NoError(t, l.Label(t.Context(), "labelled", "workers"))
+	}
+	require.NoError(t, l.Label(t.Context(), "gone", "workers"))
+	node, err := nodes.Get(t.Context(), "labelled", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "workers", node.Labels[nodepool.LabelPool])
+}
+
+func TestNoticesOfASimulatedCloud(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	cloud := simulated.New(simulated.Options{Client: cluster.Client(), Pool: "noticed", Now: func() time.Time { return now }})
+	instance, err := cloud.Launch(t.Context(), provider.Launch{Token: "noticed"})
+	require.NoError(t, err)
+	configMaps := cluster.Client().CoreV1().ConfigMaps("foresail-simulated")
+	object, err := configMaps.Get(t.Context(), instance.ID, metav1.GetOptions{})
+	require.NoError(t, err)
+	object.Annotations = map[string]string{simulated.AnnotationInterrupt: "2m", simulated.AnnotationRebalance: "true"}
+	_, err = configMaps.Update(t.Context(), object, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, cloud.Step(t.Context(), now))
+
+	notices := SimulatedNotices{Cloud: cloud}
+	messages, err := notices.Receive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []nodepool.Message{
+		{InstanceID: instance.ID, Kind: nodepool.MessageInterruption, Deadline: now.Add(2 * time.Minute)},
+		{InstanceID: instance.ID, Kind: nodepool.MessageRebalance},
+	}, messages)
+	for _, m := range messages {
+		require.NoError(t, notices.Done(t.Context(), m))
+	}
+	left, err := cloud.Notices(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = notices.Receive(ended)
+	assert.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
+}
+
+// What commands wire fits what pools ask for.
+var (
+	_ nodepool.Observer = (*world.Watcher)(nil)
+	_ nodepool.Drainer  = (*drain.Drainer)(nil)
+	_ nodepool.Signals  = (*signal.Set)(nil)
+)

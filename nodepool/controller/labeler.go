@@ -1,0 +1,32 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/nodepool"
+)
+
+// Labeler labels the nodes of workers.
+type Labeler struct{ Client kubernetes.Interface }
+
+var _ nodepool.Labeler = Labeler{}
+
+// Label labels a node with its pool. A node that has gone is no error.
+func (l Labeler) Label(ctx context.Context, node, pool string) error {
+	labels := map[string]string{nodepool.LabelPool: pool}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	_, err = l.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// wakes passes what the one watch of a cluster wakes by on to every pool.
+type wakes struct {
+	mu    sync.Mutex
+	pools map[string]chan struct{}
+}
+
+func newWakes() *wakes { return &wakes{pools: map[string]chan struct{}{}} }
+
+// run passes on until the context ends.
+func (w *wakes) run(ctx context.Context, from <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-from:
+		}
+		w.mu.Lock()
+		pools := slices.Collect(maps.Values(w.pools))
+		w.mu.Unlock()
+		for _, pool := range pools {
+			select {
+			case pool <- struct{}{}:
+			default: // it has not heard the last one yet
+			}
+		}
+	}
+}
+
+// observer is what one pool sees the cluster by.
+func (w *wakes) observer(shared nodepool.Observer, pool string) nodepool.Observer {
+	wake := make(chan struct{}, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pools[pool] = wake // in the place of an earlier pool of the name
+	return observer{shared: shared, wake: wake}
+}
+
+type observer struct {
+	shared nodepool.Observer
+	wake   chan struct{}
+}
+
+// Observe and Wake make it a nodepool.Observer.
+func (o observer) Observe(ctx context.Context) (*world.Cluster, error) { return o.shared.Observe(ctx) }
+
+func (o observer) Wake() <-chan struct{} { return o.wake }
