@@ -1,0 +1,323 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// Table writes an explanation for people.
+func Table(w io.Writer, e Explanation) error {
+	t := &table{tabs: tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.DiscardEmptyColumns), now: e.At}
+	t.line("WorkerPool %s, %s old, generation %d", e.Name, age(e.At.Sub(e.Created.Time)), e.Generation)
+	t.spec(&e)
+	t.state(&e)
+	t.signals(&e)
+	t.action(&e)
+	t.refused(&e)
+	t.decisions(&e)
+	if err := t.tabs.Flush(); err != nil {
+		return err
+	}
+	return t.err
+}
+
+// table is a writer of lines, of which tabs make columns. It keeps the first error.
+type table struct {
+	tabs *tabwriter.Writer
+	now  time.Time
+	err  error
+}
+
+func (t *table) line(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.tabs, format+"\n", args...)
+	}
+}
+
+// section begins a part of its own, with columns of its own.
+func (t *table) section(format string, args ...any) {
+	t.line("")
+	if t.err == nil {
+		t.err = t.tabs.Flush()
+	}
+	t.line(format, args...)
+}
+
+func (t *table) spec(e *Explanation) {
+	s := &e.Spec
+	t.line("  provider\t%s", providerOf(s.Provider))
+	t.line("  workers\tfrom %d to %d, at most %s more at a time and %d fewer", s.Min, s.Max, limit(s.MaxBatchUp), orOne(s.MaxBatchDown))
+	t.line("  market\t%s of those above %d On-Demand ones are Spot", percent(s.Market.SpotRatio), s.Market.OnDemandBase)
+	t.line("  cooldown\tup %s, down %s; idle for %s", span(s.Cooldown.Up), span(s.Cooldown.Down), span(s.Idle.For))
+	if s.DryRun {
+		t.line("  dry run\tit decides and does nothing")
+	}
+}
+
+func providerOf(p v1alpha1.PoolProvider) string {
+	switch {
+	case p.EC2 != nil:
+		return fmt.Sprintf("EC2 in %s: %s", p.EC2.Region, strings.Join(p.EC2.InstanceTypes, ", "))
+	case p.Simulated != nil:
+		return "simulated, in zones " + strings.Join(p.Simulated.Zones, ", ")
+	default:
+		return "none"
+	}
+}
+
+func (t *table) state(e *Explanation) {
+	s := &e.Status
+	t.section("Now")
+	t.line("  workers\t%s that count, %s of them Ready, %s wanted", known(s.Workers), known(s.ReadyWorkers), known(s.Wanted))
+	t.line("  pending pods\t%s", known(s.PendingPods))
+	t.line("  a launch takes\t%s", span(s.InitTimeout))
+	for _, c := range s.Conditions {
+		t.line("  %s\t%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if len(s.Conditions) == 0 {
+		t.line("  nothing has been told yet: is foresail run --enable nodepool running?")
+	}
+	switch {
+	case e.JournalError != "":
+		t.line("  journal\tcannot be read: %s", e.JournalError)
+	case e.JournalAt != "":
+		t.line("  journal\tin %s", e.JournalAt)
+	case e.Journal != nil:
+		t.line("  acted for by\t%s", cmp.Or(e.Journal.Owner, "nobody at the moment"))
+	}
+}
+
+func (t *table) signals(e *Explanation) {
+	if len(e.Status.Signals) == 0 {
+		return
+	}
+	t.section("Signals")
+	t.line("  NAME\tNOW\tPREDICTED\tIN\tTHRESHOLD\tWANTS\t")
+	for _, s := range e.Status.Signals {
+		if s.Error != "" {
+			t.line("  %s\t%s", s.Name, s.Error)
+			continue
+		}
+		t.line("  %s\t%s\t%s\t%s\t%s\t%s\t", s.Name, decimal(s.Current), decimal(s.Predicted), span(s.Horizon), threshold(e.Spec.Signals, s.Name), known(s.Wanted))
+	}
+}
+
+// threshold is that of a signal of the spec; others only inform.
+func threshold(signals []v1alpha1.PoolSignal, name string) string {
+	for i := range signals {
+		if signals[i].Name == name {
+			return decimal(&signals[i].Threshold)
+		}
+	}
+	if len(signals) == 0 && name == "requests" {
+		return "0.70"
+	}
+	return "-"
+}
+
+func (t *table) action(e *Explanation) {
+	a := e.Status.Action
+	if a == nil {
+		t.section("No action is open.")
+		return
+	}
+	t.section("Open: %s %s, begun %s ago", a.Kind, a.ID, age(t.now.Sub(a.Started.Time)))
+	if e.Journal == nil || e.Journal.Action == nil {
+		t.line("  %s", a.Progress)
+		return
+	}
+	open := e.Journal.Action
+	t.line("  because\t%s", open.Message)
+	for _, s := range open.Slots {
+		what := join(", ", s.Zone, s.InstanceType, string(s.Market))
+		t.line("  node %d\t%s\t%s\t%s\t%s", s.Number, s.State, what, cmp.Or(s.Node, s.InstanceID), s.Error)
+	}
+	for _, r := range open.Targets {
+		t.removal(r)
+	}
+}
+
+func (t *table) removal(r state.Removal) {
+	t.line("  %s\t%s for %s\t%s\t%s", cmp.Or(r.Node, r.InstanceID), r.State, age(t.now.Sub(r.Since)), r.Zone, r.Error)
+}
+
+// refused is what the next decisions would not do, and what happens beside them.
+func (t *table) refused(e *Explanation) {
+	lines := e.pending(t.now)
+	for _, n := range e.Nodes {
+		if n.Blocked != "" {
+			lines = append(lines, n.Name+"\tis not removed: "+n.Blocked)
+		}
+	}
+	if e.NodesError != "" {
+		lines = append(lines, "nodes\twhat keeps them from being removed is not known: "+e.NodesError)
+	}
+	if len(lines) == 0 {
+		return
+	}
+	t.section("What would be refused, or is on its way beside")
+	for _, l := range lines {
+		t.line("  %s", l)
+	}
+}
+
+// pending is what the journal remembers beside the open action.
+func (e *Explanation) pending(now time.Time) []string {
+	j := e.Journal
+	if j == nil {
+		return nil
+	}
+	var lines []string
+	add := func(what, format string, args ...any) {
+		lines = append(lines, what+"\t"+fmt.Sprintf(format, args...))
+	}
+	for _, r := range j.Interruptions {
+		add(cmp.Or(r.Node, r.InstanceID), "is taken back by the cloud in %s: %s", age(r.Deadline.Sub(now)), r.State)
+	}
+	for _, c := range j.Condemned {
+		add(c.InstanceID, "is terminated in %s: %s", age(c.Due.Sub(now)), c.Reason)
+	}
+	for _, c := range j.Cooling {
+		if now.Before(c.Until) {
+			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Why)
+		}
+	}
+	for _, instance := range slices.Sorted(maps.Keys(j.Spared)) {
+		if until := j.Spared[instance]; now.Before(until) {
+			add(instance, "is not drained for another %s: its last drain failed", age(until.Sub(now)))
+		}
+	}
+	return lines
+}
+
+func (t *table) decisions(e *Explanation) {
+	if len(e.Status.Decisions) == 0 {
+		t.section("No decision has been told yet.")
+		return
+	}
+	t.section("Decisions, the newest first")
+	for _, d := range e.Status.Decisions {
+		t.line("  %s\t%s\t%d → %d\t%s", when(d), d.Step+" "+d.Reason, d.Workers, d.Wanted, d.Message)
+		if votes := votesOf(d.Votes); votes != "" && d.Step != "Hold" {
+			t.line("  \t\t\t%s", votes)
+		}
+	}
+	if votes := votesOf(e.Status.Decisions[0].Votes); votes != "" {
+		t.section("Of the newest: %s", votes)
+		for _, v := range e.Status.Decisions[0].Votes {
+			t.line("  %s\t%s\t%s", v.Voice, known(v.Workers), v.Why)
+		}
+	}
+}
+
+// when is the time of a decision, and how often it was made.
+func when(d v1alpha1.PoolDecision) string {
+	at := d.Time.Format(time.DateTime)
+	if d.Last == nil || d.Count < 2 {
+		return at
+	}
+	return fmt.Sprintf("%s (%d times until %s)", at, d.Count, d.Last.Format(time.TimeOnly))
+}
+
+func votesOf(votes []v1alpha1.PoolVote) string {
+	var out []string
+	for _, v := range votes {
+		out = append(out, v.Voice+" "+known(v.Workers))
+	}
+	return strings.Join(out, ", ")
+}
+
+// join leaves out what is empty.
+func join(separator string, parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, separator)
+}
+
+func known(n *int32) string {
+	if n == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*n)
+}
+
+func limit(n *int32) string {
+	switch {
+	case n == nil:
+		return "2"
+	case *n == 0:
+		return "any number"
+	default:
+		return fmt.Sprint(*n)
+	}
+}
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+func decimal(q *resource.Quantity) string {
+	if q == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", q.AsApproximateFloat64())
+}
+
+func percent(q *resource.Quantity) string {
+	if q == nil {
+		return "70%"
+	}
+	return fmt.Sprintf("%.0f%%", 100*q.AsApproximateFloat64())
+}
+
+func span(d *metav1.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	return age(d.Duration)
+}
+
+// age is a duration in its two largest units.
+func age(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d < 0:
+		return "0s"
+	case d < time.Hour:
+		return short(d)
+	case d < 48*time.Hour:
+		return short(d.Round(time.Minute))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// short leaves out units that are 0.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
