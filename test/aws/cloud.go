@@ -103,6 +103,7 @@ func (c *Cloud) Environment() []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=" + Region, "AWS_ENDPOINT_URL=" + c.URL(),
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+		"AWS_CA_BUNDLE=",
 	}
 }
 

@@ -24,8 +24,12 @@ func readAll(r *http.Request) ([]byte, error) {
 	return io.ReadAll(unzipped)
 }
 
-// answer has a call answered by what knows its service.
+// answer has a call answered by what knows its service, whether or not the client waits for it; but a message that nobody
+// waits for is not received.
 func (c *Cloud) answer(r *http.Request, call *Call) *answer {
+	if call.Operation != "ReceiveMessage" {
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+	}
 	switch {
 	case call.Service == EC2:
 		return c.answerEC2(r.Context(), call)

@@ -1,0 +1,574 @@
+package ec2
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/provider/providertest"
+	awstest "github.com/foresail/foresail/test/aws"
+)
+
+// cloud is an account with what a pool is launched into.
+type cloud struct {
+	*awstest.Cloud
+	network awstest.Network
+}
+
+func newCloud(t *testing.T, m *awstest.Moto) cloud {
+	t.Helper()
+	c := m.Cloud(t)
+	return cloud{Cloud: c, network: c.Network(t)}
+}
+
+// options are those of a pool in three zones, with types that have one price each on both markets.
+func (c cloud) options(pool string) Options {
+	spec := v1alpha1.EC2Provider{
+		LaunchTemplate: c.network.Template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
+		InstanceTypes: []string{"t3.small", "m5.large"}, Endpoint: c.URL(), TagPrefix: "foresail.dev",
+		Tags: map[string]string{"team": "<web> & co"},
+	}
+	for _, subnet := range c.network.Subnets {
+		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
+	}
+	return Options{
+		Pool: pool, Spec: spec, Limits: NewLimits(1000),
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(c.Config().Credentials)},
+	}
+}
+
+func (c cloud) provider(t testing.TB, pool string) *Provider {
+	t.Helper()
+	p, err := New(t.Context(), c.options(pool))
+	require.NoError(t, err)
+	return p
+}
+
+func (c cloud) launch(pool string) provider.Launch {
+	return provider.Launch{Action: "up-1", Slot: 2, Token: pool + "-token", Placement: plan.Placement{
+		Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small", Market: plan.Spot,
+	}}
+}
+
+// The harness of the tests that every provider passes.
+func (c cloud) Provider(t testing.TB, pool string) provider.Provider { return c.provider(t, pool) }
+func (c cloud) Settle(testing.TB)                                    {}
+func (c cloud) Exhaust(_ testing.TB, p plan.Placement) func() {
+	market := "on-demand"
+	if p.Market == plan.Spot {
+		market = "spot"
+	}
+	return c.Short(awstest.Shortage{InstanceType: p.InstanceType, Zone: p.Zone, Market: market})
+}
+
+// lagging is a cloud in which new instances can be seen only after it has settled.
+type lagging struct{ cloud }
+
+func (l lagging) Settle(testing.TB) {
+	l.HideNew()() // reveals what there is
+	l.HideNew()
+}
+
+func TestProvider(t *testing.T) {
+	m := awstest.StartMoto(t)
+	t.Run("shared tests", func(t *testing.T) { providertest.Run(t, newCloud(t, m)) })
+	t.Run("shared tests, seen late", func(t *testing.T) {
+		c := lagging{newCloud(t, m)}
+		c.HideNew()
+		providertest.Run(t, c)
+	})
+	for name, test := range map[string]func(*testing.T, cloud){
+		"a launch says everything":             testLaunchInput,
+		"an answer that is lost":               testLostAnswer,
+		"a token that outlives the spec":       testSpecChanged,
+		"error codes":                          testCodes,
+		"a launch is tried once":               testTriedOnce,
+		"reads are tried twice":                testTriedTwice,
+		"the cloud is down":                    testDown,
+		"a cloud that does not answer":         testSilence,
+		"an instance that is not known yet":    testNotKnownYet,
+		"whose it is is asked each time":       testOwnership,
+		"more instances than one page":         testPages,
+		"instances that stop leave":            testStopped,
+		"offers":                               testOffers,
+		"an instance type that there is not":   testUnknownType,
+		"tags of volumes":                      testVolumes,
+		"on-demand asks for no market":         testOnDemand,
+		"terminating twice terminates once":    testTerminateOnce,
+		"the mark of an instance that is gone": testMarkGone,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newCloud(t, m)) })
+	}
+}
+
+func requireClass(t *testing.T, want provider.Class, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.ErrorAs(t, err, new(*provider.Error))
+	require.Equal(t, want, provider.ClassOf(err), "%v", err)
+}
+
+func testLaunchInput(t *testing.T, c cloud) {
+	o := c.options("workers")
+	o.MaxPrice = "0.02"
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	_, err = p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	sent := c.Calls("RunInstances")[0].Params
+	for key, value := range map[string]string{
+		"LaunchTemplate.LaunchTemplateId": c.network.Template, "LaunchTemplate.Version": "$Default",
+		"ClientToken": "workers-token", "InstanceType": "t3.small", "SubnetId": c.network.Subnets[0].ID,
+		"MinCount": "1", "MaxCount": "1",
+		"InstanceMarketOptions.MarketType":                               "spot",
+		"InstanceMarketOptions.SpotOptions.SpotInstanceType":             "one-time",
+		"InstanceMarketOptions.SpotOptions.InstanceInterruptionBehavior": "terminate",
+		"InstanceMarketOptions.SpotOptions.MaxPrice":                     "0.02",
+	} {
+		require.Equal(t, value, sent.Get(key), key)
+	}
+	require.Equal(t, map[string]string{
+		"Name": "workers", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
+		"foresail.dev/token": "workers-token", "team": "<web> & co",
+	}, c.userTags(t))
+}
+
+// userTags returns the tags of the account's only instance, but for those that the template adds.
+func (c cloud) userTags(t *testing.T) map[string]string {
+	t.Helper()
+	output, err := ec2.NewFromConfig(c.Direct()).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+	require.NoError(t, err)
+	require.Len(t, output.Reservations, 1)
+	tags := tagsOf(output.Reservations[0].Instances[0])
+	delete(tags, "aws:ec2launchtemplate:id")
+	delete(tags, "aws:ec2launchtemplate:version")
+	return tags
+}
+
+func testOnDemand(t *testing.T, c cloud) {
+	l := c.launch("workers")
+	l.Market = plan.OnDemand
+	instance, err := c.provider(t, "workers").Launch(t.Context(), l)
+	require.NoError(t, err)
+	require.Equal(t, "aws:///"+l.Zone+"/"+instance.ID, instance.ProviderID)
+	for key := range c.Calls("RunInstances")[0].Params {
+		require.NotContains(t, key, "InstanceMarketOptions")
+	}
+}
+
+func testVolumes(t *testing.T, c cloud) {
+	_, err := c.provider(t, "workers").Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	output, err := ec2.NewFromConfig(c.Direct()).DescribeVolumes(t.Context(), &ec2.DescribeVolumesInput{
+		Filters: []types.Filter{{Name: aws.String("tag:foresail.dev/pool"), Values: []string{"workers"}}},
+	})
+	require.NoError(t, err)
+	require.Len(t, output.Volumes, 1)
+}
+
+func testLostAnswer(t *testing.T, c cloud) {
+	for i, effect := range []awstest.Effect{awstest.Drop, awstest.Fail} {
+		l := c.launch("workers")
+		l.Token += strconv.Itoa(i)
+		p := c.provider(t, "workers")
+		c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, After: true, Do: effect})
+		_, err := p.Launch(t.Context(), l)
+		requireClass(t, provider.Unknown, err)
+
+		// Another process goes on, with the same token.
+		p = c.provider(t, "workers")
+		instance, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		require.Equal(t, l.Token, instance.Token)
+		all, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, i+1)
+	}
+}
+
+// testSpecChanged changes the spec between two tries: to EC2 the parameters are others then.
+func testSpecChanged(t *testing.T, c cloud) {
+	l := c.launch("workers")
+	c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, After: true, Do: awstest.Drop})
+	_, err := c.provider(t, "workers").Launch(t.Context(), l)
+	requireClass(t, provider.Unknown, err)
+	o := c.options("workers")
+	o.MaxPrice = "0.5"
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	instance, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []provider.Instance{instance}, all)
+
+	l.Slot++
+	_, err = p.Launch(t.Context(), l)
+	requireClass(t, provider.TokenMismatch, err)
+}
+
+// testCodes has a launch fail with each code that EC2 documents for it, and one that nobody knows.
+func testCodes(t *testing.T, c cloud) {
+	p, l := c.provider(t, "workers"), c.launch("workers")
+	for _, row := range []struct {
+		status int
+		code   string
+		class  provider.Class
+	}{
+		{503, "RequestLimitExceeded", provider.Throttled},
+		{400, "Throttling", provider.Throttled},
+		{400, "ThrottlingException", provider.Throttled},
+		{400, "EC2ThrottledException", provider.Throttled},
+		{400, "RequestThrottled", provider.Throttled},
+		{400, "ConcurrentTagAccess", provider.Throttled},
+		{500, "InsufficientInstanceCapacity", provider.Capacity},
+		{400, "Server.InsufficientInstanceCapacity", provider.Capacity},
+		{500, "InsufficientCapacity", provider.Capacity},
+		{500, "InsufficientHostCapacity", provider.Capacity},
+		{400, "InsufficientCapacityOnHost", provider.Capacity},
+		{500, "InsufficientReservedInstanceCapacity", provider.Capacity},
+		{500, "InsufficientVolumeCapacity", provider.Capacity},
+		{400, "ReservationCapacityExceeded", provider.Capacity},
+		{400, "UnfulfillableCapacity", provider.Capacity},
+		{400, "SpotMaxPriceTooLow", provider.Capacity},
+		{400, "Unsupported", provider.Capacity},
+		{400, "InstanceLimitExceeded", provider.Quota},
+		{400, "VcpuLimitExceeded", provider.Quota},
+		{400, "MaxSpotInstanceCountExceeded", provider.Quota},
+		{400, "VolumeLimitExceeded", provider.Quota},
+		{400, "MaxIOPSLimitExceeded", provider.Quota},
+		{400, "NetworkInterfaceLimitExceeded", provider.Quota},
+		{400, "AddressLimitExceeded", provider.Quota},
+		{400, "PendingVerification", provider.Quota},
+		{400, "InsufficientFreeAddressesInSubnet", provider.Address},
+		{500, "InsufficientAddressCapacity", provider.Address},
+		{400, "PrivateIpAddressLimitExceeded", provider.Address},
+		{400, "IdempotentParameterMismatch", provider.TokenMismatch},
+		{400, "IdempotentInstanceTerminated", provider.TokenMismatch},
+		{400, "RequestTimeout", provider.Unknown},
+		{400, "RequestExpired", provider.Invalid},
+		{401, "AuthFailure", provider.Invalid},
+		{403, "Client.UnauthorizedOperation", provider.Invalid},
+		{400, "InvalidAMIID.NotFound", provider.Invalid},
+		{400, "InvalidLaunchTemplateId.NotFound", provider.Invalid},
+		{400, "InvalidLaunchTemplateId.VersionNotFound", provider.Invalid},
+		{400, "InvalidSubnetID.NotFound", provider.Invalid},
+		{400, "InvalidGroup.NotFound", provider.Invalid},
+		{400, "InvalidParameterValue", provider.Invalid},
+		{400, "InvalidParameterCombination", provider.Invalid},
+		{400, "MissingParameter", provider.Invalid},
+		{400, "OptInRequired", provider.Invalid},
+		{400, "Blocked", provider.Invalid},
+		{400, "SomethingNewOfTheCaller", provider.Invalid},
+		{500, "InternalError", provider.Unknown},
+		{500, "InternalFailure", provider.Unknown},
+		{503, "ServiceUnavailable", provider.Unknown},
+		{503, "Unavailable", provider.Unknown},
+		{500, "SomethingNewOfTheServer", provider.Unknown},
+	} {
+		c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, Status: row.status, Code: row.code})
+		_, err := p.Launch(t.Context(), l)
+		require.Error(t, err)
+		require.Equal(t, row.class, provider.ClassOf(err), "%v", err)
+	}
+	_, err := p.Launch(t.Context(), l)
+	require.NoError(t, err, "none of them has used the token")
+}
+
+func testTriedOnce(t *testing.T, c cloud) {
+	c.Inject(awstest.Fault{Operation: "RunInstances", Do: awstest.Throttle})
+	_, err := c.provider(t, "workers").Launch(t.Context(), c.launch("workers"))
+	requireClass(t, provider.Throttled, err)
+	require.Len(t, c.Calls("RunInstances"), 1)
+}
+
+func testTriedTwice(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	c.Inject(awstest.Fault{Operation: "DescribeInstances", Times: 1})
+	_, err := p.List(t.Context())
+	require.NoError(t, err)
+	c.Inject(awstest.Fault{Operation: "DescribeInstances", Do: awstest.Throttle})
+	_, err = p.List(t.Context())
+	requireClass(t, provider.Throttled, err)
+	require.Len(t, c.Calls("DescribeInstances"), 4)
+}
+
+func testDown(t *testing.T, c cloud) {
+	p, l := c.provider(t, "workers"), c.launch("workers")
+	c.Down()
+	_, err := p.Launch(t.Context(), l)
+	requireClass(t, provider.Unknown, err)
+	_, err = p.List(t.Context())
+	requireClass(t, provider.Unknown, err)
+	_, err = p.Offers(t.Context())
+	requireClass(t, provider.Unknown, err)
+	requireClass(t, provider.Unknown, p.Terminate(t.Context(), providertest.UnknownID))
+	require.NoError(t, c.Up())
+	_, err = p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	offers, err := p.Offers(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, offers)
+}
+
+// testSilence ends a call that is never answered by its context.
+func testSilence(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, After: true, Do: awstest.Hang})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for len(c.Calls("RunInstances")) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	_, err := p.Launch(ctx, c.launch("workers"))
+	requireClass(t, provider.Unknown, err)
+	require.ErrorIs(t, err, context.Canceled)
+	instance, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, instance.ID, all[0].ID)
+}
+
+func testNotKnownYet(t *testing.T, c cloud) {
+	o := c.options("workers")
+	now := time.Now()
+	o.Now = func() time.Time { return now }
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	reveal := c.HideNew()
+	instance, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	requireClass(t, provider.Unknown, p.Terminate(t.Context(), instance.ID))
+	requireClass(t, provider.Unknown, p.MarkJoinFailed(t.Context(), instance.ID))
+	now = now.Add(visibleWithin + time.Second)
+	require.NoError(t, p.Terminate(t.Context(), instance.ID), "EC2 has denied it for long enough")
+	require.Empty(t, c.Calls("TerminateInstances"))
+	reveal()
+	require.NoError(t, p.Terminate(t.Context(), instance.ID))
+	require.Len(t, c.Calls("TerminateInstances"), 1)
+}
+
+func testOwnership(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	direct := ec2.NewFromConfig(c.Direct())
+	stranger, err := direct.RunInstances(t.Context(), &ec2.RunInstancesInput{
+		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(c.network.Template)},
+		MinCount:       aws.Int32(1), MaxCount: aws.Int32(1),
+	})
+	require.NoError(t, err)
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), *stranger.Instances[0].InstanceId))
+
+	mine, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	_, err = direct.CreateTags(t.Context(), &ec2.CreateTagsInput{
+		Resources: []string{mine.ID}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool"), Value: aws.String("other")}},
+	})
+	require.NoError(t, err)
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), mine.ID))
+	requireClass(t, provider.NotOwned, p.MarkJoinFailed(t.Context(), mine.ID))
+	require.Empty(t, c.Calls("TerminateInstances"))
+	require.Empty(t, c.Calls("CreateTags"))
+	c.Inject(awstest.Fault{Operation: "DescribeInstances"})
+	requireClass(t, provider.Unknown, p.Terminate(t.Context(), mine.ID))
+	require.Empty(t, c.Calls("TerminateInstances"), "whose it is is not known")
+}
+
+func testPages(t *testing.T, c cloud) {
+	p, l := c.provider(t, "workers"), c.launch("workers")
+	const instances = 11
+	for i := range instances {
+		l.Token, l.Slot = "t"+strconv.Itoa(i), i
+		_, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+	}
+	p.pageSize = 5
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	slots := map[int]bool{}
+	for _, i := range all {
+		slots[i.Slot] = true
+	}
+	require.Len(t, slots, instances)
+	require.Len(t, c.Calls("DescribeInstances"), 3)
+
+	c.Inject(awstest.Fault{Operation: "DescribeInstances", When: func(call awstest.Call) bool { return call.Params.Has("NextToken") }})
+	_, err = p.List(t.Context())
+	requireClass(t, provider.Unknown, err)
+}
+
+func testStopped(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	instance, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	_, err = ec2.NewFromConfig(c.Direct()).StopInstances(t.Context(), &ec2.StopInstancesInput{InstanceIds: []string{instance.ID}})
+	require.NoError(t, err)
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, provider.Leaving, all[0].State)
+}
+
+func testTerminateOnce(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	instance, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	c.Inject(awstest.Fault{Operation: "TerminateInstances", Times: 2, After: true, Do: awstest.Drop})
+	requireClass(t, provider.Unknown, p.Terminate(t.Context(), instance.ID))
+	require.NoError(t, p.Terminate(t.Context(), instance.ID))
+	require.Len(t, c.Calls("TerminateInstances"), 2, "both of the first call, whose answers were lost")
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+func testMarkGone(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	require.NoError(t, p.MarkJoinFailed(t.Context(), providertest.UnknownID))
+	require.Empty(t, c.Calls("CreateTags"))
+}
+
+func testOffers(t *testing.T, c cloud) {
+	o := c.options("workers")
+	o.Template = v1alpha1.NodeTemplate{
+		Labels:      map[string]string{"role": "worker", corev1.LabelOSStable: "bottlerocket"},
+		Allocatable: map[string]resource.Quantity{"pods": resource.MustParse("29"), "example.com/gpu": resource.MustParse("1")},
+	}
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	for range 2 {
+		offers, err := p.Offers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, offers, 2*len(c.network.Subnets))
+		first := offers[0]
+		require.Equal(t, plan.Offer{Zone: c.network.Subnets[0].Zone, Subnet: c.network.Subnets[0].ID, InstanceType: "t3.small"}, first.Offer)
+		require.Equal(t, map[string]string{
+			corev1.LabelTopologyZone: first.Zone, corev1.LabelTopologyRegion: awstest.Region, corev1.LabelInstanceTypeStable: "t3.small",
+			corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "bottlerocket", "role": "worker",
+		}, first.Labels)
+		require.Equal(t, "1930m", first.Allocatable.Cpu().String())
+		// 2 GiB, less 7.5%, 255 MiB and 11 MiB for each of 11 pods, and 100 MiB.
+		memory := 2048.0 * mebi * (1 - 0.075)
+		require.InDelta(t, memory-(255+121+100)*mebi, float64(first.Allocatable.Memory().Value()), 1)
+		require.Equal(t, "29", first.Allocatable.Pods().String())
+		require.Equal(t, resource.MustParse("1"), first.Allocatable["example.com/gpu"])
+		require.Equal(t, "m5.large", offers[len(c.network.Subnets)].InstanceType)
+		first.Labels["role"] = "changed by who asked"
+		first.Allocatable[corev1.ResourcePods] = resource.MustParse("0")
+	}
+	require.Len(t, c.Calls("DescribeInstanceTypes"), 1)
+}
+
+func testUnknownType(t *testing.T, c cloud) {
+	o := c.options("workers")
+	o.Spec.InstanceTypes = []string{"t3.small", "t3.gigantic"}
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	_, err = p.Offers(t.Context())
+	requireClass(t, provider.Invalid, err)
+	require.ErrorContains(t, err, "t3.gigantic")
+}
+
+func TestNewRefusesTagsThatLie(t *testing.T) {
+	o := Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}}
+	_, err := New(t.Context(), o)
+	require.NoError(t, err)
+	o.Spec.Tags = map[string]string{"foresail.dev/pool": "other"}
+	_, err = New(t.Context(), o)
+	require.ErrorContains(t, err, `tags: "foresail.dev/pool"`)
+	o.Spec.Tags, o.Spec.TagPrefix = nil, "aws:x"
+	_, err = New(t.Context(), o)
+	require.ErrorContains(t, err, `tagPrefix: "aws:x/"`)
+	o.Pool = ""
+	_, err = New(t.Context(), o)
+	require.ErrorContains(t, err, "pool: must not be empty")
+}
+
+func TestReservedCPU(t *testing.T) {
+	for cores, want := range map[int64]int64{0: 0, 1: 60, 2: 70, 4: 80, 8: 90, 96: 310} {
+		require.Equal(t, want, reservedCPU(cores), "%d cores", cores)
+	}
+}
+
+func TestAddressesDecideWhatMemoryIsReserved(t *testing.T) {
+	shape := types.InstanceTypeInfo{}
+	require.EqualValues(t, defaultMaxPods, addresses(shape), "not known")
+	shape.NetworkInfo = &types.NetworkInfo{MaximumNetworkInterfaces: aws.Int32(3), Ipv4AddressesPerInterface: aws.Int32(10)}
+	require.EqualValues(t, 29, addresses(shape))
+	shape.NetworkInfo.MaximumNetworkInterfaces = aws.Int32(15)
+	require.EqualValues(t, defaultMaxPods, addresses(shape))
+	unknown := allocatable(types.InstanceTypeInfo{})
+	require.Zero(t, unknown.Memory().Value(), "never below none")
+}
+
+func TestLimitsAreSharedByARegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits, began := NewLimits(DefaultShare), time.Now()
+		for range 2 {
+			require.NoError(t, limits.wait(t.Context(), "one", "RunInstances"))
+		}
+		require.Zero(t, time.Since(began), "the bucket is full at first")
+		for range 3 {
+			require.NoError(t, limits.wait(t.Context(), "one", "RunInstances"))
+		}
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.NoError(t, limits.wait(t.Context(), "other", "RunInstances"))
+		require.NoError(t, limits.wait(t.Context(), "one", "DescribeInstances"))
+		require.NoError(t, limits.wait(t.Context(), "one", "SomethingElse"))
+		require.Equal(t, 3*time.Second, time.Since(began))
+
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		err := limits.wait(soon, "one", "RunInstances")
+		require.ErrorIs(t, err, errBucketEmpty)
+		require.Equal(t, provider.Throttled, provider.ClassOf(classify("RunInstances", err)))
+		require.Equal(t, 3*time.Second, time.Since(began), "it is told at once")
+		cancel()
+		require.ErrorIs(t, limits.wait(soon, "one", "RunInstances"), context.Canceled)
+	})
+}
+
+// A client whose bucket is empty sends nothing.
+func TestAnEmptyBucketSendsNothing(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "") // which clients of one's own do not heed
+	sent := 0
+	o := Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}, Load: []func(*config.LoadOptions) error{
+		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent++
+			return nil, http.ErrHandlerTimeout
+		})}),
+		config.WithCredentialsProvider(aws.AnonymousCredentials{}),
+	}}
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	for range 2 {
+		_, err = p.Launch(t.Context(), provider.Launch{Token: "t"})
+		requireClass(t, provider.Unknown, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = p.Launch(ctx, provider.Launch{Token: "t"})
+	requireClass(t, provider.Throttled, err)
+	require.Equal(t, 2, sent)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,83 @@
+package ec2
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// Launch implements [provider.Provider]. To EC2 the template, the tags and the price of the pool are parameters too; if these
+// have changed since the token was used, the instance is looked for by its tag.
+func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	const op = "RunInstances"
+	output, err := p.client.RunInstances(ctx, p.input(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		err = classify(op, err)
+		if provider.ClassOf(err) == provider.TokenMismatch {
+			return p.launchedAs(ctx, l, err)
+		}
+		return provider.Instance{}, err
+	}
+	if len(output.Instances) != 1 {
+		return provider.Instance{}, &provider.Error{Class: provider.Unknown, Op: op, Err: errors.New("the answer has no instance")}
+	}
+	instance := p.instance(output.Instances[0])
+	p.remember(instance.ID)
+	return instance, nil
+}
+
+// launchedAs returns the instance that a token has launched with what is asked for, if EC2 lists one, and else the mismatch.
+func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch error) (provider.Instance, error) {
+	instances, err := p.describe(ctx, p.tagged(tokenTag, l.Token)...)
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	for _, i := range instances {
+		if i.Action == l.Action && i.Slot == l.Slot && i.Placement == l.Placement {
+			return i, nil
+		}
+	}
+	return provider.Instance{}, mismatch
+}
+
+func (p *Provider) input(l provider.Launch) *ec2.RunInstancesInput {
+	template := &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(p.options.Spec.LaunchTemplate)}
+	if version := p.options.Spec.LaunchTemplateVersion; version != "" {
+		template.Version = aws.String(version)
+	}
+	input := &ec2.RunInstancesInput{
+		ClientToken:    aws.String(l.Token),
+		LaunchTemplate: template,
+		InstanceType:   types.InstanceType(l.InstanceType),
+		SubnetId:       aws.String(l.Subnet),
+		MinCount:       aws.Int32(1),
+		MaxCount:       aws.Int32(1),
+		TagSpecifications: []types.TagSpecification{
+			{ResourceType: types.ResourceTypeInstance, Tags: p.tags(l)},
+			{ResourceType: types.ResourceTypeVolume, Tags: p.tags(l)},
+		},
+	}
+	if l.Market == plan.Spot {
+		input.InstanceMarketOptions = p.spot()
+	}
+	return input
+}
+
+func (p *Provider) spot() *types.InstanceMarketOptionsRequest {
+	options := &types.SpotMarketOptions{
+		SpotInstanceType:             types.SpotInstanceTypeOneTime,
+		InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+	}
+	if p.options.MaxPrice != "" {
+		options.MaxPrice = aws.String(p.options.MaxPrice)
+	}
+	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: options}
+}

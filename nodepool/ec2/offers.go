@@ -1,0 +1,166 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// Offers implements [provider.Provider]: each instance type in each subnet. What instance types are does not change, so
+// they are asked for once.
+func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
+	p.mu.Lock()
+	known := p.offers
+	p.mu.Unlock()
+	if known == nil {
+		shapes, err := p.shapes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if known, err = p.offersOf(shapes); err != nil {
+			return nil, err
+		}
+		p.mu.Lock()
+		p.offers = known
+		p.mu.Unlock()
+	}
+	return cloneOffers(known), nil
+}
+
+// cloneOffers returns offers that the caller may change.
+func cloneOffers(offers []provider.Offer) []provider.Offer {
+	clones := make([]provider.Offer, len(offers))
+	for i, o := range offers {
+		clones[i] = provider.Offer{Offer: o.Offer, Allocatable: o.Allocatable.DeepCopy(), Labels: maps.Clone(o.Labels)}
+	}
+	return clones
+}
+
+// shapes asks what the instance types of the pool are.
+func (p *Provider) shapes(ctx context.Context) (map[string]types.InstanceTypeInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	input := &ec2.DescribeInstanceTypesInput{}
+	for _, name := range p.options.Spec.InstanceTypes {
+		input.InstanceTypes = append(input.InstanceTypes, types.InstanceType(name))
+	}
+	shapes := map[string]types.InstanceTypeInfo{}
+	pages := ec2.NewDescribeInstanceTypesPaginator(p.client, input)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify("DescribeInstanceTypes", err)
+		}
+		for _, shape := range page.InstanceTypes {
+			shapes[string(shape.InstanceType)] = shape
+		}
+	}
+	return shapes, nil
+}
+
+func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo) ([]provider.Offer, error) {
+	var offers []provider.Offer
+	for _, name := range p.options.Spec.InstanceTypes {
+		shape, ok := shapes[name]
+		if !ok {
+			return nil, &provider.Error{Class: provider.Invalid, Op: "DescribeInstanceTypes",
+				Err: fmt.Errorf("instance type %q: %w", name, errNoType)}
+		}
+		allocatable := allocatable(shape)
+		maps.Copy(allocatable, p.overrides())
+		for _, subnet := range p.options.Spec.Subnets {
+			labels := map[string]string{
+				corev1.LabelTopologyZone:       subnet.Zone,
+				corev1.LabelTopologyRegion:     p.options.Spec.Region,
+				corev1.LabelInstanceTypeStable: name,
+				corev1.LabelArchStable:         architecture(shape),
+				corev1.LabelOSStable:           string(corev1.Linux),
+			}
+			maps.Copy(labels, p.options.Template.Labels)
+			offers = append(offers, provider.Offer{
+				Offer:       plan.Offer{Zone: subnet.Zone, Subnet: subnet.ID, InstanceType: name},
+				Allocatable: allocatable.DeepCopy(), Labels: labels,
+			})
+		}
+	}
+	return offers, nil
+}
+
+// overrides is what the pool says that pods can use of a node.
+func (p *Provider) overrides() corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, quantity := range p.options.Template.Allocatable {
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return list
+}
+
+// architecture is the newest of a type's as Kubernetes names it: types with 32 bits have 64 too.
+func architecture(shape types.InstanceTypeInfo) string {
+	if shape.ProcessorInfo != nil {
+		for _, a := range shape.ProcessorInfo.SupportedArchitectures {
+			if a == types.ArchitectureTypeArm64 {
+				return "arm64"
+			}
+		}
+	}
+	return "amd64"
+}
+
+const (
+	defaultMaxPods = 110 // the kubelet's
+	mebi           = 1 << 20
+	// overhead is the share of an instance's memory that its hypervisor, firmware and kernel keep.
+	overhead = 0.075
+	// evictionMemory is what the kubelet keeps free.
+	evictionMemory = 100 * mebi
+)
+
+// allocatable estimates what pods can use of a node: what its type has, less what the kubelet and the system reserve for
+// themselves on the nodes of EKS: CPU by a falling share of each core, and memory by the pods that the network interfaces
+// have addresses for.
+func allocatable(shape types.InstanceTypeInfo) corev1.ResourceList {
+	var cores, memory int64
+	if shape.VCpuInfo != nil {
+		cores = int64(aws.ToInt32(shape.VCpuInfo.DefaultVCpus))
+	}
+	if shape.MemoryInfo != nil {
+		memory = aws.ToInt64(shape.MemoryInfo.SizeInMiB) * mebi
+	}
+	memory -= int64(float64(memory)*overhead) + reservedMemory(addresses(shape)) + evictionMemory
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(cores*1000-reservedCPU(cores), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(max(0, memory), resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(defaultMaxPods, resource.DecimalSI),
+	}
+}
+
+// addresses returns for how many pods a type has addresses on its network interfaces: of each one is the interface's own,
+// and two pods share the host's.
+func addresses(shape types.InstanceTypeInfo) int64 {
+	network := shape.NetworkInfo
+	if network == nil || network.MaximumNetworkInterfaces == nil || network.Ipv4AddressesPerInterface == nil {
+		return defaultMaxPods
+	}
+	pods := int64(*network.MaximumNetworkInterfaces)*(int64(*network.Ipv4AddressesPerInterface)-1) + 2
+	return min(pods, defaultMaxPods)
+}
+
+func reservedMemory(pods int64) int64 { return (255 + 11*pods) * mebi }
+
+// reservedCPU returns thousandths of a core: 6% of the first, 1% of the second, 0.5% of the next two, 0.25% of the others.
+func reservedCPU(cores int64) int64 {
+	tenths := 600*min(cores, 1) + 100*clamp(cores-1, 1) + 50*clamp(cores-2, 2) + 25*max(0, cores-4)
+	return tenths / 10
+}
+
+func clamp(n, most int64) int64 { return max(0, min(n, most)) }

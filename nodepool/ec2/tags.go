@@ -1,0 +1,57 @@
+package ec2
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// The tags of an instance, after the prefix.
+const (
+	poolTag       = "pool"
+	actionTag     = "action"
+	slotTag       = "slot"
+	tokenTag      = "token"
+	joinFailedTag = "join-failed"
+)
+
+// nameTag is what the console shows as the name of an instance.
+const nameTag = "Name"
+
+// tags returns those of a new instance, in one order: a token belongs to its parameters.
+func (p *Provider) tags(l provider.Launch) []types.Tag {
+	all := map[string]string{nameTag: p.options.Pool}
+	maps.Copy(all, p.options.Spec.Tags)
+	all[p.prefix+poolTag] = p.options.Pool
+	all[p.prefix+actionTag] = l.Action
+	all[p.prefix+slotTag] = strconv.Itoa(l.Slot)
+	all[p.prefix+tokenTag] = l.Token
+	list := make([]types.Tag, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, types.Tag{Key: aws.String(key), Value: aws.String(all[key])})
+	}
+	return list
+}
+
+// tagged chooses instances of the pool by further tags, given as keys and values in turn.
+func (p *Provider) tagged(more ...string) []types.Filter {
+	filters := []types.Filter{{Name: aws.String("tag:" + p.prefix + poolTag), Values: []string{p.options.Pool}}}
+	for i := 0; i+1 < len(more); i += 2 {
+		filters = append(filters, types.Filter{Name: aws.String("tag:" + p.prefix + more[i]), Values: []string{more[i+1]}})
+	}
+	return filters
+}
+
+// tagsOf returns the tags of an instance.
+func tagsOf(instance types.Instance) map[string]string {
+	tags := make(map[string]string, len(instance.Tags))
+	for _, tag := range instance.Tags {
+		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+	}
+	return tags
+}
