@@ -74,7 +74,7 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if !d.Urgent {
 		assert.Empty(t, s.State.Action)
 		for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
-			assert.False(t, !last.IsZero() && s.Now.Sub(last) < s.Pool.CooldownUp, "within the cooldown")
+			assert.False(t, !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
 		}
 	}
 	for _, p := range d.Placements {
@@ -97,7 +97,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	assert.Empty(t, s.State.Action, "beside an open action")
 	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
-		assert.False(t, !last.IsZero() && s.Now.Sub(last) < s.Pool.CooldownDown, "within the cooldown")
+		assert.False(t, !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")
 	need := 0
@@ -131,7 +131,8 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	if d.Reason == plan.PoolIdle {
 		assert.Zero(t, s.Pending.Pods)
-		assert.False(t, s.Now.Sub(s.State.IdleSince) < s.Pool.Idle.For)
+		assert.False(t, max(0, s.Now.Sub(s.State.IdleSince)) < s.Pool.Idle.For)
+		assert.GreaterOrEqual(t, d.Want, d.Asked, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
 	} else {
 		assert.Equal(t, plan.AboveMaximum, d.Reason)

@@ -41,14 +41,14 @@ func (v *view) shrink(d Decision) Decision {
 	return v.remove(d, most, PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor))
 }
 
-// spare is how many workers may go, and if none why: the minimum, the seasonal floor, and what each signal says must stay
-// for the load to be below its threshold with the margin. What carries load is ready, so of those as many must stay.
+// spare is how many workers may go, and if none why. As many stay as the largest voice asks for, and as each signal says
+// must stay for the load to be below its threshold with the margin. What carries load is ready, so of those as many stay.
 func (v *view) spare() (int, string) {
 	n := len(v.staying)
 	spare, why := n-v.Pool.Min, fmt.Sprintf("the minimum is %d", v.Pool.Min)
 	for _, o := range v.voices {
-		if !o.signal && o.heard() && n-o.Nodes < spare {
-			spare, why = n-o.Nodes, o.Why
+		if o.heard() && n-o.Nodes < spare {
+			spare, why = n-o.Nodes, fmt.Sprintf("%d are asked for: %s", o.Nodes, o.Why)
 		}
 	}
 	ready := v.ready()

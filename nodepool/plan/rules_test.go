@@ -215,6 +215,8 @@ func TestShrinking(t *testing.T) {
 		}, plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"past weeks need as many as there are", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Known: true, Nodes: 4, Confidence: 1} },
 			plan.Hold, plan.LoadAfterRemoval, 0, false},
+		{"a signal asks for as many as there are", idle, func(s *plan.Snapshot) { s.Signals[0].Want = 4 },
+			plan.Hold, plan.LoadAfterRemoval, 0, false},
 		{"a signal is not below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.2 },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"a signal is below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.21 },

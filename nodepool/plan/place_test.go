@@ -1,0 +1,160 @@
+package plan_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+func TestPlace(t *testing.T) {
+	soon := noon.Add(3 * time.Minute)
+	for _, c := range []struct {
+		name    string
+		workers []string // zones
+		change  func(*plan.Snapshot)
+		n       int
+		tried   []plan.Placement
+		want    []string
+	}{
+		{"the least-filled zone each time", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Offers = offers("a", "b", "c") }, 4, nil,
+			[]string{"c t3.medium OnDemand", "b t3.medium OnDemand", "c t3.medium OnDemand", "a t3.medium OnDemand"}},
+		{"a worker of a zone that nothing is offered in", []string{"z"}, func(*plan.Snapshot) {}, 1, nil, []string{"a t3.medium OnDemand"}},
+		{"what leaves or failed is in no zone", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
+			s.Workers[0].Leaving, s.Workers[1].Failed = true, true
+		}, 1, nil, []string{"a t3.medium OnDemand"}},
+		{"what is on its way is", []string{"a", "a", "b"}, func(s *plan.Snapshot) {
+			s.Workers[0].Ready, s.Workers[0].Node = false, ""
+		}, 1, nil, []string{"b t3.medium OnDemand"}},
+		{"what the cloud takes back is not", []string{"a", "a", "b"}, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001") }, 1, nil,
+			[]string{"a t3.medium OnDemand"}},
+		{"seven of ten are Spot", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 0.7 }, 10, nil, []string{
+			"a t3.medium Spot", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium Spot",
+			"b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot", "a t3.medium OnDemand", "b t3.medium Spot"}},
+		{"the first are On-Demand", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio, s.Pool.OnDemandBase = 1, 2 }, 4, nil,
+			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand", "a t3.medium Spot", "b t3.medium Spot"}},
+		{"Spot that was lost is Spot again", []string{"a", "b", "a", "b"}, func(s *plan.Snapshot) {
+			s.Pool.SpotRatio = 0.7
+			s.Workers[0].Leaving, s.Workers[1].Market = true, plan.OnDemand
+		}, 1, nil, []string{"a t3.medium Spot"}},
+		{"one type is cooling in a zone", nil, func(s *plan.Snapshot) {
+			s.Pool.SpotRatio = 1
+			s.State.Cooling = []plan.Cooling{{Zone: "a", InstanceType: "t3.medium", Market: plan.Spot, Until: soon}}
+		}, 2, nil, []string{"b t3.medium Spot", "a t3.large Spot"}},
+		{"Spot is cooling in a zone: there is Spot in another", []string{"b", "b"}, func(s *plan.Snapshot) {
+			s.Pool.SpotRatio = 1
+			s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.Spot, Until: soon}}
+		}, 1, nil, []string{"b t3.medium Spot"}},
+		{"Spot is cooling everywhere", nil, func(s *plan.Snapshot) {
+			s.Pool.SpotRatio = 1
+			s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.Spot, Until: soon}, {Zone: "b", Market: plan.Spot, Until: soon}}
+		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
+		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
+			s.State.Cooling = []plan.Cooling{{Market: plan.OnDemand, Until: soon}}
+		}, 2, nil, nil},
+		{"fewer where the rest would have to be On-Demand", nil, func(s *plan.Snapshot) {
+			s.Pool.SpotRatio = 0.7
+			s.State.Cooling = []plan.Cooling{{Market: plan.OnDemand, Until: soon}}
+		}, 3, nil, []string{"a t3.medium Spot"}},
+		{"a cooling that has ended, and one of a clock that was set back", nil, func(s *plan.Snapshot) {
+			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: noon}, {Zone: "b", Until: noon.Add(time.Hour + 1)}}
+		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
+		{"what was tried is left out", nil, func(s *plan.Snapshot) { s.Pool.SpotRatio = 1 }, 3, []plan.Placement{
+			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.Spot},
+			{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: plan.Spot},
+		}, []string{"b t3.medium Spot", "b t3.medium Spot", "b t3.medium Spot"}},
+		{"none", nil, func(*plan.Snapshot) {}, 0, nil, nil},
+		{"fewer than none", nil, func(*plan.Snapshot) {}, -1, nil, nil},
+		{"no offers", nil, func(s *plan.Snapshot) { s.Offers = nil }, 3, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := steady()
+			s.Pool.SpotRatio = 0
+			s.Workers = fleet(c.workers...)
+			c.change(&s)
+			assert.Equal(t, c.want, places(plan.Place(s, c.n, c.tried...)))
+		})
+	}
+}
+
+// To place one by one, each new worker among the others, is to place all at once.
+func TestPlaceOneByOne(t *testing.T) {
+	for seed := range uint64(2000) {
+		s := random(seed)
+		all := plan.Place(s, 12)
+		for i, want := range all {
+			got := plan.Place(s, 1)
+			if !assert.Equal(t, []plan.Placement{want}, got, "seed %d, node %d", seed, i) {
+				return
+			}
+			s.Workers = append(slices.Clip(s.Workers), plan.Worker{InstanceID: "new", Placement: got[0]})
+		}
+		if len(all) < 12 {
+			assert.Empty(t, plan.Place(s, 1), "seed %d", seed)
+		}
+	}
+}
+
+// A second implementation, as plainly as the rules are said, for one node.
+func TestPlaceIsAsPlainlySaid(t *testing.T) {
+	placed := map[plan.Market]int{}
+	for seed := range uint64(5000) {
+		s := random(seed)
+		want, ok := plainly(s)
+		got := plan.Place(s, 1)
+		if !ok {
+			assert.Empty(t, got, "seed %d", seed)
+			continue
+		}
+		placed[want.Market]++
+		if !assert.Equal(t, []plan.Placement{want}, got, "seed %d", seed) {
+			return
+		}
+	}
+	assert.Greater(t, placed[plan.Spot], 500)
+	assert.Greater(t, placed[plan.OnDemand], 500)
+}
+
+func plainly(s plan.Snapshot) (plan.Placement, bool) {
+	workers := staying(s)
+	spot := 0
+	for _, w := range workers {
+		if w.Market == plan.Spot {
+			spot++
+		}
+	}
+	markets := []plan.Market{plan.OnDemand}
+	share := s.Pool.SpotRatio * math.Max(0, float64(len(workers)+1-s.Pool.OnDemandBase))
+	if float64(spot) < math.Floor(share+0.5) {
+		markets = []plan.Market{plan.Spot, plan.OnDemand}
+	}
+	for _, market := range markets {
+		var best plan.Placement
+		fewest := math.MaxInt
+		for _, o := range s.Offers {
+			l := plan.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+			cooling := false
+			for _, c := range s.State.Cooling {
+				in := (c.Zone == "" || c.Zone == o.Zone) && (c.InstanceType == "" || c.InstanceType == o.InstanceType) && (c.Market == "" || c.Market == market)
+				cooling = cooling || in && s.Now.Before(c.Until) && !c.Until.After(s.Now.Add(time.Hour))
+			}
+			there := 0
+			for _, w := range workers {
+				if w.Zone == o.Zone {
+					there++
+				}
+			}
+			if !cooling && there < fewest {
+				best, fewest = l, there
+			}
+		}
+		if fewest < math.MaxInt {
+			return best, true
+		}
+	}
+	return plan.Placement{}, false
+}

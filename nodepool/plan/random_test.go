@@ -1,0 +1,246 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// dice makes snapshots in which rare things are not rare.
+type dice struct{ *rand.Rand }
+
+func (d dice) chance(share float64) bool { return d.Float64() < share }
+
+func (d dice) upTo(n int) int { return d.IntN(n + 1) }
+
+// past is mostly a while ago, now and then never or in the future.
+func (d dice) past() time.Time {
+	switch {
+	case d.chance(0.4):
+		return time.Time{}
+	case d.chance(0.1):
+		return noon.Add(time.Duration(d.Int64N(int64(2 * time.Hour))))
+	}
+	return noon.Add(-time.Duration(d.Int64N(int64(30 * time.Minute))))
+}
+
+func random(seed uint64) plan.Snapshot {
+	d := dice{rand.New(rand.NewPCG(seed, 1))}
+	zones := []string{"a", "b", "c"}[:1+d.IntN(3)]
+	low := d.upTo(6)
+	s := plan.Snapshot{
+		Now: noon,
+		Pool: plan.Pool{
+			Name: "workers", Min: low, Max: max(1, low+d.upTo(12)), MaxBatchUp: d.upTo(4), MaxBatchDown: d.upTo(4),
+			PendingFor: 30 * time.Second, Idle: plan.Idle{For: time.Duration(d.upTo(10)) * time.Minute, CPU: 0.3, Memory: 0.5},
+			CooldownUp: time.Duration(d.upTo(5)) * time.Minute, CooldownDown: time.Duration(d.upTo(10)) * time.Minute,
+			SpotRatio: float64(d.upTo(10)) / 10, OnDemandBase: d.upTo(3), ScaleDownMargin: 0.3, MinConfidence: 0.5,
+		},
+		Offers: offers(zones...),
+	}
+	if d.chance(0.2) {
+		s.Pool.Mode = plan.All
+	}
+	if d.chance(0.3) {
+		s.Pool.Victims = []plan.Scorer{plan.Oldest, plan.FullestZone}
+	}
+	if d.chance(0.05) {
+		s.WorkersErr = "the cloud does not answer"
+	}
+	d.workers(&s, zones)
+	d.demand(&s)
+	d.state(&s, zones)
+	return s
+}
+
+func (d dice) workers(s *plan.Snapshot, zones []string) {
+	s.Workers = fleet(make([]string, d.upTo(16))...)
+	sick := d.Float64() * d.Float64()
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		w.Zone = zones[d.IntN(len(zones))]
+		if d.chance(0.4) {
+			w.Market = plan.OnDemand
+		}
+		w.Pods, w.Utilisation = d.upTo(3), float64(d.upTo(4))/10
+		w.Launched = noon.Add(-time.Duration(d.upTo(3)) * time.Hour)
+		w.Leaving, w.Failed = d.chance(0.08), d.chance(0.04)
+		w.Ready, w.Known = !d.chance(sick), !d.chance(0.05)
+		if !w.Ready && d.chance(0.5) {
+			w.Node = ""
+		}
+		if d.chance(0.15) {
+			w.Blocked = "it runs kube-system/coredns"
+		}
+		if d.chance(0.03) {
+			s.Notices = append(s.Notices, plan.Notice{InstanceID: w.InstanceID, Deadline: noon.Add(time.Minute)})
+		}
+	}
+}
+
+func (d dice) demand(s *plan.Snapshot) {
+	busy := d.chance(0.4)
+	n := len(s.Workers)
+	for i, name := range []string{"cpu", "memory", "queue"} {
+		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, NoVote: d.chance(0.2)}
+		switch {
+		case !signal.Known:
+			signal.Err = "the server does not answer"
+		case busy && d.chance(0.6):
+			signal.Now, signal.Want, signal.Fits, signal.Since = 0.8, n+d.upTo(5), n, d.past()
+		default:
+			signal.Now, signal.Want, signal.Fits = 0.1, d.upTo(n), d.upTo(n)
+		}
+		if d.chance(0.1) {
+			signal.Down = 0.15
+		}
+		s.Signals = append(s.Signals, signal)
+	}
+	s.Pending.Known = !d.chance(0.04)
+	if busy && d.chance(0.5) {
+		s.Pending.Pods = d.upTo(20)
+		s.Pending.Due = d.upTo(s.Pending.Pods)
+		s.Pending.Nodes = min(s.Pending.Due, d.upTo(5))
+	}
+	if d.chance(0.2) {
+		s.Seasonal = &plan.Seasonal{Known: d.chance(0.8), Nodes: d.upTo(8), Confidence: d.Float64()}
+	}
+}
+
+func (d dice) state(s *plan.Snapshot, zones []string) {
+	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), IdleSince: d.past(), Spared: map[string]time.Time{}}
+	if d.chance(0.2) {
+		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
+	}
+	if d.chance(0.15) {
+		s.State.Failures, s.State.FailedAt = 1+d.upTo(7), d.past()
+	}
+	if d.chance(0.3) {
+		s.State.DecidedAt = d.past()
+	}
+	for range d.upTo(3) {
+		s.State.Cooling = append(s.State.Cooling, plan.Cooling{
+			Zone: zones[d.IntN(len(zones))], InstanceType: []string{"", "t3.medium", "t3.large"}[d.IntN(3)],
+			Market: []plan.Market{"", plan.Spot, plan.OnDemand}[d.IntN(3)], Until: d.past().Add(10 * time.Minute),
+		})
+	}
+	for _, w := range s.Workers {
+		if d.chance(0.05) {
+			s.State.Spared[w.InstanceID] = d.past().Add(10 * time.Minute)
+		}
+	}
+}
+
+// Whatever a pool is like, check holds of what is decided; the same is decided of the same, in whatever order the workers
+// are listed, and what it is decided of stays as it is.
+func TestDecisionsOfRandomPools(t *testing.T) {
+	reasons := map[plan.Reason]int{}
+	steps := map[plan.Step]int{}
+	const pools = 20_000
+	for seed := range uint64(pools) {
+		s := random(seed)
+		d := plan.Decide(s)
+		reasons[d.Reason]++
+		steps[d.Step]++
+		check(t, s, d)
+		require.Equal(t, random(seed), s, "seed %d: the snapshot was changed", seed)
+		require.Equal(t, d, plan.Decide(s), "seed %d: decided again", seed)
+		slices.Reverse(s.Workers)
+		slices.Reverse(s.Notices)
+		require.Equal(t, d, plan.Decide(s), "seed %d: with the workers in another order", seed)
+		if t.Failed() {
+			t.Fatalf("seed %d: %+v\n%+v", seed, s, d)
+		}
+	}
+	for _, r := range []plan.Reason{
+		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum,
+		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.NotAllAsk, plan.NoRoom,
+		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.ManyUnready, plan.NoVictim, plan.PodsWaiting, plan.NotIdle, plan.LoadAfterRemoval,
+	} {
+		assert.Positive(t, reasons[r], "no pool led to %s", r)
+	}
+	assert.Greater(t, steps[plan.ScaleUp], pools/20)
+	assert.Greater(t, steps[plan.ScaleDown], pools/200)
+}
+
+// Who asks for more never gets fewer, and what is no longer known never removes anything.
+func TestDecisionsAreMonotonic(t *testing.T) {
+	for seed := range uint64(5000) {
+		s := random(seed)
+		before := plan.Decide(s)
+
+		more := random(seed)
+		more.Pending.Pods++
+		more.Pending.Due++
+		more.Pending.Nodes++
+		got := plan.Decide(more)
+		require.GreaterOrEqual(t, len(got.Placements), len(before.Placements), "seed %d: one more pending pod\n%s\n%s", seed, before.Message, got.Message)
+		if before.Step != plan.ScaleDown || before.Reason != plan.AboveMaximum {
+			require.NotEqual(t, plan.ScaleDown, got.Step, "seed %d: one more pending pod\n%s", seed, got.Message)
+		}
+		for i := range s.Signals {
+			blind := random(seed)
+			blind.Signals[i] = plan.Signal{Name: blind.Signals[i].Name, CPU: blind.Signals[i].CPU, Memory: blind.Signals[i].Memory}
+			require.NotEqual(t, plan.ScaleDown, plan.Decide(blind).Step, "seed %d: without %s", seed, s.Signals[i].Name)
+		}
+		blocked := random(seed)
+		for i := range blocked.Workers {
+			blocked.Workers[i].Blocked = "its annotation says so"
+		}
+		require.NotEqual(t, plan.ScaleDown, plan.Decide(blocked).Step, "seed %d: with all workers blocked", seed)
+	}
+}
+
+// The number that is asked for, as plainly as it is said.
+func TestAskedIsAsPlainlySaid(t *testing.T) {
+	for seed := range uint64(5000) {
+		s := random(seed)
+		if s.Pool.Mode == plan.All {
+			continue
+		}
+		n := len(staying(s))
+		asked := s.Pool.Min
+		for _, signal := range s.Signals {
+			held := !signal.Since.IsZero() && !s.Now.Before(signal.Since.Add(signal.For)) || signal.For == 0
+			if signal.Known && !signal.NoVote && (signal.Want <= n || held) {
+				asked = max(asked, signal.Want)
+			}
+		}
+		if s.Pending.Known && s.Pending.Due > 0 {
+			asked = max(asked, n+s.Pending.Nodes)
+		}
+		if s.Seasonal != nil && s.Seasonal.Known && s.Seasonal.Confidence >= s.Pool.MinConfidence {
+			asked = max(asked, s.Seasonal.Nodes)
+		}
+		require.Equal(t, asked, plan.Decide(s).Asked, "seed %d", seed)
+	}
+}
+
+// Numbers that nothing sensible would say break no rule either.
+func FuzzDecide(f *testing.F) {
+	f.Add(uint64(1), 0.5, 0.5, 3, 3, 1, 1, int64(0), int64(time.Minute))
+	f.Add(uint64(2), -1.0, 1e300, -5, 1<<62, 1<<62, -7, int64(-1<<63), int64(1<<62))
+	f.Fuzz(func(t *testing.T, seed uint64, now, ratio float64, want, fits, nodes, pending int, last, held int64) {
+		s := random(seed)
+		for i := range s.Signals {
+			s.Signals[i].Now, s.Signals[i].Want, s.Signals[i].Fits = now, want, fits
+			s.Signals[i].For, s.Signals[i].Since = time.Duration(held), s.Now.Add(time.Duration(last))
+		}
+		s.Pending.Nodes, s.Pending.Due, s.Pending.Pods = nodes, pending, pending
+		s.Pool.SpotRatio = ratio
+		s.State.LastUp = s.Now.Add(time.Duration(last))
+		s.State.FailedAt = s.Now.Add(time.Duration(held))
+		d := plan.Decide(s)
+		check(t, s, d)
+		if t.Failed() {
+			t.Log(fmt.Sprintf("%+v\n%+v", s, d))
+		}
+	})
+}
