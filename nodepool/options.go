@@ -70,8 +70,6 @@ type Drainer interface {
 	Blockers(ctx context.Context, node string) ([]string, error)
 	// Evict evicts, without waiting, the pods that are not yet leaving.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
-	// Marked returns the nodes that Taint has marked and Restore has not, each with its action.
-	Marked(ctx context.Context) (map[string]string, error)
 	// DeleteNode deletes the node if it still has the provider id; one that has gone is no error.
 	DeleteNode(ctx context.Context, node, providerID string) error
 }

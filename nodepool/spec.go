@@ -39,19 +39,15 @@ type Drain struct {
 	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
 }
 
-// Bounds of what removals may do while the world looks broken (seed documents name none), and of the wait after failures.
-const (
-	distrustShare     = 0.45
-	distrustCount     = 3
-	maxFailureBackoff = time.Hour
-)
+// defaultInterval is that of ticks.
+const defaultInterval = 15 * time.Second
 
 // SpecOf returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
 func SpecOf(name string, s v1alpha1.WorkerPoolSpec) Spec {
 	return Spec{
 		Plan:        planOf(name, s),
 		Template:    templateOf(s.Template),
-		Interval:    duration(s.Forecast.Interval, 15*time.Second),
+		Interval:    duration(s.Forecast.Interval, defaultInterval),
 		InitTimeout: duration(s.Forecast.InitTimeout, 2*time.Minute),
 		Join: Join{
 			Timeout:       duration(s.Join.Timeout, 10*time.Minute),
@@ -86,9 +82,12 @@ func planOf(name string, s v1alpha1.WorkerPoolSpec) plan.Pool {
 		OnDemandBase:      int(s.Market.OnDemandBase),
 		Victims:           []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 		ScaleDownMargin:   quantity(s.Forecast.ScaleDownMargin, 0.3),
-		DistrustShare:     distrustShare,
-		DistrustCount:     distrustCount,
-		MaxFailureBackoff: maxFailureBackoff,
+		DistrustShare:     plan.DefaultDistrustShare,
+		DistrustCount:     plan.DefaultDistrustCount,
+		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
+	}
+	if s.Seasonal != nil {
+		p.MinConfidence = quantity(s.Seasonal.MinConfidence, 0.5)
 	}
 	if s.Mode == v1alpha1.PoolModeAll {
 		p.Mode = plan.All

@@ -40,6 +40,7 @@ type Record struct {
 	Failures  int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
 	FailedAt  time.Time            `json:"failedAt,omitzero"`
 	IdleSince time.Time            `json:"idleSince,omitzero"`
+	DecidedAt time.Time            `json:"decidedAt,omitzero"` // the last decision before the write
 	Cooling   []plan.Cooling       `json:"cooling,omitempty"`
 	Spared    map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins     []Join               `json:"joins,omitempty"`  // the last ones, oldest first

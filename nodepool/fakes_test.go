@@ -1,0 +1,471 @@
+package nodepool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// errLost is an answer that got lost.
+var errLost = errors.New("the answer got lost")
+
+// clock is a time that tests move.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// fakeStore keeps records as their JSON, as real ones do.
+type fakeStore struct {
+	mu       sync.Mutex
+	records  map[string][]byte
+	versions int
+	// before and after are asked around each write, with what is to be written; an error keeps it from happening, or the
+	// answer from arriving.
+	before, after func(state.Record) error
+	loadErr       error
+	written       func(old, written state.Record)
+}
+
+func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loadErr != nil {
+		return state.Record{}, s.loadErr
+	}
+	return s.read(pool), nil
+}
+
+func (s *fakeStore) read(pool string) state.Record {
+	var r state.Record
+	if data, ok := s.records[pool]; ok {
+		if err := json.Unmarshal(data, &r); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}
+
+func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loadErr != nil {
+		return state.Record{}, s.loadErr
+	}
+	if s.before != nil {
+		if err := s.before(r); err != nil {
+			return state.Record{}, err
+		}
+	}
+	old := s.read(pool)
+	if old.Version != r.Version {
+		return state.Record{}, state.ErrConflict
+	}
+	r.Version++
+	data, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	if s.records == nil {
+		s.records = map[string][]byte{}
+	}
+	s.records[pool] = data
+	r = s.read(pool)
+	if s.written != nil {
+		s.written(old, r)
+	}
+	if s.after != nil {
+		if err := s.after(r); err != nil {
+			return state.Record{}, err
+		}
+	}
+	return r, nil
+}
+
+// fakePod is a pod that is bound to a node.
+type fakePod struct {
+	name    string
+	blocks  string    // why it must not be evicted
+	refused string    // by a budget
+	leaves  time.Time // it is gone from then on; zero: it stays
+}
+
+// fakeNode is a Node with its pods.
+type fakeNode struct {
+	object *corev1.Node
+	ready  bool
+	since  time.Time
+	mark   string
+	cordon bool
+	pods   []*fakePod
+}
+
+// fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.
+type fakeWorld struct {
+	mu    sync.Mutex
+	clock *clock
+
+	instances  map[string]*fakeInstance
+	tokens     map[string]*fakeInstance
+	launches   int
+	capacity   func(provider.Launch) error // why a launch is refused
+	lost       func(provider.Launch) error // the answer to a launch
+	visibility time.Duration               // until a launched instance is listed
+	joinDelay  time.Duration
+	leaving    time.Duration // how long a terminated instance is listed still
+	joins      func(provider.Launch) bool
+	listErr    error
+	termErr    error
+	offers     []provider.Offer
+
+	nodes      map[string]*fakeNode
+	pending    []world.Pending
+	observeErr error
+	drainErr   error
+	podGrace   time.Duration // how long evicted pods take
+	violations []string
+	terminated []string
+	past       map[string]bool // instances whose deadline has passed, so that they may go with pods
+	wakes      chan struct{}
+}
+
+type fakeInstance struct {
+	provider.Instance
+	launch  provider.Launch
+	endedAt time.Time // zero: it runs
+	joined  bool
+}
+
+func newWorld(c *clock) *fakeWorld {
+	w := &fakeWorld{
+		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string]*fakeInstance{}, nodes: map[string]*fakeNode{},
+		joinDelay: 30 * time.Second, podGrace: 2 * time.Second, past: map[string]bool{}, wakes: make(chan struct{}, 1),
+	}
+	for _, zone := range []string{"a", "b"} {
+		w.offers = append(w.offers, provider.Offer{
+			Offer:       plan.Offer{Zone: zone, Subnet: "subnet-" + zone, InstanceType: "t3.medium"},
+			Allocatable: shape, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: "t3.medium"},
+		})
+	}
+	return w
+}
+
+var shape = corev1.ResourceList{
+	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
+}
+
+// settle has happen what time brings: nodes join, pods leave, instances end.
+func (w *fakeWorld) settle() {
+	now := w.clock.now()
+	for _, i := range w.instances {
+		if !i.joined && i.endedAt.IsZero() && (w.joins == nil || w.joins(i.launch)) && now.Sub(i.Launched) >= w.joinDelay {
+			i.joined, i.State = true, provider.Running
+			w.addNode(i, now)
+		}
+		if !i.endedAt.IsZero() {
+			if n := w.nodes["node-"+i.ID]; n != nil {
+				n.ready = false
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		n.pods = slices.DeleteFunc(n.pods, func(p *fakePod) bool { return !p.leaves.IsZero() && !now.Before(p.leaves) })
+	}
+}
+
+func (w *fakeWorld) addNode(i *fakeInstance, now time.Time) {
+	w.nodes["node-"+i.ID] = &fakeNode{ready: true, since: now, object: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.ID, CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
+			corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
+		}},
+		Spec:   corev1.NodeSpec{ProviderID: i.ProviderID},
+		Status: corev1.NodeStatus{Allocatable: shape, Capacity: shape},
+	}}
+}
+
+// add adds workers that have joined long ago, in zones by turns.
+func (w *fakeWorld) add(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range n {
+		id := fmt.Sprintf("i-old%d", k)
+		i := &fakeInstance{joined: true, Instance: provider.Instance{
+			ID: id, ProviderID: "fake:///" + id, State: provider.Running, Launched: w.clock.now().Add(-24*time.Hour + time.Duration(k)*time.Second),
+			Placement: plan.Placement{Zone: string(rune('a' + k%2)), InstanceType: "t3.medium", Market: plan.OnDemand},
+		}}
+		w.instances[id] = i
+		w.addNode(i, w.clock.now().Add(-23*time.Hour))
+	}
+}
+
+func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i, ok := w.tokens[l.Token]; ok {
+		if i.launch != l {
+			return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
+		}
+		return i.Instance, nil
+	}
+	if w.capacity != nil {
+		if err := w.capacity(l); err != nil {
+			return provider.Instance{}, err
+		}
+	}
+	w.launches++
+	id := fmt.Sprintf("i-%d", w.launches)
+	i := &fakeInstance{launch: l, Instance: provider.Instance{
+		ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement,
+		State: provider.Pending, Launched: w.clock.now(),
+	}}
+	w.instances[id], w.tokens[l.Token] = i, i
+	if w.lost != nil {
+		if err := w.lost(l); err != nil {
+			return provider.Instance{}, err
+		}
+	}
+	return i.Instance, nil
+}
+
+func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listErr != nil {
+		return nil, w.listErr
+	}
+	w.settle()
+	var out []provider.Instance
+	for _, i := range w.instances {
+		switch now := w.clock.now(); {
+		case !i.endedAt.IsZero() && now.Sub(i.endedAt) >= w.leaving:
+		case !i.endedAt.IsZero():
+			leaving := i.Instance
+			leaving.State = provider.Leaving
+			out = append(out, leaving)
+		case now.Sub(i.Launched) >= w.visibility:
+			out = append(out, i.Instance)
+		}
+	}
+	return out, nil
+}
+
+func (w *fakeWorld) Terminate(_ context.Context, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.termErr != nil {
+		return w.termErr
+	}
+	w.settle()
+	i, ok := w.instances[id]
+	if !ok {
+		return &provider.Error{Class: provider.NotOwned, Op: "Terminate", Err: errors.New(id)}
+	}
+	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] {
+		w.violations = append(w.violations, fmt.Sprintf("%s terminated with %d pods", id, len(n.pods)))
+	}
+	if i.endedAt.IsZero() {
+		i.endedAt = w.clock.now()
+		w.terminated = append(w.terminated, id)
+	}
+	return nil
+}
+
+func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.instances[id].JoinFailed = true
+	return nil
+}
+
+func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, nil }
+
+func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.observeErr != nil {
+		return nil, w.observeErr
+	}
+	w.settle()
+	c := &world.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
+	for _, n := range w.nodes {
+		object := n.object.DeepCopy()
+		object.Spec.Unschedulable = n.cordon
+		if n.mark != "" {
+			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
+		}
+		one := world.Node{Object: object, Ready: n.ready, ReadySince: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
+		for _, p := range n.pods {
+			if p.blocks != "" {
+				one.Blocked = p.blocks
+			}
+		}
+		c.Nodes = append(c.Nodes, one)
+	}
+	slices.SortFunc(c.Nodes, func(a, b world.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
+	return c, nil
+}
+
+func cmpNames(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (w *fakeWorld) Wake() <-chan struct{} { return w.wakes }
+
+// on runs do on a node.
+func (w *fakeWorld) on(name string, do func(*fakeNode)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drainErr != nil {
+		return w.drainErr
+	}
+	w.settle()
+	n, ok := w.nodes[name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, name)
+	}
+	do(n)
+	return nil
+}
+
+func (w *fakeWorld) Taint(_ context.Context, node, action string) error {
+	return w.on(node, func(n *fakeNode) { n.mark = action })
+}
+
+func (w *fakeWorld) Cordon(_ context.Context, node string) error {
+	return w.on(node, func(n *fakeNode) { n.cordon = true })
+}
+
+func (w *fakeWorld) Restore(_ context.Context, node string) error {
+	err := w.on(node, func(n *fakeNode) { n.mark, n.cordon = "", false })
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *fakeWorld) Blockers(_ context.Context, node string) (why []string, err error) {
+	err = w.on(node, func(n *fakeNode) {
+		for _, p := range n.pods {
+			if p.blocks != "" {
+				why = append(why, p.name+" "+p.blocks)
+			}
+		}
+	})
+	return why, err
+}
+
+func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
+	err = w.on(node, func(n *fakeNode) {
+		progress.Remaining = len(n.pods)
+		for _, p := range n.pods {
+			switch {
+			case !p.leaves.IsZero():
+			case l.Force:
+				p.leaves = w.clock.now().Add(w.podGrace)
+			case p.blocks != "":
+				progress.Blocked = append(progress.Blocked, p.name+": "+p.blocks)
+			case p.refused != "":
+				progress.Refused = append(progress.Refused, p.name+": "+p.refused)
+			default:
+				p.leaves = w.clock.now().Add(w.podGrace)
+			}
+		}
+	})
+	if apierrors.IsNotFound(err) {
+		return progress, nil // no node, no pods: the real one lists pods
+	}
+	return progress, err
+}
+
+func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drainErr != nil {
+		return w.drainErr
+	}
+	if n := w.nodes[node]; n != nil && n.object.Spec.ProviderID == providerID {
+		delete(w.nodes, node)
+	}
+	return nil
+}
+
+func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
+	return w.on(node, func(n *fakeNode) { n.object.Labels[LabelPool] = pool })
+}
+
+// fakeSignals says what tests tell it to.
+type fakeSignals struct {
+	signals []plan.Signal
+	seen    []signal.Observation
+}
+
+func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Signal {
+	s.seen = append(s.seen, o)
+	return s.signals
+}
+
+func (s *fakeSignals) Seasonal(context.Context, time.Time, time.Duration) *plan.Seasonal { return nil }
+
+// fakeNotices is a queue.
+type fakeNotices struct {
+	mu       sync.Mutex
+	messages []Message
+	done     []Message
+	doneErr  error
+}
+
+func (q *fakeNotices) Receive(ctx context.Context) ([]Message, error) {
+	q.mu.Lock()
+	out := q.messages
+	q.messages = nil
+	q.mu.Unlock()
+	if len(out) > 0 {
+		return out, nil
+	}
+	sleep(ctx, 20*time.Second)
+	return nil, ctx.Err()
+}
+
+func (q *fakeNotices) Done(_ context.Context, m Message) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.doneErr == nil {
+		q.done = append(q.done, m)
+	}
+	return q.doneErr
+}

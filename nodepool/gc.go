@@ -1,0 +1,225 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// Why an instance is condemned.
+const (
+	condemnedOrphan     = "Orphan"
+	condemnedJoinFailed = "JoinFailed"
+)
+
+// orphanMargin is how much longer than the timeout of a join an instance may be without a node and an action.
+const orphanMargin = 2 * time.Minute
+
+// strayFor is how long a node must be seen to carry the mark of no open action: what is seen of it may be a little old.
+const strayFor = 5 * time.Second
+
+func (t *tick) condemned(instance string) *state.Condemned {
+	for i := range t.record.Condemned {
+		if c := &t.record.Condemned[i]; instance != "" && c.InstanceID == instance {
+			return c
+		}
+	}
+	return nil
+}
+
+// endCondemned terminates condemned instances whose time has come, and pardons those whose node has joined after all.
+func (t *tick) endCondemned(ctx context.Context) error {
+	if !t.known() {
+		return nil
+	}
+	var errs []error
+	kept := t.record.Condemned[:0:0]
+	for _, c := range t.record.Condemned {
+		stays, err := t.endOne(ctx, c)
+		if stays {
+			kept = append(kept, c)
+		}
+		if errors.Is(err, errLeaseLost) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	if len(kept) != len(t.record.Condemned) {
+		t.record.Condemned, t.dirty = kept, true
+	}
+	return errors.Join(errs...)
+}
+
+// endOne looks at one condemned instance and tells whether it stays condemned.
+func (t *tick) endOne(ctx context.Context, c state.Condemned) (stays bool, err error) {
+	i, listed := t.instances[c.InstanceID]
+	if !listed {
+		return !t.gone(c.InstanceID), nil
+	}
+	node := t.node(i)
+	switch {
+	case node != nil && node.Ready:
+		t.event(Event{Reason: EventJoined, Instance: i.ID, Node: node.Object.Name, Message: fmt.Sprintf("Node %s of %s has joined after all", node.Object.Name, i.ID)})
+		return false, nil
+	case i.State == provider.Leaving:
+		return true, nil
+	}
+	if c.Reason == condemnedJoinFailed && !i.JoinFailed {
+		err = t.act.markJoinFailed(ctx, i.ID)
+	}
+	if t.now.Before(c.Due) || c.Reason == condemnedJoinFailed && t.spec.Join.KeepFailed {
+		return true, err
+	}
+	return true, errors.Join(err, t.execute(ctx, c, i, node))
+}
+
+// execute terminates a condemned instance. If it has a Node that was never Ready, pods that tolerate that are evicted
+// first.
+func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instance, node *world.Node) error {
+	if node == nil {
+		if name := t.stranger(i); name != "" {
+			return fmt.Errorf("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, name, i.ProviderID)
+		}
+	} else {
+		name := node.Object.Name
+		if err := t.act.taint(ctx, name, "condemned"); err != nil {
+			return err
+		}
+		progress, err := t.act.evict(ctx, name, drain.Limits{})
+		if err != nil || progress.Remaining > 0 {
+			return err
+		}
+	}
+	if err := t.act.terminate(ctx, i.ID); err != nil {
+		return fmt.Errorf("terminate %s: %w", i.ID, err)
+	}
+	t.event(Event{Reason: EventTerminated, Instance: i.ID, Message: fmt.Sprintf("Terminated %s: %s", i.ID, c.Reason)})
+	return nil
+}
+
+// stranger returns a Node that may be the one of an instance without a node: it has come after the instance was launched,
+// and its provider id is of no kind that the pool's instances have. A kubelet that was not told its provider id looks so.
+func (t *tick) stranger(i provider.Instance) string {
+	scheme, _, _ := strings.Cut(i.ProviderID, "://")
+	for _, n := range t.cluster.Nodes {
+		other, _, _ := strings.Cut(n.Object.Spec.ProviderID, "://")
+		if other != scheme && !controlPlane(n.Object) && n.Object.CreationTimestamp.After(i.Launched) {
+			return n.Object.Name
+		}
+	}
+	return ""
+}
+
+// condemnOrphans finds instances that were launched by an action and have neither a node nor an action any more. They are
+// condemned here and terminated in a later tick. Instances that no action has launched are left to whoever did.
+func (t *tick) condemnOrphans(ctx context.Context) error {
+	if !t.known() {
+		return nil
+	}
+	found := false
+	for _, i := range t.instances {
+		if i.Action == "" || i.State == provider.Leaving || t.node(i) != nil || t.spokenFor(i) {
+			continue
+		}
+		if age := t.now.Sub(i.Launched); age > t.spec.Join.Timeout+orphanMargin {
+			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now})
+			t.event(Event{
+				Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
+				Message: fmt.Sprintf("Instance %s has no node %s after its launch, and no action is waiting for it", i.ID, age.Round(time.Second)),
+			})
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return t.save(ctx)
+}
+
+// spokenFor tells whether the journal knows what becomes of an instance.
+func (t *tick) spokenFor(i provider.Instance) bool {
+	a := t.record.Action
+	return a != nil && a.ID == i.Action || t.leaves(i.ID) || t.condemned(i.ID) != nil
+}
+
+// tidyNodes labels the nodes of workers, deletes the Nodes of instances that have gone, and restores nodes that carry the
+// mark of an action that is over.
+func (t *tick) tidyNodes(ctx context.Context) error {
+	if !t.known() {
+		return nil
+	}
+	var errs []error
+	for node := range t.strays {
+		if n := t.nodeNamed(node); n == nil || !marked(n) {
+			delete(t.strays, node)
+		}
+	}
+	for _, s := range t.sightings {
+		node := t.node(s.instance)
+		if node == nil || controlPlane(node.Object) {
+			continue
+		}
+		err := t.tidy(ctx, s, node)
+		if errors.Is(err, errLeaseLost) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
+	name, i := node.Object.Name, s.instance
+	switch {
+	case t.leaves(i.ID):
+		delete(t.strays, name)
+		return nil
+	case s.missing.IsZero() && i.State != provider.Leaving && marked(node) && t.condemned(i.ID) == nil:
+		if t.strays[name].IsZero() {
+			t.strays[name] = t.now
+		}
+		if t.now.Sub(t.strays[name]) < strayFor {
+			return nil
+		}
+		action, _ := drain.MarkOf(node.Object)
+		if err := t.act.restore(ctx, name); err != nil {
+			return err
+		}
+		t.event(Event{Reason: EventRestored, Node: name, Instance: i.ID, Action: action, Message: fmt.Sprintf("Node %s takes pods again: action %s is over", name, action)})
+	case s.missing.IsZero() && node.Object.Labels[LabelPool] != t.options.Name:
+		return t.act.label(ctx, name, t.options.Name)
+	case !node.Ready && t.missed(s):
+		if err := t.act.deleteNode(ctx, name, i.ProviderID); err != nil {
+			return err
+		}
+		t.event(Event{Reason: EventNodeDeleted, Node: name, Instance: i.ID, Message: fmt.Sprintf("Deleted node %s, whose instance has gone", name)})
+	}
+	return nil
+}
+
+func marked(n *world.Node) bool {
+	_, is := drain.MarkOf(n.Object)
+	return is
+}
+
+// missed tells whether an instance, known by its id or by its Node alone, has gone.
+func (t *tick) missed(s *sighting) bool {
+	key := s.instance.ID
+	if key == "" {
+		key = s.instance.ProviderID
+	}
+	return t.gone(key)
+}
+
+// open tells whether something in the journal waits for its next step.
+func open(r state.Record) bool {
+	return r.Action != nil || slices.ContainsFunc(r.Interruptions, func(x state.Removal) bool { return !done(x) })
+}

@@ -1,0 +1,83 @@
+package nodepool
+
+import (
+	"context"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// callTimeout bounds each call that leaves the process, so that one that hangs does not cost the lease.
+const callTimeout = 15 * time.Second
+
+// guarded lets acts through only while the lease is held, each for no longer than that.
+type guarded struct {
+	provider provider.Provider
+	drainer  Drainer
+	labeler  Labeler
+	left     func() time.Duration
+}
+
+// act runs one act under the lease.
+func (g guarded) act(ctx context.Context, do func(context.Context) error) error {
+	left := g.left()
+	if left <= 0 {
+		return errLeaseLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(left, callTimeout))
+	defer cancel()
+	return do(ctx)
+}
+
+func (g guarded) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		instance, err = g.provider.Launch(ctx, l)
+		return err
+	})
+	return instance, err
+}
+
+func (g guarded) terminate(ctx context.Context, id string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.provider.Terminate(ctx, id) })
+}
+
+func (g guarded) markJoinFailed(ctx context.Context, id string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.provider.MarkJoinFailed(ctx, id) })
+}
+
+func (g guarded) taint(ctx context.Context, node, action string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Taint(ctx, node, action) })
+}
+
+func (g guarded) cordon(ctx context.Context, node string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Cordon(ctx, node) })
+}
+
+func (g guarded) restore(ctx context.Context, node string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Restore(ctx, node) })
+}
+
+func (g guarded) blockers(ctx context.Context, node string) (why []string, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		why, err = g.drainer.Blockers(ctx, node)
+		return err
+	})
+	return why, err
+}
+
+func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		progress, err = g.drainer.Evict(ctx, node, l)
+		return err
+	})
+	return progress, err
+}
+
+func (g guarded) deleteNode(ctx context.Context, node, providerID string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.drainer.DeleteNode(ctx, node, providerID) })
+}
+
+func (g guarded) label(ctx context.Context, node, pool string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.labeler.Label(ctx, node, pool) })
+}

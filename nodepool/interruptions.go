@@ -1,0 +1,216 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// noticeTime is what an interruption is taken to leave if its message does not say: what EC2 gives Spot instances.
+const noticeTime = 2 * time.Minute
+
+// Notify takes messages of the cloud for the next tick, which Run has made at once. Run passes on what Notices receives.
+func (p *Pool) Notify(messages ...Message) {
+	p.mu.Lock()
+	p.inbox = append(p.inbox, messages...)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// messages empties the inbox, and returns why it is not filled.
+func (p *Pool) messages() ([]Message, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.inbox
+	p.inbox = nil
+	return out, p.receiveErr
+}
+
+// takeMessages puts interruptions into the journal; only then is the queue told that they have been heard. Messages that
+// cannot be taken now stay for the next tick.
+func (t *tick) takeMessages(ctx context.Context) error {
+	messages, err := t.messages()
+	if err != nil {
+		t.errs = append(t.errs, err)
+	}
+	if t.spec.DryRun || len(messages) == 0 {
+		return nil // the queue tells again what it has not been told to be done
+	}
+	var heard []Message
+	added := false
+	for _, m := range messages {
+		switch m.Kind {
+		case MessageInterruption:
+			if t.sightings[m.InstanceID] == nil && t.listErr != nil {
+				t.Notify(m) // whose it is cannot be told
+				continue
+			}
+			added = t.interrupted(m) || added
+		case MessageRebalance:
+			if err := t.carryOn(ctx, t.advised(ctx, m)); err != nil {
+				t.Notify(messages...)
+				return err
+			}
+		}
+		heard = append(heard, m)
+	}
+	if added {
+		if err := t.save(ctx); err != nil {
+			t.Notify(heard...)
+			return err
+		}
+	}
+	if t.options.Notices == nil {
+		return nil
+	}
+	for _, m := range heard {
+		call, cancel := context.WithTimeout(ctx, callTimeout)
+		err := t.options.Notices.Done(call, m)
+		cancel()
+		if err != nil {
+			t.errs = append(t.errs, fmt.Errorf("end the message about %s: %w", m.InstanceID, err))
+		}
+	}
+	return nil
+}
+
+// interrupted notes that the cloud takes an instance back, and tells whether the record has changed.
+func (t *tick) interrupted(m Message) bool {
+	known := t.sightings[m.InstanceID]
+	if known == nil || t.interruption(m.InstanceID) != nil {
+		return false // another's, or known already
+	}
+	r := state.Removal{
+		InstanceID: m.InstanceID, ProviderID: known.instance.ProviderID, Zone: known.instance.Zone,
+		State: state.RemovalPlanned, Since: t.options.Now(), Deadline: m.Deadline,
+	}
+	if r.Deadline.IsZero() {
+		r.Deadline = t.options.Now().Add(noticeTime)
+	}
+	if n := t.node(known.instance); n != nil {
+		if controlPlane(n.Object) {
+			return false
+		}
+		r.Node = n.Object.Name
+	}
+	if target := t.target(m.InstanceID); target != nil {
+		if target.State == state.RemovalDrained || target.State == state.RemovalTerminated {
+			return false // it is about to go anyway
+		}
+		// Nobody wanted it, so that nothing replaces it. The interruption goes on where the scale-down was.
+		target.State, target.Since, target.Error = state.RemovalFailed, r.Since, "the cloud takes the instance back"
+		r.Replaced = true
+	}
+	t.record.Interruptions = append(t.record.Interruptions, r)
+	t.event(Event{
+		Reason: EventInterrupted, Warning: true, Instance: m.InstanceID, Node: r.Node,
+		Message: fmt.Sprintf("The cloud takes %s back at %s", m.InstanceID, r.Deadline.UTC().Format(time.RFC3339)),
+	})
+	return true
+}
+
+// advised hears that an instance is likely to be taken back.
+func (t *tick) advised(ctx context.Context, m Message) error {
+	known := t.sightings[m.InstanceID]
+	if known == nil {
+		return nil
+	}
+	n := t.node(known.instance)
+	if n == nil || controlPlane(n.Object) {
+		return nil
+	}
+	t.event(Event{Reason: EventRebalance, Instance: m.InstanceID, Node: n.Object.Name, Message: fmt.Sprintf("The cloud advises to leave %s", m.InstanceID)})
+	if !t.spec.Drain.CordonOnRebalance {
+		return nil
+	}
+	return t.act.cordon(ctx, n.Object.Name)
+}
+
+func (t *tick) interruption(instance string) *state.Removal {
+	at := slices.IndexFunc(t.record.Interruptions, func(r state.Removal) bool { return r.InstanceID == instance })
+	if at < 0 {
+		return nil
+	}
+	return &t.record.Interruptions[at]
+}
+
+// target returns the removal of an instance in the open scale-down, nil if there is none or it has ended.
+func (t *tick) target(instance string) *state.Removal {
+	if t.record.Action == nil {
+		return nil
+	}
+	for i := range t.record.Action.Targets {
+		if r := &t.record.Action.Targets[i]; r.InstanceID == instance && !done(*r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// leaves tells whether an instance is being removed.
+func (t *tick) leaves(instance string) bool {
+	return instance != "" && (t.interruption(instance) != nil || t.target(instance) != nil)
+}
+
+// advanceInterruptions drains the instances that the cloud takes back, the soonest first, and asks for replacements in an
+// open scale-up. Without one, the decision begins one: it has been told of the notices.
+func (t *tick) advanceInterruptions(ctx context.Context) error {
+	if err := t.replaceInterrupted(ctx); err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(t.record.Interruptions))
+	slices.SortStableFunc(t.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
+	for _, r := range t.record.Interruptions {
+		ids = append(ids, r.InstanceID)
+	}
+	var errs []error
+	for _, id := range ids {
+		m := removing{tick: t, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return t.interruption(id) }}
+		if err := m.advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
+			return err
+		} else if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	before := len(t.record.Interruptions)
+	t.record.Interruptions = slices.DeleteFunc(t.record.Interruptions, done)
+	if len(t.record.Interruptions) != before {
+		if err := t.save(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replaceInterrupted adds slots to an open scale-up, one for each instance that is taken back, up to the maximum.
+func (t *tick) replaceInterrupted(ctx context.Context) error {
+	a := t.record.Action
+	if a == nil || a.Kind != plan.ActionUp {
+		return nil
+	}
+	added := false
+	for i := range t.record.Interruptions {
+		r := &t.record.Interruptions[i]
+		s := t.placing()
+		if r.Replaced || expected(s.Workers) >= t.spec.Plan.Max {
+			continue
+		}
+		for _, p := range plan.Place(s, 1) {
+			addSlot(a, p, nil)
+			r.Replaced, added = true, true
+			t.event(Event{
+				Reason: EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
+				Message: fmt.Sprintf("Slot %d takes the place of %s: %s %s in %s", len(a.Slots)-1, r.InstanceID, p.Market, p.InstanceType, p.Zone),
+			})
+		}
+	}
+	if !added {
+		return nil
+	}
+	return t.save(ctx)
+}

@@ -1,0 +1,290 @@
+package nodepool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/world"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// offersFor is how long offers are taken to stay as they are.
+const offersFor = 10 * time.Minute
+
+// list asks the cloud for the pool's instances. It comes before everything else of a tick: what the journal or the
+// cluster knows beyond the list has happened since.
+func (t *tick) list(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	instances, err := t.options.Provider.List(ctx)
+	if err != nil {
+		t.listErr = fmt.Errorf("list the instances: %w", err)
+		return
+	}
+	t.instances = make(map[string]provider.Instance, len(instances))
+	for _, i := range instances {
+		t.instances[i.ID] = i
+	}
+}
+
+// observe looks at the cluster, and joins it with the cloud and the journal.
+func (t *tick) observe(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	cluster, err := t.options.Observer.Observe(call)
+	if err != nil {
+		t.clusterErr = fmt.Errorf("observe the cluster: %w", err)
+	} else {
+		t.cluster = cluster
+	}
+	t.nodes = map[string]*world.Node{}
+	var ours []*world.Node
+	if t.cluster != nil {
+		for i := range t.cluster.Nodes {
+			n := &t.cluster.Nodes[i]
+			if id := n.Object.Spec.ProviderID; id != "" {
+				t.nodes[id] = n
+				if n.Object.Labels[LabelPool] == t.options.Name {
+					ours = append(ours, n)
+				}
+			}
+		}
+	}
+	if t.listErr == nil {
+		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
+	}
+}
+
+// known tells whether both the cloud and the cluster have been seen in this tick.
+func (t *tick) known() bool { return t.listErr == nil && t.cluster != nil }
+
+// node returns the Node of an instance, nil if there is none or it is not known.
+func (t *tick) node(i provider.Instance) *world.Node {
+	if i.ProviderID == "" {
+		return nil
+	}
+	return t.nodes[i.ProviderID]
+}
+
+func (t *tick) gone(id string) bool {
+	return t.listErr == nil && t.sightings.gone(id, t.options.VanishGrace, t.now)
+}
+
+// snapshotOf makes what the decision is made from.
+func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
+	s := plan.Snapshot{Now: t.now, Pool: t.spec.Plan, Workers: t.workers(), State: t.state(), Notices: t.notices()}
+	if err := errors.Join(t.listErr, t.clusterErr); err != nil {
+		s.WorkersErr = err.Error()
+	}
+	offers := t.offersOf(ctx)
+	for _, o := range offers {
+		s.Offers = append(s.Offers, o.Offer)
+	}
+	if t.cluster == nil {
+		return s
+	}
+	demand := t.demand(&s, offers)
+	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
+		Now: t.now, Workers: t.joined(s.Workers), Expected: expected(s.Workers), Demand: demand, InitTimeout: t.initTimeout(),
+	})
+	s.Seasonal = t.options.Signals.Seasonal(ctx, t.now, t.initTimeout())
+	return s
+}
+
+// state is what the journal remembers of earlier decisions.
+func (t *tick) state() plan.State {
+	r := t.record
+	s := plan.State{
+		LastUp: r.LastUp, LastDown: r.LastDown, Failures: r.Failures, FailedAt: r.FailedAt,
+		IdleSince: r.IdleSince, DecidedAt: r.DecidedAt, Cooling: r.Cooling, Spared: r.Spared,
+	}
+	if r.Action != nil {
+		s.Action, s.ActionID = r.Action.Kind, r.Action.ID
+	}
+	return s
+}
+
+// notices are the interruptions that no replacement has been asked for yet.
+func (t *tick) notices() []plan.Notice {
+	var out []plan.Notice
+	for _, i := range t.record.Interruptions {
+		if !i.Replaced {
+			out = append(out, plan.Notice{InstanceID: i.InstanceID, Deadline: i.Deadline})
+		}
+	}
+	return out
+}
+
+// workers are the instances that are there, or must be taken to be, in order of their launch.
+func (t *tick) workers() []plan.Worker {
+	var out []plan.Worker
+	for key, s := range t.sightings {
+		node := t.node(s.instance)
+		switch {
+		case t.sightings.gone(key, t.options.VanishGrace, t.now), node != nil && controlPlane(node.Object):
+		case s.missing.IsZero(), node != nil && node.Ready, t.expects(s.instance):
+			out = append(out, t.worker(s, node))
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Worker) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Node, b.Node))
+	})
+	return out
+}
+
+// expects tells whether an instance that the cloud does not list has been launched so lately that it need not.
+func (t *tick) expects(i provider.Instance) bool {
+	a := t.record.Action
+	return i.ID != "" && (a != nil && i.Action == a.ID || t.now.Sub(i.Launched) < t.options.VanishGrace)
+}
+
+func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
+	i := s.instance
+	w := plan.Worker{
+		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
+		Leaving: i.State == provider.Leaving || t.leaves(i.ID),
+	}
+	if node == nil {
+		w.Failed = t.cluster != nil && (i.JoinFailed || t.condemned(i.ID) != nil || t.overdue(i))
+		return w
+	}
+	w.Node = node.Object.Name
+	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
+	w.Failed = !node.Ready && t.condemned(i.ID) != nil
+	w.Pods, w.Blocked = node.Movable, node.Blocked
+	w.Utilisation, w.Known = utilisation(node)
+	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
+	if i.ID == "" {
+		w.Blocked = "the cloud does not list its instance"
+	}
+	return w
+}
+
+// overdue tells whether an instance has had its time to join.
+func (t *tick) overdue(i provider.Instance) bool {
+	a := t.record.Action
+	return (a == nil || i.Action != a.ID) && t.now.Sub(i.Launched) > t.spec.Join.Timeout
+}
+
+func controlPlane(n *corev1.Node) bool {
+	_, control := n.Labels["node-role.kubernetes.io/control-plane"]
+	_, master := n.Labels["node-role.kubernetes.io/master"]
+	return control || master
+}
+
+// utilisation is the larger share of CPU and memory that pods request of what a node can allocate.
+func utilisation(n *world.Node) (share float64, known bool) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		can, asked := n.Object.Status.Allocatable[name], n.Requested[name]
+		if can.IsZero() {
+			return 0, false
+		}
+		share = max(share, asked.AsApproximateFloat64()/can.AsApproximateFloat64())
+	}
+	return share, true
+}
+
+// offersOf returns what can be launched. A failure to read it leaves what was read last.
+func (t *tick) offersOf(ctx context.Context) []provider.Offer {
+	if t.offers != nil && t.now.Sub(t.offersAt) < offersFor {
+		return t.offers
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	offers, err := t.options.Provider.Offers(call)
+	if err != nil {
+		t.offersErr = fmt.Errorf("ask what can be launched: %w", err)
+		return t.offers
+	}
+	t.offers, t.offersAt = offers, t.now
+	return offers
+}
+
+// demand fills in what pods need that no node takes, and returns it for all of them, due or not.
+func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result {
+	in := packing.Input{
+		Offers: offers, Template: t.spec.Template, DaemonSets: t.cluster.DaemonSets, PodsPerNode: t.spec.Plan.PodsPerNode,
+		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes,
+	}
+	for _, w := range s.Workers {
+		if node := t.nodeNamed(w.Node); w.Counts() && (node == nil || !node.Ready) {
+			in.OnTheWay = append(in.OnTheWay, w.Placement)
+		}
+	}
+	all := packing.Pack(in)
+	due, next := due(t.cluster.Pending, t.now.Add(-s.Pool.PendingFor))
+	if !next.IsZero() {
+		t.nextDue = next.Add(s.Pool.PendingFor)
+	}
+	in.Pods = due
+	packed := packing.Pack(in)
+	s.Pending = plan.Pending{Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Unhelped: all.Unhelped}
+	for _, p := range due {
+		s.Pending.OldestFor = max(s.Pending.OldestFor, t.now.Sub(p.Since))
+	}
+	return all
+}
+
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+func due(pods []world.Pending, since time.Time) (out []world.Pending, next time.Time) {
+	for _, p := range pods {
+		switch {
+		case !p.Since.After(since):
+			out = append(out, p)
+		case next.IsZero() || p.Since.Before(next):
+			next = p.Since
+		}
+	}
+	return out, next
+}
+
+func (t *tick) nodeNamed(name string) *world.Node {
+	if name == "" || t.cluster == nil {
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(t.cluster.Nodes, name, func(n world.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &t.cluster.Nodes[at]
+}
+
+// joined returns the nodes of the workers that have joined and stay.
+func (t *tick) joined(workers []plan.Worker) []world.Node {
+	var out []world.Node
+	for _, w := range workers {
+		if n := t.nodeNamed(w.Node); n != nil && w.Counts() {
+			out = append(out, *n)
+		}
+	}
+	return out
+}
+
+func expected(workers []plan.Worker) (n int) {
+	for _, w := range workers {
+		if w.Counts() {
+			n++
+		}
+	}
+	return n
+}
+
+// initTimeout is T_I: what launches take, as the last ones did.
+func (t *tick) initTimeout() time.Duration {
+	estimate := pipeline.NewInitTimeout(t.spec.InitTimeout)
+	for _, j := range t.record.Joins {
+		estimate.Observe(j.Asked.UnixMilli(), j.Ready.UnixMilli())
+	}
+	return estimate.Value()
+}

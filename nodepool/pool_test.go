@@ -1,0 +1,47 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+func TestPendingPodsGetNodes(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.spec.Plan.Min = 2
+	r.tick()
+	r.pend(4)
+	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Len(t, r.world.nodes, 4)
+	require.Equal(t, []EventReason{EventLeading, EventScaleUpBegun, EventLaunched, EventLaunched, EventJoined, EventJoined, EventScaledUp}, r.events())
+
+	record := r.record()
+	require.Nil(t, record.Action)
+	require.Equal(t, r.clock.now(), record.LastUp)
+	require.Len(t, record.Joins, 2)
+	require.Equal(t, 30*time.Second, record.Joins[0].Ready.Sub(record.Joins[0].Asked))
+	require.NoError(t, r.health)
+}
+
+func TestIdlePoolShrinks(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.spec.Plan.Min, r.spec.Plan.Idle.For = 2, time.Minute
+	r.load("node-i-old0", &fakePod{name: "a"}, &fakePod{name: "b"})
+	r.load("node-i-old1", &fakePod{name: "c"})
+	r.until("two nodes are removed", 30*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
+	require.Len(t, r.world.nodes, 2)
+	require.Equal(t, 2, r.running())
+	require.Equal(t, []EventReason{
+		EventLeading,
+		EventScaleDownBegun, EventDrained, EventTerminated, EventScaledDown,
+		EventScaleDownBegun, EventDrained, EventTerminated, EventScaledDown,
+	}, r.events())
+	r.pass(5 * time.Minute)
+	require.Equal(t, plan.AtMinimum, r.told[len(r.told)-1].Decision.Reason)
+	r.clean()
+}

@@ -1,0 +1,308 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+const (
+	// forceBefore is how long before the cloud takes an instance its last pods are deleted: the grace that most pods have,
+	// and a little.
+	forceBefore = 45 * time.Second
+	// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
+	takenFor = 10 * time.Minute
+	// Waits until a node is drained again after a drain that failed, doubling. How often it has failed is forgotten by a
+	// process that ends.
+	spareMin = 10 * time.Minute
+	spareMax = time.Hour
+)
+
+// removing is one removal, as far as this tick takes it. It is found anew in the record after each save, which replaces it.
+type removing struct {
+	*tick
+	find   func() *state.Removal
+	action string // that the node is marked with
+	urgent bool   // the cloud takes the instance whatever is done here
+}
+
+// advance takes the removal as far as it gets without waiting.
+func (m removing) advance(ctx context.Context) error {
+	for {
+		before := m.find().State
+		if err := m.step(ctx); err != nil {
+			return err
+		}
+		if after := m.find(); after == nil || after.State == before {
+			return nil
+		}
+	}
+}
+
+// step does what the state of the removal asks for. What is done can be done again: it comes before the write of the state
+// that it leads to.
+func (m removing) step(ctx context.Context) error {
+	r := m.find()
+	switch r.State {
+	case state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDrained:
+		if m.gone(r.InstanceID) {
+			m.event(Event{
+				Reason: EventVanished, Warning: !m.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+				Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
+			})
+			return m.to(ctx, state.RemovalTerminated)
+		}
+		if m.over(r) && r.State != state.RemovalDrained {
+			r.Error = "the cloud takes the instance now"
+			return m.to(ctx, state.RemovalDrained)
+		}
+	}
+	switch r.State {
+	case state.RemovalPlanned:
+		return m.taint(ctx, r)
+	case state.RemovalTainted:
+		return m.cordon(ctx, r)
+	case state.RemovalDraining:
+		return m.drain(ctx, r)
+	case state.RemovalDrained:
+		return m.terminate(ctx, r)
+	case state.RemovalTerminated:
+		return m.deleteNode(ctx, r)
+	case state.RemovalRestoring:
+		return m.restore(ctx, r)
+	}
+	return nil
+}
+
+func done(r state.Removal) bool {
+	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
+}
+
+// over tells whether the cloud takes the instance now, so that nothing is left to be waited for.
+func (m removing) over(r *state.Removal) bool {
+	return m.urgent && !r.Deadline.IsZero() && !m.options.Now().Before(r.Deadline)
+}
+
+// to writes the state that the removal has come to.
+func (m removing) to(ctx context.Context, s state.RemovalState) error {
+	r := m.find()
+	r.State, r.Since = s, m.options.Now()
+	if s == state.RemovalDraining && r.Began.IsZero() {
+		r.Began = r.Since
+	}
+	return m.save(ctx)
+}
+
+// giveUp has the node take pods again, and leaves it alone for a while.
+func (m removing) giveUp(ctx context.Context, why string) error {
+	r := m.find()
+	r.Error = why
+	m.spare(r.InstanceID)
+	m.event(Event{
+		Reason: EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+		Message: fmt.Sprintf("Node %s is not drained and takes pods again: %s", r.Node, why),
+	})
+	return m.to(ctx, state.RemovalRestoring)
+}
+
+func (t *tick) spare(instance string) {
+	t.failedDrains[instance]++
+	wait := spareMin
+	for i := 1; i < t.failedDrains[instance] && wait < spareMax; i++ {
+		wait *= 2
+	}
+	if t.record.Spared == nil {
+		t.record.Spared = map[string]time.Time{}
+	}
+	t.record.Spared[instance] = t.options.Now().Add(min(wait, spareMax))
+}
+
+// taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained.
+func (m removing) taint(ctx context.Context, r *state.Removal) error {
+	if r.Node == "" {
+		node := m.nodeOf(r)
+		if node == "" {
+			return nil
+		}
+		r.Node = node
+	}
+	if err := m.act.taint(ctx, r.Node, m.action); err != nil {
+		return m.unlessGone(ctx, err)
+	}
+	return m.to(ctx, state.RemovalTainted)
+}
+
+// nodeOf returns the name of the Node of an instance that had none when its removal was asked for.
+func (m removing) nodeOf(r *state.Removal) string {
+	if r.ProviderID == "" {
+		r.ProviderID = m.instances[r.InstanceID].ProviderID
+	}
+	if n := m.nodes[r.ProviderID]; n != nil && r.ProviderID != "" {
+		return n.Object.Name
+	}
+	return ""
+}
+
+// cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it.
+func (m removing) cordon(ctx context.Context, r *state.Removal) error {
+	if m.options.Now().Sub(r.Since) < m.options.BindGrace {
+		return nil
+	}
+	if !m.urgent {
+		why, err := m.act.blockers(ctx, r.Node)
+		if err != nil {
+			return m.unlessGone(ctx, err)
+		}
+		if len(why) > 0 {
+			return m.giveUp(ctx, why[0])
+		}
+	}
+	if err := m.act.cordon(ctx, r.Node); err != nil {
+		return m.unlessGone(ctx, err)
+	}
+	return m.to(ctx, state.RemovalDraining)
+}
+
+// drain evicts, and looks what is left.
+func (m removing) drain(ctx context.Context, r *state.Removal) error {
+	limits := m.limits(r)
+	progress, err := m.act.evict(ctx, r.Node, limits)
+	if err != nil && progress.Remaining == 0 {
+		return m.unlessGone(ctx, err)
+	}
+	left := left(progress)
+	switch {
+	case err == nil && progress.Remaining == 0:
+		m.event(Event{
+			Reason: EventDrained, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.options.Now().Sub(r.Began).Round(time.Second)),
+		})
+		return m.to(ctx, state.RemovalDrained)
+	case m.urgent || limits.Force:
+	case len(progress.Blocked) > 0:
+		return m.giveUp(ctx, left)
+	case m.options.Now().Sub(r.Began) > m.spec.Drain.Timeout:
+		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.spec.Drain.Timeout))
+	}
+	if r.Error != left {
+		r.Error, m.dirty = left, true
+	}
+	return err
+}
+
+// limits forces pods out by option, past the timeout, and in the last moments before the cloud takes the instance.
+func (m removing) limits(r *state.Removal) drain.Limits {
+	now := m.options.Now()
+	if m.urgent {
+		left := r.Deadline.Sub(now)
+		return drain.Limits{Force: left <= forceBefore, Grace: max(time.Second, left)}
+	}
+	return drain.Limits{Force: m.spec.Drain.Force && now.Sub(r.Began) > m.spec.Drain.Timeout}
+}
+
+func left(p drain.Progress) string {
+	s := fmt.Sprintf("%d pods are left", p.Remaining)
+	switch {
+	case len(p.Blocked) > 0:
+		return s + ", such as " + p.Blocked[0]
+	case len(p.Refused) > 0:
+		return s + ", such as " + p.Refused[0]
+	}
+	return s
+}
+
+// terminate ends an instance that the cloud lists as the pool's, and whose node is empty still.
+func (m removing) terminate(ctx context.Context, r *state.Removal) error {
+	i, listed := m.instances[r.InstanceID]
+	switch {
+	case !listed:
+		return nil // it is waited for: [sightings]
+	case i.State == provider.Leaving:
+		return m.to(ctx, state.RemovalTerminated)
+	}
+	if !m.over(r) {
+		if stays, err := m.empty(ctx, r); !stays || err != nil {
+			return err
+		}
+	}
+	err := m.act.terminate(ctx, r.InstanceID)
+	switch {
+	case provider.ClassOf(err) == provider.NotOwned:
+		return m.giveUp(ctx, err.Error())
+	case err != nil:
+		return fmt.Errorf("terminate %s: %w", r.InstanceID, err)
+	}
+	m.event(Event{
+		Reason: EventTerminated, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+		Message: fmt.Sprintf("Terminated %s, node %s", r.InstanceID, r.Node),
+	})
+	return m.to(ctx, state.RemovalTerminated)
+}
+
+// empty looks at the node of a drained instance once more. If pods have come, the drain goes on.
+func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
+	if r.Node == "" {
+		return true, nil
+	}
+	if !m.urgent {
+		why, err := m.act.blockers(ctx, r.Node)
+		if err != nil {
+			return false, m.unlessGone(ctx, err)
+		}
+		if len(why) > 0 {
+			return false, m.giveUp(ctx, why[0])
+		}
+	}
+	progress, err := m.act.evict(ctx, r.Node, m.limits(r))
+	switch {
+	case err != nil && progress.Remaining == 0:
+		return false, m.unlessGone(ctx, err)
+	case err != nil:
+		return false, err
+	case progress.Remaining > 0:
+		return false, m.to(ctx, state.RemovalDraining)
+	}
+	return true, nil
+}
+
+// deleteNode deletes the Node of a terminated instance. One that the cloud takes back keeps it until it has gone.
+func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
+	if i, listed := m.instances[r.InstanceID]; m.urgent && (listed && i.State != provider.Leaving || m.listErr != nil) {
+		if m.options.Now().Sub(r.Deadline) > takenFor {
+			return m.giveUp(ctx, "the instance was not taken")
+		}
+		return nil
+	}
+	if r.Node != "" && r.ProviderID != "" {
+		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
+			return err
+		}
+	}
+	return m.to(ctx, state.RemovalCompleted)
+}
+
+func (m removing) restore(ctx context.Context, r *state.Removal) error {
+	if r.Node != "" {
+		if err := m.act.restore(ctx, r.Node); err != nil {
+			return err
+		}
+	}
+	return m.to(ctx, state.RemovalFailed)
+}
+
+// unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
+// instance is then without a node, which [tick.condemnOrphans] looks after.
+func (m removing) unlessGone(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) || errors.Is(err, errLeaseLost) {
+		return err
+	}
+	return m.giveUp(ctx, "its Node has been deleted")
+}

@@ -1,0 +1,180 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// rig is a pool in a world that tests own, in virtual time.
+type rig struct {
+	*testing.T
+	clock   *clock
+	world   *fakeWorld
+	store   *fakeStore
+	signals *fakeSignals
+	notices *fakeNotices
+	spec    Spec
+	pool    *Pool
+	told    []Told
+	health  error // of the last tick
+	runs    int
+}
+
+func newRig(t *testing.T) *rig {
+	c := &clock{at: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
+	r := &rig{T: t, clock: c, world: newWorld(c), store: &fakeStore{}, signals: &fakeSignals{}, notices: &fakeNotices{}}
+	r.spec = Spec{
+		Plan: plan.Pool{
+			Name: "workers", Min: 0, Max: 10, MaxBatchUp: 5, MaxBatchDown: 1, PendingFor: 30 * time.Second, PodsPerNode: 10,
+			Idle: plan.Idle{For: time.Hour, CPU: 1, Memory: 1}, CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute,
+			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: time.Hour,
+		},
+		Template: packing.Template{}, Interval: 15 * time.Second, InitTimeout: 2 * time.Minute,
+		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
+		Drain: Drain{Timeout: 5 * time.Minute},
+	}
+	r.store.written = func(old, written state.Record) {
+		if old.Action != nil && written.Action != nil && old.Action.ID != written.Action.ID {
+			r.world.violations = append(r.world.violations, fmt.Sprintf("action %s begun while %s was open", written.Action.ID, old.Action.ID))
+		}
+	}
+	r.restart()
+	return r
+}
+
+// restart has another process go on with nothing but the journal.
+func (r *rig) restart() {
+	r.Helper()
+	r.runs++
+	r.pool = r.process(fmt.Sprintf("run-%d", r.runs), r.clock.now)
+}
+
+// process is another one that runs the same pool.
+func (r *rig) process(owner string, now func() time.Time) *Pool {
+	r.Helper()
+	p, err := New(Options{
+		Name: "workers", Owner: owner, Spec: func() (Spec, error) { return r.spec, nil },
+		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
+		Notices: r.notices, Teller: r, Now: now, Seed: 1,
+	})
+	require.NoError(r, err)
+	return p
+}
+
+// Tell implements Teller.
+func (r *rig) Tell(_ context.Context, t Told) { r.told = append(r.told, t) }
+
+// tick ticks once.
+func (r *rig) tick() plan.Decision {
+	d, err := r.pool.Tick(r.Context())
+	r.health = err
+	require.Empty(r, r.world.violations)
+	return d
+}
+
+// pass lets time pass, with a tick every two seconds.
+func (r *rig) pass(d time.Duration) {
+	for end := r.clock.now().Add(d); r.clock.now().Before(end); {
+		r.tick()
+		r.clock.advance(2 * time.Second)
+	}
+}
+
+// until ticks until something has happened.
+func (r *rig) until(what string, within time.Duration, happened func() bool) {
+	r.Helper()
+	for end := r.clock.now().Add(within); r.clock.now().Before(end); {
+		r.tick()
+		if happened() {
+			return
+		}
+		r.clock.advance(2 * time.Second)
+	}
+	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.told[len(r.told)-1].Decision.Message, r.health, r.record())
+}
+
+func (r *rig) record() state.Record {
+	record, err := r.store.Load(r.Context(), "workers")
+	require.NoError(r, err)
+	return record
+}
+
+// events are the reasons of everything that has happened, in order.
+func (r *rig) events() []EventReason {
+	var out []EventReason
+	for _, t := range r.told {
+		for _, e := range t.Events {
+			out = append(out, e.Reason)
+		}
+	}
+	return out
+}
+
+// running counts the instances that have not been terminated.
+func (r *rig) running() (n int) {
+	for _, i := range r.world.instances {
+		if i.endedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// clean requires that nothing of an action is left in the cluster.
+func (r *rig) clean() {
+	r.Helper()
+	for name, n := range r.world.nodes {
+		require.Empty(r, n.mark, "taint of %s", name)
+		require.False(r, n.cordon, "cordon of %s", name)
+	}
+}
+
+// pend has pods wait that need half a node each.
+func (r *rig) pend(n int) {
+	for k := range n {
+		r.world.pending = append(r.world.pending, world.Pending{Since: r.clock.now(), Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("waiting-%d", k)},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			}}}},
+		}})
+	}
+}
+
+// load binds pods to a node.
+func (r *rig) load(node string, pods ...*fakePod) {
+	r.Helper()
+	require.Contains(r, r.world.nodes, node)
+	r.world.nodes[node].pods = append(r.world.nodes[node].pods, pods...)
+}
+
+func (r *rig) count(reason EventReason) (n int) {
+	for _, e := range r.events() {
+		if e == reason {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rig) nodeNames() []string {
+	var out []string
+	for name := range r.world.nodes {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,128 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// leastPause is between ticks however often they are asked for.
+	leastPause = time.Second
+	// releaseTimeout bounds what giving the lease back may take when the process ends.
+	releaseTimeout = 5 * time.Second
+	// receivePause is between tries to receive messages that fail, and how often a process that does not lead looks whether
+	// it does.
+	receivePause = 5 * time.Second
+	// leastReceive is what a queue is left alone after it had nothing at once.
+	leastReceive = time.Second
+)
+
+// Run ticks until ctx ends: at each interval, more often while an action is open, and at once when there is something to
+// see. It then gives the lease back. Errors of ticks are told and tried again; Run returns that of giving the lease back.
+func (p *Pool) Run(ctx context.Context) error {
+	var receiving sync.WaitGroup
+	if p.options.Notices != nil {
+		receiving.Go(func() { p.receive(ctx) })
+	}
+	p.loop(ctx)
+	receiving.Wait()
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	return p.Release(release)
+}
+
+func (p *Pool) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := p.Tick(ctx)
+		timer := time.NewTimer(p.pause(err))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-p.options.Observer.Wake():
+			sleep(ctx, p.rest())
+		case <-p.woken:
+			sleep(ctx, p.rest())
+		}
+		timer.Stop()
+	}
+}
+
+// pause is how long the loop waits after a tick.
+func (p *Pool) pause(err error) time.Duration {
+	interval := p.spec.Interval
+	if interval <= 0 {
+		interval = defaultInterval // no tick has read the configuration yet
+	}
+	if err != nil {
+		p.faults++
+		return p.backoff(p.faults, p.options.StepInterval, interval)
+	}
+	p.faults = 0
+	next := p.after.began.Add(interval)
+	if p.after.open {
+		next = p.after.began.Add(p.options.StepInterval)
+	}
+	if due := p.after.nextDue; !due.IsZero() && due.Before(next) {
+		next = due
+	}
+	return max(leastPause, next.Sub(p.options.Now()))
+}
+
+// rest is how long a tick that is asked for must wait.
+func (p *Pool) rest() time.Duration {
+	return p.after.began.Add(leastPause).Sub(p.options.Now())
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// wake asks for a tick.
+func (p *Pool) wake() {
+	select {
+	case p.woken <- struct{}{}:
+	default:
+	}
+}
+
+// receive takes messages while this process leads; messages that another takes would be hidden from the one that does.
+func (p *Pool) receive(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !p.hears.Load() {
+			sleep(ctx, receivePause)
+			continue
+		}
+		began := p.options.Now()
+		messages, err := p.options.Notices.Receive(ctx)
+		if len(messages) > 0 {
+			p.Notify(messages...)
+		}
+		p.deaf(err)
+		switch {
+		case err != nil:
+			sleep(ctx, receivePause)
+		case len(messages) == 0:
+			sleep(ctx, began.Add(leastReceive).Sub(p.options.Now()))
+		}
+	}
+}
+
+// deaf has ticks tell that messages cannot be received; nil that they can.
+func (p *Pool) deaf(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.receiveErr = nil
+	if err != nil {
+		p.receiveErr = fmt.Errorf("receive messages of the cloud: %w", err)
+	}
+}

@@ -1,0 +1,190 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+const (
+	// clearAfter is how old a scale-down may become (seed document on scale-down, phase 5): what is not terminated by then
+	// is given back.
+	clearAfter = 15 * time.Minute
+	// dropAfter is when it is forgotten even if giving nodes back fails; their marks are found later.
+	dropAfter = 20 * time.Minute
+)
+
+func (t *tick) beginDown(ctx context.Context) error {
+	a := t.newAction("down", plan.ActionDown)
+	for _, target := range t.decision.Targets {
+		a.Targets = append(a.Targets, state.Removal{
+			InstanceID: target.InstanceID, ProviderID: t.instances[target.InstanceID].ProviderID,
+			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
+		})
+	}
+	t.record.Action = a
+	t.event(Event{Reason: EventScaleDownBegun, Message: t.decision.Message, Action: a.ID})
+	return t.save(ctx)
+}
+
+// advanceDown drains and terminates the targets one after the other. It waits while the world is not to be trusted, gives
+// up what can be given up when nodes are needed after all, and ends when no target is open.
+func (t *tick) advanceDown(ctx context.Context) error {
+	a := t.record.Action
+	if why := t.notAnyMore(a); why != "" {
+		if err := t.abandon(ctx, why); err != nil {
+			return err
+		}
+	}
+	for i := range t.record.Action.Targets {
+		r := t.record.Action.Targets[i]
+		if done(r) {
+			continue
+		}
+		if t.waits(r) {
+			return nil
+		}
+		if r.State == state.RemovalPlanned {
+			if why := t.needs(i); why != "" {
+				if err := t.drop(ctx, i, why); err != nil {
+					return err
+				}
+			}
+		}
+		m := removing{tick: t, action: a.ID, find: func() *state.Removal { return &t.record.Action.Targets[i] }}
+		if err := m.advance(ctx); err != nil {
+			if t.options.Now().Sub(a.Started) > dropAfter {
+				return t.finishDown(ctx, true)
+			}
+			return err
+		}
+		if !done(t.record.Action.Targets[i]) {
+			return nil
+		}
+	}
+	return t.finishDown(ctx, false)
+}
+
+// notAnyMore tells why an open scale-down must not go on, "" if it may.
+func (t *tick) notAnyMore(a *state.Action) string {
+	d := t.decision
+	switch {
+	case t.options.Now().Sub(a.Started) > clearAfter:
+		return fmt.Sprintf("it has been open for more than %s", clearAfter)
+	case d.Urgent:
+		return "a scale-up cannot wait: " + d.Message
+	case t.known() && d.Reason == plan.ActionOpen && d.Want > d.Workers:
+		return "more workers are needed: " + d.Message
+	}
+	return ""
+}
+
+// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over.
+func (t *tick) abandon(ctx context.Context, why string) error {
+	a := t.record.Action
+	old := t.options.Now().Sub(a.Started) > clearAfter
+	changed := false
+	for i := range a.Targets {
+		r := &a.Targets[i]
+		switch {
+		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
+			r.State == state.RemovalDrained && old:
+			r.State, r.Since, r.Error, changed = state.RemovalRestoring, t.options.Now(), why, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	t.event(Event{Reason: EventScaleDownEnding, Warning: old, Action: a.ID, Message: "The scale-down is given up: " + why})
+	return t.save(ctx)
+}
+
+// waits tells whether a target stays as it is while too little is known, or too much of the world looks broken, for
+// anything to be removed. Giving nodes back does not wait.
+func (t *tick) waits(r state.Removal) bool {
+	switch r.State {
+	case state.RemovalRestoring, state.RemovalTerminated:
+		return false
+	}
+	return !t.known() || t.distrusted()
+}
+
+// distrusted tells whether so many workers are unready that what is seen is not to be trusted.
+func (t *tick) distrusted() bool {
+	unready, workers := 0, 0
+	for _, w := range t.snapshot.Workers {
+		if w.Counts() {
+			workers++
+			if !w.Ready {
+				unready++
+			}
+		}
+	}
+	p := t.spec.Plan
+	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
+}
+
+// needs tells why a target that has not been touched is needed after all, "" if it is not.
+func (t *tick) needs(at int) string {
+	a := t.record.Action
+	target := a.Targets[at]
+	workers := 0
+	ready := map[string]int{} // by zone
+	for _, w := range t.snapshot.Workers {
+		if w.Counts() {
+			workers++
+		}
+		if w.Counts() && w.Ready {
+			ready[w.Zone]++
+		}
+	}
+	for _, r := range a.Targets[at+1:] {
+		if r.State == state.RemovalPlanned {
+			workers++
+			ready[r.Zone]++
+		}
+	}
+	switch {
+	case workers < t.spec.Plan.Min:
+		return fmt.Sprintf("%d workers would be left, and the minimum is %d", workers, t.spec.Plan.Min)
+	case ready[target.Zone] == 0 && len(ready) > 0:
+		return fmt.Sprintf("it is the last ready worker of zone %s", target.Zone)
+	}
+	return ""
+}
+
+// drop leaves out a target that has not been touched.
+func (t *tick) drop(ctx context.Context, at int, why string) error {
+	r := &t.record.Action.Targets[at]
+	r.State, r.Since, r.Error = state.RemovalRestoring, t.options.Now(), why
+	t.event(Event{
+		Reason: EventScaleDownEnding, Instance: r.InstanceID, Node: r.Node, Action: t.record.Action.ID,
+		Message: fmt.Sprintf("Node %s stays: %s", r.Node, why),
+	})
+	return t.save(ctx)
+}
+
+// finishDown ends the scale-down. Its cooldown begins if anything was removed.
+func (t *tick) finishDown(ctx context.Context, cleared bool) error {
+	a := t.record.Action
+	removed, failed := 0, ""
+	for _, r := range a.Targets {
+		if r.State == state.RemovalCompleted || r.State == state.RemovalTerminated {
+			removed++
+		} else {
+			failed = r.Error
+		}
+	}
+	if removed > 0 {
+		t.record.LastDown = t.options.Now()
+	}
+	t.event(Event{
+		Reason: EventScaledDown, Warning: cleared, Action: a.ID,
+		Message: fmt.Sprintf("Removed %d of %d nodes%s", removed, len(a.Targets), because(failed)),
+	})
+	t.record.Action = nil
+	return t.save(ctx)
+}

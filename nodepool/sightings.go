@@ -1,0 +1,94 @@
+package nodepool
+
+import (
+	"time"
+
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// sighting is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
+// was launched just now, or any other while the cloud is not well. So an instance has gone only when it has been missed
+// for the grace, or was seen to leave.
+type sighting struct {
+	instance provider.Instance
+	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
+}
+
+// sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
+type sightings map[string]*sighting
+
+// see takes note of a list, and of the instances that the journal and Nodes tell of.
+func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*world.Node, now time.Time) {
+	there := make(map[string]bool, len(listed))
+	providerIDs := map[string]bool{}
+	for _, i := range listed {
+		there[i.ID] = true
+		s[i.ID] = &sighting{instance: i}
+	}
+	for _, i := range told(r) {
+		if s[i.ID] == nil {
+			s[i.ID] = &sighting{instance: i}
+		}
+	}
+	for _, one := range s {
+		if one.instance.ID != "" {
+			providerIDs[one.instance.ProviderID] = true
+		}
+	}
+	for _, n := range nodes {
+		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil {
+			s[id] = &sighting{instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
+		}
+	}
+	for key, one := range s {
+		switch {
+		case there[key]:
+		case one.instance.ID == "" && providerIDs[key]:
+			delete(s, key) // its instance has been seen since
+		case one.missing.IsZero():
+			one.missing = now
+		case now.Sub(one.missing) > time.Hour:
+			delete(s, key)
+		}
+	}
+}
+
+// gone tells whether an instance is known to have gone.
+func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
+	one := s[id]
+	if one == nil || one.missing.IsZero() {
+		return false
+	}
+	return one.instance.State == provider.Leaving || now.Sub(one.missing) >= grace
+}
+
+// told returns the instances that the journal tells of.
+func told(r state.Record) []provider.Instance {
+	var out []provider.Instance
+	if a := r.Action; a != nil {
+		for _, s := range a.Slots {
+			if s.InstanceID != "" {
+				out = append(out, instanceOf(*a, s))
+			}
+		}
+		for _, t := range a.Targets {
+			out = append(out, provider.Instance{ID: t.InstanceID, ProviderID: t.ProviderID, State: provider.Running})
+		}
+	}
+	for _, i := range r.Interruptions {
+		out = append(out, provider.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: provider.Running})
+	}
+	for _, c := range r.Condemned {
+		out = append(out, provider.Instance{ID: c.InstanceID, State: provider.Running, Launched: c.Since})
+	}
+	return out
+}
+
+func instanceOf(a state.Action, s state.Slot) provider.Instance {
+	return provider.Instance{
+		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
+		Placement: s.Placement, State: provider.Pending, Launched: s.Asked,
+	}
+}

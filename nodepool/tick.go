@@ -1,0 +1,155 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// tick is one turn of the loop: what it saw, what it decided, and the journal as it stands.
+type tick struct {
+	*Pool
+	now time.Time // when it began
+	act guarded
+
+	instances  map[string]provider.Instance // that the cloud lists, by id
+	listErr    error
+	cluster    *world.Cluster // nil while it is not known
+	clusterErr error
+	nodes      map[string]*world.Node // by provider id
+	offersErr  error
+	nextDue    time.Time // when a pod falls due next
+
+	record  state.Record
+	loaded  bool
+	leading bool
+	dirty   bool // the record has changed since it was written
+
+	snapshot plan.Snapshot
+	decision plan.Decision
+
+	unsaved, events []Event
+	errs            []error // that do not end the tick
+}
+
+func (p *Pool) newTick() *tick {
+	t := &tick{Pool: p, now: p.options.Now()}
+	t.act = guarded{
+		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler,
+		left: func() time.Duration { return p.lease.left(p.options.Now()) },
+	}
+	return t
+}
+
+// run is the tick: the cloud, the journal with the lease, the cluster, the decision, and what is done.
+func (t *tick) run(ctx context.Context) error {
+	t.decision = plan.Decision{At: t.now, Step: plan.Hold, Reason: NotDecided}
+	if err := t.readSpec(); err != nil {
+		t.decision.Message = fmt.Sprintf("No change: %v", err)
+		return err
+	}
+	t.list(ctx)
+	err := t.load(ctx)
+	if err == nil && t.leading {
+		t.observe(ctx)
+		err = t.takeMessages(ctx)
+	} else {
+		t.observe(ctx)
+	}
+	t.snapshot = t.snapshotOf(ctx)
+	if !t.loaded {
+		t.decision.Message = fmt.Sprintf("No change: %v", err)
+		return t.trouble(err)
+	}
+	t.decision = plan.Decide(t.snapshot)
+	if err == nil && t.leading {
+		err = t.lead(ctx)
+	}
+	return t.trouble(err)
+}
+
+// readSpec reads the configuration. A broken one leaves the one before.
+func (t *tick) readSpec() error {
+	s, err := t.options.Spec()
+	switch {
+	case err == nil:
+		t.Pool.spec, t.Pool.specRead = s, true
+	case !t.specRead:
+		return fmt.Errorf("read the configuration: %w", err)
+	default:
+		t.errs = append(t.errs, fmt.Errorf("read the configuration: %w", err))
+	}
+	return nil
+}
+
+// lead does what is left to the holder of the lease.
+func (t *tick) lead(ctx context.Context) error {
+	if !t.spec.DryRun {
+		if err := t.apply(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.record.IdleSince.Equal(t.decision.IdleSince) {
+		t.record.IdleSince, t.dirty = t.decision.IdleSince, true
+	}
+	t.record.DecidedAt = t.now
+	if t.dirty {
+		return t.save(ctx)
+	}
+	return nil
+}
+
+// apply goes on with what is open, and begins what was decided. What is in a hurry comes first. An error of one part does
+// not keep the others from being done, unless the journal is not known any more.
+func (t *tick) apply(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		t.advanceInterruptions,
+		t.advanceAction,
+		t.begin,
+		t.endCondemned,
+		t.condemnOrphans,
+		t.tidyNodes,
+	} {
+		if err := t.carryOn(ctx, step(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carryOn keeps an error that concerns one part alone, and returns one that ends the tick.
+func (t *tick) carryOn(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errStop), errors.Is(err, errLeaseLost), ctx.Err() != nil:
+		return err
+	}
+	t.errs = append(t.errs, err)
+	return nil
+}
+
+// trouble is all that went wrong.
+func (t *tick) trouble(err error) error {
+	if !errors.Is(err, errStop) && !errors.Is(err, errLeaseLost) {
+		t.events, t.unsaved = append(t.events, t.unsaved...), nil
+	}
+	return errors.Join(append([]error{err, t.listErr, t.clusterErr, t.offersErr}, t.errs...)...)
+}
+
+func (t *tick) tell(ctx context.Context, health error) {
+	if t.options.Teller == nil {
+		return
+	}
+	t.options.Teller.Tell(ctx, Told{
+		Pool: t.options.Name, At: t.now, Leading: t.leading, DryRun: t.spec.DryRun,
+		Decision: t.decision, Snapshot: t.snapshot, Record: t.record, InitTimeout: t.initTimeout(),
+		Health: health, Events: t.events,
+	})
+}
