@@ -34,6 +34,14 @@ type group struct {
 // hasShape tells whether some new node of the pool could run it.
 func (g *group) hasShape() bool { return g.shapes > 0 }
 
+// picky is 1 for pods that cannot share a node with each other, or must be in certain domains: others fill up behind them.
+func (g *group) picky() int {
+	if len(g.ports) > 0 || g.topology != nil && (g.topology.alone || g.topology.mutual()) {
+		return 1
+	}
+	return 0
+}
+
 // grouper finds the group of a pod.
 type grouper struct {
 	seed   maphash.Seed

@@ -20,6 +20,13 @@ type place struct {
 	domains []int32 // by topology key: which one it is in; -1 = none
 	shape   int     // of a new one
 	allowed []bool  // of a new one, by shape: whether that could run its pods as well
+	takes   []taken
+}
+
+// taken is pods of a group in a place.
+type taken struct {
+	group *group
+	n     int
 }
 
 type kind int
@@ -60,12 +67,31 @@ func newPacker(in Input) *packer {
 	for i, g := range p.groups {
 		p.judge(g, requests[i])
 	}
-	slices.SortStableFunc(p.groups, func(x, y *group) int {
-		return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.size, x.size))
-	})
 	p.topologies = newTopologies(p.groups, in.Nodes)
+	slices.SortStableFunc(p.groups, func(x, y *group) int {
+		return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
+	})
 	p.placeNodes(in.Nodes)
 	return p
+}
+
+// pack finds a place for every pod that has one.
+func (p *packer) pack(launched []plan.Placement) {
+	p.placeOnTheWay(launched)
+	left := p.groups
+	for progress := true; progress; { // a pod may want to be with one that has its place only now
+		progress = false
+		var again []*group
+		for _, g := range left {
+			before := g.left
+			p.place(g)
+			progress = progress || g.left < before
+			if g.left > 0 {
+				again = append(again, g)
+			}
+		}
+		left = again
+	}
 }
 
 // judge finds the shapes that could run the pods of a group.
@@ -245,6 +271,11 @@ func (p *packer) placeEach(g *group) {
 func (p *packer) put(g *group, at *place, n int) {
 	if n == 0 {
 		return
+	}
+	if last := len(at.takes) - 1; last >= 0 && at.takes[last].group == g {
+		at.takes[last].n += n
+	} else {
+		at.takes = append(at.takes, taken{g, n})
 	}
 	at.free.take(g.request, n)
 	at.ports = append(at.ports, g.ports...)

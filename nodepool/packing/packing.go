@@ -1,7 +1,7 @@
 // Package packing tells how many new nodes of a pool the pods need that no node takes.
 //
-// It plays the scheduler: pods of one kind together, those that fit the fewest offers first and then the largest, each
-// onto the first place that takes it: a node that is there and has room after all (the scheduler has not come to it yet,
+// It plays the scheduler: pods of one kind together, those that fit the fewest offers first, then those that
+// keep apart, then the largest, each onto the first place that takes it: a node that is there and has room after all (the scheduler has not come to it yet,
 // or has a reason of its own that no new node removes), a node on its way, a new node that others need as well, and at
 // last one more. What it respects: requests of all resources, slots for pods, host ports, taints, node selectors and
 // required node affinity, required affinity and anti-affinity between pods in both directions, and spread constraints
@@ -77,20 +77,6 @@ func Pack(in Input) Result {
 	if len(p.shapes) == 0 {
 		return Result{}
 	}
-	p.placeOnTheWay(in.OnTheWay)
-	left := p.groups
-	for progress := true; progress; { // a pod may want to be with one that has its place only now
-		progress = false
-		var again []*group
-		for _, g := range left {
-			before := g.left
-			p.place(g)
-			progress = progress || g.left < before
-			if g.left > 0 {
-				again = append(again, g)
-			}
-		}
-		left = again
-	}
+	p.pack(in.OnTheWay)
 	return p.result()
 }

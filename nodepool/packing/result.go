@@ -73,22 +73,21 @@ func (p *packer) tellNodes(r *Result) {
 // pinned tells in which zone and of which type a new node must be for its pods to run on it.
 func (p *packer) pinned(at *place) Shape {
 	is := p.shapes[at.shape].offer
-	all, inZone, ofType := true, true, true
+	elsewhere := false                                    // it may be in another zone
+	zones, all, inZone, ofType := false, true, true, true // there are others; all will do; all in its zone; all of its type
 	for i, s := range p.shapes {
-		if at.allowed[i] {
-			continue
-		}
-		all = false
-		inZone = inZone && s.offer.Zone != is.Zone
-		ofType = ofType && s.offer.InstanceType != is.InstanceType
+		elsewhere = elsewhere || at.allowed[i] && s.offer.Zone != is.Zone
+		zones = zones || s.offer.Zone != is.Zone
+		all = all && at.allowed[i]
+		inZone = inZone && (at.allowed[i] || s.offer.Zone != is.Zone)
+		ofType = ofType && (at.allowed[i] || s.offer.InstanceType != is.InstanceType)
 	}
-	switch {
-	case all:
-		return Shape{}
-	case inZone:
-		return Shape{Zone: is.Zone}
-	case ofType:
-		return Shape{InstanceType: is.InstanceType}
+	var out Shape
+	if !all && (zones && !elsewhere || !ofType) {
+		out.Zone = is.Zone
 	}
-	return Shape{Zone: is.Zone, InstanceType: is.InstanceType}
+	if !all && !(inZone && out.Zone != "") {
+		out.InstanceType = is.InstanceType
+	}
+	return out
 }
