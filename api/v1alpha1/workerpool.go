@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // WorkerPool keeps a number of worker nodes ahead of the load: it launches instances before pods need them, and drains
@@ -45,6 +44,12 @@ type WorkerPoolList struct {
 // WorkerPoolSpec says what the workers are, how many there may be, and what they are counted by.
 //
 // +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="max must be at least min",fieldPath=".max"
+// +kubebuilder:validation:XValidation:rule="!has(self.market.onDemandBase) || self.market.onDemandBase <= self.max",message="market.onDemandBase must be at most max",fieldPath=".market.onDemandBase"
+// +kubebuilder:validation:XValidation:rule="duration(self.forecast.window) >= duration(self.forecast.interval) + duration(self.forecast.interval)",message="forecast.window must be at least two intervals",fieldPath=".forecast.window"
+// +kubebuilder:validation:XValidation:rule="duration(self.forecast.interval) < duration('1s') || duration(self.forecast.window).getSeconds() <= 10000 * duration(self.forecast.interval).getSeconds()",message="forecast.window must be at most 10000 intervals",fieldPath=".forecast.window"
+// +kubebuilder:validation:XValidation:rule="duration(self.forecast.horizonMax) >= duration(self.forecast.horizonMin)",message="forecast.horizonMax must be at least forecast.horizonMin",fieldPath=".forecast.horizonMax"
+//
+// The rules on two fields stand here, as rules of forecast or market would refuse the default {} of these.
 type WorkerPoolSpec struct {
 	// The fewest workers. Below it new ones are launched at once, past all cooldowns.
 	// +required
@@ -56,24 +61,25 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="max must be from 1 to 10000"
 	Max int32 `json:"max"`
 
-	// The most workers that one scale-up launches; 0 is no limit.
+	// The most workers that one scale-up launches; 0 is no limit of its own: as many as are asked for, at most 500.
 	// +optional
 	// +default=2
-	// +kubebuilder:validation:XValidation:rule="self >= 0",message="maxBatchUp must be at least 0"
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
 	MaxBatchUp *int32 `json:"maxBatchUp,omitempty"`
 
 	// The most workers that one scale-down removes, one after the other.
 	// +optional
 	// +default=1
-	// +kubebuilder:validation:XValidation:rule="self >= 1",message="maxBatchDown must be at least 1"
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
 	MaxBatchDown *int32 `json:"maxBatchDown,omitempty"`
 
-	// What load is told by; each its own forecast, and the one that wants most workers wins. Absent, it is the requests of
-	// pods against what nodes can allocate, with a threshold of 700m.
+	// What load is told by; each its own forecast, and the one that wants most workers wins.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
+	// +default=[{"name":"requests","threshold":"700m"}]
+	// +kubebuilder:validation:MinItems=1
 	Signals []PoolSignal `json:"signals,omitempty"`
 
 	// Any launches workers as soon as a signal or pending pods ask; All only if the signals and pending pods both do.
@@ -81,14 +87,17 @@ type WorkerPoolSpec struct {
 	// +default="Any"
 	Mode PoolMode `json:"mode,omitempty"`
 
+	// When pods that no node takes are demand, and how much.
 	// +optional
 	// +default={}
 	Pending PendingPolicy `json:"pending,omitzero"`
 
+	// When the pool has too many workers.
 	// +optional
 	// +default={}
 	Idle IdlePolicy `json:"idle,omitzero"`
 
+	// How long after an action, when it has been verified, the next one may begin.
 	// +optional
 	// +default={}
 	Cooldown PoolCooldown `json:"cooldown,omitzero"`
@@ -102,23 +111,29 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Forecast PoolForecast `json:"forecast,omitzero"`
 
+	// How instances are bought.
 	// +optional
 	// +default={}
 	Market MarketPolicy `json:"market,omitzero"`
 
+	// When a launch has failed.
 	// +optional
 	// +default={}
 	Join JoinPolicy `json:"join,omitzero"`
 
+	// How nodes are emptied before their instances are terminated.
 	// +optional
 	// +default={}
 	Drain DrainPolicy `json:"drain,omitzero"`
 
-	// The order in which workers are compared for removal.
+	// The order in which workers are compared for removal: of two the first scorer that tells them apart decides. FullestZone removes
+	// from the zone with most workers, Idlest the one that uses least, FewestPods the one with fewest pods, Oldest the one that has
+	// been there for longest.
 	// +optional
 	// +default=["FullestZone","Idlest","FewestPods","Oldest"]
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MinItems=1
 	Victims []VictimScorer `json:"victims,omitempty"`
 
 	// What a new node comes up with, beside the labels of its zone and instance type. Pods that need other labels, or do not
@@ -135,6 +150,7 @@ type WorkerPoolSpec struct {
 	// +default={}
 	State PoolState `json:"state,omitzero"`
 
+	// Who else is told.
 	// +optional
 	// +default={}
 	Notify PoolNotify `json:"notify,omitzero"`
@@ -156,6 +172,9 @@ const (
 )
 
 // PoolSignal is a metric that load is told by.
+//
+// +kubebuilder:validation:XValidation:rule="(self.name == 'requests') != has(self.prometheus)",message="signals[].prometheus must be given, but not for the signal requests",fieldPath=".prometheus"
+// +kubebuilder:validation:XValidation:rule="!has(self.downThreshold) || quantity(string(self.downThreshold)).isLessThan(quantity(string(self.threshold)))",message="signals[].downThreshold must be below threshold",fieldPath=".downThreshold"
 type PoolSignal struct {
 	// requests (the requests of pods against what nodes can allocate, from the API alone), or the name of a metric that
 	// prometheus tells. The names cpu and memory tell the idle policy how much of the workers is in use.
@@ -175,22 +194,34 @@ type PoolSignal struct {
 	// What the metric of the workers must be below for one of them to be removed. Absent, the threshold with the margin of
 	// forecast decides alone.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="signals[].downThreshold must be a quantity above 0, such as 300m"
 	DownThreshold *resource.Quantity `json:"downThreshold,omitempty"`
 
 	// For how long the signal must ask for more workers before it is heard: 0s for requests, which are promises, and 3m for
 	// what is measured.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="signals[].for must be a duration of 0s or more, such as 3m"
 	For *metav1.Duration `json:"for,omitempty"`
 
+	// Where the values come from: for every signal but requests.
 	// +optional
 	Prometheus *SignalQuery `json:"prometheus,omitempty"`
 }
 
 // SignalQuery asks a Prometheus server.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.nodeLabel) || self.value != 'Level'",message="prometheus.value must be Sum where nodeLabel is given",fieldPath=".value"
 type SignalQuery struct {
-	// The URL of the server, below which /api/v1/query_range is. Absent, it is the one that Foresail was started with.
+	// The URL of the server, below which /api/v1/query_range is. Absent, it is the one that Foresail was started with. Credentials
+	// for it are Foresail's own configuration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
 	Address string `json:"address,omitempty"`
 
 	// Any expression of PromQL.
@@ -202,6 +233,7 @@ type SignalQuery struct {
 	// The label that names the Node of a series. Absent, the expression has one value for the whole pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z_][a-zA-Z0-9_]*)?$')",message="prometheus.nodeLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
 	NodeLabel string `json:"nodeLabel,omitempty"`
 
 	// What the one value of a pool is. Sum is shared by the workers (a queue, requests per second): the pool needs value/threshold
@@ -226,6 +258,9 @@ type PendingPolicy struct {
 	// For how long a pod must have been unschedulable.
 	// +optional
 	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="pending.for must be a duration of 0s or more, such as 30s"
 	For *metav1.Duration `json:"for,omitempty"`
 
 	// How many pods without requests a new node is taken to hold.
@@ -240,31 +275,52 @@ type IdlePolicy struct {
 	// For how long it must be idle.
 	// +optional
 	// +default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"
 	For *metav1.Duration `json:"for,omitempty"`
 
-	// The share of the workers' CPU in use, below which they are idle.
+	// The share of the workers' CPU in use, below which they are idle; 0 never finds them so.
 	// +optional
 	// +default="300m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="idle.cpu must be a quantity between 0 and 1, such as 300m"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
 	// The share of their memory in use.
 	// +optional
 	// +default="500m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="idle.memory must be a quantity between 0 and 1, such as 500m"
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
 // PoolCooldown is counted from the verified completion of the last action.
 type PoolCooldown struct {
+	// After any action, until the next scale-up.
 	// +optional
 	// +default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.up must be a duration of 0s or more, such as 5m"
 	Up *metav1.Duration `json:"up,omitempty"`
 
+	// After any action, until the next scale-down.
 	// +optional
 	// +default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.down must be a duration of 0s or more, such as 10m"
 	Down *metav1.Duration `json:"down,omitempty"`
 }
 
 // SeasonalFloor learns the profile of a week.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus.nodeLabel) && self.prometheus.value != 'Level'",message="seasonal.prometheus must have neither nodeLabel nor the value Level: it tells the load of the whole pool",fieldPath=".prometheus"
 type SeasonalFloor struct {
 	// An expression that tells the load of the whole pool in nodes, such as the sum of what its nodes use of their CPU,
 	// divided by the threshold.
@@ -280,6 +336,10 @@ type SeasonalFloor struct {
 	// The confidence, from 0 to 1, below which the floor is not heard.
 	// +optional
 	// +default="500m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="seasonal.minConfidence must be a quantity between 0 and 1, such as 500m"
 	MinConfidence *resource.Quantity `json:"minConfidence,omitempty"`
 }
 
@@ -288,34 +348,58 @@ type PoolForecast struct {
 	// How often the signals are sampled and decisions are made.
 	// +optional
 	// +default="15s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('1s')",message="forecast.interval must be a whole number of seconds, at least 1s, such as 15s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
 	// How far back forecasts look.
 	// +optional
 	// +default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.window must be a duration above 0s, such as 15m"
 	Window *metav1.Duration `json:"window,omitempty"`
 
 	// For how long a new worker is taken to carry less than its share.
 	// +optional
 	// +default="3m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.redistributionTimeout must be a duration of 0s or more, such as 3m"
 	RedistributionTimeout *metav1.Duration `json:"redistributionTimeout,omitempty"`
 
 	// How long a launch takes until its node is Ready, until it has been measured.
 	// +optional
 	// +default="2m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.initTimeout must be a duration above 0s, such as 2m"
 	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
 
-	// Bounds of how far ahead forecasts look: 1.2 times what launches take.
+	// The least that forecasts look ahead: they look 1.2 times what launches take.
 	// +optional
 	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMin must be a duration of 0s or more, such as 30s"
 	HorizonMin *metav1.Duration `json:"horizonMin,omitempty"`
+
+	// The most that they look ahead.
 	// +optional
 	// +default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMax must be a duration of 0s or more, such as 10m"
 	HorizonMax *metav1.Duration `json:"horizonMax,omitempty"`
 
-	// The share that the load must be below the threshold for a worker to be removed.
+	// How much room a removal leaves: the workers that remain would stay below the threshold under a load this share higher.
 	// +optional
 	// +default="300m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="forecast.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
 	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
 
 	// Looks at the present alone: the horizon is 0.
@@ -328,15 +412,21 @@ type MarketPolicy struct {
 	// The share of the workers above onDemandBase that are Spot.
 	// +optional
 	// +default="700m"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="market.spotRatio must be a quantity between 0 and 1, such as 700m"
 	SpotRatio *resource.Quantity `json:"spotRatio,omitempty"`
 
 	// Workers that are On-Demand whatever the ratio.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="market.onDemandBase must be at least 0"
 	OnDemandBase int32 `json:"onDemandBase,omitempty"`
 
 	// The most that an hour of a Spot instance may cost, in US dollars, such as "0.02"; absent, the On-Demand price.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[0-9]+([.][0-9]+)?$') && self.matches('[1-9]')",message="market.maxPrice must be a number of US dollars above 0, such as \"0.02\""
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 
@@ -345,11 +435,17 @@ type JoinPolicy struct {
 	// How long an instance may take until its Node is Ready.
 	// +optional
 	// +default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="join.timeout must be a duration above 0s, such as 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// For how long an instance that did not join is kept to be looked at.
 	// +optional
 	// +default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="join.keepFailedFor must be a duration of 0s or more, such as 15m"
 	KeepFailedFor *metav1.Duration `json:"keepFailedFor,omitempty"`
 
 	// Keeps it for good.
@@ -362,6 +458,9 @@ type DrainPolicy struct {
 	// How long the pods of a node may take to leave; past it the node takes pods again.
 	// +optional
 	// +default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="drain.timeout must be a duration above 0s, such as 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// Deletes pods, past the timeout, that evictions did not remove. It breaks PodDisruptionBudgets.
@@ -378,12 +477,24 @@ type DrainPolicy struct {
 // +kubebuilder:validation:Enum=FullestZone;Idlest;FewestPods;Oldest
 type VictimScorer string
 
+// The scorers, by what they would remove.
+const (
+	VictimFullestZone VictimScorer = "FullestZone" // one in the zone with most workers
+	VictimIdlest      VictimScorer = "Idlest"      // the one that uses least
+	VictimFewestPods  VictimScorer = "FewestPods"  // the one with fewest pods
+	VictimOldest      VictimScorer = "Oldest"      // the one that has been there for longest
+)
+
 // NodeTemplate is what a new node comes up with.
 type NodeTemplate struct {
+	// Labels of the Node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="template.labels must have names of Kubernetes labels as keys, such as example.com/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(key, self[key].size() <= 63)",message="template.labels must have values of at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
+	// Taints of the Node that stay: not those that are lifted when it is ready.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -391,281 +502,26 @@ type NodeTemplate struct {
 
 	// What pods can use of a node of each instance type, where it cannot be learned from nodes that there are.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=32
 	Allocatable map[string]resource.Quantity `json:"allocatable,omitempty"`
 }
 
 // NodeTaint is a taint of a new node.
 type NodeTaint struct {
+	// Such as dedicated or example.com/dedicated.
 	// +required
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="template.taints[].key must be the name of a Kubernetes label, such as example.com/dedicated"
 	Key string `json:"key"`
+
+	// What goes with the key, if anything does.
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="template.taints[].value must have at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
 	Value string `json:"value,omitempty"`
+
+	// What becomes of pods that do not tolerate it.
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect string `json:"effect"`
-}
-
-// PoolProvider says where instances come from.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.ec2) != has(self.simulated)",message="provider must have exactly one of: ec2, simulated"
-type PoolProvider struct {
-	// +optional
-	EC2 *EC2Provider `json:"ec2,omitempty"`
-	// Nodes that exist in the API alone, for trying the pool out where kwok plays the kubelets.
-	// +optional
-	Simulated *SimulatedProvider `json:"simulated,omitempty"`
-}
-
-// EC2Provider launches EC2 instances.
-type EC2Provider struct {
-	// Id of the launch template, such as lt-0123456789abcdef0: image, security groups, instance profile, user data that joins
-	// the cluster.
-	// +required
-	LaunchTemplate string `json:"launchTemplate"`
-
-	// Version of the launch template: a number, $Latest or $Default.
-	// +optional
-	// +default="$Default"
-	LaunchTemplateVersion string `json:"launchTemplateVersion,omitempty"`
-
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	Region string `json:"region"`
-
-	// +required
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=atomic
-	Subnets []EC2Subnet `json:"subnets"`
-
-	// Instance types in order of preference.
-	// +required
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	InstanceTypes []string `json:"instanceTypes"`
-
-	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none.
-	// +optional
-	InterruptionQueue string `json:"interruptionQueue,omitempty"`
-
-	// Tags of each instance, beside those that tell whose it is.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=40
-	Tags map[string]string `json:"tags,omitempty"`
-
-	// What the keys of the tags that tell whose an instance is begin with.
-	// +optional
-	// +default="foresail.dev"
-	TagPrefix string `json:"tagPrefix,omitempty"`
-
-	// URL of the EC2 API, for private endpoints; absent, that of the region.
-	// +optional
-	Endpoint string `json:"endpoint,omitempty"`
-}
-
-// EC2Subnet is a subnet that instances are launched into.
-type EC2Subnet struct {
-	// +required
-	Zone string `json:"zone"`
-	// +required
-	ID string `json:"id"`
-}
-
-// SimulatedProvider plays a cloud.
-type SimulatedProvider struct {
-	// How long an instance takes until its Node is there.
-	// +optional
-	// +default="30s"
-	JoinDelay *metav1.Duration `json:"joinDelay,omitempty"`
-
-	// +optional
-	// +default=["a","b"]
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=16
-	Zones []string `json:"zones,omitempty"`
-
-	// What pods can use of a node.
-	// +optional
-	// +default={"cpu":"2","memory":"4Gi","pods":"110"}
-	Shape map[string]resource.Quantity `json:"shape,omitempty"`
-
-	// Namespace of the ConfigMaps that stand for the instances.
-	// +optional
-	// +default="foresail-simulated"
-	Namespace string `json:"namespace,omitempty"`
-}
-
-// PoolState says where the journal is kept: in the status of the WorkerPool if nothing else is given.
-//
-// +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
-type PoolState struct {
-	// +optional
-	Kubernetes *KubernetesState `json:"kubernetes,omitempty"`
-	// +optional
-	DynamoDB *DynamoDBState `json:"dynamodb,omitempty"`
-}
-
-// KubernetesState keeps the journal in the status of the WorkerPool.
-type KubernetesState struct{}
-
-// DynamoDBState keeps the journal in a table with the string key clusterId.
-type DynamoDBState struct {
-	// +required
-	// +kubebuilder:validation:MinLength=3
-	Table string `json:"table"`
-
-	// Name of the table's partition key, which is a string. The table has no sort key.
-	// +optional
-	// +default="clusterId"
-	HashKey string `json:"hashKey,omitempty"`
-
-	// Key of the item; absent, the name of the pool.
-	// +optional
-	Key string `json:"key,omitempty"`
-
-	// +optional
-	Region string `json:"region,omitempty"`
-
-	// URL of the DynamoDB API; absent, that of the region.
-	// +optional
-	Endpoint string `json:"endpoint,omitempty"`
-}
-
-// PoolNotify says who else is told.
-type PoolNotify struct {
-	// CloudWatch namespace that CPU, memory, pending pods and nodes are sent to as metrics; empty sends none.
-	// +optional
-	CloudWatchNamespace string `json:"cloudWatchNamespace,omitempty"`
-}
-
-// Condition types of a WorkerPool.
-const (
-	// ConditionHealthy is true while the pool can do what it decides: the cloud, the cluster and the journal are reachable,
-	// and launches join.
-	ConditionHealthy = "Healthy"
-	// ConditionForecasting is true while every signal has a forecast.
-	ConditionForecasting = "Forecasting"
-)
-
-// WorkerPoolStatus is what is known of a pool. A field is absent while its value is unknown.
-type WorkerPoolStatus struct {
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// Healthy and Forecasting.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-
-	// The workers that count: instances of the pool that work or are expected to.
-	// +optional
-	Workers *int32 `json:"workers,omitempty"`
-	// Those of them whose Node is Ready.
-	// +optional
-	ReadyWorkers *int32 `json:"readyWorkers,omitempty"`
-	// The workers that the last decision asked for.
-	// +optional
-	Wanted *int32 `json:"wanted,omitempty"`
-	// Pods that no node takes and that a node of the pool could run.
-	// +optional
-	PendingPods *int32 `json:"pendingPods,omitempty"`
-
-	// How long launches take until their nodes are Ready, as assumed or measured.
-	// +optional
-	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
-
-	// The action that is open.
-	// +optional
-	Action *PoolAction `json:"action,omitempty"`
-
-	// What each signal says.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	Signals []PoolSignalStatus `json:"signals,omitempty"`
-
-	// The last decisions, the newest first. Decisions in a row that say the same are one.
-	// +optional
-	// +listType=atomic
-	Decisions []PoolDecision `json:"decisions,omitempty"`
-
-	// The journal, where it is kept here. It is not for people, and changes to it may have instances terminated.
-	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Type=object
-	Journal *runtime.RawExtension `json:"journal,omitempty"`
-}
-
-// PoolAction is an action that is open.
-type PoolAction struct {
-	// +required
-	ID string `json:"id"`
-	// ScaleUp or ScaleDown.
-	// +required
-	Kind string `json:"kind"`
-	// +required
-	Started metav1.Time `json:"started"`
-	// Where it is, in words.
-	// +optional
-	Progress string `json:"progress,omitempty"`
-}
-
-// PoolSignalStatus is what a signal says.
-type PoolSignalStatus struct {
-	// +required
-	Name string `json:"name"`
-	// Why it says nothing; absent if it does.
-	// +optional
-	Error string `json:"error,omitempty"`
-	// The metric of each worker now, and at the horizon.
-	// +optional
-	Current *resource.Quantity `json:"current,omitempty"`
-	// +optional
-	Predicted *resource.Quantity `json:"predicted,omitempty"`
-	// +optional
-	Wanted *int32 `json:"wanted,omitempty"`
-	// +optional
-	Horizon *metav1.Duration `json:"horizon,omitempty"`
-}
-
-// PoolDecision is a decision, or several in a row that say the same.
-type PoolDecision struct {
-	// When it was made first, and last.
-	// +required
-	Time metav1.Time `json:"time"`
-	// +optional
-	Last *metav1.Time `json:"last,omitempty"`
-	// How often.
-	// +optional
-	Count int32 `json:"count,omitempty"`
-	// Hold, ScaleUp or ScaleDown.
-	// +required
-	Step string `json:"step"`
-	// A word for programs.
-	// +required
-	Reason string `json:"reason"`
-	// A sentence for people.
-	// +required
-	Message string `json:"message"`
-	// +required
-	Workers int32 `json:"workers"`
-	// +required
-	Wanted int32 `json:"wanted"`
-	// What each signal, pending pods, the seasonal floor and the minimum asked for.
-	// +optional
-	// +listType=atomic
-	Votes []PoolVote `json:"votes,omitempty"`
-}
-
-// PoolVote is the number of workers that one voice asked for.
-type PoolVote struct {
-	// +required
-	Voice string `json:"voice"`
-	// Absent if it is not known.
-	// +optional
-	Workers *int32 `json:"workers,omitempty"`
-	// +optional
-	Why string `json:"why,omitempty"`
 }

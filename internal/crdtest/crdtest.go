@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -71,13 +72,24 @@ func (d *Definition) Default(object map[string]any) {
 	defaulting.Default(object, d.structural)
 }
 
-// Validate returns what is wrong with an object that has been defaulted. As in an API server, CEL rules are not
-// looked at while the rest of the schema is not met.
+// Validate returns what is wrong with an object that has been defaulted and is created. As in an API server, CEL rules are
+// not looked at while the rest of the schema is not met.
 func (d *Definition) Validate(object map[string]any) field.ErrorList {
-	if errs := validation.ValidateCustomResource(nil, object, d.openAPI); len(errs) > 0 {
+	return d.ValidateUpdate(object, nil)
+}
+
+// ValidateUpdate returns what is wrong with an object that takes the place of another, both defaulted.
+func (d *Definition) ValidateUpdate(object, old map[string]any) field.ErrorList {
+	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
+	if len(errs) > 0 {
 		return errs
 	}
-	errs, _ := d.rules.Validate(context.Background(), nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	var before any // not a map that is nil: there is nothing
+	if old != nil {
+		before = old
+	}
+	errs, _ = d.rules.Validate(context.Background(), nil, d.structural, object, before, celconfig.RuntimeCELCostBudget)
 	return errs
 }
 

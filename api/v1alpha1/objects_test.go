@@ -1,0 +1,204 @@
+package v1alpha1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/crdtest"
+)
+
+// kind is what the tests know of a kind. Its objects lie in the folders valid and invalid of dir.
+type kind struct {
+	name, crd, dir string
+	empty          func() runtime.Object
+	fillIn         func(runtime.Object)
+}
+
+var kinds = []kind{
+	{
+		name: "PredictedMetric", crd: "../../manifests/crds/foresail.dev_predictedmetrics.yaml", dir: "testdata",
+		empty:  func() runtime.Object { return &v1alpha1.PredictedMetric{} },
+		fillIn: func(o runtime.Object) { o.(*v1alpha1.PredictedMetric).Spec.Default() },
+	},
+	{
+		name: "WorkerPool", crd: "../../manifests/crds/foresail.dev_workerpools.yaml", dir: "testdata/workerpool",
+		empty:  func() runtime.Object { return &v1alpha1.WorkerPool{} },
+		fillIn: func(o runtime.Object) { o.(*v1alpha1.WorkerPool).Spec.Default() },
+	},
+}
+
+// each runs a test on every file in a folder of each kind.
+func each(t *testing.T, folder string, test func(t *testing.T, k kind, crd *crdtest.Definition, data []byte)) {
+	t.Helper()
+	for _, k := range kinds {
+		crd := crdtest.Load(t, k.crd)
+		for name, data := range files(t, filepath.Join(k.dir, folder)) {
+			t.Run(k.name+"/"+name, func(t *testing.T) { test(t, k, crd, data) })
+		}
+	}
+}
+
+func TestValidObjectsAreAccepted(t *testing.T) {
+	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+		object := parse(t, data)
+		assert.Equal(t, k.name, object["kind"])
+		assert.Empty(t, crd.UnknownFields(object))
+		crd.Default(object)
+		assert.Empty(t, crd.Validate(object))
+		assert.Empty(t, crd.ValidateUpdate(object, object))
+	})
+}
+
+// Each file starts with the errors that it earns, a comment line each. A second document is what the object was before.
+func TestInvalidObjectsAreRefused(t *testing.T) {
+	each(t, "invalid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+		after, before, update := bytes.Cut(data, []byte("\n--- # before\n"))
+		object := parse(t, after)
+		require.Equal(t, k.name, object["kind"])
+		require.Empty(t, crd.UnknownFields(object))
+		crd.Default(object)
+		errs := crd.Validate(object)
+		if update {
+			require.Empty(t, errs, "it could be created")
+			old := parse(t, before)
+			crd.Default(old)
+			require.Empty(t, crd.Validate(old))
+			errs = crd.ValidateUpdate(object, old)
+		}
+		want := expected(data)
+		require.NotEmpty(t, want)
+		var got []string
+		for _, err := range errs {
+			got = append(got, err.Error())
+		}
+		assert.ElementsMatch(t, want, got)
+	})
+}
+
+// A message begins with the path of its field, or with the end of it where several fields have the same type.
+func TestEveryMessageHasABadFileAndNamesItsField(t *testing.T) {
+	index := regexp.MustCompile(`\[\d+\]`)
+	for _, k := range kinds {
+		var lines []string
+		for _, data := range files(t, filepath.Join(k.dir, "invalid")) {
+			lines = append(lines, expected(data)...)
+		}
+		messages := crdtest.Load(t, k.crd).Messages()
+		require.Greater(t, len(messages), 30)
+		for _, message := range messages {
+			field, _, ok := strings.Cut(message, " must ")
+			require.True(t, ok, message)
+			assert.True(t, slices.ContainsFunc(lines, func(line string) bool {
+				path, value, ok := strings.Cut(line, ": Invalid value: ")
+				path = index.ReplaceAllString(path, "[]")
+				if field == "metadata.name" {
+					return path == "<nil>" && value == message // a rule on metadata has no field path
+				}
+				return ok && strings.HasSuffix(path, "."+field) && (value == message || strings.HasSuffix(value, ": "+message))
+			}), "no file in %s earns: %s", k.dir, message)
+		}
+	}
+}
+
+func TestDefaultDoesWhatTheAPIServerDoes(t *testing.T) {
+	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+		ours := k.decode(t, parse(t, data))
+		k.fillIn(ours)
+
+		object := parse(t, data)
+		crd.Default(object)
+		theirs := k.decode(t, object)
+
+		assert.JSONEq(t, encode(t, theirs), encode(t, ours))
+		again := ours.DeepCopyObject()
+		k.fillIn(again)
+		assert.Equal(t, ours, again)
+	})
+}
+
+// What the types write is what a user wrote: zero values do not turn into defaults on the way, nor the reverse.
+func TestTypesKeepWhatTheyRead(t *testing.T) {
+	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+		read := k.decode(t, parse(t, data))
+		var written map[string]any
+		require.NoError(t, json.Unmarshal([]byte(encode(t, read)), &written))
+		crd.Default(written)
+
+		object := parse(t, data)
+		crd.Default(object)
+		assert.JSONEq(t, encode(t, k.decode(t, object)), encode(t, k.decode(t, written)))
+	})
+}
+
+func TestAddToScheme(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	for _, k := range kinds {
+		assert.True(t, scheme.Recognizes(v1alpha1.GroupVersion.WithKind(k.name)))
+		assert.True(t, scheme.Recognizes(v1alpha1.GroupVersion.WithKind(k.name+"List")))
+	}
+}
+
+// files returns the contents of the YAML files in a directory, by name.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	contents := map[string][]byte{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		contents[strings.TrimSuffix(filepath.Base(path), ".yaml")] = data
+	}
+	return contents
+}
+
+// expected returns the leading comment lines.
+func expected(data []byte) []string {
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		comment, ok := strings.CutPrefix(line, "# ")
+		if !ok {
+			break
+		}
+		lines = append(lines, strings.TrimSpace(comment))
+	}
+	return lines
+}
+
+func parse(t *testing.T, data []byte) map[string]any {
+	t.Helper()
+	encoded, err := yaml.YAMLToJSONStrict(data)
+	require.NoError(t, err)
+	object := map[string]any{}
+	require.NoError(t, utiljson.Unmarshal(encoded, &object))
+	return object
+}
+
+func (k kind) decode(t *testing.T, object map[string]any) runtime.Object {
+	t.Helper()
+	decoded := k.empty()
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object, decoded))
+	return decoded
+}
+
+func encode(t *testing.T, object any) string {
+	t.Helper()
+	encoded, err := json.Marshal(object)
+	require.NoError(t, err)
+	return string(encoded)
+}

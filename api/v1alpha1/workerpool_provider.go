@@ -1,0 +1,200 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PoolProvider says where instances come from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.ec2) != has(self.simulated)",message="provider must have exactly one of: ec2, simulated"
+// +kubebuilder:validation:XValidation:rule="has(self.ec2) == has(oldSelf.ec2)",message="provider must stay of its kind, as nobody would look after the instances of the other: delete the WorkerPool and create another"
+type PoolProvider struct {
+	// EC2 instances.
+	// +optional
+	EC2 *EC2Provider `json:"ec2,omitempty"`
+	// Nodes that exist in the API alone, for trying the pool out where kwok plays the kubelets.
+	// +optional
+	Simulated *SimulatedProvider `json:"simulated,omitempty"`
+}
+
+// EC2Provider launches EC2 instances.
+//
+// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must stay as it is, as nobody would look after the instances of the other: delete the WorkerPool and create another",fieldPath=".region"
+// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must stay as it is, as nobody would know the instances that carry the other: delete the WorkerPool and create another",fieldPath=".tagPrefix"
+// +kubebuilder:validation:XValidation:rule="self.subnets.all(subnet, subnet.zone.startsWith(self.region))",message="provider.ec2.subnets must be in zones of the region, such as eu-central-1a",fieldPath=".subnets"
+// +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith(self.tagPrefix) && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither tagPrefix nor aws:",fieldPath=".tags"
+type EC2Provider struct {
+	// Id of the launch template, such as lt-0123456789abcdef0: image, security groups, instance profile, user data that joins
+	// the cluster.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^lt-[0-9a-f]{8,17}$')",message="provider.ec2.launchTemplate must be the id of a launch template, such as lt-0123456789abcdef0"
+	LaunchTemplate string `json:"launchTemplate"`
+
+	// Version of the launch template: a number, $Latest or $Default.
+	// +optional
+	// +default="$Default"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([1-9][0-9]*|[$]Latest|[$]Default)$')",message="provider.ec2.launchTemplateVersion must be a number from 1 on, $Latest or $Default"
+	LaunchTemplateVersion string `json:"launchTemplateVersion,omitempty"`
+
+	// The region, such as eu-central-1.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+(-[a-z]+)+-[0-9]+$')",message="provider.ec2.region must be the name of a region, such as eu-central-1"
+	Region string `json:"region"`
+
+	// The subnets that instances are launched into, in one zone or several.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=id
+	Subnets []EC2Subnet `json:"subnets"`
+
+	// Instance types in order of preference.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +kubebuilder:validation:items:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.all(type, type.matches('^[a-z0-9-]+[.][a-z0-9-]+$'))",message="provider.ec2.instanceTypes must be names of instance types, such as t3.medium"
+	InstanceTypes []string `json:"instanceTypes"`
+
+	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.interruptionQueue must be the URL of a queue, such as https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions"
+	InterruptionQueue string `json:"interruptionQueue,omitempty"`
+
+	// Tags of each instance, beside those that tell whose it is.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=40
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() >= 1 && key.size() <= 128 && self[key].size() <= 256)",message="provider.ec2.tags must have keys of 1 to 128 characters and values of at most 256"
+	Tags map[string]string `json:"tags,omitempty"`
+
+	// What the keys of the tags that tell whose an instance is begin with. Clusters whose pools have the same name, in the same region
+	// of the same account, must not have the same prefix.
+	// +optional
+	// +default="foresail.dev"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][-A-Za-z0-9._/]*$') && !self.startsWith('aws')",message="provider.ec2.tagPrefix must be letters, digits, -, ., _ and /, beginning with a letter or digit and not with aws, such as foresail.dev"
+	TagPrefix string `json:"tagPrefix,omitempty"`
+
+	// URL of the EC2 API, for private endpoints; absent, that of the region.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.endpoint must be an http or https URL without credentials, query and fragment"
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// EC2Subnet is a subnet that instances are launched into.
+type EC2Subnet struct {
+	// The availability zone that it is in, such as eu-central-1a.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]+(-[a-z0-9]+)*$')",message="provider.ec2.subnets[].zone must be the name of an availability zone, such as eu-central-1a"
+	Zone string `json:"zone"`
+
+	// Such as subnet-0123456789abcdef0.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^subnet-[0-9a-f]{8,17}$')",message="provider.ec2.subnets[].id must be the id of a subnet, such as subnet-0123456789abcdef0"
+	ID string `json:"id"`
+}
+
+// SimulatedProvider plays a cloud.
+//
+// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__",message="provider.simulated.namespace must stay as it is, as nobody would look after the instances in the other: delete the WorkerPool and create another",fieldPath=".namespace"
+type SimulatedProvider struct {
+	// How long an instance takes until its Node is there.
+	// +optional
+	// +default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="provider.simulated.joinDelay must be a duration of 0s or more, such as 30s"
+	JoinDelay *metav1.Duration `json:"joinDelay,omitempty"`
+
+	// The zones that nodes are in.
+	// +optional
+	// +default=["a","b"]
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(zone, zone.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="provider.simulated.zones must be lowercase letters, digits and -, such as a"
+	Zones []string `json:"zones,omitempty"`
+
+	// What pods can use of a node.
+	// +optional
+	// +default={"cpu":"2","memory":"4Gi","pods":"110"}
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'pods'].all(name, name in self)",message="provider.simulated.shape must have cpu, memory and pods"
+	Shape map[string]resource.Quantity `json:"shape,omitempty"`
+
+	// Namespace of the ConfigMaps that stand for the instances.
+	// +optional
+	// +default="foresail-simulated"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="provider.simulated.namespace must be the name of a namespace"
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// PoolState says where the journal is kept: in the status of the WorkerPool if nothing else is given.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
+type PoolState struct {
+	// In the status of the WorkerPool.
+	// +optional
+	Kubernetes *KubernetesState `json:"kubernetes,omitempty"`
+
+	// In a DynamoDB table.
+	// +optional
+	DynamoDB *DynamoDBState `json:"dynamodb,omitempty"`
+}
+
+// KubernetesState keeps the journal in the status of the WorkerPool.
+type KubernetesState struct{}
+
+// DynamoDBState keeps the journal in a table that exists already.
+type DynamoDBState struct {
+	// The name of the table.
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_.-]{3,}$')",message="state.dynamodb.table must be the name of a table: 3 to 255 letters, digits, _, - and ."
+	Table string `json:"table"`
+
+	// Name of the table's partition key, which is a string. The table has no sort key.
+	// +optional
+	// +default="clusterId"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	HashKey string `json:"hashKey,omitempty"`
+
+	// The key of the item; absent, the name of the pool. Two clusters that share a table must not share a key.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Key string `json:"key,omitempty"`
+
+	// The region of the table; absent, the one of Foresail's environment.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z]+(-[a-z]+)+-[0-9]+)?$')",message="state.dynamodb.region must be the name of a region, such as eu-central-1"
+	Region string `json:"region,omitempty"`
+
+	// URL of the DynamoDB API; absent, that of the region.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="state.dynamodb.endpoint must be an http or https URL without credentials, query and fragment"
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// PoolNotify says who else is told.
+type PoolNotify struct {
+	// CloudWatch namespace that CPU, memory, pending pods and nodes are sent to as metrics; empty sends none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9A-Za-z._/#: ]*$') && !self.startsWith('AWS/')",message="notify.cloudWatchNamespace must be letters, digits, spaces and -._/#:, not beginning with AWS/"
+	CloudWatchNamespace string `json:"cloudWatchNamespace,omitempty"`
+}
