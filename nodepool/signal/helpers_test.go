@@ -92,3 +92,5 @@ func replay(t testing.TB, s *Set, name string, n int, at func(i int, now time.Ti
 	}
 	return out
 }
+
+func quantityOf(s string) resource.Quantity { return resource.MustParse(s) }

@@ -6,7 +6,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// ledger keeps what was requested at each observation of the window: of each worker, and of none yet.
+// ledger keeps what was requested at each observation of the window: of each node, and of none yet.
 //
 // The load is the sum of both, and does not change when a pod passes from one to the other, nor between the observations
 // before and after that, where all is taken to pass evenly. So that this holds, all are noted at the same times: one who
@@ -18,7 +18,7 @@ type ledger struct {
 	demand          [dimensions][]pipeline.Sample
 }
 
-// row is one worker's. It takes part in [start, end); end 0 = it goes on.
+// row is one node's. It takes part in [start, end); end 0 = it goes on.
 type row struct {
 	start, end int64
 	samples    [dimensions][]pipeline.Sample
@@ -29,18 +29,18 @@ func newLedger(f *Forecast) ledger {
 }
 
 // record notes the loads of workers and the demand at now, which must be after the observations there are.
-func (l *ledger) record(now int64, present map[*spell]loads, demand loads) {
+func (l *ledger) record(now int64, present []carrier, demand loads) {
 	if n := len(l.times); n > 1 && now-l.times[n-2] < l.spacing {
 		l.drop(l.times[n-1])
 	}
-	for s, r := range l.rows {
-		if _, ok := present[s]; !ok && r.end == 0 {
+	for _, c := range present {
+		l.row(c.spell, now).append(now, c.load)
+	}
+	for _, r := range l.rows {
+		if r.end == 0 && r.last() < now {
 			r.append(now, loads{})
 			r.end = now + 1
 		}
-	}
-	for s, load := range present {
-		l.row(s, now).append(now, load)
 	}
 	for d := range l.demand {
 		l.demand[d] = append(l.demand[d], pipeline.Sample{T: now, V: demand[d]})
@@ -68,6 +68,9 @@ func (r *row) append(t int64, load loads) {
 		r.samples[d] = append(r.samples[d], pipeline.Sample{T: t, V: load[d]})
 	}
 }
+
+// last is the time of the newest sample.
+func (r *row) last() int64 { return r.samples[0][len(r.samples[0])-1].T }
 
 // drop takes back the observations from t on.
 func (l *ledger) drop(t int64) {

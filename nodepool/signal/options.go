@@ -2,7 +2,6 @@ package signal
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,11 +10,11 @@ import (
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -44,14 +43,12 @@ type Options struct {
 
 // Servers connects to Prometheus servers.
 type Servers interface {
-	// API returns the API of the server at an address. The error names the address and what would be accepted.
-	API(address string) (API, error)
+	// API returns the API of the server at an address, as [promapi.Clients] do. The error names the address and what
+	// would be accepted. Of the API it is QueryRange that is used.
+	API(address string) (v1.API, error)
 }
 
-// API is what is asked of a Prometheus server.
-type API interface {
-	QueryRange(ctx context.Context, query string, r v1.Range, options ...v1.Option) (model.Value, v1.Warnings, error)
-}
+var _ Servers = (*promapi.Clients)(nil)
 
 // Config is one signal.
 type Config struct {

@@ -1,6 +1,8 @@
 package signal
 
 import (
+	"context"
+
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -27,8 +29,11 @@ func newRequests(c Config, f *Forecast) (*requests, error) {
 
 func (r *requests) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	demand := t.demand()
-	demand.add(t.carried)
-	r.ledger.record(t.now, t.shares, demand)
+	total := demand
+	for _, c := range t.carriers {
+		total.add(c.load)
+	}
+	r.ledger.record(t.now, t.carriers, demand)
 	if !r.warm() {
 		return r.tell(reading{}, errWarmingUp, t)
 	}
@@ -40,7 +45,7 @@ func (r *requests) observe(m *pipeline.Memory, t *tick) plan.Signal {
 		if err != nil {
 			return r.tell(reading{}, err, t)
 		}
-		one.fits = max(one.fits, r.fits(t.total[d]+demand[d])) // the level may lag behind a rise
+		one.fits = max(one.fits, r.fits(total[d])) // the level may lag behind a rise
 		out = larger(out, one)
 	}
 	return r.tell(out, nil, t)
@@ -51,5 +56,9 @@ func (r *requests) warm() bool {
 	times, step := r.ledger.times, r.pipeline.Params().Interval.Milliseconds()
 	return times[len(times)-1]/step-(times[0]+step-1)/step >= 2
 }
+
+// begin and await do nothing: requests need not be asked for.
+func (r *requests) begin(int64)           {}
+func (r *requests) await(context.Context) {}
 
 func (r *requests) forgetFrom(now int64) { r.ledger.drop(now) }

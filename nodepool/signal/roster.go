@@ -2,22 +2,21 @@ package signal
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/foresail/foresail/nodepool/world"
 )
 
-// roster follows which workers took part, and when: an instance of the pipeline is one unbroken time in which a Node was
-// a Ready worker. It remembers those of the window.
+// roster follows who carries load, and when: an instance of the pipeline is one unbroken time in which a Node was there,
+// from when it was Ready. One that is not Ready for a while, or that leaves, carries what it has until it is gone. The
+// roster remembers those of the window.
 type roster struct {
 	spells []*spell
-	latest map[string]*spell
+	latest map[string]*spell // by nodeKey
 }
 
 // spell is one such time, in ms; end 0 = it goes on.
 type spell struct {
 	id, node   string
-	ready      time.Time // since when the Node has said that it is Ready
 	start, end int64
 	seen       bool // at the update under way
 }
@@ -25,16 +24,19 @@ type spell struct {
 // nodeKey tells two Nodes of one name, one after the other, apart.
 func nodeKey(n *world.Node) string { return n.Object.Name + "/" + string(n.Object.UID) }
 
-// update takes what is seen at now. It returns the spell of each worker, nil for those that are not Ready.
-func (r *roster) update(now int64, workers []world.Node) []*spell {
+// update takes what is seen at now, and tells who carries load.
+func (r *roster) update(now int64, lists ...[]world.Node) (present []carrier) {
 	if r.latest == nil {
 		r.latest = map[string]*spell{}
 	}
-	out := make([]*spell, len(workers))
-	for i := range workers {
-		if workers[i].Ready {
-			out[i] = r.join(now, &workers[i])
-			out[i].seen = true
+	for _, list := range lists {
+		for i := range list {
+			n := &list[i]
+			load := share(n)
+			if s := r.join(n, load); s != nil && !s.seen {
+				s.seen = true
+				present = append(present, carrier{Node: n, spell: s, load: load})
+			}
 		}
 	}
 	for _, s := range r.spells {
@@ -43,25 +45,31 @@ func (r *roster) update(now int64, workers []world.Node) []*spell {
 		}
 		s.seen = false
 	}
-	return out
+	return present
 }
 
-// join returns the spell of a Ready worker, a new one if it has not been Ready without a break.
-func (r *roster) join(now int64, n *world.Node) *spell {
+// carrier is a node that carries load.
+type carrier struct {
+	*world.Node
+	spell *spell
+	load  loads
+}
+
+// join returns the spell of a node; nil if it has not been Ready yet.
+func (r *roster) join(n *world.Node, load loads) *spell {
 	key := nodeKey(n)
 	last := r.latest[key]
-	if last != nil && last.end == 0 && last.ready.Equal(n.ReadySince) {
+	if last != nil && last.end == 0 {
 		return last
 	}
 	since := n.ReadySince
-	if since.IsZero() {
-		since = n.Object.CreationTimestamp.Time
-	}
-	s := &spell{node: key, ready: n.ReadySince, start: since.UnixMilli()}
-	if last != nil {
-		if last.end == 0 {
-			last.end = max(min(s.start, now), last.start+1)
+	if !n.Ready || since.IsZero() {
+		if since = n.Object.CreationTimestamp.Time; !n.Ready && load == (loads{}) {
+			return nil
 		}
+	}
+	s := &spell{node: key, start: since.UnixMilli()}
+	if last != nil {
 		s.start = max(s.start, last.end)
 	}
 	s.id = fmt.Sprintf("%s/%d", key, s.start)

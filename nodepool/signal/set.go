@@ -3,6 +3,7 @@ package signal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,7 +14,10 @@ import (
 
 // Set is the signals of one pool. It is safe for concurrent use.
 type Set struct {
-	options Options
+	options  Options
+	life     context.Context // of queries
+	end      context.CancelFunc
+	seasonal *seasonal // nil: the pool does not ask
 
 	mu       sync.Mutex
 	memory   pipeline.Memory
@@ -27,6 +31,8 @@ type Set struct {
 
 // listener is a signal that observes.
 type listener interface {
+	begin(now int64)           // asks, beside, for what has to be asked for
+	await(ctx context.Context) // waits for the answer, at most until ctx ends
 	observe(m *pipeline.Memory, t *tick) plan.Signal
 	forgetFrom(now int64) // the clock was set back to now: what is later has not been
 }
@@ -39,28 +45,54 @@ func New(o Options) (*Set, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	s := &Set{options: o, roseAt: pipeline.Never}
 	var problems []error
+	s := &Set{options: o, roseAt: pipeline.Never}
+	s.life, s.end = context.WithCancel(context.Background())
 	told := map[string]bool{}
-	for _, c := range o.Signals {
+	for i, c := range o.Signals {
 		v, err := s.listener(c)
-		problems = append(problems, err)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("signals[%d].%w", i, err))
+		}
 		s.voices = append(s.voices, v)
 		told[c.Name] = true
+	}
+	if o.Seasonal != nil {
+		var err error
+		if s.seasonal, err = newSeasonal(s.life, &s.options); err != nil {
+			problems = append(problems, fmt.Errorf("seasonal.%w", err))
+		}
 	}
 	for _, name := range []string{CPU, Memory} {
 		if !told[name] {
 			s.informs = append(s.informs, name)
 		}
 	}
-	return s, errors.Join(problems...)
+	if len(problems) > 0 {
+		s.end()
+		return nil, errors.Join(problems...)
+	}
+	return s, nil
 }
+
+// Close ends the queries that are under way. The Set must not be used any more.
+func (s *Set) Close() { s.end() }
 
 func (s *Set) listener(c Config) (listener, error) {
 	if c.Query == nil {
 		return newRequests(c, &s.options.Forecast)
 	}
-	return nil, errors.New("not yet")
+	o := &s.options
+	timeout := min(o.Forecast.Interval/2, maxTimeout)
+	q, err := newQuestion(o, c.Query, o.Forecast.Interval, timeout)
+	if err != nil {
+		return nil, err
+	}
+	feed := newFeed(newPoller(s.life, q, &o.Forecast), c.Name, o.Logger)
+	if c.Query.NodeLabel != "" {
+		return newMeasured(c, &o.Forecast, feed)
+	}
+	return newPooled(c, &o.Forecast, feed)
 }
 
 // Observe takes what is seen at one tick, and returns what each signal says to it, in their order, and then what requests
@@ -69,6 +101,7 @@ func (s *Set) Observe(ctx context.Context, o Observation) []plan.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tick(o)
+	s.ask(ctx, t.now)
 	out := make([]plan.Signal, 0, len(s.voices)+len(s.informs))
 	for _, v := range s.voices {
 		out = append(out, v.observe(&s.memory, t))
@@ -79,9 +112,26 @@ func (s *Set) Observe(ctx context.Context, o Observation) []plan.Signal {
 	return out
 }
 
-// Seasonal returns what past weeks needed at the hour that launches of now are for; nil if the pool does not ask.
-func (s *Set) Seasonal(ctx context.Context, now time.Time, initTimeout time.Duration) *plan.Seasonal {
-	return nil
+// ask has all signals ask at once and waits for the answers for a short while.
+func (s *Set) ask(ctx context.Context, now int64) {
+	for _, v := range s.voices {
+		v.begin(now)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, v := range s.voices {
+		v.await(ctx)
+	}
+}
+
+// Seasonal returns what past weeks needed at the hour that launches of now are for; nil if the pool does not ask. It does
+// not wait: the past is learned beside, once an hour.
+func (s *Set) Seasonal(_ context.Context, now time.Time, initTimeout time.Duration) *plan.Seasonal {
+	if s.seasonal == nil {
+		return nil
+	}
+	s.seasonal.refresh(now)
+	return s.seasonal.at(now, now.Add(s.options.Forecast.horizon(initTimeout)))
 }
 
 // tick works out what all signals need to know.
@@ -98,9 +148,14 @@ func (s *Set) tick(o Observation) *tick {
 		s.roseAt = t.now
 	}
 	s.expected, t.roseAt = o.Expected, s.roseAt
-	t.spells = s.roster.update(t.now, o.Workers)
+	t.carriers = s.roster.update(t.now, o.Workers, o.Leaving)
 	s.roster.forget(t.now - s.options.Forecast.Window.Milliseconds())
-	t.measure()
+	t.spells = s.roster.spells
+	for _, c := range t.carriers {
+		if c.Ready {
+			t.ready++
+		}
+	}
 	return t
 }
 
@@ -115,10 +170,10 @@ func (s *Set) forgetFrom(now int64) {
 	}
 }
 
-// inform tells the mean share of CPU or memory that pods request of the workers.
+// inform tells the mean share of CPU or memory that pods request of the Ready workers.
 func inform(name string, t *tick) plan.Signal {
 	s := plan.Signal{Name: Requests + "/" + name, NoVote: true, CPU: name == CPU, Memory: name == Memory}
-	if len(t.shares) == 0 {
+	if t.ready == 0 {
 		s.Err = "no worker is Ready"
 		return s
 	}
@@ -126,38 +181,36 @@ func inform(name string, t *tick) plan.Signal {
 	if s.Memory {
 		d = memory
 	}
-	s.Known, s.Now = true, t.total[d]/float64(len(t.shares))
-	s.Predicted = s.Now
+	for _, c := range t.carriers {
+		if c.Ready {
+			s.Now += c.load[d] / float64(t.ready)
+		}
+	}
+	s.Known, s.Predicted = true, s.Now
 	return s
 }
 
 // tick is what an observation comes to for every signal.
 type tick struct {
 	Observation
-	now     int64    // ms
-	roseAt  int64    // when Expected last rose (ms), or pipeline.Never
-	spells  []*spell // of the workers, in their order; nil: it is not Ready
-	shares  map[*spell]loads
-	total   loads // of shares
-	carried loads // by workers that are not Ready, and by those that leave: it will be on others soon
-}
-
-// measure works out the shares.
-func (t *tick) measure() {
-	t.shares = make(map[*spell]loads, len(t.Workers))
-	for i := range t.Workers {
-		load := share(&t.Workers[i])
-		if s := t.spells[i]; s != nil {
-			t.shares[s] = load
-			t.total.add(load)
-		} else {
-			t.carried.add(load)
-		}
-	}
-	for i := range t.Leaving {
-		t.carried.add(share(&t.Leaving[i]))
-	}
+	now      int64     // ms
+	roseAt   int64     // when Expected last rose (ms), or pipeline.Never
+	carriers []carrier // those of now
+	ready    int       // of them, that are Ready
+	spells   []*spell  // of the window
 }
 
 // demand is what the pods request that no node takes.
 func (t *tick) demand() loads { return loads{t.Demand.CPU, t.Demand.Memory, t.Demand.Slots} }
+
+// demandOf is the one for a signal, in nodes: that of its resource, or the largest.
+func (t *tick) demandOf(name string) float64 {
+	switch d := t.demand(); name {
+	case CPU:
+		return d[cpu]
+	case Memory:
+		return d[memory]
+	default:
+		return d.largest()
+	}
+}

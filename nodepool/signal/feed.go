@@ -1,0 +1,93 @@
+package signal
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// feed keeps what a server said, and what is demanded beside.
+type feed struct {
+	poller
+	demand []pipeline.Sample
+	err    error // why the last answer brought nothing, nil if it did
+	told   string
+	logger *slog.Logger
+}
+
+func newFeed(p poller, name string, logger *slog.Logger) feed {
+	return feed{poller: p, logger: logger.With("signal", name)}
+}
+
+// receive hands the answer that has come, if one has, to take, and notes why it could not be used.
+func (f *feed) receive(take func(*flight) error) {
+	answer := f.landed()
+	if answer == nil {
+		return
+	}
+	f.err = answer.err
+	if f.err == nil {
+		f.err = take(answer)
+	}
+	if f.err == nil {
+		f.whole = answer.to
+	}
+	f.log()
+}
+
+// log tells when queries begin to fail, fail otherwise, and cease to.
+func (f *feed) log() {
+	text := ""
+	if f.err != nil {
+		text = f.err.Error()
+	}
+	if text == f.told {
+		return
+	}
+	f.told = text
+	if text == "" {
+		f.logger.Info("The signal can be read again.")
+		return
+	}
+	f.logger.Warn("The signal cannot be read.", "err", text)
+}
+
+// because adds to an error of a forecast why there is nothing to make one from.
+func (f *feed) because(err error) error {
+	if err == nil || f.err == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", f.err, err)
+}
+
+// note keeps the demand at a time, and forgets that of before the window. Of many in one interval the first and the last
+// are kept.
+func (f *feed) note(now int64, demand float64) {
+	if n := len(f.demand); n > 1 && now-f.demand[n-2].T < f.step.Milliseconds()/2 {
+		f.demand = f.demand[:n-1]
+	}
+	f.demand = trim(append(f.demand, pipeline.Sample{T: now, V: demand}), now-f.window)
+}
+
+// forgetFrom forgets what is later than now, and what was asked for.
+func (f *feed) forgetFrom(now int64) {
+	f.demand = before(f.demand, now)
+	f.forget()
+}
+
+// trim lets go of samples before t, but for the newest of them, which the first tick of the window is interpolated from.
+func trim(samples []pipeline.Sample, t int64) []pipeline.Sample {
+	if i := search(samples, t); i > 1 {
+		return from(samples, samples[i-1].T)
+	}
+	return samples
+}
+
+// extend adds newer samples, which take the place of those that are not older.
+func extend(samples, newer []pipeline.Sample) []pipeline.Sample {
+	if len(newer) == 0 {
+		return samples
+	}
+	return append(before(samples, newer[0].T), newer...)
+}
