@@ -52,6 +52,13 @@ func TestAPIDependsOnApimachineryAlone(t *testing.T) {
 	}
 }
 
+func TestPlanIsPure(t *testing.T) {
+	for _, path := range imports(t, false, "./nodepool/plan")[module+"nodepool/plan"] {
+		assert.True(t, isStandard(path) || path == module+"pipeline" || strings.HasPrefix(path, "k8s.io/apimachinery/"), path)
+		assert.NotContains(t, []string{"math/rand", "math/rand/v2"}, path, "the plan draws no random numbers")
+	}
+}
+
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 	doors := []string{module + "adapter/externalmetrics"}
 	for from, list := range imports(t, false, "./adapter/...") {
@@ -84,7 +91,7 @@ func TestNothingImportsCommands(t *testing.T) {
 }
 
 func TestProductDoesNotImportTests(t *testing.T) {
-	for from, list := range imports(t, true, "./cmd/...", "./adapter/...", "./pipeline/...", "./api/...") {
+	for from, list := range imports(t, true, "./cmd/...", "./adapter/...", "./pipeline/...", "./api/...", "./nodepool/...") {
 		for _, to := range list {
 			assert.False(t, strings.HasPrefix(to, module+"test/"), "%s depends on %s", from, to)
 		}

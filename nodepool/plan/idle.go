@@ -20,8 +20,8 @@ func (v *view) idleness() idleness {
 	if u := append(v.unknown(), v.untold()...); len(u) > 0 {
 		return idleness{unknown: strings.Join(u, ", ")}
 	}
-	if v.Pending.Pods > 0 {
-		return idleness{busy: fmt.Sprintf("%s unschedulable", count(v.Pending.Pods, "pod"))}
+	if v.Pending.any() {
+		return idleness{busy: count(v.Pending.Pods, "pod") + " unschedulable"}
 	}
 	for _, s := range v.Signals {
 		// Written so that what is not a number is busy.

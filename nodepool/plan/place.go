@@ -35,7 +35,7 @@ type placer struct {
 
 func newPlacer(s Snapshot, tried []Placement) *placer {
 	staying, _ := stay(s)
-	p := &placer{ratio: s.Pool.SpotRatio, base: s.Pool.OnDemandBase, workers: len(staying), zones: map[string]int{}}
+	p := &placer{ratio: share(s.Pool.SpotRatio), base: s.Pool.OnDemandBase, workers: len(staying), zones: map[string]int{}}
 	for _, w := range staying {
 		p.zones[w.Zone]++
 		if w.Market == Spot {
@@ -55,6 +55,14 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 		}
 	}
 	return p
+}
+
+// share is a number in [0, 1]; what is not a number is 0.
+func share(x float64) float64 {
+	if !(x > 0) {
+		return 0
+	}
+	return min(x, 1)
 }
 
 // of tells whether a placement is one of those that cool; a field that is empty stands for all its values.

@@ -131,6 +131,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	if d.Reason == plan.PoolIdle {
 		assert.Zero(t, s.Pending.Pods)
+		assert.Zero(t, s.Pending.Due)
 		assert.False(t, max(0, s.Now.Sub(s.State.IdleSince)) < s.Pool.Idle.For)
 		assert.GreaterOrEqual(t, d.Want, d.Asked, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")

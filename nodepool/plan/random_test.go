@@ -227,6 +227,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 func FuzzDecide(f *testing.F) {
 	f.Add(uint64(1), 0.5, 0.5, 3, 3, 1, 1, int64(0), int64(time.Minute))
 	f.Add(uint64(2), -1.0, 1e300, -5, 1<<62, 1<<62, -7, int64(-1<<63), int64(1<<62))
+	f.Add(uint64(129), 0.06, 0.05, -4, -39, 3, -37, int64(-90), int64(time.Minute)) // fewer pods than none
 	f.Fuzz(func(t *testing.T, seed uint64, now, ratio float64, want, fits, nodes, pending int, last, held int64) {
 		s := random(seed)
 		for i := range s.Signals {

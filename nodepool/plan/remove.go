@@ -27,7 +27,7 @@ func (v *view) shrink(d Decision) Decision {
 		return d.hold(NothingToDo, "%s", v.load())
 	case v.idle.unknown != "":
 		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
-	case v.Pending.Pods > 0:
+	case v.Pending.any():
 		return d.hold(PodsWaiting, "%s unschedulable, and nodes on their way will hold them", count(v.Pending.Pods, "pod"))
 	case v.idle.busy != "":
 		return d.hold(NotIdle, "%s", v.idle.busy)
@@ -76,7 +76,10 @@ func (v *view) ready() int {
 func (v *view) remove(d Decision, most int, reason Reason, why string) Decision {
 	n := len(v.staying)
 	most = min(most, v.Pool.MaxBatchDown, n-v.Pool.Min)
-	d.Want = n - max(0, most)
+	if most <= 0 {
+		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
+	}
+	d.Want = n - most
 	if unready := n - v.ready(); unready > v.Pool.DistrustCount && float64(unready) > v.Pool.DistrustShare*float64(n) {
 		return d.hold(ManyUnready, "%s, but %d of them are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
 			why, unready, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
@@ -86,19 +89,13 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	}
 	d.Targets, d.Refused = v.victims(most)
 	if len(d.Targets) == 0 {
-		return d.hold(NoVictim, "%s, but none may go%s", why, example(d.Refused))
+		first := d.Refused[0] // whoever is not refused is chosen
+		return d.hold(NoVictim, "%s, but none may go, such as %s: %s", why, first.Worker, first.Why)
 	}
 	d.Want = n - len(d.Targets)
 	d.Step, d.Reason = ScaleDown, reason
 	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), count(n, "worker"), why)
 	return d
-}
-
-func example(refused []Refusal) string {
-	if len(refused) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", such as %s: %s", refused[0].Worker, refused[0].Why)
 }
 
 // load says in a few words how the pool is.

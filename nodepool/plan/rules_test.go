@@ -141,6 +141,8 @@ func TestMinimumAndMaximum(t *testing.T) {
 		}, plan.Hold, plan.CoolingDown, 0, false},
 		{"above the maximum: while an action is open", nil, func(s *plan.Snapshot) { s.Pool.Max, s.State.Action = 3, plan.ActionUp },
 			plan.Hold, plan.ActionOpen, 0, false},
+		{"above the maximum: that is below the minimum", nil, func(s *plan.Snapshot) { s.Pool.Max, s.Pool.Min = 3, 5 },
+			plan.Hold, plan.AtMinimum, 0, false},
 		{"above the maximum: all blocked", nil, func(s *plan.Snapshot) {
 			s.Pool.Max = 3
 			for i := range s.Workers {

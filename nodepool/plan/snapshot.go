@@ -126,6 +126,9 @@ type Pending struct {
 	OldestFor time.Duration // of the due ones
 }
 
+// any tells whether pods are pending. A number below zero says nothing, and so not that there are none.
+func (p Pending) any() bool { return p.Pods != 0 || p.Due != 0 }
+
 // Unhelped is a pod that no new node of the pool could run; it is told and not counted.
 type Unhelped struct{ Pod, Why string }
 
