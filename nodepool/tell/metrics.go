@@ -1,0 +1,160 @@
+package tell
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Metrics is what Prometheus can read of all pools.
+type Metrics struct {
+	workers, wanted, asked, limits, pending, open, leading, healthy, failures *prometheus.GaugeVec
+	available, current, predicted, threshold, voted                           *prometheus.GaugeVec
+	instances, initTimeout                                                    *prometheus.GaugeVec
+	decisions, events, failed                                                 *prometheus.CounterVec
+	dropped                                                                   prometheus.Counter
+}
+
+// NewMetrics makes the metrics of all pools and registers them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "foresail_nodepool_" + name, Help: help}, append([]string{"pool"}, labels...))
+		r.MustRegister(v)
+		return v
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "foresail_nodepool_" + name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	m := &Metrics{
+		workers:     gauge("workers", "Workers by state: ready, joining, unready, leaving, failed.", "state"),
+		instances:   gauge("instances", "Workers that count, by what they are.", "market", "instance_type", "zone"),
+		wanted:      gauge("wanted_workers", "Workers that the last decision asked for, after minimum, maximum and batch."),
+		asked:       gauge("asked_workers", "Workers that it asked for before them."),
+		limits:      gauge("limit_workers", "The minimum and the maximum.", "limit"),
+		pending:     gauge("pending_pods", "Pods that no node takes and that a node of the pool could run."),
+		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
+		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
+		healthy:     gauge("healthy", "1 while the pool can do what it decides, else 0."),
+		failures:    gauge("failed_scale_ups", "Scale-ups in a row in which no node joined."),
+		initTimeout: gauge("init_timeout_seconds", "How long launches take until their nodes are Ready, as assumed or measured."),
+		available:   gauge("signal_available", "1 while the signal has a forecast, else 0.", "signal"),
+		current:     gauge("signal_load", "Smoothed load of each worker now, in units of the signal.", "signal"),
+		predicted:   gauge("signal_predicted_load", "Load of each worker at the horizon, in units of the signal.", "signal"),
+		threshold:   gauge("signal_threshold", "Threshold of the signal, in its units.", "signal"),
+		voted:       gauge("signal_wanted_workers", "Workers that the signal asks for.", "signal"),
+		decisions:   counter("decisions_total", "Decisions, those to do nothing included.", "pool", "step", "reason"),
+		events:      counter("events_total", "What happened: launches, joins, drains, terminations and their failures.", "pool", "reason"),
+		failed:      counter("notifications_failed_total", "What could not be told, by whom it was for.", "to"),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_nodepool_notifications_dropped_total", Help: "Sentences for the webhook that were dropped as too many waited.",
+		}),
+	}
+	r.MustRegister(m.dropped)
+	return m
+}
+
+// Forget drops what is exposed of a pool that is gone.
+func (m *Metrics) Forget(pool string) {
+	of := prometheus.Labels{"pool": pool}
+	for _, v := range []*prometheus.GaugeVec{m.workers, m.wanted, m.asked, m.limits, m.pending, m.open, m.leading, m.healthy, m.failures,
+		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.initTimeout} {
+		v.DeletePartialMatch(of)
+	}
+	m.decisions.DeletePartialMatch(of)
+	m.events.DeletePartialMatch(of)
+}
+
+func (m *Metrics) tell(told nodepool.Told) {
+	pool := told.Pool
+	m.leading.WithLabelValues(pool).Set(oneIf(told.Leading))
+	m.healthy.WithLabelValues(pool).Set(oneIf(told.Health == nil && told.Snapshot.WorkersErr == "" && told.Record.Failures < launchesFail))
+	m.failures.WithLabelValues(pool).Set(float64(told.Record.Failures))
+	m.initTimeout.WithLabelValues(pool).Set(told.InitTimeout.Seconds())
+	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
+		m.open.WithLabelValues(pool, string(kind)).Set(oneIf(told.Record.Action != nil && told.Record.Action.Kind == kind))
+	}
+	for _, e := range told.Events {
+		m.events.WithLabelValues(pool, string(e.Reason)).Inc()
+	}
+	m.tellDecision(told)
+	m.tellWorkers(told)
+	m.tellSignals(pool, told.Snapshot.Signals)
+}
+
+func (m *Metrics) tellDecision(told nodepool.Told) {
+	d := told.Decision
+	if d.Reason == "" {
+		return
+	}
+	m.decisions.WithLabelValues(told.Pool, string(d.Step), string(d.Reason)).Inc()
+	m.wanted.WithLabelValues(told.Pool).Set(float64(d.Want))
+	m.asked.WithLabelValues(told.Pool).Set(float64(d.Asked))
+	m.limits.WithLabelValues(told.Pool, "min").Set(float64(told.Snapshot.Pool.Min))
+	m.limits.WithLabelValues(told.Pool, "max").Set(float64(told.Snapshot.Pool.Max))
+}
+
+// tellWorkers exposes nothing of what is not known.
+func (m *Metrics) tellWorkers(told nodepool.Told) {
+	of := prometheus.Labels{"pool": told.Pool}
+	m.workers.DeletePartialMatch(of)
+	m.instances.DeletePartialMatch(of)
+	m.pending.DeletePartialMatch(of)
+	if told.Snapshot.Pending.Known {
+		m.pending.WithLabelValues(told.Pool).Set(float64(told.Snapshot.Pending.Pods))
+	}
+	if told.Snapshot.WorkersErr != "" || told.Decision.Reason == "" {
+		return
+	}
+	for _, state := range []string{"ready", "joining", "unready", "leaving", "failed"} {
+		m.workers.WithLabelValues(told.Pool, state).Set(0)
+	}
+	for _, w := range told.Snapshot.Workers {
+		m.workers.WithLabelValues(told.Pool, stateOf(w)).Inc()
+		if w.Counts() {
+			m.instances.WithLabelValues(told.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
+		}
+	}
+}
+
+func stateOf(w plan.Worker) string {
+	switch {
+	case w.Failed:
+		return "failed"
+	case w.Leaving:
+		return "leaving"
+	case w.Ready:
+		return "ready"
+	case w.Node == "":
+		return "joining"
+	}
+	return "unready"
+}
+
+func (m *Metrics) tellSignals(pool string, signals []plan.Signal) {
+	of := prometheus.Labels{"pool": pool}
+	for _, v := range []*prometheus.GaugeVec{m.available, m.current, m.predicted, m.threshold, m.voted} {
+		v.DeletePartialMatch(of)
+	}
+	for _, s := range signals {
+		m.available.WithLabelValues(pool, s.Name).Set(oneIf(s.Known))
+		m.threshold.WithLabelValues(pool, s.Name).Set(s.Threshold)
+		if !s.Known {
+			continue
+		}
+		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
+		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
+		if !s.NoVote {
+			m.voted.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+		}
+	}
+}
+
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

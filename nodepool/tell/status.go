@@ -1,0 +1,196 @@
+package tell
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// launchesFail is after how many scale-ups without a node that joined the pool is not healthy.
+const launchesFail = 3
+
+// statusOf returns what is told after one tick, given what was told before. What is not known is absent.
+func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told nodepool.Told) v1alpha1.WorkerPoolStatus {
+	next := v1alpha1.WorkerPoolStatus{
+		ObservedGeneration: pool.Generation,
+		Conditions:         append([]metav1.Condition(nil), before.Conditions...),
+		Decisions:          before.Decisions,
+		Action:             actionOf(told.Record.Action),
+		Signals:            signalsOf(told.Snapshot.Signals),
+	}
+	if told.Decision.Reason != "" {
+		next.Decisions = recorded(before.Decisions, told.Decision)
+		next.Wanted = number(told.Decision.Want)
+	}
+	if told.Snapshot.WorkersErr == "" {
+		workers, ready := counts(told.Snapshot.Workers)
+		next.Workers, next.ReadyWorkers = number(workers), number(ready)
+	}
+	if told.Snapshot.Pending.Known {
+		next.PendingPods = number(told.Snapshot.Pending.Pods)
+	}
+	if told.InitTimeout > 0 {
+		next.InitTimeout = &metav1.Duration{Duration: told.InitTimeout.Round(time.Second)}
+	}
+	for _, c := range []metav1.Condition{healthy(told), forecasting(told.Snapshot.Signals)} {
+		c.ObservedGeneration = pool.Generation
+		meta.SetStatusCondition(&next.Conditions, c)
+	}
+	return next
+}
+
+func number(n int) *int32 {
+	out := int32(n)
+	return &out
+}
+
+func counts(workers []plan.Worker) (all, ready int) {
+	for _, w := range workers {
+		if !w.Counts() {
+			continue
+		}
+		all++
+		if w.Ready {
+			ready++
+		}
+	}
+	return all, ready
+}
+
+func healthy(told nodepool.Told) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Working", Message: "the cloud, the cluster and the journal are reachable, and launches join"}
+	switch {
+	case told.Health != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Failing", clip(told.Health.Error())
+	case told.Snapshot.WorkersErr != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(plan.WorkersUnknown), clip(told.Snapshot.WorkersErr)
+	case told.Record.Failures >= launchesFail:
+		c.Status, c.Reason = metav1.ConditionFalse, "LaunchesFail"
+		c.Message = fmt.Sprintf("of the last %d scale-ups no node joined", told.Record.Failures)
+	case told.DryRun:
+		c.Reason, c.Message = "DryRun", "decisions are told and nothing is done"
+	}
+	return c
+}
+
+// clip keeps a message within what a condition may hold, and without line breaks.
+func clip(s string) string {
+	const most = 1024
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+func forecasting(signals []plan.Signal) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionForecasting, Status: metav1.ConditionTrue, Reason: "Forecasting", Message: "every signal has a forecast"}
+	var missing []string
+	for _, s := range signals {
+		if !s.Known {
+			missing = append(missing, s.Name+": "+s.Err)
+		}
+	}
+	if len(signals) == 0 {
+		missing = []string{"nothing has been observed yet"}
+	}
+	if len(missing) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(plan.MetricsUnknown), clip(strings.Join(missing, "; "))
+	}
+	return c
+}
+
+func signalsOf(signals []plan.Signal) []v1alpha1.PoolSignalStatus {
+	var out []v1alpha1.PoolSignalStatus
+	for _, s := range signals {
+		status := v1alpha1.PoolSignalStatus{Name: s.Name, Error: clip(s.Err)}
+		if s.Known {
+			status.Current, status.Predicted = thousandths(s.Now), thousandths(s.Predicted)
+			status.Horizon = &metav1.Duration{Duration: s.Horizon}
+			if !s.NoVote {
+				status.Wanted = number(s.Want)
+			}
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+// thousandths is nil for what a quantity cannot hold.
+func thousandths(v float64) *resource.Quantity {
+	if math.IsNaN(v) || math.Abs(v) > 1e15 {
+		return nil
+	}
+	return resource.NewMilliQuantity(int64(math.Round(v*1000)), resource.DecimalSI)
+}
+
+func actionOf(a *state.Action) *v1alpha1.PoolAction {
+	if a == nil {
+		return nil
+	}
+	return &v1alpha1.PoolAction{ID: a.ID, Kind: string(a.Kind), Started: metav1.NewTime(a.Started.Truncate(time.Second)), Progress: progressOf(a)}
+}
+
+// progressOf says where an action is, such as "1 of 2 Ready, 1 Launched (i-1)".
+func progressOf(a *state.Action) string {
+	of := map[string][]string{}
+	var order []string
+	add := func(in, instance string) {
+		if _, ok := of[in]; !ok {
+			order = append(order, in)
+		}
+		of[in] = append(of[in], instance)
+	}
+	for _, s := range a.Slots {
+		add(string(s.State), s.InstanceID)
+	}
+	for _, r := range a.Targets {
+		add(string(r.State), r.InstanceID)
+	}
+	parts := make([]string, 0, len(order))
+	for _, in := range order {
+		part := fmt.Sprintf("%d %s", len(of[in]), in)
+		if names := strings.Join(without(of[in], ""), ", "); names != "" {
+			part += " (" + names + ")"
+		}
+		parts = append(parts, part)
+	}
+	return clip(strings.Join(parts, ", "))
+}
+
+func without(list []string, what string) []string {
+	var out []string
+	for _, s := range list {
+		if s != what {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// pressing tells whether more has changed than numbers.
+func pressing(before, after *v1alpha1.WorkerPoolStatus) bool {
+	if before.ObservedGeneration != after.ObservedGeneration || (before.Action == nil) != (after.Action == nil) {
+		return true
+	}
+	if before.Action != nil && (before.Action.ID != after.Action.ID || before.Action.Progress != after.Action.Progress) {
+		return true
+	}
+	for _, c := range after.Conditions {
+		old := meta.FindStatusCondition(before.Conditions, c.Type)
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,262 @@
+package tell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+var start = time.Date(2026, 5, 4, 20, 0, 0, 0, time.UTC)
+
+// house is a teller with all that it tells to.
+type house struct {
+	teller   *Teller
+	client   client.Client
+	events   *events.FakeRecorder
+	registry *prometheus.Registry
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3}}
+	pool.Status.Journal = &runtime.RawExtension{Raw: []byte(`{"version":7}`)}
+	h := &house{
+		client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool).Build(),
+		events:   events.NewFakeRecorder(100),
+		registry: prometheus.NewRegistry(),
+	}
+	h.teller = New("workers", Options{Client: h.client, Events: h.events, Log: logr.Discard(), Metrics: NewMetrics(h.registry)})
+	return h
+}
+
+func (h *house) status(t *testing.T) v1alpha1.WorkerPoolStatus {
+	t.Helper()
+	var pool v1alpha1.WorkerPool
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: "workers"}, &pool))
+	return pool.Status
+}
+
+func (h *house) told() []string {
+	var out []string
+	for {
+		select {
+		case e := <-h.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func hold(at time.Time, reason plan.Reason, message string) nodepool.Told {
+	return nodepool.Told{
+		Pool: "workers", At: at, Leading: true, InitTimeout: 90 * time.Second,
+		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
+			Votes: []plan.Vote{{Voice: "requests", Nodes: 2, Known: true}, {Voice: "cpu", Why: "no answer"}}},
+		Snapshot: plan.Snapshot{
+			Workers: []plan.Worker{
+				{InstanceID: "i-1", Node: "a", Ready: true, Placement: plan.Placement{Zone: "a", Market: plan.Spot}},
+				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
+			},
+			Pending: plan.Pending{Known: true, Pods: 5},
+			Signals: []plan.Signal{{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute}, {Name: "cpu", Err: "no answer"}},
+		},
+	}
+}
+
+func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
+	h := newHouse(t)
+	h.teller.Tell(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
+	s := h.status(t)
+	assert.JSONEq(t, `{"version":7}`, string(s.Journal.Raw))
+	assert.Equal(t, int64(3), s.ObservedGeneration)
+	assert.Equal(t, []int32{2, 1, 2, 5}, []int32{*s.Workers, *s.ReadyWorkers, *s.Wanted, *s.PendingPods})
+	assert.Equal(t, 90*time.Second, s.InitTimeout.Duration)
+	require.Len(t, s.Signals, 2)
+	assert.Equal(t, "610m", s.Signals[0].Predicted.String())
+	assert.Equal(t, v1alpha1.PoolSignalStatus{Name: "cpu", Error: "no answer"}, s.Signals[1])
+	assert.True(t, meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHealthy))
+	assert.True(t, meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionForecasting))
+	require.Len(t, s.Decisions, 1)
+	assert.Nil(t, s.Decisions[0].Votes[1].Workers, "a vote that is not known is no number")
+}
+
+func TestWhatIsUnknownIsAbsent(t *testing.T) {
+	h := newHouse(t)
+	told := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
+	told.Snapshot.WorkersErr, told.Snapshot.Pending.Known = "EC2 cannot be read", false
+	told.Health = errors.New("EC2 cannot\nbe read")
+	h.teller.Tell(t.Context(), told)
+	s := h.status(t)
+	assert.Nil(t, s.Workers)
+	assert.Nil(t, s.ReadyWorkers)
+	assert.Nil(t, s.PendingPods)
+	assert.Equal(t, "EC2 cannot be read", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Message)
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_pending_pods")
+	require.NoError(t, err)
+	assert.Zero(t, count)
+}
+
+func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
+	h := newHouse(t)
+	for i := range 40 {
+		h.teller.Tell(t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, "2 workers are enough"))
+	}
+	up := hold(start.Add(10*time.Minute), plan.PodsPending, "5 pods need 2 nodes")
+	up.Decision.Step, up.Decision.Want = plan.ScaleUp, 4
+	h.teller.Tell(t.Context(), up)
+	trail := h.status(t).Decisions
+	require.Len(t, trail, 2)
+	assert.Equal(t, "ScaleUp", trail[0].Step)
+	assert.Equal(t, int32(40), trail[1].Count)
+	assert.True(t, trail[1].Time.Time.Equal(start))
+	assert.True(t, trail[1].Last.Time.Equal(start.Add(39*15*time.Second)))
+	assert.Equal(t, []string{"Normal NothingToDo 2 workers are enough", "Normal PodsPending 5 pods need 2 nodes"}, h.told())
+	assert.Equal(t, 40.0, testutil.ToFloat64(h.teller.options.Metrics.decisions.WithLabelValues("workers", "Hold", "NothingToDo")))
+}
+
+func TestTrailIsBounded(t *testing.T) {
+	var trail []v1alpha1.PoolDecision
+	for i := range 3 * maxTrail {
+		d := hold(start, plan.NothingToDo, "").Decision
+		d.Want = i
+		trail = recorded(trail, d)
+	}
+	require.Len(t, trail, maxTrail)
+	assert.Equal(t, int32(3*maxTrail-1), trail[0].Wanted)
+}
+
+func TestOnlyTheLeaderTellsPeople(t *testing.T) {
+	h := newHouse(t)
+	told := hold(start, plan.NothingToDo, "2 workers are enough")
+	told.Leading = false
+	h.teller.Tell(t.Context(), told)
+	assert.Empty(t, h.told())
+	assert.Empty(t, h.status(t).Decisions)
+}
+
+func TestActionsAreToldInWords(t *testing.T) {
+	h := newHouse(t)
+	told := hold(start, plan.ActionOpen, "a scale-up is open")
+	told.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{
+		{State: state.SlotReady, InstanceID: "i-1"}, {State: state.SlotLaunched, InstanceID: "i-2"}, {State: state.SlotPlanned},
+	}}}
+	told.Events = []nodepool.Event{{Reason: nodepool.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
+	h.teller.Tell(t.Context(), told)
+	s := h.status(t)
+	assert.Equal(t, "1 Ready (i-1), 1 Launched (i-2), 1 Planned", s.Action.Progress)
+	assert.Equal(t, "LaunchesFail", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Reason)
+	assert.Contains(t, h.told(), "Warning LaunchFailed no capacity in a")
+}
+
+// TestForgottenPoolsLeaveNothing: metrics of a pool that was deleted would be taken for ones that stand still.
+func TestForgottenPoolsLeaveNothing(t *testing.T) {
+	h := newHouse(t)
+	h.teller.Tell(t.Context(), hold(start, plan.NothingToDo, ""))
+	before, err := testutil.GatherAndCount(h.registry)
+	require.NoError(t, err)
+	require.Greater(t, before, 10)
+	h.teller.options.Metrics.Forget("workers")
+	after, err := testutil.GatherAndCount(h.registry)
+	require.NoError(t, err)
+	assert.Equal(t, 1, after, "what is of no pool")
+}
+
+func TestWebhookIsToldWhatMatters(t *testing.T) {
+	got := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Text string }
+		content, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.NoError(t, json.Unmarshal(content, &body))
+		got <- body.Text
+		w.WriteHeader(http.StatusOK)
+	}))
+	defer receiver.Close()
+	h := newHouse(t)
+	h.teller.options.Webhook = &Webhook{URL: receiver.URL, Client: receiver.Client()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- h.teller.Run(ctx) }()
+	told := hold(start, plan.AtMaximum, "10 workers of 10")
+	told.Events = []nodepool.Event{{Reason: nodepool.EventLaunched, Message: "not worth it"}, {Reason: nodepool.EventDrainFailed, Message: "the node a takes pods again"}}
+	h.teller.Tell(t.Context(), told)
+	assert.Equal(t, "Worker pool workers is at its maximum: 10 workers of 10", <-got)
+	assert.Equal(t, "Worker pool workers, a drain failed: the node a takes pods again", <-got)
+	cancel()
+	assert.NoError(t, <-ended)
+}
+
+func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
+	down := Webhook{URL: "http://127.0.0.1:1/secret", Client: http.DefaultClient}
+	err := down.post(t.Context(), "hello")
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "secret")
+	bad := Webhook{URL: "://secret", Client: http.DefaultClient}
+	assert.EqualError(t, bad.post(t.Context(), "hello"), "the URL of the webhook is no URL")
+
+	h := newHouse(t) // and nobody reads what waits
+	told := hold(start, plan.NothingToDo, "")
+	told.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: "x"}}
+	for range backlog + 3 {
+		h.teller.Tell(t.Context(), told)
+	}
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.teller.options.Metrics.dropped))
+}
+
+// putter is a CloudWatch that counts.
+type putter struct{ sent []*cloudwatch.PutMetricDataInput }
+
+func (p *putter) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+	p.sent = append(p.sent, in)
+	return &cloudwatch.PutMetricDataOutput{}, nil
+}
+
+func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		to := &putter{}
+		h.teller.options.CloudWatch = &CloudWatch{Client: to, Namespace: "Foresail"}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.teller.Run(ctx) }()
+		for i := range 9 {
+			h.teller.Tell(t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, ""))
+			synctest.Wait()
+		}
+		cancel()
+		require.NoError(t, <-ended)
+		require.Len(t, to.sent, 3)
+		values := map[string]float64{}
+		for _, d := range to.sent[0].MetricData {
+			values[*d.MetricName] = *d.Value
+		}
+		assert.Equal(t, map[string]float64{"PendingPods": 5, "Nodes": 2, "ReadyNodes": 1}, values)
+	})
+}
