@@ -44,9 +44,12 @@ type Options struct {
 // Servers connects to Prometheus servers.
 type Servers interface {
 	// API returns the API of the server at an address, as [promapi.Clients] do. The error names the address and what
-	// would be accepted. Of the API it is QueryRange that is used.
-	API(address string) (v1.API, error)
+	// would be accepted.
+	API(address string) (API, error)
 }
+
+// API is that of a Prometheus server. It is QueryRange that is used of it.
+type API = v1.API
 
 var _ Servers = (*promapi.Clients)(nil)
 
