@@ -1,9 +1,9 @@
 package plan
 
-import (
-	"slices"
-	"time"
-)
+import "time"
+
+// A time in the future was written by a clock that has been set back since, or that is ahead. When it really was is not
+// known, so it counts as now: nothing happens early. Whoever keeps the state ends the wait by writing now in its place.
 
 const (
 	// firstBackoff is what a pool waits after one failed scale-up; each further one doubles it.
@@ -15,20 +15,6 @@ const (
 	// forward looks the same.
 	idleGap = 5 * time.Minute
 )
-
-// Mend returns the state with nothing in it that has happened after now. Such times were written by a clock that has been
-// set back since, or by another process whose clock is ahead. When they really were is not known, so they count as now:
-// what is counted from them begins anew, which neither lets anything happen early nor waits for the wrong clock to come
-// true. It is for whoever keeps the state, who writes it back: [Decide] forgets what it mends for itself.
-func Mend(s State, now time.Time) State {
-	for _, t := range []*time.Time{&s.LastUp, &s.LastDown, &s.FailedAt, &s.IdleSince, &s.DecidedAt} {
-		if t.After(now) {
-			*t = now
-		}
-	}
-	s.Cooling = slices.DeleteFunc(slices.Clone(s.Cooling), func(c Cooling) bool { return !cools(c, now) })
-	return s
-}
 
 // coolsFor is how much is left of a cooldown. It is counted from the last verified completion of either direction (seeds
 // 002 and 003: now − lastScaleEpoch ≥ COOLDOWN_x_SEC).

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -41,7 +40,7 @@ func random(seed uint64) plan.Snapshot {
 			Name: "workers", Min: low, Max: max(1, low+d.upTo(12)), MaxBatchUp: d.upTo(4), MaxBatchDown: d.upTo(4),
 			PendingFor: 30 * time.Second, Idle: plan.Idle{For: time.Duration(d.upTo(10)) * time.Minute, CPU: 0.3, Memory: 0.5},
 			CooldownUp: time.Duration(d.upTo(5)) * time.Minute, CooldownDown: time.Duration(d.upTo(10)) * time.Minute,
-			SpotRatio: float64(d.upTo(10)) / 10, OnDemandBase: d.upTo(3), ScaleDownMargin: 0.3, MinConfidence: 0.5,
+			SpotRatio: float64(d.upTo(10)) / 10, OnDemandBase: d.upTo(3), ScaleDownMargin: 0.3,
 		},
 		Offers: offers(zones...),
 	}
@@ -216,7 +215,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 		if s.Pending.Known && s.Pending.Due > 0 {
 			asked = max(asked, n+s.Pending.Nodes)
 		}
-		if s.Seasonal != nil && s.Seasonal.Known && s.Seasonal.Confidence >= s.Pool.MinConfidence {
+		if s.Seasonal != nil && s.Seasonal.Known {
 			asked = max(asked, s.Seasonal.Nodes)
 		}
 		require.Equal(t, asked, plan.Decide(s).Asked, "seed %d", seed)
@@ -241,7 +240,7 @@ func FuzzDecide(f *testing.F) {
 		d := plan.Decide(s)
 		check(t, s, d)
 		if t.Failed() {
-			t.Log(fmt.Sprintf("%+v\n%+v", s, d))
+			t.Logf("%+v\n%+v", s, d)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -73,10 +72,6 @@ func TestWhatIsNotKnown(t *testing.T) {
 			plan.Hold, plan.NotIdle, 0, false},
 		{"past weeks: they never forbid a removal by being unknown", idle, func(s *plan.Snapshot) { s.Seasonal = &plan.Seasonal{Err: "no data"} },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"past weeks: a confidence that is too low is not heard", nil, func(s *plan.Snapshot) {
-			s.Pool.MinConfidence = 0.5
-			s.Seasonal = &plan.Seasonal{Known: true, Nodes: 9, Confidence: 0.49}
-		}, plan.Hold, plan.NotIdle, 0, false},
 		{"the use of a worker: it stays", idle, func(s *plan.Snapshot) {
 			for i := range s.Workers {
 				s.Workers[i].Known = false
@@ -357,7 +352,8 @@ func TestIdleSince(t *testing.T) {
 	}
 }
 
-// A clock that is an hour off lets nothing happen early, and with Mend what is counted begins anew once.
+// A clock that is an hour off lets nothing happen early. Once the keeper of the state has written now in place of the
+// future, what is counted begins anew.
 func TestClockIsSetBack(t *testing.T) {
 	hour := noon.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -384,7 +380,11 @@ func TestClockIsSetBack(t *testing.T) {
 				d := plan.Decide(s)
 				assert.Equal(t, c.waits, d.Reason, d.Message)
 			}
-			s.State = plan.Mend(s.State, s.Now)
+			for _, at := range []*time.Time{&s.State.LastUp, &s.State.LastDown, &s.State.FailedAt, &s.State.IdleSince, &s.State.DecidedAt} {
+				if at.After(s.Now) {
+					*at = s.Now
+				}
+			}
 			for waited := time.Duration(0); waited < c.whole; waited += 15 * time.Second {
 				d := plan.Decide(s)
 				require.Equal(t, c.waits, d.Reason, "after %s: %s", waited, d.Message)
@@ -395,24 +395,6 @@ func TestClockIsSetBack(t *testing.T) {
 			assert.Equal(t, c.then, d.Step, d.Message)
 		})
 	}
-}
-
-func TestMendKeepsThePastAndItsInput(t *testing.T) {
-	future := noon.Add(time.Second)
-	was := plan.State{
-		Action: plan.ActionUp, ActionID: "a", LastUp: ago(time.Hour), LastDown: future, Failures: 2, FailedAt: future, IdleSince: ago(time.Minute),
-		Cooling: []plan.Cooling{{Zone: "a", Until: ago(time.Second)}, {Zone: "b", Until: noon.Add(time.Minute)}, {Zone: "c", Until: noon.Add(2 * time.Hour)}},
-		Spared:  map[string]time.Time{"i-1": future},
-	}
-	cooling := fmt.Sprint(was.Cooling)
-	got := plan.Mend(was, noon)
-	assert.Equal(t, plan.State{
-		Action: plan.ActionUp, ActionID: "a", LastUp: ago(time.Hour), LastDown: noon, Failures: 2, FailedAt: noon, IdleSince: ago(time.Minute),
-		Cooling: []plan.Cooling{{Zone: "b", Until: noon.Add(time.Minute)}},
-		Spared:  map[string]time.Time{"i-1": future},
-	}, got)
-	assert.Equal(t, cooling, fmt.Sprint(was.Cooling))
-	assert.Equal(t, got, plan.Mend(got, noon), "mended is mended")
 }
 
 func TestRefusals(t *testing.T) {

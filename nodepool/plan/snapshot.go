@@ -44,7 +44,6 @@ type Pool struct {
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
-	MinConfidence     float64 // of the seasonal floor, in [0, 1], below which it is not heard
 }
 
 // What fields of [Pool] are if they are zero.
@@ -142,7 +141,9 @@ type Signal struct {
 	Predicted float64 // P_H
 	Threshold float64 // τ
 	Horizon   time.Duration
-	Want      int // N*, of the pipeline, not limited by minimum, maximum or batch
+	// Want is N* of the pipeline, not limited by minimum, maximum or batch. No removal leaves fewer, so a signal that has
+	// nothing against one wants no more than Fits.
+	Want int
 
 	For   time.Duration // how long Want must have been above the workers before it counts
 	Since time.Time     // since when it has been; zero = it is not
@@ -154,7 +155,8 @@ type Signal struct {
 	NoVote bool    // it only informs the idle rule
 }
 
-// Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it.
+// Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it. It
+// is not known if the confidence is too low for it to be heard.
 type Seasonal struct {
 	Known      bool
 	Err        string
@@ -166,7 +168,7 @@ type Seasonal struct {
 type State struct {
 	Action           ActionKind // that is open; "" = none
 	ActionID         string
-	LastUp, LastDown time.Time // verified completions; zero = never
+	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them
 	IdleSince        time.Time // since when the pool has been idle; zero = it is not

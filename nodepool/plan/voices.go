@@ -13,7 +13,7 @@ type voice struct {
 	reason Reason // of a launch that it asks for
 	signal bool
 	waits  bool // it asks for more, and has not for long enough
-	muted  bool // it is not heard for another reason
+	muted  bool // it asks alone where all must
 }
 
 // heard tells whether the voice may raise the number of workers.
@@ -92,10 +92,6 @@ func (v *view) seasonalVoice() voice {
 	}
 	out.Nodes = max(0, s.Nodes)
 	out.Why = fmt.Sprintf("past weeks needed %d at this hour, with a confidence of %.2f", out.Nodes, s.Confidence)
-	if !(s.Confidence >= v.Pool.MinConfidence) {
-		out.Nodes, out.muted = 0, true
-		out.Why += fmt.Sprintf(" that is below %.2f", v.Pool.MinConfidence)
-	}
 	return out
 }
 
