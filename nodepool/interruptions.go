@@ -11,8 +11,13 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// noticeTime is what an interruption is taken to leave if its message does not say: what EC2 gives Spot instances.
-const noticeTime = 2 * time.Minute
+const (
+	// noticeTime is what an interruption leaves if its message does not say, or says what cannot be: what EC2 gives Spot
+	// instances. A deadline that has passed was late, or is another's by a clock that is wrong; the drain has its time
+	// all the same, and the cloud does not wait for it.
+	noticeTime    = 2 * time.Minute
+	longestNotice = 10 * time.Minute
+)
 
 // Notify takes messages of the cloud for the next tick, which Run has made at once. Run passes on what Notices receives.
 func (p *Pool) Notify(messages ...Message) {
@@ -89,8 +94,8 @@ func (t *tick) interrupted(m Message) bool {
 		InstanceID: m.InstanceID, ProviderID: known.instance.ProviderID, Zone: known.instance.Zone,
 		State: state.RemovalPlanned, Since: t.options.Now(), Deadline: m.Deadline,
 	}
-	if r.Deadline.IsZero() {
-		r.Deadline = t.options.Now().Add(noticeTime)
+	if ahead := r.Deadline.Sub(r.Since); ahead <= 0 || ahead > longestNotice {
+		r.Deadline = r.Since.Add(noticeTime)
 	}
 	if n := t.node(known.instance); n != nil {
 		if controlPlane(n.Object) {
@@ -107,6 +112,7 @@ func (t *tick) interrupted(m Message) bool {
 		r.Replaced = true
 	}
 	t.record.Interruptions = append(t.record.Interruptions, r)
+	slices.SortStableFunc(t.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
 	t.event(Event{
 		Reason: EventInterrupted, Warning: true, Instance: m.InstanceID, Node: r.Node,
 		Message: fmt.Sprintf("The cloud takes %s back at %s", m.InstanceID, r.Deadline.UTC().Format(time.RFC3339)),
@@ -164,7 +170,6 @@ func (t *tick) advanceInterruptions(ctx context.Context) error {
 		return err
 	}
 	ids := make([]string, 0, len(t.record.Interruptions))
-	slices.SortStableFunc(t.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
 	for _, r := range t.record.Interruptions {
 		ids = append(ids, r.InstanceID)
 	}
@@ -187,7 +192,8 @@ func (t *tick) advanceInterruptions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// replaceInterrupted adds slots to an open scale-up, one for each instance that is taken back, up to the maximum.
+// replaceInterrupted adds slots to an open scale-up, one for each instance that is taken back, as far as the decision wants
+// workers.
 func (t *tick) replaceInterrupted(ctx context.Context) error {
 	a := t.record.Action
 	if a == nil || a.Kind != plan.ActionUp {
@@ -197,7 +203,7 @@ func (t *tick) replaceInterrupted(ctx context.Context) error {
 	for i := range t.record.Interruptions {
 		r := &t.record.Interruptions[i]
 		s := t.placing()
-		if r.Replaced || expected(s.Workers) >= t.spec.Plan.Max {
+		if r.Replaced || expected(s.Workers) >= t.decision.Want {
 			continue
 		}
 		for _, p := range plan.Place(s, 1) {

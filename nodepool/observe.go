@@ -63,6 +63,7 @@ func (t *tick) observe(ctx context.Context) {
 	}
 	if t.listErr == nil {
 		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
+		maps.DeleteFunc(t.failedDrains, func(id string, _ int) bool { return t.sightings[id] == nil })
 	}
 }
 
@@ -229,6 +230,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 	}
 	in.Pods = due
 	packed := packing.Pack(in)
+	t.shapes = packed.Shapes
 	s.Pending = plan.Pending{Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Unhelped: all.Unhelped}
 	for _, p := range due {
 		s.Pending.OldestFor = max(s.Pending.OldestFor, t.now.Sub(p.Since))

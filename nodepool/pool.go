@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // Pool runs one pool of workers. What it remembers beside the journal can be lost at any time: it makes decisions
@@ -89,7 +91,7 @@ func (p *Pool) Release(ctx context.Context) error {
 	}
 	r.Owner = ""
 	p.lease.renewed = time.Time{}
-	if _, err := p.options.Store.Save(ctx, p.options.Name, r); err != nil {
+	if _, err := p.options.Store.Save(ctx, p.options.Name, r); err != nil && !errors.Is(err, state.ErrConflict) {
 		return fmt.Errorf("release the lease: %w", err)
 	}
 	return nil

@@ -60,10 +60,9 @@ func (m removing) step(ctx context.Context) error {
 			})
 			return m.to(ctx, state.RemovalTerminated)
 		}
-		if m.over(r) && r.State != state.RemovalDrained {
-			r.Error = "the cloud takes the instance now"
-			return m.to(ctx, state.RemovalDrained)
-		}
+	}
+	if m.mistaken(r) {
+		return m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
 	}
 	switch r.State {
 	case state.RemovalPlanned:
@@ -86,9 +85,11 @@ func done(r state.Removal) bool {
 	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
 }
 
-// over tells whether the cloud takes the instance now, so that nothing is left to be waited for.
-func (m removing) over(r *state.Removal) bool {
-	return m.urgent && !r.Deadline.IsZero() && !m.options.Now().Before(r.Deadline)
+// mistaken tells whether an instance that the cloud was to take is there still, long after.
+func (m removing) mistaken(r *state.Removal) bool {
+	i, listed := m.instances[r.InstanceID]
+	return m.urgent && listed && i.State != provider.Leaving && r.State != state.RemovalRestoring && !done(*r) &&
+		m.options.Now().Sub(r.Deadline) > takenFor
 }
 
 // to writes the state that the removal has come to.
@@ -125,7 +126,8 @@ func (t *tick) spare(instance string) {
 	t.record.Spared[instance] = t.options.Now().Add(min(wait, spareMax))
 }
 
-// taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained.
+// taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
+// takes it as it is.
 func (m removing) taint(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" {
 		node := m.nodeOf(r)
@@ -153,10 +155,10 @@ func (m removing) nodeOf(r *state.Removal) string {
 
 // cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it.
 func (m removing) cordon(ctx context.Context, r *state.Removal) error {
-	if m.options.Now().Sub(r.Since) < m.options.BindGrace {
-		return nil
-	}
 	if !m.urgent {
+		if m.options.Now().Sub(r.Since) < m.options.BindGrace {
+			return nil
+		}
 		why, err := m.act.blockers(ctx, r.Node)
 		if err != nil {
 			return m.unlessGone(ctx, err)
@@ -198,7 +200,7 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	return err
 }
 
-// limits forces pods out by option, past the timeout, and in the last moments before the cloud takes the instance.
+// limits forces pods out by option, past the timeout, and from the last moments on before the cloud takes the instance.
 func (m removing) limits(r *state.Removal) drain.Limits {
 	now := m.options.Now()
 	if m.urgent {
@@ -228,10 +230,8 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	case i.State == provider.Leaving:
 		return m.to(ctx, state.RemovalTerminated)
 	}
-	if !m.over(r) {
-		if stays, err := m.empty(ctx, r); !stays || err != nil {
-			return err
-		}
+	if empty, err := m.empty(ctx, r); !empty || err != nil {
+		return err
 	}
 	err := m.act.terminate(ctx, r.InstanceID)
 	switch {
@@ -273,14 +273,8 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	return true, nil
 }
 
-// deleteNode deletes the Node of a terminated instance. One that the cloud takes back keeps it until it has gone.
+// deleteNode deletes the Node of an instance that was terminated or has gone.
 func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
-	if i, listed := m.instances[r.InstanceID]; m.urgent && (listed && i.State != provider.Leaving || m.listErr != nil) {
-		if m.options.Now().Sub(r.Deadline) > takenFor {
-			return m.giveUp(ctx, "the instance was not taken")
-		}
-		return nil
-	}
 	if r.Node != "" && r.ProviderID != "" {
 		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
 			return err

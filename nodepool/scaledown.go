@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,7 +57,8 @@ func (t *tick) advanceDown(ctx context.Context) error {
 		}
 		m := removing{tick: t, action: a.ID, find: func() *state.Removal { return &t.record.Action.Targets[i] }}
 		if err := m.advance(ctx); err != nil {
-			if t.options.Now().Sub(a.Started) > dropAfter {
+			if t.options.Now().Sub(a.Started) > dropAfter && !errors.Is(err, errStop) && !errors.Is(err, errLeaseLost) {
+				t.errs = append(t.errs, err)
 				return t.finishDown(ctx, true)
 			}
 			return err
@@ -70,14 +72,11 @@ func (t *tick) advanceDown(ctx context.Context) error {
 
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
 func (t *tick) notAnyMore(a *state.Action) string {
-	d := t.decision
-	switch {
+	switch d := t.decision; {
 	case t.options.Now().Sub(a.Started) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
-	case d.Urgent:
-		return "a scale-up cannot wait: " + d.Message
-	case t.known() && d.Reason == plan.ActionOpen && d.Want > d.Workers:
-		return "more workers are needed: " + d.Message
+	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:
+		return "more workers are wanted: " + d.Message
 	}
 	return ""
 }

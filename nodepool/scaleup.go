@@ -49,8 +49,12 @@ func (t *tick) beginUp(ctx context.Context) error {
 		addSlot(a, p, nil)
 	}
 	t.record.Action = a
+	replaced := 0
 	for i := range t.record.Interruptions {
-		t.record.Interruptions[i].Replaced = true
+		if r := &t.record.Interruptions[i]; !r.Replaced && replaced < len(a.Slots) {
+			r.Replaced = true
+			replaced++
+		}
 	}
 	t.event(Event{Reason: EventScaleUpBegun, Message: t.decision.Message, Action: a.ID})
 	return t.save(ctx)
@@ -218,9 +222,25 @@ func (t *tick) replace(at int, class provider.Class) {
 		}
 		return
 	}
-	for _, p := range plan.Place(t.placing(), 1, tried...) {
+	for _, p := range plan.Place(t.instead(failed.Placement), 1, tried...) {
 		addSlot(a, p, &failed.Number)
 	}
+}
+
+// instead is what a node in place of a failed one is placed by: if pods need the shape that it had, this one has it too.
+func (t *tick) instead(failed plan.Placement) plan.Snapshot {
+	s := t.placing()
+	if t.record.Action.Reason != plan.PodsPending {
+		return s
+	}
+	offer := plan.Offer{Zone: failed.Zone, Subnet: failed.Subnet, InstanceType: failed.InstanceType}
+	for _, shape := range t.shapes {
+		if suits(shape, offer) {
+			s.Offers = suitable(shape, s.Offers)
+			break
+		}
+	}
+	return s
 }
 
 // placing is the snapshot with what has been planned and has failed since it was made.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/packing"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
@@ -24,7 +25,8 @@ type tick struct {
 	clusterErr error
 	nodes      map[string]*world.Node // by provider id
 	offersErr  error
-	nextDue    time.Time // when a pod falls due next
+	nextDue    time.Time       // when a pod falls due next
+	shapes     []packing.Shape // that new nodes for the due ones must have
 
 	record  state.Record
 	loaded  bool
@@ -67,7 +69,7 @@ func (t *tick) run(ctx context.Context) error {
 		t.decision.Message = fmt.Sprintf("No change: %v", err)
 		return t.trouble(err)
 	}
-	t.decision = plan.Decide(t.snapshot)
+	t.decision = t.fit(plan.Decide(t.snapshot))
 	if err == nil && t.leading {
 		err = t.lead(ctx)
 	}

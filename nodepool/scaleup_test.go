@@ -1,0 +1,315 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+func refused(class provider.Class) error {
+	return &provider.Error{Class: class, Op: "Launch", Code: "Refused", Err: errors.New("refused")}
+}
+
+// wanting has the pool want n workers by its minimum, at once.
+func wanting(t *testing.T, n int) *rig {
+	r := newRig(t)
+	r.spec.Plan.Min = n
+	return r
+}
+
+func TestCapacityMovesOn(t *testing.T) {
+	r := wanting(t, 2)
+	r.world.capacity = func(l provider.Launch) error {
+		if l.Zone == "a" {
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.until("both have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	for _, i := range r.world.instances {
+		require.Equal(t, "b", i.Zone)
+	}
+	require.Equal(t, 2, r.running())
+	require.NotEmpty(t, r.record().Cooling)
+	for _, c := range r.record().Cooling {
+		require.Equal(t, "a", c.Zone)
+		require.Equal(t, "t3.medium", c.InstanceType)
+	}
+}
+
+func TestNoCapacityAnywhere(t *testing.T) {
+	r := wanting(t, 1)
+	tokens := map[string]provider.Launch{}
+	r.world.capacity = func(l provider.Launch) error {
+		require.NotContains(t, tokens, l.Token, "a definitive error has its token used again")
+		tokens[l.Token] = l
+		return refused(provider.Capacity)
+	}
+	r.until("it has failed", 3*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	require.Len(t, tokens, 2, "On-Demand in both zones: the ratio of the pool asks for no Spot")
+	record := r.record()
+	require.Equal(t, 1, record.Failures)
+	require.Equal(t, plan.BackingOff, r.lastReason(30*time.Second))
+	require.Equal(t, plan.NoRoom, r.lastReason(time.Minute))
+
+	r.world.capacity = nil
+	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Zero(t, r.record().Failures)
+}
+
+// lastReason is the reason of the decision after some time.
+func (r *rig) lastReason(after time.Duration) plan.Reason {
+	r.pass(after)
+	return r.told[len(r.told)-1].Decision.Reason
+}
+
+func TestErrorsCoolWhatTheyConcern(t *testing.T) {
+	for class, want := range map[provider.Class]plan.Cooling{
+		provider.Capacity: {Zone: "a", InstanceType: "t3.medium", Market: plan.Spot},
+		provider.Quota:    {Market: plan.Spot},
+		provider.Address:  {Zone: "a"},
+	} {
+		t.Run(string(class), func(t *testing.T) {
+			r := wanting(t, 1)
+			r.spec.Plan.SpotRatio = 1
+			failed := false
+			r.world.capacity = func(provider.Launch) error {
+				if failed {
+					return nil
+				}
+				failed = true
+				return refused(class)
+			}
+			r.tick()
+			record := r.record()
+			require.Len(t, record.Cooling, 1)
+			got := record.Cooling[0]
+			require.Equal(t, r.clock.now().Add(coolFor), got.Until)
+			got.Until, got.Why = time.Time{}, ""
+			require.Equal(t, want, got)
+
+			require.Len(t, record.Action.Slots, 2)
+			first, second := record.Action.Slots[0], record.Action.Slots[1]
+			require.Equal(t, state.SlotFailed, first.State)
+			require.Equal(t, state.SlotLaunched, second.State)
+			require.Equal(t, 0, *second.Replaces)
+			require.NotEqual(t, first.Token, second.Token)
+			if class == provider.Quota {
+				require.Equal(t, plan.OnDemand, second.Market)
+			} else {
+				require.Equal(t, "b", second.Zone)
+			}
+		})
+	}
+}
+
+func TestTokenMismatchTakesANewToken(t *testing.T) {
+	r := wanting(t, 1)
+	launches := 0
+	r.world.capacity = func(provider.Launch) error { launches++; return refused(provider.TokenMismatch) }
+	r.until("it has failed", time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	require.Equal(t, 1+maxReplacements, launches)
+	require.Empty(t, r.record().Cooling)
+}
+
+func TestUnknownIsAskedAgainWithTheSameToken(t *testing.T) {
+	for name, err := range map[string]error{
+		"lost": errLost, "unknown": refused(provider.Unknown), "throttled": refused(provider.Throttled),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := wanting(t, 1)
+			r.world.visibility = time.Hour // so that it is not adopted by its tags
+			tries := 0
+			r.world.lost = func(provider.Launch) error { tries++; return err }
+			r.tick()
+			slot := r.record().Action.Slots[0]
+			require.Equal(t, state.SlotPlanned, slot.State)
+			require.True(t, slot.NotBefore.After(r.clock.now()), "%s", slot.NotBefore)
+			require.LessOrEqual(t, slot.NotBefore.Sub(r.clock.now()), retryMin)
+			r.world.visibility = time.Minute
+			r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			require.Equal(t, 1, r.world.launches)
+			require.Equal(t, 1, tries)
+		})
+	}
+}
+
+func TestLaunchIsAdoptedByItsTags(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.lost = func(provider.Launch) error { return errLost }
+	r.tick()
+	r.restart()
+	r.tick()
+	slot := r.record().Action.Slots[0]
+	require.Equal(t, state.SlotPlanned, slot.State, "the first process holds the lease")
+	r.clock.advance(leaseTerm)
+	r.tick()
+	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
+}
+
+// slotAfter is the state of a slot as the last tick wrote it, whether or not its action is over.
+func (r *rig) slotAfter(_ int, instance string) state.SlotState {
+	switch {
+	case r.count(EventJoined) > 0:
+		return state.SlotReady
+	case r.record().Action != nil && r.record().Action.Slots[0].InstanceID == instance:
+		return r.record().Action.Slots[0].State
+	}
+	return ""
+}
+
+func TestRetriesEnd(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.capacity = func(provider.Launch) error { return refused(provider.Unknown) }
+	r.until("it is given up", 15*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	require.Greater(t, r.clock.now().Sub(r.told[0].At), r.spec.Join.Timeout)
+	require.Equal(t, 1, r.record().Failures)
+}
+
+func TestInvalidFailsAtOnce(t *testing.T) {
+	r := wanting(t, 3)
+	launches := 0
+	r.world.capacity = func(provider.Launch) error { launches++; return refused(provider.Invalid) }
+	r.tick()
+	require.Equal(t, 1, launches, "what can never succeed is tried once")
+	require.Equal(t, 1, r.count(EventScaleUpFailed))
+	require.Error(t, r.health)
+	require.Equal(t, plan.BackingOff, r.lastReason(10*time.Second))
+	r.pass(30 * time.Minute)
+	require.Less(t, launches, 8, "each failure doubles the wait")
+}
+
+func TestNotListedYetIsNotGone(t *testing.T) {
+	r := wanting(t, 2)
+	r.world.visibility, r.world.joinDelay = 90*time.Second, 3*time.Minute
+	r.until("both have joined", 6*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 2, r.world.launches)
+	require.Zero(t, r.count(EventVanished))
+}
+
+func TestLaunchesThatNeverJoin(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.until("its time is over", 11*time.Minute, func() bool { return r.count(EventJoinFailed) == 1 })
+	record := r.record()
+	require.Nil(t, record.Action)
+	require.Equal(t, 1, record.Failures)
+	require.Len(t, record.Condemned, 1)
+	require.True(t, r.world.instances["i-1"].JoinFailed, "it is tagged")
+	require.Zero(t, len(r.world.terminated), "it is kept to be looked at")
+	r.tick()
+	require.Zero(t, r.told[len(r.told)-1].Decision.Workers, "it does not count")
+
+	r.until("it is terminated", 16*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Equal(t, []string{"i-1"}, r.world.terminated)
+	r.pass(2 * time.Hour)
+	require.Less(t, r.world.launches, 8, "launches back off")
+}
+
+func TestKeepFailed(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Join.KeepFailed = true
+	first := ""
+	r.world.joins = func(l provider.Launch) bool {
+		if first == "" {
+			first = l.Token
+		}
+		return l.Token != first
+	}
+	r.pass(2 * time.Hour)
+	require.Empty(t, r.world.terminated)
+	require.Len(t, r.record().Condemned, 1)
+	r.spec.Join.KeepFailed = false
+	r.until("it may go now", time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
+}
+
+func TestLateJoinIsPardoned(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.joinDelay = 12 * time.Minute
+	r.pass(12 * time.Minute)
+	require.Len(t, r.record().Condemned, 1)
+	r.pass(30 * time.Minute)
+	require.Empty(t, r.record().Condemned)
+	require.NotContains(t, r.world.terminated, "i-1")
+}
+
+func TestPartOfAScaleUpCounts(t *testing.T) {
+	r := wanting(t, 3)
+	r.world.joins = func(l provider.Launch) bool { return l.Slot != 1 }
+	r.until("the time of the third is over", 11*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Zero(t, r.record().Failures)
+	require.Len(t, r.record().Condemned, 1)
+	r.until("the missing one is launched again", time.Minute, func() bool { return r.world.launches == 4 })
+}
+
+func TestInstanceGoesBeforeItJoins(t *testing.T) {
+	for name, leaving := range map[string]time.Duration{"seen to leave": time.Minute, "missed": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := wanting(t, 1)
+			r.world.leaving = leaving
+			r.tick()
+			r.pass(10 * time.Second)
+			r.world.instances["i-1"].endedAt = r.clock.now()
+			r.until("the slot has failed", 3*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+			r.until("another has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			require.Equal(t, 1, r.running())
+		})
+	}
+}
+
+func TestPodsGetNodesThatTheyCanRunOn(t *testing.T) {
+	r := newRig(t)
+	r.world.offers[1].InstanceType = "m6g.large"
+	r.pend(2)
+	for i := range r.world.pending {
+		r.world.pending[i].Pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b"}
+	}
+	r.pend(1)
+	r.world.pending[2].Pod.Name = "anywhere"
+	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	zones := map[string]int{}
+	for _, i := range r.world.instances {
+		zones[i.Zone]++
+	}
+	require.Equal(t, map[string]int{"a": 1, "b": 1}, zones)
+}
+
+func TestNoNodeThatHelpsNobody(t *testing.T) {
+	r := newRig(t)
+	r.pend(2)
+	for i := range r.world.pending {
+		r.world.pending[i].Pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "b"}
+	}
+	r.world.capacity = func(l provider.Launch) error {
+		if l.Zone == "b" {
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.pass(5 * time.Minute)
+	for _, i := range r.world.instances {
+		require.Fail(t, "useless", "%+v", i.Instance)
+	}
+}
+
+func TestJoinsTellTheInitTimeout(t *testing.T) {
+	r := wanting(t, 1)
+	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.tick()
+	told := r.told[len(r.told)-1]
+	require.Equal(t, 108*time.Second, told.InitTimeout, "a tenth less than the two minutes assumed, as it took 30 s")
+	require.Equal(t, told.InitTimeout, r.signals.seen[len(r.signals.seen)-1].InitTimeout)
+	for n := 2; n < 8; n++ {
+		r.spec.Plan.Min = n
+		r.until(fmt.Sprintf("%d have joined", n), 30*time.Minute, func() bool { return len(r.record().Joins) == n })
+	}
+}
