@@ -3,6 +3,7 @@ package awstest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,8 @@ func (c *Cloud) Queue(t testing.TB, name string, visibility time.Duration) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return aws.ToString(queue.QueueUrl)
+	// moto names the address that it was asked at; clients shall ask here.
+	return c.URL() + strings.TrimPrefix(aws.ToString(queue.QueueUrl), "http://"+c.moto.address)
 }
 
 // Send puts a message into a queue.

@@ -1,0 +1,278 @@
+package interruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/foresail/foresail/nodepool"
+)
+
+const (
+	// pollTime is how long a call waits for messages, the longest that SQS allows.
+	pollTime = 20 * time.Second
+	// visibility is how long a message that was received is kept from others. If this process dies, another hears of it then.
+	visibility = 20 * time.Second
+	// batch is the most messages that SQS gives at once.
+	batch = 10
+	// callTimeout bounds a call, beyond the time that it waits for messages.
+	callTimeout = 10 * time.Second
+	// After failures calls are this far apart, twice as far each time.
+	firstPause, longestPause = time.Second, 30 * time.Second
+	// excerpt is how much of a message that cannot be read is logged.
+	excerpt = 200
+)
+
+// Options say what a [Receiver] reads.
+type Options struct {
+	// Queue is the URL of the queue.
+	Queue string
+	// Region of the queue; empty is what its URL says, or the SDK's.
+	Region string
+	// Endpoint is the URL of the SQS API; empty is that of the region, or where the queue is if its URL is not AWS's.
+	Endpoint string
+
+	// Load changes how the SDK is set up; by default credentials are found as by every AWS client.
+	Load []func(*config.LoadOptions) error
+	Log  *slog.Logger     // nil logs nothing
+	Now  func() time.Time // nil is time.Now
+	Rand *rand.Rand       // of the jitter; nil is a random seed
+}
+
+// queue is the part of SQS that is used.
+type queue interface {
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+}
+
+// Receiver receives the messages of one queue. Its methods may be called from any goroutine.
+type Receiver struct {
+	options Options
+	queue   queue
+
+	mu       sync.Mutex
+	failures int // in a row
+	notUntil time.Time
+	counts   Counts
+}
+
+var _ nodepool.Notices = (*Receiver)(nil)
+
+// Counts are the messages since the start. One that came several times is counted each time.
+type Counts struct {
+	Told    uint64 // to the pool
+	Ignored uint64 // of a kind that says nothing to a pool
+	Late    uint64 // warnings long past their deadline
+	Garbage uint64 // that could not be read
+}
+
+// New makes a receiver. It makes no call.
+func New(ctx context.Context, o Options) (*Receiver, error) {
+	address, err := url.Parse(o.Queue)
+	if err != nil || address.Host == "" {
+		return nil, fmt.Errorf("interruptionQueue: %q: want the URL of an SQS queue, such as "+
+			"https://sqs.eu-central-1.amazonaws.com/123456789012/workers", o.Queue)
+	}
+	load := o.Load
+	if region := regionOf(o, address); region != "" {
+		load = append([]func(*config.LoadOptions) error{config.WithRegion(region)}, load...)
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("set up the AWS SDK: %w", err)
+	}
+	client := sqs.NewFromConfig(loaded, func(c *sqs.Options) {
+		if endpoint := endpointOf(o, address); endpoint != "" {
+			c.BaseEndpoint = aws.String(endpoint)
+		}
+		c.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, time.Second })
+	})
+	return newReceiver(o, client), nil
+}
+
+func newReceiver(o Options, q queue) *Receiver {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // it spreads calls
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Receiver{options: o, queue: q}
+}
+
+// regionOf reads the region out of sqs.<region>.amazonaws.com.
+func regionOf(o Options, queue *url.URL) string {
+	if o.Region != "" {
+		return o.Region
+	}
+	if parts := strings.Split(queue.Hostname(), "."); public(parts) {
+		return parts[1]
+	}
+	return ""
+}
+
+// endpointOf returns where the queue is, as a private endpoint or another service may have it; "" is the region's endpoint.
+func endpointOf(o Options, queue *url.URL) string {
+	if o.Endpoint != "" || public(strings.Split(queue.Hostname(), ".")) {
+		return o.Endpoint
+	}
+	return queue.Scheme + "://" + queue.Host
+}
+
+// public tells the parts of a host that is SQS for everybody: sqs.<region>.amazonaws.com, and .com.cn in China.
+func public(host []string) bool { return len(host) >= 4 && host[0] == "sqs" && host[2] == "amazonaws" }
+
+// Receive waits up to 20 seconds for messages that a pool should hear. What is not done comes again. After an error the
+// next call waits first, longer after each error in a row.
+func (r *Receiver) Receive(ctx context.Context) ([]nodepool.Message, error) {
+	if err := r.pause(ctx); err != nil {
+		return nil, err
+	}
+	until := r.options.Now().Add(pollTime)
+	for {
+		left := until.Sub(r.options.Now())
+		messages, err := r.poll(ctx, max(0, left))
+		r.failed(ctx, err)
+		if err != nil || len(messages) > 0 || left <= 0 {
+			return messages, err
+		}
+	}
+}
+
+// poll makes one call and deletes what a pool need not hear.
+func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]nodepool.Message, error) {
+	call, cancel := context.WithTimeout(ctx, wait+callTimeout)
+	defer cancel()
+	output, err := r.queue.ReceiveMessage(call, &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(r.options.Queue), MaxNumberOfMessages: batch,
+		WaitTimeSeconds: seconds(wait), VisibilityTimeout: seconds(visibility),
+	}, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+	if err != nil {
+		return nil, fmt.Errorf("receive from %s: %w", r.options.Queue, err)
+	}
+	var messages []nodepool.Message
+	var useless []types.DeleteMessageBatchRequestEntry
+	for i, raw := range output.Messages {
+		m, verdict := r.judge(aws.ToString(raw.Body))
+		if verdict == told {
+			m.Handle = aws.ToString(raw.ReceiptHandle)
+			messages = append(messages, m)
+			continue
+		}
+		useless = append(useless, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: raw.ReceiptHandle})
+	}
+	r.drop(call, useless)
+	return messages, nil
+}
+
+// seconds rounds up: a call that waits for less than one would not wait at all.
+func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
+
+// judge reads a message and counts it.
+func (r *Receiver) judge(body string) (nodepool.Message, verdict) {
+	m, verdict, err := read(body, r.options.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch verdict {
+	case told:
+		r.counts.Told++
+	case ignored:
+		r.counts.Ignored++
+	case late:
+		r.counts.Late++
+		r.options.Log.Warn("dropped a warning that came too late", "instance", m.InstanceID, "deadline", m.Deadline)
+	case garbage:
+		r.counts.Garbage++
+		r.options.Log.Warn("dropped a message that is no event of EC2", "queue", r.options.Queue, "error", err,
+			"begins", body[:min(len(body), excerpt)])
+	}
+	return m, verdict
+}
+
+// drop deletes messages that say nothing. Those that cannot be deleted now come again.
+func (r *Receiver) drop(ctx context.Context, useless []types.DeleteMessageBatchRequestEntry) {
+	if len(useless) == 0 {
+		return
+	}
+	output, err := r.queue.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.options.Queue), Entries: useless})
+	if err == nil && len(output.Failed) > 0 {
+		err = fmt.Errorf("%d of %d remain: %s", len(output.Failed), len(useless), aws.ToString(output.Failed[0].Message))
+	}
+	if err != nil {
+		r.options.Log.Warn("messages that say nothing could not be deleted", "queue", r.options.Queue, "error", err)
+	}
+}
+
+// Done deletes a message, so that it does not come again. It is no error if it is gone, or if its handle is too old: then it
+// comes again with a new one.
+func (r *Receiver) Done(ctx context.Context, m nodepool.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := r.queue.DeleteMessage(ctx, &sqs.DeleteMessageInput{
+		QueueUrl: aws.String(r.options.Queue), ReceiptHandle: aws.String(m.Handle),
+	})
+	if err == nil || errors.As(err, new(*types.ReceiptHandleIsInvalid)) || errors.As(err, new(*types.MessageNotInflight)) {
+		return nil
+	}
+	return fmt.Errorf("delete from %s: %w", r.options.Queue, err)
+}
+
+// Counts returns the messages so far.
+func (r *Receiver) Counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts
+}
+
+// failed notes whether a call failed, and when the next may be made. One that its caller ended has not failed.
+func (r *Receiver) failed(ctx context.Context, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.failures, r.notUntil = 0, time.Time{}
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	pause := firstPause << min(r.failures, 10)
+	pause = min(pause, longestPause)
+	r.failures++
+	// Between half of it and all of it, so that replicas do not call in step.
+	r.notUntil = r.options.Now().Add(pause/2 + time.Duration(r.options.Rand.Int64N(int64(pause/2)+1)))
+}
+
+// pause waits until the next call may be made.
+func (r *Receiver) pause(ctx context.Context) error {
+	r.mu.Lock()
+	wait := r.notUntil.Sub(r.options.Now())
+	r.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
