@@ -130,7 +130,7 @@ func (s *measured) missing(t *tick) error {
 	var names []string
 	expected := 0
 	for _, c := range t.carriers {
-		if !c.Ready || t.now-c.spell.start < limit {
+		if !c.works || t.now-c.spell.start < limit {
 			continue
 		}
 		expected++

@@ -40,7 +40,7 @@ func (s *pooled) observe(m *pipeline.Memory, t *tick) plan.Signal {
 		return s.observeLevel(m, t)
 	}
 	s.note(t.now, t.demandOf(s.config.Name)*s.config.Threshold)
-	r, err := s.run(m, pipeline.Input{Instances: s.shared(max(1, t.ready)), Demand: s.demand}, t)
+	r, err := s.run(m, pipeline.Input{Instances: s.shared(max(1, t.working)), Demand: s.demand}, t)
 	return s.tell(r, s.because(err), t)
 }
 

@@ -25,19 +25,22 @@ type spell struct {
 func nodeKey(n *world.Node) string { return n.Object.Name + "/" + string(n.Object.UID) }
 
 // update takes what is seen at now, and tells who carries load.
-func (r *roster) update(now int64, lists ...[]world.Node) (present []carrier) {
+func (r *roster) update(now int64, workers, leaving []world.Node) (present []carrier) {
 	if r.latest == nil {
 		r.latest = map[string]*spell{}
 	}
-	for _, list := range lists {
-		for i := range list {
-			n := &list[i]
-			load := share(n)
-			if s := r.join(n, load); s != nil && !s.seen {
-				s.seen = true
-				present = append(present, carrier{Node: n, spell: s, load: load})
-			}
+	add := func(n *world.Node, leaving bool) {
+		load := share(n)
+		if s := r.join(n, load); s != nil && !s.seen {
+			s.seen = true
+			present = append(present, carrier{Node: n, spell: s, load: load, works: n.Ready && !leaving})
 		}
+	}
+	for i := range workers {
+		add(&workers[i], false)
+	}
+	for i := range leaving {
+		add(&leaving[i], true)
 	}
 	for _, s := range r.spells {
 		if s.end == 0 && !s.seen {
@@ -53,6 +56,7 @@ type carrier struct {
 	*world.Node
 	spell *spell
 	load  loads
+	works bool // it is Ready and does not leave
 }
 
 // join returns the spell of a node; nil if it has not been Ready yet.

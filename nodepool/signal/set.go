@@ -152,8 +152,8 @@ func (s *Set) tick(o Observation) *tick {
 	s.roster.forget(t.now - s.options.Forecast.Window.Milliseconds())
 	t.spells = s.roster.spells
 	for _, c := range t.carriers {
-		if c.Ready {
-			t.ready++
+		if c.works {
+			t.working++
 		}
 	}
 	return t
@@ -170,10 +170,10 @@ func (s *Set) forgetFrom(now int64) {
 	}
 }
 
-// inform tells the mean share of CPU or memory that pods request of the Ready workers.
+// inform tells the mean share of CPU or memory that pods request of the workers that are Ready and stay.
 func inform(name string, t *tick) plan.Signal {
 	s := plan.Signal{Name: Requests + "/" + name, NoVote: true, CPU: name == CPU, Memory: name == Memory}
-	if t.ready == 0 {
+	if t.working == 0 {
 		s.Err = "no worker is Ready"
 		return s
 	}
@@ -182,8 +182,8 @@ func inform(name string, t *tick) plan.Signal {
 		d = memory
 	}
 	for _, c := range t.carriers {
-		if c.Ready {
-			s.Now += c.load[d] / float64(t.ready)
+		if c.works {
+			s.Now += c.load[d] / float64(t.working)
 		}
 	}
 	s.Known, s.Predicted = true, s.Now
@@ -196,7 +196,7 @@ type tick struct {
 	now      int64     // ms
 	roseAt   int64     // when Expected last rose (ms), or pipeline.Never
 	carriers []carrier // those of now
-	ready    int       // of them, that are Ready
+	working  int       // of them
 	spells   []*spell  // of the window
 }
 

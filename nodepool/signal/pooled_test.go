@@ -1,0 +1,129 @@
+package signal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+func TestPooledValues(t *testing.T) {
+	unready := workers(4, 0)
+	unready[3].Ready = false
+	tests := map[string]struct {
+		value     v1alpha1.PoolValue
+		threshold string
+		series    float64
+		o         Observation
+		want      plan.Signal // its Now, Predicted, Want and Fits
+	}{
+		"a queue that is shared": {
+			v1alpha1.PoolValueSum, "100", 450, Observation{Workers: workers(5, 0), Expected: 5},
+			plan.Signal{Now: 90, Predicted: 90, Want: 5, Fits: 6},
+		},
+		"a queue that is too long": {
+			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 5},
+			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
+		},
+		"workers on their way": {
+			v1alpha1.PoolValueSum, "100", 650, Observation{Workers: workers(5, 0), Expected: 8},
+			plan.Signal{Now: 130, Predicted: 81.25, Want: 8, Fits: 9},
+		},
+		"one that is not Ready": {
+			v1alpha1.PoolValueSum, "100", 300, Observation{Workers: unready, Expected: 4},
+			plan.Signal{Now: 100, Predicted: 75, Want: 4, Fits: 4},
+		},
+		"pods that pend": {
+			v1alpha1.PoolValueSum, "100", 450, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
+			plan.Signal{Now: 130, Predicted: 130, Want: 7, Fits: 9},
+		},
+		"no workers": {
+			v1alpha1.PoolValueSum, "100", 150, Observation{},
+			plan.Signal{Now: 150, Predicted: 150, Want: 2, Fits: 2},
+		},
+		"nothing to do": {
+			v1alpha1.PoolValueSum, "100", 0, Observation{Workers: workers(5, 0), Expected: 5},
+			plan.Signal{Want: 0, Fits: 0},
+		},
+		"a latency below": {
+			v1alpha1.PoolValueLevel, "500", 300, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
+			plan.Signal{Now: 300, Predicted: 300, Want: 5, Fits: 0},
+		},
+		"a latency near": {
+			v1alpha1.PoolValueLevel, "500", 400, Observation{Workers: workers(5, 0), Expected: 6},
+			plan.Signal{Now: 400, Predicted: 400, Want: 6, Fits: 6},
+		},
+		"a latency above": {
+			v1alpha1.PoolValueLevel, "500", 2000, Observation{Workers: workers(5, 0), Expected: 5},
+			plan.Signal{Now: 2000, Predicted: 2000, Want: 6, Fits: 5},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeProm{}
+			f.set(load("", constant(test.series)))
+			s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "sum(queue)", Value: test.value}, test.threshold))
+			defer s.Close()
+			said := replay(t, s, "queue", 70, func(int, time.Time) Observation { return test.o })
+			x := said[len(said)-1]
+			require.True(t, x.Known, x.Err)
+			assert.InDelta(t, test.want.Now, x.Now, 0.1)
+			assert.InDelta(t, test.want.Predicted, x.Predicted, 0.1)
+			assert.Equal(t, []int{test.want.Want, test.want.Fits}, []int{x.Want, x.Fits})
+			assert.False(t, x.CPU || x.Memory || x.NoVote)
+		})
+	}
+}
+
+func TestPooledAnswersThatAreRefused(t *testing.T) {
+	f := &fakeProm{}
+	s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "queue"}, "100"))
+	defer s.Close()
+	observe := func(i int) plan.Signal {
+		return named(t, s.Observe(t.Context(), Observation{Now: began.Add(time.Duration(i) * interval), Workers: workers(1, 0), Expected: 1}), "queue")
+	}
+	assert.ErrorContains(t, errorOf(observe(0)), `http://prometheus:9090: query "queue" returns no series: must return one: `)
+	f.set(load("a", constant(1)), load("b", constant(1)))
+	assert.ErrorContains(t, errorOf(observe(1)), `query "queue" returns {node="a"} and {node="b"} at once: must be one series, or nodeLabel must be given`)
+	f.set(load("a", constant(50)).until(began), load("b", constant(50)).since(began))
+	said := observe(2)
+	assert.True(t, said.Known, said.Err)
+}
+
+type text string
+
+func (t text) Error() string { return string(t) }
+
+func errorOf(s plan.Signal) error {
+	if s.Known {
+		return nil
+	}
+	return text(s.Err)
+}
+
+// The idle rule hears of CPU and memory from the signals of these names, or else from requests.
+func TestWhatTheIdleRuleHears(t *testing.T) {
+	f := &fakeProm{}
+	f.set(same(2, constant(0.4))...)
+	list := workers(3, 1000)
+	list[2].Ready = false
+	o := Observation{Now: began, Workers: list, Leaving: []world.Node{worker("x", began, 4000)}, Expected: 3}
+	all := cpuOf(t, f).Observe(t.Context(), o)
+	require.Len(t, all, 2)
+	assert.True(t, all[0].CPU && !all[0].Memory && !all[0].NoVote)
+	memory := named(t, all, "requests/memory")
+	assert.True(t, memory.Known && memory.Memory && memory.NoVote && !memory.CPU)
+	assert.InDelta(t, float64(1000<<10)/float64(16<<30-200<<10), memory.Now, 1e-12)
+
+	all = newSet(t, defaults()).Observe(t.Context(), o)
+	require.Len(t, all, 3)
+	assert.Equal(t, plan.Signal{Name: "requests/cpu", Known: true, Now: 0.25, Predicted: 0.25, CPU: true, NoVote: true}, all[1])
+
+	all = newSet(t, defaults()).Observe(t.Context(), Observation{Now: began})
+	assert.Equal(t, plan.Signal{Name: "requests/cpu", Err: "no worker is Ready", CPU: true, NoVote: true}, all[1])
+}
