@@ -135,6 +135,11 @@ func asking(f http.RoundTripper, name string, query v1alpha1.SignalQuery, thresh
 	return o
 }
 
+// large has no bound on answers that matters.
+func large(f http.RoundTripper) Servers {
+	return promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 30, Transport: f})
+}
+
 func clients(f http.RoundTripper) Servers {
 	return promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 20, Transport: f})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/packing"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/world"
 )
@@ -113,4 +114,126 @@ func TestLooksInQuickSuccession(t *testing.T) {
 	ledger := s.voices[0].(*requests).ledger
 	assert.LessOrEqual(t, len(ledger.times), 160)
 	assert.LessOrEqual(t, len(s.roster.spells), 16)
+}
+
+// rise is what pods request of four nodes, from 40% to twice what they have.
+func rise(now time.Time) float64 {
+	return 4 * (0.4 + 1.6*min(1, max(0, now.Sub(began).Minutes()-10)/30))
+}
+
+// Pods come at a steady rate; those that do not fit pend.
+func TestRequestsAskAheadOfARise(t *testing.T) {
+	asks := func(disabled bool) int {
+		o := defaults()
+		o.Forecast.Disabled = disabled
+		said := replay(t, newSet(t, o), Requests, 160, func(_ int, now time.Time) Observation {
+			placed := min(rise(now), 4)
+			return Observation{Workers: workers(4, int64(placed*node/4)), Expected: 4, Demand: nodes(rise(now) - placed)}
+		})
+		for i, s := range said {
+			if s.Want > 4 {
+				return i
+			}
+		}
+		return len(said)
+	}
+	crossing := 0
+	for rise(began.Add(time.Duration(crossing)*interval)) <= 4*0.7 {
+		crossing++
+	}
+	ahead, present := asks(false), asks(true)
+	assert.LessOrEqual(t, ahead, crossing-4)
+	assert.InDelta(t, crossing, present, 1)
+	t.Logf("above the threshold at tick %d: the forecast asks at %d, the present at %d", crossing, ahead, present)
+}
+
+// The dimension that wants most workers speaks.
+func TestTheScarcestResourceSpeaks(t *testing.T) {
+	scarce := map[string]Observation{
+		"CPU":       {Demand: packing.Result{CPU: 3, Memory: 1, Slots: 1}},
+		"memory":    {Demand: packing.Result{CPU: 1, Memory: 3, Slots: 1}},
+		"pod slots": {Demand: packing.Result{CPU: 1, Memory: 1, Slots: 3}},
+	}
+	for name, o := range scarce {
+		t.Run(name, func(t *testing.T) {
+			o.Workers, o.Expected = workers(2, 0), 2
+			said := replay(t, newSet(t, defaults()), Requests, 70, func(int, time.Time) Observation { return o })
+			last := said[len(said)-1]
+			assert.Equal(t, 5, last.Want, "3 / 0.7")
+			assert.Equal(t, 6, last.Fits, "3 / 0.7 with the margin")
+			assert.InDelta(t, 1.5, last.Now, 1e-9)
+		})
+	}
+}
+
+func TestRequestsOfAPoolWithoutWorkers(t *testing.T) {
+	said := replay(t, newSet(t, defaults()), Requests, 100, func(i int, _ time.Time) Observation {
+		if i < 50 {
+			return Observation{Demand: nodes(1.2)}
+		}
+		return Observation{}
+	})
+	assert.Equal(t, []int{2, 2}, []int{said[49].Want, said[49].Fits - 1})
+	assert.True(t, said[99].Known)
+	said = replay(t, newSet(t, defaults()), Requests, 70, func(int, time.Time) Observation { return Observation{Workers: workers(3, 0), Expected: 3} })
+	assert.Equal(t, []int{0, 0}, []int{said[69].Want, said[69].Fits}, "nobody needs them")
+}
+
+// What workers carried who are all gone pends; the forecast goes on.
+func TestAllWorkersGo(t *testing.T) {
+	said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, _ time.Time) Observation {
+		if i < 30 {
+			return Observation{Workers: workers(3, 2400), Expected: 3}
+		}
+		return Observation{Expected: 3, Demand: nodes(1.8)}
+	})
+	for i, s := range said[5:] {
+		require.True(t, s.Known, "%d: %s", i, s.Err)
+		require.InDelta(t, 0.6, s.Predicted, 1e-9, i)
+	}
+}
+
+// The time from which on it has asked is that of the first tick in a row.
+func TestSinceWhenItAsks(t *testing.T) {
+	o := defaults()
+	o.Forecast.Disabled = true
+	expected := func(i int) int {
+		if i == 40 {
+			return 4
+		}
+		return 3
+	}
+	said := replay(t, newSet(t, o), Requests, 60, func(i int, _ time.Time) Observation {
+		milli := int64(2000)
+		if i >= 20 {
+			milli = 3000
+		}
+		return Observation{Workers: workers(3, milli), Expected: expected(i)}
+	})
+	first := said[21].Since
+	assert.True(t, said[19].Since.IsZero())
+	assert.WithinRange(t, first, began.Add(20*interval), began.Add(21*interval))
+	assert.Equal(t, first, said[39].Since)
+	assert.Equal(t, 4, said[39].Want)
+	assert.True(t, said[40].Since.IsZero(), "it has what it asked for")
+	assert.Equal(t, began.Add(41*interval), said[41].Since)
+}
+
+// A scale-up that is on its way is not asked for twice, and the want does not fall while it joins.
+func TestWorkersOnTheirWay(t *testing.T) {
+	joins := 40
+	said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, now time.Time) Observation {
+		switch {
+		case i < 20:
+			return Observation{Workers: workers(3, 2400), Expected: 3}
+		case i < joins:
+			return Observation{Workers: workers(3, 2400), Expected: 5, Demand: nodes(1.2)}
+		default:
+			return Observation{Workers: append(workers(3, 2400), worker("a", began.Add(39*interval+time.Second), 2400), worker("b", began.Add(39*interval+time.Second), 2400)), Expected: 5}
+		}
+	})
+	for i, s := range said[60:] {
+		require.Equal(t, 5, s.Want, i)
+		require.InDelta(t, 0.6, s.Predicted, 0.02, i)
+	}
 }
