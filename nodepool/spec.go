@@ -86,9 +86,6 @@ func planOf(name string, s v1alpha1.WorkerPoolSpec) plan.Pool {
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
 	}
-	if s.Seasonal != nil {
-		p.MinConfidence = quantity(s.Seasonal.MinConfidence, 0.5)
-	}
 	if s.Mode == v1alpha1.PoolModeAll {
 		p.Mode = plan.All
 	}
