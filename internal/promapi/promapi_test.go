@@ -101,3 +101,18 @@ func TestShort(t *testing.T) {
 	assert.Equal(t, `"a", "b", "c", 1 more`, Some([]string{"a", "b", "c", "d"}))
 	assert.Equal(t, fmt.Sprintf("%q", strings.Repeat("x", 100)), Some([]string{strings.Repeat("x", 200)}))
 }
+
+func TestClients(t *testing.T) {
+	servers, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), "servers: [{address: 'http://prometheus:9090'}]"))
+	require.NoError(t, err)
+	c := NewClients(Options{Servers: servers, MaxSeries: 1, MaxBytes: 1})
+	one, err := c.API("http://prometheus:9090")
+	require.NoError(t, err)
+	same, err := c.API("HTTP://Prometheus:9090/")
+	require.NoError(t, err)
+	assert.Same(t, one, same)
+	_, err = c.API("http://other")
+	require.EqualError(t, err, `address: "http://other": must be one that the operator lists: "http://prometheus:9090"`)
+	_, err = c.API("http://me:geheim@prometheus:9090")
+	require.ErrorContains(t, err, `address: "…@prometheus:9090": must be an http or https URL`)
+}

@@ -1,10 +1,13 @@
 package signal
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/world"
 )
@@ -325,4 +329,119 @@ func TestClockSetBack(t *testing.T) {
 			require.InDelta(t, 0.5, x.Predicted, 1e-9)
 		}
 	}
+}
+
+// The same over a network: a server that goes, comes back, breaks connections, and says half of what it has to.
+func TestOverTheWire(t *testing.T) {
+	f := &fakeProm{}
+	f.set(same(3, constant(0.5))...)
+	server := httptest.NewServer(f)
+	defer server.Close()
+	o := asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m")
+	o.DefaultAddress, o.Servers = server.URL+"/", promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 20, UserAgent: "foresail"})
+	s := newSet(t, o)
+	defer s.Close()
+	i := 0
+	observe := func() plan.Signal {
+		i++
+		return named(t, s.Observe(t.Context(), Observation{Now: began.Add(time.Duration(i) * interval), Workers: workers(3, 0), Expected: 3}), CPU)
+	}
+	broken := map[string]func(w http.ResponseWriter, r *http.Request){
+		"reset": func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if assert.NoError(t, err) {
+				_ = c.(*net.TCPConn).SetLinger(0)
+				_ = c.Close()
+			}
+		},
+		"half": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"status":"success",`)
+		},
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusTemporaryRedirect)
+		},
+	}
+	for name, answer := range broken {
+		require.True(t, observe().Known)
+		f.answer(answer)
+		for range 3 {
+			observe()
+		}
+		said := observe()
+		assert.False(t, said.Known, name)
+		assert.Contains(t, said.Err, server.URL, name)
+		f.set(same(3, constant(0.5))...)
+		said = observe()
+		require.True(t, said.Known, "%s: %s", name, said.Err)
+	}
+	assert.Equal(t, "/api/v1/query_range", f.lastPath())
+	server.Close()
+	for range 4 {
+		observe()
+	}
+	assert.Contains(t, observe().Err, "connection refused")
+}
+
+// Queries end with the Set, and not later.
+func TestCloseEndsQueries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(t, asking(slow{&fakeProm{}, time.Hour}, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
+		s.Observe(t.Context(), Observation{Now: time.Now(), Workers: workers(1, 0), Expected: 1})
+		flight := s.voices[0].(*measured).flight
+		require.NotNil(t, flight)
+		s.Close()
+		synctest.Wait()
+		select {
+		case <-flight.done:
+		default:
+			assert.Fail(t, "the query goes on")
+		}
+	})
+}
+
+// A tick that is given up does not wait for answers, and they are not lost.
+func TestTickGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeProm{}
+		f.set(same(1, constant(0.5))...)
+		s := newSet(t, asking(slow{f, 500 * time.Millisecond}, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		at := time.Now()
+		o := Observation{Now: at, Workers: workersSince(1, at.Add(-time.Hour)), Expected: 1}
+		assert.False(t, named(t, s.Observe(ctx, o), CPU).Known)
+		assert.Equal(t, at, time.Now())
+		time.Sleep(time.Second)
+		o.Now = time.Now()
+		said := named(t, s.Observe(ctx, o), CPU)
+		assert.True(t, said.Known, said.Err)
+	})
+}
+
+// A Node of the same name that takes the place of another begins anew.
+func TestNameUsedAgain(t *testing.T) {
+	f := &fakeProm{}
+	f.set(append(same(2, constant(0.6)), load("x", func(now time.Time) float64 {
+		if now.Before(began.Add(20 * interval)) {
+			return 0.6
+		}
+		return 0.3
+	}))...)
+	s := cpuOf(t, f)
+	said := replay(t, s, CPU, 90, func(i int, now time.Time) Observation {
+		x := worker("x", began.Add(-time.Hour), 0)
+		if i >= 20 {
+			x = worker("x", began.Add(20*interval-time.Second), 0)
+			x.Object.UID = "another"
+		}
+		return Observation{Workers: append(workers(2, 0), x), Expected: 3}
+	})
+	for _, x := range said {
+		require.True(t, x.Known, x.Err)
+	}
+	assert.InDelta(t, 0.6, said[19].Now, 1e-9)
+	assert.InDelta(t, 0.5, said[89].Now, 0.01)
+	assert.Len(t, s.roster.spells, 3, "the first is forgotten after a window")
 }

@@ -14,8 +14,8 @@ import (
 // pooled is a signal of which Prometheus tells one value for the whole pool.
 //
 // A sum is taken to be shared equally by the Ready workers, and a node's worth of pods that no node takes demands one
-// threshold more. A level is the same for all of them; above the threshold the pool needs a worker more than it has,
-// and nobody knows how many after that.
+// threshold more. A level is the same for all of them; above the threshold the pool needs a worker more than it has, below
+// it with the margin one less would do, and nobody knows how many after that.
 type pooled struct {
 	*voice
 	feed
@@ -68,12 +68,13 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		return s.tell(reading{}, s.because(err), t)
 	}
 	p := s.pipeline.Params()
-	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected}
-	if f.Total > p.Threshold {
+	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected}
+	switch {
+	case f.Total > p.Threshold:
 		r.want++
-	}
-	if max(f.Level, f.Total) > p.Threshold/(1+p.ScaleDownMargin) {
-		r.fits = t.Expected
+	case max(f.Level, f.Total) < p.Threshold/(1+p.ScaleDownMargin):
+		r.want = max(0, t.Expected-1)
+		r.fits = r.want
 	}
 	return s.tell(r, nil, t)
 }

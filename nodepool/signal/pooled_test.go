@@ -52,7 +52,7 @@ func TestPooledValues(t *testing.T) {
 		},
 		"a latency below": {
 			v1alpha1.PoolValueLevel, "500", 300, Observation{Workers: workers(5, 0), Expected: 5, Demand: nodes(2)},
-			plan.Signal{Now: 300, Predicted: 300, Want: 5, Fits: 0},
+			plan.Signal{Now: 300, Predicted: 300, Want: 4, Fits: 4},
 		},
 		"a latency near": {
 			v1alpha1.PoolValueLevel, "500", 400, Observation{Workers: workers(5, 0), Expected: 6},

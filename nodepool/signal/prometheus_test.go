@@ -46,6 +46,13 @@ type fakeProm struct {
 	series  []fakeSeries
 	instead func(w http.ResponseWriter, r *http.Request) // answers if it is not nil
 	asked   []asked
+	path    string // of the last query
+}
+
+func (f *fakeProm) lastPath() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.path
 }
 
 // asked is a range that was asked for.
@@ -78,6 +85,7 @@ func (f *fakeProm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step, _ := strconv.ParseFloat(r.FormValue("step"), 64)
 	q.step = time.Duration(step * float64(time.Second))
 	f.mu.Lock()
+	f.path = r.URL.Path
 	f.asked = append(f.asked, q)
 	instead, all := f.instead, f.series
 	f.mu.Unlock()
