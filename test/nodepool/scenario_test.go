@@ -1,0 +1,121 @@
+package nodepool
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/drain"
+)
+
+// scenario is a workflow of the pool from beginning to rest.
+type scenario struct {
+	name    string
+	spec    v1alpha1.WorkerPoolSpec
+	workers int // that there are at first
+	pods    int // and perNode of them fit on a worker
+	perNode int
+	begin   func(*stage)                          // once the workers are there
+	during  func(*stage, map[string]*corev1.Node) // at each step
+	want    int                                   // workers at the end
+	launch  int                                   // instances that it takes
+	rest    func(*stage) bool                     // whether it has come to what it is about; nil: what else is checked tells
+	blocked bool                                  // it ends with a maximum that it may not come down to
+}
+
+func scenarios() []scenario {
+	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal()}
+}
+
+// bounds is a spec that is quick in everything but what a scenario is about.
+func bounds(least, most int32) v1alpha1.WorkerPoolSpec {
+	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
+	return v1alpha1.WorkerPoolSpec{
+		Min: least, Max: most, MaxBatchUp: new(int32(2)), MaxBatchDown: new(int32(2)),
+		Pending:  v1alpha1.PendingPolicy{For: seconds(0)},
+		Cooldown: v1alpha1.PoolCooldown{Up: seconds(20), Down: seconds(20)},
+		Join:     v1alpha1.JoinPolicy{Timeout: seconds(45), KeepFailedFor: seconds(45)},
+		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(30)},
+	}
+}
+
+// scaleUp has two pods that no node takes.
+func scaleUp() scenario {
+	return scenario{
+		name: "scale-up", spec: bounds(1, 5), workers: 1, pods: 1, perNode: 1, want: 3, launch: 2,
+		begin: func(s *stage) {
+			s.replicas.count = 3
+			s.step(time.Second)
+		},
+	}
+}
+
+// scaleDown has two workers more than the maximum, all with pods.
+func scaleDown() scenario {
+	return scenario{name: "scale-down", spec: bounds(1, 2), workers: 4, pods: 6, perNode: 4, want: 2}
+}
+
+// interruption has the cloud take one of two workers back.
+func interruption() scenario {
+	return scenario{
+		name: "interruption", spec: bounds(2, 4), workers: 2, pods: 4, perNode: 4, want: 2, launch: 1,
+		begin: func(s *stage) {
+			require.NoError(s.t, s.cloud.interrupt(s.t.Context(), s.living()[0].ID, 2*time.Minute))
+			s.step(time.Second)
+		},
+	}
+}
+
+// joinFailure has an instance that never joins, in the place of which another does.
+func joinFailure() scenario {
+	return scenario{
+		name: "join failure", spec: bounds(1, 2), perNode: 1, want: 1, launch: 2,
+		begin: func(s *stage) { require.NoError(s.t, s.cloud.strand(s.t.Context(), true)) },
+		during: func(s *stage, _ map[string]*corev1.Node) {
+			if len(s.launched()) == 1 {
+				require.NoError(s.t, s.cloud.strand(s.t.Context(), false))
+			}
+		},
+	}
+}
+
+// refusal has a worker more than the maximum, and a budget that refuses as soon as one is chosen.
+func refusal() scenario {
+	return scenario{
+		name: "refusal", spec: bounds(1, 2), workers: 3, pods: 3, perNode: 4, want: 3, blocked: true,
+		rest: func(s *stage) bool { return len(s.record().Spared) > 0 },
+		during: func(s *stage, nodes map[string]*corev1.Node) {
+			for _, node := range nodes {
+				if _, marked := drain.MarkOf(node); marked {
+					s.protect()
+				}
+			}
+		},
+	}
+}
+
+// protect adds a budget that lets no pod go, once.
+func (s *stage) protect() {
+	s.t.Helper()
+	budgets := s.client.PolicyV1().PodDisruptionBudgets(s.name)
+	list, err := budgets.List(s.t.Context(), metav1.ListOptions{})
+	require.NoError(s.t, err)
+	if len(list.Items) > 0 {
+		return
+	}
+	all := intstr.FromString("100%")
+	budget, err := budgets.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "app"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &all, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	n := int32(s.scenario.pods)
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: n, DesiredHealthy: n, ExpectedPods: n}
+	_, err = budgets.UpdateStatus(s.t.Context(), budget, metav1.UpdateOptions{})
+	require.NoError(s.t, err)
+}
