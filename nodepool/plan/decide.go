@@ -192,8 +192,8 @@ func (v *view) launch(d Decision, reason Reason, why string) Decision {
 	urgent := d.Urgent
 	d.Urgent = false
 	if left := v.backsOffFor(); left > 0 {
-		return d.hold(BackingOff, "%d are asked for, and none of the last %d launches joined: the next is tried in %s (%s)",
-			d.Want, v.State.Failures, short(left), why)
+		return d.hold(BackingOff, "%d are asked for, and nothing joined in the last %s: the next is tried in %s (%s)",
+			d.Want, count(v.State.Failures, "scale-up"), short(left), why)
 	}
 	n := len(v.staying)
 	d.Placements = Place(v.Snapshot, d.Want-n)

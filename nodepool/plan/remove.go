@@ -81,8 +81,8 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	}
 	d.Want = n - most
 	if unready := n - v.ready(); unready > v.Pool.DistrustCount && float64(unready) > v.Pool.DistrustShare*float64(n) {
-		return d.hold(ManyUnready, "%s, but %d of them are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
-			why, unready, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
+		return d.hold(ManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
+			why, unready, n, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
 	}
 	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
