@@ -142,7 +142,7 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 func TestDecisionsOfRandomPools(t *testing.T) {
 	reasons := map[plan.Reason]int{}
 	steps := map[plan.Step]int{}
-	const pools = 20_000
+	const pools = 10_000
 	for seed := range uint64(pools) {
 		s := random(seed)
 		d := plan.Decide(s)
