@@ -16,10 +16,45 @@ var onePod = resource.MustParse("1")
 // parts are what a Cluster is made of, in any order. All is read only.
 type parts struct {
 	nodes      []*corev1.Node
-	pods       []*record
+	load       map[string]*load // by the name of the node
+	waiting    []*record        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
 }
+
+// load is what runs on a node. It is immutable.
+type load struct {
+	pods                  []*Pod
+	requested, daemonSets corev1.ResourceList
+	movable               int
+}
+
+// loadOf orders the pods of a node and adds up what they request.
+func loadOf(pods []*Pod) *load {
+	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	l := &load{pods: pods, requested: corev1.ResourceList{}, daemonSets: corev1.ResourceList{}}
+	for _, p := range pods {
+		addTo(l.requested, p.Requests)
+		if p.DaemonSet {
+			addTo(l.daemonSets, p.Requests)
+		}
+		if p.class != Ignored {
+			l.movable++
+		}
+	}
+	return l
+}
+
+func addTo(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// noLoad is that of a node without pods.
+var noLoad = loadOf(nil)
 
 // build makes a Cluster. It changes nothing of what it is given but the order.
 func build(now time.Time, p parts) *Cluster {
@@ -28,29 +63,17 @@ func build(now time.Time, p parts) *Cluster {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	at := make(map[string]int, len(p.nodes))
-	for i, n := range p.nodes {
-		at[n.Name] = i
-		c.Nodes[i].Object = n
-		c.Nodes[i].Ready, c.Nodes[i].ReadySince = readiness(n)
-	}
-	var pending []*record
-	for _, r := range p.pods {
-		switch i, ok := at[r.node]; {
-		case ok:
-			c.Nodes[i].Pods = append(c.Nodes[i].Pods, r.pod)
-		case r.pending != nil:
-			if _, promised := at[r.pending.Status.NominatedNodeName]; !promised {
-				pending = append(pending, r)
-			}
-		}
-	}
-	c.Pending = pendingOf(pending, now)
+	known := make(map[string]bool, len(p.nodes))
 	protection := newBudgets(p.budgets)
-	for i := range c.Nodes {
-		c.Nodes[i].sum()
-		c.Nodes[i].Blocked = protection.blocked(&c.Nodes[i])
+	for i, object := range p.nodes {
+		known[object.Name] = true
+		l := cmp.Or(p.load[object.Name], noLoad)
+		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
+		n.Ready, n.ReadySince = readiness(object)
+		n.Blocked = protection.blocked(&n)
+		c.Nodes[i] = n
 	}
+	c.Pending = pendingOf(p.waiting, known, now)
 	return c
 }
 
@@ -63,11 +86,15 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
-// pendingOf orders pods by how long they have waited. The API server's clock may be ahead of ours.
-func pendingOf(records []*record, now time.Time) []Pending {
-	slices.SortFunc(records, func(a, b *record) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
-	out := make([]Pending, 0, len(records))
-	for _, r := range records {
+// pendingOf orders pods by how long they have waited, without those that a node is promised to. The API server's clock
+// may be ahead of ours.
+func pendingOf(waiting []*record, nodes map[string]bool, now time.Time) []Pending {
+	slices.SortFunc(waiting, func(a, b *record) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
+	out := make([]Pending, 0, len(waiting))
+	for _, r := range waiting {
+		if nodes[r.pending.Status.NominatedNodeName] {
+			continue
+		}
 		since := r.since
 		if since.After(now) {
 			since = now
@@ -79,29 +106,6 @@ func pendingOf(records []*record, now time.Time) []Pending {
 
 func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-// sum orders the pods of a node and adds up what they request.
-func (n *Node) sum() {
-	slices.SortFunc(n.Pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
-	n.Requested, n.DaemonSets = corev1.ResourceList{}, corev1.ResourceList{}
-	for _, p := range n.Pods {
-		addTo(n.Requested, p.Requests)
-		if p.DaemonSet {
-			addTo(n.DaemonSets, p.Requests)
-		}
-		if p.class != Ignored {
-			n.Movable++
-		}
-	}
-}
-
-func addTo(sum, more corev1.ResourceList) {
-	for name, quantity := range more {
-		total := sum[name]
-		total.Add(quantity)
-		sum[name] = total
-	}
 }
 
 // blocked returns the first reason not to drain a node.
@@ -122,4 +126,22 @@ func (b *budgets) blocked(n *Node) string {
 		}
 	}
 	return ""
+}
+
+// sorted returns the parts that records of pods are.
+func sorted(pods []*record) (map[string]*load, []*record) {
+	at := map[string][]*Pod{}
+	var waiting []*record
+	for _, r := range pods {
+		if r.pending != nil {
+			waiting = append(waiting, r)
+		} else {
+			at[r.node] = append(at[r.node], r.pod)
+		}
+	}
+	out := make(map[string]*load, len(at))
+	for name, pods := range at {
+		out[name] = loadOf(pods)
+	}
+	return out, waiting
 }

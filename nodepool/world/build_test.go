@@ -56,14 +56,16 @@ func budgetFor(name string, allowed int32, changes ...func(*policyv1.PodDisrupti
 // see builds a cluster of one node.
 func see(node *corev1.Node, pods []*corev1.Pod, pdbs ...*policyv1.PodDisruptionBudget) *Cluster {
 	p := parts{nodes: []*corev1.Node{node}}
+	var records []*record
 	for _, pod := range pods {
 		if r := recordOf(pod); r != nil {
-			p.pods = append(p.pods, r)
+			records = append(records, r)
 		}
 	}
 	for _, b := range pdbs {
 		p.budgets = append(p.budgets, budgetOf(b))
 	}
+	p.load, p.waiting = sorted(records)
 	return build(epoch, p)
 }
 

@@ -18,6 +18,7 @@ import (
 // commands. Nodes are read before pods, so that no pod is bound to a node that was read without it.
 func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Cluster, error) {
 	var p parts
+	var pods []*record
 	for _, one := range []struct {
 		what string
 		list pager.ListPageFunc
@@ -38,7 +39,7 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 		},
 			func(o runtime.Object) {
 				if r := recordOf(o.(*corev1.Pod)); r != nil {
-					p.pods = append(p.pods, r)
+					pods = append(pods, r)
 				}
 			}},
 	} {
@@ -50,5 +51,6 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 			return nil, fmt.Errorf("list %s: %w", one.what, err)
 		}
 	}
+	p.load, p.waiting = sorted(pods)
 	return build(now, p), nil
 }

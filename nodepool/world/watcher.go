@@ -38,6 +38,9 @@ type Watcher struct {
 	daemonSets *table[*appsv1.DaemonSet, *appsv1.DaemonSet]
 	budgets    *table[*policyv1.PodDisruptionBudget, *budget]
 	kinds      map[types.UID]*Kind // the last of each controller
+	waiting    map[types.NamespacedName]*record
+	onNode     map[string]map[types.NamespacedName]*Pod
+	load       map[string]*load // of nodes whose pods have not changed since it was made
 }
 
 // Option changes a Watcher.
@@ -49,7 +52,10 @@ func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = 
 // NewWatcher returns a watcher of a whole cluster. It may list and watch nodes, pods, daemonsets.apps and
 // poddisruptionbudgets.policy.
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
-	w := &Watcher{client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{}}
+	w := &Watcher{
+		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{},
+		waiting: map[types.NamespacedName]*record{}, onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
+	}
 	for _, o := range options {
 		o(w)
 	}
@@ -138,9 +144,15 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 	if len(w.kinds) > 2*len(w.pods.rows)+1000 { // mostly those of controllers that are gone
 		clear(w.kinds)
 	}
+	for name, pods := range w.onNode {
+		if w.load[name] == nil {
+			w.load[name] = loadOf(slices.Collect(maps.Values(pods)))
+		}
+	}
 	return parts{
 		nodes:      slices.Collect(maps.Values(w.nodes.rows)),
-		pods:       slices.Collect(maps.Values(w.pods.rows)),
+		load:       maps.Clone(w.load),
+		waiting:    slices.Collect(maps.Values(w.waiting)),
 		daemonSets: slices.Collect(maps.Values(w.daemonSets.rows)),
 		budgets:    slices.Collect(maps.Values(w.budgets.rows)),
 	}, nil
@@ -157,9 +169,29 @@ func (w *Watcher) wakeUp() {
 	}
 }
 
+// podChanged keeps what is derived of pods.
 func (w *Watcher) podChanged(before, after *record) {
-	if after != nil && after.pending != nil && (before == nil || before.pending == nil) {
-		w.wakeUp()
+	if before != nil {
+		delete(w.waiting, before.key)
+		delete(w.load, before.node)
+		delete(w.onNode[before.node], before.key)
+		if len(w.onNode[before.node]) == 0 {
+			delete(w.onNode, before.node)
+		}
+	}
+	switch {
+	case after == nil:
+	case after.pending != nil:
+		w.waiting[after.key] = after
+		if before == nil || before.pending == nil {
+			w.wakeUp()
+		}
+	default:
+		if w.onNode[after.node] == nil {
+			w.onNode[after.node] = map[types.NamespacedName]*Pod{}
+		}
+		w.onNode[after.node][after.key] = after.pod
+		delete(w.load, after.node)
 	}
 }
 
