@@ -366,19 +366,24 @@ func testNotKnownYet(t *testing.T, c cloud) {
 	require.Len(t, c.Calls("TerminateInstances"), 1)
 }
 
-func testOwnership(t *testing.T, c cloud) {
-	p := c.provider(t, "workers")
-	direct := ec2.NewFromConfig(c.Direct())
-	stranger, err := direct.RunInstances(t.Context(), &ec2.RunInstancesInput{
+// strange launches an instance that is no pool's.
+func (c cloud) strange(t *testing.T) (id string) {
+	t.Helper()
+	output, err := ec2.NewFromConfig(c.Direct()).RunInstances(t.Context(), &ec2.RunInstancesInput{
 		LaunchTemplate: &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(c.network.Template)},
 		MinCount:       aws.Int32(1), MaxCount: aws.Int32(1),
 	})
 	require.NoError(t, err)
-	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), *stranger.Instances[0].InstanceId))
+	return aws.ToString(output.Instances[0].InstanceId)
+}
+
+func testOwnership(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), c.strange(t)))
 
 	mine, err := p.Launch(t.Context(), c.launch("workers"))
 	require.NoError(t, err)
-	_, err = direct.CreateTags(t.Context(), &ec2.CreateTagsInput{
+	_, err = ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
 		Resources: []string{mine.ID}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool"), Value: aws.String("other")}},
 	})
 	require.NoError(t, err)
@@ -442,7 +447,12 @@ func testTerminateOnce(t *testing.T, c cloud) {
 func testMarkGone(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	require.NoError(t, p.MarkJoinFailed(t.Context(), providertest.UnknownID))
+	stranger := c.strange(t)
+	c.TakeBack(t, stranger)
+	require.NoError(t, p.MarkJoinFailed(t.Context(), stranger))
+	require.NoError(t, p.Terminate(t.Context(), stranger), "whose it was does not matter any more")
 	require.Empty(t, c.Calls("CreateTags"))
+	require.Empty(t, c.Calls("TerminateInstances"))
 }
 
 func testOffers(t *testing.T, c cloud) {
@@ -550,7 +560,7 @@ func TestAnEmptyBucketSendsNothing(t *testing.T) {
 	t.Setenv("AWS_CA_BUNDLE", "") // which clients of one's own do not heed
 	sent := 0
 	o := Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}, Load: []func(*config.LoadOptions) error{
-		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++
 			return nil, http.ErrHandlerTimeout
 		})}),

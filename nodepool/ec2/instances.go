@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -38,13 +37,20 @@ func (p *Provider) describe(ctx context.Context, filters ...types.Filter) ([]pro
 		if err != nil {
 			return nil, classify("DescribeInstances", err)
 		}
-		for _, reservation := range page.Reservations {
-			for _, instance := range reservation.Instances {
-				instances = append(instances, p.instance(instance))
-			}
+		for _, instance := range instancesOf(page) {
+			instances = append(instances, p.instance(instance))
 		}
 	}
 	return instances, nil
+}
+
+// instancesOf returns the instances of an answer, whatever calls launched them.
+func instancesOf(output *ec2.DescribeInstancesOutput) []types.Instance {
+	var instances []types.Instance
+	for _, reservation := range output.Reservations {
+		instances = append(instances, reservation.Instances...)
+	}
+	return instances
 }
 
 // Terminate implements [provider.Provider]. Of an instance that was launched minutes ago and that EC2 denies it is not known
@@ -83,16 +89,15 @@ func (p *Provider) own(ctx context.Context, op, id string) (there bool, err erro
 	if err != nil {
 		return false, p.gone(op, id, err)
 	}
-	for _, reservation := range output.Reservations {
-		for _, instance := range reservation.Instances {
-			if owner, ok := tagsOf(instance)[p.prefix+poolTag]; !ok || owner != p.options.Pool {
-				return false, &provider.Error{Class: provider.NotOwned, Op: op, Err: fmt.Errorf(
-					"%s: its tag %s%s is %q, not %q", id, p.prefix, poolTag, owner, p.options.Pool)}
-			}
-			return !leaves(instance), nil
-		}
+	instances := instancesOf(output)
+	if len(instances) == 0 || hasState(instances[0], types.InstanceStateNameTerminated) {
+		return false, nil // EC2 forgets what was terminated an hour ago, and its tags sooner
 	}
-	return false, nil // EC2 forgets what was terminated an hour ago
+	if owner, ok := tagsOf(instances[0])[p.prefix+poolTag]; !ok || owner != p.options.Pool {
+		return false, &provider.Error{Class: provider.NotOwned, Op: op, Err: fmt.Errorf(
+			"%s: its tag %s%s is %q, not %q", id, p.prefix, poolTag, owner, p.options.Pool)}
+	}
+	return !hasState(instances[0], types.InstanceStateNameShuttingDown), nil
 }
 
 // gone turns the error of a call about one instance into that of a provider: none if EC2 does not know the instance.
@@ -110,10 +115,8 @@ func (p *Provider) gone(op, id string, err error) error {
 	return nil
 }
 
-// leaves tells whether an instance is terminated or about to be.
-func leaves(instance types.Instance) bool {
-	return instance.State != nil &&
-		(instance.State.Name == types.InstanceStateNameTerminated || instance.State.Name == types.InstanceStateNameShuttingDown)
+func hasState(instance types.Instance, state types.InstanceStateName) bool {
+	return instance.State != nil && instance.State.Name == state
 }
 
 // instance translates what EC2 tells.
@@ -159,6 +162,3 @@ func stateOf(i types.Instance) provider.InstanceState {
 		return provider.Leaving
 	}
 }
-
-// errNoType says that EC2 told nothing of an instance type.
-var errNoType = errors.New("EC2 tells nothing of it")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -73,7 +74,7 @@ func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo) ([]provide
 		shape, ok := shapes[name]
 		if !ok {
 			return nil, &provider.Error{Class: provider.Invalid, Op: "DescribeInstanceTypes",
-				Err: fmt.Errorf("instance type %q: %w", name, errNoType)}
+				Err: fmt.Errorf("EC2 tells nothing of the instance type %q", name)}
 		}
 		allocatable := allocatable(shape)
 		maps.Copy(allocatable, p.overrides())
@@ -106,12 +107,8 @@ func (p *Provider) overrides() corev1.ResourceList {
 
 // architecture is the newest of a type's as Kubernetes names it: types with 32 bits have 64 too.
 func architecture(shape types.InstanceTypeInfo) string {
-	if shape.ProcessorInfo != nil {
-		for _, a := range shape.ProcessorInfo.SupportedArchitectures {
-			if a == types.ArchitectureTypeArm64 {
-				return "arm64"
-			}
-		}
+	if shape.ProcessorInfo != nil && slices.Contains(shape.ProcessorInfo.SupportedArchitectures, types.ArchitectureTypeArm64) {
+		return "arm64"
 	}
 	return "amd64"
 }

@@ -3,6 +3,7 @@ package awstest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -86,9 +87,7 @@ func (c *Cloud) StateChange(instance, state string, at time.Time) string {
 // event is an event of EC2 in the form of EventBridge, which tells whole seconds.
 func (c *Cloud) event(kind, instance string, at time.Time, more map[string]string) string {
 	detail := map[string]string{"instance-id": instance}
-	for key, value := range more {
-		detail[key] = value
-	}
+	maps.Copy(detail, more)
 	data, err := json.Marshal(map[string]any{
 		"version": "0", "id": "12345678-1234-1234-1234-123456789012", "detail-type": kind, "source": "aws.ec2",
 		"account": c.account, "time": at.UTC().Format(time.RFC3339), "region": Region,
@@ -98,4 +97,13 @@ func (c *Cloud) event(kind, instance string, at time.Time, more map[string]strin
 		panic(err) // of strings
 	}
 	return string(data)
+}
+
+// TakeBack terminates an instance, as EC2 does two minutes after its warning.
+func (c *Cloud) TakeBack(t testing.TB, instance string) {
+	t.Helper()
+	_, err := ec2.NewFromConfig(c.Direct()).TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
