@@ -53,7 +53,7 @@ func (t *tick) save(ctx context.Context) error {
 		t.lease.renewed = time.Time{}
 		return fmt.Errorf("%w: %w", errStop, errLeaseLost)
 	}
-	t.record.Owner = t.options.Owner
+	t.record.Owner, t.record.DecidedAt = t.options.Owner, t.lastDecided()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := t.options.Store.Save(call, t.options.Name, t.record)
@@ -66,6 +66,14 @@ func (t *tick) save(ctx context.Context) error {
 	t.events = append(t.events, t.unsaved...)
 	t.unsaved = nil
 	return nil
+}
+
+// lastDecided is when the last decision of whoever led was made, as far as it is known.
+func (t *tick) lastDecided() time.Time {
+	if t.decidedAt.After(t.record.DecidedAt) {
+		return t.decidedAt
+	}
+	return t.record.DecidedAt
 }
 
 // event notes what will have happened once the journal is saved.

@@ -108,7 +108,7 @@ func (t *tick) state() plan.State {
 	r := t.record
 	s := plan.State{
 		LastUp: r.LastUp, LastDown: r.LastDown, Failures: r.Failures, FailedAt: r.FailedAt,
-		IdleSince: r.IdleSince, DecidedAt: r.DecidedAt, Cooling: r.Cooling, Spared: r.Spared,
+		IdleSince: r.IdleSince, DecidedAt: t.lastDecided(), Cooling: r.Cooling, Spared: r.Spared,
 	}
 	if r.Action != nil {
 		s.Action, s.ActionID = r.Action.Kind, r.Action.ID

@@ -27,6 +27,7 @@ type Pool struct {
 	sightings    sightings
 	offers       []provider.Offer
 	offersAt     time.Time
+	decidedAt    time.Time      // the last decision of this process while it led
 	failedDrains map[string]int // by instance
 
 	strays map[string]time.Time // nodes with the mark of no open action, since when

@@ -126,31 +126,23 @@ func (t *tick) distrusted() bool {
 	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
 }
 
-// needs tells why a target that has not been touched is needed after all, "" if it is not.
+// needs tells why a target that has not been touched is needed after all, "" if it is not: the last ready worker of a zone
+// stays if there are others.
 func (t *tick) needs(at int) string {
 	a := t.record.Action
-	target := a.Targets[at]
-	workers := 0
 	ready := map[string]int{} // by zone
 	for _, w := range t.snapshot.Workers {
-		if w.Counts() {
-			workers++
-		}
 		if w.Counts() && w.Ready {
 			ready[w.Zone]++
 		}
 	}
 	for _, r := range a.Targets[at+1:] {
 		if r.State == state.RemovalPlanned {
-			workers++
 			ready[r.Zone]++
 		}
 	}
-	switch {
-	case workers < t.spec.Plan.Min:
-		return fmt.Sprintf("%d workers would be left, and the minimum is %d", workers, t.spec.Plan.Min)
-	case ready[target.Zone] == 0 && len(ready) > 0:
-		return fmt.Sprintf("it is the last ready worker of zone %s", target.Zone)
+	if zone := a.Targets[at].Zone; ready[zone] == 0 && len(ready) > 0 {
+		return fmt.Sprintf("it is the last ready worker of zone %s", zone)
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func (t *tick) lead(ctx context.Context) error {
 	if !t.record.IdleSince.Equal(t.decision.IdleSince) {
 		t.record.IdleSince, t.dirty = t.decision.IdleSince, true
 	}
-	t.record.DecidedAt = t.now
+	t.decidedAt = t.now
 	if t.dirty {
 		return t.save(ctx)
 	}

@@ -1,0 +1,221 @@
+package nodepool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// take has the cloud take an instance back in two minutes.
+func (r *rig) take(id string) Message {
+	m := Message{InstanceID: id, Kind: MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
+	r.pool.Notify(m)
+	return m
+}
+
+func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
+	r := newRig(t)
+	r.world.add(3)
+	r.spec.Plan.Min = 3
+	r.tick()
+	r.load("node-i-old1", &fakePod{name: "a"}, &fakePod{name: "bare", blocks: "has no controller"})
+	m := r.take("i-old1")
+	r.tick()
+	require.Equal(t, []Message{m}, r.notices.done)
+	record := r.record()
+	require.Len(t, record.Interruptions, 1)
+	require.True(t, record.Interruptions[0].Replaced)
+	require.Equal(t, plan.ActionUp, record.Action.Kind)
+	require.Equal(t, 1, r.world.launches, "at once")
+
+	r.until("it is drained and terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.GreaterOrEqual(t, r.clock.now(), m.Deadline.Add(-forceBefore), "the pod that blocks is left until the last moment")
+	r.until("it is over", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.Equal(t, []string{"node-i-1", "node-i-old0", "node-i-old2"}, r.nodeNames())
+	r.clean()
+}
+
+func TestInterruptionIsInTheJournalBeforeTheQueueHears(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+	r.store.before = func(state.Record) error { return errors.New("down") }
+	r.take("i-old0")
+	r.tick()
+	require.Empty(t, r.notices.done)
+	r.store.before = nil
+	r.tick()
+	require.Len(t, r.notices.done, 1)
+	require.Len(t, r.record().Interruptions, 1)
+	r.take("i-old0")
+	r.tick()
+	require.Len(t, r.notices.done, 2, "the same again")
+	require.Len(t, r.record().Interruptions, 1)
+}
+
+func TestMessagesOfOthers(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.world.listErr = errors.New("down")
+	r.take("i-somebody")
+	r.tick()
+	require.Empty(t, r.notices.done, "whose it is cannot be told")
+	r.world.listErr = nil
+	r.tick()
+	require.Len(t, r.notices.done, 1)
+	require.Empty(t, r.record().Interruptions)
+}
+
+func TestInterruptionDuringScaleUp(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.spec.Plan.Min = 3
+	r.tick()
+	require.Len(t, r.record().Action.Slots, 1)
+	r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+	r.take("i-old0")
+	r.tick()
+	r.tick()
+	slots := r.record().Action.Slots
+	require.Len(t, slots, 2, "the open scale-up has a further slot")
+	require.True(t, r.record().Interruptions[0].Replaced)
+	r.until("both have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("the other has gone", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.Equal(t, 3, r.running())
+}
+
+func TestInterruptionDuringScaleDown(t *testing.T) {
+	r := idle(t, 3)
+	r.spec.Plan.Min = 2
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "no"})
+	r.removing(state.RemovalDraining)
+	r.take("i-old1")
+	r.tick()
+	require.Empty(t, r.world.nodes["node-i-old0"].mark, "it is needed again")
+	r.until("the other has gone", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	r.pass(time.Minute)
+	require.Equal(t, 2, r.running())
+	require.NotContains(t, r.world.terminated, "i-old0")
+	r.clean()
+}
+
+func TestInterruptedTargetOfAScaleDown(t *testing.T) {
+	r := idle(t, 3)
+	r.spec.Plan.Min = 2
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "no"})
+	r.removing(state.RemovalDraining)
+	r.take("i-old0")
+	r.until("it has gone", 3*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	r.pass(time.Minute)
+	require.Zero(t, r.world.launches, "nobody wanted it")
+	require.Equal(t, []string{"node-i-old1", "node-i-old2"}, r.nodeNames())
+	r.clean()
+}
+
+func TestNeverTerminatedWithPodsWhateverTheDeadline(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.world.podGrace = 10 * time.Minute
+	r.tick()
+	r.load("node-i-old0", &fakePod{name: "slow"})
+	r.take("i-old0")
+	r.pass(5 * time.Minute)
+	require.Empty(t, r.world.terminated, "the cloud takes it as it is")
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.until("it has gone", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.NotContains(t, r.nodeNames(), "node-i-old0")
+}
+
+func TestMistakenNotice(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.world.podGrace = time.Hour
+	r.tick()
+	r.load("node-i-old0", &fakePod{name: "slow"})
+	r.take("i-old0")
+	r.until("it takes pods again", 15*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	r.clean()
+	require.Empty(t, r.world.terminated)
+}
+
+func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.leaving = time.Minute
+	r.tick()
+	r.take("i-1")
+	r.tick()
+	r.tick()
+	require.Equal(t, 2, r.world.launches)
+	r.world.instances["i-1"].endedAt = r.clock.now()
+	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
+	require.Equal(t, 1, r.running())
+	require.Equal(t, 1, r.count(EventScaledUp))
+}
+
+func TestDeadlinesThatCannotBe(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(1)
+			r.tick()
+			r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+			m := Message{InstanceID: "i-old0", Kind: MessageInterruption}
+			if ahead != 0 {
+				m.Deadline = r.clock.now().Add(ahead)
+			}
+			r.pool.Notify(m)
+			r.tick()
+			require.Equal(t, r.clock.now().Add(noticeTime), r.record().Interruptions[0].Deadline)
+		})
+	}
+}
+
+func TestRebalance(t *testing.T) {
+	for _, cordon := range []bool{false, true} {
+		r := newRig(t)
+		r.world.add(1)
+		r.spec.Drain.CordonOnRebalance = cordon
+		r.tick()
+		r.pool.Notify(Message{InstanceID: "i-old0", Kind: MessageRebalance}, Message{InstanceID: "i-old0", Kind: MessageStateChange})
+		r.pass(time.Minute)
+		require.Equal(t, cordon, r.world.nodes["node-i-old0"].cordon)
+		require.Len(t, r.notices.done, 2)
+		require.Empty(t, r.world.terminated)
+	}
+}
+
+func TestReplacementsAreAsManyAsAreWanted(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 3, Fits: 3}}
+	r.tick()
+	r.take("i-old0")
+	r.take("i-old1")
+	r.take("i-old2")
+	r.pass(10 * time.Minute)
+	require.Equal(t, 2, r.world.launches, "three are wanted")
+	require.Equal(t, 3, r.running())
+}
+
+func TestInterruptionsResume(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.tick()
+	r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+	r.take("i-old0")
+	r.tick()
+	r.restart()
+	r.tick()
+	r.clock.advance(leaseTerm)
+	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.Contains(t, r.world.terminated, "i-old0")
+	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
+}

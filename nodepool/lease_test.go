@@ -1,0 +1,185 @@
+package nodepool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+func TestOneLeads(t *testing.T) {
+	r := wanting(t, 1)
+	other := r.process("other", r.clock.now)
+	r.tick()
+	for range 60 {
+		r.clock.advance(2 * time.Second)
+		r.tick()
+		_, err := other.Tick(t.Context())
+		require.NoError(t, err)
+		require.False(t, r.told[len(r.told)-1].Leading)
+		require.NotEmpty(t, r.told[len(r.told)-1].Decision.Reason, "it decides all the same")
+	}
+	require.Equal(t, 1, r.world.launches)
+	require.Equal(t, "run-1", r.record().Owner)
+}
+
+func TestTakeOver(t *testing.T) {
+	r := wanting(t, 1)
+	r.tick()
+	other := r.process("other", r.clock.now)
+	for waited := time.Duration(0); waited < leaseTerm; waited += 5 * time.Second {
+		_, err := other.Tick(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "run-1", r.record().Owner, "after %s", waited)
+		r.clock.advance(5 * time.Second)
+	}
+	_, err := other.Tick(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "other", r.record().Owner)
+	require.Equal(t, 1, r.world.launches, "it goes on with the action that it found")
+
+	version := r.record().Version
+	r.tick()
+	require.False(t, r.told[len(r.told)-1].Leading)
+	require.Equal(t, version, r.record().Version)
+}
+
+func TestRelease(t *testing.T) {
+	r := wanting(t, 1)
+	r.tick()
+	require.NoError(t, r.pool.Release(t.Context()))
+	require.Empty(t, r.record().Owner)
+	r.restart()
+	r.tick()
+	require.Equal(t, "run-2", r.record().Owner, "at once")
+	require.NotNil(t, r.record().Action, "with what was open")
+	first := r.process("run-1", r.clock.now)
+	require.NoError(t, first.Release(t.Context()))
+	require.Equal(t, "run-2", r.record().Owner, "another's is left alone")
+}
+
+func TestLeaseLostInTheMidstOfAnAction(t *testing.T) {
+	r := wanting(t, 3)
+	r.world.capacity = func(provider.Launch) error {
+		if r.world.launches == 1 {
+			r.clock.advance(actTerm) // the process was stopped for that long
+		}
+		return nil
+	}
+	r.tick()
+	require.ErrorIs(t, r.health, errLeaseLost)
+	require.Equal(t, 2, r.world.launches, "nothing is launched after it")
+	r.tick()
+	r.until("all have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 3, r.world.launches)
+}
+
+func TestConflictEndsTheTick(t *testing.T) {
+	r := wanting(t, 1)
+	r.tick()
+	r.clock.advance(renewAfter)
+	r.store.before = func(state.Record) error { return state.ErrConflict }
+	r.world.joinDelay = 0
+	r.tick()
+	require.ErrorIs(t, r.health, state.ErrConflict)
+	require.False(t, r.told[len(r.told)-1].Leading)
+	require.Equal(t, 1, r.count(EventLaunched))
+	require.Zero(t, r.count(EventJoined), "what is not written has not happened")
+}
+
+func TestClocksThatAreAnHourOff(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r := wanting(t, 2)
+			r.world.joinDelay = 3 * time.Minute
+			r.tick()
+			other := r.process("other", func() time.Time { return r.clock.now().Add(off) })
+			took := time.Duration(0)
+			for ; r.record().Owner == "run-1"; took += 2 * time.Second {
+				_, err := other.Tick(t.Context())
+				require.NoError(t, err)
+				r.clock.advance(2 * time.Second)
+			}
+			require.Equal(t, leaseTerm, took-2*time.Second, "whatever the clock says")
+			for range 10 * 60 {
+				_, err := other.Tick(t.Context())
+				require.NoError(t, err)
+				r.clock.advance(2 * time.Second)
+			}
+			require.Empty(t, r.world.violations)
+			require.Nil(t, r.record().Action)
+			require.GreaterOrEqual(t, r.running(), 2)
+			require.Equal(t, plan.Hold, r.told[len(r.told)-1].Decision.Step)
+		})
+	}
+}
+
+func TestJournalDownForTenMinutes(t *testing.T) {
+	r := wanting(t, 2)
+	r.tick()
+	r.store.loadErr = errors.New("down")
+	r.pass(10 * time.Minute)
+	require.Error(t, r.health)
+	last := r.told[len(r.told)-1]
+	require.Equal(t, NotDecided, last.Decision.Reason)
+	require.Equal(t, plan.Hold, last.Decision.Step)
+	require.NotEmpty(t, r.signals.seen, "signals are observed all the same")
+	r.store.loadErr = nil
+	r.until("the scale-up ends", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 2, r.world.launches)
+	require.NoError(t, r.health)
+}
+
+func TestCloudDownForTenMinutes(t *testing.T) {
+	r := wanting(t, 2)
+	r.world.add(2)
+	r.tick()
+	r.world.listErr = errors.New("down")
+	r.world.nodes["node-i-old0"].ready = false
+	r.pass(10 * time.Minute)
+	require.Zero(t, r.world.launches)
+	require.Equal(t, plan.WorkersUnknown, r.told[len(r.told)-1].Decision.Reason)
+	r.world.listErr = nil
+	r.tick()
+	require.Zero(t, r.world.launches)
+	require.Equal(t, 2, r.told[len(r.told)-1].Decision.Workers)
+}
+
+func TestLostAnswersOfTheJournal(t *testing.T) {
+	r := wanting(t, 2)
+	saves := 0
+	r.store.after = func(state.Record) error {
+		if saves++; saves%2 == 0 {
+			return errLost
+		}
+		return nil
+	}
+	r.until("it ends all the same", 10*time.Minute, func() bool { return r.record().LastUp != time.Time{} })
+	require.Equal(t, 2, r.world.launches)
+	require.Equal(t, 2, r.running())
+}
+
+func TestDryRun(t *testing.T) {
+	r := wanting(t, 2)
+	r.spec.DryRun = true
+	r.pass(time.Minute)
+	require.Zero(t, r.world.launches)
+	last := r.told[len(r.told)-1]
+	require.True(t, last.Leading, "so that one process tells")
+	require.Equal(t, plan.ScaleUp, last.Decision.Step)
+	r.spec.DryRun = false
+	r.tick()
+	require.Equal(t, 2, r.world.launches)
+
+	r.spec.DryRun = true
+	r.pass(5 * time.Minute)
+	require.NotNil(t, r.record().Action, "an open action waits")
+	r.spec.DryRun = false
+	r.tick()
+	require.Nil(t, r.record().Action)
+}

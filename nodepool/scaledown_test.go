@@ -1,0 +1,311 @@
+package nodepool
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// idle is a pool with n workers of one zone that wants one.
+func idle(t *testing.T, n int) *rig {
+	r := newRig(t)
+	r.world.add(n)
+	for id, i := range r.world.instances {
+		i.Zone = "a"
+		r.world.nodes["node-"+id].object.Labels[corev1.LabelTopologyZone] = "a"
+	}
+	r.spec.Plan.Min, r.spec.Plan.Idle.For = 1, time.Minute
+	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	return r
+}
+
+// removing ticks until the first target is in a state.
+func (r *rig) removing(s state.RemovalState) *state.Removal {
+	r.Helper()
+	var target *state.Removal
+	r.until("a target is "+string(s), 30*time.Minute, func() bool {
+		if a := r.record().Action; a != nil && len(a.Targets) > 0 && a.Targets[0].State == s {
+			target = &a.Targets[0]
+		}
+		return target != nil
+	})
+	return target
+}
+
+func TestRefusedEvictionsGiveTheNodeBack(t *testing.T) {
+	r := idle(t, 3)
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
+	r.removing(state.RemovalDraining)
+	require.True(t, r.world.nodes["node-i-old0"].cordon)
+	r.until("the drain is given up", 6*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.clean()
+	require.Empty(t, r.world.terminated)
+	record := r.record()
+	require.Nil(t, record.Action)
+	require.Zero(t, record.LastDown, "nothing was removed")
+	require.Equal(t, spareMin, record.Spared["i-old0"].Sub(r.clock.now()).Round(10*time.Second))
+
+	r.until("another one goes", 5*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
+	require.Equal(t, []string{"i-old1"}, r.world.terminated)
+}
+
+func TestTriesFurtherApart(t *testing.T) {
+	r := idle(t, 2)
+	r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+	r.load("node-i-old1", &fakePod{name: "y", blocks: "is kept"})
+	r.pass(3 * time.Hour)
+	require.Empty(t, r.world.terminated)
+	require.LessOrEqual(t, r.count(EventDrainFailed), 6)
+	require.GreaterOrEqual(t, r.count(EventDrainFailed), 3)
+	require.NotContains(t, r.nodeNames(), "")
+}
+
+func TestBlockerThatCameAfterThePlan(t *testing.T) {
+	r := idle(t, 2)
+	r.removing(state.RemovalTainted)
+	r.load("node-i-old0", &fakePod{name: "shop/cart", blocks: "has no controller"})
+	r.until("the node is given back", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	require.False(t, r.world.nodes["node-i-old0"].cordon)
+	require.Empty(t, r.world.terminated)
+}
+
+func TestPodsOnTheirWayAreWaitedFor(t *testing.T) {
+	r := idle(t, 2)
+	r.removing(state.RemovalTainted)
+	require.False(t, r.world.nodes["node-i-old0"].cordon)
+	r.load("node-i-old0", &fakePod{name: "late"})
+	r.until("it is removed", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+}
+
+func TestPodsThatComeToADrainedNode(t *testing.T) {
+	r := idle(t, 2)
+	r.world.termErr = refused(provider.Throttled)
+	r.removing(state.RemovalDrained)
+	r.load("node-i-old0", &fakePod{name: "tolerates everything"})
+	r.world.termErr = nil
+	r.until("it is removed", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Equal(t, 2, r.count(EventDrained))
+}
+
+func TestForceDeletesPastTheTimeout(t *testing.T) {
+	r := idle(t, 2)
+	r.spec.Drain.Force = true
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	began := r.removing(state.RemovalDraining).Began
+	r.until("it is removed", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Greater(t, r.clock.now().Sub(began), r.spec.Drain.Timeout)
+}
+
+func TestNotOursIsLeftAlone(t *testing.T) {
+	r := idle(t, 2)
+	r.world.termErr = refused(provider.NotOwned)
+	r.until("the node is given back", 5*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the action is over", time.Minute, func() bool { return r.record().Action == nil })
+	r.clean()
+}
+
+func TestStuckScaleDownIsCleared(t *testing.T) {
+	r := idle(t, 2)
+	r.world.termErr = refused(provider.Unknown)
+	started := r.removing(state.RemovalDrained).Since
+	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.record().Action == nil })
+	require.InDelta(t, clearAfter, r.clock.now().Sub(started), float64(time.Minute))
+	r.clean()
+	require.Zero(t, r.record().LastDown)
+}
+
+func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
+	r := idle(t, 2)
+	r.removing(state.RemovalTainted)
+	r.world.drainErr = errors.New("refused by a webhook")
+	r.until("it is over", dropAfter+time.Minute, func() bool { return r.record().Action == nil })
+	r.world.drainErr = nil
+	r.spec.Plan.Idle.For = time.Hour
+	r.until("the mark is found", time.Minute, func() bool { return r.count(EventRestored) == 1 })
+	r.clean()
+}
+
+func TestUrgentScaleUpEndsScaleDown(t *testing.T) {
+	r := idle(t, 4)
+	r.spec.Plan.MaxBatchDown = 2
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	r.removing(state.RemovalDraining)
+	r.spec.Plan.Min = 4
+	r.until("it is given up", 10*time.Second, func() bool { return r.record().Action == nil })
+	r.clean()
+	require.Empty(t, r.world.terminated)
+	require.Empty(t, r.record().Spared, "the drain did not fail")
+	r.pass(time.Minute)
+	require.Zero(t, r.world.launches, "the workers that were given back are enough")
+}
+
+func TestPendingPodsEndScaleDown(t *testing.T) {
+	r := idle(t, 3)
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	r.removing(state.RemovalDraining)
+	r.pend(1)
+	r.until("it is given up", time.Minute, func() bool { return r.record().Action == nil })
+	r.clean()
+	require.Empty(t, r.world.terminated)
+}
+
+func TestDrainedTargetIsFinishedAllTheSame(t *testing.T) {
+	r := idle(t, 3)
+	r.world.termErr = refused(provider.Throttled)
+	r.removing(state.RemovalDrained)
+	r.spec.Plan.Min, r.world.termErr = 3, nil
+	r.until("it is terminated", 10*time.Second, func() bool { return len(r.world.terminated) == 1 })
+	r.until("and replaced", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 3, r.running())
+}
+
+func TestLastOfAZoneStays(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 2, time.Minute
+	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.removing(state.RemovalDraining)
+	require.Equal(t, "i-old1", r.record().Action.Targets[1].InstanceID)
+	r.world.nodes["node-i-old3"].ready = false
+	r.world.nodes["node-i-old0"].pods = nil
+	r.until("the scale-down is over", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	require.Equal(t, []string{"i-old0"}, r.world.terminated)
+	r.clean()
+}
+
+func TestUnknownWorldWaits(t *testing.T) {
+	for name, blind := range map[string]func(*rig, error){
+		"cloud":   func(r *rig, err error) { r.world.listErr = err },
+		"cluster": func(r *rig, err error) { r.world.observeErr = err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := idle(t, 3)
+			r.removing(state.RemovalTainted)
+			blind(r, errors.New("down"))
+			r.pass(10 * time.Minute)
+			require.Error(t, r.health)
+			require.Empty(t, r.world.terminated)
+			require.Equal(t, state.RemovalTainted, r.record().Action.Targets[0].State)
+			blind(r, nil)
+			r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+			require.NoError(t, r.health)
+		})
+	}
+}
+
+func TestManyUnreadyWaits(t *testing.T) {
+	r := idle(t, 8)
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.removing(state.RemovalDraining)
+	for _, name := range []string{"node-i-old3", "node-i-old4", "node-i-old5", "node-i-old6"} {
+		r.world.nodes[name].ready = false
+	}
+	r.world.nodes["node-i-old0"].pods = nil
+	r.pass(time.Minute)
+	require.Equal(t, state.RemovalDraining, r.record().Action.Targets[0].State)
+	for _, n := range r.world.nodes {
+		n.ready = true
+	}
+	r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+}
+
+func TestTargetThatIsTerminatedByHand(t *testing.T) {
+	r := idle(t, 2)
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.removing(state.RemovalDraining)
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.until("it is over", 3*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	require.Equal(t, []string{"node-i-old1"}, r.nodeNames())
+	require.Empty(t, r.world.terminated, "nothing is terminated that is not listed")
+}
+
+func TestNodeDeletedByHand(t *testing.T) {
+	r := idle(t, 2)
+	r.removing(state.RemovalTainted)
+	delete(r.world.nodes, "node-i-old0")
+	r.until("the drain is given up", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	require.Empty(t, r.world.terminated)
+}
+
+func TestWorkerTerminatedByHandIsReplacedAndItsNodeDeleted(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.spec.Plan.Min = 2
+	r.tick()
+	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[LabelPool])
+	r.restart() // what the label says outlives the process
+	r.clock.advance(leaseTerm)
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	delete(r.world.instances, "i-old0")
+	r.world.nodes["node-i-old0"].ready = false
+	r.tick()
+	r.clock.advance(leaseTerm)
+	r.until("another joins", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.until("its Node is deleted", 3*time.Minute, func() bool { return r.count(EventNodeDeleted) == 1 })
+	require.Equal(t, []string{"node-i-1", "node-i-old1"}, r.nodeNames())
+}
+
+func TestWorkerThatIsNotListedForAMoment(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.spec.Plan.Min = 2
+	r.tick()
+	hidden := r.world.instances["i-old0"]
+	delete(r.world.instances, "i-old0")
+	r.pass(time.Minute)
+	r.world.instances["i-old0"] = hidden
+	r.pass(5 * time.Minute)
+	require.Zero(t, r.world.launches)
+	require.Zero(t, r.count(EventNodeDeleted))
+}
+
+func TestOrphans(t *testing.T) {
+	r := newRig(t)
+	r.tick()
+	place := plan.Placement{Zone: "a", InstanceType: "t3.medium", Market: plan.Spot}
+	add := func(id, action string) {
+		r.world.instances[id] = &fakeInstance{joined: true, Instance: provider.Instance{
+			ID: id, ProviderID: "fake:///" + id, Action: action, State: provider.Running, Launched: r.clock.now(), Placement: place,
+		}}
+	}
+	add("i-orphan", "up-1")
+	add("i-by-hand", "")
+	r.pass(r.spec.Join.Timeout)
+	require.Empty(t, r.world.terminated)
+	var condemned bool
+	r.world.termErr = errors.New("not yet")
+	r.until("it is condemned", 5*time.Minute, func() bool { condemned = len(r.record().Condemned) == 1; return condemned })
+	require.Empty(t, r.world.terminated)
+	r.world.termErr = nil
+	r.until("it is terminated", time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Equal(t, []string{"i-orphan"}, r.world.terminated)
+	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
+}
+
+func TestNodeWithAStrangeProviderIDKeepsInstances(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.tick()
+	r.clock.advance(time.Second)
+	r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "x", ProviderID: "k3s://x"}}, r.clock.now())
+	r.pass(time.Hour)
+	require.NotContains(t, r.world.terminated, "i-1")
+	require.ErrorContains(t, r.health, "node node-x may be its")
+}
+
+func TestControlPlaneIsNoWorker(t *testing.T) {
+	r := idle(t, 3)
+	r.world.nodes["node-i-old0"].object.Labels["node-role.kubernetes.io/control-plane"] = ""
+	r.pass(2 * time.Hour)
+	require.Contains(t, r.nodeNames(), "node-i-old0")
+	require.NotContains(t, r.world.terminated, "i-old0")
+	require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+}
