@@ -35,3 +35,24 @@ func TestDecodeRefusesWhatItWouldLose(t *testing.T) {
 		assert.ErrorContains(t, err, want, data)
 	}
 }
+
+// What is read is written again as it was: nothing is lost on the way from one holder of the lease to the next.
+func FuzzDecode(f *testing.F) {
+	full, err := state.Encode(statetest.Filled())
+	require.NoError(f, err)
+	f.Add(full)
+	f.Add([]byte(`{"version":1,"owner":"","lastUp":"2026-03-01T12:00:00.5+01:00","spared":{}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := state.Decode(data)
+		if err != nil {
+			return
+		}
+		once, err := state.Encode(r)
+		require.NoError(t, err)
+		again, err := state.Decode(once)
+		require.NoError(t, err)
+		twice, err := state.Encode(again)
+		require.NoError(t, err)
+		assert.Equal(t, string(once), string(twice))
+	})
+}

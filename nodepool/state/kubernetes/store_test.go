@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,7 @@ func TestStore(t *testing.T) {
 	t.Run("others keep their fields", func(t *testing.T) { testOthersKeepTheirFields(t, c) })
 	t.Run("a pool that is not there", func(t *testing.T) { testNoPool(t, c) })
 	t.Run("a pool created anew", func(t *testing.T) { testAnew(t, c) })
+	t.Run("what the manifests grant", func(t *testing.T) { testPermissions(t, c) })
 	t.Run("a journal that cannot be read", func(t *testing.T) { testBroken(t, c) })
 }
 
@@ -156,6 +158,32 @@ func testAnew(t *testing.T, c *controlplane.Cluster) {
 	assert.Equal(t, fresh, loaded)
 	_, err = old.Save(t.Context(), "anew", loaded)
 	assert.NoError(t, err, "once it has been loaded it may be written")
+}
+
+// testPermissions has the ServiceAccount of the manifests keep a journal.
+func testPermissions(t *testing.T, c *controlplane.Cluster) {
+	create(t, c, "granted")
+	config, err := c.RESTConfigFor("system:serviceaccount:foresail-system:foresail", "system:serviceaccounts")
+	require.NoError(t, err)
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	require.NoError(t, err)
+	store := kubernetes.New(client.RESTClient())
+	_, err = store.Load(t.Context(), "granted")
+	require.True(t, apierrors.IsForbidden(err), err)
+
+	roles, err := os.ReadFile("../../../manifests/components/nodepool/rbac.yaml")
+	require.NoError(t, err)
+	_, err = c.Apply(t.Context(), roles)
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // the authorizer watches roles
+		_, err := store.Load(context.Background(), "granted")
+		require.NoError(t, err)
+	}, time.Minute, 50*time.Millisecond)
+	r, err := store.Save(t.Context(), "granted", state.Record{Owner: "me"})
+	require.NoError(t, err)
+	loaded, err := store.Load(t.Context(), "granted")
+	require.NoError(t, err)
+	assert.Equal(t, r, loaded)
 }
 
 // testBroken holds the store to leave a journal alone that it does not understand.
