@@ -113,7 +113,8 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
-		"crds", "base", "components/cert-manager", "components/prometheus-servers", "overlays/remote-write", "examples/combined",
+		"crds", "base", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
+		"overlays/remote-write", "examples/combined",
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
@@ -133,7 +134,12 @@ func TestKustomizationsNameEveryFile(t *testing.T) {
 
 // TestOverlaysOfComponentsAddNothing also finds the file that such a kustomization would forget.
 func TestOverlaysOfComponentsAddNothing(t *testing.T) {
-	for _, name := range []string{"cert-manager", "prometheus-servers"} {
+	for name, components := range map[string][]any{
+		"cert-manager":       {"../../components/cert-manager"},
+		"prometheus-servers": {"../../components/prometheus-servers"},
+		"nodepool":           {"../../components/nodepool"},
+		"nodepool-simulated": {"../../components/nodepool", "../../components/simulated-nodes"},
+	} {
 		folder := filepath.Join("overlays", name)
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
@@ -142,7 +148,7 @@ func TestOverlaysOfComponentsAddNothing(t *testing.T) {
 		assert.Equal(t, map[string]any{
 			"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
 			"resources":  []any{"../../base"},
-			"components": []any{"../../components/" + name},
+			"components": components,
 		}, kustomization)
 		entries, err := os.ReadDir(folder)
 		require.NoError(t, err)
@@ -150,10 +156,11 @@ func TestOverlaysOfComponentsAddNothing(t *testing.T) {
 	}
 }
 
-// TestForesailIsGrantedWhatItUses lists every permission: one that nothing uses shall not come back.
-func TestForesailIsGrantedWhatItUses(t *testing.T) {
-	var granted []string
-	for _, object := range loadFile(t, "base/rbac.yaml") {
+// granted lists every permission in a file, each as groups, resources, names and verbs.
+func granted(t *testing.T, path string) []string {
+	t.Helper()
+	var found []string
+	for _, object := range loadFile(t, path) {
 		var rules []rbacv1.PolicyRule
 		switch role := object.(type) {
 		case *rbacv1.ClusterRole:
@@ -162,9 +169,14 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 			rules = role.Rules
 		}
 		for _, rule := range rules {
-			granted = append(granted, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
+			found = append(found, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
 		}
 	}
+	return found
+}
+
+// TestForesailIsGrantedWhatItUses lists every permission: one that nothing uses shall not come back.
+func TestForesailIsGrantedWhatItUses(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"[foresail.dev] [predictedmetrics] [] [list watch]",
 		"[foresail.dev] [predictedmetrics/status] [] [patch]",
@@ -175,7 +187,24 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[ events.k8s.io] [events] [] [create patch]",
 		"[coordination.k8s.io] [leases] [] [create]",
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
-	}, granted)
+	}, granted(t, "base/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[foresail.dev] [workerpools] [] [get list watch]",
+		"[foresail.dev] [workerpools/status] [] [patch update]",
+		"[] [nodes] [] [get list watch patch delete]",
+		"[] [pods] [] [list watch]",
+		"[] [pods/eviction] [] [create]",
+		"[] [pods] [] [delete]",
+		"[policy] [poddisruptionbudgets] [] [list watch]",
+		"[apps] [daemonsets] [] [list watch]",
+		"[ events.k8s.io] [events] [] [create patch]",
+		"[foresail.dev] [workerpools] [] [get list watch]", // of viewers
+	}, granted(t, "components/nodepool/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[] [nodes] [] [create update]",
+		"[] [nodes/status] [] [patch]",
+		"[] [configmaps] [] [get list create update delete]",
+	}, granted(t, "components/simulated-nodes/rbac.yaml"))
 }
 
 func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
@@ -216,13 +245,6 @@ func TestAPIServiceLeadsToTheDeployment(t *testing.T) {
 
 func TestBindingsBindWhatThereIs(t *testing.T) {
 	base := load(t, "base")
-	roles := []string{"ClusterRole/system:auth-delegator", "Role/extension-apiserver-authentication-reader"}
-	for _, role := range all[*rbacv1.ClusterRole](base) {
-		roles = append(roles, "ClusterRole/"+role.Name)
-	}
-	for _, role := range all[*rbacv1.Role](base) {
-		roles = append(roles, "Role/"+role.Name)
-	}
 	account := one[*corev1.ServiceAccount](t, base)
 	pod := one[*appsv1.Deployment](t, base)
 	assert.Equal(t, account.Name, pod.Spec.Template.Spec.ServiceAccountName)
@@ -231,20 +253,37 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 		{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace},
 		{Kind: "ServiceAccount", Name: "horizontal-pod-autoscaler", Namespace: "kube-system"},
 	}
+	assert.Equal(t, 5, checkBindings(t, base, accounts))
+	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/nodepool/rbac.yaml"), accounts[:1]))
+	simulated := loadFile(t, "components/simulated-nodes/rbac.yaml")
+	assert.Equal(t, 2, checkBindings(t, simulated, accounts[:1]))
+	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name, one[*rbacv1.Role](t, simulated).Namespace)
+}
 
+// checkBindings fails the test unless each binding is of a role that there is to one of the accounts. It returns how many
+// there are.
+func checkBindings(t *testing.T, objects []runtime.Object, accounts []rbacv1.Subject) int {
+	t.Helper()
+	roles := []string{"ClusterRole/system:auth-delegator", "Role/extension-apiserver-authentication-reader"}
+	for _, role := range all[*rbacv1.ClusterRole](objects) {
+		roles = append(roles, "ClusterRole/"+role.Name)
+	}
+	for _, role := range all[*rbacv1.Role](objects) {
+		roles = append(roles, "Role/"+role.Name)
+	}
 	bindings := 0
 	check := func(name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
 		bindings++
 		assert.Contains(t, roles, ref.Kind+"/"+ref.Name, name)
 		assert.Subset(t, accounts, subjects, name)
 	}
-	for _, b := range all[*rbacv1.ClusterRoleBinding](base) {
+	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
 		check(b.Name, b.RoleRef, b.Subjects)
 	}
-	for _, b := range all[*rbacv1.RoleBinding](base) {
+	for _, b := range all[*rbacv1.RoleBinding](objects) {
 		check(b.Name, b.RoleRef, b.Subjects)
 	}
-	assert.Equal(t, 5, bindings)
+	return bindings
 }
 
 func TestExamplesFitTogether(t *testing.T) {
@@ -323,6 +362,28 @@ func TestExamplesAreValidPredictedMetrics(t *testing.T) {
 			p, err := params.FromSpec(spec)
 			require.NoError(t, err)
 			assert.Equal(t, 0.7, p.Threshold)
+		})
+	}
+}
+
+func TestExamplesAreValidWorkerPools(t *testing.T) {
+	files, err := filepath.Glob("examples/workerpool*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	crd := crdtest.Load(t, "crds/foresail.dev_workerpools.yaml")
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			text, err := yaml.YAMLToJSONStrict(data)
+			require.NoError(t, err)
+			var object map[string]any
+			require.NoError(t, json.Unmarshal(text, &object)) // with whole numbers as such
+			assert.Empty(t, crd.UnknownFields(object))
+			crd.Default(object)
+			assert.Empty(t, crd.Validate(object))
+			pool := one[*v1alpha1.WorkerPool](t, loadFile(t, file))
+			assert.Equal(t, "workers", pool.Name, "they are alternatives")
 		})
 	}
 }
