@@ -419,6 +419,21 @@ func testPages(t *testing.T, c cloud) {
 	requireClass(t, provider.Unknown, err)
 }
 
+// testTaggedByHand lists an instance that somebody has given to the pool.
+func testTaggedByHand(t *testing.T, c cloud) {
+	id := c.strange(t)
+	_, err := ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
+		Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool"), Value: aws.String("workers")}},
+	})
+	require.NoError(t, err)
+	all, err := c.provider(t, "workers").List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, id, all[0].ID)
+	require.Equal(t, -1, all[0].Slot)
+	require.Empty(t, all[0].Action)
+}
+
 func testStopped(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	instance, err := p.Launch(t.Context(), c.launch("workers"))
@@ -515,6 +530,27 @@ func TestReservedCPU(t *testing.T) {
 	for cores, want := range map[int64]int64{0: 0, 1: 60, 2: 70, 4: 80, 8: 90, 96: 310} {
 		require.Equal(t, want, reservedCPU(cores), "%d cores", cores)
 	}
+}
+
+func TestArchitectureIsNamedAsKubernetesDoes(t *testing.T) {
+	for want, given := range map[string][]types.ArchitectureType{
+		"arm64": {types.ArchitectureTypeArm64},
+		"amd64": {types.ArchitectureTypeI386, types.ArchitectureTypeX8664},
+	} {
+		require.Equal(t, want, architecture(types.InstanceTypeInfo{ProcessorInfo: &types.ProcessorInfo{SupportedArchitectures: given}}))
+	}
+}
+
+func TestWhatWasLaunchedLongAgoIsForgotten(t *testing.T) {
+	now := time.Now()
+	p, err := New(t.Context(), Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	p.remember("i-1")
+	now = now.Add(visibleWithin + time.Second)
+	p.remember("i-2")
+	require.Len(t, p.launched, 1)
+	require.True(t, p.mayAppear("i-2"))
+	require.False(t, p.mayAppear("i-1"))
 }
 
 func TestAddressesDecideWhatMemoryIsReserved(t *testing.T) {

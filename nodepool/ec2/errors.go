@@ -58,12 +58,6 @@ var classes = map[string]provider.Class{
 // classify makes an error of the SDK one of a provider. One whose call was never answered is Unknown, but if it was never
 // sent for want of a token of the bucket it is Throttled.
 func classify(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.As(err, new(*provider.Error)) {
-		return err
-	}
 	return &provider.Error{Class: classOf(err), Op: op, Code: codeOf(err), Err: err}
 }
 

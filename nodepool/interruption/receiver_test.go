@@ -75,6 +75,7 @@ func TestReceiver(t *testing.T) {
 		"a message stays until it is done": testDone,
 		"what says nothing is deleted":     testUseless,
 		"the queue fails and recovers":     testRecovers,
+		"what cannot be deleted":           testUndeletable,
 		"a poll ends with its context":     testContext,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, setUp(t, m)) })
@@ -146,6 +147,16 @@ func testUseless(t *testing.T, f fixture) {
 	require.Equal(t, "i-2", messages[0].InstanceID)
 	require.Equal(t, "0+1", f.left(t))
 	require.Equal(t, Counts{Told: 1, Ignored: 3, Late: 1, Garbage: 5}, f.Counts())
+}
+
+// testUndeletable has what says nothing come again when it cannot be deleted; what is told is told all the same.
+func testUndeletable(t *testing.T, f fixture) {
+	f.Send(t, f.url, "garbage")
+	f.Send(t, f.url, f.RebalanceRecommendation("i-1", time.Now()))
+	f.Inject(awstest.Fault{Service: awstest.SQS, Operation: "DeleteMessageBatch", Do: awstest.Drop})
+	messages, _ := f.receive(t)
+	require.Len(t, messages, 1)
+	require.Equal(t, "0+2", f.left(t))
 }
 
 func testRecovers(t *testing.T, f fixture) {
