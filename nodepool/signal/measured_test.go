@@ -220,7 +220,7 @@ func TestSlowServer(t *testing.T) {
 					at := time.Now()
 					last = named(t, s.Observe(t.Context(), Observation{Now: at, Workers: workersSince(3, since), Expected: 3}), CPU)
 					assert.LessOrEqual(t, time.Since(at), patience)
-					time.Sleep(at.Add(interval).Sub(time.Now()))
+					time.Sleep(time.Until(at.Add(interval)))
 				}
 				assert.Equal(t, test.known, last.Known, last.Err)
 				if !test.known {
@@ -430,7 +430,7 @@ func TestNameUsedAgain(t *testing.T) {
 		return 0.3
 	}))...)
 	s := cpuOf(t, f)
-	said := replay(t, s, CPU, 90, func(i int, now time.Time) Observation {
+	said := replay(t, s, CPU, 90, func(i int, _ time.Time) Observation {
 		x := worker("x", began.Add(-time.Hour), 0)
 		if i >= 20 {
 			x = worker("x", began.Add(20*interval-time.Second), 0)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -187,7 +188,7 @@ func (f *Forecast) horizon(initTimeout time.Duration) time.Duration {
 
 // validate reports all that is wrong with o, by the names of fields of a WorkerPool's spec.
 func (o *Options) validate() error {
-	var problems []error
+	problems := o.Forecast.problems()
 	seen := map[string]bool{}
 	for i := range o.Signals {
 		c := &o.Signals[i]
@@ -195,32 +196,48 @@ func (o *Options) validate() error {
 			problems = append(problems, fmt.Errorf("signals[%d].name: %q: must be unique", i, c.Name))
 		}
 		seen[c.Name] = true
-		if (c.Query == nil) != (c.Name == Requests) {
-			problems = append(problems, fmt.Errorf("signals[%d].prometheus: %q: must be given for each signal but %s", i, c.Name, Requests))
-		}
-		if err := c.check(&o.Forecast); err != nil {
-			problems = append(problems, fmt.Errorf("signals[%d]: %w", i, err))
+		for _, err := range c.problems() {
+			problems = append(problems, fmt.Errorf("signals[%d].%w", i, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// check reports what is wrong with one signal, or with what all forecasts have in common.
-func (c *Config) check(f *Forecast) error {
-	err := f.params(c.Threshold).Validate()
-	var field *pipeline.FieldError
-	if errors.As(err, &field) { // one is enough: each is reported in its turn
-		if name, ok := fieldNames[field.Field]; ok {
-			return &pipeline.FieldError{Field: name, Value: field.Value, Accept: field.Accept}
+// problems are what is wrong with a signal.
+func (c *Config) problems() (out []error) {
+	refuse := func(field string, value any, accept string) {
+		out = append(out, &pipeline.FieldError{Field: field, Value: value, Accept: accept})
+	}
+	if !(c.Threshold > 0) || math.IsInf(c.Threshold, 0) {
+		refuse("threshold", c.Threshold, "finite and above 0")
+	} else if !(c.Down >= 0 && c.Down < c.Threshold) {
+		refuse("downThreshold", c.Down, fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold))
+	}
+	switch {
+	case (c.Query == nil) != (c.Name == Requests):
+		refuse("prometheus", strconv.Quote(c.Name), "given for each signal but "+Requests)
+	case c.Query != nil && strings.TrimSpace(c.Query.Expr) == "":
+		refuse("prometheus.query", strconv.Quote(c.Query.Expr), "an expression of PromQL")
+	}
+	if c.For < 0 {
+		refuse("for", c.For, "0s or more")
+	}
+	return out
+}
+
+// problems are what is wrong with what all forecasts have in common.
+func (f *Forecast) problems() (out []error) {
+	err, _ := f.params(1).Validate().(interface{ Unwrap() []error })
+	if err == nil {
+		return nil
+	}
+	for _, one := range err.Unwrap() {
+		if field, ok := errors.AsType[*pipeline.FieldError](one); ok && fieldNames[field.Field] != "" {
+			one = &pipeline.FieldError{Field: fieldNames[field.Field], Value: field.Value, Accept: inPool.Replace(field.Accept)}
 		}
+		out = append(out, one)
 	}
-	if err == nil && (c.Down < 0 || c.Down >= c.Threshold) {
-		return &pipeline.FieldError{Field: "downThreshold", Value: c.Down, Accept: fmt.Sprintf("above 0 and below the threshold (%v)", c.Threshold)}
-	}
-	if c.Query != nil && strings.TrimSpace(c.Query.Expr) == "" {
-		return &pipeline.FieldError{Field: "prometheus.query", Value: c.Query.Expr, Accept: "an expression of PromQL"}
-	}
-	return err
+	return out
 }
 
 // fieldNames says the names of a WorkerPool's fields for those that a PredictedMetric has.
@@ -233,3 +250,6 @@ var fieldNames = map[string]string{
 	"horizon.max":              "forecast.horizonMax",
 	"decision.scaleDownMargin": "forecast.scaleDownMargin",
 }
+
+// inPool says them where a text names them.
+var inPool = strings.NewReplacer("horizon.min", "forecast.horizonMin")

@@ -64,17 +64,18 @@ func TestOptionsAreValidated(t *testing.T) {
 		want   string
 	}{
 		"as they should be": {func(*Options) {}, ""},
-		"no threshold":      {func(o *Options) { o.Signals[0].Threshold = 0 }, "signals[0]: threshold: 0: must be finite and above 0"},
-		"down above":        {func(o *Options) { o.Signals[1].Down = 0.8 }, "signals[1]: downThreshold: 0.8: must be above 0 and below the threshold (0.7)"},
+		"no threshold":      {func(o *Options) { o.Signals[0].Threshold = 0 }, "signals[0].threshold: 0: must be finite and above 0"},
+		"down above":        {func(o *Options) { o.Signals[1].Down = 0.8 }, "signals[1].downThreshold: 0.8: must be above 0 and below the threshold (0.7)"},
 		"twice":             {func(o *Options) { o.Signals[1].Name = Requests }, `signals[1].name: "requests": must be unique`},
 		"no query":          {func(o *Options) { o.Signals[1].Query = nil }, `signals[1].prometheus: "cpu": must be given for each signal but requests`},
 		"requests asked for": {
 			func(o *Options) { o.Signals[0].Query = query }, `signals[0].prometheus: "requests": must be given for each signal but requests`,
 		},
-		"an empty query": {func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} }, "signals[1]: prometheus.query:  \n: must be an expression of PromQL"},
-		"a short window": {func(o *Options) { o.Forecast.Window = time.Second }, "forecast.window: 1s: must be at least two sample intervals (30s)"},
+		"a negative duration": {func(o *Options) { o.Signals[1].For = -time.Second }, "signals[1].for: -1s: must be 0s or more"},
+		"an empty query":      {func(o *Options) { o.Signals[1].Query = &Query{Expr: " \n"} }, `signals[1].prometheus.query: " \n": must be an expression of PromQL`},
+		"a short window":      {func(o *Options) { o.Forecast.Window = time.Second }, "forecast.window: 1s: must be at least two sample intervals (30s)"},
 		"bounds that cross": {
-			func(o *Options) { o.Forecast.HorizonMin = time.Hour }, "forecast.horizonMax: 10m0s: must be at least horizon.min (1h0m0s)",
+			func(o *Options) { o.Forecast.HorizonMin = time.Hour }, "forecast.horizonMax: 10m0s: must be at least forecast.horizonMin (1h0m0s)",
 		},
 		"no server":       {func(o *Options) { o.DefaultAddress = "" }, `signals[1].prometheus.address: "": must be given, as Foresail was started without a Prometheus server`},
 		"no such address": {func(o *Options) { o.DefaultAddress = "ftp://me:geheim@x" }, `signals[1].prometheus.address: "…@x": must be an http or https URL`},

@@ -34,13 +34,13 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 	later := func(n world.Node, now time.Time) world.Node { n.ReadySince = now; return n }
 	const moving = 2400 // of 12,000 milli-CPU on six nodes
 	tests := map[string]func(i int, now time.Time, others []world.Node) Observation{
-		"pending, then on a node that was there": func(i int, now time.Time, others []world.Node) Observation {
+		"pending, then on a node that was there": func(i int, _ time.Time, others []world.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), 0)), Demand: nodes(float64(moving) / node)}
 			}
 			return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), moving))}
 		},
-		"pending, then on a node that has just come": func(i int, now time.Time, others []world.Node) Observation {
+		"pending, then on a node that has just come": func(i int, _ time.Time, others []world.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: others, Demand: nodes(float64(moving) / node)}
 			}

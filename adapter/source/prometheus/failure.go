@@ -23,8 +23,7 @@ func fail(as result, format string, a ...any) *failure {
 
 // explain says in the terms of a PredictedMetric why a query failed.
 func explain(err error, key *groupKey, timeout time.Duration) *failure {
-	var kind *typeError
-	if errors.As(err, &kind) {
+	if kind, ok := errors.AsType[*typeError](err); ok {
 		return fail(resultQuery, "%s: query %.200q: %w; %s", key.address, key.query, kind, key.acceptedQuery())
 	}
 	question := promapi.Question{Address: key.address, Query: key.query, Accepted: key.acceptedQuery(), Timeout: timeout}
