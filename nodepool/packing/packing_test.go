@@ -2,6 +2,7 @@ package packing
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -106,9 +107,7 @@ func spreadOver(key string, skew int32) change {
 // offer is a node of 4 CPUs, 8 GiB and 10 slots.
 func offer(zone, kind string, more ...string) provider.Offer {
 	o := provider.Offer{Offer: plan.Offer{Zone: zone, InstanceType: kind}, Allocatable: list("cpu", "4", "memory", "8Gi", "pods", "10")}
-	for name, quantity := range list(more...) {
-		o.Allocatable[name] = quantity
-	}
+	maps.Copy(o.Allocatable, list(more...))
 	return o
 }
 

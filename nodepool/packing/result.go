@@ -73,21 +73,25 @@ func (p *packer) tellNodes(r *Result) {
 // pinned tells in which zone and of which type a new node must be for its pods to run on it.
 func (p *packer) pinned(at *place) Shape {
 	is := p.shapes[at.shape].offer
-	elsewhere := false                                    // it may be in another zone
-	zones, all, inZone, ofType := false, true, true, true // there are others; all will do; all in its zone; all of its type
+	all, inZone, ofType := true, true, true // every offer will do, every one in its zone, every one of its type
+	oneZone, elsewhere := true, false       // the pool has no other zone, one in another zone will do
 	for i, s := range p.shapes {
-		elsewhere = elsewhere || at.allowed[i] && s.offer.Zone != is.Zone
-		zones = zones || s.offer.Zone != is.Zone
+		sameZone, sameType := s.offer.Zone == is.Zone, s.offer.InstanceType == is.InstanceType
 		all = all && at.allowed[i]
-		inZone = inZone && (at.allowed[i] || s.offer.Zone != is.Zone)
-		ofType = ofType && (at.allowed[i] || s.offer.InstanceType != is.InstanceType)
+		inZone = inZone && (at.allowed[i] || !sameZone)
+		ofType = ofType && (at.allowed[i] || !sameType)
+		oneZone = oneZone && sameZone
+		elsewhere = elsewhere || at.allowed[i] && !sameZone
 	}
-	var out Shape
-	if !all && (zones && !elsewhere || !ofType) {
-		out.Zone = is.Zone
+	if all {
+		return Shape{}
 	}
-	if !all && !(inZone && out.Zone != "") {
-		out.InstanceType = is.InstanceType
+	out := Shape{Zone: is.Zone, InstanceType: is.InstanceType}
+	switch {
+	case oneZone || elsewhere && ofType:
+		out.Zone = ""
+	case inZone:
+		out.InstanceType = ""
 	}
 	return out
 }

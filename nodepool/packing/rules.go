@@ -31,7 +31,9 @@ type spread struct {
 	rule     *corev1.TopologySpreadConstraint
 	self     int // 1 if it counts the pods that it is of
 	eligible map[int32]bool
-	least    int // the count of the emptiest domain
+	least    int  // the count of the emptiest domain
+	emptiest int  // how many domains have no more
+	stale    bool // these two are to be found anew
 }
 
 // labelsOfRules returns the labels that rules about other pods look at.
@@ -153,7 +155,7 @@ func (x *topology) mutual() bool {
 // begin finds the domains among which the pods of a group are to be spread: those of nodes that it could run on.
 func (x *topology) begin(p *packer, g *group) {
 	for _, s := range x.spreads {
-		s.eligible = map[int32]bool{}
+		s.eligible, s.stale = map[int32]bool{}, true
 		for _, at := range p.nodes {
 			x.consider(s, at, g)
 		}
@@ -188,9 +190,18 @@ func (x *topology) consider(s *spread, at *place, g *group) {
 // level finds the emptiest domains, before each pod.
 func (x *topology) level() {
 	for _, s := range x.spreads {
-		s.least = math.MaxInt
+		if !s.stale {
+			continue
+		}
+		s.stale, s.least, s.emptiest = false, math.MaxInt, 0
 		for domain := range s.eligible {
-			s.least = min(s.least, s.at(domain))
+			n := s.at(domain)
+			if n < s.least {
+				s.least, s.emptiest = n, 0
+			}
+			if n == s.least {
+				s.emptiest++
+			}
 		}
 		if len(s.eligible) == 0 || s.rule.MinDomains != nil && len(s.eligible) < int(*s.rule.MinDomains) {
 			s.least = 0
@@ -245,14 +256,29 @@ func (x *topology) allowsNew(at *place) bool {
 // opened tells of a node that was added for the group.
 func (x *topology) opened(at *place) {
 	for _, s := range x.spreads {
-		if at.domains[s.key] >= 0 {
-			s.eligible[at.domains[s.key]] = true
+		domain := at.domains[s.key]
+		if domain < 0 || s.eligible[domain] {
+			continue
 		}
+		s.eligible[domain] = true
+		switch n := s.at(domain); {
+		case n < s.least:
+			s.least, s.emptiest = n, 1
+		case n == s.least:
+			s.emptiest++
+		}
+		s.stale = s.stale || s.rule.MinDomains != nil
 	}
 }
 
 // put counts pods of the group in a place.
 func (x *topology) put(at *place, n int) {
+	for _, s := range x.spreads { // only a pod in the last of the emptiest domains raises the level
+		if domain := at.domains[s.key]; s.self == 1 && s.at(domain) == s.least && s.eligible[domain] {
+			s.emptiest--
+			s.stale = s.stale || s.emptiest <= 0
+		}
+	}
 	for _, c := range x.matched {
 		c.add(at, n)
 	}
