@@ -37,7 +37,7 @@ func exitCode(err error, started bool) int {
 // markStart notes when a command below root has started, its flags and arguments found to be in order.
 func markStart(root *cobra.Command) *bool {
 	started := new(bool)
-	for _, command := range root.Commands() {
+	for _, command := range below(root) {
 		inner := command.RunE
 		if inner == nil {
 			continue
@@ -48,4 +48,13 @@ func markStart(root *cobra.Command) *bool {
 		}
 	}
 	return started
+}
+
+// below returns all commands under one.
+func below(c *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, sub := range c.Commands() {
+		all = append(append(all, sub), below(sub)...)
+	}
+	return all
 }

@@ -21,14 +21,18 @@ func main() {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "foresail",
-		Short: "Scale Kubernetes pods before their load arrives",
+		Short: "Scale Kubernetes pods and worker nodes before their load arrives",
 		Long: `Foresail reads the load of every pod each second, forecasts it over the time a new pod
 takes to start, and serves the forecast to the HorizontalPodAutoscaler as an external
-metric, so that pods are ready when the load is.
+metric, so that pods are ready when the load is. By option it does the same for worker
+nodes: it launches them before pods need them, and drains those that nobody needs.
 
 Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		Example: `  # What would have been decided, from a recording
-  foresail replay --spec docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table`,
+  foresail replay --spec docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
+
+  # Why a pool of workers is as large as it is
+  foresail explain workerpool workers`,
 		Args:          knownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
@@ -38,6 +42,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	}
 	root.AddCommand(
 		newRunCommand(),
+		newExplainCommand(),
 		newReplayCommand(),
 		newVersionCommand(),
 	)

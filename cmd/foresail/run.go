@@ -7,72 +7,85 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/foresail/foresail/adapter/externalmetrics"
-	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/instances"
-	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// What run can do, by the words that --enable takes.
+const (
+	enableAdapter  = "adapter"
+	enableNodePool = "nodepool"
 )
 
 // runOptions are the flags of the run command.
 type runOptions struct {
-	door       *externalmetrics.Options
-	logging    *logsapi.LoggingConfiguration
-	httpAddr   string
-	namespaces []string
-	lease      leaseOptions
-	qps        float32
-	burst      int
-	sources    sourceOptions
+	enable   []string
+	logging  *logsapi.LoggingConfiguration
+	httpAddr string
+	qps      float32
+	burst    int
+	adapter  adapterOptions
+	nodePool nodePoolOptions
 }
 
 func newRunCommand() *cobra.Command {
-	o := &runOptions{door: externalmetrics.NewOptions(), logging: logsapi.NewLoggingConfiguration()}
+	o := &runOptions{adapter: adapterOptions{door: externalmetrics.NewOptions()}, logging: logsapi.NewLoggingConfiguration()}
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Forecast what PredictedMetrics ask for and serve it as external.metrics.k8s.io",
-		Long: `Run takes samples of the pods behind every PredictedMetric, forecasts their load each
-second, and serves the forecasts to HorizontalPodAutoscalers over external.metrics.k8s.io.
+		Short: "Forecast and scale: pods for PredictedMetrics, worker nodes for WorkerPools",
+		Long: `Run does what --enable names, any of these:
 
-Samples come from the pods' own metrics endpoints, from Prometheus servers, by remote
-write, or from metrics.k8s.io: each PredictedMetric says from where. Credentials of
-Prometheus servers are given here (--prometheus-config-file), and so is who may push
-(--remote-write-address and what follows it in the list below).
+adapter   takes samples of the pods behind every PredictedMetric, forecasts their load each
+          second, and serves the forecasts to HorizontalPodAutoscalers over
+          external.metrics.k8s.io.
 
-It listens on two ports: HTTPS for the Kubernetes API server (--secure-port), which
-authenticates and authorizes clients through the cluster, and HTTP for /livez, /readyz
-and /metrics (--http-address); and on a third for remote write, if it is asked to.
-Several replicas may run at once and answer alike, if samples are pushed to each; one of
-them, elected through a Lease, writes status and events.`,
+          Samples come from the pods' own metrics endpoints, from Prometheus servers, by
+          remote write, or from metrics.k8s.io: each PredictedMetric says from where.
+          Credentials of Prometheus servers are given here (--prometheus-config-file), and
+          so is who may push (--remote-write-address and what follows it in the list below).
+
+nodepool  keeps the workers of every WorkerPool ahead of the load: it launches instances
+          for pods that no node takes and for load that is forecast, and drains and
+          terminates workers that nobody needs. What each pool decides and why is told by
+          foresail explain workerpool NAME.
+
+          Credentials of AWS are found as the AWS SDK finds them: web identity, instance
+          profile, or the environment. AWS_ENDPOINT_URL sends requests elsewhere.
+
+It listens on two ports: HTTPS for the Kubernetes API server (--secure-port, the adapter
+alone), which authenticates and authorizes clients through the cluster, and HTTP for /livez,
+/readyz and /metrics (--http-address); and on a third for remote write, if it is asked to.
+Several replicas may run at once. They forecast and answer alike, if samples are pushed to
+each; one of them, elected through a Lease, writes the status and events of PredictedMetrics,
+and of each WorkerPool one, elected through its journal, launches and terminates.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
 
-  # Outside of one
-  foresail run --kubeconfig ~/.kube/config --secure-port 6443`,
+  # Pods and nodes
+  foresail run --enable adapter,nodepool
+
+  # Nodes alone, outside of a cluster
+  foresail run --enable nodepool --kubeconfig ~/.kube/config`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -86,21 +99,29 @@ them, elected through a Lease, writes status and events.`,
 }
 
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
-	o.door.AddFlags(fs)
+	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "What to do: "+enableAdapter+", "+enableNodePool+", or both with a comma in between.")
+	o.adapter.door.AddFlags(fs)
 	logsapi.AddFlags(o.logging, fs)
 	fs.StringVar(&o.httpAddr, "http-address", ":8080", "Address that /livez, /readyz and /metrics are served on over HTTP; 0 serves none.")
-	fs.StringSliceVar(&o.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
+	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Requests per second to the Kubernetes API server, watches aside.")
 	fs.IntVar(&o.burst, "kube-api-burst", 300, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
-	o.sources.addFlags(fs)
-	o.lease.addFlags(fs)
+	o.adapter.sources.addFlags(fs)
+	o.adapter.lease.addFlags(fs)
+	o.nodePool.addFlags(fs)
 }
 
+func (o *runOptions) enabled(what string) bool { return slices.Contains(o.enable, what) }
+
 func (o *runOptions) validate() error {
-	for i := range o.namespaces {
-		o.namespaces[i] = strings.TrimSpace(o.namespaces[i])
+	for i := range o.adapter.namespaces {
+		o.adapter.namespaces[i] = strings.TrimSpace(o.adapter.namespaces[i])
 	}
-	errs := []error{o.door.Validate(), logsapi.ValidateAndApply(o.logging, nil), o.lease.validate(), o.sources.validate()}
+	errs := []error{o.validateEnable(), logsapi.ValidateAndApply(o.logging, nil), o.adapter.sources.validate()}
+	if o.enabled(enableAdapter) {
+		errs = append(errs, o.adapter.validate())
+	}
+	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool)))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
 	}
@@ -110,11 +131,31 @@ func (o *runOptions) validate() error {
 	return errors.Join(errs...)
 }
 
+func (o *runOptions) validateEnable() error {
+	const accept = enableAdapter + ", " + enableNodePool + ", or both with a comma in between"
+	if len(o.enable) == 0 {
+		return badFlag("enable", `""`, accept)
+	}
+	for i, what := range o.enable {
+		o.enable[i] = strings.TrimSpace(what)
+		if o.enable[i] != enableAdapter && o.enable[i] != enableNodePool {
+			return badFlag("enable", fmt.Sprintf("%q", what), accept)
+		}
+	}
+	return nil
+}
+
 // gcPercent is how much the heap may grow, in percent of what lives, until garbage is collected. Most of it are samples,
 // which live for minutes.
 const gcPercent = 50
 
-// run wires the adapter and runs it until the context ends or a part of it fails.
+// part is what one word of --enable stands for, wired but for what the manager runs.
+type part struct {
+	ready func() error                  // why it is not ready yet
+	run   []func(context.Context) error // beside the manager
+}
+
+// run wires what is enabled and runs it until the context ends or a part of it fails.
 func (o *runOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -129,34 +170,58 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
 	}
-	a, err := newAdapter(ctx, mgr, &o.sources, o.namespaces)
+	parts, err := o.start(ctx, mgr, ready.check)
 	if err != nil {
 		return err
 	}
-	provider := externalmetrics.New(a.forecaster, time.Now)
-	metrics.Registry.MustRegister(provider)
-	server, err := o.door.NewServer(externalmetrics.Config{Provider: provider, Ready: ready.check, Version: buildVersion()})
-	if err != nil {
-		return err
-	}
-	ready.set(func() error { return errors.Join(a.known(), a.forecaster.Ready()) })
-	klog.InfoS("Serving external.metrics.k8s.io", "address", server.Addr(), "http", o.httpAddr, "cluster", config.Host)
+	ready.set(func() error {
+		var errs []error
+		for _, p := range parts {
+			errs = append(errs, p.ready())
+		}
+		return errors.Join(errs...)
+	})
+	klog.InfoS("Running", "enabled", o.enable, "http", o.httpAddr, "cluster", config.Host)
 
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { return mgr.Start(ctx) })
-	parts.Go(func() error { return server.Run(ctx) })
-	parts.Go(func() error { return o.lease.run(ctx, config, a.writer.Start) })
-	return parts.Wait()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return mgr.Start(ctx) })
+	for _, p := range parts {
+		for _, run := range p.run {
+			group.Go(func() error { return run(ctx) })
+		}
+	}
+	return group.Wait()
+}
+
+// start wires each part that is enabled.
+func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) ([]*part, error) {
+	var parts []*part
+	if o.enabled(enableAdapter) {
+		p, err := o.adapter.start(ctx, mgr, ready)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	if o.enabled(enableNodePool) {
+		p, err := o.nodePool.start(mgr, &o.adapter.sources)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
 }
 
 func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	load := rest.InClusterConfig
-	if o.door.Kubeconfig != "" {
-		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", o.door.Kubeconfig) }
+	kubeconfig := o.adapter.door.Kubeconfig // whose flag it is, whatever is enabled
+	if kubeconfig != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}
 	config, err := load()
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", o.door.Kubeconfig, err)}
+		return nil, usageError{fmt.Errorf("--kubeconfig: %q: must be a readable kubeconfig file, or empty inside a cluster: %w", kubeconfig, err)}
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "foresail/" + buildVersion()
@@ -172,7 +237,7 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
-	for _, namespace := range o.namespaces {
+	for _, namespace := range o.adapter.namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
 		}
@@ -192,76 +257,20 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 	})
 }
 
-// adapter is the parts that turn PredictedMetrics into forecasts.
-type adapter struct {
-	forecaster *forecaster.Forecaster
-	known      func() error // why pods or PredictedMetrics are not all known yet
-	writer     *predictedmetric.Writer
-}
-
-// newAdapter wires sources, forecaster and reconciler, and has the manager run them.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespaces []string) (*adapter, error) {
-	tracker := instances.NewTracker(instances.Options{})
-	pods, err := newPodWatcher(mgr, tracker, namespaces)
-	if err != nil {
-		return nil, err
-	}
-	scales, err := newScales(mgr)
-	if err != nil {
-		return nil, err
-	}
-	forecasts := forecaster.New(time.Now, metrics.Registry)
-	reconciler := &predictedmetric.Reconciler{
-		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
-	}
-	known := func() error {
-		if err := pods.Started(); err != nil {
-			return err
-		}
-		return reconciler.Settled(ctx)
-	}
-	if reconciler.Sources, err = o.build(mgr, known); err != nil {
-		return nil, err
-	}
-	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
-		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
-	}
-	if err := errors.Join(mgr.Add(runnable(pods.Run)), mgr.Add(runnable(forecasts.Run))); err != nil {
-		return nil, err
-	}
-	writer := &predictedmetric.Writer{
-		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
-		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
-	}
-	return &adapter{forecaster: forecasts, known: known, writer: writer}, nil
-}
-
-// newPodWatcher reads pods as protobuf: there may be many.
-func newPodWatcher(mgr ctrl.Manager, tracker *instances.Tracker, namespaces []string) (*instances.Watcher, error) {
+// newObjectClient returns a client that reads pods and nodes as protobuf: there may be many.
+func newObjectClient(mgr ctrl.Manager) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for pods: %w", err)
+		return nil, fmt.Errorf("make a client for pods and nodes: %w", err)
 	}
-	return instances.NewWatcher(client, tracker, namespaces...), nil
+	return client, nil
 }
 
 type runnable func(context.Context) error
 
 func (r runnable) Start(ctx context.Context) error { return r(ctx) }
-
-func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
-	d, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("make a discovery client: %w", err)
-	}
-	c, err := scale.NewForConfig(mgr.GetConfig(), mgr.GetRESTMapper(), dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(d))
-	if err != nil {
-		return nil, fmt.Errorf("make a client for scale subresources: %w", err)
-	}
-	return &predictedmetric.Scales{Client: c, Mapper: mgr.GetRESTMapper()}, nil
-}
 
 // readiness answers /readyz.
 type readiness struct {

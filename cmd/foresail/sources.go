@@ -26,6 +26,7 @@ import (
 type sourceOptions struct {
 	pods           pods.Options
 	prometheusFile string
+	prometheusURL  string // that WorkerPools ask unless they name another; "" for none
 	prometheus     prometheus.Options
 	remoteWrite    remotewrite.Options
 	flags          *pflag.FlagSet // that all of these are of
@@ -43,7 +44,8 @@ func (o *sourceOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.IntVar(&o.pods.Concurrency, "scrape-concurrency", 1024, "Pods that are read at the same time, half of them slow or failing ones.")
 	fs.DurationVar(&o.pods.Timeout, "scrape-timeout", 3*time.Second, "How long a pod may take to answer. More than an interval lets pods answer that are overloaded.")
-	fs.StringVar(&o.prometheusFile, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics may ask, with their credentials and certificates; empty lets them ask any, without credentials.")
+	fs.StringVar(&o.prometheusFile, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics and WorkerPools may ask, with their credentials and certificates; empty lets them ask any, without credentials.")
+	fs.StringVar(&o.prometheusURL, "prometheus-url", "", "Prometheus server that WorkerPools ask if they name none, such as http://prometheus.monitoring:9090.")
 	fs.DurationVar(&o.prometheus.Timeout, "prometheus-timeout", 10*time.Second, "How long a query to a Prometheus server may take.")
 	fs.IntVar(&o.prometheus.MaxSeries, "prometheus-max-series", 10_000, "Series that the answer to a query may have.")
 	fs.Int64Var(&o.prometheus.MaxBytes, "prometheus-max-bytes", 32<<20, "Bytes that the answer to a query may have.")
@@ -83,7 +85,22 @@ func (o *sourceOptions) validate() error {
 		}
 		o.prometheus.Servers = servers
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.validateURL())...)
+}
+
+// validateURL finds what is wrong with the server of WorkerPools, once it is known which may be asked.
+func (o *sourceOptions) validateURL() error {
+	if o.prometheusURL == "" {
+		return nil
+	}
+	address, err := promapi.ParseAddress(o.prometheusURL)
+	if err != nil {
+		return badFlag("prometheus-url", fmt.Sprintf("%q", promapi.Redact(o.prometheusURL)), promapi.AcceptedAddress)
+	}
+	if err := o.prometheus.Servers.Permit(address); err != nil {
+		return badFlag("prometheus-url", fmt.Sprintf("%q", address), fmt.Sprintf("one that --prometheus-config-file permits: %v", err))
+	}
+	return nil
 }
 
 // validateReceiver finds what is wrong with remote write, where it is asked for.

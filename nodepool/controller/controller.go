@@ -136,6 +136,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		c.stop(request.Name)
 		return ctrl.Result{}, nil
 	}
+	pool.Spec.Default()
 	return c.apply(ctx, &pool)
 }
 

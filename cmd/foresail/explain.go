@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/explain"
+)
+
+// defaultDecisions is how many decisions of a pool are told unless another number is asked for.
+const defaultDecisions = 20
+
+// cluster is how a command reaches the cluster: as kubectl does.
+type cluster struct {
+	kubeconfig string
+	namespace  string // "" is that of the kubeconfig
+}
+
+func (k *cluster) addFlags(c *cobra.Command) {
+	c.PersistentFlags().StringVar(&k.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
+}
+
+// loader reads kubeconfig files by kubectl's rules.
+func (k *cluster) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+}
+
+func (k *cluster) connect() (*rest.Config, client.Client, error) {
+	config, err := k.loader().ClientConfig()
+	if err != nil {
+		return nil, nil, badFlag("kubeconfig", fmt.Sprintf("%q", k.kubeconfig), fmt.Sprintf("a readable kubeconfig file, or empty where kubectl needs none: %v", err))
+	}
+	config.UserAgent = "foresail/" + buildVersion()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
+	}
+	return config, c, nil
+}
+
+func newExplainCommand() *cobra.Command {
+	k := &cluster{}
+	c := &cobra.Command{
+		Use:   "explain",
+		Short: "Tell why a pool of workers, or the replicas of a target, are as many as they are",
+		Long: `Explain reads what Foresail decided and why: the trail of decisions, what each of them was
+made from, what is under way and what would be refused. It reads the cluster and changes
+nothing; it needs the rights of kubectl get, and may be run by anybody who has them.`,
+		Example: `  foresail explain workerpool workers
+  foresail explain predictedmetric checkout-elu -n shop`,
+		Args: knownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		DisableFlagsInUseLine: true,
+	}
+	k.addFlags(c)
+	c.AddCommand(newExplainPoolCommand(k), newExplainMetricCommand(k))
+	return c
+}
+
+func newExplainPoolCommand(k *cluster) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "workerpool NAME [--last N] [--output table|json]",
+		Aliases: []string{"wp", "workerpools"},
+		Short:   "Tell what a pool of workers decided and why, the newest first",
+		Long: `The table has, from top to bottom: what the spec asks for; how many workers there are and are
+wanted; what each signal says now and at its horizon; the action that is open, node by node;
+what would be refused, such as nodes that must not be removed and why; and the decisions, the
+newest first. Decisions in a row that say the same are one line with their number. Each has
+what its voices asked for: every signal, pending pods, the seasonal floor and the minimum.
+
+With --output json it is one object, which also has the journal.`,
+		Example: `  foresail explain workerpool workers --last 5
+
+  # When and why has the pool grown?
+  foresail explain wp workers -o json --last 0 | jq -c '.status.decisions[] | select(.step == "ScaleUp") | [.time, .message]'`,
+		Args: oneName("a WorkerPool"),
+
+		DisableFlagsInUseLine: true,
+	}
+	last := c.Flags().Int("last", defaultDecisions, "how many decisions to tell; 0 is all that there are")
+	output := addOutputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *last < 0 {
+			return badFlag("last", *last, "0 or more")
+		}
+		config, objects, err := k.connect()
+		if err != nil {
+			return err
+		}
+		var pool v1alpha1.WorkerPool
+		if err := objects.Get(c.Context(), client.ObjectKey{Name: args[0]}, &pool); err != nil {
+			return missing(c, objects, "WorkerPool", args[0], "", &v1alpha1.WorkerPoolList{}, err)
+		}
+		nodes, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		e := explain.Of(c.Context(), nodes, &pool, *last, time.Now())
+		if output.value == "json" {
+			return printJSON(c.OutOrStdout(), e)
+		}
+		return explain.Table(c.OutOrStdout(), e)
+	}
+	return c
+}
+
+func newExplainMetricCommand(k *cluster) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json]",
+		Aliases: []string{"pm", "predictedmetrics"},
+		Short:   "Tell what is forecast for a target and what was decided last",
+		Example: `  foresail explain predictedmetric checkout-elu -n shop`,
+		Args:    oneName("a PredictedMetric"),
+
+		DisableFlagsInUseLine: true,
+	}
+	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
+	output := addOutputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		_, objects, err := k.connect()
+		if err != nil {
+			return err
+		}
+		namespace := k.namespace
+		if namespace == "" {
+			if namespace, _, err = k.loader().Namespace(); err != nil {
+				return badFlag("namespace", `""`, "given where the kubeconfig has none")
+			}
+		}
+		var pm v1alpha1.PredictedMetric
+		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
+			return missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
+		}
+		if output.value == "json" {
+			return printJSON(c.OutOrStdout(), struct {
+				Namespace string                         `json:"namespace"`
+				Name      string                         `json:"name"`
+				Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
+				Status    v1alpha1.PredictedMetricStatus `json:"status"`
+			}{namespace, pm.Name, pm.Spec, pm.Status})
+		}
+		return printMetric(c.OutOrStdout(), &pm)
+	}
+	return c
+}
+
+// printMetric tells of a PredictedMetric what its status has of reasons.
+func printMetric(w io.Writer, pm *v1alpha1.PredictedMetric) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "PredictedMetric %s/%s of %s %s\n", pm.Namespace, pm.Name, pm.Spec.ScaleTargetRef.Kind, pm.Spec.ScaleTargetRef.Name)
+	for _, c := range pm.Status.Conditions {
+		fmt.Fprintf(&b, "  %-12s %s, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if d := pm.Status.LastDecision; d != nil {
+		fmt.Fprintf(&b, "  last decided %s: %s\n", d.Time.Format(time.DateTime), d.Message)
+	} else {
+		fmt.Fprintln(&b, "  nothing has been decided yet")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// oneName refuses any number of arguments but one.
+func oneName(of string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+			return nil
+		case 0:
+			return fmt.Errorf("the name of %s is missing: %s NAME", of, c.CommandPath())
+		default:
+			return fmt.Errorf("unexpected argument %q: %s takes one name", args[1], c.CommandPath())
+		}
+	}
+}
+
+// missing says of an object that cannot be read what there is instead.
+func missing(c *cobra.Command, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not know %ss: kubectl apply -k manifests/crds makes it know them", kind)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read %s %s%s: %w", kind, name, where, err)
+	}
+	if listErr := objects.List(c.Context(), list, client.InNamespace(namespace)); listErr != nil {
+		return errors.Join(fmt.Errorf("there is no %s %q%s", kind, name, where), listErr)
+	}
+	var names []string
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the callback never fails
+		if object, ok := o.(client.Object); ok {
+			names = append(names, object.GetName())
+		}
+		return nil
+	})
+	if len(names) == 0 {
+		return fmt.Errorf("there is no %s %q%s, nor any other", kind, name, where)
+	}
+	return fmt.Errorf("there is no %s %q%s: must be one of %s", kind, name, where, strings.Join(names, ", "))
+}

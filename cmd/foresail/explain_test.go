@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/explain"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+// TestExplain takes one API server through what can be asked of it; its steps follow each other.
+func TestExplain(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	explained := func(args ...string) (int, string, string) {
+		return foresail(t, "", append([]string{"explain"}, append(args, "--kubeconfig", cluster.Kubeconfig())...)...)
+	}
+
+	code, _, stderr := explained("workerpool", "workers")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "the cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them")
+
+	objects := withDefinitions(t, cluster)
+	code, _, stderr = explained("wp", "workers")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, `there is no WorkerPool "workers", nor any other`)
+
+	pool := newExplainedPool(t, objects)
+	code, _, stderr = explained("workerpool", "wrokers")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, `there is no WorkerPool "wrokers": must be one of workers`)
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"foresail.dev/pool": pool.Name}}}
+	_, err = cluster.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	code, stdout, stderr := explained("workerpool", "workers", "--last", "1")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "WorkerPool workers")
+	assert.Contains(t, stdout, "because three pods are pending")
+	assert.Contains(t, stdout, "host_1")
+	assert.NotContains(t, stdout, "nothing to do", "one decision was asked for")
+
+	code, stdout, stderr = explained("workerpool", "workers", "-o", "json", "--last", "0")
+	require.Equal(t, exitDone, code, stderr)
+	var e explain.Explanation
+	require.NoError(t, json.Unmarshal([]byte(stdout), &e))
+	assert.Len(t, e.Status.Decisions, 2)
+	assert.Equal(t, "host_1", e.Journal.Owner)
+	assert.Nil(t, e.Status.Journal)
+	require.Len(t, e.Nodes, 1)
+	assert.Equal(t, "node-1", e.Nodes[0].Name)
+	assert.Equal(t, int32(10), e.Spec.Max)
+
+	code, _, stderr = explained("pm", "checkout", "-n", "shop")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, `there is no PredictedMetric "checkout" in namespace shop, nor any other`)
+	explainMetric(t, objects, explained)
+}
+
+// withDefinitions has the cluster know Foresail's kinds.
+func withDefinitions(t *testing.T, cluster *controlplane.Cluster) client.Client {
+	t.Helper()
+	files, err := filepath.Glob("../../manifests/crds/foresail.dev_*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = cluster.Apply(t.Context(), content)
+		require.NoError(t, err)
+	}
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	return objects
+}
+
+func newExplainedPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool {
+	t.Helper()
+	pool := &v1alpha1.WorkerPool{
+		ObjectMeta: metav1.ObjectMeta{Name: "workers"},
+		Spec:       v1alpha1.WorkerPoolSpec{Min: 1, Max: 10, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}},
+	}
+	require.NoError(t, objects.Create(t.Context(), pool))
+	journal, err := state.Encode(state.Record{Version: 1, Owner: "host_1"})
+	require.NoError(t, err)
+	decided := func(ago time.Duration, message string) v1alpha1.PoolDecision {
+		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending", Message: message, Workers: 1, Wanted: 2}
+	}
+	pool.Status.Journal = &runtime.RawExtension{Raw: journal}
+	pool.Status.Decisions = []v1alpha1.PoolDecision{decided(time.Minute, "because three pods are pending"), decided(time.Hour, "nothing to do")}
+	require.NoError(t, objects.Status().Update(t.Context(), pool))
+	return pool
+}
+
+func explainMetric(t *testing.T, objects client.Client, explained func(...string) (int, string, string)) {
+	t.Helper()
+	pm := &v1alpha1.PredictedMetric{}
+	example, err := os.ReadFile("../../docs/examples/nodejs/predictedmetric.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(example, pm))
+	pm.Namespace, pm.Name = "default", "checkout"
+	require.NoError(t, objects.Create(t.Context(), pm))
+	code, stdout, stderr := explained("pm", "checkout")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "PredictedMetric default/checkout of "+pm.Spec.ScaleTargetRef.Kind)
+	assert.Contains(t, stdout, "nothing has been decided yet")
+
+	pm.Status.LastDecision = &v1alpha1.LastDecision{Time: metav1.Now(), Direction: "UP", Action: "up", Message: "the load rises"}
+	pm.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Forecasting", Message: "all is read", LastTransitionTime: metav1.Now()}}
+	require.NoError(t, objects.Status().Update(t.Context(), pm))
+	code, stdout, stderr = explained("predictedmetric", "checkout", "--namespace", "default")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "the load rises")
+	assert.Contains(t, stdout, "True, Forecasting: all is read")
+	code, stdout, stderr = explained("predictedmetric", "checkout", "--output", "json")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, `"message": "the load rises"`)
+}
+
+func TestExplainRefusesUnusableArguments(t *testing.T) {
+	for args, want := range map[string]string{
+		"explain workerpol x":                         `unknown command "workerpol": must be one of predictedmetric, workerpool`,
+		"explain workerpool":                          "the name of a WorkerPool is missing: foresail explain workerpool NAME",
+		"explain workerpool a b":                      `unexpected argument "b": foresail explain workerpool takes one name`,
+		"explain pm":                                  "the name of a PredictedMetric is missing",
+		"explain workerpool a --last -1":              "--last: -1: must be 0 or more",
+		"explain workerpool a -o yaml":                `--output: "yaml": must be table or json`,
+		"explain workerpool a --kubeconfig /nowhere":  `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
+		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, or both with a comma in between`,
+		"run --enable=":                               `--enable: "": must be adapter`,
+		"run --notify-webhook-url-file /nowhere":      `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
+		"run --enable nodepool --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,
+	} {
+		code, _, stderr := foresail(t, "", strings.Fields(args)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Contains(t, stderr, want, args)
+	}
+}

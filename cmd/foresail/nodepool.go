@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/controller"
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/ec2"
+	"github.com/foresail/foresail/nodepool/interruption"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/simulated"
+	"github.com/foresail/foresail/nodepool/state"
+	"github.com/foresail/foresail/nodepool/state/dynamodb"
+	kubernetesstate "github.com/foresail/foresail/nodepool/state/kubernetes"
+	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/nodepool/world"
+)
+
+// simulatedJitter is by how much the nodes of simulated clouds are earlier or later than they should be.
+const simulatedJitter = 0.2
+
+// nodePoolOptions are the flags of the part that scales worker nodes.
+type nodePoolOptions struct {
+	webhookFile string
+	webhook     *tell.Webhook // nil: none
+}
+
+func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.webhookFile, "notify-webhook-url-file", "", "File with the URL that WorkerPools tell of what they do, as Slack's incoming webhooks take it; empty tells none.")
+}
+
+// validate also reads the file that the flag names.
+func (o *nodePoolOptions) validate(enabled bool) error {
+	if o.webhookFile == "" {
+		return nil
+	}
+	const flag = "notify-webhook-url-file"
+	if !enabled {
+		return badFlag(flag, fmt.Sprintf("%q", o.webhookFile), "left out unless --enable has "+enableNodePool)
+	}
+	content, err := os.ReadFile(o.webhookFile)
+	if err != nil {
+		return badFlag(flag, err, "a file with a URL")
+	}
+	text := string(bytes.TrimSpace(content))
+	if u, err := url.Parse(text); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return badFlag(flag, fmt.Sprintf("%q", o.webhookFile), "a file with nothing but a URL, such as https://hooks.slack.com/services/…")
+	}
+	o.webhook = &tell.Webhook{URL: text, Client: http.DefaultClient}
+	return nil
+}
+
+// start wires the pools and has the manager run them.
+func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part, error) {
+	client, err := newObjectClient(mgr)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := newOwner()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client for journals: %w", err)
+	}
+	watcher := world.NewWatcher(client)
+	b := &poolBuilder{
+		client: client, manager: mgr, sources: sources, webhook: o.webhook,
+		servers: newServers(sources), limits: ec2.NewLimits(ec2.DefaultShare), store: kubernetesstate.New(objects.RESTClient()),
+		told: tell.NewMetrics(metrics.Registry),
+		log:  slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("nodepool"))),
+	}
+	pools := controller.New(controller.Options{
+		Client: mgr.GetClient(), Build: b.build, Observer: watcher,
+		Drainer: &drain.Drainer{Client: client, Now: time.Now}, Labeler: controller.Labeler{Client: client},
+		Owner: owner, Now: time.Now, Seed: uint64(os.Getpid()), Log: b.log,
+	})
+	if err := errors.Join(pools.SetupWithManager(mgr), mgr.Add(runnable(watcher.Run))); err != nil {
+		return nil, fmt.Errorf("watch WorkerPools: %w", err)
+	}
+	return &part{ready: func() error { return seen(watcher) }}, nil
+}
+
+// seen says why the cluster is not known.
+func seen(watcher *world.Watcher) error {
+	if _, err := watcher.Observe(context.Background()); err != nil {
+		return fmt.Errorf("nodes and pods: %w", err)
+	}
+	return nil
+}
+
+// newOwner names this run of this process.
+func newOwner() (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name this replica: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
+}
+
+// poolBuilder makes what a pool consists of.
+type poolBuilder struct {
+	client  kubernetes.Interface
+	manager ctrl.Manager
+	sources *sourceOptions
+	servers *promapi.Clients
+	limits  *ec2.Limits // of all pools
+	store   state.Store
+	webhook *tell.Webhook
+	told    *tell.Metrics
+	log     *slog.Logger
+}
+
+func (b *poolBuilder) build(ctx context.Context, pool *v1alpha1.WorkerPool) (controller.Parts, error) {
+	var parts controller.Parts
+	var errs [4]error
+	parts.Store, errs[0] = b.buildStore(ctx, pool)
+	errs[1] = b.addProvider(ctx, pool, &parts)
+	parts.Signals, errs[2] = b.buildSignals(pool)
+	errs[3] = b.addTeller(ctx, pool, &parts)
+	return parts, errors.Join(errs[:]...)
+}
+
+func (b *poolBuilder) buildStore(ctx context.Context, pool *v1alpha1.WorkerPool) (state.Store, error) {
+	table := pool.Spec.State.DynamoDB
+	if table == nil {
+		return b.store, nil
+	}
+	store, err := dynamodb.Connect(ctx, *table)
+	if err != nil {
+		return nil, fmt.Errorf("state.dynamodb: %w", err)
+	}
+	return store, nil
+}
+
+// addProvider makes the provider and who tells of interruptions. Exactly one provider is given.
+func (b *poolBuilder) addProvider(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
+	if pool.Spec.Provider.EC2 != nil {
+		return b.addEC2(ctx, pool, parts)
+	}
+	cloud := b.newSimulated(pool)
+	parts.Provider, parts.Notices = cloud, controller.SimulatedNotices{Cloud: cloud}
+	parts.Run = append(parts.Run, cloud.Run)
+	return nil
+}
+
+func (b *poolBuilder) addEC2(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
+	spec := pool.Spec.Provider.EC2
+	instances, err := ec2.New(ctx, ec2.Options{
+		Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: b.limits,
+	})
+	if err != nil {
+		return fmt.Errorf("provider.ec2: %w", err)
+	}
+	parts.Provider = instances
+	if spec.InterruptionQueue == "" {
+		return nil
+	}
+	queue, err := interruption.New(ctx, interruption.Options{Queue: spec.InterruptionQueue, Log: b.log.With("workerpool", pool.Name)})
+	if err != nil {
+		return fmt.Errorf("provider.ec2.%w", err)
+	}
+	parts.Notices = queue
+	return nil
+}
+
+func (b *poolBuilder) newSimulated(pool *v1alpha1.WorkerPool) *simulated.Cloud {
+	o := simulated.Options{
+		Client: b.client, Pool: pool.Name, Spec: *pool.Spec.Provider.Simulated, Labels: pool.Spec.Template.Labels,
+		Now: time.Now, Jitter: simulatedJitter, Log: b.log,
+	}
+	for _, t := range pool.Spec.Template.Taints {
+		o.Taints = append(o.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return simulated.New(o)
+}
+
+func (b *poolBuilder) buildSignals(pool *v1alpha1.WorkerPool) (nodepool.Signals, error) {
+	o := signal.OptionsOf(&pool.Spec)
+	o.DefaultAddress, o.Servers = b.sources.prometheusURL, b.servers
+	o.Logger = b.log.With("workerpool", pool.Name)
+	set, err := signal.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+// newServers connects to the Prometheus servers that PredictedMetrics may ask.
+func newServers(o *sourceOptions) *promapi.Clients {
+	return promapi.NewClients(promapi.Options{
+		Servers: o.prometheus.Servers, MaxSeries: o.prometheus.MaxSeries, MaxBytes: o.prometheus.MaxBytes,
+		UserAgent: "foresail/" + buildVersion(),
+	})
+}
+
+func (b *poolBuilder) addTeller(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
+	o := tell.Options{
+		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"), Log: b.manager.GetLogger().WithName("nodepool"),
+		Metrics: b.told, Webhook: b.webhook,
+	}
+	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
+		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))
+		if err != nil {
+			return fmt.Errorf("notify.cloudWatchNamespace: set up the AWS SDK: %w", err)
+		}
+		o.CloudWatch = &tell.CloudWatch{Client: cloudwatch.NewFromConfig(loaded), Namespace: namespace}
+	}
+	teller := tell.New(pool.Name, o)
+	parts.Teller, parts.Run = teller, append(parts.Run, teller.Run)
+	return nil
+}
+
+// inRegionOf has the AWS SDK use the region of a pool's instances, its own if there is none.
+func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
+	if pool.Spec.Provider.EC2 == nil {
+		return func(*config.LoadOptions) error { return nil }
+	}
+	return config.WithRegion(pool.Spec.Provider.EC2.Region)
+}

@@ -1,0 +1,167 @@
+package explain
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func number(n int32) *int32 { return &n }
+
+func quantity(s string) *resource.Quantity {
+	q := resource.MustParse(s)
+	return &q
+}
+
+func spanOf(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+
+// busy is a pool to which everything happens at once.
+func busy() Explanation {
+	last := ago(time.Minute)
+	return Explanation{
+		At: now, Name: "workers", Generation: 3, Created: ago(26 * time.Hour),
+		Spec: v1alpha1.WorkerPoolSpec{
+			Min: 2, Max: 10, MaxBatchUp: number(0), DryRun: true,
+			Signals:  []v1alpha1.PoolSignal{{Name: "cpu", Threshold: resource.MustParse("700m")}},
+			Market:   v1alpha1.MarketPolicy{SpotRatio: quantity("700m"), OnDemandBase: 1},
+			Cooldown: v1alpha1.PoolCooldown{Up: spanOf(5 * time.Minute), Down: spanOf(90 * time.Second)},
+			Idle:     v1alpha1.IdlePolicy{For: spanOf(10 * time.Minute)},
+			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a", "b"}}},
+		},
+		Status: v1alpha1.WorkerPoolStatus{
+			Workers: number(5), ReadyWorkers: number(4), Wanted: number(7), InitTimeout: spanOf(35 * time.Second),
+			Conditions: []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
+			Action:     &v1alpha1.PoolAction{ID: "up-1", Kind: "ScaleUp", Started: ago(40 * time.Second), Progress: "1 Ready"},
+			Signals: []v1alpha1.PoolSignalStatus{
+				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Wanted: number(7)},
+				{Name: "queue", Error: "no series"},
+			},
+			Decisions: []v1alpha1.PoolDecision{
+				{Time: ago(40 * time.Second), Step: "ScaleUp", Reason: "LoadPredicted", Message: "cpu will be 0.91", Workers: 5, Wanted: 7, Votes: []v1alpha1.PoolVote{
+					{Voice: "cpu", Workers: number(7), Why: "0.91 in 42s"}, {Voice: "queue", Why: "no series"}, {Voice: "minimum", Workers: number(2)},
+				}},
+				{Time: ago(10 * time.Minute), Last: &last, Count: 37, Step: "Hold", Reason: "NothingToDo", Message: "nothing to do", Workers: 5, Wanted: 5},
+			},
+		},
+		Journal: &state.Record{
+			Owner: "host_1",
+			Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Message: "cpu will be 0.91", Slots: []state.Slot{
+				{Number: 1, Placement: plan.Placement{Zone: "a", InstanceType: "t3", Market: plan.Spot}, State: state.SlotFailed, Error: "no capacity"},
+				{Number: 2, Placement: plan.Placement{Zone: "b", InstanceType: "t3", Market: plan.Spot}, State: state.SlotLaunched, InstanceID: "i-2"},
+			}},
+			Interruptions: []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
+			Condemned:     []state.Condemned{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
+			Cooling: []plan.Cooling{
+				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Why: "no capacity"},
+				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Why: "long ago"},
+			},
+			Spared: map[string]time.Time{"i-3": now.Add(time.Hour), "i-4": now.Add(-time.Hour)},
+		},
+		Nodes: []Node{{Name: "node-1", Ready: true}, {Name: "node-2", Blocked: "pod shop/bare has no controller"}},
+	}
+}
+
+const busyTable = `WorkerPool workers, 26h old, generation 3
+  provider  simulated, in zones a, b
+  workers   from 2 to 10, at most any number more at a time and 1 fewer
+  market    70% of those above 1 On-Demand ones are Spot
+  cooldown  up 5m, down 1m30s; idle for 10m
+  dry run   it decides and does nothing
+
+Now
+  workers         5 that count, 4 of them Ready, 7 wanted
+  pending pods    unknown
+  a launch takes  35s
+  Healthy         True, Working: all is well
+  acted for by    host_1
+
+Signals
+  NAME   NOW   PREDICTED  IN   THRESHOLD  WANTS
+  cpu    0.65  0.91       42s  0.70       7
+  queue  no series
+
+Open: ScaleUp up-1, begun 40s ago
+  because  cpu will be 0.91
+  node 1   Failed    a, t3, Spot       no capacity
+  node 2   Launched  b, t3, Spot  i-2
+
+What would be refused, or is on its way beside
+  node-9     is taken back by the cloud in 1m35s: Draining
+  i-8        is terminated in 15m: JoinFailed
+  a/t3/Spot  is not launched for another 3m: no capacity
+  i-3        is not drained for another 1h: its last drain failed
+  node-2     is not removed: pod shop/bare has no controller
+
+Decisions, the newest first
+  2026-03-01 11:59:20                            ScaleUp LoadPredicted  5 → 7  cpu will be 0.91
+                                                                               cpu 7, queue unknown, minimum 2
+  2026-03-01 11:50:00 (37 times until 11:59:00)  Hold NothingToDo       5 → 5  nothing to do
+
+Of the newest: cpu 7, queue unknown, minimum 2
+  cpu      7        0.91 in 42s
+  queue    unknown  no series
+  minimum  2
+`
+
+// trimmed leaves out what nobody sees at the ends of lines.
+func trimmed(text string) string {
+	var out []string
+	for line := range strings.Lines(text) {
+		out = append(out, strings.TrimRight(line, " \n"))
+	}
+	return strings.Join(out, "\n")
+}
+
+func tableOf(t *testing.T, e Explanation) string {
+	var b strings.Builder
+	require.NoError(t, Table(&b, e))
+	return trimmed(b.String())
+}
+
+func TestTable(t *testing.T) {
+	assert.Equal(t, trimmed(busyTable), tableOf(t, busy()))
+}
+
+func TestTableOfAPoolThatNothingIsKnownOf(t *testing.T) {
+	text := tableOf(t, Explanation{At: now, Name: "new", Created: ago(time.Second), NodesError: "forbidden", JournalError: "of a newer Foresail"})
+	for _, want := range []string{
+		"nothing has been told yet: is foresail run --enable nodepool running?", "unknown that count, unknown of them Ready, unknown wanted",
+		"No action is open.", "No decision has been told yet.", "is not known: forbidden", "cannot be read: of a newer Foresail",
+	} {
+		assert.Contains(t, text, want)
+	}
+	assert.Contains(t, tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB"}), "in table t of DynamoDB")
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 400 * time.Millisecond: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", time.Hour: "1h",
+		100*time.Minute + 20*time.Second: "1h40m", 20 * time.Hour: "20h", 72 * time.Hour: "3d",
+	} {
+		assert.Equal(t, want, age(d), d.String())
+	}
+}
+
+type brokenWriter struct{}
+
+var errBroken = errors.New("broken pipe")
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+
+func TestTableTellsThatItCannotBeWritten(t *testing.T) {
+	assert.ErrorIs(t, Table(brokenWriter{}, busy()), errBroken)
+}
