@@ -19,6 +19,10 @@ help: ## List the targets
 demo: ## Watch a real HPA scale ahead of a ramp, beside one that follows the present load (5 minutes)
 	go run ./test/demo
 
+.PHONY: demo-nodes
+demo-nodes: ## Watch worker nodes be launched ahead of demand, and drained when it has gone (2 minutes)
+	go run ./test/demonodes
+
 .PHONY: test
 test: vet test-unit test-e2e ## Run all tests: vet, unit tests with the race detector, tests on a real control plane
 

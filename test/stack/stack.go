@@ -50,7 +50,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	binary, err := buildForesail(ctx, o.Progress)
+	binary, err := BuildForesail(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (s *Stack) Close() error {
 	return s.Cluster.Stop()
 }
 
-// buildForesail builds the command under test into the cache folder.
-func buildForesail(ctx context.Context, progress io.Writer) (string, error) {
+// BuildForesail builds the command under test into the cache folder, and returns where it is.
+func BuildForesail(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := controlplane.Root()
 	if err != nil {
 		return "", err

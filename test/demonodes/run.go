@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/stack"
+)
+
+const (
+	namespace  = "shop"
+	deployment = "checkout"
+	poolName   = "workers"
+
+	// prepareTimeout bounds what comes before the load, on a crowded machine.
+	prepareTimeout = 2 * time.Minute
+	// stopDeadline is how long foresail has to end by itself.
+	stopDeadline = 15 * time.Second
+	lookEvery    = 250 * time.Millisecond
+)
+
+var (
+	//go:embed pool.yaml
+	poolManifest []byte
+	//go:embed app.yaml
+	appManifest []byte
+)
+
+// run shows everything once. Whatever it started has ended when it returns.
+func run(ctx context.Context, o options, out, progress *os.File) (err error) {
+	step := func(text string) { fmt.Fprintln(progress, "demonodes: "+text) }
+	binary, err := stack.BuildForesail(ctx, progress)
+	if err != nil {
+		return err
+	}
+	step("starting a control plane without nodes")
+	cluster, err := controlplane.Start(ctx, controlplane.Options{
+		Progress: progress,
+		// Nodes whose instance has been terminated stay without a kubelet.
+		ExtraArgs: map[controlplane.Component][]string{
+			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	objects, err := apply(ctx, cluster, o)
+	if err != nil {
+		return err
+	}
+	step("starting foresail run --enable nodepool")
+	foresail, err := startForesail(cluster, binary)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, foresail.Stop(stopDeadline)) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-cluster.Done():
+			cancel(cluster.Err())
+		case <-foresail.Ended():
+			cancel(foresail.Failure())
+		case <-ctx.Done():
+		}
+	}()
+	step("waiting for the two nodes that the pool has at least")
+	if err := show(ctx, cluster, objects, o, out); err != nil {
+		if ctx.Err() != nil && context.Cause(ctx) != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	return nil
+}
+
+// apply makes the cluster know WorkerPools, the pool and the application.
+func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (client.Client, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return nil, err
+	}
+	definition, err := os.ReadFile(filepath.Join(root, "manifests", "crds", "foresail.dev_workerpools.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cluster.Apply(ctx, definition, appManifest); err != nil {
+		return nil, err
+	}
+	pool := &v1alpha1.WorkerPool{}
+	if err := yaml.UnmarshalStrict(poolManifest, pool); err != nil {
+		return nil, fmt.Errorf("pool.yaml: %w", err)
+	}
+	pool.Spec.Forecast.Disabled = o.reactive
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return objects, objects.Create(ctx, pool)
+}
+
+func startForesail(cluster *controlplane.Cluster, binary string) (*controlplane.Process, error) {
+	port, err := stack.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	return controlplane.StartProcess("foresail", binary, filepath.Join(cluster.Dir(), "foresail.log"), cluster.Dir(), []string{
+		"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(), "--http-address", "127.0.0.1:" + strconv.Itoa(port),
+	})
+}
+
+// show waits for the first nodes, plays the load and tells what it came to.
+func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, o options, out *os.File) error {
+	l := newLedger()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	parts, watching := errgroup.WithContext(watching)
+	parts.Go(func() error { return l.watch(watching, cluster.Client(), objects) })
+	display := newDisplay(out, o.plain)
+	err := play(ctx, cluster.Client(), l, display)
+	display.close()
+	stop()
+	if err := errors.Join(err, parts.Wait()); err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, l.summary(o.reactive))
+	return err
+}
+
+// play waits until the pool is ready, and then has the load come and go.
+func play(ctx context.Context, client kubernetes.Interface, l *ledger, d display) error {
+	load := defaultLoad()
+	waiting, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("the pool is not ready within %s", prepareTimeout))
+	defer cancel()
+	if err := until(waiting, func() bool { return l.look(time.Now()).ready() >= 2 }); err != nil {
+		return fmt.Errorf("%w; the pool says: %s", err, l.look(time.Now()).health)
+	}
+	began := time.Now()
+	l.begin(began)
+	last := -1
+	return until(ctx, func() bool {
+		at := time.Since(began)
+		if n := load.replicas(at); n != last {
+			l.note(scaleTo(ctx, client, n))
+			last = n
+		}
+		s := l.look(time.Now())
+		s.at, s.phase, s.asked = at, load.phase(at), last
+		d.show(s)
+		return at > load.longestPlay || at > load.leavesAt && s.settled()
+	})
+}
+
+// until looks again and again until done says that it is.
+func until(ctx context.Context, done func() bool) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+func scaleTo(ctx context.Context, client kubernetes.Interface, replicas int) error {
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := client.AppsV1().Deployments(namespace).Patch(ctx, deployment, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
+	return err
+}
