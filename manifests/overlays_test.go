@@ -26,9 +26,12 @@ func flags(t *testing.T, container corev1.Container) map[string]string {
 	t.Helper()
 	require.NotEmpty(t, container.Args)
 	require.Equal(t, "run", container.Args[0])
-	source, err := os.ReadFile("../cmd/foresail/sources.go")
-	require.NoError(t, err)
-	known := string(source) + `"tls-cert-file" "tls-private-key-file"` // of the library that serves the API
+	known := `"tls-cert-file" "tls-private-key-file"` // of the library that serves the API
+	for _, file := range []string{"run.go", "sources.go"} {
+		source, err := os.ReadFile("../cmd/foresail/" + file)
+		require.NoError(t, err)
+		known += string(source)
+	}
 	found := map[string]string{}
 	for _, arg := range container.Args[1:] {
 		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
@@ -148,7 +151,10 @@ func template(t *testing.T, rendered []runtime.Object) corev1.PodTemplateSpec {
 
 // TestKustomizationsRender also checks that whatever runs the pods, the rest of the base leads to them.
 func TestKustomizationsRender(t *testing.T) {
-	for _, folder := range []string{"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "examples/combined"} {
+	for _, folder := range []string{
+		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
+		"examples/combined",
+	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
 			pods := template(t, rendered)
@@ -174,6 +180,7 @@ func TestComponentsCombine(t *testing.T) {
 	for folder, want := range map[string][]string{
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
+		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
 	} {
 		t.Run(folder, func(t *testing.T) {
