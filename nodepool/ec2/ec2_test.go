@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,7 +105,9 @@ func TestProvider(t *testing.T) {
 		"whose it is is asked each time":       testOwnership,
 		"more instances than one page":         testPages,
 		"instances that stop leave":            testStopped,
+		"an instance that was tagged by hand":  testTaggedByHand,
 		"offers":                               testOffers,
+		"all from the environment":             testEnvironment,
 		"an instance type that there is not":   testUnknownType,
 		"tags of volumes":                      testVolumes,
 		"on-demand asks for no market":         testOnDemand,
@@ -168,6 +171,22 @@ func testOnDemand(t *testing.T, c cloud) {
 	for key := range c.Calls("RunInstances")[0].Params {
 		require.NotContains(t, key, "InstanceMarketOptions")
 	}
+}
+
+// testEnvironment finds the cloud and credentials as a program does that was started by itself.
+func testEnvironment(t *testing.T, c cloud) {
+	for _, pair := range c.Environment() {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	o := c.options("workers")
+	o.Spec.Endpoint, o.Load, o.Limits = "", nil, nil
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	instance, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	require.NoError(t, p.Terminate(t.Context(), instance.ID))
+	require.Len(t, c.Calls("TerminateInstances"), 1)
 }
 
 func testVolumes(t *testing.T, c cloud) {

@@ -40,7 +40,7 @@ const (
 type Options struct {
 	// Queue is the URL of the queue.
 	Queue string
-	// Region of the queue; empty is what its URL says, or the SDK's.
+	// Region is where the queue is if its URL does not say so; empty is the SDK's.
 	Region string
 	// Endpoint is the URL of the SQS API; empty is that of the region, or where the queue is if its URL is not AWS's.
 	Endpoint string
@@ -117,15 +117,12 @@ func newReceiver(o Options, q queue) *Receiver {
 	return &Receiver{options: o, queue: q}
 }
 
-// regionOf reads the region out of sqs.<region>.amazonaws.com.
+// regionOf returns the region of a queue; "" if nobody says it.
 func regionOf(o Options, queue *url.URL) string {
-	if o.Region != "" {
-		return o.Region
-	}
 	if parts := strings.Split(queue.Hostname(), "."); public(parts) {
 		return parts[1]
 	}
-	return ""
+	return o.Region
 }
 
 // endpointOf returns where the queue is, as a private endpoint or another service may have it; "" is the region's endpoint.

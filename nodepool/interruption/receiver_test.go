@@ -312,6 +312,7 @@ func TestTheQueueSaysWhereItIs(t *testing.T) {
 		region, endpoint string
 	}{
 		{Options{Queue: "https://sqs.eu-central-1.amazonaws.com/1/q"}, "eu-central-1", ""},
+		{Options{Queue: "https://sqs.eu-central-1.amazonaws.com/1/q", Region: "us-east-1"}, "eu-central-1", ""},
 		{Options{Queue: "https://sqs.cn-north-1.amazonaws.com.cn/1/q"}, "cn-north-1", ""},
 		{Options{Queue: "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/q", Region: "eu-west-1"},
 			"eu-west-1", "https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com"},
