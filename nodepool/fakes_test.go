@@ -26,13 +26,17 @@ import (
 // errLost is an answer that got lost.
 var errLost = errors.New("the answer got lost")
 
-// clock is a time that tests move.
+// clock is a time that tests move, or the real one, which a bubble makes its own.
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	real bool
+	mu   sync.Mutex
+	at   time.Time
 }
 
 func (c *clock) now() time.Time {
+	if c.real {
+		return time.Now()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
@@ -468,4 +472,78 @@ func (q *fakeNotices) Done(_ context.Context, m Message) error {
 		q.done = append(q.done, m)
 	}
 	return q.doneErr
+}
+
+// mortalStore is the store of a process that can be killed.
+type mortalStore struct {
+	*fakeStore
+	k *killer
+}
+
+func (s mortalStore) Save(ctx context.Context, pool string, r state.Record) (out state.Record, err error) {
+	err = s.k.act(func() error {
+		out, err = s.fakeStore.Save(ctx, pool, r)
+		return err
+	})
+	return out, err
+}
+
+// mortalWorld is the world of one.
+type mortalWorld struct {
+	*fakeWorld
+	k *killer
+}
+
+func (w mortalWorld) Launch(ctx context.Context, l provider.Launch) (out provider.Instance, err error) {
+	err = w.k.act(func() error {
+		out, err = w.fakeWorld.Launch(ctx, l)
+		return err
+	})
+	return out, err
+}
+
+func (w mortalWorld) Terminate(ctx context.Context, id string) error {
+	return w.k.act(func() error { return w.fakeWorld.Terminate(ctx, id) })
+}
+
+func (w mortalWorld) MarkJoinFailed(ctx context.Context, id string) error {
+	return w.k.act(func() error { return w.fakeWorld.MarkJoinFailed(ctx, id) })
+}
+
+func (w mortalWorld) Taint(ctx context.Context, node, action string) error {
+	return w.k.act(func() error { return w.fakeWorld.Taint(ctx, node, action) })
+}
+
+func (w mortalWorld) Cordon(ctx context.Context, node string) error {
+	return w.k.act(func() error { return w.fakeWorld.Cordon(ctx, node) })
+}
+
+func (w mortalWorld) Restore(ctx context.Context, node string) error {
+	return w.k.act(func() error { return w.fakeWorld.Restore(ctx, node) })
+}
+
+func (w mortalWorld) Evict(ctx context.Context, node string, l drain.Limits) (out drain.Progress, err error) {
+	err = w.k.act(func() error {
+		out, err = w.fakeWorld.Evict(ctx, node, l)
+		return err
+	})
+	return out, err
+}
+
+func (w mortalWorld) DeleteNode(ctx context.Context, node, providerID string) error {
+	return w.k.act(func() error { return w.fakeWorld.DeleteNode(ctx, node, providerID) })
+}
+
+func (w mortalWorld) Label(ctx context.Context, node, pool string) error {
+	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, pool) })
+}
+
+// mortalNotices is the queue of one.
+type mortalNotices struct {
+	*fakeNotices
+	k *killer
+}
+
+func (q mortalNotices) Done(ctx context.Context, m Message) error {
+	return q.k.act(func() error { return q.fakeNotices.Done(ctx, m) })
 }

@@ -74,6 +74,15 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	return p
 }
 
+// mortal has a killer stand between the process and everything that it changes.
+func (r *rig) mortal(k *killer) {
+	r.pool.options.Store = mortalStore{r.store, k}
+	r.pool.options.Provider = mortalWorld{r.world, k}
+	r.pool.options.Drainer = mortalWorld{r.world, k}
+	r.pool.options.Labeler = mortalWorld{r.world, k}
+	r.pool.options.Notices = mortalNotices{r.notices, k}
+}
+
 // Tell implements Teller.
 func (r *rig) Tell(_ context.Context, t Told) { r.told = append(r.told, t) }
 

@@ -17,13 +17,18 @@ import (
 func idle(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.world.add(n)
+	r.oneZone()
+	r.spec.Plan.Min, r.spec.Plan.Idle.For = 1, time.Minute
+	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	return r
+}
+
+// oneZone moves all workers to one zone.
+func (r *rig) oneZone() {
 	for id, i := range r.world.instances {
 		i.Zone = "a"
 		r.world.nodes["node-"+id].object.Labels[corev1.LabelTopologyZone] = "a"
 	}
-	r.spec.Plan.Min, r.spec.Plan.Idle.For = 1, time.Minute
-	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
-	return r
 }
 
 // removing ticks until the first target is in a state.

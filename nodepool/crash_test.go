@@ -1,0 +1,343 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+var errKilled = errors.New("the process has been killed")
+
+// killer ends a process at one of its acts: before it has happened, or after it has and before anybody hears.
+type killer struct {
+	at    int // the act, from 0; -1 = never
+	after bool
+	acts  int
+	dead  bool
+}
+
+// act runs one act of the process.
+func (k *killer) act(do func() error) error {
+	if k.dead {
+		return errKilled
+	}
+	n := k.acts
+	k.acts++
+	if n != k.at {
+		return do()
+	}
+	k.dead = true
+	if k.after {
+		_ = do()
+	}
+	return errKilled
+}
+
+// scenario is something that a pool goes through to an end.
+type scenario struct {
+	name  string
+	begin func(*rig)
+	ended func(*rig) bool
+	check func(*rig)
+}
+
+var scenarios = []scenario{
+	{
+		name:  "scale up",
+		begin: func(r *rig) { r.spec.Plan.Min = 3 },
+		ended: func(r *rig) bool { return r.running() >= 3 && r.record().Action == nil && !r.record().LastUp.IsZero() },
+		check: func(r *rig) { require.Equal(r, 3, r.running()) },
+	},
+	{
+		name: "scale up with replacement",
+		begin: func(r *rig) {
+			r.spec.Plan.Min = 2
+			r.world.capacity = func(l provider.Launch) error {
+				if l.Zone == "a" {
+					return refused(provider.Capacity)
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool { return r.record().Action == nil && !r.record().LastUp.IsZero() },
+		check: func(r *rig) { require.Equal(r, 2, r.running()) },
+	},
+	{
+		name: "join failed",
+		begin: func(r *rig) {
+			r.spec.Plan.Min = 1
+			first := ""
+			r.world.joins = func(l provider.Launch) bool {
+				if first == "" {
+					first = l.Token
+				}
+				return l.Token != first
+			}
+		},
+		ended: func(r *rig) bool {
+			return len(r.world.terminated) == 1 && len(r.record().Condemned) == 0 && r.record().Action == nil && !r.record().LastUp.IsZero()
+		},
+		check: func(r *rig) { require.Equal(r, 1, r.running()) },
+	},
+	{
+		name: "scale down",
+		begin: func(r *rig) {
+			r.world.add(3)
+			r.oneZone()
+			r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 2, 10*time.Second
+			r.load("node-i-old0", &fakePod{name: "x"})
+			r.load("node-i-old1", &fakePod{name: "y"})
+			r.load("node-i-old2", &fakePod{name: "z"})
+		},
+		ended: func(r *rig) bool { return r.running() == 1 && r.record().Action == nil && len(r.world.nodes) == 1 },
+		check: func(r *rig) { require.Len(r, r.world.terminated, 2) },
+	},
+	{
+		name: "failed drain",
+		begin: func(r *rig) {
+			r.world.add(1)
+			r.spec.Plan.Min, r.spec.Plan.Idle.For = 0, 10*time.Second
+			r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
+		},
+		ended: func(r *rig) bool { return len(r.record().Spared) == 1 && r.record().Action == nil },
+		check: func(r *rig) { require.Equal(r, 1, r.running()) },
+	},
+	{
+		name: "interruption",
+		begin: func(r *rig) {
+			r.world.add(2)
+			r.spec.Plan.Min = 2
+			r.load("node-i-old0", &fakePod{name: "x"})
+			r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute)}}
+		},
+		ended: func(r *rig) bool {
+			return len(r.notices.done) > 0 && len(r.world.terminated) == 1 && len(r.record().Interruptions) == 0 && r.record().Action == nil
+		},
+		check: func(r *rig) { require.Equal(r, 2, r.running()) },
+	},
+}
+
+// play runs a scenario to its end, with one process that is killed and others after it that are not. It returns how many
+// acts the first process did.
+func (s scenario) play(t *testing.T, k *killer) int {
+	r := newRig(t)
+	r.mortal(k)
+	s.begin(r)
+	var acts int
+	for limit := r.clock.now().Add(90 * time.Minute); ; r.clock.advance(r.step()) {
+		require.True(t, r.clock.now().Before(limit), "%s has not ended; record: %+v; health: %v", s.name, r.record(), r.health)
+		r.deliver()
+		r.tick()
+		if k.dead {
+			acts, *k = k.acts, killer{at: -1}
+			r.clock.advance(leaseTerm)
+			r.restart()
+			r.mortal(k)
+			r.tick()
+			r.clock.advance(leaseTerm)
+		}
+		if s.ended(r) {
+			break
+		}
+	}
+	r.spec.Plan.Idle.For = time.Hour
+	for range 10 {
+		r.clock.advance(30 * time.Second)
+		r.tick()
+	}
+	r.clean()
+	require.Nil(t, r.record().Action)
+	tokens := map[string]bool{}
+	for _, i := range r.world.instances {
+		require.False(t, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
+		tokens[i.Token] = true
+	}
+	s.check(r)
+	return max(acts, k.acts)
+}
+
+// step is how long the loop would wait.
+func (r *rig) step() time.Duration {
+	if r.pool.after.open || r.health != nil {
+		return 2 * time.Second
+	}
+	return 15 * time.Second
+}
+
+// deliver passes on what the queue has and has not been told to be done.
+func (r *rig) deliver() {
+	for _, m := range r.notices.messages {
+		r.pool.Notify(m)
+	}
+	if len(r.notices.done) > 0 {
+		r.notices.messages = nil
+	}
+}
+
+func TestKilledAtEveryAct(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			acts := s.play(t, &killer{at: -1})
+			require.Greater(t, acts, 4)
+			for at := range acts {
+				for _, after := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%d %t", at, after), func(t *testing.T) { s.play(t, &killer{at: at, after: after}) })
+				}
+			}
+			t.Logf("%d acts", acts)
+		})
+	}
+}
+
+// TestManyProcesses has processes tick in any order, with clocks that are off, saves that conflict or whose answers are
+// lost, launches that are refused or lost, processes that stop for a while, instances that go by themselves.
+func TestManyProcesses(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			manyProcesses(t, rand.New(rand.NewPCG(seed, 7)))
+		})
+	}
+}
+
+func manyProcesses(t *testing.T, random *rand.Rand) {
+	r := newRig(t)
+	chance := func(p float64) bool { return random.Float64() < p }
+	calm := false
+	r.world.add(3)
+	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
+	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5
+	r.spec.Join = Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
+	r.store.before = func(state.Record) error {
+		if !calm && chance(0.03) {
+			return errors.New("down")
+		}
+		return nil
+	}
+	r.store.after = func(state.Record) error {
+		if !calm && chance(0.03) {
+			return errLost
+		}
+		return nil
+	}
+	r.world.capacity = func(provider.Launch) error {
+		classes := []provider.Class{provider.Capacity, provider.Quota, provider.Throttled, provider.Address, provider.Unknown, provider.Invalid}
+		if !calm && chance(0.3) {
+			return refused(classes[random.IntN(len(classes))])
+		}
+		return nil
+	}
+	r.world.lost = func(provider.Launch) error {
+		if !calm && chance(0.1) {
+			return errLost
+		}
+		return nil
+	}
+	r.world.joins = func(provider.Launch) bool { return calm || chance(0.1) }
+
+	processes := []*Pool{}
+	offsets := []time.Duration{0, time.Hour, -time.Hour}
+	start := func(n int) *Pool {
+		r.runs++
+		return r.process(fmt.Sprintf("run-%d", r.runs), func() time.Time { return r.clock.now().Add(offsets[n%3]) })
+	}
+	for n := range 3 {
+		processes = append(processes, start(n))
+	}
+	for range 1500 {
+		n := random.IntN(len(processes))
+		if chance(0.01) {
+			processes[n] = start(n)
+		}
+		// What goes wrong is told; here only what comes of it matters.
+		_, _ = processes[n].Tick(t.Context())
+		require.Empty(t, r.world.violations)
+		r.clock.advance(time.Duration(random.IntN(3000)) * time.Millisecond)
+		if chance(0.01) {
+			r.clock.advance(time.Duration(random.IntN(120)) * time.Second)
+		}
+		r.disturb(random, processes)
+	}
+	calm = true
+	// The run is worth nothing if nothing happened in it.
+	require.Greater(t, r.world.launches, 5)
+	require.Greater(t, len(r.world.terminated), 2)
+	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
+	r.spec.Plan.Idle.For = 24 * time.Hour
+	r.settleDown(processes)
+}
+
+// disturb has the world change by itself.
+func (r *rig) disturb(random *rand.Rand, processes []*Pool) {
+	chance := func(p float64) bool { return random.Float64() < p }
+	r.world.listErr, r.world.drainErr = nil, nil
+	if chance(0.02) {
+		r.world.listErr = errors.New("down")
+	}
+	if chance(0.02) {
+		r.world.drainErr = errors.New("down")
+	}
+	if chance(0.02) {
+		r.spec.Plan.Min = 1 + random.IntN(5)
+	}
+	for id, i := range r.world.instances {
+		if chance(0.0005) && i.endedAt.IsZero() {
+			i.endedAt = r.clock.now()
+			if n := r.world.nodes["node-"+id]; n != nil {
+				n.pods = nil
+			}
+		}
+		if chance(0.001) && i.endedAt.IsZero() {
+			for _, p := range processes {
+				p.Notify(Message{InstanceID: id, Kind: MessageInterruption})
+			}
+		}
+	}
+	for _, n := range r.world.nodes {
+		if chance(0.01) && n.mark == "" && !n.cordon && n.ready {
+			n.pods = append(n.pods, &fakePod{name: "p"})
+		}
+	}
+}
+
+// settleDown lets the world be quiet, and requires that what was begun comes to an end.
+func (r *rig) settleDown(processes []*Pool) {
+	for range 800 {
+		for _, p := range processes {
+			_, _ = p.Tick(r.Context())
+		}
+		require.Empty(r, r.world.violations)
+		r.clock.advance(10 * time.Second)
+	}
+	record := r.record()
+	require.Nil(r, record.Action)
+	require.Empty(r, record.Interruptions)
+	require.Empty(r, record.Condemned)
+	r.clean()
+	require.GreaterOrEqual(r, r.running(), r.spec.Plan.Min)
+	tokens := map[string]bool{}
+	for _, i := range r.world.instances {
+		require.False(r, i.Token != "" && tokens[i.Token], "two instances for %s", i.Token)
+		tokens[i.Token] = true
+	}
+	for name, n := range r.world.nodes {
+		require.True(r, n.ready, "%s is the node of an instance that has gone", name)
+	}
+	require.Equal(r, r.running(), len(r.world.nodes), "each instance has a node")
+	last := r.told[len(r.told)-1]
+	require.Equal(r, plan.Hold, last.Decision.Step, "%s", last.Decision.Message)
+	reasons := map[EventReason]int{}
+	for _, e := range r.events() {
+		reasons[e]++
+	}
+	r.Logf("%d launches, %d terminated, %v", r.world.launches, len(r.world.terminated), reasons)
+}

@@ -1,0 +1,144 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inBubble runs a pool in a bubble, whose time is that of the pool too, and has it end when do returns.
+func inBubble(t *testing.T, prepare, do func(r *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.clock.real = true
+		prepare(r)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.pool.Run(ctx) }()
+		synctest.Wait()
+		do(r)
+		cancel()
+		require.NoError(t, <-ended)
+		require.Empty(t, r.record().Owner, "the lease is given back")
+		require.Empty(t, r.world.violations)
+	})
+}
+
+// sleepFor lets time pass, and everything happen that is due by then.
+func sleepFor(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// ticks returns when ticks began, since the first.
+func (r *rig) ticks() []time.Duration {
+	out := make([]time.Duration, len(r.told))
+	for i, told := range r.told {
+		out[i] = told.At.Sub(r.told[0].At)
+	}
+	return out
+}
+
+func TestRunTicksAtTheInterval(t *testing.T) {
+	inBubble(t, func(*rig) {}, func(r *rig) {
+		sleepFor(time.Minute)
+		require.Equal(t, []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute}, r.ticks())
+	})
+}
+
+func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
+	inBubble(t, func(r *rig) { r.spec.Plan.Min = 1 }, func(r *rig) {
+		sleepFor(10 * time.Second)
+		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
+		sleepFor(2 * time.Minute)
+		require.Equal(t, 1, r.count(EventScaledUp))
+		n := len(r.told)
+		sleepFor(15 * time.Second)
+		require.Len(t, r.told, n+1)
+	})
+}
+
+func TestRunIsWoken(t *testing.T) {
+	inBubble(t, func(*rig) {}, func(r *rig) {
+		sleepFor(5 * time.Second)
+		r.world.wakes <- struct{}{}
+		synctest.Wait()
+		require.Equal(t, []time.Duration{0, 5 * time.Second}, r.ticks(), "at once")
+		r.world.wakes <- struct{}{}
+		sleepFor(100 * time.Millisecond)
+		require.Len(t, r.told, 2, "not again within a second")
+		sleepFor(time.Second)
+		require.Len(t, r.told, 3)
+	})
+}
+
+func TestRunTicksWhenAPodFallsDue(t *testing.T) {
+	inBubble(t, func(*rig) {}, func(r *rig) {
+		sleepFor(7 * time.Second)
+		r.world.mu.Lock()
+		r.pend(1)
+		r.world.mu.Unlock()
+		r.world.wakes <- struct{}{}
+		sleepFor(30 * time.Second)
+		require.Contains(t, r.ticks(), 37*time.Second)
+		require.Equal(t, 1, r.world.launches)
+	})
+}
+
+func TestRunHearsInterruptions(t *testing.T) {
+	inBubble(t, func(r *rig) { r.world.add(1) }, func(r *rig) {
+		sleepFor(21 * time.Second)
+		r.notices.mu.Lock()
+		r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
+		r.notices.mu.Unlock()
+		sleepFor(20 * time.Second)
+		require.Equal(t, 1, r.count(EventInterrupted))
+		require.Len(t, r.notices.done, 1)
+	})
+}
+
+func TestRunBacksOff(t *testing.T) {
+	inBubble(t, func(r *rig) { r.world.listErr = errors.New("down") }, func(r *rig) {
+		sleepFor(10 * time.Minute)
+		ticks := r.ticks()
+		require.Greater(t, len(ticks), 40)
+		require.Less(t, len(ticks), 90)
+		for i := range ticks[1:] {
+			require.LessOrEqual(t, ticks[i+1]-ticks[i], 15*time.Second)
+		}
+		r.world.mu.Lock()
+		r.world.listErr = nil
+		r.world.mu.Unlock()
+		sleepFor(time.Minute)
+		require.NoError(t, r.told[len(r.told)-1].Health)
+	})
+}
+
+func TestRunHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.clock.real = true
+		r.spec.Plan.Min = 2
+		first, cancelFirst := context.WithCancel(t.Context())
+		second, cancelSecond := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		other := r.process("other", r.clock.now)
+		go func() { ended <- r.pool.Run(first) }()
+		synctest.Wait()
+		go func() { ended <- other.Run(second) }()
+		sleepFor(5 * time.Second)
+		cancelFirst()
+		require.NoError(t, <-ended)
+		sleepFor(15 * time.Second)
+		require.Equal(t, "other", r.record().Owner)
+		sleepFor(time.Minute)
+		require.Nil(t, r.record().Action)
+		require.Equal(t, 2, r.world.launches)
+		cancelSecond()
+		require.NoError(t, <-ended)
+	})
+}

@@ -1,0 +1,81 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+func TestSpecOfDefaults(t *testing.T) {
+	require.Equal(t, Spec{
+		Plan: plan.Pool{
+			Name: "workers", Min: 2, Max: 10, MaxBatchUp: 2, MaxBatchDown: 1, Mode: plan.Any,
+			PendingFor: 30 * time.Second, PodsPerNode: 10,
+			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5},
+			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7,
+			Victims:         []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
+			ScaleDownMargin: 0.3, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
+		},
+		Interval: 15 * time.Second, InitTimeout: 2 * time.Minute,
+		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
+		Drain: Drain{Timeout: 5 * time.Minute},
+	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
+}
+
+func TestSpecOf(t *testing.T) {
+	minute := &metav1.Duration{Duration: time.Minute}
+	half, seven := resource.MustParse("500m"), int32(7)
+	require.Equal(t, Spec{
+		Plan: plan.Pool{
+			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 7, Mode: plan.All,
+			PendingFor: time.Minute, PodsPerNode: 7, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5},
+			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
+			Victims:         []plan.Scorer{plan.Oldest},
+			ScaleDownMargin: 0.5, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
+		},
+		Template: packing.Template{
+			Labels: map[string]string{"team": "shop"},
+			Taints: []corev1.Taint{{Key: "spot", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+		},
+		Interval: time.Minute, InitTimeout: time.Minute,
+		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
+		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
+	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{
+		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
+		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},
+		Idle:     v1alpha1.IdlePolicy{For: minute, CPU: &half, Memory: &half},
+		Cooldown: v1alpha1.PoolCooldown{Up: minute, Down: minute},
+		Forecast: v1alpha1.PoolForecast{Interval: minute, InitTimeout: minute, ScaleDownMargin: &half},
+		Market:   v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 4},
+		Join:     v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute, KeepFailed: true},
+		Drain:    v1alpha1.DrainPolicy{Timeout: minute, Force: true, CordonOnRebalance: true},
+		Victims:  []v1alpha1.VictimScorer{"Oldest"},
+		Template: v1alpha1.NodeTemplate{
+			Labels: map[string]string{"team": "shop"},
+			Taints: []v1alpha1.NodeTaint{{Key: "spot", Value: "yes", Effect: "NoSchedule"}},
+		},
+	}))
+}
+
+func TestSpecThatCannotBeRead(t *testing.T) {
+	r := wanting(t, 1)
+	broken := r.pool.options.Spec
+	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
+	r.tick()
+	require.ErrorIs(t, r.health, errLost)
+	require.Zero(t, r.record().Version, "nothing is done by a configuration that nobody knows")
+	r.pool.options.Spec = broken
+	r.tick()
+	require.Equal(t, 1, r.world.launches)
+	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
+	r.until("it goes on by the one before", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.ErrorIs(t, r.health, errLost, "and says so")
+}
