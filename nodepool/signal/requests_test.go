@@ -1,6 +1,8 @@
 package signal
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -33,20 +35,20 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 	unready := func(n world.Node) world.Node { n.Ready = false; return n }
 	later := func(n world.Node, now time.Time) world.Node { n.ReadySince = now; return n }
 	const moving = 2400 // of 12,000 milli-CPU on six nodes
-	tests := map[string]func(i int, now time.Time, others []world.Node) Observation{
-		"pending, then on a node that was there": func(i int, _ time.Time, others []world.Node) Observation {
+	tests := map[string]func(i int, others []world.Node) Observation{
+		"pending, then on a node that was there": func(i int, others []world.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), 0)), Demand: nodes(float64(moving) / node)}
 			}
 			return Observation{Workers: append(others, worker("x", began.Add(-time.Hour), moving))}
 		},
-		"pending, then on a node that has just come": func(i int, _ time.Time, others []world.Node) Observation {
+		"pending, then on a node that has just come": func(i int, others []world.Node) Observation {
 			if i < 20 {
 				return Observation{Workers: others, Demand: nodes(float64(moving) / node)}
 			}
 			return Observation{Workers: append(others, worker("x", began.Add(20*interval-7*time.Second), moving))}
 		},
-		"on a node that leaves, then on another": func(i int, now time.Time, others []world.Node) Observation {
+		"on a node that leaves, then on another": func(i int, others []world.Node) Observation {
 			switch x := worker("x", began.Add(-time.Hour), moving); {
 			case i < 15:
 				return Observation{Workers: append(others, x)}
@@ -58,7 +60,7 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 				return Observation{Workers: append(others, worker("y", began.Add(25*interval-time.Second), moving))}
 			}
 		},
-		"on a node that is not Ready for a while": func(i int, now time.Time, others []world.Node) Observation {
+		"on a node that is not Ready for a while": func(i int, others []world.Node) Observation {
 			switch x := worker("x", began.Add(-time.Hour), moving); {
 			case i < 15:
 				return Observation{Workers: append(others, x)}
@@ -68,7 +70,7 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 				return Observation{Workers: append(others, later(x, began.Add(20*interval-time.Second)))}
 			}
 		},
-		"on a node that has not been Ready between two looks": func(i int, now time.Time, others []world.Node) Observation {
+		"on a node that has not been Ready between two looks": func(i int, others []world.Node) Observation {
 			x := worker("x", began.Add(-time.Hour), moving)
 			if i >= 20 {
 				x = later(x, began.Add(20*interval-4*time.Second))
@@ -78,8 +80,8 @@ func TestDemandDoesNotChangeAsPodsMove(t *testing.T) {
 	}
 	for name, at := range tests {
 		t.Run(name, func(t *testing.T) {
-			said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, now time.Time) Observation {
-				o := at(i, now, workers(5, 2400))
+			said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, _ time.Time) Observation {
+				o := at(i, workers(5, 2400))
 				o.Expected = 6
 				return o
 			})
@@ -222,7 +224,7 @@ func TestSinceWhenItAsks(t *testing.T) {
 // A scale-up that is on its way is not asked for twice, and the want does not fall while it joins.
 func TestWorkersOnTheirWay(t *testing.T) {
 	joins := 40
-	said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, now time.Time) Observation {
+	said := replay(t, newSet(t, defaults()), Requests, 90, func(i int, _ time.Time) Observation {
 		switch {
 		case i < 20:
 			return Observation{Workers: workers(3, 2400), Expected: 3}
@@ -235,5 +237,40 @@ func TestWorkersOnTheirWay(t *testing.T) {
 	for i, s := range said[60:] {
 		require.Equal(t, 5, s.Want, i)
 		require.InDelta(t, 0.6, s.Predicted, 0.02, i)
+	}
+}
+
+// However pods move, pend, and are placed again on nodes that come, go, leave, and are not Ready, and however often
+// somebody looks: what is requested in all stays, and so does the forecast.
+func TestWhateverMovesTheLoadStays(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		s, now, total := newSet(t, defaults()), began, int64(6*2400)
+		for i := range 150 {
+			now = now.Add(time.Duration(1+random.IntN(20_000)) * time.Millisecond)
+			o, rest := Observation{Now: now, Expected: 6}, total
+			for x := range 8 {
+				part := min(rest, int64(random.IntN(40))*100)
+				n := worker(fmt.Sprint("w", x), now.Add(-time.Duration(random.IntN(100))*time.Second), part)
+				switch random.IntN(6) {
+				case 0:
+					continue
+				case 1:
+					o.Leaving = append(o.Leaving, n)
+				case 2:
+					n.Ready = false
+					fallthrough
+				default:
+					o.Workers = append(o.Workers, n)
+				}
+				rest -= part
+			}
+			o.Demand = nodes(float64(rest) / node)
+			if said := named(t, s.Observe(t.Context(), o), Requests); said.Known {
+				require.InDelta(t, 0.6, said.Predicted, 1e-9, "seed %d, step %d", seed, i)
+			} else {
+				require.Less(t, now.Sub(began), 80*time.Second, said.Err)
+			}
+		}
 	}
 }

@@ -106,7 +106,7 @@ func (s *seasonal) learn(now time.Time) ([]pipeline.Sample, error) {
 var errNotLearned = errors.New("the past has not been learned yet")
 
 // at tells what past weeks had at a time to come.
-func (s *seasonal) at(now, ahead time.Time) *plan.Seasonal {
+func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 	s.mu.Lock()
 	past, err := s.past, s.err
 	s.mu.Unlock()

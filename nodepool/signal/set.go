@@ -131,7 +131,7 @@ func (s *Set) Seasonal(_ context.Context, now time.Time, initTimeout time.Durati
 		return nil
 	}
 	s.seasonal.refresh(now)
-	return s.seasonal.at(now, now.Add(s.options.Forecast.horizon(initTimeout)))
+	return s.seasonal.at(now.Add(s.options.Forecast.horizon(initTimeout)))
 }
 
 // tick works out what all signals need to know.
