@@ -473,6 +473,34 @@ func TestVotes(t *testing.T) {
 	assert.Equal(t, 6, d.Want)
 }
 
+// Of two that ask for as many, the first is the reason.
+func TestReasonOfEqualVotes(t *testing.T) {
+	s := steady()
+	wants(&s, "cpu", 0.9, 5, time.Hour)
+	pends(&s, 1)
+	assert.Equal(t, plan.LoadPredicted, plan.Decide(s).Reason)
+}
+
+func TestVoteOfPendingPods(t *testing.T) {
+	for want, p := range map[string]plan.Pending{
+		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them": {Known: true, Pods: 3, Due: 3},
+		"3 pods unschedulable, none for longer than 30s":                                  {Known: true, Pods: 3, Nodes: 1},
+		"no pod is unschedulable": {Known: true},
+		"pods are not known":      {},
+	} {
+		s := steady()
+		s.Pending = p
+		d := plan.Decide(s)
+		assert.Equal(t, plan.Hold, d.Step, d.Message)
+		for _, v := range d.Votes {
+			if v.Voice == "pending" {
+				assert.Equal(t, want, v.Why)
+				assert.LessOrEqual(t, v.Nodes, 4)
+			}
+		}
+	}
+}
+
 // A sentence with numbers, also for doing nothing.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
