@@ -485,8 +485,8 @@ func TestVoteOfPendingPods(t *testing.T) {
 	for want, p := range map[string]plan.Pending{
 		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them": {Known: true, Pods: 3, Due: 3},
 		"3 pods unschedulable, none for longer than 30s":                                  {Known: true, Pods: 3, Nodes: 1},
-		"no pod is unschedulable": {Known: true},
-		"pods are not known":      {},
+		"no pod is unschedulable":                                                         {Known: true},
+		"pods are not known":                                                              {},
 	} {
 		s := steady()
 		s.Pending = p
