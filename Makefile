@@ -1,4 +1,4 @@
-# Foresail. `make help` lists the targets; all of them run from a clean clone with Go alone.
+# Foresail. `make help` lists the targets; demo and build run from a clean clone with Go alone.
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -31,17 +31,21 @@ vet: ## Run go vet
 	go vet ./...
 
 .PHONY: test-unit
-test-unit: controlplane ## Run the unit tests with the race detector
+test-unit: controlplane moto ## Run the unit tests with the race detector
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector" >&2
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring ## Run the tests on a real control plane (about 20 minutes; needs Node.js 18 or later)
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 25 minutes; needs Node.js 18 or later)
 	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/nodepool/... ./test/e2e/...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
 	go run ./test/controlplane/cmd/controlplane build
+
+.PHONY: moto
+moto: ## Install moto, which plays AWS, into .cache (seconds once, then nothing; needs Python 3.10 or later)
+	go run ./test/aws/cmd/moto
 
 .PHONY: monitoring
 monitoring: ## Build Prometheus and metrics-server into .cache (minutes once, then nothing)
