@@ -74,6 +74,7 @@ var scenarios = []scenario{
 		name: "join failed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min = 1
+			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
 			first := ""
 			r.world.joins = func(l provider.Launch) bool {
 				if first == "" {
@@ -104,7 +105,7 @@ var scenarios = []scenario{
 		name: "failed drain",
 		begin: func(r *rig) {
 			r.world.add(1)
-			r.spec.Plan.Min, r.spec.Plan.Idle.For = 0, 10*time.Second
+			r.spec.Plan.Min, r.spec.Plan.Idle.For, r.spec.Drain.Timeout = 0, 10*time.Second, 20*time.Second
 			r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
 		},
 		ended: func(r *rig) bool { return len(r.record().Spared) == 1 && r.record().Action == nil },
@@ -201,7 +202,7 @@ func TestKilledAtEveryAct(t *testing.T) {
 // TestManyProcesses has processes tick in any order, with clocks that are off, saves that conflict or whose answers are
 // lost, launches that are refused or lost, processes that stop for a while, instances that go by themselves.
 func TestManyProcesses(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			manyProcesses(t, rand.New(rand.NewPCG(seed, 7)))

@@ -129,11 +129,15 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 		if i.Action == "" || i.State == provider.Leaving || t.node(i) != nil || t.spokenFor(i) {
 			continue
 		}
-		if age := t.now.Sub(i.Launched); age > t.spec.Join.Timeout+orphanMargin {
+		since := i.Launched
+		if s := t.sightings[i.ID]; s.joined.After(since) {
+			since = s.joined
+		}
+		if age := t.now.Sub(since); age > t.spec.Join.Timeout+orphanMargin {
 			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now})
 			t.event(Event{
 				Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
-				Message: fmt.Sprintf("Instance %s has no node %s after its launch, and no action is waiting for it", i.ID, age.Round(time.Second)),
+				Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
 			})
 			found = true
 		}

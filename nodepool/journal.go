@@ -27,7 +27,7 @@ func (t *tick) load(ctx context.Context) error {
 	t.lease.see(r, now)
 	t.record, t.loaded = r, true
 	trim(&t.record, now, t.spec)
-	if !t.lease.mine(r, now) {
+	if !t.lease.mine(r, now, t.spec.Interval) {
 		return nil
 	}
 	if t.lease.left(now) <= 0 {

@@ -9,11 +9,14 @@ import (
 
 // A lease lasts from one write of the journal to the next. Whoever holds it acts for actTerm after its last write began;
 // another may take it when it has seen no write for leaseTerm, by its own clock. So nobody acts when somebody else may, if
-// clocks merely run at about the same speed: what time they show does not matter.
+// clocks merely run at about the same speed: what time they show does not matter. Where ticks are far apart, others wait for
+// longer: for missedTicks of them.
 const (
 	leaseTerm  = 60 * time.Second
 	actTerm    = 40 * time.Second
 	renewAfter = 10 * time.Second
+
+	missedTicks = 3
 )
 
 var errLeaseLost = errors.New("the lease has not been renewed in time")
@@ -42,9 +45,10 @@ func (l *lease) wrote(r state.Record, began time.Time) {
 	l.watched, l.version, l.since, l.renewed = true, r.Version, began, began
 }
 
-// mine tells whether this process may hold the lease of a record that it has seen: it does, or may take it.
-func (l *lease) mine(r state.Record, now time.Time) bool {
-	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= leaseTerm
+// mine tells whether this process may hold the lease of a record that it has seen: it does, or may take it. The interval
+// is that of ticks.
+func (l *lease) mine(r state.Record, now time.Time, interval time.Duration) bool {
+	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= max(leaseTerm, missedTicks*interval)
 }
 
 // due tells whether the lease must be written before anything is done.

@@ -183,3 +183,22 @@ func TestDryRun(t *testing.T) {
 	r.tick()
 	require.Nil(t, r.record().Action)
 }
+
+func TestTicksFarApart(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Interval = 2 * time.Minute
+	other := r.process("other", r.clock.now)
+	for range 10 {
+		r.tick()
+		_, err := other.Tick(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "run-1", r.record().Owner)
+		r.clock.advance(r.spec.Interval)
+	}
+	for range missedTicks {
+		_, err := other.Tick(t.Context())
+		require.NoError(t, err)
+		r.clock.advance(r.spec.Interval)
+	}
+	require.Equal(t, "other", r.record().Owner)
+}

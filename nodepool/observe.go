@@ -63,6 +63,11 @@ func (t *tick) observe(ctx context.Context) {
 	}
 	if t.listErr == nil {
 		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
+		for _, s := range t.sightings {
+			if t.node(s.instance) != nil {
+				s.joined = t.now
+			}
+		}
 		maps.DeleteFunc(t.failedDrains, func(id string, _ int) bool { return t.sightings[id] == nil })
 	}
 }
@@ -157,7 +162,7 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 		Leaving: i.State == provider.Leaving || t.leaves(i.ID),
 	}
 	if node == nil {
-		w.Failed = t.cluster != nil && (i.JoinFailed || t.condemned(i.ID) != nil || t.overdue(i))
+		w.Failed = t.cluster != nil && (i.JoinFailed || t.condemned(i.ID) != nil || t.overdue(s))
 		return w
 	}
 	w.Node = node.Object.Name
@@ -172,10 +177,11 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 	return w
 }
 
-// overdue tells whether an instance has had its time to join.
-func (t *tick) overdue(i provider.Instance) bool {
+// overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
+func (t *tick) overdue(s *sighting) bool {
 	a := t.record.Action
-	return (a == nil || i.Action != a.ID) && t.now.Sub(i.Launched) > t.spec.Join.Timeout
+	return (a == nil || s.instance.Action != a.ID) && t.now.Sub(s.instance.Launched) > t.spec.Join.Timeout &&
+		t.now.Sub(s.joined) > t.options.VanishGrace
 }
 
 func controlPlane(n *corev1.Node) bool {

@@ -22,7 +22,7 @@ func (t *tick) beginDown(ctx context.Context) error {
 	a := t.newAction("down", plan.ActionDown)
 	for _, target := range t.decision.Targets {
 		a.Targets = append(a.Targets, state.Removal{
-			InstanceID: target.InstanceID, ProviderID: t.instances[target.InstanceID].ProviderID,
+			InstanceID: target.InstanceID, ProviderID: t.sightings.providerID(target.InstanceID),
 			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
 		})
 	}

@@ -314,3 +314,16 @@ func TestControlPlaneIsNoWorker(t *testing.T) {
 	require.NotContains(t, r.world.terminated, "i-old0")
 	require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
 }
+
+func TestNodeThatIsDeletedForAMoment(t *testing.T) {
+	r := wanting(t, 1)
+	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	r.pass(time.Hour)
+	node := r.world.nodes["node-i-1"]
+	delete(r.world.nodes, "node-i-1")
+	r.pass(time.Minute)
+	r.world.nodes["node-i-1"] = node
+	r.pass(time.Hour)
+	require.Equal(t, 1, r.world.launches)
+	require.Empty(t, r.world.terminated)
+}

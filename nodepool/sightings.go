@@ -14,6 +14,7 @@ import (
 type sighting struct {
 	instance provider.Instance
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
+	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
 }
 
 // sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
@@ -25,7 +26,10 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 	providerIDs := map[string]bool{}
 	for _, i := range listed {
 		there[i.ID] = true
-		s[i.ID] = &sighting{instance: i}
+		if s[i.ID] == nil {
+			s[i.ID] = &sighting{}
+		}
+		s[i.ID].instance, s[i.ID].missing = i, time.Time{}
 	}
 	for _, i := range told(r) {
 		if s[i.ID] == nil {
@@ -62,6 +66,14 @@ func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
 		return false
 	}
 	return one.instance.State == provider.Leaving || now.Sub(one.missing) >= grace
+}
+
+// providerID returns that of an instance, "" if it is not known.
+func (s sightings) providerID(id string) string {
+	if s[id] == nil {
+		return ""
+	}
+	return s[id].instance.ProviderID
 }
 
 // told returns the instances that the journal tells of.

@@ -131,8 +131,8 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 // Terminate terminates an instance of the pool.
 func (c *Cloud) Terminate(ctx context.Context, id string) error {
 	return c.change(ctx, "Terminate", id, func(i *instance) {
-		if i.State != terminated {
-			i.State = provider.Leaving
+		if !i.gone() {
+			i.leave(c.options.Now(), shutdown)
 		}
 	})
 }

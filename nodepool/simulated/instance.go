@@ -42,7 +42,7 @@ type instance struct {
 	Joined     bool                   `json:"joined,omitempty"`     // its Node has been made
 	Stopped    bool                   `json:"stopped,omitempty"`    // its Node has been told NotReady
 	Vanished   bool                   `json:"vanished,omitempty"`   // its Node goes with it
-	EndedAt    time.Time              `json:"endedAt,omitzero"`     // it was terminated
+	EndsAt     time.Time              `json:"endsAt,omitzero"`      // of one that leaves or has been terminated
 	TakenAt    time.Time              `json:"takenAt,omitzero"`     // the cloud takes it back
 	Advised    bool                   `json:"advised,omitempty"`    // the cloud advises to leave it
 	NoticeDone time.Time              `json:"noticeDone,omitzero"`  // TakenAt of the last notice that was done with
@@ -108,6 +108,11 @@ func (i *instance) id() string { return i.meta.Name }
 func (i *instance) pool() string { return i.meta.Labels[poolLabel] }
 
 func (i *instance) providerID() string { return "simulated:///" + i.Zone + "/" + i.id() }
+
+// leave begins the end of an instance, which takes as long as its shutdown.
+func (i *instance) leave(now time.Time, shutdown time.Duration) {
+	i.State, i.EndsAt = provider.Leaving, now.Add(shutdown)
+}
 
 // gone tells whether the instance has stopped or is about to.
 func (i *instance) gone() bool { return i.State == provider.Leaving || i.State == terminated }

@@ -213,10 +213,13 @@ func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
 	require.NoError(t, c.Terminate(t.Context(), i.ID))
 	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c))
 	s.pass(t, time.Second)
-	assert.Empty(t, states(t, c))
+	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c), "for a while")
 	node := nodeOf(t, i)
 	require.NotNil(t, node)
 	assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
+	s.pass(t, 4*time.Second)
+	assert.Empty(t, states(t, c))
+	assert.NotNil(t, nodeOf(t, i), "until somebody deletes it")
 	assert.Equal(t, "custom", node.Annotations["kwok.x-k8s.io/status"], "or kwok would make it ready again")
 
 	again := launch(t, c, "1")
@@ -240,11 +243,12 @@ func TestTheConsole(t *testing.T) {
 			require.NotNil(t, nodeOf(t, i))
 			s.annotate(t, i.ID, c.annotation, "true")
 			s.pass(t, time.Second)
-			assert.Empty(t, states(t, cloud))
 			node := nodeOf(t, i)
 			require.NotNil(t, node)
 			assert.Equal(t, corev1.ConditionUnknown, readyOf(node))
-			s.pass(t, time.Second)
+			assert.Equal(t, c.nodeStays, len(states(t, cloud)) == 1, "what vanishes is not seen to leave")
+			s.pass(t, 5*time.Second)
+			assert.Empty(t, states(t, cloud))
 			assert.Equal(t, c.nodeStays, nodeOf(t, i) != nil)
 		})
 	}
@@ -344,8 +348,10 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	s.pass(t, 2*time.Minute-time.Second)
 	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Running}, states(t, c))
 	s.pass(t, time.Second)
-	assert.Empty(t, states(t, c))
+	assert.Equal(t, map[string]provider.InstanceState{i.ID: provider.Leaving}, states(t, c))
 	assert.Equal(t, corev1.ConditionUnknown, readyOf(nodeOf(t, i)))
+	s.pass(t, 5*time.Second)
+	assert.Empty(t, states(t, c))
 }
 
 func TestTheCloudAdvisesToLeave(t *testing.T) {
@@ -404,7 +410,7 @@ func TestAnyNumberMayTakeSteps(t *testing.T) {
 		calls.Go(func() { assert.NoError(t, c.Terminate(t.Context(), goes.ID)) })
 	}
 	calls.Wait()
-	s.pass(t, time.Second)
+	s.pass(t, 5*time.Second)
 	assert.Equal(t, map[string]provider.InstanceState{stays.ID: provider.Running}, states(t, c))
 	assert.Equal(t, corev1.ConditionTrue, readyOf(nodeOf(t, stays)))
 	if node := nodeOf(t, goes); node != nil {

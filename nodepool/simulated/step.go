@@ -15,6 +15,8 @@ import (
 
 const (
 	stepEvery = time.Second
+	// shutdown is how long an instance is seen to leave before it is no longer listed.
+	shutdown = 5 * time.Second
 	// keepTerminated is for how long the token of a terminated instance is remembered.
 	keepTerminated = time.Hour
 )
@@ -59,7 +61,7 @@ func (c *Cloud) advance(ctx context.Context, i *instance, now time.Time) error {
 		return err
 	}
 	switch {
-	case i.State == terminated && now.After(i.EndedAt.Add(keepTerminated)):
+	case i.State == terminated && now.After(i.EndsAt.Add(keepTerminated)):
 		return c.forget(ctx, i)
 	case i.gone():
 		if err := c.stop(ctx, i, now); err != nil {
@@ -93,10 +95,13 @@ func (i *instance) obey(now time.Time) error {
 	if asked[AnnotationNeverJoin] == "true" && !i.Joined {
 		i.JoinsAt = time.Time{}
 	}
-	i.Vanished = asked[AnnotationVanish] == "true"
 	taken := !i.TakenAt.IsZero() && !now.Before(i.TakenAt)
-	if i.Vanished || taken || asked[AnnotationTerminate] == "true" {
-		i.State = provider.Leaving
+	switch {
+	case asked[AnnotationVanish] == "true":
+		i.Vanished = true
+		i.leave(now, 0)
+	case taken, asked[AnnotationTerminate] == "true":
+		i.leave(now, shutdown)
 	}
 	return nil
 }
@@ -123,8 +128,8 @@ func (c *Cloud) start(ctx context.Context, i *instance, now time.Time) error {
 // stop ends an instance. Its Node stays, without a kubelet, until somebody deletes it; that of one which vanished is
 // deleted here, a step after it has lost its kubelet.
 func (c *Cloud) stop(ctx context.Context, i *instance, now time.Time) error {
-	if i.State != terminated {
-		i.State, i.EndedAt = terminated, now
+	if !now.Before(i.EndsAt) {
+		i.State = terminated
 	}
 	switch {
 	case !i.Stopped:
