@@ -50,9 +50,8 @@ func (c *clock) advance(d time.Duration) {
 
 // fakeStore keeps records as their JSON, as real ones do.
 type fakeStore struct {
-	mu       sync.Mutex
-	records  map[string][]byte
-	versions int
+	mu      sync.Mutex
+	records map[string][]byte
 	// before and after are asked around each write, with what is to be written; an error keeps it from happening, or the
 	// answer from arriving.
 	before, after func(state.Record) error

@@ -81,7 +81,7 @@ func (t *tick) readSpec() error {
 	s, err := t.options.Spec()
 	switch {
 	case err == nil:
-		t.Pool.spec, t.Pool.specRead = s, true
+		t.spec, t.specRead = s, true
 	case !t.specRead:
 		return fmt.Errorf("read the configuration: %w", err)
 	default:
