@@ -1,6 +1,8 @@
 package tell
 
 import (
+	"math"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/foresail/foresail/nodepool"
@@ -11,7 +13,7 @@ import (
 type Metrics struct {
 	workers, wanted, asked, limits, pending, open, leading, healthy, failures *prometheus.GaugeVec
 	available, current, predicted, threshold, voted                           *prometheus.GaugeVec
-	instances, initTimeout                                                    *prometheus.GaugeVec
+	instances, spotTarget, initTimeout                                        *prometheus.GaugeVec
 	decisions, events, failed                                                 *prometheus.CounterVec
 	dropped                                                                   prometheus.Counter
 }
@@ -31,6 +33,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		workers:     gauge("workers", "Workers by state: ready, joining, unready, leaving, failed.", "state"),
 		instances:   gauge("instances", "Workers that count, by what they are.", "market", "instance_type", "zone"),
+		spotTarget:  gauge("spot_target_workers", "Of the workers that count, how many the market policy wants to be Spot."),
 		wanted:      gauge("wanted_workers", "Workers that the last decision asked for, after minimum, maximum and batch."),
 		asked:       gauge("asked_workers", "Workers that it asked for before them."),
 		limits:      gauge("limit_workers", "The minimum and the maximum.", "limit"),
@@ -60,12 +63,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 func (m *Metrics) Forget(pool string) {
 	of := prometheus.Labels{"pool": pool}
 	for _, v := range []*prometheus.GaugeVec{m.workers, m.wanted, m.asked, m.limits, m.pending, m.open, m.leading, m.healthy, m.failures,
-		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.initTimeout} {
+		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.initTimeout} {
 		v.DeletePartialMatch(of)
 	}
 	m.decisions.DeletePartialMatch(of)
 	m.events.DeletePartialMatch(of)
 }
+
+// countedFromZero are the events of which "none" must be told apart from "not known": the first one of a counter that
+// begins with it is no increase.
+var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventDrainFailed}
 
 func (m *Metrics) tell(told nodepool.Told) {
 	pool := told.Pool
@@ -75,6 +82,9 @@ func (m *Metrics) tell(told nodepool.Told) {
 	m.initTimeout.WithLabelValues(pool).Set(told.InitTimeout.Seconds())
 	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
 		m.open.WithLabelValues(pool, string(kind)).Set(oneIf(told.Record.Action != nil && told.Record.Action.Kind == kind))
+	}
+	for _, reason := range countedFromZero {
+		m.events.WithLabelValues(pool, string(reason)).Add(0)
 	}
 	for _, e := range told.Events {
 		m.events.WithLabelValues(pool, string(e.Reason)).Inc()
@@ -90,10 +100,21 @@ func (m *Metrics) tellDecision(told nodepool.Told) {
 		return
 	}
 	m.decisions.WithLabelValues(told.Pool, string(d.Step), string(d.Reason)).Inc()
-	m.wanted.WithLabelValues(told.Pool).Set(float64(d.Want))
-	m.asked.WithLabelValues(told.Pool).Set(float64(d.Asked))
+	if decided(told) {
+		m.wanted.WithLabelValues(told.Pool).Set(float64(d.Want))
+		m.asked.WithLabelValues(told.Pool).Set(float64(d.Asked))
+	} else {
+		m.wanted.DeleteLabelValues(told.Pool)
+		m.asked.DeleteLabelValues(told.Pool)
+	}
 	m.limits.WithLabelValues(told.Pool, "min").Set(float64(told.Snapshot.Pool.Min))
 	m.limits.WithLabelValues(told.Pool, "max").Set(float64(told.Snapshot.Pool.Max))
+}
+
+// decided tells whether the numbers of the decision mean anything: not if the journal or the workers could not be read.
+func decided(told nodepool.Told) bool {
+	reason := told.Decision.Reason
+	return reason != "" && reason != nodepool.NotDecided && reason != plan.WorkersUnknown
 }
 
 // tellWorkers exposes nothing of what is not known.
@@ -102,6 +123,7 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 	m.workers.DeletePartialMatch(of)
 	m.instances.DeletePartialMatch(of)
 	m.pending.DeletePartialMatch(of)
+	m.spotTarget.DeletePartialMatch(of)
 	if told.Snapshot.Pending.Known {
 		m.pending.WithLabelValues(told.Pool).Set(float64(told.Snapshot.Pending.Pods))
 	}
@@ -117,6 +139,13 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 			m.instances.WithLabelValues(told.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
 		}
 	}
+	m.spotTarget.WithLabelValues(told.Pool).Set(spotTarget(told.Snapshot))
+}
+
+// spotTarget is what launches aim at, for as many workers as there are.
+func spotTarget(s plan.Snapshot) float64 {
+	workers, _ := counts(s.Workers)
+	return math.Round(s.Pool.SpotRatio * float64(max(0, workers-s.Pool.OnDemandBase)))
 }
 
 func stateOf(w plan.Worker) string {

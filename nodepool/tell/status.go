@@ -30,6 +30,8 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 	}
 	if told.Decision.Reason != "" {
 		next.Decisions = recorded(before.Decisions, told.Decision)
+	}
+	if decided(told) {
 		next.Wanted = number(told.Decision.Want)
 	}
 	if told.Snapshot.WorkersErr == "" {

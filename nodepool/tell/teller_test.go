@@ -231,7 +231,9 @@ func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
 }
 
 // putter is a CloudWatch that counts.
-type putter struct{ sent []*cloudwatch.PutMetricDataInput }
+type putter struct {
+	sent []*cloudwatch.PutMetricDataInput
+}
 
 func (p *putter) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
 	p.sent = append(p.sent, in)
