@@ -1,0 +1,198 @@
+package cost
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	client "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/monitoring"
+)
+
+// replica is a process of Foresail as far as a Prometheus server sees it.
+type replica struct {
+	teller *tell.Teller
+	server *httptest.Server
+}
+
+func newReplica(t *testing.T) *replica {
+	t.Helper()
+	registry := client.NewRegistry()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	objects := fake.NewClientBuilder().WithScheme(scheme).Build()
+	r := &replica{
+		teller: tell.New("workers", tell.Options{Client: objects, Log: logr.Discard(), Metrics: tell.NewMetrics(registry)}),
+		server: httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
+	}
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+// tell tells of so many workers in two zones, all of them Spot, of which one is not ready and another one leaves.
+func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
+	told := nodepool.Told{
+		Pool: "workers", At: time.Now(), Leading: leading,
+		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Asked: asked, Want: workers},
+		Snapshot: plan.Snapshot{
+			Pool:    plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
+			Pending: plan.Pending{Known: true, Pods: 2},
+			Signals: []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
+			Workers: []plan.Worker{{InstanceID: "i-leaves", Leaving: true}},
+		},
+		Events: []nodepool.Event{{Reason: nodepool.EventLaunchFailed}},
+	}
+	for i := range workers {
+		place := plan.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: plan.Spot}
+		told.Snapshot.Workers = append(told.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
+	}
+	r.teller.Tell(ctx, told)
+}
+
+// tick has replicas tell several times a second until the test ends, as tellings say at the time.
+func tick(t *testing.T, tellings func()) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ticker := time.NewTicker(250 * time.Millisecond); ; {
+			select {
+			case <-ticker.C:
+				tellings()
+			case <-ctx.Done():
+				ticker.Stop()
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); group.Wait() })
+}
+
+// startPrometheus starts a server that reads replicas every second, and returns its address.
+func startPrometheus(t *testing.T, replicas ...*replica) string {
+	t.Helper()
+	binaries, err := monitoring.Build(t.Context(), os.Stderr)
+	require.NoError(t, err)
+	home := t.TempDir()
+	var targets []string
+	for _, r := range replicas {
+		targets = append(targets, strconv.Quote(strings.TrimPrefix(r.server.URL, "http://")))
+	}
+	config := "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: foresail, static_configs: [{targets: [" + strings.Join(targets, ", ") + "]}]}]\n"
+	require.NoError(t, os.WriteFile(filepath.Join(home, "prometheus.yml"), []byte(config), 0o600))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	process, err := controlplane.StartProcess("prometheus", filepath.Join(binaries.Dir, "prometheus"), filepath.Join(home, "log"), home, []string{
+		"--config.file=" + filepath.Join(home, "prometheus.yml"), "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(home, "data"),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(process.LogTail())
+		}
+		require.NoError(t, process.Stop(10*time.Second))
+	})
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		response, err := http.Get("http://" + address + "/-/ready")
+		if assert.NoError(c, err) {
+			assert.NoError(c, response.Body.Close())
+			assert.Equal(c, http.StatusOK, response.StatusCode)
+		}
+	}, time.Minute, 100*time.Millisecond)
+	return "http://" + address
+}
+
+// What replicas expose is what is read of a real server: the leader is believed, and what none of them knows is unknown.
+func TestReadFromPrometheus(t *testing.T) {
+	leader, follower := newReplica(t), newReplica(t)
+	tick(t, func() {
+		leader.tell(t.Context(), true, 3, 12)
+		follower.tell(t.Context(), false, 7, 20) // it sees another world
+	})
+	address := startPrometheus(t, leader, follower)
+	servers := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})
+	api, err := servers.API(address)
+	require.NoError(t, err)
+	source := Source{API: api, Address: address, Step: time.Second}
+
+	var h *History
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		var err error
+		h, err = Read(t.Context(), source, "workers", time.Now(), 60*time.Second)
+		if assert.NoError(c, err) {
+			assert.GreaterOrEqual(c, len(h.Moments), 5)
+			assert.Positive(c, h.Events["LaunchFailed"])
+		}
+	}, time.Minute, time.Second)
+	assert.Equal(t, 60, len(h.Moments)+h.Unknown, "what was before the first scrape is unknown")
+	assert.Positive(t, h.Unknown)
+	last := h.Moments[len(h.Moments)-1]
+	assert.True(t, last.At.After(h.From) && !last.At.After(h.To))
+	last.At = time.Time{}
+	assert.Equal(t, Moment{
+		Instances: map[Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Asked: 12, Min: 1, Max: 9,
+		Voted: new(4), Pending: new(2), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
+	}, last)
+	assert.Positive(t, h.Decisions["CoolingDown"])
+
+	_, err = Read(t.Context(), source, "wrokers", time.Now(), time.Minute)
+	assert.ErrorIs(t, err, ErrNoPool)
+	assert.ErrorContains(t, err, `it has nothing of the pool "wrokers" between `)
+	assert.ErrorContains(t, err, ", but others: workers")
+	_, err = Read(t.Context(), source, "workers", time.Now().Add(-24*time.Hour), time.Minute)
+	assert.ErrorContains(t, err, "but no pool at all: it must be a server that reads Foresail's /metrics")
+}
+
+// Where no replica leads, all of them are believed; where they see different worlds, none is.
+func TestReadWithoutALeader(t *testing.T) {
+	one, other := newReplica(t), newReplica(t)
+	tick(t, func() {
+		one.tell(t.Context(), false, 3, 4)
+		other.tell(t.Context(), false, 3, 4)
+	})
+	address := startPrometheus(t, one, other)
+	api, err := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20}).API(address)
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		h, err := Read(t.Context(), Source{API: api, Address: address, Step: time.Second}, "workers", time.Now(), 30*time.Second)
+		if assert.NoError(c, err) {
+			assert.Equal(c, 3, h.Moments[len(h.Moments)-1].Workers())
+			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Asked)
+		}
+	}, time.Minute, time.Second)
+}
+
+func TestReplicasThatDoNotAgreeDoNotKnow(t *testing.T) {
+	l := look{Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4), hasAsked: true, hasMin: true, hasMax: true}
+	_, known := l.moment()
+	assert.False(t, known)
+	l.workers = new(3)
+	_, known = l.moment()
+	assert.True(t, known)
+	l.hasAsked = false
+	_, known = l.moment()
+	assert.False(t, known)
+}
