@@ -1,0 +1,158 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// TestABudgetThatNeverAllows has two nodes that no drain can empty. One is known for that beforehand. Of the other a first
+// pod may leave, and as nothing can take its place, no second one: that is found out by a drain.
+func TestABudgetThatNeverAllows(t *testing.T) {
+	t.Parallel()
+	running(t)
+	p := newPool(t, "budgets")
+	p.create(4, 4, func(s *v1alpha1.WorkerPoolSpec) { s.Drain.Timeout = &metav1.Duration{Duration: 8 * time.Second} })
+	all := p.settled(4)
+	p.seat(all[0], "late")
+	p.seat(all[1], "never")
+	p.deploy(p.name, 2, p.template("late", "late"))
+	p.budget("late", 1, 1)
+	p.deploy(p.name, 1, p.template("never", "never"))
+	p.budget("never", 1, 0)
+	p.deploy(p.name, 4, heavy(p.template("free", ""))) // so that the others are not the idlest
+
+	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
+	message := p.event(nodepool.EventDrainFailed)
+	assert.Contains(t, message, "disruption budget")
+	assert.Contains(t, message, "after 8s")
+	left := p.settled(2)
+	require.Equal(t, []provider.Instance{all[0], all[1]}, left, "the others were tried, and removed")
+	p.untouched(p.nodes())
+	p.runs(p.name, "late", 2)
+	p.runs(p.name, "never", 1)
+	p.runs(p.name, "free", 4)
+
+	r := p.record()
+	require.Contains(t, r.Spared, all[0].ID)
+	assert.Greater(t, time.Until(r.Spared[all[0].ID]), 5*time.Minute)
+	assert.NotContains(t, r.Spared, all[1].ID, "it has not been tried")
+	assert.Contains(t, p.decides(plan.NoVictim), "none may go")
+	assert.Len(t, p.told(nodepool.EventDrainFailed), 1)
+}
+
+// heavy has a pod ask for more than others.
+func heavy(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	t.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("700m")
+	return t
+}
+
+// TestOnlyThePlainNodeIsRemoved has a node for each thing that keeps one, and a plain one.
+func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
+	t.Parallel()
+	running(t)
+	p := newPool(t, "kept")
+	p.create(1, 20, func(s *v1alpha1.WorkerPoolSpec) { s.Provider.Simulated.Zones = []string{"b"} })
+	lastOfB := p.settled(1)[0]
+	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Provider.Simulated.Zones, s.Min = []string{"a"}, 8 })
+	var inA []provider.Instance
+	for _, i := range p.settled(8) {
+		if i.ID != lastOfB.ID {
+			require.Equal(t, "a", i.Zone)
+			inA = append(inA, i)
+		}
+	}
+	seats := []string{"system", "critical", "bare", "safe-to-evict", "do-not-disrupt", "karpenter", "plain"}
+	for n, seat := range seats {
+		p.seat(inA[n], seat)
+	}
+	plain := inA[len(inA)-1]
+
+	p.deploy(metav1.NamespaceSystem, 1, p.template("system-of-"+p.name, "system"))
+	critical := p.template("critical", "critical")
+	critical.Spec.PriorityClassName = "system-cluster-critical"
+	p.deploy(p.name, 1, critical)
+	for seat, annotation := range map[string][2]string{
+		"safe-to-evict":  {"cluster-autoscaler.kubernetes.io/safe-to-evict", "false"},
+		"do-not-disrupt": {"foresail.dev/do-not-disrupt", "true"},
+		"karpenter":      {"karpenter.sh/do-not-disrupt", "true"},
+	} {
+		kept := p.template(seat, seat)
+		kept.Annotations = map[string]string{annotation[0]: annotation[1]}
+		p.deploy(p.name, 1, kept)
+	}
+	p.bare("bare", p.template("bare", "bare"))
+	p.deploy(p.name, 3, p.template("plain", "")) // wherever the scheduler puts them
+	p.daemons("daemons", p.template("daemons", "plain"))
+	mirror := p.template("mirror", "plain")
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "mirrored"}
+	mirror.Spec.NodeName = p.nodes()[plain.ProviderID].Name
+	p.bare("mirror", mirror)
+
+	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
+	p.event(nodepool.EventTerminated)
+	left := p.settled(7)
+	assert.NotContains(t, ids(left), plain.ID)
+	assert.Contains(t, p.decides(plan.NoVictim), "none may go")
+	assert.Len(t, p.told(nodepool.EventTerminated), 1)
+	assert.Empty(t, p.told(nodepool.EventDrainFailed), "the others were not even tried")
+	p.untouched(p.nodes())
+	p.runs(metav1.NamespaceSystem, "system-of-"+p.name, 1)
+	for _, seat := range []string{"critical", "bare", "safe-to-evict", "do-not-disrupt", "karpenter"} {
+		p.runs(p.name, seat, 1)
+	}
+	p.runs(p.name, "plain", 3)
+	// The garbage collection of pods leaves those of a Node that has gone alone for longer than this takes.
+	still := p.pods(p.name, "mirror")
+	require.Len(t, still, 1)
+	assert.Nil(t, still[0].DeletionTimestamp, "nobody has asked it to leave")
+}
+
+func ids(list []provider.Instance) []string {
+	var out []string
+	for _, i := range list {
+		out = append(out, i.ID)
+	}
+	return out
+}
+
+// bare makes a pod without a controller.
+func (p *pool) bare(name string, template corev1.PodTemplateSpec) {
+	p.Helper()
+	template.Name = name
+	if template.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		template.Spec.AutomountServiceAccountToken = new(bool)
+	}
+	p.until("the pod "+name, func() bool {
+		_, err := cluster.Client().CoreV1().Pods(p.name).Create(p.Context(), &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return false // its service account is on its way
+		}
+		require.NoError(p, err)
+		return true
+	})
+	p.runs(p.name, template.Labels["app"], 1)
+}
+
+// daemons runs a DaemonSet.
+func (p *pool) daemons(name string, template corev1.PodTemplateSpec) {
+	p.Helper()
+	_, err := cluster.Client().AppsV1().DaemonSets(p.name).Create(p.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template},
+	}, metav1.CreateOptions{})
+	require.NoError(p, err)
+	p.runs(p.name, template.Labels["app"], 1)
+}
