@@ -51,6 +51,7 @@ type ledger struct {
 	pool      v1alpha1.WorkerPool
 	decisions []v1alpha1.PoolDecision // all that were told, the oldest first
 	err       error                   // of the last look that failed
+	figures   figures
 	peak      int
 }
 
@@ -75,7 +76,7 @@ func (l *ledger) note(err error) {
 }
 
 // watch keeps the ledger until the context ends.
-func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client) error {
+func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client, metrics string) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster, 0, informers.WithNamespace(namespace))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { l.seePod(o, false) },
@@ -96,7 +97,9 @@ func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, object
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		l.note(l.read(ctx, cluster, cloud, objects))
+		err := l.read(ctx, cluster, cloud, objects)
+		l.measure(readFigures(ctx, metrics))
+		l.note(err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -156,6 +159,13 @@ func (l *ledger) read(ctx context.Context, cluster kubernetes.Interface, cloud *
 	return nil
 }
 
+// measure keeps the figures of now.
+func (l *ledger) measure(f figures) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.figures = f
+}
+
 func (l *ledger) seeInstances(there []provider.Instance, now time.Time) {
 	listed := map[string]bool{}
 	for _, i := range there {
@@ -175,17 +185,25 @@ func (l *ledger) seeInstances(there []provider.Instance, now time.Time) {
 	l.peak = max(l.peak, len(there))
 }
 
-// seeDecisions takes the decisions that are newer than the last one that was taken; the trail has the newest first.
+// seeDecisions takes what the trail, which has the newest first, has beyond the last decision that was taken.
 func (l *ledger) seeDecisions(trail []v1alpha1.PoolDecision) {
-	for _, d := range slices.Backward(trail) {
-		last := len(l.decisions) - 1
-		switch {
-		case last < 0 || d.Time.After(l.decisions[last].Time.Time) || d.Time.Equal(&l.decisions[last].Time) && d.Message != l.decisions[last].Message && d.Reason != l.decisions[last].Reason:
-			l.decisions = append(l.decisions, d)
-		case d.Time.Equal(&l.decisions[last].Time) && d.Reason == l.decisions[last].Reason:
-			l.decisions[last] = d // the same one, which was made again
+	beyond := len(trail)
+	if len(l.decisions) > 0 {
+		last := &l.decisions[len(l.decisions)-1]
+		for i := range trail {
+			if sameDecision(&trail[i], last) {
+				*last, beyond = trail[i], i // it may have been made again since
+				break
+			}
 		}
 	}
+	for _, d := range slices.Backward(trail[:beyond]) {
+		l.decisions = append(l.decisions, d)
+	}
+}
+
+func sameDecision(a, b *v1alpha1.PoolDecision) bool {
+	return a.Time.Equal(&b.Time) && a.Step == b.Step && a.Reason == b.Reason && a.Workers == b.Workers && a.Wanted == b.Wanted
 }
 
 // waiting counts the pods that the scheduler has found no node for.
@@ -227,6 +245,7 @@ type scene struct {
 	running, waiting int // pods
 	nodes            []node
 	status           v1alpha1.WorkerPoolStatus
+	figures          figures
 	spec             v1alpha1.WorkerPoolSpec
 	decisions        []v1alpha1.PoolDecision // the oldest first
 	began            time.Time
@@ -237,7 +256,7 @@ type scene struct {
 func (l *ledger) look(now time.Time) scene {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := scene{status: l.pool.Status, spec: l.pool.Spec, decisions: slices.Clone(l.decisions), began: l.began, health: l.health()}
+	s := scene{status: l.pool.Status, spec: l.pool.Spec, figures: l.figures, decisions: slices.Clone(l.decisions), began: l.began, health: l.health()}
 	on := map[string]int{}
 	for _, p := range l.pods {
 		switch {

@@ -67,7 +67,11 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		return err
 	}
 	step("starting foresail run --enable nodepool")
-	foresail, err := startForesail(cluster, binary)
+	port, err := stack.FreePort()
+	if err != nil {
+		return err
+	}
+	foresail, err := startForesail(cluster, binary, port)
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		}
 	}()
 	step("waiting for the two nodes that the pool has at least")
-	if err := show(ctx, cluster, objects, o, out); err != nil {
+	if err := show(ctx, cluster, objects, port, o, out); err != nil {
 		if ctx.Err() != nil && context.Cause(ctx) != nil {
 			return context.Cause(ctx)
 		}
@@ -122,23 +126,21 @@ func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (clien
 	return objects, objects.Create(ctx, pool)
 }
 
-func startForesail(cluster *controlplane.Cluster, binary string) (*controlplane.Process, error) {
-	port, err := stack.FreePort()
-	if err != nil {
-		return nil, err
-	}
+func startForesail(cluster *controlplane.Cluster, binary string, port int) (*controlplane.Process, error) {
 	return controlplane.StartProcess("foresail", binary, filepath.Join(cluster.Dir(), "foresail.log"), cluster.Dir(), []string{
 		"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(), "--http-address", "127.0.0.1:" + strconv.Itoa(port),
 	})
 }
 
 // show waits for the first nodes, plays the load and tells what it came to.
-func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, o options, out *os.File) error {
+func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, port int, o options, out *os.File) error {
 	l := newLedger()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	parts, watching := errgroup.WithContext(watching)
-	parts.Go(func() error { return l.watch(watching, cluster.Client(), objects) })
+	parts.Go(func() error {
+		return l.watch(watching, cluster.Client(), objects, fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+	})
 	display := newDisplay(out, o.plain)
 	err := play(ctx, cluster.Client(), l, display)
 	display.close()

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -46,27 +45,32 @@ func (s *screen) show(sc scene) {
 	fmt.Fprint(s.out, "\x1b[H"+strings.Join(drawn, "\x1b[K\r\n")+"\x1b[K\x1b[J") // in one piece, so that nothing flickers
 }
 
-// lines prints a line every five seconds, and each decision that did something as it comes.
+// lines prints a line every five seconds, and each decision as it comes: those that did something, and the others where
+// the reason is another than before.
 type lines struct {
-	out  io.Writer
-	next time.Duration
-	told int // decisions
+	out    io.Writer
+	next   time.Duration
+	told   int    // decisions
+	reason string // of the last one
 }
 
 func (l *lines) close() {}
 
 func (l *lines) show(s scene) {
 	for ; l.told < len(s.decisions); l.told++ {
-		if d := s.decisions[l.told]; d.Step != "Hold" && !d.Time.Time.Before(s.began.Truncate(time.Second)) {
-			fmt.Fprintln(l.out, decisionLine(s, d))
+		d := s.decisions[l.told]
+		if d.Time.Time.Before(s.began.Truncate(time.Second)) || d.Step == "Hold" && d.Reason == l.reason {
+			continue
 		}
+		l.reason = d.Reason
+		fmt.Fprintln(l.out, decisionLine(s, d))
 	}
 	if s.at < l.next {
 		return
 	}
 	l.next = s.at.Truncate(linesEvery) + linesEvery
 	fmt.Fprintf(l.out, "%5s %-14s asked %-3d running %-3d waiting %-3d %s  workers %d wanted %d  %s\n", clock(s.at), firstWords(s.phase, 14), s.asked, s.running, s.waiting,
-		signalText(s), orZero(s.status.Workers), orZero(s.status.Wanted), nodeCounts(s))
+		loadText(s), orZero(s.status.Workers), s.figures.wanted, nodeCounts(s))
 }
 
 const linesEvery = 5 * time.Second
@@ -79,8 +83,8 @@ func view(s scene, columns, rows int) []string {
 		"",
 		fmt.Sprintf("  pods     %s%s", strings.Repeat("●", s.running), strings.Repeat("○", s.waiting)),
 		fmt.Sprintf("           %d run, %d wait for a node", s.running, s.waiting),
-		"  load     " + signalText(s),
-		fmt.Sprintf("  workers  %d of %d to %d, %d wanted   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max, orZero(s.status.Wanted), actionText(s)),
+		"  requests " + loadBar(s, max(10, min(columns, 100)-50)) + " " + loadText(s),
+		fmt.Sprintf("  workers  %d of %d to %d, %d wanted   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max, s.figures.wanted, actionText(s)),
 		"",
 	}
 	for _, n := range s.nodes {
@@ -113,29 +117,36 @@ func nodeLine(n node) string {
 	return fmt.Sprintf("  %-22s %-2s %-9s %-10s %s", n.name, n.zone, n.market, n.state, blocks)
 }
 
-// signalText tells of what the pool goes by, now and at the horizon.
-func signalText(s scene) string {
-	for _, v := range s.status.Signals {
-		if v.Name != "requests" {
-			continue
-		}
-		if v.Error != "" {
-			return v.Error
-		}
-		text := fmt.Sprintf("%s of 0.70 requested", decimal(v.Current))
-		if v.Horizon != nil && v.Horizon.Duration > 0 {
-			text += fmt.Sprintf(", %s in %.0f s", decimal(v.Predicted), v.Horizon.Seconds())
-		}
-		return text
+// loadText is the share of the nodes that pods request, now and at the horizon.
+func loadText(s scene) string {
+	if !s.figures.known {
+		return "load unknown"
 	}
-	return "unknown"
+	return fmt.Sprintf("load %.2f of %.2f, %.2f in %s", s.figures.load, threshold, s.figures.predicted, horizon(s))
 }
 
-func decimal(q *resource.Quantity) string {
-	if q == nil {
-		return "?"
+// threshold is that of pool.yaml.
+const threshold = 0.7
+
+func horizon(s scene) string {
+	for _, v := range s.status.Signals {
+		if v.Horizon != nil {
+			return fmt.Sprintf("%.0f s", v.Horizon.Seconds())
+		}
 	}
-	return fmt.Sprintf("%.2f", q.AsApproximateFloat64())
+	return "a while"
+}
+
+// loadBar shows the load against the threshold, which is marked, and how it is forecast.
+func loadBar(s scene, room int) string {
+	if !s.figures.known {
+		return ""
+	}
+	column := func(v float64) int { return min(room-1, max(0, int(v/(2*threshold)*float64(room)))) }
+	cells := []rune(strings.Repeat("█", column(s.figures.load)) + strings.Repeat("░", room-column(s.figures.load)))
+	cells[column(threshold)] = '│'
+	cells[column(s.figures.predicted)] = '◆'
+	return string(cells)
 }
 
 func actionText(s scene) string {
