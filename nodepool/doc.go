@@ -1,3 +1,40 @@
-// Package nodepool runs pools of workers: each tick observes the cluster and the cloud, decides (package plan) and applies
-// the decision as durable workflows that can be killed at any line.
+// Package nodepool runs pools of workers. Each tick observes the cloud and the cluster, decides (package plan), and goes
+// on with what the journal (package state) has open. Ticks never wait; what takes longer is taken up again by the next
+// one, of whichever process. So a process can be killed at any line: what it leaves is in the journal, on the instances as
+// tags, and on the nodes as marks.
+//
+// # Lease
+//
+// Every process observes and decides, and so has its forecasts at hand; only the holder of the lease acts. The lease is in
+// the journal: each write of the record renews it. Another process takes it when it has seen the record unchanged for a
+// minute, by its own clock, and the holder stops acting well before that. After any error of a write the tick ends, and the
+// next one reads the journal.
+//
+// # Scale-up
+//
+// The slots are written down, each with its parameters and its token, then launched one by one, and each id is written
+// down as well. An error that leaves open whether an instance was launched has the same slot tried again, with the same token.
+// A definitive one fails the slot; its placement cools and another slot takes its place. A slot ends with its Node Ready,
+// or with its time to join over: then the instance is tagged, kept for a while, and terminated unless it joins after all. The
+// action ends when no slot is open. If nothing joined, launches back off.
+//
+// # Scale-down
+//
+// Targets go one after the other: tainted, looked at again for what speaks against it, cordoned, evicted, found empty,
+// terminated, and the Node deleted; each state is written down before the next begins. A target that cannot be emptied takes
+// pods again and is left alone for a while. When workers are wanted after all, everything that is not drained yet is given
+// back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.
+//
+// # Interruptions
+//
+// What the cloud takes back is written down before its message is done with. It is replaced at once, in an open scale-up or
+// by one that waits for nothing, and drained beside any other action; in the last moments pods are deleted instead of
+// evicted. An instance that still has pods is left to the cloud: nothing here ever terminates one.
+//
+// # What is tidied up
+//
+// Instances that an action launched, and that have neither a node nor an action any more, are condemned in one tick and
+// terminated in a later one; instances that nobody here has launched are let be. A Node that carries the label of the pool
+// ([LabelPool], which every worker's Node gets) is deleted once its instance has gone and it is not Ready. A mark of an action
+// that is over is taken off.
 package nodepool

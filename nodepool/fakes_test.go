@@ -433,11 +433,14 @@ func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
 
 // fakeSignals says what tests tell it to.
 type fakeSignals struct {
+	mu      sync.Mutex
 	signals []plan.Signal
 	seen    []signal.Observation
 }
 
 func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Signal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.seen = append(s.seen, o)
 	return s.signals
 }

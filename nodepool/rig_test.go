@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type rig struct {
 	notices *fakeNotices
 	spec    Spec
 	pool    *Pool
+	mu      sync.Mutex // of told, where two processes run
 	told    []Told
 	health  error // of the last tick
 	runs    int
@@ -84,7 +86,11 @@ func (r *rig) mortal(k *killer) {
 }
 
 // Tell implements Teller.
-func (r *rig) Tell(_ context.Context, t Told) { r.told = append(r.told, t) }
+func (r *rig) Tell(_ context.Context, t Told) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = append(r.told, t)
+}
 
 // tick ticks once.
 func (r *rig) tick() plan.Decision {

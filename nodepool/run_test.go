@@ -3,6 +3,7 @@ package nodepool
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +29,14 @@ func inBubble(t *testing.T, prepare, do func(r *rig)) {
 	})
 }
 
-// sleepFor lets time pass, and everything happen that is due by then.
-func sleepFor(d time.Duration) {
+// sleepFor lets time pass, and everything happen that is due by then. What the test has read until now the pool may write:
+// the locks say so to the race detector.
+func (r *rig) sleepFor(d time.Duration) {
+	for _, mu := range []*sync.Mutex{&r.mu, &r.world.mu, &r.notices.mu} {
+		mu.Lock()
+		//nolint:staticcheck // An empty section is all that it takes.
+		mu.Unlock()
+	}
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -45,45 +52,45 @@ func (r *rig) ticks() []time.Duration {
 
 func TestRunTicksAtTheInterval(t *testing.T) {
 	inBubble(t, func(*rig) {}, func(r *rig) {
-		sleepFor(time.Minute)
+		r.sleepFor(time.Minute)
 		require.Equal(t, []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute}, r.ticks())
 	})
 }
 
 func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
 	inBubble(t, func(r *rig) { r.spec.Plan.Min = 1 }, func(r *rig) {
-		sleepFor(10 * time.Second)
+		r.sleepFor(10 * time.Second)
 		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
-		sleepFor(2 * time.Minute)
+		r.sleepFor(2 * time.Minute)
 		require.Equal(t, 1, r.count(EventScaledUp))
 		n := len(r.told)
-		sleepFor(15 * time.Second)
+		r.sleepFor(15 * time.Second)
 		require.Len(t, r.told, n+1)
 	})
 }
 
 func TestRunIsWoken(t *testing.T) {
 	inBubble(t, func(*rig) {}, func(r *rig) {
-		sleepFor(5 * time.Second)
+		r.sleepFor(5 * time.Second)
 		r.world.wakes <- struct{}{}
 		synctest.Wait()
 		require.Equal(t, []time.Duration{0, 5 * time.Second}, r.ticks(), "at once")
 		r.world.wakes <- struct{}{}
-		sleepFor(100 * time.Millisecond)
+		r.sleepFor(100 * time.Millisecond)
 		require.Len(t, r.told, 2, "not again within a second")
-		sleepFor(time.Second)
+		r.sleepFor(time.Second)
 		require.Len(t, r.told, 3)
 	})
 }
 
 func TestRunTicksWhenAPodFallsDue(t *testing.T) {
 	inBubble(t, func(*rig) {}, func(r *rig) {
-		sleepFor(7 * time.Second)
+		r.sleepFor(7 * time.Second)
 		r.world.mu.Lock()
 		r.pend(1)
 		r.world.mu.Unlock()
 		r.world.wakes <- struct{}{}
-		sleepFor(30 * time.Second)
+		r.sleepFor(30 * time.Second)
 		require.Contains(t, r.ticks(), 37*time.Second)
 		require.Equal(t, 1, r.world.launches)
 	})
@@ -91,11 +98,11 @@ func TestRunTicksWhenAPodFallsDue(t *testing.T) {
 
 func TestRunHearsInterruptions(t *testing.T) {
 	inBubble(t, func(r *rig) { r.world.add(1) }, func(r *rig) {
-		sleepFor(21 * time.Second)
+		r.sleepFor(21 * time.Second)
 		r.notices.mu.Lock()
 		r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
-		sleepFor(20 * time.Second)
+		r.sleepFor(20 * time.Second)
 		require.Equal(t, 1, r.count(EventInterrupted))
 		require.Len(t, r.notices.done, 1)
 	})
@@ -103,7 +110,7 @@ func TestRunHearsInterruptions(t *testing.T) {
 
 func TestRunBacksOff(t *testing.T) {
 	inBubble(t, func(r *rig) { r.world.listErr = errors.New("down") }, func(r *rig) {
-		sleepFor(10 * time.Minute)
+		r.sleepFor(10 * time.Minute)
 		ticks := r.ticks()
 		require.Greater(t, len(ticks), 40)
 		require.Less(t, len(ticks), 90)
@@ -113,7 +120,7 @@ func TestRunBacksOff(t *testing.T) {
 		r.world.mu.Lock()
 		r.world.listErr = nil
 		r.world.mu.Unlock()
-		sleepFor(time.Minute)
+		r.sleepFor(time.Minute)
 		require.NoError(t, r.told[len(r.told)-1].Health)
 	})
 }
@@ -130,12 +137,12 @@ func TestRunHandsOver(t *testing.T) {
 		go func() { ended <- r.pool.Run(first) }()
 		synctest.Wait()
 		go func() { ended <- other.Run(second) }()
-		sleepFor(5 * time.Second)
+		r.sleepFor(5 * time.Second)
 		cancelFirst()
 		require.NoError(t, <-ended)
-		sleepFor(15 * time.Second)
+		r.sleepFor(15 * time.Second)
 		require.Equal(t, "other", r.record().Owner)
-		sleepFor(time.Minute)
+		r.sleepFor(time.Minute)
 		require.Nil(t, r.record().Action)
 		require.Equal(t, 2, r.world.launches)
 		cancelSecond()

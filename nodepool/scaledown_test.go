@@ -327,3 +327,22 @@ func TestNodeThatIsDeletedForAMoment(t *testing.T) {
 	require.Equal(t, 1, r.world.launches)
 	require.Empty(t, r.world.terminated)
 }
+
+func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "other", ProviderID: "fake:///other"}}, r.clock.now())
+	other := r.world.nodes["node-other"]
+	other.mark, other.cordon, other.ready = "down-of-another-pool", true, false
+	other.object.Labels[LabelPool] = "others"
+	mine := r.world.nodes["node-i-old0"]
+	mine.mark, mine.cordon = "down-that-is-over", true
+	r.pass(time.Hour)
+	require.Equal(t, "down-of-another-pool", other.mark)
+	require.True(t, other.cordon)
+	require.Same(t, other, r.world.nodes["node-other"])
+	require.Equal(t, "others", other.object.Labels[LabelPool])
+	require.Empty(t, mine.mark)
+	require.False(t, mine.cordon)
+}
