@@ -32,7 +32,10 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
   foresail replay --spec docs/examples/replay/spec.yaml --input docs/examples/replay/events.jsonl --output table
 
   # Why a pool of workers is as large as it is
-  foresail explain workerpool workers`,
+  foresail explain workerpool workers
+
+  # And what it has cost
+  foresail cost workerpool workers --prometheus-url http://localhost:9090`,
 		Args:          knownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceErrors: true,
@@ -43,6 +46,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	root.AddCommand(
 		newRunCommand(),
 		newExplainCommand(),
+		newCostCommand(),
 		newReplayCommand(),
 		newVersionCommand(),
 	)

@@ -77,15 +77,20 @@ func (o *sourceOptions) validate() error {
 	if o.remoteWrite.MaxSeries < 1 {
 		errs = append(errs, badFlag("remote-write-max-series", o.remoteWrite.MaxSeries, "at least 1"))
 	}
-	errs = append(errs, o.validateReceiver())
-	if o.prometheusFile != "" {
-		servers, err := promapi.LoadServers(o.prometheusFile)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--prometheus-config-file: %w", err))
-		}
-		o.prometheus.Servers = servers
+	return errors.Join(append(errs, o.validateReceiver(), o.validateServers())...)
+}
+
+// validateServers reads the file of servers, and finds what is wrong with it and with the server of WorkerPools.
+func (o *sourceOptions) validateServers() error {
+	if o.prometheusFile == "" {
+		return o.validateURL()
 	}
-	return errors.Join(append(errs, o.validateURL())...)
+	servers, err := promapi.LoadServers(o.prometheusFile)
+	if err != nil {
+		err = fmt.Errorf("--prometheus-config-file: %w", err)
+	}
+	o.prometheus.Servers = servers
+	return errors.Join(err, o.validateURL())
 }
 
 // validateURL finds what is wrong with the server of WorkerPools, once it is known which may be asked.
