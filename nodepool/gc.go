@@ -125,7 +125,7 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 		return nil
 	}
 	found := false
-	for _, i := range t.instances {
+	for _, i := range inOrder(t.instances) {
 		if i.Action == "" || i.State == provider.Leaving || t.node(i) != nil || t.spokenFor(i) {
 			continue
 		}
@@ -166,7 +166,7 @@ func (t *tick) tidyNodes(ctx context.Context) error {
 			delete(t.strays, node)
 		}
 	}
-	for _, s := range t.sightings {
+	for _, s := range inOrder(t.sightings) {
 		node := t.node(s.instance)
 		if node == nil || controlPlane(node.Object) {
 			continue

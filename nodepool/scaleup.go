@@ -105,7 +105,7 @@ func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
 // adopt finds instances that were launched for slots whose launch nobody has lived to write down.
 func (t *tick) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
-	for _, i := range t.instances {
+	for _, i := range inOrder(t.instances) {
 		at := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == i.Token && s.Number == i.Slot })
 		if i.Action != a.ID || at < 0 || a.Slots[at].State != state.SlotPlanned || i.State == provider.Leaving {
 			continue

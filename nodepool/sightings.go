@@ -1,6 +1,9 @@
 package nodepool
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/provider"
@@ -102,5 +105,16 @@ func instanceOf(a state.Action, s state.Slot) provider.Instance {
 	return provider.Instance{
 		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
 		Placement: s.Placement, State: provider.Pending, Launched: s.Asked,
+	}
+}
+
+// inOrder goes through a map in the order of its keys, so that equal worlds have equal things done to them.
+func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
 	}
 }
