@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -112,6 +113,13 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 		ask + "--prices " + dear:                        "--prices " + dear + ": t3.small.spot: -1: must be a number of US dollars, 0 or more",
 		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: reading the file of Prometheus servers",
 		ask + "--prometheus-config-file " + none:        `--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits`,
+		"run --nodepool-cost-report weekly":             `--nodepool-cost-report: "weekly": must be a duration`,
+		"run --nodepool-cost-report 168h":               "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
+		"run --enable nodepool --nodepool-cost-report 168h": "--nodepool-cost-report: 168h0m0s: must be left out unless --notify-webhook-url-file is given, which says where reports go\n" +
+			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus-url is given",
+		"run --enable nodepool --nodepool-cost-report 10m":                      "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
+		"run --enable nodepool --nodepool-cost-prices " + dear:                  "must be left out unless --nodepool-cost-report is given",
+		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear:        "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
 		"cost workerpool workers --prometheus-url http://user:secret@localhost": "…@localhost",
 	} {
 		code, out, stderr := foresail(t, "", strings.Fields(args)...)
@@ -120,4 +128,23 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 		assert.NotContains(t, stderr, "secret", args)
 		assert.Empty(t, out, args)
 	}
+}
+
+func TestCostReportsAreMadeOfWhatAServerKnows(t *testing.T) {
+	server := newPrometheus(t)
+	sources := &sourceOptions{prometheusURL: server.URL}
+	sources.prometheus.MaxSeries, sources.prometheus.MaxBytes = 100, 1<<20
+	o := costReportOptions{every: 48 * time.Hour}
+	reports, err := o.build(sources, newServers(sources))
+	require.NoError(t, err)
+	assert.Equal(t, o.every, reports.Every)
+	text, err := reports.Make(t.Context(), "workers", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
+	require.NoError(t, err)
+	assert.Contains(t, text, "Worker pool workers, 2026-05-04 to 2026-05-06: 48.0 h of 48.0 h known. 192.0 worker hours, 144.0 asked for, 48.0 idle.")
+	_, err = reports.Make(t.Context(), "builders", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
+	require.ErrorIs(t, err, cost.ErrNoPool)
+
+	none, err := (&costReportOptions{}).build(sources, nil)
+	require.NoError(t, err)
+	assert.Nil(t, none)
 }

@@ -45,10 +45,12 @@ const simulatedJitter = 0.2
 type nodePoolOptions struct {
 	webhookFile string
 	webhook     *tell.Webhook // nil: none
+	costReports costReportOptions
 }
 
 func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.webhookFile, "notify-webhook-url-file", "", "File with the URL that WorkerPools tell of what they do, as Slack's incoming webhooks take it; empty tells none.")
+	o.costReports.addFlags(fs)
 }
 
 // validate also reads the file that the flag names.
@@ -86,10 +88,15 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	if err != nil {
 		return nil, fmt.Errorf("make a client for journals: %w", err)
 	}
+	servers := newServers(sources)
+	reports, err := o.costReports.build(sources, servers)
+	if err != nil {
+		return nil, err
+	}
 	watcher := world.NewWatcher(client)
 	b := &poolBuilder{
-		client: client, manager: mgr, sources: sources, webhook: o.webhook,
-		servers: newServers(sources), limits: ec2.NewLimits(ec2.DefaultShare), store: kubernetesstate.New(objects.RESTClient()),
+		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
+		servers: servers, limits: ec2.NewLimits(ec2.DefaultShare), store: kubernetesstate.New(objects.RESTClient()),
 		told: tell.NewMetrics(metrics.Registry),
 		log:  slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("nodepool"))),
 	}
@@ -130,6 +137,7 @@ type poolBuilder struct {
 	limits  *ec2.Limits // of all pools
 	store   state.Store
 	webhook *tell.Webhook
+	reports *tell.Reports // nil: none
 	told    *tell.Metrics
 	log     *slog.Logger
 }
@@ -220,7 +228,7 @@ func newServers(o *sourceOptions) *promapi.Clients {
 func (b *poolBuilder) addTeller(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := tell.Options{
 		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"), Log: b.manager.GetLogger().WithName("nodepool"),
-		Metrics: b.told, Webhook: b.webhook,
+		Metrics: b.told, Webhook: b.webhook, Reports: b.reports,
 	}
 	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
 		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))

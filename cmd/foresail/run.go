@@ -121,7 +121,8 @@ func (o *runOptions) validate() error {
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	}
-	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool)))
+	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool)),
+		o.nodePool.costReports.validate(o.enabled(enableNodePool), o.nodePool.webhookFile, o.adapter.sources.prometheusURL))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
 	}

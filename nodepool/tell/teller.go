@@ -6,6 +6,7 @@ package tell
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,10 +37,12 @@ type Options struct {
 	Metrics    *Metrics
 	Webhook    *Webhook    // nil: none
 	CloudWatch *CloudWatch // nil: none
+	Reports    *Reports    // nil: none
 }
 
-// Teller tells of one pool. Run must run for the webhook and CloudWatch to hear of anything.
+// Teller tells of one pool. Run must run for the webhook and CloudWatch to hear of anything, and for reports.
 type Teller struct {
+	pool    string
 	options Options
 	log     logr.Logger
 
@@ -47,16 +50,18 @@ type Teller struct {
 	written time.Time
 	said    plan.Decision // the last one that was logged
 	healthy string        // what was last logged of the health
+	ticked  time.Time     // when it was told last
 
 	sentences chan string
-	figures   chan figures // for CloudWatch, the newest alone
+	figures   chan figures   // for CloudWatch, the newest alone
+	reports   chan time.Time // up to when the next is to be
 }
 
 // New returns a teller of the pool of a name.
 func New(pool string, o Options) *Teller {
 	return &Teller{
-		options: o, log: o.Log.WithValues("workerpool", pool), healthy: "-",
-		sentences: make(chan string, backlog), figures: make(chan figures, 1),
+		pool: pool, options: o, log: o.Log.WithValues("workerpool", pool), healthy: "-",
+		sentences: make(chan string, backlog), figures: make(chan figures, 1), reports: make(chan time.Time, 1),
 	}
 }
 
@@ -64,6 +69,7 @@ func New(pool string, o Options) *Teller {
 func (t *Teller) Tell(ctx context.Context, told nodepool.Told) {
 	t.options.Metrics.tell(told)
 	t.logHealth(told)
+	t.noteReport(told.At, told.Leading)
 	if !told.Leading {
 		t.status, t.said = nil, plan.Decision{} // the leader tells; whoever becomes it reads what was told before
 		return
@@ -72,11 +78,7 @@ func (t *Teller) Tell(ctx context.Context, told nodepool.Told) {
 	t.logDecision(told, news)
 	t.write(ctx, told, news)
 	for _, s := range sentences(told, news) {
-		select {
-		case t.sentences <- s:
-		default:
-			t.options.Metrics.dropped.Inc()
-		}
+		t.say(s)
 	}
 	if t.options.CloudWatch != nil {
 		select {
@@ -84,6 +86,15 @@ func (t *Teller) Tell(ctx context.Context, told nodepool.Told) {
 		default:
 		}
 		t.figures <- figuresOf(told)
+	}
+}
+
+// say has the webhook told, unless too much waits for it.
+func (t *Teller) say(s string) {
+	select {
+	case t.sentences <- s:
+	default:
+		t.options.Metrics.dropped.Inc()
 	}
 }
 
@@ -179,8 +190,11 @@ func (t *Teller) events(pool *v1alpha1.WorkerPool, told nodepool.Told, news bool
 	}
 }
 
-// Run sends what waits for the webhook and CloudWatch until ctx ends.
+// Run sends what waits for the webhook and CloudWatch, and makes reports, until ctx ends.
 func (t *Teller) Run(ctx context.Context) error {
+	var reports sync.WaitGroup
+	reports.Go(func() { t.runReports(ctx) })
+	defer reports.Wait()
 	for {
 		select {
 		case <-ctx.Done():
