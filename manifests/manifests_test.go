@@ -197,6 +197,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [pods] [] [delete]",
 		"[policy] [poddisruptionbudgets] [] [list watch]",
 		"[apps] [daemonsets] [] [list watch]",
+		"[] [namespaces] [kube-system] [get]",
 		"[ events.k8s.io] [events] [] [create patch]",
 		"[foresail.dev] [workerpools] [] [get list watch]", // of viewers
 	}, granted(t, "components/nodepool/rbac.yaml"))

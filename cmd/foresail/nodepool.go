@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
@@ -140,6 +141,20 @@ type poolBuilder struct {
 	reports *tell.Reports // nil: none
 	told    *tell.Metrics
 	log     *slog.Logger
+
+	cluster string // its id, "" until it has been asked for
+}
+
+// clusterID tells this cluster from all others: the UID of the namespace that every cluster has and none can lose.
+func (b *poolBuilder) clusterID(ctx context.Context) (string, error) {
+	if b.cluster == "" {
+		namespace, err := b.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("tell this cluster from others: %w", err)
+		}
+		b.cluster = string(namespace.UID)
+	}
+	return b.cluster, nil
 }
 
 func (b *poolBuilder) build(ctx context.Context, pool *v1alpha1.WorkerPool) (controller.Parts, error) {
@@ -177,8 +192,12 @@ func (b *poolBuilder) addProvider(ctx context.Context, pool *v1alpha1.WorkerPool
 
 func (b *poolBuilder) addEC2(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	spec := pool.Spec.Provider.EC2
+	cluster, err := b.clusterID(ctx)
+	if err != nil {
+		return err
+	}
 	instances, err := ec2.New(ctx, ec2.Options{
-		Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: b.limits,
+		Cluster: cluster, Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: b.limits,
 	})
 	if err != nil {
 		return fmt.Errorf("provider.ec2: %w", err)

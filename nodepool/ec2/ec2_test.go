@@ -47,7 +47,7 @@ func (c cloud) options(pool string) Options {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
 	return Options{
-		Pool: pool, Spec: spec, Limits: NewLimits(1000),
+		Cluster: "uid-1", Pool: pool, Spec: spec, Limits: NewLimits(1000),
 		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(c.Config().Credentials)},
 	}
 }
@@ -103,6 +103,7 @@ func TestProvider(t *testing.T) {
 		"a cloud that does not answer":         testSilence,
 		"an instance that is not known yet":    testNotKnownYet,
 		"whose it is is asked each time":       testOwnership,
+		"clusters of one account":              testClusters,
 		"more instances than one page":         testPages,
 		"instances that stop leave":            testStopped,
 		"an instance that was tagged by hand":  testTaggedByHand,
@@ -145,7 +146,7 @@ func testLaunchInput(t *testing.T, c cloud) {
 		require.Equal(t, value, sent.Get(key), key)
 	}
 	require.Equal(t, map[string]string{
-		"Name": "workers", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
+		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
 		"foresail.dev/token": "workers-token", "team": "<web> & co",
 	}, c.userTags(t))
 }
@@ -415,6 +416,33 @@ func testOwnership(t *testing.T, c cloud) {
 	require.Empty(t, c.Calls("TerminateInstances"), "whose it is is not known")
 }
 
+// testClusters has two clusters with a pool of the same name, which even ask with the same tokens.
+func testClusters(t *testing.T, c cloud) {
+	one, l := c.provider(t, "workers"), c.launch("workers")
+	o := c.options("workers")
+	o.Cluster = "uid-2"
+	other, err := New(t.Context(), o)
+	require.NoError(t, err)
+	mine, err := one.Launch(t.Context(), l)
+	require.NoError(t, err)
+
+	_, err = other.Launch(t.Context(), l)
+	requireClass(t, provider.TokenMismatch, err)
+	requireClass(t, provider.NotOwned, other.Terminate(t.Context(), mine.ID))
+	requireClass(t, provider.NotOwned, other.MarkJoinFailed(t.Context(), mine.ID))
+	require.Empty(t, c.Calls("TerminateInstances"))
+	require.Empty(t, c.Calls("CreateTags"))
+	l.Token += "-2"
+	theirs, err := other.Launch(t.Context(), l)
+	require.NoError(t, err)
+	for p, id := range map[*Provider]string{one: mine.ID, other: theirs.ID} {
+		all, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, id, all[0].ID)
+	}
+}
+
 func testPages(t *testing.T, c cloud) {
 	p, l := c.provider(t, "workers"), c.launch("workers")
 	const instances = 11
@@ -442,7 +470,9 @@ func testPages(t *testing.T, c cloud) {
 func testTaggedByHand(t *testing.T, c cloud) {
 	id := c.strange(t)
 	_, err := ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
-		Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool"), Value: aws.String("workers")}},
+		Resources: []string{id}, Tags: []types.Tag{
+			{Key: aws.String("foresail.dev/cluster"), Value: aws.String("uid-1")}, {Key: aws.String("foresail.dev/pool"), Value: aws.String("workers")},
+		},
 	})
 	require.NoError(t, err)
 	all, err := c.provider(t, "workers").List(t.Context())
@@ -531,7 +561,7 @@ func testUnknownType(t *testing.T, c cloud) {
 }
 
 func TestNewRefusesTagsThatLie(t *testing.T) {
-	o := Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}}
+	o := Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}}
 	_, err := New(t.Context(), o)
 	require.NoError(t, err)
 	o.Spec.Tags = map[string]string{"foresail.dev/pool": "other"}
@@ -543,6 +573,9 @@ func TestNewRefusesTagsThatLie(t *testing.T) {
 	o.Pool = ""
 	_, err = New(t.Context(), o)
 	require.ErrorContains(t, err, "pool: must not be empty")
+	o.Cluster = ""
+	_, err = New(t.Context(), o)
+	require.ErrorContains(t, err, "cluster: must not be empty")
 }
 
 func TestReservedCPU(t *testing.T) {
@@ -562,7 +595,7 @@ func TestArchitectureIsNamedAsKubernetesDoes(t *testing.T) {
 
 func TestWhatWasLaunchedLongAgoIsForgotten(t *testing.T) {
 	now := time.Now()
-	p, err := New(t.Context(), Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}, Now: func() time.Time { return now }})
+	p, err := New(t.Context(), Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1"}, Now: func() time.Time { return now }})
 	require.NoError(t, err)
 	p.remember("i-1")
 	now = now.Add(visibleWithin + time.Second)
@@ -614,7 +647,7 @@ func TestLimitsAreSharedByARegion(t *testing.T) {
 func TestAnEmptyBucketSendsNothing(t *testing.T) {
 	t.Setenv("AWS_CA_BUNDLE", "") // which clients of one's own do not heed
 	sent := 0
-	o := Options{Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}, Load: []func(*config.LoadOptions) error{
+	o := Options{Cluster: "uid-1", Pool: "workers", Spec: v1alpha1.EC2Provider{Region: "eu-central-1", Endpoint: "http://127.0.0.1:1"}, Load: []func(*config.LoadOptions) error{
 		config.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			sent++
 			return nil, http.ErrHandlerTimeout

@@ -93,9 +93,8 @@ func (p *Provider) own(ctx context.Context, op, id string) (there bool, err erro
 	if len(instances) == 0 || hasState(instances[0], types.InstanceStateNameTerminated) {
 		return false, nil // EC2 forgets what was terminated an hour ago, and its tags sooner
 	}
-	if owner, ok := tagsOf(instances[0])[p.prefix+poolTag]; !ok || owner != p.options.Pool {
-		return false, &provider.Error{Class: provider.NotOwned, Op: op, Err: fmt.Errorf(
-			"%s: its tag %s%s is %q, not %q", id, p.prefix, poolTag, owner, p.options.Pool)}
+	if why := p.disowned(instances[0]); why != "" {
+		return false, &provider.Error{Class: provider.NotOwned, Op: op, Err: fmt.Errorf("%s: %s", id, why)}
 	}
 	return !hasState(instances[0], types.InstanceStateNameShuttingDown), nil
 }

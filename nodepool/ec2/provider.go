@@ -30,9 +30,10 @@ const (
 
 // Options say what a [Provider] is made for.
 type Options struct {
-	// Pool is the name of the pool: the value of the tag that tells its instances.
-	Pool string
-	Spec v1alpha1.EC2Provider
+	// Cluster tells the cluster of the pool from all others that there are, ever: the UID of its namespace kube-system. It
+	// and Pool, the name of the pool, are the values of the tags that tell the pool's instances.
+	Cluster, Pool string
+	Spec          v1alpha1.EC2Provider
 	// MaxPrice is the most that an hour of a Spot instance may cost, in US dollars; "" is the On-Demand price.
 	MaxPrice string
 	// Template tells what is known of new nodes: labels, and what pods can use of them.
@@ -95,6 +96,9 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 
 // checkTags finds tags that EC2 would not take, or that would say that an instance is somebody else's.
 func checkTags(prefix string, o Options) error {
+	if o.Cluster == "" {
+		return errors.New("cluster: must not be empty: it is the value of the tag " + prefix + clusterTag)
+	}
 	if o.Pool == "" {
 		return errors.New("pool: must not be empty: it is the value of the tag " + prefix + poolTag)
 	}

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 // The tags of an instance, after the prefix.
 const (
+	clusterTag    = "cluster"
 	poolTag       = "pool"
 	actionTag     = "action"
 	slotTag       = "slot"
@@ -27,6 +29,7 @@ const nameTag = "Name"
 func (p *Provider) tags(l provider.Launch) []types.Tag {
 	all := map[string]string{nameTag: p.options.Pool}
 	maps.Copy(all, p.options.Spec.Tags)
+	all[p.prefix+clusterTag] = p.options.Cluster
 	all[p.prefix+poolTag] = p.options.Pool
 	all[p.prefix+actionTag] = l.Action
 	all[p.prefix+slotTag] = strconv.Itoa(l.Slot)
@@ -40,11 +43,23 @@ func (p *Provider) tags(l provider.Launch) []types.Tag {
 
 // tagged chooses instances of the pool by further tags, given as keys and values in turn.
 func (p *Provider) tagged(more ...string) []types.Filter {
-	filters := []types.Filter{{Name: aws.String("tag:" + p.prefix + poolTag), Values: []string{p.options.Pool}}}
-	for i := 0; i+1 < len(more); i += 2 {
-		filters = append(filters, types.Filter{Name: aws.String("tag:" + p.prefix + more[i]), Values: []string{more[i+1]}})
+	tags := append([]string{clusterTag, p.options.Cluster, poolTag, p.options.Pool}, more...)
+	var filters []types.Filter
+	for i := 0; i+1 < len(tags); i += 2 {
+		filters = append(filters, types.Filter{Name: aws.String("tag:" + p.prefix + tags[i]), Values: []string{tags[i+1]}})
 	}
 	return filters
+}
+
+// disowned tells which tag says that an instance is not the pool's, "" if it is.
+func (p *Provider) disowned(instance types.Instance) string {
+	tags := tagsOf(instance)
+	for _, own := range [][2]string{{clusterTag, p.options.Cluster}, {poolTag, p.options.Pool}} {
+		if value := tags[p.prefix+own[0]]; value != own[1] {
+			return fmt.Sprintf("its tag %s%s is %q, not %q", p.prefix, own[0], value, own[1])
+		}
+	}
+	return ""
 }
 
 // tagsOf returns the tags of an instance.
