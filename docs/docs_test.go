@@ -30,6 +30,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool/tell"
 )
 
 // pages are the documents, by their paths from here.
@@ -186,6 +187,7 @@ func metrics() []string {
 	prometheus.New(prometheus.Options{Registerer: c})
 	remotewrite.New(remotewrite.Options{Registerer: c})
 	resource.New(resource.Options{Registerer: c})
+	tell.NewMetrics(c)
 	return c.names
 }
 
@@ -208,28 +210,40 @@ func TestMetricsAreThoseThatThereAre(t *testing.T) {
 	}
 }
 
-var flagName = regexp.MustCompile(`--((?:remote-write|prometheus|scrape)-[a-z-]*[a-z])`)
+// flagSources returns the files that define flags of run whose names tell what they are of.
+func flagSources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, file := range []string{"sources.go", "nodepool.go", "costreports.go"} {
+		source, err := os.ReadFile("../cmd/foresail/" + file)
+		require.NoError(t, err)
+		all.Write(source)
+	}
+	return all.String()
+}
+
+const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify)"
+
+var flagName = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 
 func TestFlagsAreThoseThatThereAre(t *testing.T) {
-	source, err := os.ReadFile("../cmd/foresail/sources.go")
-	require.NoError(t, err)
+	source := flagSources(t)
 	found := 0
 	for page, text := range pages(t) {
 		for _, match := range flagName.FindAllStringSubmatch(text, -1) {
 			found++
-			assert.Contains(t, string(source), fmt.Sprintf("%q", match[1]), page)
+			assert.Contains(t, source, fmt.Sprintf("%q", match[1]), page)
 		}
 	}
 	assert.NotZero(t, found)
 }
 
-var definedFlag = regexp.MustCompile(`"((?:remote-write|prometheus|scrape)-[a-z-]*[a-z])"`)
+var definedFlag = regexp.MustCompile(`"(` + prefixes + `-[a-z-]*[a-z])"`)
 
 func TestOperatingHasEveryFlagOfSources(t *testing.T) {
-	source, err := os.ReadFile("../cmd/foresail/sources.go")
-	require.NoError(t, err)
-	defined := definedFlag.FindAllStringSubmatch(string(source), -1)
-	require.GreaterOrEqual(t, len(defined), strings.Count(string(source), "Var("), "flags of other names are to be found too")
+	source := flagSources(t)
+	defined := definedFlag.FindAllStringSubmatch(source, -1)
+	require.GreaterOrEqual(t, len(defined), strings.Count(source, "Var("), "flags of other names are to be found too")
 	told := pages(t)["operating.md"]
 	for _, match := range defined {
 		assert.Contains(t, told, "| `--"+match[1]+"` |", "operating.md has all of them")

@@ -177,7 +177,7 @@ type fate struct {
 	Zone       string    `json:"zone"`
 	Launched   time.Time `json:"launched"`
 	TakenAt    time.Time `json:"takenAt"`
-	EndedAt    time.Time `json:"endedAt"`
+	EndsAt     time.Time `json:"endsAt"`
 	JoinFailed bool      `json:"joinFailed"`
 }
 
