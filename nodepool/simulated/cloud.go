@@ -22,6 +22,9 @@ import (
 // InstanceType is the only type of instance that there is.
 const InstanceType = "simulated"
 
+// DefaultNamespace is where instances are, unless the spec says otherwise.
+const DefaultNamespace = "foresail-simulated"
+
 // Options of a Cloud.
 type Options struct {
 	Client kubernetes.Interface
@@ -55,7 +58,7 @@ func New(o Options) *Cloud {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Cloud{options: o, namespace: cmp.Or(o.Spec.Namespace, "foresail-simulated"), zones: o.Spec.Zones, joinDelay: 30 * time.Second}
+	c := &Cloud{options: o, namespace: cmp.Or(o.Spec.Namespace, DefaultNamespace), zones: o.Spec.Zones, joinDelay: 30 * time.Second}
 	if len(c.zones) == 0 {
 		c.zones = []string{"a", "b"}
 	}

@@ -228,7 +228,8 @@ const (
 
 // node is a node as it is shown.
 type node struct {
-	name   string // of the instance, until the node has joined
+	id     string // of the instance
+	name   string // its id, until the node has joined
 	zone   string
 	market plan.Market
 	state  nodeState
@@ -241,6 +242,8 @@ type scene struct {
 	at    time.Duration // since the load began
 	phase string
 	asked int // replicas
+
+	longest time.Duration // that the play may last
 
 	running, waiting int // pods
 	nodes            []node
@@ -278,7 +281,7 @@ func (l *ledger) look(now time.Time) scene {
 }
 
 func (l *ledger) nodeOf(i *instance, pods map[string]int, now time.Time) node {
-	n := node{name: i.ID, zone: i.Zone, market: i.Market, state: launching, age: now.Sub(i.seen)}
+	n := node{id: i.ID, name: i.ID, zone: i.Zone, market: i.Market, state: launching, age: now.Sub(i.seen)}
 	joined := l.nodes[i.ProviderID]
 	if joined != nil {
 		n.name, n.pods = joined.Name, pods[joined.Name]

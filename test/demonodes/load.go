@@ -11,6 +11,7 @@ type load struct {
 	low, high   int
 	climbAt     time.Duration // until then it is low
 	topAt       time.Duration // it is high
+	interruptAt time.Duration // the cloud says that it takes an instance back; 0 = never
 	leavesAt    time.Duration // it is low again
 	longestPlay time.Duration // the play ends whatever is left
 }
@@ -18,6 +19,14 @@ type load struct {
 // defaultLoad needs two nodes at first, and six at the top: at the threshold of 70 % a node has room for 5.6 pods.
 func defaultLoad() load {
 	return load{low: 4, high: 32, climbAt: 3 * time.Second, topAt: 35 * time.Second, leavesAt: 45 * time.Second, longestPlay: 110 * time.Second}
+}
+
+// withInterruption stays at the top for as long as a replacement takes.
+func (l load) withInterruption() load {
+	l.interruptAt = l.topAt + 5*time.Second
+	l.leavesAt += 20 * time.Second
+	l.longestPlay += 20 * time.Second
+	return l
 }
 
 // replicas are those that are asked for at a time.

@@ -24,8 +24,9 @@ const (
 
 // options are what the flags say.
 type options struct {
-	plain    bool
-	reactive bool
+	plain     bool
+	reactive  bool
+	interrupt bool
 }
 
 func main() {
@@ -48,7 +49,8 @@ what the pods had to wait and what the nodes came to. Ctrl-C ends everything at 
 
 Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		Example: `  go run ./test/demonodes
-  go run ./test/demonodes --reactive   # the same, without a forecast`,
+  go run ./test/demonodes --reactive    # the same, without a forecast
+  go run ./test/demonodes --interrupt   # and what happens when the cloud takes a node back`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -59,6 +61,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 	}
 	c.Flags().BoolVar(&o.plain, "plain", false, "print lines instead of the live view, as when the output is no terminal")
 	c.Flags().BoolVar(&o.reactive, "reactive", false, "forecast nothing: launch for the present load and for pods that wait")
+	c.Flags().BoolVar(&o.interrupt, "interrupt", false, "have the cloud take a Spot instance back at the top, with half a minute's notice")
 	c.SetArgs(args)
 	err := c.ExecuteContext(ctx)
 	switch {

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
 )
@@ -142,7 +144,11 @@ func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Cli
 		return l.watch(watching, cluster.Client(), objects, fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
 	})
 	display := newDisplay(out, o.plain)
-	err := play(ctx, cluster.Client(), l, display)
+	load := defaultLoad()
+	if o.interrupt {
+		load = load.withInterruption()
+	}
+	err := play(ctx, cluster.Client(), l, load, display)
 	display.close()
 	stop()
 	if err := errors.Join(err, parts.Wait()); err != nil {
@@ -153,8 +159,7 @@ func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Cli
 }
 
 // play waits until the pool is ready, and then has the load come and go.
-func play(ctx context.Context, client kubernetes.Interface, l *ledger, d display) error {
-	load := defaultLoad()
+func play(ctx context.Context, client kubernetes.Interface, l *ledger, load load, d display) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("the pool is not ready within %s", prepareTimeout))
 	defer cancel()
 	if err := until(waiting, func() bool { return l.look(time.Now()).ready() >= 2 }); err != nil {
@@ -162,7 +167,7 @@ func play(ctx context.Context, client kubernetes.Interface, l *ledger, d display
 	}
 	began := time.Now()
 	l.begin(began)
-	last := -1
+	last, interrupted := -1, false
 	return until(ctx, func() bool {
 		at := time.Since(began)
 		if n := load.replicas(at); n != last {
@@ -170,7 +175,11 @@ func play(ctx context.Context, client kubernetes.Interface, l *ledger, d display
 			last = n
 		}
 		s := l.look(time.Now())
-		s.at, s.phase, s.asked = at, load.phase(at), last
+		s.at, s.phase, s.asked, s.longest = at, load.phase(at), last, load.longestPlay
+		if load.interruptAt > 0 && at > load.interruptAt && !interrupted {
+			interrupted = true
+			l.note(interrupt(ctx, client, s))
+		}
 		d.show(s)
 		return at > load.longestPlay || at > load.leavesAt && s.settled()
 	})
@@ -185,6 +194,21 @@ func until(ctx context.Context, done func() bool) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// notice is how long before the cloud takes an instance back it says so.
+const notice = 30 * time.Second
+
+// interrupt has the cloud take back the first Spot instance that is at work.
+func interrupt(ctx context.Context, client kubernetes.Interface, s scene) error {
+	for _, n := range s.nodes {
+		if n.state == serving && n.market == plan.Spot {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, simulated.AnnotationInterrupt, notice)
+			_, err := client.CoreV1().ConfigMaps(simulated.DefaultNamespace).Patch(ctx, n.id, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
 		}
 	}
 	return nil

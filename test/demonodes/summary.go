@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func (l *ledger) summary(reactive bool) string {
 	waits, never := l.waits()
 	line("pods", "%d, and %d that no node took", len(waits), never)
 	line("waited for a node", "p50 %s   p99 %s   longest %s", seconds(quantile(waits, 0.5)), seconds(quantile(waits, 0.99)), seconds(quantile(waits, 1)))
+	line("waited longer than 1 s", "%d of them; all pods together waited for %s", longer(waits, time.Second), seconds(total(waits)))
 	launched, ahead := l.launches()
 	line("nodes", "%d launched for the load, %d of them while no pod was waiting; %d at the most", launched, ahead, l.peak)
 	line("node-minutes", "%.1f", l.nodeTime(now).Minutes())
@@ -101,7 +103,25 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[max(0, rank-1)]
+}
+
+// longer counts the values above a limit.
+func longer(values []time.Duration, limit time.Duration) (n int) {
+	for _, v := range values {
+		if v > limit {
+			n++
+		}
+	}
+	return n
+}
+
+func total(values []time.Duration) (sum time.Duration) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

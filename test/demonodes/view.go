@@ -78,7 +78,7 @@ const linesEvery = 5 * time.Second
 // view draws a scene on so many columns and rows. No line is longer, and there are no more of them.
 func view(s scene, columns, rows int) []string {
 	out := []string{
-		apart(" Foresail  worker nodes ahead of demand", clock(s.at)+" of at most "+clock(defaultLoad().longestPlay)+" ", columns),
+		apart(" Foresail  worker nodes ahead of demand", clock(s.at)+" of at most "+clock(s.longest)+" ", columns),
 		apart(" "+s.phase, fmt.Sprintf("checkout has %d replicas ", s.asked), columns),
 		"",
 		fmt.Sprintf("  pods     %s%s", strings.Repeat("●", s.running), strings.Repeat("○", s.waiting)),
