@@ -172,7 +172,11 @@ func (b *poolBuilder) buildStore(ctx context.Context, pool *v1alpha1.WorkerPool)
 	if table == nil {
 		return b.store, nil
 	}
-	store, err := dynamodb.Connect(ctx, *table)
+	cluster, err := b.clusterID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := dynamodb.Connect(ctx, *table, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("state.dynamodb: %w", err)
 	}

@@ -19,9 +19,21 @@ import (
 // maxJournal is the longest journal in bytes: an item, with everything that it has, may have 400 KB.
 const maxJournal = 300_000
 
+// owner is the pool that an item is of.
+type owner struct{ cluster, pool string }
+
+// attributes are those that tell it.
+func (o owner) attributes() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"clusterUID": text(o.cluster), "pool": text(o.pool)}
+}
+
 // decode reads an item; that of a pool which has none is empty.
-func decode(pool string, item map[string]types.AttributeValue) (state.Record, error) {
-	if other, ok := item["pool"].(*types.AttributeValueMemberS); ok && other.Value != pool {
+func (o owner) decode(item map[string]types.AttributeValue) (state.Record, error) {
+	if other, ok := item["clusterUID"].(*types.AttributeValueMemberS); ok && other.Value != o.cluster {
+		return state.Record{}, fmt.Errorf("it is of cluster %s, and this is %s: want another state.dynamodb.key, or the item deleted if that"+
+			" cluster is no more", other.Value, o.cluster)
+	}
+	if other, ok := item["pool"].(*types.AttributeValueMemberS); ok && other.Value != o.pool {
 		return state.Record{}, fmt.Errorf("it is of pool %s: want a key for each pool", other.Value)
 	}
 	journal, ok := item["journal"]
@@ -84,11 +96,12 @@ func action(item map[string]types.AttributeValue) string {
 }
 
 // update returns the write of a record, on the condition that the stored one has a version.
-func update(pool string, version int64, r state.Record) (*dynamodb.UpdateItemInput, error) {
-	values, err := attributes(pool, r)
+func (o owner) update(version int64, r state.Record) (*dynamodb.UpdateItemInput, error) {
+	values, err := attributesOf(r)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(values, o.attributes())
 	input := &dynamodb.UpdateItemInput{ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: map[string]types.AttributeValue{}}
 	var set, remove []string
 	for _, name := range slices.Sorted(maps.Keys(values)) { // in order, so that the same record is the same request
@@ -106,7 +119,7 @@ func update(pool string, version int64, r state.Record) (*dynamodb.UpdateItemInp
 	}
 	input.UpdateExpression = aws.String(expression)
 
-	condition := "#version = :seen AND #pool = :pool"
+	condition := "#version = :seen AND #pool = :pool AND #clusterUID = :clusterUID"
 	input.ExpressionAttributeValues[":seen"] = number(version)
 	if version == 0 {
 		condition = "attribute_not_exists(#version) AND attribute_not_exists(#journal) AND" +
@@ -117,8 +130,8 @@ func update(pool string, version int64, r state.Record) (*dynamodb.UpdateItemInp
 	return input, nil
 }
 
-// attributes are those of a record by name, nil for what the item is not to have.
-func attributes(pool string, r state.Record) (map[string]types.AttributeValue, error) {
+// attributesOf returns those of a record by name, nil for what the item is not to have.
+func attributesOf(r state.Record) (map[string]types.AttributeValue, error) {
 	journal, err := state.Encode(r)
 	if err != nil {
 		return nil, err
@@ -127,7 +140,7 @@ func attributes(pool string, r state.Record) (map[string]types.AttributeValue, e
 		return nil, fmt.Errorf("the journal has %d bytes: want at most %d, as an item holds no more: maxBatchUp and maxBatchDown bound it", len(journal), maxJournal)
 	}
 	values := map[string]types.AttributeValue{
-		"pool": text(pool), "version": number(r.Version), "leaseOwner": text(r.Owner), "journal": text(string(journal)),
+		"version": number(r.Version), "leaseOwner": text(r.Owner), "journal": text(string(journal)),
 		"scalingInProgress": &types.AttributeValueMemberBOOL{Value: r.Action != nil},
 		"lastScaleEpoch":    nil,
 		"scaleUpActionId":   nil, "scaleUpStartedEpoch": nil, "scaleUpRequested": nil, "scaleUpInstanceIds": nil,

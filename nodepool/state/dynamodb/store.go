@@ -24,6 +24,7 @@ type Options struct {
 	Table   string
 	HashKey string // name of the table's partition key, a string; "" = DefaultHashKey
 	Key     string // its value; "" = the name of the pool
+	Cluster string // tells the cluster of the pools from others: they may have pools of the same name
 }
 
 // Store keeps journals in a table. Its methods may be called from any goroutine.
@@ -40,9 +41,9 @@ func New(client *dynamodb.Client, o Options) *Store {
 	return &Store{client: client, options: o}
 }
 
-// Connect returns the store that a WorkerPool asks for, with the credentials of the environment. Nothing is asked of the
+// Connect returns the store that a WorkerPool of a cluster asks for, with the credentials of the environment. Nothing is asked of the
 // table yet.
-func Connect(ctx context.Context, spec v1alpha1.DynamoDBState) (*Store, error) {
+func Connect(ctx context.Context, spec v1alpha1.DynamoDBState, cluster string) (*Store, error) {
 	var options []func(*config.LoadOptions) error
 	if spec.Region != "" {
 		options = append(options, config.WithRegion(spec.Region))
@@ -56,7 +57,7 @@ func Connect(ctx context.Context, spec v1alpha1.DynamoDBState) (*Store, error) {
 			o.BaseEndpoint = aws.String(spec.Endpoint)
 		}
 	})
-	return New(client, Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key}), nil
+	return New(client, Options{Table: spec.Table, HashKey: spec.HashKey, Key: spec.Key, Cluster: cluster}), nil
 }
 
 // Load reads the item of a pool, strongly consistent.
@@ -69,7 +70,7 @@ func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 	if err != nil {
 		return state.Record{}, fmt.Errorf("load the journal from %s: %w", s.place(pool), s.explain(err))
 	}
-	r, err := decode(pool, output.Item)
+	r, err := s.of(pool).decode(output.Item)
 	if err != nil {
 		return state.Record{}, fmt.Errorf("load the journal from %s: %w", s.place(pool), err)
 	}
@@ -81,7 +82,7 @@ func (s *Store) Load(ctx context.Context, pool string) (state.Record, error) {
 func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Record, error) {
 	written := r
 	written.Version++
-	input, err := update(pool, r.Version, written)
+	input, err := s.of(pool).update(r.Version, written)
 	if err != nil {
 		return state.Record{}, fmt.Errorf("save the journal to %s: %w", s.place(pool), err)
 	}
@@ -92,6 +93,8 @@ func (s *Store) Save(ctx context.Context, pool string, r state.Record) (state.Re
 	}
 	return written, nil
 }
+
+func (s *Store) of(pool string) owner { return owner{cluster: s.options.Cluster, pool: pool} }
 
 func (s *Store) key(pool string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{s.options.HashKey: text(cmp.Or(s.options.Key, pool))}

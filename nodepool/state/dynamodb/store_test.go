@@ -85,7 +85,7 @@ func TestItems(t *testing.T) {
 	cloud := awstest.Start(t)
 	c := client(cloud.URL(), through(http.DefaultTransport))
 	makeTable(t, c, "autoscaler-state", "clusterId")
-	store := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state"})
+	store := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Cluster: "uid-1"})
 	item := items{c, "autoscaler-state"}
 
 	t.Run("the fields of the seeds", func(t *testing.T) { testFields(t, store, item) })
@@ -94,6 +94,7 @@ func TestItems(t *testing.T) {
 	t.Run("actions of others are not", func(t *testing.T) { testBusy(t, store, item) })
 	t.Run("items that cannot be read", func(t *testing.T) { testBroken(t, store, item) })
 	t.Run("one key for two pools", func(t *testing.T) { testSharedKey(t, c) })
+	t.Run("one table for two clusters", func(t *testing.T) { testSharedTable(t, c, store) })
 	t.Run("a record that is too large", func(t *testing.T) { testTooLarge(t, store) })
 	t.Run("tables that will not do", func(t *testing.T) { testTables(t, c) })
 	t.Run("errors of the service", func(t *testing.T) { testErrors(t, cloud, store) })
@@ -152,7 +153,7 @@ func testFields(t *testing.T, store state.Store, items items) {
 	}}
 	r = save(t, store, "fields", r)
 	assert.Equal(t, item{
-		"pool": text("fields"), "version": number("1"), "leaseOwner": text("one"),
+		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("1"), "leaseOwner": text("one"),
 		"scalingInProgress": boolean(true), "lastScaleEpoch": number("300"),
 		"scaleUpActionId": text("up-1"), "scaleUpStartedEpoch": number("500"), "scaleUpRequested": number("2"), "scaleUpInstanceIds": texts("i-0", "i-2"),
 	}, items.get(t, "fields"))
@@ -162,7 +163,7 @@ func testFields(t *testing.T, store state.Store, items items) {
 	}}
 	r = save(t, store, "fields", r)
 	assert.Equal(t, item{
-		"pool": text("fields"), "version": number("2"), "leaseOwner": text("one"),
+		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("2"), "leaseOwner": text("one"),
 		"scalingInProgress": boolean(true), "lastScaleEpoch": number("300"),
 		"scaleDownActionId": text("down-1"), "scaleDownStartedEpoch": number("600"),
 		"scaleDownTargetInstanceIds": texts("i-3", "i-4"), "scaleDownCompletedInstanceIds": texts("i-3"),
@@ -171,7 +172,7 @@ func testFields(t *testing.T, store state.Store, items items) {
 	r.Owner, r.Action, r.LastDown = "", nil, time.Unix(700, 0)
 	save(t, store, "fields", r)
 	assert.Equal(t, item{
-		"pool": text("fields"), "version": number("3"), "leaseOwner": text(""),
+		"clusterUID": text("uid-1"), "pool": text("fields"), "version": number("3"), "leaseOwner": text(""),
 		"scalingInProgress": boolean(false), "lastScaleEpoch": number("700"),
 	}, items.get(t, "fields"))
 }
@@ -181,7 +182,7 @@ func testForeign(t *testing.T, store state.Store, items items) {
 	r := save(t, store, "foreign", state.Record{Owner: "me"})
 	save(t, store, "foreign", r)
 	assert.Equal(t, item{
-		"team": text("payments"), "pool": text("foreign"), "version": number("2"), "leaseOwner": text("me"), "scalingInProgress": boolean(false),
+		"team": text("payments"), "clusterUID": text("uid-1"), "pool": text("foreign"), "version": number("2"), "leaseOwner": text("me"), "scalingInProgress": boolean(false),
 	}, items.get(t, "foreign"))
 }
 
@@ -248,6 +249,21 @@ func testSharedKey(t *testing.T, c *awsdynamodb.Client) {
 	assert.Equal(t, r, loaded)
 }
 
+// testSharedTable has a pool of the same name in another cluster.
+func testSharedTable(t *testing.T, c *awsdynamodb.Client, store state.Store) {
+	r := save(t, store, "namesake", state.Record{Owner: "a"})
+	other := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Cluster: "uid-2"})
+	_, err := other.Load(t.Context(), "namesake")
+	require.ErrorContains(t, err, "it is of cluster uid-1, and this is uid-2: want another state.dynamodb.key")
+	for _, version := range []int64{0, r.Version} {
+		_, err = other.Save(t.Context(), "namesake", state.Record{Version: version, Owner: "b"})
+		require.ErrorIs(t, err, state.ErrConflict)
+	}
+	loaded, err := store.Load(t.Context(), "namesake")
+	require.NoError(t, err)
+	assert.Equal(t, r, loaded)
+}
+
 func testTooLarge(t *testing.T, store state.Store) {
 	r := state.Record{Action: &state.Action{Kind: plan.ActionUp, Message: strings.Repeat("x", 300_000)}}
 	_, err := store.Save(t.Context(), "large", r)
@@ -302,7 +318,7 @@ func TestConnectTakesWhatTheSpecSays(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 	store, err := dynamodb.Connect(t.Context(), v1alpha1.DynamoDBState{
 		Table: "autoscaler-state", HashKey: "cluster_id", Key: "node-fleet", Region: awstest.Region, Endpoint: cloud.URL(),
-	})
+	}, "uid-1")
 	require.NoError(t, err)
 	r := save(t, store, "workers", state.Record{Owner: "me"})
 	loaded, err := store.Load(t.Context(), "workers")
