@@ -193,6 +193,8 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[foresail.dev] [workerpools/status] [] [patch update]",
 		"[] [nodes] [] [get list watch patch delete]",
 		"[] [pods] [] [list watch]",
+		"[] [persistentvolumeclaims persistentvolumes] [] [list watch]",
+		"[storage.k8s.io] [storageclasses] [] [list watch]",
 		"[] [pods/eviction] [] [create]",
 		"[] [pods] [] [delete]",
 		"[policy] [poddisruptionbudgets] [] [list watch]",

@@ -48,6 +48,7 @@ func populated(b *testing.B, nodes, pods int) *Watcher {
 		require.NoError(b, w.budgets.Add(pdb))
 	}
 	w.nodes.synced, w.pods.synced, w.daemonSets.synced, w.budgets.synced = true, true, true, true
+	w.claims.synced, w.volumes.synced, w.classes.synced = true, true, true
 	return w
 }
 

@@ -17,7 +17,7 @@ var onePod = resource.MustParse("1")
 type parts struct {
 	nodes      []*corev1.Node
 	load       map[string]*load // by the name of the node
-	waiting    []*record        // unschedulable pods
+	waiting    []waiting        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
 }
@@ -88,10 +88,10 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 
 // pendingOf orders pods by how long they have waited, without those that a node is promised to. The API server's clock
 // may be ahead of ours.
-func pendingOf(waiting []*record, nodes map[string]bool, now time.Time) []Pending {
-	slices.SortFunc(waiting, func(a, b *record) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
-	out := make([]Pending, 0, len(waiting))
-	for _, r := range waiting {
+func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
+	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
+	out := make([]Pending, 0, len(pods))
+	for _, r := range pods {
 		if nodes[r.pending.Status.NominatedNodeName] {
 			continue
 		}
@@ -99,7 +99,7 @@ func pendingOf(waiting []*record, nodes map[string]bool, now time.Time) []Pendin
 		if since.After(now) {
 			since = now
 		}
-		out = append(out, Pending{Pod: r.pending, Since: since})
+		out = append(out, Pending{Pod: r.pending, Since: since, Volumes: r.at, Stuck: r.stuck})
 	}
 	return out
 }

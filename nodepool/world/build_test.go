@@ -53,8 +53,12 @@ func budgetFor(name string, allowed int32, changes ...func(*policyv1.PodDisrupti
 	return b
 }
 
-// see builds a cluster of one node.
+// see builds a cluster of one node, and of no volumes.
 func see(node *corev1.Node, pods []*corev1.Pod, pdbs ...*policyv1.PodDisruptionBudget) *Cluster {
+	return seeStorage(newStorage(), node, pods, pdbs...)
+}
+
+func seeStorage(s storage, node *corev1.Node, pods []*corev1.Pod, pdbs ...*policyv1.PodDisruptionBudget) *Cluster {
 	p := parts{nodes: []*corev1.Node{node}}
 	var records []*record
 	for _, pod := range pods {
@@ -65,7 +69,8 @@ func see(node *corev1.Node, pods []*corev1.Pod, pdbs ...*policyv1.PodDisruptionB
 	for _, b := range pdbs {
 		p.budgets = append(p.budgets, budgetOf(b))
 	}
-	p.load, p.waiting = sorted(records)
+	load, unschedulable := sorted(records)
+	p.load, p.waiting = load, s.demands(unschedulable)
 	return build(epoch, p)
 }
 

@@ -8,49 +8,88 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 )
 
+// source is how client-go reads the objects of one kind.
+type source[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
 // List reads a cluster as it is now. It is exact and costs the API server a list of everything: for tests, checks and
-// commands. Nodes are read before pods, so that no pod is bound to a node that was read without it.
+// commands. Nodes are read before pods, so that no pod is bound to a node that was read without it; claims and volumes
+// after them, so that those are there which pods and claims name.
 func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Cluster, error) {
 	var p parts
 	var pods []*record
-	for _, one := range []struct {
-		what string
-		list pager.ListPageFunc
-		keep func(runtime.Object)
-	}{
-		{"nodes", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.CoreV1().Nodes().List(ctx, o)
+	s := newStorage()
+	core := client.CoreV1()
+	for _, read := range []func() error{
+		func() error {
+			return each(ctx, "nodes", core.Nodes(), func(n *corev1.Node) { p.nodes = append(p.nodes, trimmedNode(n)) })
 		},
-			func(o runtime.Object) { p.nodes = append(p.nodes, trimmedNode(o.(*corev1.Node))) }},
-		{"daemonsets", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.AppsV1().DaemonSets("").List(ctx, o)
-		}, func(o runtime.Object) { p.daemonSets = append(p.daemonSets, trimmedDaemonSet(o.(*appsv1.DaemonSet))) }},
-		{"poddisruptionbudgets", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.PolicyV1().PodDisruptionBudgets("").List(ctx, o)
-		}, func(o runtime.Object) { p.budgets = append(p.budgets, budgetOf(o.(*policyv1.PodDisruptionBudget))) }},
-		{"pods", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.CoreV1().Pods("").List(ctx, o)
+		func() error {
+			return each(ctx, "daemonsets", client.AppsV1().DaemonSets(""), func(d *appsv1.DaemonSet) {
+				p.daemonSets = append(p.daemonSets, trimmedDaemonSet(d))
+			})
 		},
-			func(o runtime.Object) {
-				if r := recordOf(o.(*corev1.Pod)); r != nil {
+		func() error {
+			return each(ctx, "poddisruptionbudgets", client.PolicyV1().PodDisruptionBudgets(""), func(b *policyv1.PodDisruptionBudget) {
+				p.budgets = append(p.budgets, budgetOf(b))
+			})
+		},
+		func() error {
+			return each(ctx, "pods", core.Pods(""), func(pod *corev1.Pod) {
+				if r := recordOf(pod); r != nil {
 					pods = append(pods, r)
 				}
-			}},
+			})
+		},
+		func() error {
+			return each(ctx, "persistentvolumeclaims", core.PersistentVolumeClaims(""), func(c *corev1.PersistentVolumeClaim) {
+				s.claims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = claimOf(c)
+			})
+		},
+		func() error {
+			return each(ctx, "persistentvolumes", core.PersistentVolumes(), func(v *corev1.PersistentVolume) {
+				s.volumes[types.NamespacedName{Name: v.Name}] = volumeOf(v)
+			})
+		},
+		func() error {
+			return each(ctx, "storageclasses", client.StorageV1().StorageClasses(), func(c *storagev1.StorageClass) {
+				s.classes[types.NamespacedName{Name: c.Name}] = classOf(c)
+			})
+		},
 	} {
-		err := pager.New(one.list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-			one.keep(o)
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", one.what, err)
+		if err := read(); err != nil {
+			return nil, err
 		}
 	}
-	p.load, p.waiting = sorted(pods)
+	load, unschedulable := sorted(pods)
+	p.load, p.waiting = load, s.demands(unschedulable)
 	return build(now, p), nil
+}
+
+// each calls a function with every object of a kind.
+func each[O, L runtime.Object](ctx context.Context, what string, of source[L], keep func(O)) error {
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
+	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		object, ok := o.(O)
+		if !ok {
+			return fmt.Errorf("got a %T", o)
+		}
+		keep(object)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", what, err)
+	}
+	return nil
 }

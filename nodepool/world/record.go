@@ -21,6 +21,7 @@ type record struct {
 	pod     *Pod      // of a bound pod
 	pending *corev1.Pod
 	since   time.Time // of a pending one
+	claims  []string  // of a pending one
 }
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
@@ -40,7 +41,7 @@ func recordOf(p *corev1.Pod) *record {
 		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
 	case unschedulable && p.DeletionTimestamp == nil:
-		r.pending, r.since = trimmedPod(p), since
+		r.pending, r.since, r.claims = trimmedPod(p), since, claimsOf(p)
 	default:
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -161,21 +160,22 @@ func (t *table[O, T]) state(now time.Time) error {
 	return nil
 }
 
-// reflect fills the table until the context ends.
-func (t *table[O, T]) reflect(ctx context.Context, client kubernetes.Interface, like O,
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error), events func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) {
+// reflect fills a table until the context ends.
+func reflect[O interface {
+	metav1.Object
+	runtime.Object
+}, T any, L runtime.Object](ctx context.Context, t *table[O, T], like O, of source[L]) {
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			all, err := list(ctx, o)
+			all, err := of.List(ctx, o)
 			t.touch(err)
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := events(ctx, o)
+			w, err := of.Watch(ctx, o)
 			t.touch(err)
 			return w, err
 		},
-	}, client)
+	}, t.watcher.client)
 	cache.NewReflectorWithOptions(lw, like, t, cache.ReflectorOptions{Name: t.what}).RunWithContext(ctx)
 }

@@ -11,10 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -25,8 +23,9 @@ var ErrUnsynced = errors.New("not listed yet")
 // restart of an API server is shorter.
 const patience = 30 * time.Second
 
-// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets and PodDisruptionBudgets. Of the pods it keeps
-// what decisions need, which the pods of one controller share: a few hundred bytes for each.
+// Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets, and of what tells where
+// volumes are. Of the pods it keeps what decisions need, which the pods of one controller share: a few hundred bytes for
+// each.
 type Watcher struct {
 	client kubernetes.Interface
 	now    func() time.Time
@@ -37,6 +36,9 @@ type Watcher struct {
 	pods       *table[*corev1.Pod, *record]
 	daemonSets *table[*appsv1.DaemonSet, *appsv1.DaemonSet]
 	budgets    *table[*policyv1.PodDisruptionBudget, *budget]
+	claims     *table[*corev1.PersistentVolumeClaim, *claim]
+	volumes    *table[*corev1.PersistentVolume, *volume]
+	classes    *table[*storagev1.StorageClass, *class]
 	kinds      map[types.UID]*Kind // the last of each controller
 	waiting    map[types.NamespacedName]*record
 	onNode     map[string]map[types.NamespacedName]*Pod
@@ -49,8 +51,8 @@ type Option func(*Watcher)
 // WithClock tells a Watcher the time.
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
 
-// NewWatcher returns a watcher of a whole cluster. It may list and watch nodes, pods, daemonsets.apps and
-// poddisruptionbudgets.policy.
+// NewWatcher returns a watcher of a whole cluster. It lists and watches nodes, pods, persistentvolumeclaims,
+// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy and storageclasses.storage.k8s.io.
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
 		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{},
@@ -75,6 +77,19 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 		watcher: w, what: "poddisruptionbudgets", rows: map[types.NamespacedName]*budget{},
 		keep: func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true },
 	}
+	s := newStorage()
+	w.claims = &table[*corev1.PersistentVolumeClaim, *claim]{
+		watcher: w, what: "persistentvolumeclaims", rows: s.claims,
+		keep: func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true },
+	}
+	w.volumes = &table[*corev1.PersistentVolume, *volume]{
+		watcher: w, what: "persistentvolumes", rows: s.volumes,
+		keep: func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true },
+	}
+	w.classes = &table[*storagev1.StorageClass, *class]{
+		watcher: w, what: "storageclasses", rows: s.classes,
+		keep: func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true },
+	}
 	return w
 }
 
@@ -82,43 +97,20 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 func (w *Watcher) Run(ctx context.Context) error {
 	var reflectors sync.WaitGroup
 	defer reflectors.Wait()
-	core, apps, policy := w.client.CoreV1(), w.client.AppsV1(), w.client.PolicyV1()
-	reflectors.Go(func() {
-		w.nodes.reflect(ctx, w.client, &corev1.Node{},
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Nodes().List(ctx, o)
-			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return core.Nodes().Watch(ctx, o)
-			})
-	})
-	reflectors.Go(func() {
-		w.pods.reflect(ctx, w.client, &corev1.Pod{},
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return core.Pods("").List(ctx, o)
-			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return core.Pods("").Watch(ctx, o)
-			})
-	})
-	reflectors.Go(func() {
-		w.daemonSets.reflect(ctx, w.client, &appsv1.DaemonSet{},
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return apps.DaemonSets("").List(ctx, o)
-			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return apps.DaemonSets("").Watch(ctx, o)
-			})
-	})
-	reflectors.Go(func() {
-		w.budgets.reflect(ctx, w.client, &policyv1.PodDisruptionBudget{},
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return policy.PodDisruptionBudgets("").List(ctx, o)
-			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return policy.PodDisruptionBudgets("").Watch(ctx, o)
-			})
-	})
+	core := w.client.CoreV1()
+	for _, fill := range []func(){
+		func() { reflect(ctx, w.nodes, &corev1.Node{}, core.Nodes()) },
+		func() { reflect(ctx, w.pods, &corev1.Pod{}, core.Pods("")) },
+		func() { reflect(ctx, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets("")) },
+		func() {
+			reflect(ctx, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
+		},
+		func() { reflect(ctx, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims("")) },
+		func() { reflect(ctx, w.volumes, &corev1.PersistentVolume{}, core.PersistentVolumes()) },
+		func() { reflect(ctx, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses()) },
+	} {
+		reflectors.Go(fill)
+	}
 	return nil
 }
 
@@ -137,7 +129,8 @@ func (w *Watcher) Observe(context.Context) (*Cluster, error) {
 func (w *Watcher) parts(now time.Time) (parts, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(w.nodes.state(now), w.pods.state(now), w.daemonSets.state(now), w.budgets.state(now))
+	err := errors.Join(w.nodes.state(now), w.pods.state(now), w.daemonSets.state(now), w.budgets.state(now),
+		w.claims.state(now), w.volumes.state(now), w.classes.state(now))
 	if err != nil {
 		return parts{}, err
 	}
@@ -149,10 +142,11 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 			w.load[name] = loadOf(slices.Collect(maps.Values(pods)))
 		}
 	}
+	known := storage{w.claims.rows, w.volumes.rows, w.classes.rows}
 	return parts{
 		nodes:      slices.Collect(maps.Values(w.nodes.rows)),
 		load:       maps.Clone(w.load),
-		waiting:    slices.Collect(maps.Values(w.waiting)),
+		waiting:    known.demands(slices.Collect(maps.Values(w.waiting))),
 		daemonSets: slices.Collect(maps.Values(w.daemonSets.rows)),
 		budgets:    slices.Collect(maps.Values(w.budgets.rows)),
 	}, nil

@@ -15,10 +15,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/foresail/foresail/test/controlplane"
 )
@@ -78,7 +80,7 @@ func (c *churn) step(ctx context.Context) error {
 	name := func(of string, n int) string { return fmt.Sprintf("%s-%d", of, c.random.IntN(n)) }
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	core := c.client.CoreV1()
-	switch c.random.IntN(11) {
+	switch c.random.IntN(16) {
 	case 0:
 		_, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name("n", 8)}}, metav1.CreateOptions{})
 		return err
@@ -86,12 +88,12 @@ func (c *churn) step(ctx context.Context) error {
 		return core.Nodes().Delete(ctx, name("n", 40), now)
 	case 2:
 		return c.toggleNode(ctx, name("n", 8))
-	case 3, 4:
-		return c.createPod(ctx, name("p", 60), name("n", 8), name("app", 4))
+	case 3, 4, 14, 15:
+		return c.createPod(ctx, name("p", 24), name("n", 8), name("app", 4))
 	case 5:
-		return core.Pods("default").Delete(ctx, name("p", 60), now)
+		return core.Pods("default").Delete(ctx, name("p", 24), now)
 	case 6, 7:
-		return c.changePod(ctx, name("p", 60))
+		return c.changePod(ctx, name("p", 24))
 	case 8:
 		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name("d", 3)}}
 		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"d": "d"}}
@@ -102,8 +104,71 @@ func (c *churn) step(ctx context.Context) error {
 	case 9:
 		return errors.Join(c.client.AppsV1().DaemonSets("default").Delete(ctx, name("d", 6), now),
 			c.client.PolicyV1().PodDisruptionBudgets("default").Delete(ctx, name("b", 9), now))
-	default:
+	case 10:
 		return c.budget(ctx, name("b", 3), name("app", 4))
+	case 11, 12:
+		return c.claim(ctx, name("c", 4), name("v", 4))
+	default:
+		return c.volume(ctx, name("v", 4), name("class", 3))
+	}
+}
+
+// claim makes a claim, or changes what is bound to it, or what node its volume is made for; or removes it.
+func (c *churn) claim(ctx context.Context, name, volume string) error {
+	claims := c.client.CoreV1().PersistentVolumeClaims("default")
+	found, err := claims.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		made := claimed(fmt.Sprintf("class-%d", c.random.IntN(3)), "1Gi")
+		made.Name = name
+		made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		_, err = claims.Create(ctx, made, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	switch c.random.IntN(4) {
+	case 0:
+		return errors.Join(
+			claims.Delete(ctx, name, metav1.DeleteOptions{}),
+			func() error {
+				_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				return err
+			}())
+	case 1:
+		metav1.SetMetaDataAnnotation(&found.ObjectMeta, storagevolume.AnnSelectedNode, "n-1")
+	default:
+		boundTo(volume)(found)
+	}
+	_, err = claims.Update(ctx, found, metav1.UpdateOptions{})
+	return err
+}
+
+// volume makes a volume, or a StorageClass; or removes them.
+func (c *churn) volume(ctx context.Context, name, class string) error {
+	volumes, classes := c.client.CoreV1().PersistentVolumes(), c.client.StorageV1().StorageClasses()
+	switch c.random.IntN(5) {
+	case 0:
+		return errors.Join(
+			volumes.Delete(ctx, name, metav1.DeleteOptions{}),
+			func() error {
+				_, err := volumes.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				return err
+			}())
+	case 1:
+		return classes.Delete(ctx, class, metav1.DeleteOptions{})
+	case 2:
+		made := classNamed([]string{"ebs.csi.aws.com", storagevolume.NotSupportedProvisioner}[c.random.IntN(2)], storagev1.VolumeBindingWaitForFirstConsumer)
+		made.Name = class
+		_, err := classes.Create(ctx, made, metav1.CreateOptions{})
+		return err
+	default:
+		made := volumeIn(corev1.LabelTopologyZone, string(rune('a'+c.random.IntN(3))))
+		made.Name, made.Spec.StorageClassName = name, class
+		made.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		made.Spec.HostPath = &corev1.HostPathVolumeSource{Path: "/x"}
+		_, err := volumes.Create(ctx, made, metav1.CreateOptions{})
+		return err
 	}
 }
 
@@ -133,14 +198,17 @@ func (c *churn) createPod(ctx context.Context, name, node, app string) error {
 	p.Spec.NodeName = node
 	p.Spec.AutomountServiceAccountToken = new(false)
 	p.Spec.Containers[0].Image = "i"
+	if c.random.IntN(2) == 0 {
+		using(fmt.Sprintf("c-%d", c.random.IntN(4)))(p)
+	}
 	switch c.random.IntN(6) {
-	case 0:
+	case 0, 1:
 		p.Spec.NodeName = ""
-	case 1:
-		p.OwnerReferences = nil
 	case 2:
-		p.Finalizers = []string{"example.com/slow"}
+		p.OwnerReferences = nil
 	case 3:
+		p.Finalizers = []string{"example.com/slow"}
+	case 4:
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}
 	}
@@ -209,7 +277,7 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 	}
 	now := new(clock).now
 	w := watching(t, api.Client(), now)
-	seen := 0
+	seen, located, stuck := 0, 0, 0
 	for range 8 {
 		require.EventuallyWithT(t, func(t *assert.CollectT) {
 			got, err := w.Observe(context.Background())
@@ -219,6 +287,10 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 			want, err := List(context.Background(), api.Client(), now())
 			if assert.NoError(t, err) && assert.Equal(t, told(t, want), told(t, got)) {
 				seen += len(got.Nodes) * len(got.Pending) * len(got.DaemonSets)
+				for _, p := range got.Pending {
+					located += len(p.Volumes)
+					stuck += len(p.Stuck)
+				}
 			}
 		}, soon, often)
 		for range 80 {
@@ -226,6 +298,8 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 		}
 	}
 	assert.Positive(t, seen, "there was something to see")
+	assert.Positive(t, located, "there were volumes")
+	assert.Positive(t, stuck, "there were claims without volumes")
 }
 
 func ignoring(err error) error {

@@ -3,6 +3,13 @@
 //
 // [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
 // is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
+//
+// What volumes demand of a pending pod's node is found as the scheduler does: a volume that is bound says where it is; a
+// claim that waits for a node may have its volume made wherever its StorageClass allows, or on the node that was chosen
+// for it; one that does not wait must be bound before any node helps. Where volumes are not made but were by people
+// (kubernetes.io/no-provisioner), it is one of those that are free and large enough; those that a new node might bring
+// are not known. Not looked at: modes of access and selectors of claims, the capacity that drivers tell
+// (CSIStorageCapacity), ReadWriteOncePod, and how many volumes can be attached to a node.
 package world
 
 import (
@@ -61,4 +68,9 @@ type Kind struct {
 type Pending struct {
 	Pod   *corev1.Pod // read only
 	Since time.Time   // it has been unschedulable; never later than the Cluster's At
+	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
+	Volumes []*corev1.NodeSelector
+	// Stuck is why no node at all could run it as things are with its claims, "" for no reason: a sentence without a full
+	// stop that begins with "its claim". No volumes are told of then.
+	Stuck string
 }
