@@ -30,6 +30,14 @@ func full(n int) []world.Node {
 	return out
 }
 
+// inZones gives every pod a volume in one of three zones.
+func inZones(in []world.Pending) []world.Pending {
+	for i := range in {
+		located(in[i:i+1], zone, string(rune('a'+i%3)))
+	}
+	return in
+}
+
 func BenchmarkPack(b *testing.B) {
 	offers := []provider.Offer{offer("a", "m", "pods", "110"), offer("b", "m", "pods", "110"), offer("c", "m", "pods", "110")}
 	many := func(apps, each int, changes ...change) []world.Pending {
@@ -57,6 +65,7 @@ func BenchmarkPack(b *testing.B) {
 		{"10000 pods of 100, spread over zones", many(100, 100, spreadOver(zone, 1))},
 		{"10000 pods of 100, spread over hosts", many(100, 100, spreadOver(host, 1))},
 		{"10000 pods of 1, spread over hosts", many(1, 10000, spreadOver(host, 1))},
+		{"10000 pods of 100, with volumes in zones", inZones(many(100, 100))},
 	} {
 		for _, nodes := range []int{100, 1000, 5000} {
 			b.Run(fmt.Sprintf("%s, %d nodes", test.name, nodes), func(b *testing.B) {

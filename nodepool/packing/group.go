@@ -18,6 +18,8 @@ type group struct {
 	pod      *corev1.Pod // one of them
 	names    []string    // of all, in order
 	affinity nodeaffinity.RequiredNodeAffinity
+	where    []*corev1.NodeSelector                // its volumes can be used
+	volumes  []*nodeaffinity.LazyErrorNodeSelector // the same
 	request  vector
 	ports    []corev1.ContainerPort
 	topology *topology // nil: other pods do not matter to it
@@ -53,28 +55,34 @@ type grouper struct {
 func groupsOf(pods []world.Pending, labels map[string]bool) []*group {
 	b := &grouper{seed: maphash.MakeSeed(), labels: labels, known: map[uint64][]*group{}}
 	for i := range pods {
-		b.add(pods[i].Pod)
+		if pods[i].Stuck == "" {
+			b.add(&pods[i])
+		}
 	}
 	for _, g := range b.all {
 		slices.Sort(g.names)
 		g.left = len(g.names)
 		g.affinity = nodeaffinity.GetRequiredNodeAffinity(g.pod)
+		for _, s := range g.where {
+			g.volumes = append(g.volumes, nodeaffinity.NewLazyErrorNodeSelector(s))
+		}
 		g.ports = world.HostPorts(&g.pod.Spec)
 	}
 	slices.SortFunc(b.all, func(x, y *group) int { return cmp.Compare(x.names[0], y.names[0]) })
 	return b.all
 }
 
-func (b *grouper) add(p *corev1.Pod) {
+func (b *grouper) add(pending *world.Pending) {
+	p := pending.Pod
 	name := p.Namespace + "/" + p.Name
-	sum := b.sum(p)
+	sum := b.sum(p) + b.sumOf(pending.Volumes)
 	for _, g := range b.known[sum] {
-		if b.alike(g.pod, p) {
+		if b.alike(g.pod, p) && slices.EqualFunc(g.where, pending.Volumes, equal[corev1.NodeSelector]) {
 			g.names = append(g.names, name)
 			return
 		}
 	}
-	g := &group{pod: p, names: []string{name}}
+	g := &group{pod: p, names: []string{name}, where: pending.Volumes}
 	b.known[sum] = append(b.known[sum], g)
 	b.all = append(b.all, g)
 }
@@ -93,6 +101,24 @@ func (b *grouper) sum(p *corev1.Pod) uint64 {
 	for i := range p.Spec.Containers {
 		for name, quantity := range p.Spec.Containers[i].Resources.Requests {
 			out += maphash.String(b.seed, string(name)) ^ uint64(amount(cpu, quantity))*0x9e3779b97f4a7c15
+		}
+	}
+	return out
+}
+
+// sumOf is equal for volumes that are in the same places.
+func (b *grouper) sumOf(volumes []*corev1.NodeSelector) uint64 {
+	var out uint64
+	for _, s := range volumes {
+		for i := range s.NodeSelectorTerms {
+			for _, all := range [][]corev1.NodeSelectorRequirement{s.NodeSelectorTerms[i].MatchExpressions, s.NodeSelectorTerms[i].MatchFields} {
+				for _, r := range all {
+					out += maphash.String(b.seed, r.Key)
+					for _, value := range r.Values {
+						out += maphash.String(b.seed, value)
+					}
+				}
+			}
 		}
 	}
 	return out

@@ -42,6 +42,7 @@ type packer struct {
 	dimensions dimensions
 	shapes     []*shape
 	groups     []*group
+	stuck      []plan.Unhelped // pods in no group, as no node could run them now
 	topologies *topologies
 	nodes      []*place // all that there are, usable or not: their pods matter to others
 	places     []*place // that take pods, in the order in which they are tried
@@ -51,6 +52,11 @@ type packer struct {
 func newPacker(in Input) *packer {
 	p := &packer{dimensions: newDimensions(), inZone: map[string]int{}}
 	p.groups = groupsOf(in.Pods, labelsOfRules(&in))
+	for _, pod := range in.Pods {
+		if pod.Stuck != "" {
+			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Why: pod.Stuck})
+		}
+	}
 	requests := make([]corev1.ResourceList, len(p.groups))
 	for i, g := range p.groups {
 		requests[i] = world.Requests(g.pod)
@@ -202,7 +208,7 @@ func (p *packer) room(g *group, at *place) int {
 		if !g.takes[at.shape] {
 			return 0
 		}
-	} else if runsOn(g.pod, g.affinity, at.node) != nil {
+	} else if g.runsOn(at.node) != nil {
 		return 0
 	}
 	return n

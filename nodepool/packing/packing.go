@@ -1,20 +1,28 @@
 // Package packing tells how many new nodes of a pool the pods need that no node takes.
 //
-// It plays the scheduler: pods of one kind together, those that fit the fewest offers first, then those that
-// keep apart, then the largest, each onto the first place that takes it: a node that is there and has room after all (the scheduler has not come to it yet,
-// or has a reason of its own that no new node removes), a node on its way, a new node that others need as well, and at
-// last one more. What it respects: requests of all resources, slots for pods, host ports, taints, node selectors and
-// required node affinity, required affinity and anti-affinity between pods in both directions, and spread constraints
-// that forbid (DoNotSchedule), over any topology whose label is known of the nodes.
+// It plays the scheduler: pods of one kind together, those that fit the fewest offers first, then those that keep apart,
+// then the largest, each onto the first place that takes it: a node that is there and has room after all (the scheduler
+// has not come to it yet, or has a reason of its own), a node on its way, a new node that others need as well, and at last
+// one more. What it respects: requests of all resources, slots for pods, host ports, taints, node selectors and required
+// node affinity, where volumes are or may be made, required affinity and anti-affinity between pods in both directions, and
+// spread constraints that forbid (DoNotSchedule), over any topology whose label is known of the nodes.
 //
 // What it only comes near to, so that in doubt it asks for no node that might not help:
 //   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
 //   - a spread counts the pods of a domain on all its nodes, also on those that the pod could not run on;
 //   - pods are placed one kind after the other, never moved, never preempted;
-//   - volumes are not looked at: not where a volume is, nor how many a node takes;
+//   - how many volumes a node takes is not looked at: a node that has its fill of them has room;
+//   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
 //   - claims of devices (dynamic resource allocation) are not looked at;
 //   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
 //     decided later, so a pod that selects a market by label is helped only if the template has that label.
+//
+// A pod for which there is room gets no node, however long it waits. The scheduler tries every pod again within five
+// minutes, so one that waits for longer is refused for a reason that is not known here. A node for it would be a guess: it
+// helps where the reason is one of the node (its fill of volumes), and not where it is one of the pod (a volume or device
+// that another pod has, a rule of another scheduler) or of the scheduler (it is down: then all pods wait). Nor is one try
+// the end of it: a node that has not helped is empty, is removed as idle, and then there would be the same reason for
+// another. So such pods are counted (Result.Room), for people to be told of.
 package packing
 
 import (
@@ -49,8 +57,10 @@ type Result struct {
 	Known  bool
 	Nodes  int // new ones, beyond those on their way
 	Helped int // pods that a node of the pool could run, those with room elsewhere included
-	Room   int // pods for which a node that is there has room by all that is known: they need no new one
-	// Unhelped are pods that neither a node that is there nor a new one could run.
+	// Room is the number of pods for which a node that is there has room by all that is known. They need no new one and are
+	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
+	Room int
+	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
 	Unhelped []plan.Unhelped
 	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.
 	Zones map[string]int

@@ -158,6 +158,23 @@ func keepsAway(p *world.Pod, app, key string) *world.Pod {
 	return p
 }
 
+// located has pods use volumes that are in zones each, by the labels of nodes that say so.
+func located(in []world.Pending, key string, zones ...string) []world.Pending {
+	for i := range in {
+		in[i].Volumes = append(in[i].Volumes, &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: zones}}}}})
+	}
+	return in
+}
+
+// stuck has pods wait for their claims.
+func stuck(in []world.Pending) []world.Pending {
+	for i := range in {
+		in[i].Stuck = "its claim data does not exist"
+	}
+	return in
+}
+
 func all(lists ...[]world.Pending) []world.Pending {
 	var out []world.Pending
 	for _, l := range lists {
@@ -254,6 +271,30 @@ func TestPack(t *testing.T) {
 		"taint that only advises": {in: Input{Pods: pods("web", 1), Template: Template{Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectPreferNoSchedule}}}}, nodes: 1, helped: 1},
 		"some are helped": {in: Input{Pods: all(pods("web", 1), pods("far", 1, inZone("c")))}, nodes: 1, helped: 1,
 			unhelped: map[string]string{"default/far-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
+
+		// Volumes.
+		"volume in a zone":                 {in: Input{Pods: located(pods("db", 1), zone, "b")}, nodes: 1, helped: 1, zones: map[string]int{"b": 1}, shapes: []Shape{{Zone: "b", Nodes: 1}}},
+		"volume in another zone than room": {in: Input{Pods: located(pods("db", 1), zone, "b"), Nodes: []world.Node{node("n1", "a")}}, nodes: 1, helped: 1, zones: map[string]int{"b": 1}, shapes: []Shape{{Zone: "b", Nodes: 1}}},
+		"volume in the zone of room":       {in: Input{Pods: located(pods("db", 1), zone, "b"), Nodes: []world.Node{node("n1", "a"), node("n2", "b")}}, helped: 1, room: 1},
+		"volume outside the pool, with room": {in: Input{Pods: located(pods("db", 1), zone, "z"), Nodes: []world.Node{node("n1", "z")}},
+			room: 1},
+		"volume outside the pool": {in: Input{Pods: located(pods("db", 1), zone, "z"), Nodes: []world.Node{node("n1", "a")}},
+			unhelped: map[string]string{"default/db-0": "its volumes are where no new node of the pool can be"}},
+		"volume on one host":            {in: Input{Pods: located(pods("db", 1), host, "n1"), Nodes: []world.Node{node("n1", "a", bound("web", "4"))}}, unhelped: map[string]string{"default/db-0": "its volumes are where no new node of the pool can be"}},
+		"volume in any of the zones":    {in: Input{Pods: located(pods("db", 1), zone, "a", "b")}, nodes: 1, helped: 1},
+		"volume with a node on its way": {in: Input{Pods: located(pods("db", 1), zone, "b"), OnTheWay: []plan.Placement{{Zone: "b", InstanceType: "m"}}}, helped: 1},
+		"volume with a node on its way elsewhere": {in: Input{Pods: located(pods("db", 1), zone, "b"), OnTheWay: []plan.Placement{{Zone: "a", InstanceType: "m"}}},
+			nodes: 1, helped: 1, zones: map[string]int{"b": 1}, shapes: []Shape{{Zone: "b", Nodes: 1}}},
+		"two volumes in two zones": {in: Input{Pods: located(located(pods("db", 1), zone, "b"), zone, "a")}, unhelped: map[string]string{"default/db-0": "its volumes are where no new node of the pool can be"}},
+		"volume where the pod must not be": {in: Input{Pods: located(pods("db", 1, inZone("a")), zone, "b")},
+			unhelped: map[string]string{"default/db-0": "its volumes are where no new node of the pool can be"}},
+		"alike but for their volumes": {in: Input{Pods: all(located(pods("x", 1), zone, "a"), located(pods("y", 2), zone, "b"), pods("z", 5))}, nodes: 2, helped: 8,
+			zones: map[string]int{"a": 1, "b": 1}, shapes: []Shape{{Zone: "a", Nodes: 1}, {Zone: "b", Nodes: 1}}},
+		"volumes in zones, and spread over them": {in: Input{Pods: all(located(pods("web", 2, spreadOver(zone, 1)), zone, "b")), Nodes: []world.Node{node("n1", "a", bound("db", "4"))}}, nodes: 1, helped: 1,
+			zones: map[string]int{"b": 1}, shapes: []Shape{{Zone: "b", Nodes: 1}}, unhelped: map[string]string{"default/web-1": whyTopology}},
+		"stuck with a claim": {in: Input{Pods: all(stuck(pods("db", 2)), pods("web", 1)), Nodes: []world.Node{node("n1", "a")}}, helped: 1, room: 1,
+			unhelped: map[string]string{"default/db-0": "its claim data does not exist", "default/db-1": "its claim data does not exist"}},
+		"all are stuck": {in: Input{Pods: stuck(pods("db", 1))}, unhelped: map[string]string{"default/db-0": "its claim data does not exist"}},
 
 		// Nodes that are there or on their way.
 		"on its way":              {in: Input{Pods: pods("web", 5), OnTheWay: []plan.Placement{{Zone: "a", InstanceType: "m"}}}, nodes: 1, helped: 5},

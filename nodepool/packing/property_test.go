@@ -44,7 +44,54 @@ func randomInput(r *rand.Rand, rules bool) Input {
 		}
 		in.Pods = append(in.Pods, pods(app, 1+r.IntN(8), changes...)...)
 	}
+	for i := range in.Pods {
+		switch pod := in.Pods[i : i+1]; {
+		case !rules || r.IntN(3) > 0:
+		case r.IntN(8) == 0:
+			stuck(pod)
+		case r.IntN(2) == 0:
+			located(pod, zone, "a", string(rune('b'+r.IntN(2))))
+		default:
+			located(pod, zone, string(rune('a'+r.IntN(4))))
+		}
+	}
 	return in
+}
+
+// checkVolumes holds every pod that has a place to be where its volumes are.
+func checkVolumes(t *testing.T, in Input, p *packer) {
+	t.Helper()
+	placed := map[*corev1.Pod]bool{}
+	for _, at := range p.places {
+		for _, taken := range at.takes {
+			placed[taken.group.pod] = true
+		}
+	}
+	volumes := map[string][]*corev1.NodeSelector{}
+	for _, pending := range in.Pods {
+		volumes[pending.Pod.Namespace+"/"+pending.Pod.Name] = pending.Volumes
+		assert.False(t, pending.Stuck != "" && placed[pending.Pod], "%s is stuck", pending.Pod.Name)
+	}
+	for _, at := range p.places {
+		for _, taken := range at.takes {
+			for _, name := range taken.group.names {
+				for _, v := range volumes[name] {
+					assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, at.node.Labels[zone], name)
+				}
+			}
+		}
+	}
+	for _, at := range p.places {
+		for i, allowed := range at.allowed {
+			for _, taken := range at.takes {
+				for _, v := range volumes[taken.group.names[0]] {
+					if allowed && at.kind == added {
+						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.shapes[i].offer.Zone, "a node may be where volumes are not")
+					}
+				}
+			}
+		}
+	}
 }
 
 // resident is a pod in a place, as a naive check sees it.
@@ -160,6 +207,7 @@ func TestPackingHolds(t *testing.T) {
 		p.pack(in.OnTheWay)
 		r := p.result()
 		checkPlaces(t, in, p)
+		checkVolumes(t, in, p)
 		cpus, size := need(p)
 		assert.GreaterOrEqual(t, int64(r.Nodes)*size, cpus, "fewer nodes than there are requests")
 		pinned := 0

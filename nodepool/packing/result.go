@@ -11,7 +11,7 @@ import (
 const whyTopology = "its affinity to other pods, theirs to it, or its spread allows it on no new node of the pool"
 
 func (p *packer) result() Result {
-	r := Result{Known: true}
+	r := Result{Known: true, Unhelped: slices.Clone(p.stuck)}
 	whole := p.shapes[0].free
 	for _, g := range p.groups {
 		r.Room += g.room

@@ -126,21 +126,34 @@ func runsOn(pod *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *c
 	return nil
 }
 
+// runsOn tells whether the labels and taints of a node let the pods of a group run there with their volumes.
+func (g *group) runsOn(node *corev1.Node) *obstacle {
+	if o := runsOn(g.pod, g.affinity, node); o != nil {
+		return o
+	}
+	for _, v := range g.volumes {
+		if ok, err := v.Match(node); !ok || err != nil {
+			return &obstacle{3, "its volumes are where no new node of the pool can be"}
+		}
+	}
+	return nil
+}
+
 func repels(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
 // takes tells whether an empty node of the shape could run a pod of a group, as far as other pods do not matter.
 func (s *shape) takes(g *group, d dimensions) *obstacle {
-	if o := runsOn(g.pod, g.affinity, s.node); o != nil {
+	if o := g.runsOn(s.node); o != nil {
 		return o
 	}
 	if conflict(g.ports, s.ports) {
-		return &obstacle{3, "a DaemonSet takes its host port on every new node of the pool"}
+		return &obstacle{4, "a DaemonSet takes its host port on every new node of the pool"}
 	}
 	for i, r := range g.request {
 		if r > s.free[i] {
-			return &obstacle{4, "it requests more " + string(d.name(i)) + " than a new node of the pool has"}
+			return &obstacle{5, "it requests more " + string(d.name(i)) + " than a new node of the pool has"}
 		}
 	}
 	return nil
