@@ -1,0 +1,61 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	testName = regexp.MustCompile("`([a-z]+\\.Test\\w+)`")
+)
+
+// testsThatThereAre are the tests of packages for node pools, by the last part of the package's path.
+func testsThatThereAre(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, root := range []string{"../nodepool", "../test/nodepool"} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			for _, match := range testFunc.FindAllStringSubmatch(string(source), -1) {
+				found[filepath.Base(filepath.Dir(path))+"."+match[1]] = true
+			}
+			return err
+		}))
+	}
+	return found
+}
+
+// TestEveryOutcomeIsTested holds the table of what happens to tests that there are.
+func TestEveryOutcomeIsTested(t *testing.T) {
+	there := testsThatThereAre(t)
+	_, section, ok := strings.Cut(pages(t)["nodepool.md"], "\n## What happens when …\n")
+	require.True(t, ok)
+	section, _, ok = strings.Cut(section, "\n## ")
+	require.True(t, ok)
+	rows := 0
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| situation ") {
+			continue
+		}
+		rows++
+		columns := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		require.Len(t, columns, 4, line)
+		named := testName.FindAllStringSubmatch(columns[3], -1)
+		assert.NotEmpty(t, named, line)
+		for _, name := range named {
+			assert.Contains(t, there, name[1])
+		}
+	}
+	assert.Greater(t, rows, 30)
+}
