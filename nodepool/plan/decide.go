@@ -64,9 +64,11 @@ func (p Pool) defaulted() Pool {
 	if p.Mode == "" {
 		p.Mode = Any
 	}
-	if p.MaxBatchDown < 1 {
-		p.MaxBatchDown = 1
+	if p.MaxBatchUp < 1 {
+		p.MaxBatchUp = MaxBatch
 	}
+	p.MaxBatchUp = min(p.MaxBatchUp, MaxBatch)
+	p.MaxBatchDown = min(max(1, p.MaxBatchDown), MaxBatch)
 	if len(p.Victims) == 0 {
 		p.Victims = []Scorer{FullestZone, Idlest, FewestPods, Oldest}
 	}
@@ -146,13 +148,10 @@ func (v *view) aim(asked int) int {
 
 // batchUp is the most nodes that may be launched now. While launches fail, one is enough to see whether they still do.
 func (v *view) batchUp() int {
-	switch {
-	case v.State.Failures > 0:
+	if v.State.Failures > 0 {
 		return 1
-	case v.Pool.MaxBatchUp > 0:
-		return v.Pool.MaxBatchUp
 	}
-	return math.MaxInt
+	return v.Pool.MaxBatchUp
 }
 
 // refill launches what is missing to the floor. If nothing speaks against more, it launches what is asked for.

@@ -28,7 +28,7 @@ func (v *view) shrink(d Decision) Decision {
 	case v.idle.unknown != "":
 		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
 	case v.Pending.any():
-		return d.hold(PodsWaiting, "%s unschedulable, and nodes on their way will hold them", count(v.Pending.Pods, "pod"))
+		return d.hold(PodsWaiting, "%s unschedulable, and %s", count(v.Pending.Pods, "pod"), v.Pending.held())
 	case v.idle.busy != "":
 		return d.hold(NotIdle, "%s", v.idle.busy)
 	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:

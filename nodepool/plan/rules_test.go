@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -483,10 +484,12 @@ func TestReasonOfEqualVotes(t *testing.T) {
 
 func TestVoteOfPendingPods(t *testing.T) {
 	for want, p := range map[string]plan.Pending{
-		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them": {Known: true, Pods: 3, Due: 3},
-		"3 pods unschedulable, none for longer than 30s":                                  {Known: true, Pods: 3, Nodes: 1},
-		"no pod is unschedulable":                                                         {Known: true},
-		"pods are not known":                                                              {},
+		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them":                                                               {Known: true, Pods: 3, Due: 3},
+		"3 pods unschedulable, none for longer than 30s":                                                                                                {Known: true, Pods: 3, Nodes: 1},
+		"3 pods unschedulable for longer than 30s, and nodes that are there have room for them: their events tell what the scheduler has against these": {Known: true, Pods: 3, Due: 3, Room: 3},
+		"3 pods unschedulable for longer than 30s, and nodes that are there have room for 2 of them, and nodes on their way will hold the others":       {Known: true, Pods: 3, Due: 3, Room: 2},
+		"no pod is unschedulable": {Known: true},
+		"pods are not known":      {},
 	} {
 		s := steady()
 		s.Pending = p
@@ -498,6 +501,24 @@ func TestVoteOfPendingPods(t *testing.T) {
 				assert.LessOrEqual(t, v.Nodes, 4)
 			}
 		}
+	}
+}
+
+// What an action can have at most holds for whatever the pool says.
+func TestMostNodesOfAnAction(t *testing.T) {
+	for _, batch := range []int{0, plan.MaxBatch + 1} {
+		s := steady()
+		s.Pool.Max, s.Pool.MaxBatchUp = 10000, batch
+		pends(&s, 10*plan.MaxBatch+1)
+		assert.Len(t, plan.Decide(s).Placements, plan.MaxBatch)
+		s = idle()
+		s.Pool.Min, s.Pool.MaxBatchUp, s.Pool.MaxBatchDown = 0, batch, 10000
+		for i := range 2 * plan.MaxBatch {
+			w := s.Workers[0]
+			w.InstanceID, w.Node = fmt.Sprintf("i-more%d", i), fmt.Sprintf("more%d", i)
+			s.Workers = append(s.Workers, w)
+		}
+		assert.Len(t, plan.Decide(s).Targets, plan.MaxBatch, plan.Decide(s).Message)
 	}
 }
 

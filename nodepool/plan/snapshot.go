@@ -29,8 +29,8 @@ type Snapshot struct {
 type Pool struct {
 	Name              string
 	Min, Max          int // workers; control-plane nodes are never counted
-	MaxBatchUp        int // most nodes that one scale-up launches; 0 = no limit
-	MaxBatchDown      int // most nodes that one scale-down removes
+	MaxBatchUp        int // most nodes that one scale-up launches; 0 = [MaxBatch], and never more
+	MaxBatchDown      int // most nodes that one scale-down removes, at most [MaxBatch]
 	Mode              Mode
 	PendingFor        time.Duration // how long a pod must be unschedulable before it counts
 	PodsPerNode       int           // for pods without requests
@@ -45,6 +45,9 @@ type Pool struct {
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
 }
+
+// MaxBatch is the most nodes that one action can have: what the journal has of them is written whole, again and again.
+const MaxBatch = 500
 
 // What fields of [Pool] are if they are zero.
 const (
@@ -121,6 +124,7 @@ type Pending struct {
 	Pods      int  // unschedulable at all that a node of the pool could run
 	Due       int  // of them, unschedulable for longer than Pool.PendingFor
 	Nodes     int  // new nodes that hold the due ones, packed, beyond what is on its way
+	Room      int  // of the due ones, those for which nodes that are there have room by all that is known
 	Unhelped  []Unhelped
 	OldestFor time.Duration // of the due ones
 }

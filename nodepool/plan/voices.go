@@ -70,7 +70,7 @@ func (v *view) pendingVoice() voice {
 			count(p.Due, "pod"), v.Pool.PendingFor, p.OldestFor.Truncate(time.Second), count(p.Nodes, "more node"))
 	case p.Due > 0:
 		out.Nodes = len(v.staying)
-		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, and nodes on their way will hold them", count(p.Due, "pod"), v.Pool.PendingFor)
+		out.Why = fmt.Sprintf("%s unschedulable for longer than %s, and %s", count(p.Due, "pod"), v.Pool.PendingFor, p.held())
 	case p.Pods > 0:
 		out.Nodes, out.waits = len(v.staying), true
 		out.Why = fmt.Sprintf("%s unschedulable, none for longer than %s", count(p.Pods, "pod"), v.Pool.PendingFor)
@@ -81,6 +81,17 @@ func (v *view) pendingVoice() voice {
 		out.Why += fmt.Sprintf("; %s could run on no node of the pool", count(len(p.Unhelped), "pod"))
 	}
 	return out
+}
+
+// held tells why the due pods need no new node.
+func (p Pending) held() string {
+	switch {
+	case p.Room <= 0:
+		return "nodes on their way will hold them"
+	case p.Room >= p.Due:
+		return "nodes that are there have room for them: their events tell what the scheduler has against these"
+	}
+	return fmt.Sprintf("nodes that are there have room for %d of them, and nodes on their way will hold the others", p.Room)
 }
 
 func (v *view) seasonalVoice() voice {
