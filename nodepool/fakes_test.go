@@ -130,6 +130,7 @@ type fakeNode struct {
 	mark   string
 	cordon bool
 	pods   []*fakePod
+	free   bool // nothing is requested of it
 }
 
 // fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.
@@ -326,6 +327,9 @@ func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
 			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}
 		one := world.Node{Object: object, Ready: n.ready, ReadySince: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
+		if n.free {
+			one.Requested = nil
+		}
 		for _, p := range n.pods {
 			if p.blocks != "" {
 				one.Blocked = p.blocks

@@ -64,8 +64,8 @@ func (t *tick) observe(ctx context.Context) {
 	if t.listErr == nil {
 		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
 		for _, s := range t.sightings {
-			if t.node(s.instance) != nil {
-				s.joined = t.now
+			if n := t.node(s.instance); n != nil {
+				s.joined, s.worked = t.now, s.worked || n.Ready
 			}
 		}
 		maps.DeleteFunc(t.failedDrains, func(id string, _ int) bool { return t.sightings[id] == nil })
@@ -102,7 +102,8 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	}
 	demand := t.demand(&s, offers)
 	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
-		Now: t.now, Workers: t.joined(s.Workers), Expected: expected(s.Workers), Demand: demand, InitTimeout: t.initTimeout(),
+		Now: t.now, Workers: t.joined(s.Workers, plan.Worker.Counts), Leaving: t.joined(s.Workers, leaving),
+		Expected: expected(s.Workers), Demand: demand, InitTimeout: t.initTimeout(),
 	})
 	s.Seasonal = t.options.Signals.Seasonal(ctx, t.now, t.initTimeout())
 	return s
@@ -225,7 +226,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes,
 	}
 	for _, w := range s.Workers {
-		if node := t.nodeNamed(w.Node); w.Counts() && (node == nil || !node.Ready) {
+		if t.onTheWay(w) {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
 		}
 	}
@@ -237,11 +238,38 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 	in.Pods = due
 	packed := packing.Pack(in)
 	t.shapes = packed.Shapes
-	s.Pending = plan.Pending{Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Unhelped: all.Unhelped}
-	for _, p := range due {
-		s.Pending.OldestFor = max(s.Pending.OldestFor, t.now.Sub(p.Since))
+	s.Pending = plan.Pending{
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped),
+		OldestFor: t.oldest(due, packed.Unhelped), Unhelped: all.Unhelped,
 	}
 	return all
+}
+
+// onTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time
+// to join is not over. A worker that was Ready and is not any more may never be again.
+func (t *tick) onTheWay(w plan.Worker) bool {
+	node := t.nodeNamed(w.Node)
+	switch s := t.sightings[w.InstanceID]; {
+	case !w.Counts(), s == nil || s.worked, t.now.Sub(w.Launched) > t.spec.Join.Timeout:
+		return false
+	case node == nil:
+		return s.joined.IsZero()
+	}
+	return !node.Ready && !node.Object.Spec.Unschedulable
+}
+
+// oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
+func (t *tick) oldest(pods []world.Pending, unhelped []plan.Unhelped) (oldest time.Duration) {
+	beyondHelp := make(map[string]bool, len(unhelped))
+	for _, u := range unhelped {
+		beyondHelp[u.Pod] = true
+	}
+	for _, p := range pods {
+		if !beyondHelp[p.Pod.Namespace+"/"+p.Pod.Name] {
+			oldest = max(oldest, t.now.Sub(p.Since))
+		}
+	}
+	return oldest
 }
 
 // due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
@@ -268,11 +296,13 @@ func (t *tick) nodeNamed(name string) *world.Node {
 	return &t.cluster.Nodes[at]
 }
 
-// joined returns the nodes of the workers that have joined and stay.
-func (t *tick) joined(workers []plan.Worker) []world.Node {
+func leaving(w plan.Worker) bool { return w.Leaving }
+
+// joined returns the nodes of some of the workers, as far as they have joined.
+func (t *tick) joined(workers []plan.Worker, which func(plan.Worker) bool) []world.Node {
 	var out []world.Node
 	for _, w := range workers {
-		if n := t.nodeNamed(w.Node); n != nil && w.Counts() {
+		if n := t.nodeNamed(w.Node); n != nil && which(w) {
 			out = append(out, *n)
 		}
 	}

@@ -18,6 +18,7 @@ type sighting struct {
 	instance provider.Instance
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
 	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
+	worked   bool      // this process has seen it with a Node that was Ready
 }
 
 // sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.

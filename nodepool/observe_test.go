@@ -1,0 +1,91 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+func (r *rig) lastTold() Told { return r.told[len(r.told)-1] }
+
+// Only what will take pods soon keeps pending pods from getting a node.
+func TestWorkersThatHelpNobodyHideNoDemand(t *testing.T) {
+	for name, spoil := range map[string]func(*fakeNode){
+		"its node is not ready": func(n *fakeNode) { n.ready = false },
+		"its node is cordoned":  func(n *fakeNode) { n.cordon = true },
+	} {
+		t.Run("old, "+name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(1)
+			spoil(r.world.nodes["node-i-old0"])
+			r.pend(2)
+			r.until("a node is launched for them", 2*time.Minute, func() bool { return r.world.launches == 1 })
+		})
+		t.Run("new, "+name, func(t *testing.T) {
+			r := newRig(t)
+			r.pend(2)
+			r.until("its node has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			spoil(r.world.nodes["node-i-1"])
+			r.until("another one is launched", 10*time.Minute, func() bool { return r.world.launches == 2 })
+		})
+	}
+}
+
+// A Node that has not been Ready yet is about to be, and so is one that has not joined.
+func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
+	r := newRig(t)
+	r.pend(2)
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.until("a node is launched", 2*time.Minute, func() bool { return r.world.launches == 1 })
+	r.tick()
+	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
+	require.Equal(t, 2, r.lastTold().Snapshot.Pending.Due)
+	r.world.addNode(r.world.instances["i-1"], r.clock.now())
+	r.world.nodes["node-i-1"].ready = false
+	r.pass(5 * time.Minute)
+	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
+}
+
+func TestLoadOfNodesThatLeaveIsForecast(t *testing.T) {
+	r := idle(t, 3)
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.removing(state.RemovalDraining)
+	r.tick()
+	last := r.signals.seen[len(r.signals.seen)-1]
+	require.Len(t, last.Leaving, 1)
+	require.Equal(t, "node-i-old0", last.Leaving[0].Object.Name)
+	require.Len(t, last.Workers, 2)
+	require.Equal(t, 2, last.Expected)
+	r.world.nodes["node-i-old0"].pods = nil
+	r.until("it has gone", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	r.tick()
+	last = r.signals.seen[len(r.signals.seen)-1]
+	require.Empty(t, last.Leaving)
+	require.Len(t, last.Workers, 2)
+}
+
+func TestPodsThatHaveRoomAreTold(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.world.nodes["node-i-old0"].free = true
+	r.pend(1)
+	r.clock.advance(time.Minute)
+	r.pend(1)
+	r.world.pending[1].Pod.Name = "huge"
+	r.world.pending[1].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100")
+	r.world.pending[0].Since, r.world.pending[1].Since = r.world.pending[1].Since, r.world.pending[0].Since
+	r.clock.advance(time.Minute)
+	r.tick()
+	pending := r.lastTold().Snapshot.Pending
+	require.Equal(t, plan.Pending{Known: true, Pods: 1, Due: 1, Room: 1, OldestFor: time.Minute, Unhelped: pending.Unhelped}, pending)
+	require.Len(t, pending.Unhelped, 1)
+	require.Equal(t, "shop/huge", pending.Unhelped[0].Pod)
+}
