@@ -130,14 +130,15 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 	if told.Snapshot.WorkersErr != "" || told.Decision.Reason == "" {
 		return
 	}
-	for _, state := range []string{"ready", "joining", "unready", "leaving", "failed"} {
-		m.workers.WithLabelValues(told.Pool, state).Set(0)
-	}
+	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "leaving": 0, "failed": 0}
 	for _, w := range told.Snapshot.Workers {
-		m.workers.WithLabelValues(told.Pool, stateOf(w)).Inc()
+		states[stateOf(w)]++
 		if w.Counts() {
 			m.instances.WithLabelValues(told.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
 		}
+	}
+	for state, n := range states { // whole numbers: whoever reads in between must not take none for all
+		m.workers.WithLabelValues(told.Pool, state).Set(float64(n))
 	}
 	m.spotTarget.WithLabelValues(told.Pool).Set(spotTarget(told.Snapshot))
 }

@@ -17,7 +17,7 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// reported runs a teller with reports over as many hours from a Monday's midnight, in virtual time, with a tick every ten minutes,
+// reported runs a teller with reports over as many hours from a Monday's midnight, in virtual time, with a tick every hour,
 // of which it leads those that lead says. It returns when reports were asked for, and what was said.
 func reported(t *testing.T, hours int, lead func(at time.Time) bool, answer func(to time.Time) error) (asked, upTo []time.Time, said []string, h *house) {
 	t.Helper()
@@ -30,12 +30,12 @@ func reported(t *testing.T, hours int, lead func(at time.Time) bool, answer func
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); h.teller.runReports(ctx) }()
-	for range hours * 6 {
+	for range hours {
 		told := hold(time.Now(), plan.NothingToDo, "")
 		told.Leading = lead(told.At)
 		h.teller.Tell(ctx, told)
 		synctest.Wait()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(time.Hour)
 		for len(h.teller.sentences) > 0 {
 			said = append(said, <-h.teller.sentences)
 		}

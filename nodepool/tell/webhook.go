@@ -51,8 +51,7 @@ func (w Webhook) post(ctx context.Context, text string) error {
 
 // withoutURL drops the URL from an error of a request.
 func withoutURL(err error) error {
-	var about *url.Error
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*url.Error](err); ok {
 		return about.Err
 	}
 	return err
