@@ -117,7 +117,7 @@ func (o *runOptions) validate() error {
 	for i := range o.adapter.namespaces {
 		o.adapter.namespaces[i] = strings.TrimSpace(o.adapter.namespaces[i])
 	}
-	errs := []error{o.validateEnable(), logsapi.ValidateAndApply(o.logging, nil), o.adapter.sources.validate()}
+	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.adapter.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	}
@@ -160,6 +160,9 @@ type part struct {
 func (o *runOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
+		return err
 	}
 	ctrl.SetLogger(klog.Background())
 	config, err := o.clusterConfig()

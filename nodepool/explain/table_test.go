@@ -20,8 +20,6 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-func number(n int32) *int32 { return &n }
-
 func quantity(s string) *resource.Quantity {
 	q := resource.MustParse(s)
 	return &q
@@ -35,7 +33,7 @@ func busy() Explanation {
 	return Explanation{
 		At: now, Name: "workers", Generation: 3, Created: ago(26 * time.Hour),
 		Spec: v1alpha1.WorkerPoolSpec{
-			Min: 2, Max: 10, MaxBatchUp: number(0), DryRun: true,
+			Min: 2, Max: 10, MaxBatchUp: new(int32(0)), DryRun: true,
 			Signals:  []v1alpha1.PoolSignal{{Name: "cpu", Threshold: resource.MustParse("700m")}},
 			Market:   v1alpha1.MarketPolicy{SpotRatio: quantity("700m"), OnDemandBase: 1},
 			Cooldown: v1alpha1.PoolCooldown{Up: spanOf(5 * time.Minute), Down: spanOf(90 * time.Second)},
@@ -43,16 +41,16 @@ func busy() Explanation {
 			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a", "b"}}},
 		},
 		Status: v1alpha1.WorkerPoolStatus{
-			Workers: number(5), ReadyWorkers: number(4), Wanted: number(7), InitTimeout: spanOf(35 * time.Second),
+			Workers: new(int32(5)), ReadyWorkers: new(int32(4)), Wanted: new(int32(7)), InitTimeout: spanOf(35 * time.Second),
 			Conditions: []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
 			Action:     &v1alpha1.PoolAction{ID: "up-1", Kind: "ScaleUp", Started: ago(40 * time.Second), Progress: "1 Ready"},
 			Signals: []v1alpha1.PoolSignalStatus{
-				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Wanted: number(7)},
+				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Wanted: new(int32(7))},
 				{Name: "queue", Error: "no series"},
 			},
 			Decisions: []v1alpha1.PoolDecision{
 				{Time: ago(40 * time.Second), Step: "ScaleUp", Reason: "LoadPredicted", Message: "cpu will be 0.91", Workers: 5, Wanted: 7, Votes: []v1alpha1.PoolVote{
-					{Voice: "cpu", Workers: number(7), Why: "0.91 in 42s"}, {Voice: "queue", Why: "no series"}, {Voice: "minimum", Workers: number(2)},
+					{Voice: "cpu", Workers: new(int32(7)), Why: "0.91 in 42s"}, {Voice: "queue", Why: "no series"}, {Voice: "minimum", Workers: new(int32(2))},
 				}},
 				{Time: ago(10 * time.Minute), Last: &last, Count: 37, Step: "Hold", Reason: "NothingToDo", Message: "nothing to do", Workers: 5, Wanted: 5},
 			},

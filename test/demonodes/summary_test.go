@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -19,15 +20,13 @@ func after(d time.Duration) time.Time { return began.Add(d) }
 func TestWaitsAreThoseOfPodsThatCameWithTheLoad(t *testing.T) {
 	l := newLedger()
 	l.begin(began)
-	for name, p := range map[types.UID]*pod{
+	maps.Copy(l.pods, map[types.UID]*pod{
 		"before": {seen: after(-time.Second), bound: after(time.Minute)},
 		"first":  {seen: after(time.Second), bound: after(4 * time.Second)},
 		"second": {seen: after(time.Second), bound: after(2 * time.Second), gone: true},
 		"never":  {seen: after(time.Second)},
 		"left":   {seen: after(time.Second), gone: true},
-	} {
-		l.pods[name] = p
-	}
+	})
 	waits, never := l.waits()
 	assert.Equal(t, []time.Duration{time.Second, 3 * time.Second}, waits)
 	assert.Equal(t, 1, never)

@@ -157,10 +157,7 @@ func actionText(s scene) string {
 }
 
 func decisionLine(s scene, d v1alpha1.PoolDecision) string {
-	at := d.Time.Sub(s.began)
-	if at < 0 {
-		at = 0
-	}
+	at := max(0, d.Time.Sub(s.began))
 	count := ""
 	if d.Count > 1 {
 		count = fmt.Sprintf(" ×%d", d.Count)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/stack"
+)
+
+// TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.
+func TestRunOfTheNodePoolAlone(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	objects := withDefinitions(t, cluster)
+	secure, err := stack.FreePort()
+	require.NoError(t, err)
+	open, err := stack.FreePort()
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		ended <- execute(ctx, []string{
+			"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
+			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
+		}, strings.NewReader(""), &stderr, &stderr)
+	}()
+	eventually(t, func() bool {
+		select {
+		case code := <-ended:
+			require.Fail(t, "it has ended", "with code %d: %s", code, stderr.String())
+		default:
+		}
+		return status(t, open, "/readyz") == http.StatusOK
+	})
+	_, err = new(net.Dialer).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", secure))
+	require.Error(t, err, "the adapter's door is not open")
+
+	simulated := v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}
+	works := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "works"}, Spec: v1alpha1.WorkerPoolSpec{Min: 2, Max: 5, Provider: simulated}}
+	require.NoError(t, objects.Create(t.Context(), works))
+	eventually(t, func() bool {
+		list, err := cluster.Client().CoreV1().ConfigMaps("foresail-simulated").List(t.Context(), metav1.ListOptions{LabelSelector: "simulated.foresail.dev/pool=works"})
+		require.NoError(t, err)
+		return len(list.Items) == 2
+	})
+	eventually(t, func() bool {
+		require.NoError(t, objects.Get(t.Context(), client.ObjectKeyFromObject(works), works))
+		return works.Status.Workers != nil && *works.Status.Workers == 2
+	})
+
+	asks := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "asks-nobody"}, Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: simulated}}
+	asks.Spec.Signals = []v1alpha1.PoolSignal{{Name: "queue", Threshold: resource.MustParse("100"), Prometheus: &v1alpha1.SignalQuery{Query: "queue"}}}
+	require.NoError(t, objects.Create(t.Context(), asks))
+	eventually(t, func() bool {
+		require.NoError(t, objects.Get(t.Context(), client.ObjectKeyFromObject(asks), asks))
+		c := meta.FindStatusCondition(asks.Status.Conditions, v1alpha1.ConditionHealthy)
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == "InvalidSpec"
+	})
+
+	cancel()
+	select {
+	case code := <-ended:
+		assert.Equal(t, exitDone, code, stderr.String())
+	case <-time.After(time.Minute):
+		require.Fail(t, "it does not end")
+	}
+}
+
+func eventually(t *testing.T, what func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !what(); time.Sleep(100 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "not within a minute")
+	}
+}
+
+// status is what a path answers with, 0 if nothing answers.
+func status(t *testing.T, port int, path string) int {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
