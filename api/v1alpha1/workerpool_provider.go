@@ -141,9 +141,11 @@ type SimulatedProvider struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PoolState says where the journal is kept: in the status of the WorkerPool if nothing else is given.
+// PoolState says where the journal is kept: in the status of the WorkerPool if nothing else is given. It stays as it is for
+// as long as the WorkerPool is there: while a change goes round, two processes would act, each by a journal of its own.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
+// +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must stay of its kind, as two processes could act by two journals: delete the WorkerPool and create it again, and it takes its instances over"
 type PoolState struct {
 	// In the status of the WorkerPool.
 	// +optional
@@ -158,6 +160,8 @@ type PoolState struct {
 type KubernetesState struct{}
 
 // DynamoDBState keeps the journal in a table that exists already.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="state.dynamodb must stay as it is, as two processes could act by two journals: delete the WorkerPool and create it again, and it takes its instances over"
 type DynamoDBState struct {
 	// The name of the table.
 	// +required
