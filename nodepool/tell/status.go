@@ -29,7 +29,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 		Signals:            signalsOf(told.Snapshot.Signals),
 	}
 	if told.Decision.Reason != "" {
-		next.Decisions = recorded(before.Decisions, told.Decision)
+		next.Decisions = recorded(before.Decisions, told.Decision, began(told.Events))
 	}
 	if decided(told) {
 		next.Wanted = number(told.Decision.Want)

@@ -74,7 +74,7 @@ func (t *Teller) Tell(ctx context.Context, told nodepool.Told) {
 		t.status, t.said = nil, plan.Decision{} // the leader tells; whoever becomes it reads what was told before
 		return
 	}
-	news := t.changed(told.Decision)
+	news := t.changed(told)
 	t.logDecision(told, news)
 	t.write(ctx, told, news)
 	for _, s := range sentences(told, news) {
@@ -98,9 +98,9 @@ func (t *Teller) say(s string) {
 	}
 }
 
-// changed tells whether a decision says something new.
-func (t *Teller) changed(d plan.Decision) bool {
-	return !same(decision(t.said), decision(d))
+// changed tells whether a decision says something new, or has begun something.
+func (t *Teller) changed(told nodepool.Told) bool {
+	return began(told.Events) || !same(decision(t.said), decision(told.Decision))
 }
 
 func (t *Teller) logDecision(told nodepool.Told, news bool) {

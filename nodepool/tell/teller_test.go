@@ -141,12 +141,37 @@ func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
 	assert.Equal(t, 40.0, testutil.ToFloat64(h.teller.options.Metrics.decisions.WithLabelValues("workers", "Hold", "NothingToDo")))
 }
 
+// TestWantingIsOneDecisionUntilSomethingIsBegun: a dry run, or a scale-up that has to wait for the end of a scale-down, wants
+// the same at each tick.
+func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
+	h := newHouse(t)
+	want := func(tick int, events ...nodepool.Event) {
+		up := hold(start.Add(time.Duration(tick)*15*time.Second), plan.PodsPending, "5 pods need 2 nodes")
+		up.Decision.Step, up.Decision.Want, up.Events = plan.ScaleUp, 4, events
+		h.teller.Tell(t.Context(), up)
+	}
+	for i := range 40 {
+		want(i)
+	}
+	require.Len(t, h.status(t).Decisions, 1)
+	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.told())
+
+	want(40, nodepool.Event{Reason: nodepool.EventScaleUpBegun, Message: "up-1", Action: "up-1"})
+	want(41, nodepool.Event{Reason: nodepool.EventScaleUpBegun, Message: "up-2", Action: "up-2"})
+	trail := h.status(t).Decisions
+	require.Len(t, trail, 3)
+	assert.Equal(t, []int32{1, 1, 40}, []int32{trail[0].Count, trail[1].Count, trail[2].Count})
+	assert.Equal(t, []string{
+		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpBegun up-1", "Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpBegun up-2",
+	}, h.told())
+}
+
 func TestTrailIsBounded(t *testing.T) {
 	var trail []v1alpha1.PoolDecision
 	for i := range 3 * maxTrail {
 		d := hold(start, plan.NothingToDo, "").Decision
 		d.Want = i
-		trail = recorded(trail, d)
+		trail = recorded(trail, d, false)
 	}
 	require.Len(t, trail, maxTrail)
 	assert.Equal(t, int32(3*maxTrail-1), trail[0].Wanted)

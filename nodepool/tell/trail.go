@@ -1,11 +1,13 @@
 package tell
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -13,10 +15,11 @@ import (
 const maxTrail = 50
 
 // recorded returns the trail, the newest first, with a decision put to it. One that says the same as the newest, numbers in
-// its sentence aside, counts it up: hours without anything to do are one line.
-func recorded(trail []v1alpha1.PoolDecision, d plan.Decision) []v1alpha1.PoolDecision {
+// its sentence aside, counts it up: hours without anything to do are one line, and so are hours of a dry run that wants a
+// node. What has begun something has a line of its own.
+func recorded(trail []v1alpha1.PoolDecision, d plan.Decision, began bool) []v1alpha1.PoolDecision {
 	next := decision(d)
-	if len(trail) == 0 || !same(trail[0], next) {
+	if began || len(trail) == 0 || !same(trail[0], next) {
 		trail = append([]v1alpha1.PoolDecision{next}, trail...)
 		return trail[:min(len(trail), maxTrail)]
 	}
@@ -29,7 +32,19 @@ func recorded(trail []v1alpha1.PoolDecision, d plan.Decision) []v1alpha1.PoolDec
 
 // same tells whether two decisions differ in nothing but when they were made and how they are put.
 func same(a, b v1alpha1.PoolDecision) bool {
-	return a.Step == b.Step && a.Reason == b.Reason && a.Wanted == b.Wanted && a.Workers == b.Workers && a.Step == string(plan.Hold)
+	return a.Step == b.Step && a.Reason == b.Reason && a.Wanted == b.Wanted && a.Workers == b.Workers
+}
+
+// began tells whether the decision of a tick has begun something, by what happened in it: a decision to launch or remove
+// may also come to nothing, as in a dry run or beside an action that has to end first.
+func began(events []nodepool.Event) bool {
+	return slices.ContainsFunc(events, func(e nodepool.Event) bool {
+		switch e.Reason {
+		case nodepool.EventScaleUpBegun, nodepool.EventScaleDownBegun, nodepool.EventReplacement:
+			return true
+		}
+		return false
+	})
 }
 
 func decision(d plan.Decision) v1alpha1.PoolDecision {
