@@ -35,8 +35,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ClassOf returns the class of an error; any that is not an *[Error] is Unknown.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}
 	return Unknown
