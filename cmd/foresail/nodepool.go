@@ -25,7 +25,6 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/ec2"
@@ -162,7 +161,7 @@ func (b *poolBuilder) build(ctx context.Context, pool *v1alpha1.WorkerPool) (con
 	var errs [4]error
 	parts.Store, errs[0] = b.buildStore(ctx, pool)
 	errs[1] = b.addProvider(ctx, pool, &parts)
-	parts.Signals, errs[2] = b.buildSignals(pool)
+	errs[2] = b.addSignals(pool, &parts)
 	errs[3] = b.addTeller(ctx, pool, &parts)
 	return parts, errors.Join(errs[:]...)
 }
@@ -229,15 +228,22 @@ func (b *poolBuilder) newSimulated(pool *v1alpha1.WorkerPool) *simulated.Cloud {
 	return simulated.New(o)
 }
 
-func (b *poolBuilder) buildSignals(pool *v1alpha1.WorkerPool) (nodepool.Signals, error) {
+// addSignals makes the signals, whose queries end with the pool.
+func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := signal.OptionsOf(&pool.Spec)
 	o.DefaultAddress, o.Servers = b.sources.prometheusURL, b.servers
 	o.Logger = b.log.With("workerpool", pool.Name)
 	set, err := signal.New(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return set, nil
+	parts.Signals = set
+	parts.Run = append(parts.Run, func(ctx context.Context) error {
+		<-ctx.Done()
+		set.Close()
+		return nil
+	})
+	return nil
 }
 
 // newServers connects to the Prometheus servers that PredictedMetrics may ask.
