@@ -17,6 +17,8 @@ const (
 	receivePause = 5 * time.Second
 	// leastReceive is what a queue is left alone after it had nothing at once.
 	leastReceive = time.Second
+	// firstInterval is that of ticks until one has read the configuration.
+	firstInterval = 15 * time.Second
 )
 
 // Run ticks until ctx ends: at each interval, more often while an action is open, and at once when there is something to
@@ -53,7 +55,7 @@ func (p *Pool) loop(ctx context.Context) {
 func (p *Pool) pause(err error) time.Duration {
 	interval := p.spec.Interval
 	if interval <= 0 {
-		interval = defaultInterval // no tick has read the configuration yet
+		interval = firstInterval
 	}
 	if err != nil {
 		p.faults++

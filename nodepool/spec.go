@@ -1,11 +1,11 @@
 package nodepool
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/packing"
@@ -39,23 +39,22 @@ type Drain struct {
 	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
 }
 
-// defaultInterval is that of ticks.
-const defaultInterval = 15 * time.Second
-
 // SpecOf returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
-func SpecOf(name string, s v1alpha1.WorkerPoolSpec) Spec {
+func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
+	s := spec.DeepCopy()
+	s.Default()
 	return Spec{
 		Plan:        planOf(name, s),
 		Template:    templateOf(s.Template),
-		Interval:    duration(s.Forecast.Interval, defaultInterval),
-		InitTimeout: duration(s.Forecast.InitTimeout, 2*time.Minute),
+		Interval:    s.Forecast.Interval.Duration,
+		InitTimeout: s.Forecast.InitTimeout.Duration,
 		Join: Join{
-			Timeout:       duration(s.Join.Timeout, 10*time.Minute),
-			KeepFailedFor: duration(s.Join.KeepFailedFor, 15*time.Minute),
+			Timeout:       s.Join.Timeout.Duration,
+			KeepFailedFor: s.Join.KeepFailedFor.Duration,
 			KeepFailed:    s.Join.KeepFailed,
 		},
 		Drain: Drain{
-			Timeout:           duration(s.Drain.Timeout, 5*time.Minute),
+			Timeout:           s.Drain.Timeout.Duration,
 			Force:             s.Drain.Force,
 			CordonOnRebalance: s.Drain.CordonOnRebalance,
 		},
@@ -63,37 +62,29 @@ func SpecOf(name string, s v1alpha1.WorkerPoolSpec) Spec {
 	}
 }
 
-func planOf(name string, s v1alpha1.WorkerPoolSpec) plan.Pool {
+func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 	p := plan.Pool{
-		Name: name, Min: int(s.Min), Max: int(s.Max),
-		MaxBatchUp:   count(s.MaxBatchUp, 2),
-		MaxBatchDown: count(s.MaxBatchDown, 1),
-		Mode:         plan.Any,
-		PendingFor:   duration(s.Pending.For, 30*time.Second),
-		PodsPerNode:  count(s.Pending.PodsPerNode, 10),
+		Name: name, Min: int(s.Min), Max: int(s.Max), Mode: plan.Mode(s.Mode),
+		MaxBatchUp:   int(*s.MaxBatchUp),
+		MaxBatchDown: int(*s.MaxBatchDown),
+		PendingFor:   s.Pending.For.Duration,
+		PodsPerNode:  int(*s.Pending.PodsPerNode),
 		Idle: plan.Idle{
-			For:    duration(s.Idle.For, 10*time.Minute),
-			CPU:    quantity(s.Idle.CPU, 0.3),
-			Memory: quantity(s.Idle.Memory, 0.5),
+			For:    s.Idle.For.Duration,
+			CPU:    number(s.Idle.CPU),
+			Memory: number(s.Idle.Memory),
 		},
-		CooldownUp:        duration(s.Cooldown.Up, 5*time.Minute),
-		CooldownDown:      duration(s.Cooldown.Down, 10*time.Minute),
-		SpotRatio:         quantity(s.Market.SpotRatio, 0.7),
+		CooldownUp:        s.Cooldown.Up.Duration,
+		CooldownDown:      s.Cooldown.Down.Duration,
+		SpotRatio:         number(s.Market.SpotRatio),
 		OnDemandBase:      int(s.Market.OnDemandBase),
-		Victims:           []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
-		ScaleDownMargin:   quantity(s.Forecast.ScaleDownMargin, 0.3),
+		ScaleDownMargin:   number(s.Forecast.ScaleDownMargin),
 		DistrustShare:     plan.DefaultDistrustShare,
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
 	}
-	if s.Mode == v1alpha1.PoolModeAll {
-		p.Mode = plan.All
-	}
-	if len(s.Victims) > 0 {
-		p.Victims = nil
-		for _, v := range s.Victims {
-			p.Victims = append(p.Victims, plan.Scorer(v))
-		}
+	for _, v := range s.Victims {
+		p.Victims = append(p.Victims, plan.Scorer(v))
 	}
 	return p
 }
@@ -106,23 +97,8 @@ func templateOf(t v1alpha1.NodeTemplate) packing.Template {
 	return out
 }
 
-func duration(d *metav1.Duration, otherwise time.Duration) time.Duration {
-	if d == nil {
-		return otherwise
-	}
-	return d.Duration
-}
-
-func count(n *int32, otherwise int) int {
-	if n == nil {
-		return otherwise
-	}
-	return int(*n)
-}
-
-func quantity(q *resource.Quantity, otherwise float64) float64 {
-	if q == nil {
-		return otherwise
-	}
-	return q.AsApproximateFloat64()
+// number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
+func number(q *resource.Quantity) float64 {
+	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
+	return f
 }

@@ -12,7 +12,6 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
@@ -94,58 +93,48 @@ const measuredFor = 3 * time.Minute
 // OptionsOf returns the options that the spec of a pool stands for. A field that the API server would fill in may be
 // absent.
 func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
+	spec = spec.DeepCopy()
+	spec.Default()
 	f := &spec.Forecast
 	o := Options{Forecast: Forecast{
-		Interval:              duration(f.Interval, 15*time.Second),
-		Window:                duration(f.Window, 15*time.Minute),
-		RedistributionTimeout: duration(f.RedistributionTimeout, 3*time.Minute),
-		InitTimeout:           duration(f.InitTimeout, 2*time.Minute),
-		HorizonMin:            duration(f.HorizonMin, 30*time.Second),
-		HorizonMax:            duration(f.HorizonMax, 10*time.Minute),
-		ScaleDownMargin:       number(f.ScaleDownMargin, 0.3),
+		Interval:              f.Interval.Duration,
+		Window:                f.Window.Duration,
+		RedistributionTimeout: f.RedistributionTimeout.Duration,
+		InitTimeout:           f.InitTimeout.Duration,
+		HorizonMin:            f.HorizonMin.Duration,
+		HorizonMax:            f.HorizonMax.Duration,
+		ScaleDownMargin:       number(f.ScaleDownMargin),
 		Disabled:              f.Disabled,
 	}}
 	for i := range spec.Signals {
 		o.Signals = append(o.Signals, configOf(&spec.Signals[i]))
 	}
-	if len(o.Signals) == 0 {
-		o.Signals = []Config{{Name: Requests, Threshold: 0.7}}
-	}
 	if s := spec.Seasonal; s != nil {
-		o.Seasonal = &SeasonalConfig{Query: queryOf(&s.Prometheus), Weeks: 1, MinConfidence: number(s.MinConfidence, 0.5)}
-		if s.Weeks != nil {
-			o.Seasonal.Weeks = int(*s.Weeks)
-		}
+		o.Seasonal = &SeasonalConfig{Query: queryOf(&s.Prometheus), Weeks: int(*s.Weeks), MinConfidence: number(s.MinConfidence)}
 	}
 	return o
 }
 
 func configOf(s *v1alpha1.PoolSignal) Config {
-	c := Config{Name: s.Name, Threshold: number(&s.Threshold, 0), Down: number(s.DownThreshold, 0)}
-	if s.Prometheus == nil {
-		c.For = duration(s.For, 0)
-		return c
+	c := Config{Name: s.Name, Threshold: number(&s.Threshold), Down: number(s.DownThreshold)}
+	if s.Prometheus != nil {
+		query := queryOf(s.Prometheus)
+		c.Query, c.For = &query, measuredFor
 	}
-	query := queryOf(s.Prometheus)
-	c.Query, c.For = &query, duration(s.For, measuredFor)
+	if s.For != nil {
+		c.For = s.For.Duration
+	}
 	return c
 }
 
 func queryOf(q *v1alpha1.SignalQuery) Query {
-	return Query{Address: q.Address, Expr: q.Query, NodeLabel: q.NodeLabel, Value: cmp.Or(q.Value, v1alpha1.PoolValueSum)}
+	return Query{Address: q.Address, Expr: q.Query, NodeLabel: q.NodeLabel, Value: q.Value}
 }
 
-func duration(d *metav1.Duration, otherwise time.Duration) time.Duration {
-	if d == nil {
-		return otherwise
-	}
-	return d.Duration
-}
-
-// number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
-func number(q *resource.Quantity, otherwise float64) float64 {
+// number returns the float nearest to a quantity, so that 700m and 0.7 are the same; 0 if there is none.
+func number(q *resource.Quantity) float64 {
 	if q == nil {
-		return otherwise
+		return 0
 	}
 	// Beyond the range of floats this is an infinity, which the pipeline refuses by name.
 	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
