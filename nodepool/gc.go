@@ -23,6 +23,9 @@ const (
 // orphanMargin is how much longer than the timeout of a join an instance may be without a node and an action.
 const orphanMargin = 2 * time.Minute
 
+// atOnce is how many instances a tick condemns at most. Each tick looks anew whether the world is to be trusted.
+const atOnce = 2
+
 // strayFor is how long a node must be seen to carry the mark of no open action: what is seen of it may be a little old.
 const strayFor = 5 * time.Second
 
@@ -35,15 +38,17 @@ func (t *tick) condemned(instance string) *state.Condemned {
 	return nil
 }
 
-// endCondemned terminates condemned instances whose time has come, and pardons those whose node has joined after all.
+// endCondemned terminates condemned instances whose time has come, and pardons those whose node has joined after all. While
+// what is seen is not to be trusted it terminates none.
 func (t *tick) endCondemned(ctx context.Context) error {
 	if !t.known() {
 		return nil
 	}
 	var errs []error
+	doubt := t.doubt()
 	kept := t.record.Condemned[:0:0]
 	for _, c := range t.record.Condemned {
-		stays, err := t.endOne(ctx, c)
+		stays, err := t.endOne(ctx, c, doubt)
 		if stays {
 			kept = append(kept, c)
 		}
@@ -59,7 +64,7 @@ func (t *tick) endCondemned(ctx context.Context) error {
 }
 
 // endOne looks at one condemned instance and tells whether it stays condemned.
-func (t *tick) endOne(ctx context.Context, c state.Condemned) (stays bool, err error) {
+func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stays bool, err error) {
 	i, listed := t.instances[c.InstanceID]
 	if !listed {
 		return !t.gone(c.InstanceID), nil
@@ -78,7 +83,30 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned) (stays bool, err e
 	if t.now.Before(c.Due) || c.Reason == condemnedJoinFailed && t.spec.Join.KeepFailed {
 		return true, err
 	}
+	if doubt != nil {
+		return true, errors.Join(err, fmt.Errorf("instance %s has no node that works, and is not terminated: %w", i.ID, doubt))
+	}
 	return true, errors.Join(err, t.execute(ctx, c, i, node))
+}
+
+// doubt tells why what is seen of nodes is not to be trusted, nil if it is. If the Nodes of many instances are missed, as
+// in a cluster that was restored from a backup, the instances are there and so are their pods. Instances whose nodes never
+// joined say nothing of that.
+func (t *tick) doubt() error {
+	unready, all := 0, 0
+	for id, i := range t.instances {
+		if c := t.condemned(id); i.State == provider.Leaving || c != nil && c.Reason == condemnedJoinFailed {
+			continue
+		}
+		all++
+		if n := t.node(i); n == nil || !n.Ready {
+			unready++
+		}
+	}
+	if !t.spec.Plan.Distrusts(unready, all) {
+		return nil
+	}
+	return fmt.Errorf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
 }
 
 // execute terminates a condemned instance. If it has a Node that was never Ready, pods that tolerate that are evicted
@@ -119,33 +147,43 @@ func (t *tick) stranger(i provider.Instance) string {
 }
 
 // condemnOrphans finds instances that were launched by an action and have neither a node nor an action any more. They are
-// condemned here and terminated in a later tick. Instances that no action has launched are left to whoever did.
+// condemned here, a few at once, and terminated in a later tick. Instances that no action has launched are left to whoever
+// did.
 func (t *tick) condemnOrphans(ctx context.Context) error {
 	if !t.known() {
 		return nil
 	}
-	found := false
+	found := 0
 	for _, i := range inOrder(t.instances) {
-		if i.Action == "" || i.State == provider.Leaving || t.node(i) != nil || t.spokenFor(i) {
+		age := t.orphanedFor(i)
+		if age <= t.spec.Join.Timeout+orphanMargin {
 			continue
 		}
-		since := i.Launched
-		if s := t.sightings[i.ID]; s.joined.After(since) {
-			since = s.joined
+		if doubt := t.doubt(); doubt != nil {
+			return fmt.Errorf("instance %s has had no node for %s, and is left alone: %w", i.ID, age.Round(time.Second), doubt)
 		}
-		if age := t.now.Sub(since); age > t.spec.Join.Timeout+orphanMargin {
-			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now})
-			t.event(Event{
-				Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
-				Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
-			})
-			found = true
+		if found++; found > atOnce {
+			break
 		}
+		t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now})
+		t.event(Event{
+			Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
+			Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
+		})
 	}
-	if !found {
+	if found == 0 {
 		return nil
 	}
 	return t.save(ctx)
+}
+
+// orphanedFor is for how long an instance of an action has had neither a node nor anything in the journal, 0 if it has.
+func (t *tick) orphanedFor(i provider.Instance) time.Duration {
+	s := t.sightings[i.ID]
+	if s == nil || i.Action == "" || i.State == provider.Leaving || t.node(i) != nil || t.spokenFor(i) {
+		return 0
+	}
+	return t.now.Sub(s.without())
 }
 
 // spokenFor tells whether the journal knows what becomes of an instance.

@@ -182,7 +182,7 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 func (t *tick) overdue(s *sighting) bool {
 	a := t.record.Action
 	return (a == nil || s.instance.Action != a.ID) && t.now.Sub(s.instance.Launched) > t.spec.Join.Timeout &&
-		t.now.Sub(s.joined) > t.options.VanishGrace
+		t.now.Sub(s.without()) > t.options.VanishGrace
 }
 
 func controlPlane(n *corev1.Node) bool {

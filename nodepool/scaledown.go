@@ -122,8 +122,7 @@ func (t *tick) distrusted() bool {
 			}
 		}
 	}
-	p := t.spec.Plan
-	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
+	return t.spec.Plan.Distrusts(unready, workers)
 }
 
 // needs tells why a target that has not been touched is needed after all, "" if it is not: the last ready worker of a zone

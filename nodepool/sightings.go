@@ -17,6 +17,7 @@ import (
 type sighting struct {
 	instance provider.Instance
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
+	first    time.Time // when this process saw it first; zero = it has launched it
 	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
 	worked   bool      // this process has seen it with a Node that was Ready
 }
@@ -31,13 +32,13 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 	for _, i := range listed {
 		there[i.ID] = true
 		if s[i.ID] == nil {
-			s[i.ID] = &sighting{}
+			s[i.ID] = &sighting{first: now}
 		}
 		s[i.ID].instance, s[i.ID].missing = i, time.Time{}
 	}
 	for _, i := range told(r) {
 		if s[i.ID] == nil {
-			s[i.ID] = &sighting{instance: i}
+			s[i.ID] = &sighting{instance: i, first: now}
 		}
 	}
 	for _, one := range s {
@@ -47,7 +48,7 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 	}
 	for _, n := range nodes {
 		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil {
-			s[id] = &sighting{instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
+			s[id] = &sighting{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
 	for key, one := range s {
@@ -61,6 +62,18 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 			delete(s, key)
 		}
 	}
+}
+
+// without is since when an instance has been without a Node, for all that this process knows: what was before it began it
+// cannot tell, and a Node that it has never seen may have been there.
+func (s *sighting) without() time.Time {
+	since := s.instance.Launched
+	for _, at := range []time.Time{s.first, s.joined} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	return since
 }
 
 // gone tells whether an instance is known to have gone.

@@ -80,7 +80,7 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
 	}
 	d.Want = n - most
-	if unready := n - v.ready(); unready > v.Pool.DistrustCount && float64(unready) > v.Pool.DistrustShare*float64(n) {
+	if unready := n - v.ready(); v.Pool.Distrusts(unready, n) {
 		return d.hold(ManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
 			why, unready, n, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
 	}
@@ -96,6 +96,11 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	d.Step, d.Reason = ScaleDown, reason
 	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), count(n, "worker"), why)
 	return d
+}
+
+// Distrusts tells whether so many of the workers are unready that what is seen of them is not to be trusted.
+func (p Pool) Distrusts(unready, workers int) bool {
+	return unready > p.DistrustCount && float64(unready) > p.DistrustShare*float64(workers)
 }
 
 // load says in a few words how the pool is.
