@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -58,9 +59,7 @@ func (s *stage) unrest() []string {
 	s.t.Helper()
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	s.look(s.t.Context())
-	r := s.record()
-	if text := summary(r); text != "nothing" {
+	if text := summary(s.record()); text != "nothing" {
 		add("the journal has open %s", text)
 	}
 	if rest := s.scenario.rest; rest != nil && !rest(s) {
@@ -117,11 +116,13 @@ func (s *stage) drive(p *process) bool {
 		}
 		// Whoever waits for a lease is not kept waiting for long.
 		if p.leads() {
-			s.step(5 * time.Second)
+			s.step(cmp.Or(s.scenario.stride, 5*time.Second))
 		} else {
 			s.step(30 * time.Second)
 		}
-		if why = s.unrest(); len(why) == 0 && p.leads() {
+		if !p.rests() {
+			why = []string{"the process does not lead, or has work"}
+		} else if why = s.unrest(); len(why) == 0 {
 			return true
 		}
 	}

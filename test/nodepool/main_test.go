@@ -8,6 +8,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,8 +18,10 @@ import (
 	"github.com/foresail/foresail/test/controlplane"
 )
 
-// server is the API server of all tests.
-var server *controlplane.Cluster
+var (
+	server *controlplane.Cluster // the API server of all tests
+	atEnd  []func() error        // what ends other servers
+)
 
 func TestMain(m *testing.M) {
 	code, err := runWithServer(m)
@@ -35,6 +38,9 @@ func runWithServer(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	flag.Parse()
+	if err := forgetAWS(); err != nil {
+		return 1, err
+	}
 	ctx := context.Background()
 	server, err = controlplane.Start(ctx, controlplane.Options{
 		Progress: os.Stderr,
@@ -46,14 +52,20 @@ func runWithServer(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() {
-		if stopped := server.Stop(); err == nil {
-			err = stopped
+		for _, end := range append(atEnd, server.Stop) {
+			err = errors.Join(err, end())
 		}
 	}()
 	if err := applyDefinition(ctx); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// forgetAWS keeps what this machine is told about the real AWS from clients of the one that is played.
+func forgetAWS() error {
+	return errors.Join(os.Unsetenv("AWS_CA_BUNDLE"), os.Unsetenv("AWS_PROFILE"), os.Unsetenv("AWS_ENDPOINT_URL"),
+		os.Setenv("AWS_CONFIG_FILE", os.DevNull), os.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull))
 }
 
 func applyDefinition(ctx context.Context) error {

@@ -128,6 +128,13 @@ func unlimited() *rest.Config {
 	return config
 }
 
+// rests tells whether the process led in its last tick and knew of no work.
+func (p *process) rests() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last.Leading && p.last.Decision.Step == plan.Hold && summary(p.last.Record) == "nothing"
+}
+
 // kubernetesREST is for stores in the API.
 func (p *process) kubernetesREST() rest.Interface {
 	client, err := discovery.NewDiscoveryClientForConfig(p.config)

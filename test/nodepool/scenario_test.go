@@ -20,6 +20,7 @@ type scenario struct {
 	workers int // that there are at first
 	pods    int // and perNode of them fit on a worker
 	perNode int
+	stride  time.Duration                         // of ticks; 0 = 5 s
 	begin   func(*stage)                          // once the workers are there
 	during  func(*stage, map[string]*corev1.Node) // at each step
 	want    int                                   // workers at the end
@@ -74,7 +75,7 @@ func interruption() scenario {
 // joinFailure has an instance that never joins, in the place of which another does.
 func joinFailure() scenario {
 	return scenario{
-		name: "join failure", spec: bounds(1, 2), perNode: 1, want: 1, launch: 2,
+		name: "join failure", spec: bounds(1, 2), perNode: 1, stride: 15 * time.Second, want: 1, launch: 2,
 		begin: func(s *stage) { require.NoError(s.t, s.cloud.strand(s.t.Context(), true)) },
 		during: func(s *stage, _ map[string]*corev1.Node) {
 			if len(s.launched()) == 1 {

@@ -34,7 +34,7 @@ var errDead = errors.New("the process has been killed")
 // wire is what all calls of a process go through.
 type wire struct {
 	kill *kill
-	// turn is waited for before each call that changes something; nil: nobody waits.
+	// turn is waited for before each call; nil: nobody waits.
 	turn func(ctx context.Context) error
 
 	mu      sync.Mutex
@@ -45,34 +45,38 @@ type wire struct {
 
 // wrap makes a transport count, and end the process.
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper{next, func(r *http.Request) (*http.Response, error) {
+	return roundTripper{next, func(r *http.Request) (response *http.Response, err error) {
 		name, err := w.nameOf(r)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case w.isDead():
-			return nil, errDead
-		case name == "":
-			return next.RoundTrip(r)
 		}
-		if w.turn != nil {
-			if err := w.turn(r.Context()); err != nil {
-				return nil, err
-			}
-		}
-		if !w.count(name) {
-			return next.RoundTrip(r)
-		}
-		if w.kill.when == after {
-			if response, err := next.RoundTrip(r); err == nil {
-				_, _ = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-			}
-		}
-		w.die()
-		runtime.Goexit() // deferred functions run, and can do no more than those of a process that is gone
-		return nil, errDead
+		err = w.do(r.Context(), name, func() error {
+			response, err = next.RoundTrip(r)
+			return err
+		})
+		return response, err
 	}}
+}
+
+// do does one call, and ends the process before or after it if that is the one to end at. A call without a name changes nothing.
+func (w *wire) do(ctx context.Context, name string, call func() error) error {
+	if w.isDead() {
+		return errDead
+	}
+	if w.turn != nil {
+		if err := w.turn(ctx); err != nil {
+			return err
+		}
+	}
+	if name == "" || !w.count(name) {
+		return call()
+	}
+	if w.kill.when == after {
+		_ = call() // what it came to nobody hears
+	}
+	w.die()
+	runtime.Goexit() // deferred functions run, and can do no more than those of a process that is gone
+	return errDead
 }
 
 // count records a call and tells whether the process ends at it.
@@ -106,7 +110,7 @@ func (w *wire) writes(journal string) {
 // what is written to the journal.
 func (w *wire) nameOf(r *http.Request) (string, error) {
 	name := ""
-	switch target, form := r.Header.Get("X-Amz-Target"), r.Header.Get("Content-Type") == "application/x-www-form-urlencoded"; {
+	switch target, form := r.Header.Get("X-Amz-Target"), strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"); {
 	case target != "":
 		name = changing(target[strings.LastIndex(target, ".")+1:])
 	case form:
@@ -170,12 +174,18 @@ func kubernetesCall(r *http.Request) string {
 	return verb + " " + resource
 }
 
-// points are the numbers of the calls that a process is worth killing at. Journals that are written again and again as
-// they are, to renew a lease, are one point.
+// points are the numbers of the calls that a process is worth killing at. What is done again and again in one state of the
+// journal, such as renewing the lease and asking for an eviction that is refused, is not a point each time.
 func points(calls []string) []int {
 	var out []int
+	journal, times := "", map[[2]string]int{}
 	for i, name := range calls {
-		if i == 0 || name != calls[i-1] || !strings.HasPrefix(name, "save ") {
+		most := 3
+		if strings.HasPrefix(name, "save ") {
+			journal, most = name, 1
+		}
+		times[[2]string{journal, name}]++
+		if times[[2]string{journal, name}] <= most {
 			out = append(out, i+1)
 		}
 	}
