@@ -19,7 +19,7 @@ import (
 // TestTheProcessIsKilled kills the process while one pool grows and another drains, has an instance of a third vanish with its
 // Node while nobody looks, and starts another process, which waits for the lease of the first to expire and goes on.
 //
-// It does not run beside others, whose process it would kill.
+// Others, whose process it would kill, run only once the second one does.
 func TestTheProcessIsKilled(t *testing.T) {
 	first := startForesail(t)
 	grows, drains, loses := newPool(t, "grows"), newPool(t, "drains"), newPool(t, "loses")
@@ -59,6 +59,7 @@ func TestTheProcessIsKilled(t *testing.T) {
 
 	killed := time.Now()
 	running(t)
+	t.Parallel()
 	drains.release()
 	grown := grows.settled(3)
 	shrunk := drains.settled(1)
