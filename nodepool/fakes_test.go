@@ -419,6 +419,20 @@ func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progr
 	return progress, err
 }
 
+func (w *fakeWorld) NodeOf(_ context.Context, providerID, instanceID string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.drainErr != nil {
+		return "", w.drainErr
+	}
+	for name, n := range w.nodes {
+		if id := n.object.Spec.ProviderID; id == providerID || provider.IDOf(id) == instanceID {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
 func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -110,27 +110,48 @@ func (t *tick) doubt() error {
 }
 
 // execute terminates a condemned instance. If it has a Node that was never Ready, pods that tolerate that are evicted
-// first.
+// first. What is seen of Nodes may be old by now, so that the cluster is asked once more.
 func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instance, node *world.Node) error {
+	var empty bool
+	var err error
 	if node == nil {
-		if name := t.stranger(i); name != "" {
-			return fmt.Errorf("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, name, i.ProviderID)
-		}
+		empty, err = t.nodeless(ctx, i)
 	} else {
-		name := node.Object.Name
-		if err := t.act.taint(ctx, name, "condemned"); err != nil {
-			return err
-		}
-		progress, err := t.act.evict(ctx, name, drain.Limits{})
-		if err != nil || progress.Remaining > 0 {
-			return err
-		}
+		empty, err = t.vacate(ctx, node)
+	}
+	if err != nil || !empty {
+		return err
 	}
 	if err := t.act.terminate(ctx, i.ID); err != nil {
 		return fmt.Errorf("terminate %s: %w", i.ID, err)
 	}
 	t.event(Event{Reason: EventTerminated, Instance: i.ID, Message: fmt.Sprintf("Terminated %s: %s", i.ID, c.Reason)})
 	return nil
+}
+
+// nodeless tells whether an instance has no Node in truth. That there may be one is an error.
+func (t *tick) nodeless(ctx context.Context, i provider.Instance) (bool, error) {
+	if name := t.stranger(i); name != "" {
+		return false, fmt.Errorf("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, name, i.ProviderID)
+	}
+	name, err := t.act.nodeOf(ctx, i)
+	if err != nil {
+		return false, fmt.Errorf("instance %s is not terminated: whether it has a node: %w", i.ID, err)
+	}
+	if name != "" {
+		return false, fmt.Errorf("instance %s is not terminated: it has node %s, which has not been seen yet", i.ID, name)
+	}
+	return true, nil
+}
+
+// vacate evicts the pods of a condemned node, and tells whether it is empty. It begins once the mark is seen on the Node:
+// what is seen of it then, such as that it is not Ready, is no older than the mark, and no pod is on its way to it.
+func (t *tick) vacate(ctx context.Context, node *world.Node) (empty bool, err error) {
+	if err := t.act.taint(ctx, node.Object.Name, "condemned"); err != nil || !marked(node) {
+		return false, err
+	}
+	progress, err := t.act.evict(ctx, node.Object.Name, drain.Limits{})
+	return err == nil && progress.Remaining == 0, err
 }
 
 // stranger returns a Node that may be the one of an instance without a node: it has come after the instance was launched,

@@ -1,12 +1,14 @@
 package nodepool
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/world"
 )
 
 // launchedBy has an action have launched all instances.
@@ -95,4 +97,69 @@ func TestAllThatNeverJoinedGo(t *testing.T) {
 	r.until("none has joined", 12*time.Minute, func() bool { return len(r.record().Condemned) == 5 })
 	r.world.pending = nil
 	r.until("they are terminated", 20*time.Minute, func() bool { return len(r.world.terminated) == 5 })
+}
+
+// frozen sees the cluster as it was at a moment.
+type frozen struct {
+	*fakeWorld
+	at *world.Cluster
+}
+
+func (f frozen) Observe(context.Context) (*world.Cluster, error) { return f.at, nil }
+
+// A node may join at the last moment, and what a process sees of Nodes may be half a minute old.
+func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
+	condemned := func(t *testing.T) (r *rig, freeze func()) {
+		r = wanting(t, 1)
+		r.world.joins = func(provider.Launch) bool { return false }
+		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+		r.world.pending = nil
+		return r, func() {
+			for due := r.record().Condemned[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
+				r.tick()
+			}
+			cluster, err := r.world.Observe(t.Context())
+			require.NoError(t, err)
+			r.pool.options.Observer = frozen{r.world, cluster}
+		}
+	}
+	t.Run("as a new Node", func(t *testing.T) {
+		r, freeze := condemned(t)
+		freeze()
+		r.world.addNode(r.world.instances["i-1"], r.clock.now())
+		r.load("node-i-1", &fakePod{name: "shop/cart"})
+		r.pass(time.Minute)
+		require.Empty(t, r.world.terminated)
+		require.ErrorContains(t, r.health, "it has node node-i-1, which has not been seen yet")
+		r.pool.options.Observer = r.world
+		r.pass(time.Minute)
+		for _, c := range r.record().Condemned {
+			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
+		}
+	})
+	t.Run("and the cluster does not answer", func(t *testing.T) {
+		r, freeze := condemned(t)
+		freeze()
+		r.world.drainErr = errDown
+		r.pass(time.Minute)
+		require.Empty(t, r.world.terminated)
+		require.ErrorIs(t, r.health, errDown)
+	})
+	t.Run("as a Node that becomes ready", func(t *testing.T) {
+		r, freeze := condemned(t)
+		r.world.addNode(r.world.instances["i-1"], r.clock.now())
+		r.world.nodes["node-i-1"].ready = false
+		freeze()
+		r.world.nodes["node-i-1"].ready = true
+		r.load("node-i-1", &fakePod{name: "shop/cart"})
+		r.pass(time.Minute)
+		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "nobody has seen the mark on a node that is not ready")
+		require.Empty(t, r.world.terminated)
+		r.pool.options.Observer = r.world
+		r.pass(time.Minute)
+		for _, c := range r.record().Condemned {
+			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
+		}
+		r.clean()
+	})
 }

@@ -74,6 +74,14 @@ func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progre
 	return progress, err
 }
 
+func (g guarded) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		name, err = g.drainer.NodeOf(ctx, i.ProviderID, i.ID)
+		return err
+	})
+	return name, err
+}
+
 func (g guarded) deleteNode(ctx context.Context, node, providerID string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.DeleteNode(ctx, node, providerID) })
 }

@@ -70,6 +70,8 @@ type Drainer interface {
 	Blockers(ctx context.Context, node string) ([]string, error)
 	// Evict evicts, without waiting, the pods that are not yet leaving.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
+	// NodeOf returns the name of the Node of an instance, as a fresh list of all Nodes tells, "" if it has none.
+	NodeOf(ctx context.Context, providerID, instanceID string) (string, error)
 	// DeleteNode deletes the node if it still has the provider id; one that has gone is no error.
 	DeleteNode(ctx context.Context, node, providerID string) error
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
@@ -102,6 +104,25 @@ func (d *Drainer) Marked(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return marked, nil
+}
+
+// NodeOf returns the name of the Node of an instance, by its provider id or by that which ends in its id, "" if there is
+// none. It asks the API server itself.
+func (d *Drainer) NodeOf(ctx context.Context, providerID, instanceID string) (string, error) {
+	if instanceID == "" {
+		return "", fmt.Errorf("find the node of an instance: no id: want one beside the provider id %q", providerID)
+	}
+	// Without a resource version the API server answers with what is stored.
+	nodes, err := d.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		if id := nodes.Items[i].Spec.ProviderID; id != "" && (id == providerID || provider.IDOf(id) == instanceID) {
+			return nodes.Items[i].Name, nil
+		}
+	}
+	return "", nil
 }
 
 // DeleteNode deletes a Node if it still has that provider id: a node of the same name may be another instance. A Node

@@ -125,6 +125,22 @@ func TestMarksSurviveWritesByOthers(t *testing.T) {
 	assert.EqualValues(t, 6, patches.Load(), "each mark was refused once")
 }
 
+func TestNodeOf(t *testing.T) {
+	f := newFixture(t)
+	for _, c := range []struct{ providerID, instance, want string }{
+		{"test:///" + f.node, "another", f.node},
+		{"test:///zone/" + f.node, f.node, f.node},
+		{"", f.node, f.node},
+		{"test:///another", "another", ""},
+	} {
+		name, err := f.drainer.NodeOf(t.Context(), c.providerID, c.instance)
+		require.NoError(t, err)
+		require.Equal(t, c.want, name, c)
+	}
+	_, err := f.drainer.NodeOf(t.Context(), "test:///"+f.node, "")
+	require.ErrorContains(t, err, "no id")
+}
+
 func TestDeleteNode(t *testing.T) {
 	f := newFixture(t)
 	require.ErrorContains(t, f.drainer.DeleteNode(t.Context(), f.node, ""), "no provider id")

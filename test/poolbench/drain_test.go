@@ -26,7 +26,7 @@ func (p *play) on(node string, do func(*machine)) error {
 	return nil
 }
 
-// Taint and the next five make it a nodepool.Drainer.
+// Taint and the next six make it a nodepool.Drainer.
 func (p *play) Taint(_ context.Context, node, action string) error {
 	return p.on(node, func(m *machine) { m.mark = action })
 }
@@ -64,6 +64,17 @@ func (p *play) Evict(_ context.Context, node string, _ drain.Limits) (progress d
 		}
 	})
 	return progress, err
+}
+
+func (p *play) NodeOf(_ context.Context, providerID, _ string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.machines {
+		if m.node != nil && m.node.Spec.ProviderID == providerID {
+			return m.node.Name, nil
+		}
+	}
+	return "", nil
 }
 
 func (p *play) DeleteNode(_ context.Context, node, _ string) error {
