@@ -58,7 +58,7 @@ func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {
 		go func() { ended <- parts.Run[0](ctx) }()
 		parts.Teller.Tell(ctx, nodepool.Told{
 			Pool: "workers", At: time.Now(), Leading: true, Decision: plan.Decision{Reason: plan.NothingToDo},
-			Snapshot: plan.Snapshot{Pending: plan.Pending{Known: true, Pods: 7}},
+			Snapshot: plan.Snapshot{Now: time.Now(), Pending: plan.Pending{Known: true, Pods: 7}},
 		})
 		sent := func() map[string]float64 {
 			values := map[string]float64{}

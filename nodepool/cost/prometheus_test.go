@@ -56,6 +56,7 @@ func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 		Pool: "workers", At: time.Now(), Leading: leading,
 		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Asked: asked, Want: workers},
 		Snapshot: plan.Snapshot{
+			Now:     time.Now(),
 			Pool:    plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
 			Pending: plan.Pending{Known: true, Pods: 2},
 			Signals: []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},

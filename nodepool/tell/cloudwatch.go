@@ -58,7 +58,7 @@ func figuresOf(told nodepool.Told) figures {
 	if told.Snapshot.Pending.Known {
 		add("PendingPods", float64(told.Snapshot.Pending.Pods), types.StandardUnitCount)
 	}
-	if told.Snapshot.WorkersErr == "" && told.Decision.Reason != "" {
+	if workersKnown(told) {
 		workers, ready := counts(told.Snapshot.Workers)
 		add("Nodes", float64(workers), types.StandardUnitCount)
 		add("ReadyNodes", float64(ready), types.StandardUnitCount)

@@ -78,11 +78,7 @@ func (m *Metrics) tell(told nodepool.Told) {
 	pool := told.Pool
 	m.leading.WithLabelValues(pool).Set(oneIf(told.Leading))
 	m.healthy.WithLabelValues(pool).Set(oneIf(told.Health == nil && told.Snapshot.WorkersErr == "" && told.Record.Failures < launchesFail))
-	m.failures.WithLabelValues(pool).Set(float64(told.Record.Failures))
-	m.initTimeout.WithLabelValues(pool).Set(told.InitTimeout.Seconds())
-	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
-		m.open.WithLabelValues(pool, string(kind)).Set(oneIf(told.Record.Action != nil && told.Record.Action.Kind == kind))
-	}
+	m.tellJournal(told)
 	for _, reason := range countedFromZero {
 		m.events.WithLabelValues(pool, string(reason)).Add(0)
 	}
@@ -92,6 +88,22 @@ func (m *Metrics) tell(told nodepool.Told) {
 	m.tellDecision(told)
 	m.tellWorkers(told)
 	m.tellSignals(pool, told.Snapshot.Signals)
+}
+
+// tellJournal exposes what the journal holds, and what is reckoned from it.
+func (m *Metrics) tellJournal(told nodepool.Told) {
+	if told.Decision.Reason == nodepool.NotDecided {
+		of := prometheus.Labels{"pool": told.Pool}
+		for _, v := range []*prometheus.GaugeVec{m.failures, m.initTimeout, m.open} {
+			v.DeletePartialMatch(of)
+		}
+		return
+	}
+	m.failures.WithLabelValues(told.Pool).Set(float64(told.Record.Failures))
+	m.initTimeout.WithLabelValues(told.Pool).Set(told.InitTimeout.Seconds())
+	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
+		m.open.WithLabelValues(told.Pool, string(kind)).Set(oneIf(told.Record.Action != nil && told.Record.Action.Kind == kind))
+	}
 }
 
 func (m *Metrics) tellDecision(told nodepool.Told) {
@@ -107,6 +119,9 @@ func (m *Metrics) tellDecision(told nodepool.Told) {
 		m.wanted.DeleteLabelValues(told.Pool)
 		m.asked.DeleteLabelValues(told.Pool)
 	}
+	if !observed(told) {
+		return // the limits are what was read last
+	}
 	m.limits.WithLabelValues(told.Pool, "min").Set(float64(told.Snapshot.Pool.Min))
 	m.limits.WithLabelValues(told.Pool, "max").Set(float64(told.Snapshot.Pool.Max))
 }
@@ -116,6 +131,12 @@ func decided(told nodepool.Told) bool {
 	reason := told.Decision.Reason
 	return reason != "" && reason != nodepool.NotDecided && reason != plan.WorkersUnknown
 }
+
+// observed tells whether the tick came to look at anything: it does not if it has no configuration.
+func observed(told nodepool.Told) bool { return !told.Snapshot.Now.IsZero() }
+
+// workersKnown tells whether the workers are.
+func workersKnown(told nodepool.Told) bool { return observed(told) && told.Snapshot.WorkersErr == "" }
 
 // tellWorkers exposes nothing of what is not known.
 func (m *Metrics) tellWorkers(told nodepool.Told) {
@@ -127,7 +148,7 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 	if told.Snapshot.Pending.Known {
 		m.pending.WithLabelValues(told.Pool).Set(float64(told.Snapshot.Pending.Pods))
 	}
-	if told.Snapshot.WorkersErr != "" || told.Decision.Reason == "" {
+	if !workersKnown(told) {
 		return
 	}
 	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "leaving": 0, "failed": 0}

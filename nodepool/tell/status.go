@@ -34,7 +34,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 	if decided(told) {
 		next.Wanted = number(told.Decision.Want)
 	}
-	if told.Snapshot.WorkersErr == "" {
+	if workersKnown(told) {
 		workers, ready := counts(told.Snapshot.Workers)
 		next.Workers, next.ReadyWorkers = number(workers), number(ready)
 	}
@@ -85,12 +85,12 @@ func healthy(told nodepool.Told) metav1.Condition {
 	return c
 }
 
-// clip keeps a message within what a condition may hold, and without line breaks.
+// clip keeps a message within what an Event may hold, which is less than a condition may, and without line breaks.
 func clip(s string) string {
-	const most = 1024
+	const most, more = 1024, "…" // bytes
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
+		s = strings.ToValidUTF8(s[:most-len(more)], "") + more
 	}
 	return s
 }

@@ -110,8 +110,14 @@ func (t *Teller) logDecision(told nodepool.Told, news bool) {
 	if news {
 		log = t.log
 	}
-	log.Info("decided", "step", d.Step, "reason", d.Reason, "why", d.Message,
-		"workers", d.Workers, "wanted", d.Want, "pending", told.Snapshot.Pending.Pods, "dryRun", told.DryRun)
+	fields := []any{"step", d.Step, "reason", d.Reason, "why", d.Message, "dryRun", told.DryRun}
+	if decided(told) {
+		fields = append(fields, "workers", d.Workers, "wanted", d.Want)
+	}
+	if told.Snapshot.Pending.Known {
+		fields = append(fields, "pending", told.Snapshot.Pending.Pods)
+	}
+	log.Info("decided", fields...)
 	for _, e := range told.Events {
 		t.log.Info("event", "reason", e.Reason, "what", e.Message, "node", e.Node, "instance", e.Instance, "action", e.Action, "warning", e.Warning)
 	}
@@ -175,7 +181,7 @@ func (t *Teller) events(pool *v1alpha1.WorkerPool, told nodepool.Told, news bool
 		return
 	}
 	if d := told.Decision; news && d.Reason != "" {
-		t.options.Events.Eventf(pool, nil, corev1.EventTypeNormal, string(d.Reason), string(d.Step), "%s", d.Message)
+		t.options.Events.Eventf(pool, nil, corev1.EventTypeNormal, string(d.Reason), string(d.Step), "%s", clip(d.Message))
 	}
 	for _, e := range told.Events {
 		kind := corev1.EventTypeNormal
@@ -186,7 +192,7 @@ func (t *Teller) events(pool *v1alpha1.WorkerPool, told nodepool.Told, news bool
 		if action == "" {
 			action = string(e.Reason)
 		}
-		t.options.Events.Eventf(pool, nil, kind, string(e.Reason), action, "%s", e.Message)
+		t.options.Events.Eventf(pool, nil, kind, string(e.Reason), action, "%s", clip(e.Message))
 	}
 }
 

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
@@ -80,6 +83,7 @@ func hold(at time.Time, reason plan.Reason, message string) nodepool.Told {
 		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
 			Votes: []plan.Vote{{Voice: "requests", Nodes: 2, Known: true}, {Voice: "cpu", Why: "no answer"}}},
 		Snapshot: plan.Snapshot{
+			Now: at,
 			Workers: []plan.Worker{
 				{InstanceID: "i-1", Node: "a", Ready: true, Placement: plan.Placement{Zone: "a", Market: plan.Spot}},
 				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
@@ -121,6 +125,69 @@ func TestWhatIsUnknownIsAbsent(t *testing.T) {
 	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_pending_pods")
 	require.NoError(t, err)
 	assert.Zero(t, count)
+}
+
+// TestMetricsOfAnUnreadJournalGo: a journal that cannot be read does not tell that no action is open.
+func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
+	h := newHouse(t)
+	ofTheJournal := []string{"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_init_timeout_seconds"}
+	exposed := func() int {
+		count, err := testutil.GatherAndCount(h.registry, ofTheJournal...)
+		require.NoError(t, err)
+		return count
+	}
+	told := hold(start, plan.ActionOpen, "a scale-up is open")
+	told.Record = state.Record{Failures: 2, Action: &state.Action{Kind: plan.ActionUp}}
+	told.Snapshot.Pool.Max = 5
+	h.teller.Tell(t.Context(), told)
+	require.Equal(t, 4, exposed())
+
+	unread := hold(start, nodepool.NotDecided, "the table does not answer")
+	unread.Leading, unread.Health = false, errors.New("the table does not answer")
+	h.teller.Tell(t.Context(), unread)
+	assert.Zero(t, exposed())
+
+	blind := nodepool.Told{Pool: "workers", At: start, Decision: plan.Decision{At: start, Step: plan.Hold, Reason: nodepool.NotDecided}}
+	h.teller.Tell(t.Context(), told)
+	h.teller.Tell(t.Context(), blind)
+	assert.Zero(t, exposed())
+	workers, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_spot_target_workers")
+	require.NoError(t, err)
+	assert.Zero(t, workers)
+	assert.Equal(t, 5.0, testutil.ToFloat64(h.teller.options.Metrics.limits.WithLabelValues("workers", "max")))
+}
+
+// TestLogHasNoNumberOfWhatIsUnknown: a 0 would be read as one.
+func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
+	h := newHouse(t)
+	var lines []string
+	h.teller.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	h.teller.Tell(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
+	told := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
+	told.Snapshot.WorkersErr, told.Snapshot.Pending.Known = "EC2 cannot be read", false
+	h.teller.Tell(t.Context(), told)
+	require.Len(t, lines, 3)
+	assert.Contains(t, lines[1], `"workers"=2 "wanted"=2 "pending"=5`)
+	for _, field := range []string{`"workers"=`, `"wanted"=`, `"pending"=`} {
+		assert.NotContains(t, lines[2], field)
+	}
+}
+
+// TestEventsFit: the API server refuses an Event whose note is too long, and it would not be told at all.
+func TestEventsFit(t *testing.T) {
+	h := newHouse(t)
+	long := strings.Repeat("ä ", 1000)
+	told := hold(start, plan.NoVictim, long)
+	told.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: long}}
+	h.teller.Tell(t.Context(), told)
+	said := h.told()
+	require.Len(t, said, 2)
+	for i, prefix := range []string{"Normal NoVictim ", "Normal DrainFailed "} {
+		note := strings.TrimPrefix(said[i], prefix)
+		assert.LessOrEqual(t, len(note), 1024)
+		assert.Greater(t, len(note), 1000)
+		assert.True(t, utf8.ValidString(note))
+	}
 }
 
 func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
