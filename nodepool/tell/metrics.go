@@ -11,11 +11,11 @@ import (
 
 // Metrics is what Prometheus can read of all pools.
 type Metrics struct {
-	workers, wanted, asked, limits, pending, open, leading, healthy, failures *prometheus.GaugeVec
-	available, current, predicted, threshold, voted                           *prometheus.GaugeVec
-	instances, spotTarget, initTimeout                                        *prometheus.GaugeVec
-	decisions, events, failed                                                 *prometheus.CounterVec
-	dropped                                                                   prometheus.Counter
+	workers, wanted, asked, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
+	available, current, predicted, threshold, voted                                 *prometheus.GaugeVec
+	instances, spotTarget, initTimeout                                              *prometheus.GaugeVec
+	decisions, events, failed                                                       *prometheus.CounterVec
+	dropped                                                                         prometheus.Counter
 }
 
 // NewMetrics makes the metrics of all pools and registers them.
@@ -38,6 +38,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		asked:       gauge("asked_workers", "Workers that it asked for before them."),
 		limits:      gauge("limit_workers", "The minimum and the maximum.", "limit"),
 		pending:     gauge("pending_pods", "Pods that no node takes and that a node of the pool could run."),
+		room:        gauge("pending_pods_with_room", "Of the pending pods that have waited for long enough to count, those that nodes that are there have room for."),
 		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can do what it decides, else 0."),
@@ -62,7 +63,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 // Forget drops what is exposed of a pool that is gone.
 func (m *Metrics) Forget(pool string) {
 	of := prometheus.Labels{"pool": pool}
-	for _, v := range []*prometheus.GaugeVec{m.workers, m.wanted, m.asked, m.limits, m.pending, m.open, m.leading, m.healthy, m.failures,
+	for _, v := range []*prometheus.GaugeVec{m.workers, m.wanted, m.asked, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
 		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.initTimeout} {
 		v.DeletePartialMatch(of)
 	}
@@ -144,9 +145,11 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 	m.workers.DeletePartialMatch(of)
 	m.instances.DeletePartialMatch(of)
 	m.pending.DeletePartialMatch(of)
+	m.room.DeletePartialMatch(of)
 	m.spotTarget.DeletePartialMatch(of)
 	if told.Snapshot.Pending.Known {
 		m.pending.WithLabelValues(told.Pool).Set(float64(told.Snapshot.Pending.Pods))
+		m.room.WithLabelValues(told.Pool).Set(float64(told.Snapshot.Pending.Room))
 	}
 	if !workersKnown(told) {
 		return

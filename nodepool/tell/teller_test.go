@@ -190,6 +190,19 @@ func TestEventsFit(t *testing.T) {
 	}
 }
 
+func TestPodsWithRoomAreExposed(t *testing.T) {
+	h := newHouse(t)
+	told := hold(start, plan.NothingToDo, "")
+	told.Snapshot.Pending.Room = 2
+	h.teller.Tell(t.Context(), told)
+	assert.Equal(t, 2.0, testutil.ToFloat64(h.teller.options.Metrics.room.WithLabelValues("workers")))
+	told.Snapshot.Pending = plan.Pending{}
+	h.teller.Tell(t.Context(), told)
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room")
+	require.NoError(t, err)
+	assert.Zero(t, count)
+}
+
 func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
 	h := newHouse(t)
 	for i := range 40 {
