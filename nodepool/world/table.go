@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -110,7 +111,7 @@ func (t *table[O, T]) Replace(list []any, _ string) error {
 	for _, r := range present {
 		t.put(r)
 	}
-	t.synced = true
+	t.synced, t.lost, t.why = true, nil, nil
 	return nil
 }
 
@@ -147,6 +148,14 @@ func (t *table[O, T]) touch(err error) {
 	}
 }
 
+// stale tells whether the table has been out of touch for too long to be trusted. Then a watch that begins is no news of
+// what has happened meanwhile: it takes a list.
+func (t *table[O, T]) stale() bool {
+	t.watcher.mu.Lock()
+	defer t.watcher.mu.Unlock()
+	return t.lost != nil && t.watcher.now().Sub(*t.lost) > patience
+}
+
 // state tells what keeps the table from being trusted; under the watcher's lock.
 func (t *table[O, T]) state(now time.Time) error {
 	switch {
@@ -168,12 +177,20 @@ func reflect[O interface {
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			all, err := of.List(ctx, o)
-			t.touch(err)
+			if err != nil {
+				t.touch(err) // otherwise Replace does
+			}
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			lists := o.SendInitialEvents != nil && *o.SendInitialEvents
+			if !lists && t.stale() {
+				return nil, apierrors.NewResourceExpired(t.what + ": out of touch for too long, to be listed again")
+			}
 			w, err := of.Watch(ctx, o)
-			t.touch(err)
+			if err != nil || !lists {
+				t.touch(err)
+			}
 			return w, err
 		},
 	}, t.watcher.client)
