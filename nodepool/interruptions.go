@@ -36,6 +36,13 @@ func (p *Pool) messages() ([]Message, error) {
 	return out, p.receiveErr
 }
 
+// spoken tells whether there are messages that have not been looked at.
+func (p *Pool) spoken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.inbox) > 0
+}
+
 // takeMessages puts interruptions into the journal; only then is the queue told that they have been heard. Messages that
 // cannot be taken now stay for the next tick.
 func (t *tick) takeMessages(ctx context.Context) error {

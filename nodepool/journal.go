@@ -114,7 +114,11 @@ func trim(r *state.Record, now time.Time, s Spec) {
 	}
 	var cooling []plan.Cooling
 	for _, c := range r.Cooling {
-		notAfter(&c.Until, now.Add(coolFor))
+		longest := coolFor
+		if c.Suspected {
+			longest = suspectFor
+		}
+		notAfter(&c.Until, now.Add(longest))
 		if c.Until.After(now) {
 			cooling = append(cooling, c)
 		}

@@ -13,6 +13,11 @@ import (
 
 const (
 	coolFor = 3 * time.Minute // placements after definitive errors
+	// suspectFor is for how long a zone and type come last after a node there did not join, or EC2 would not have the
+	// launch at all. It is longer than any wait between launches that fail, so that the next one goes elsewhere.
+	suspectFor = 55 * time.Minute
+	// launchFor is how long a tick goes on launching. What is left is for the next one, which hears messages first.
+	launchFor = 5 * time.Second
 	// Waits between tries of the same launch, doubling.
 	retryMin = 2 * time.Second
 	retryMax = time.Minute
@@ -92,6 +97,9 @@ func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
 		if t.record.Action.Slots[i].State != state.SlotPlanned {
 			continue
 		}
+		if t.options.Now().Sub(t.now) > launchFor || t.spoken() {
+			break
+		}
 		if err := t.launch(ctx, i); err != nil {
 			return err
 		}
@@ -164,17 +172,19 @@ func (t *tick) launchFailed(ctx context.Context, at int, err error) error {
 	a := t.record.Action
 	s := &a.Slots[at]
 	now := t.options.Now()
-	switch class := provider.ClassOf(err); class {
-	case provider.Unknown, provider.Throttled:
+	switch class := provider.ClassOf(err); {
+	case class == provider.Unknown, class == provider.Throttled, class == provider.TokenMismatch && now.Sub(s.Asked) < t.options.VanishGrace:
+		// After a mismatch the token may have launched an instance with other parameters, that is not listed yet.
 		s.Tries++
 		s.NotBefore, s.Error = now.Add(t.backoff(s.Tries, retryMin, retryMax)), err.Error()
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
-	case provider.Capacity, provider.Quota, provider.Address, provider.TokenMismatch:
+	case class == provider.Capacity, class == provider.Quota, class == provider.Address, class == provider.TokenMismatch:
 		t.fail(s, err.Error())
 		t.cool(class, s.Placement, now.Add(coolFor), err)
 		t.replace(at, class)
 	default:
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
+		t.suspect(s.Placement, err.Error())
 		for i := range a.Slots {
 			if a.Slots[i].State == state.SlotPlanned {
 				t.fail(&a.Slots[i], err.Error())
@@ -206,6 +216,21 @@ func (t *tick) cool(class provider.Class, p plan.Placement, until time.Time, err
 		return // it says nothing of the placement
 	}
 	t.record.Cooling = append(t.record.Cooling, c)
+}
+
+// suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
+func (t *tick) suspect(p plan.Placement, why string) {
+	t.trust(p)
+	t.record.Cooling = append(t.record.Cooling, plan.Cooling{
+		Zone: p.Zone, InstanceType: p.InstanceType, Until: t.options.Now().Add(suspectFor), Why: why, Suspected: true,
+	})
+}
+
+// trust ends that.
+func (t *tick) trust(p plan.Placement) {
+	t.record.Cooling = slices.DeleteFunc(t.record.Cooling, func(c plan.Cooling) bool {
+		return c.Suspected && c.Zone == p.Zone && c.InstanceType == p.InstanceType
+	})
 }
 
 // replace adds a slot, with a token of its own, in place of one that has failed, if there is anywhere left to launch.
@@ -269,10 +294,10 @@ func (t *tick) verify(ctx context.Context) error {
 		if s.State != state.SlotLaunched {
 			continue
 		}
-		node := t.nodes[s.ProviderID]
+		node := t.node(instanceOf(*t.record.Action, *s))
 		listed, there := t.instances[s.InstanceID]
 		switch {
-		case s.ProviderID != "" && node != nil && node.Ready:
+		case node != nil && node.Ready:
 			t.join(s, node.Object.Name, node.ReadySince)
 		case there && listed.State == provider.Leaving, t.gone(s.InstanceID):
 			t.fail(s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
@@ -304,6 +329,7 @@ func (t *tick) join(s *state.Slot, node string, since time.Time) {
 		since = t.now
 	}
 	s.State, s.Node = state.SlotReady, node
+	t.trust(s.Placement)
 	r := &t.record
 	r.Joins = append(r.Joins, state.Join{Asked: s.Asked, Ready: since})
 	r.Joins = r.Joins[max(0, len(r.Joins)-keptJoins):]
@@ -317,6 +343,7 @@ func (t *tick) join(s *state.Slot, node string, since time.Time) {
 func (t *tick) joinFailed(s *state.Slot) {
 	now := t.options.Now()
 	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", t.spec.Join.Timeout)
+	t.suspect(s.Placement, s.Error)
 	t.record.Condemned = append(t.record.Condemned, state.Condemned{
 		InstanceID: s.InstanceID, Reason: condemnedJoinFailed, Since: now, Due: now.Add(t.spec.Join.KeepFailedFor),
 	})

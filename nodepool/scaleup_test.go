@@ -3,6 +3,7 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -113,11 +114,89 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 
 func TestTokenMismatchTakesANewToken(t *testing.T) {
 	r := wanting(t, 1)
-	launches := 0
-	r.world.capacity = func(provider.Launch) error { launches++; return refused(provider.TokenMismatch) }
-	r.until("it has failed", time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
-	require.Equal(t, 1+maxReplacements, launches)
+	r.spec.Join.Timeout = time.Hour
+	tokens := map[string]bool{}
+	r.world.capacity = func(l provider.Launch) error { tokens[l.Token] = true; return refused(provider.TokenMismatch) }
+	r.until("it has failed", 20*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
+	require.Len(t, tokens, 1+maxReplacements)
 	require.Empty(t, r.record().Cooling)
+}
+
+// The answer to a launch is lost, and then the template changes before the instance is listed.
+func TestTokenMismatchOfAnInstanceThatIsNotListedYet(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.visibility = 10 * time.Second
+	lost := false
+	r.world.lost = func(provider.Launch) error {
+		if lost {
+			return nil
+		}
+		lost = true
+		return errLost
+	}
+	r.tick()
+	for _, i := range r.world.tokens {
+		i.launch.Subnet = "another, to the cloud"
+	}
+	r.clock.advance(4 * time.Second)
+	r.until("it has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 1, r.world.launches)
+}
+
+// A zone in which nothing works is left for the others, and tried where there are none.
+func TestBadZonesComeLast(t *testing.T) {
+	for name, class := range map[string]provider.Class{"nodes do not join": "", "invalid": provider.Invalid} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(3)
+			r.oneZone()
+			tries := map[string]int{}
+			r.world.joins = func(l provider.Launch) bool { return l.Zone == "a" }
+			r.world.capacity = func(l provider.Launch) error {
+				if tries[l.Zone]++; l.Zone == "b" && class != "" {
+					return refused(class)
+				}
+				return nil
+			}
+			r.pend(4)
+			r.until("nodes have joined elsewhere", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			require.True(t, r.record().Cooling[0].Suspected)
+			require.Equal(t, "b", r.record().Cooling[0].Zone)
+			before := maps.Clone(tries)
+			r.pass(30 * time.Minute)
+			require.Equal(t, before["b"], tries["b"])
+			require.Greater(t, tries["a"], before["a"])
+		})
+	}
+	t.Run("there is no other", func(t *testing.T) {
+		r := wanting(t, 1)
+		r.world.offers = r.world.offers[:1]
+		r.world.joins = func(provider.Launch) bool { return false }
+		r.until("it is tried again", 15*time.Minute, func() bool { return r.world.launches == 2 })
+		r.world.joins = nil
+		r.until("it joins", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+		require.Empty(t, r.record().Cooling)
+	})
+}
+
+// A notice does not wait until hundreds of nodes have been launched.
+func TestLaunchesAreInterruptedByNotices(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.tick()
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 200, 300, 0
+	r.world.capacity = func(provider.Launch) error { r.clock.advance(time.Second); return nil }
+	r.tick()
+	require.Len(t, r.record().Action.Slots, 198)
+	require.LessOrEqual(t, r.world.launches, 7)
+	before := r.world.launches
+	r.world.capacity = func(provider.Launch) error { r.take("i-old1"); return nil }
+	r.tick()
+	require.Equal(t, before+1, r.world.launches)
+	r.world.capacity = nil
+	r.tick()
+	require.Equal(t, 1, r.count(EventInterrupted))
+	r.until("all have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 }
 
 func TestUnknownIsAskedAgainWithTheSameToken(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 //
 // Each node in its turn is Spot if fewer than round(SpotRatio · m) workers are, where m is the number of workers with it
 // above OnDemandBase. Where no Spot is left it is On-Demand. It is never the other way round: what is to be On-Demand must
-// not be taken back. Of the zones where its market is left it comes to the one with fewest workers, those placed before it
+// not be taken back. Placements that are suspected come after all others, whatever the market. Of the zones where its market is left it comes to the one with fewest workers, those placed before it
 // included (seeds 001 and 003), and there to the first offer.
 func Place(s Snapshot, n int, tried ...Placement) []Placement {
 	p := newPlacer(s, tried)
@@ -31,6 +31,8 @@ type placer struct {
 	spot               int
 	zones              map[string]int
 	spots, onDemanders []Placement // that are left, in order of preference
+	// Those that are suspected.
+	lateSpots, lateOnDemanders []Placement
 }
 
 func newPlacer(s Snapshot, tried []Placement) *placer {
@@ -45,8 +47,13 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 	for _, o := range s.Offers {
 		for _, market := range []Market{Spot, OnDemand} {
 			l := Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
+			cooling, suspected := s.cools(l)
 			switch {
-			case slices.Contains(tried, l) || slices.ContainsFunc(s.State.Cooling, func(c Cooling) bool { return cools(c, s.Now) && c.of(l) }):
+			case slices.Contains(tried, l) || cooling:
+			case suspected && market == Spot:
+				p.lateSpots = append(p.lateSpots, l)
+			case suspected:
+				p.lateOnDemanders = append(p.lateOnDemanders, l)
 			case market == Spot:
 				p.spots = append(p.spots, l)
 			default:
@@ -55,6 +62,16 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 		}
 	}
 	return p
+}
+
+// cools tells whether a placement must not be tried, and whether it is suspected.
+func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
+	for _, c := range s.State.Cooling {
+		if cools(c, s.Now) && c.of(p) {
+			cooling, suspected = cooling || !c.Suspected, suspected || c.Suspected
+		}
+	}
+	return cooling, suspected
 }
 
 // share is a number in [0, 1]; what is not a number is 0.
@@ -73,12 +90,16 @@ func (c Cooling) of(p Placement) bool {
 
 func (p *placer) next() (Placement, bool) {
 	above := max(0, p.workers+1-p.base)
+	lists := [][]Placement{p.onDemanders, p.lateOnDemanders}
 	if p.spot < int(math.Round(p.ratio*float64(above))) {
-		if l, ok := p.take(p.spots); ok {
+		lists = [][]Placement{p.spots, p.onDemanders, p.lateSpots, p.lateOnDemanders}
+	}
+	for _, list := range lists {
+		if l, ok := p.take(list); ok {
 			return l, true
 		}
 	}
-	return p.take(p.onDemanders)
+	return Placement{}, false
 }
 
 func (p *placer) take(list []Placement) (Placement, bool) {

@@ -53,6 +53,17 @@ func TestPlace(t *testing.T) {
 			s.Pool.SpotRatio = 1
 			s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.Spot, Until: soon}, {Zone: "b", Market: plan.Spot, Until: soon}}
 		}, 2, nil, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}},
+		{"a zone that is suspected comes last, whatever the market", []string{"b", "b"}, func(s *plan.Snapshot) {
+			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
+			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Market: plan.Spot, Until: soon}}
+		}, 1, nil, []string{"b t3.medium OnDemand"}},
+		{"a zone that is suspected is tried where nothing else is left", []string{"b", "b"}, func(s *plan.Snapshot) {
+			s.Offers, s.Pool.SpotRatio = offers("a", "b"), 1
+			s.State.Cooling = []plan.Cooling{{Zone: "a", Until: soon, Suspected: true}, {Zone: "b", Until: soon}}
+		}, 1, nil, []string{"a t3.medium Spot"}},
+		{"what is suspected and cooling is cooling", nil, func(s *plan.Snapshot) {
+			s.State.Cooling = []plan.Cooling{{Until: soon, Suspected: true}, {Until: soon}}
+		}, 1, nil, nil},
 		{"On-Demand is cooling everywhere: that is not Spot instead", nil, func(s *plan.Snapshot) {
 			s.State.Cooling = []plan.Cooling{{Market: plan.OnDemand, Until: soon}}
 		}, 2, nil, nil},

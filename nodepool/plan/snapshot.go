@@ -190,13 +190,14 @@ const (
 	ActionDown ActionKind = "ScaleDown"
 )
 
-// Cooling is a placement that is not tried for a while.
+// Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left.
 type Cooling struct {
 	Zone         string    `json:"zone"`
 	InstanceType string    `json:"instanceType,omitempty"`
 	Market       Market    `json:"market"`
 	Until        time.Time `json:"until"`
 	Why          string    `json:"why"`
+	Suspected    bool      `json:"suspected,omitempty"` // what went wrong may have had another cause
 }
 
 // Offer is a kind of instance that can be launched in a zone.
