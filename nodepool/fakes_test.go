@@ -439,7 +439,7 @@ func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error
 	if w.drainErr != nil {
 		return w.drainErr
 	}
-	if n := w.nodes[node]; n != nil && n.object.Spec.ProviderID == providerID {
+	if n := w.nodes[node]; n != nil && provider.Same(n.object.Spec.ProviderID, providerID) {
 		delete(w.nodes, node)
 	}
 	return nil

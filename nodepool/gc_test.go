@@ -163,3 +163,29 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.clean()
 	})
 }
+
+// Whoever sets up the kubelet spells the provider id as they like.
+func TestProviderIDsSpelledOtherwise(t *testing.T) {
+	for _, providerID := range []string{"fake://i-1", "fake:///zone/i-1", "i-1"} {
+		t.Run(providerID, func(t *testing.T) {
+			r := wanting(t, 1)
+			r.world.joins = func(provider.Launch) bool { return false }
+			r.tick()
+			r.clock.advance(30 * time.Second)
+			r.world.addNode(&fakeInstance{Instance: provider.Instance{ID: "i-1", ProviderID: providerID}}, r.clock.now())
+			r.load("node-i-1", &fakePod{name: "shop/cart"})
+			r.world.pending = nil
+			r.until("it is known for the worker", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+			r.pass(time.Hour)
+			require.Empty(t, r.world.terminated)
+			require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+			r.restart()
+			r.clock.advance(leaseTerm)
+			r.pass(2 * time.Minute)
+			require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+
+			r.world.instances["i-1"].endedAt = r.clock.now()
+			r.until("its Node goes with it", 5*time.Minute, func() bool { return len(r.world.nodes) == 0 })
+		})
+	}
+}

@@ -54,7 +54,7 @@ func (t *tick) observe(ctx context.Context) {
 		for i := range t.cluster.Nodes {
 			n := &t.cluster.Nodes[i]
 			if id := n.Object.Spec.ProviderID; id != "" {
-				t.nodes[id] = n
+				t.nodes[id], t.nodes[provider.IDOf(id)] = n, n
 				if n.Object.Labels[LabelPool] == t.options.Name {
 					ours = append(ours, n)
 				}
@@ -75,12 +75,16 @@ func (t *tick) observe(ctx context.Context) {
 // known tells whether both the cloud and the cluster have been seen in this tick.
 func (t *tick) known() bool { return t.listErr == nil && t.cluster != nil }
 
-// node returns the Node of an instance, nil if there is none or it is not known.
+// node returns the Node of an instance, nil if there is none or it is not known. Its provider id may be spelled otherwise
+// than the cloud has it.
 func (t *tick) node(i provider.Instance) *world.Node {
-	if i.ProviderID == "" {
+	if n := t.nodes[i.ProviderID]; n != nil && i.ProviderID != "" {
+		return n
+	}
+	if i.ID == "" {
 		return nil
 	}
-	return t.nodes[i.ProviderID]
+	return t.nodes[i.ID]
 }
 
 func (t *tick) gone(id string) bool {

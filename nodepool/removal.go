@@ -147,7 +147,7 @@ func (m removing) nodeOf(r *state.Removal) string {
 	if r.ProviderID == "" {
 		r.ProviderID = m.instances[r.InstanceID].ProviderID
 	}
-	if n := m.nodes[r.ProviderID]; n != nil && r.ProviderID != "" {
+	if n := m.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""

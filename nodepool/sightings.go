@@ -47,14 +47,14 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 		}
 	}
 	for _, n := range nodes {
-		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil {
+		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil && s[provider.IDOf(id)] == nil {
 			s[id] = &sighting{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
 	for key, one := range s {
 		switch {
 		case there[key]:
-		case one.instance.ID == "" && providerIDs[key]:
+		case one.instance.ID == "" && (providerIDs[key] || s[provider.IDOf(key)] != nil):
 			delete(s, key) // its instance has been seen since
 		case one.missing.IsZero():
 			one.missing = now

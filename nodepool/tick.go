@@ -23,7 +23,7 @@ type tick struct {
 	listErr    error
 	cluster    *world.Cluster // nil while it is not known
 	clusterErr error
-	nodes      map[string]*world.Node // by provider id
+	nodes      map[string]*world.Node // by provider id, and by the id of the instance in it
 	offersErr  error
 	nextDue    time.Time       // when a pod falls due next
 	shapes     []packing.Shape // that new nodes for the due ones must have

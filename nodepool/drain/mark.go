@@ -139,7 +139,7 @@ func (d *Drainer) DeleteNode(ctx context.Context, node, providerID string) error
 	if err != nil {
 		return fmt.Errorf("delete node %s: %w", node, err)
 	}
-	if n.Spec.ProviderID != providerID {
+	if !provider.Same(n.Spec.ProviderID, providerID) {
 		return nil
 	}
 	err = d.Client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})

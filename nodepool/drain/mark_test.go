@@ -146,7 +146,7 @@ func TestDeleteNode(t *testing.T) {
 	require.ErrorContains(t, f.drainer.DeleteNode(t.Context(), f.node, ""), "no provider id")
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///another"))
 	f.getNode()
-	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))
+	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///in/another/way/"+f.node))
 	_, err := f.client.CoreV1().Nodes().Get(t.Context(), f.node, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, f.drainer.DeleteNode(t.Context(), f.node, "test:///"+f.node))

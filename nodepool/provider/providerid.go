@@ -7,3 +7,9 @@ import "strings"
 func IDOf(providerID string) string {
 	return providerID[strings.LastIndex(providerID, "/")+1:]
 }
+
+// Same tells whether two provider ids tell the same instance.
+func Same(a, b string) bool {
+	id := IDOf(a)
+	return id != "" && id == IDOf(b)
+}
