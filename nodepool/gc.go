@@ -71,6 +71,8 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stay
 	}
 	node := t.node(i)
 	switch {
+	case node != nil && controlPlane(node.Object):
+		return false, nil
 	case node != nil && node.Ready:
 		t.event(Event{Reason: EventJoined, Instance: i.ID, Node: node.Object.Name, Message: fmt.Sprintf("Node %s of %s has joined after all", node.Object.Name, i.ID)})
 		return false, nil

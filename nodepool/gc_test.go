@@ -189,3 +189,15 @@ func TestProviderIDsSpelledOtherwise(t *testing.T) {
 		})
 	}
 }
+
+func TestControlPlaneIsNotCondemned(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+	r.world.addNode(r.world.instances["i-1"], r.clock.now())
+	node := r.world.nodes["node-i-1"]
+	node.ready, node.object.Labels["node-role.kubernetes.io/control-plane"] = false, ""
+	r.pass(time.Hour)
+	require.NotContains(t, r.world.terminated, "i-1")
+	require.Empty(t, node.mark)
+}

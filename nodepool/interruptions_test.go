@@ -205,6 +205,25 @@ func TestReplacementsAreAsManyAsAreWanted(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
+// Which nodes are the control plane's may not be known when a notice comes.
+func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
+	r := newRig(t)
+	r.world.add(3)
+	r.tick()
+	r.world.nodes["node-i-old0"].object.Labels["node-role.kubernetes.io/control-plane"] = ""
+	r.load("node-i-old0", &fakePod{name: "kube-system/etcd"})
+	r.world.observeErr = errDown
+	r.take("i-old0")
+	r.tick()
+	require.Len(t, r.record().Interruptions, 1)
+	r.world.observeErr = nil
+	r.until("it is let go", time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	r.pass(10 * time.Minute)
+	require.Empty(t, r.world.terminated)
+	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves)
+	r.clean()
+}
+
 func TestInterruptionsResume(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)

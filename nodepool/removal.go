@@ -61,6 +61,9 @@ func (m removing) step(ctx context.Context) error {
 			return m.to(ctx, state.RemovalTerminated)
 		}
 	}
+	if m.sacred(r) {
+		return m.giveUp(ctx, "it is one of the control plane")
+	}
 	if m.mistaken(r) {
 		return m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
 	}
@@ -79,6 +82,13 @@ func (m removing) step(ctx context.Context) error {
 		return m.restore(ctx, r)
 	}
 	return nil
+}
+
+// sacred tells whether the node is one of the control plane: no workflow touches these. Whether it is may not have been
+// known when the removal was asked for. An end that has begun is brought to its end.
+func (m removing) sacred(r *state.Removal) bool {
+	n := m.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	return n != nil && controlPlane(n.Object) && r.State != state.RemovalTerminated && r.State != state.RemovalRestoring && !done(*r)
 }
 
 func done(r state.Removal) bool {
