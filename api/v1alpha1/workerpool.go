@@ -6,7 +6,7 @@ import (
 )
 
 // WorkerPool keeps a number of worker nodes ahead of the load: it launches instances before pods need them, and drains
-// and terminates them when nobody does.
+// and terminates them when nobody does. Deleting a WorkerPool leaves its instances running; one of the same name takes them over.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,10 +51,14 @@ type Options struct {
 	Observer nodepool.Observer // of the cluster, that all pools share
 	Drainer  nodepool.Drainer
 	Labeler  nodepool.Labeler
-	Owner    string // of leases: unique for each run of a process
-	Now      func() time.Time
-	Seed     uint64
-	Log      *slog.Logger
+	// Kubernetes is asked for the nodes that a deleted pool has left tainted.
+	Kubernetes kubernetes.Interface
+	// Forget is called when a pool has been deleted and has ended; nil = nobody needs to know.
+	Forget func(pool string)
+	Owner  string // of leases: unique for each run of a process
+	Now    func() time.Time
+	Seed   uint64
+	Log    *slog.Logger
 }
 
 // Controller runs pools. It must be both run and set up with a manager.
@@ -105,6 +110,9 @@ func (e every) NeedLeaderElection() bool { return false }
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	close(c.started)
+	if err := c.restoreAll(ctx); err != nil && ctx.Err() == nil {
+		c.options.Log.Error("nodes of pools that were deleted meanwhile may be cordoned still", "error", err)
+	}
 	c.wakes.run(ctx, c.options.Observer.Wake())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,17 +142,23 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if err != nil {
 		c.stop(request.Name)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, c.restoreAll(ctx)
 	}
 	pool.Spec.Default()
 	return c.apply(ctx, &pool)
 }
 
+// stop ends a pool whose WorkerPool has gone. Each replica does so, and restores nodes once its own pool has ended: after
+// the last act of the one that led.
 func (c *Controller) stop(name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
 		delete(c.pools, name)
 		c.options.Log.Info("the pool has been deleted; its instances stay", "workerpool", name)
+	}
+	c.wakes.forget(name)
+	if c.options.Forget != nil {
+		c.options.Forget(name)
 	}
 }
 

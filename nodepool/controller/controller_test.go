@@ -83,6 +83,7 @@ type bench struct {
 	made   chan *fake // pools, as they are made
 	told   chan nodepool.Told
 	wake   chan struct{}
+	forgot chan string // pools
 
 	mu     sync.Mutex
 	broken error // what Build returns
@@ -93,7 +94,6 @@ type (
 	noStore    struct{ state.Store }
 	noProvider struct{ provider.Provider }
 	noSignals  struct{ nodepool.Signals }
-	noDrainer  struct{ nodepool.Drainer }
 )
 
 func (b *bench) Tell(_ context.Context, t nodepool.Told)         { b.told <- t }
@@ -115,10 +115,11 @@ func newBench(t *testing.T) *bench {
 		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
 	})
 	require.NoError(t, err)
-	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.Told, 10), wake: make(chan struct{})}
+	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.Told, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
 	c := New(Options{
-		Client: mgr.GetClient(), Build: b.build, Observer: b, Drainer: noDrainer{}, Labeler: Labeler{Client: cluster.Client()},
-		Owner: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Client: mgr.GetClient(), Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
+		Drainer: &drain.Drainer{Client: cluster.Client(), Now: time.Now}, Kubernetes: cluster.Client(),
+		Forget: func(pool string) { b.forgot <- pool }, Owner: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	c.retry = 100 * time.Millisecond
 	c.newPool = func(o nodepool.Options) (runner, error) {
@@ -221,7 +222,7 @@ func TestAPoolThatCannotRunSaysWhy(t *testing.T) {
 	b.breakBuild(errors.New("signals[0].prometheus: no server"))
 	pool := b.create("invalid")
 	b.eventually(func() bool {
-		require.NoError(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool))
+		require.NoError(t, client.IgnoreNotFound(b.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool))) // not yet in the cache
 		return meta.IsStatusConditionFalse(pool.Status.Conditions, v1alpha1.ConditionHealthy)
 	})
 	condition := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionHealthy)

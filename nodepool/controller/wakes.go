@@ -47,6 +47,13 @@ func (w *wakes) observer(shared nodepool.Observer, pool string) nodepool.Observe
 	return observer{shared: shared, wake: wake}
 }
 
+// forget drops a pool that is no more.
+func (w *wakes) forget(pool string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pools, pool)
+}
+
 type observer struct {
 	shared nodepool.Observer
 	wake   chan struct{}

@@ -1,0 +1,53 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/drain"
+)
+
+// restoreAll has the nodes of pools that are no more take pods again, whatever action was open when their WorkerPool went:
+// nobody else will. Of a pool that is there its ticks look after them.
+func (c *Controller) restoreAll(ctx context.Context) error {
+	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodepool.LabelPool})
+	if err != nil {
+		return fmt.Errorf("list the nodes of pools: %w", err)
+	}
+	var errs []error
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; leftOver(node) {
+			errs = append(errs, c.restore(ctx, node))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// leftOver tells whether something here keeps pods from a node.
+func leftOver(node *corev1.Node) bool {
+	_, marked := drain.MarkOf(node)
+	return marked || node.Annotations[drain.CordonedBy] != ""
+}
+
+// restore restores a node if its pool is no more.
+func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
+	name := node.Labels[nodepool.LabelPool]
+	var pool v1alpha1.WorkerPool
+	err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := c.options.Drainer.Restore(ctx, node.Name); err != nil {
+		return err
+	}
+	c.options.Log.Info("a node takes pods again, as its pool has been deleted", "workerpool", name, "node", node.Name)
+	return nil
+}
