@@ -129,6 +129,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		r.Spared[id] = until
 		if now.Sub(until) > sparedFor {
 			delete(r.Spared, id)
+			delete(r.FailedDrains, id)
 		}
 	}
 }

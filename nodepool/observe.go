@@ -68,7 +68,6 @@ func (t *tick) observe(ctx context.Context) {
 				s.joined, s.worked = t.now, s.worked || n.Ready
 			}
 		}
-		maps.DeleteFunc(t.failedDrains, func(id string, _ int) bool { return t.sightings[id] == nil })
 	}
 }
 

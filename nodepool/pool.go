@@ -23,12 +23,11 @@ type Pool struct {
 	spec     Spec // as read last
 	specRead bool
 
-	lease        lease
-	sightings    sightings
-	offers       []provider.Offer
-	offersAt     time.Time
-	decidedAt    time.Time      // the last decision of this process while it led
-	failedDrains map[string]int // by instance
+	lease     lease
+	sightings sightings
+	offers    []provider.Offer
+	offersAt  time.Time
+	decidedAt time.Time // the last decision of this process while it led
 
 	strays map[string]time.Time // nodes with the mark of no open action, since when
 
@@ -56,7 +55,7 @@ func New(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		lease: lease{owner: o.Owner}, sightings: sightings{}, failedDrains: map[string]int{}, strays: map[string]time.Time{}, woken: make(chan struct{}, 1),
+		lease: lease{owner: o.Owner}, sightings: sightings{}, strays: map[string]time.Time{}, woken: make(chan struct{}, 1),
 	}, nil
 }
 

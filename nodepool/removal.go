@@ -20,8 +20,7 @@ const (
 	forceBefore = 45 * time.Second
 	// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
 	takenFor = 10 * time.Minute
-	// Waits until a node is drained again after a drain that failed, doubling. How often it has failed is forgotten by a
-	// process that ends.
+	// Waits until a node is drained again after a drain that failed, doubling.
 	spareMin = 10 * time.Minute
 	spareMax = time.Hour
 )
@@ -114,9 +113,13 @@ func (m removing) to(ctx context.Context, s state.RemovalState) error {
 
 // giveUp has the node take pods again, and leaves it alone for a while.
 func (m removing) giveUp(ctx context.Context, why string) error {
+	return m.giveUpFor(ctx, why, spareMin)
+}
+
+func (m removing) giveUpFor(ctx context.Context, why string, least time.Duration) error {
 	r := m.find()
 	r.Error = why
-	m.spare(r.InstanceID)
+	m.spare(r.InstanceID, least)
 	m.event(Event{
 		Reason: EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 		Message: fmt.Sprintf("Node %s is not drained and takes pods again: %s", r.Node, why),
@@ -124,14 +127,18 @@ func (m removing) giveUp(ctx context.Context, why string) error {
 	return m.to(ctx, state.RemovalRestoring)
 }
 
-func (t *tick) spare(instance string) {
-	t.failedDrains[instance]++
-	wait := spareMin
-	for i := 1; i < t.failedDrains[instance] && wait < spareMax; i++ {
-		wait *= 2
-	}
+// spare leaves an instance alone for a time, at first the least one.
+func (t *tick) spare(instance string, least time.Duration) {
 	if t.record.Spared == nil {
 		t.record.Spared = map[string]time.Time{}
+	}
+	if t.record.FailedDrains == nil {
+		t.record.FailedDrains = map[string]int{}
+	}
+	t.record.FailedDrains[instance]++
+	wait := least
+	for i := 1; i < t.record.FailedDrains[instance] && wait < spareMax; i++ {
+		wait *= 2
 	}
 	t.record.Spared[instance] = t.options.Now().Add(min(wait, spareMax))
 }
@@ -245,8 +252,8 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	}
 	err := m.act.terminate(ctx, r.InstanceID)
 	switch {
-	case provider.ClassOf(err) == provider.NotOwned:
-		return m.giveUp(ctx, err.Error())
+	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.urgent:
+		return m.giveUpFor(ctx, err.Error(), spareMax) // nobody shall be evicted again soon for what is refused then
 	case err != nil:
 		return fmt.Errorf("terminate %s: %w", r.InstanceID, err)
 	}

@@ -92,6 +92,9 @@ func (t *tick) abandon(ctx context.Context, why string) error {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
 			r.State, r.Since, r.Error, changed = state.RemovalRestoring, t.options.Now(), why, true
+			if old {
+				t.spare(r.InstanceID, spareMax)
+			}
 		}
 	}
 	if !changed {
@@ -126,9 +129,14 @@ func (t *tick) distrusted() bool {
 }
 
 // needs tells why a target that has not been touched is needed after all, "" if it is not: the last ready worker of a zone
-// stays if there are others.
+// stays if there are others, and every one as soon as the decision would be another.
 func (t *tick) needs(at int) string {
 	a := t.record.Action
+	if a.ID == t.snapshot.State.ActionID {
+		if why := plan.Objection(t.snapshot, a.Reason); why != "" {
+			return why
+		}
+	}
 	ready := map[string]int{} // by zone
 	for _, w := range t.snapshot.Workers {
 		if w.Counts() && w.Ready {

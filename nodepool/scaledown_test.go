@@ -171,6 +171,54 @@ func TestDrainedTargetIsFinishedAllTheSame(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
+// Targets that have not been touched stay when the world has become another one.
+func TestPlannedTargetsAreLookedAtAgain(t *testing.T) {
+	known := plan.Signal{Name: "cpu", Known: true, Threshold: 0.7, CPU: true, Now: 0.1}
+	for name, c := range map[string]struct {
+		change func(*plan.Signal)
+		min    int
+	}{
+		"not known any more":  {func(s *plan.Signal) { s.Known, s.Err = false, "the server is down" }, 1},
+		"not idle any more":   {func(s *plan.Signal) { s.Now = 0.5 }, 1},
+		"more load to carry":  {func(s *plan.Signal) { s.Fits = 4 }, 1},
+		"more are asked for":  {func(s *plan.Signal) { s.Want = 4 }, 1},
+		"the minimum is more": {func(*plan.Signal) {}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := idle(t, 5)
+			r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.CPU = 3, 0.3
+			signal := known
+			r.signals.signals = []plan.Signal{signal}
+			r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+			r.removing(state.RemovalDraining)
+			require.Len(t, r.record().Action.Targets, 3)
+			c.change(&signal)
+			r.signals.signals, r.spec.Plan.Min = []plan.Signal{signal}, c.min
+			r.world.nodes["node-i-old0"].pods = nil
+			r.until("it is over", time.Minute, func() bool { return r.record().Action == nil })
+			require.LessOrEqual(t, len(r.world.terminated), 1)
+			require.NotContains(t, r.world.terminated, "i-old1")
+			r.clean()
+		})
+	}
+}
+
+// What the cloud refuses for good is not asked for again and again.
+func TestTerminationsThatAreRefused(t *testing.T) {
+	for _, class := range []provider.Class{provider.Invalid, provider.Unknown} {
+		r := idle(t, 3)
+		r.world.termErr = refused(class)
+		r.pass(4 * time.Hour)
+		begun := r.count(EventScaleDownBegun)
+		require.Positive(t, begun)
+		require.LessOrEqual(t, begun, 3*4, class, "each once an hour")
+		require.Len(t, r.record().FailedDrains, 3, class)
+		r.restart()
+		r.pass(time.Hour)
+		require.LessOrEqual(t, r.count(EventScaleDownBegun), begun+4, "another process knows how often")
+	}
+}
+
 func TestLastOfAZoneStays(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)

@@ -62,6 +62,27 @@ func (v *view) spare() (int, string) {
 	return spare, why
 }
 
+// Objection tells why a worker that was to be removed for a reason must stay after all, "" if it need not: something is not
+// known any more, or the pool is not idle, or would not carry its load. Workers that are being removed must be Leaving in
+// the snapshot, this one among them.
+func Objection(s Snapshot, reason Reason) string {
+	v := newView(s)
+	switch {
+	case len(v.unknown()) > 0:
+		return "this is not known: " + strings.Join(v.unknown(), ", ")
+	case reason != PoolIdle:
+		return ""
+	case v.idle.unknown != "":
+		return "this is not known: " + v.idle.unknown
+	case v.idle.busy != "":
+		return v.idle.busy
+	}
+	if spare, why := v.spare(); spare < 0 {
+		return why
+	}
+	return ""
+}
+
 func (v *view) ready() int {
 	n := 0
 	for _, w := range v.staying {

@@ -44,6 +44,8 @@ type Record struct {
 	Cooling   []plan.Cooling       `json:"cooling,omitempty"`
 	Spared    map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins     []Join               `json:"joins,omitempty"`  // the last ones, oldest first
+
+	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were Spared
 }
 
 // Action is a scale-up or scale-down that is open.
