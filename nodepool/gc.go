@@ -96,8 +96,8 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stay
 // joined say nothing of that.
 func (t *tick) doubt() error {
 	unready, all := 0, 0
-	for id, i := range t.instances {
-		if c := t.condemned(id); i.State == provider.Leaving || c != nil && c.Reason == condemnedJoinFailed {
+	for _, i := range t.instances {
+		if i.State == provider.Leaving || t.neverJoined(i) {
 			continue
 		}
 		all++
@@ -109,6 +109,15 @@ func (t *tick) doubt() error {
 		return nil
 	}
 	return fmt.Errorf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
+}
+
+// neverJoined tells whether the journal or the tags of an instance say that its node has not joined.
+func (t *tick) neverJoined(i provider.Instance) bool {
+	if c := t.condemned(i.ID); c != nil {
+		return c.Reason == condemnedJoinFailed
+	}
+	s := t.sightings[i.ID]
+	return i.JoinFailed && s != nil && s.joined.IsZero()
 }
 
 // execute terminates a condemned instance. If it has a Node that was never Ready, pods that tolerate that are evicted
@@ -188,16 +197,26 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 		if found++; found > atOnce {
 			break
 		}
-		t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now})
-		t.event(Event{
-			Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
-			Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
-		})
+		t.condemn(i, age)
 	}
 	if found == 0 {
 		return nil
 	}
 	return t.save(ctx)
+}
+
+// condemn condemns an instance. One that has not joined for all that its tag tells, in a journal that is not there any
+// more, is kept as long as others that have not.
+func (t *tick) condemn(i provider.Instance, age time.Duration) {
+	c := state.Condemned{InstanceID: i.ID, Reason: condemnedOrphan, Since: t.now, Due: t.now}
+	if i.JoinFailed {
+		c.Reason, c.Due = condemnedJoinFailed, t.now.Add(t.spec.Join.KeepFailedFor)
+	}
+	t.record.Condemned = append(t.record.Condemned, c)
+	t.event(Event{
+		Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
+		Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
+	})
 }
 
 // orphanedFor is for how long an instance of an action has had neither a node nor anything in the journal, 0 if it has.

@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -200,4 +201,21 @@ func TestControlPlaneIsNotCondemned(t *testing.T) {
 	r.pass(time.Hour)
 	require.NotContains(t, r.world.terminated, "i-1")
 	require.Empty(t, node.mark)
+}
+
+// What is kept to be looked at is kept also when the journal is new.
+func TestKeptInstancesOutliveTheJournal(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Join.KeepFailed = true
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+	r.world.pending = nil
+	r.pass(time.Minute)
+	r.store.records = nil
+	r.restart()
+	r.pass(2 * time.Hour)
+	require.Empty(t, r.world.terminated)
+	require.Equal(t, condemnedJoinFailed, r.record().Condemned[0].Reason)
+	r.spec.Join.KeepFailed = false
+	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
