@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -94,8 +95,8 @@ func (t *tick) takeMessages(ctx context.Context) error {
 // interrupted notes that the cloud takes an instance back, and tells whether the record has changed.
 func (t *tick) interrupted(m Message) bool {
 	known := t.sightings[m.InstanceID]
-	if known == nil || t.interruption(m.InstanceID) != nil {
-		return false // another's, or known already
+	if known == nil || t.interruption(m.InstanceID) != nil || t.went(m.InstanceID) {
+		return false // another's, or known already, or told again: there is nothing left to be drained
 	}
 	r := state.Removal{
 		InstanceID: m.InstanceID, ProviderID: known.instance.ProviderID, Zone: known.instance.Zone,
@@ -125,6 +126,12 @@ func (t *tick) interrupted(m Message) bool {
 		Message: fmt.Sprintf("The cloud takes %s back at %s", m.InstanceID, r.Deadline.UTC().Format(time.RFC3339)),
 	})
 	return true
+}
+
+// went tells whether an instance has gone, or is on its way out of the cloud.
+func (t *tick) went(instance string) bool {
+	i, listed := t.instances[instance]
+	return listed && i.State == provider.Leaving || t.gone(instance)
 }
 
 // advised hears that an instance is likely to be taken back.
