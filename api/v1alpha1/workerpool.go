@@ -137,7 +137,8 @@ type WorkerPoolSpec struct {
 	Victims []VictimScorer `json:"victims,omitempty"`
 
 	// What a new node comes up with, beside the labels of its zone and instance type. Pods that need other labels, or do not
-	// tolerate the taints, are no demand for this pool.
+	// tolerate the taints, are no demand for this pool. Two pools that could both run a pod both launch for it: labels that
+	// pods ask for, or taints, keep pools apart.
 	// +optional
 	Template NodeTemplate `json:"template,omitzero"`
 

@@ -62,7 +62,8 @@ type EC2Provider struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(type, type.matches('^[a-z0-9-]+[.][a-z0-9-]+$'))",message="provider.ec2.instanceTypes must be names of instance types, such as t3.medium"
 	InstanceTypes []string `json:"instanceTypes"`
 
-	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none.
+	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none. Each
+	// pool has a queue of its own, as it deletes messages about instances of others: of two with one queue the younger is refused.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.interruptionQueue must be the URL of a queue, such as https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions"

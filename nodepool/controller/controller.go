@@ -166,11 +166,15 @@ func (c *Controller) stop(name string) {
 func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl.Result, error) {
 	old := c.pools[pool.Name]
 	key := keyOf(pool)
-	if old != nil && old.alive() && old.key == key {
+	err := c.ownQueue(ctx, pool)
+	if err == nil && old != nil && old.alive() && old.key == key {
 		old.change(pool)
 		return ctrl.Result{RequeueAfter: c.retry}, nil // to see whether it has ended
 	}
-	next, err := c.build(ctx, pool, key)
+	var next *running
+	if err == nil {
+		next, err = c.build(ctx, pool, key)
+	}
 	if err != nil {
 		c.options.Log.Error("the pool cannot be run as its spec says", "workerpool", pool.Name, "error", err)
 		if old != nil && old.alive() {

@@ -142,9 +142,13 @@ func newBench(t *testing.T) *bench {
 // create makes a WorkerPool that goes with the test.
 func (b *bench) create(name string) *v1alpha1.WorkerPool {
 	b.Helper()
-	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
+	return b.createPool(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
 		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}},
-	}}
+	}})
+}
+
+func (b *bench) createPool(pool *v1alpha1.WorkerPool) *v1alpha1.WorkerPool {
+	b.Helper()
 	require.NoError(b, b.client.Create(b.Context(), pool))
 	b.Cleanup(func() {
 		assert.NoError(b, client.IgnoreNotFound(b.client.Delete(context.WithoutCancel(b.Context()), pool)))
