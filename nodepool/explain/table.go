@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -209,7 +211,7 @@ func (t *table) decisions(e *Explanation) {
 	}
 	t.section("Decisions, the newest first")
 	for _, d := range e.Status.Decisions {
-		t.line("  %s\t%s\t%d → %d\t%s", when(d), d.Step+" "+d.Reason, d.Workers, d.Wanted, d.Message)
+		t.line("  %s\t%s\t%s\t%s", when(d), d.Step+" "+d.Reason, change(d), d.Message)
 		if votes := votesOf(d.Votes); votes != "" && d.Step != "Hold" {
 			t.line("  \t\t\t%s", votes)
 		}
@@ -229,6 +231,15 @@ func when(d v1alpha1.PoolDecision) string {
 		return at
 	}
 	return fmt.Sprintf("%s (%d times until %s)", at, d.Count, d.Last.Format(time.TimeOnly))
+}
+
+// change is the number of workers and the one that was decided on, unless there was nothing to decide from.
+func change(d v1alpha1.PoolDecision) string {
+	switch d.Reason {
+	case string(nodepool.NotDecided), string(plan.WorkersUnknown):
+		return "-"
+	}
+	return fmt.Sprintf("%d → %d", d.Workers, d.Wanted)
 }
 
 func votesOf(votes []v1alpha1.PoolVote) string {

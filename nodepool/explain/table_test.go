@@ -145,6 +145,15 @@ func TestTableOfAPoolThatNothingIsKnownOf(t *testing.T) {
 	assert.Contains(t, tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB"}), "in table t of DynamoDB")
 }
 
+func TestDecisionFromNothingHasNoNumbers(t *testing.T) {
+	unknown := Explanation{At: now, Status: v1alpha1.WorkerPoolStatus{Decisions: []v1alpha1.PoolDecision{
+		{Time: ago(time.Minute), Step: "Hold", Reason: string(plan.WorkersUnknown), Message: "EC2 does not answer"},
+	}}}
+	text := tableOf(t, unknown)
+	assert.NotContains(t, text, "0 → 0")
+	assert.Contains(t, text, "Hold WorkersUnknown  -  EC2 does not answer")
+}
+
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0s", 0: "0s", 400 * time.Millisecond: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", time.Hour: "1h",
