@@ -226,22 +226,25 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 
 // A queue may tell the same again when all is over, and the cloud lists for a while what it has taken.
 func TestNoticeThatComesAgainLate(t *testing.T) {
-	for name, leaving := range map[string]time.Duration{"listed still": 10 * time.Minute, "not listed any more": 0} {
+	for name, c := range map[string]struct{ leaving, late time.Duration }{
+		"listed still": {leaving: 10 * time.Minute}, "not listed any more": {late: 2 * time.Minute},
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.world.add(3)
 			r.spec.Plan.Min = 3
-			r.world.leaving = leaving
+			r.world.leaving = c.leaving
 			r.tick()
 			m := r.take("i-old1")
 			r.until("it is over", 5*time.Minute, func() bool { return len(r.record().Interruptions) == 0 && r.record().Action == nil })
 			require.Equal(t, 1, r.world.launches)
-			r.pass(3 * time.Minute)
+			r.pass(c.late)
 			r.pool.Notify(m)
 			r.pass(10 * time.Minute)
 			require.Equal(t, 1, r.world.launches)
 			require.Equal(t, 3, r.running())
 			require.Len(t, r.notices.done, 2)
+			require.Equal(t, 1, r.count(EventInterrupted))
 		})
 	}
 }
