@@ -58,10 +58,11 @@ func (t *table) section(format string, args ...any) {
 }
 
 func (t *table) spec(e *Explanation) {
-	s := &e.Spec
+	s := e.Spec.DeepCopy()
+	s.Default() // it may come from elsewhere than an API server
 	t.line("  provider\t%s", providerOf(s.Provider))
-	t.line("  workers\tfrom %d to %d, at most %s more at a time and %d fewer", s.Min, s.Max, limit(s.MaxBatchUp), orOne(s.MaxBatchDown))
-	t.line("  market\t%s of those above %d On-Demand ones are Spot", percent(s.Market.SpotRatio), s.Market.OnDemandBase)
+	t.line("  workers\tfrom %d to %d, at most %s more at a time and %d fewer", s.Min, s.Max, limit(*s.MaxBatchUp), *s.MaxBatchDown)
+	t.line("  market\t%s of those above %d On-Demand ones are Spot", percent(*s.Market.SpotRatio), s.Market.OnDemandBase)
 	t.line("  cooldown\tup %s, down %s; idle for %s", span(s.Cooldown.Up), span(s.Cooldown.Down), span(s.Idle.For))
 	if s.DryRun {
 		t.line("  dry run\tit decides and does nothing")
@@ -268,22 +269,11 @@ func known(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
-func limit(n *int32) string {
-	switch {
-	case n == nil:
-		return "2"
-	case *n == 0:
+func limit(n int32) string {
+	if n == 0 {
 		return "any number"
-	default:
-		return fmt.Sprint(*n)
 	}
-}
-
-func orOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
+	return fmt.Sprint(n)
 }
 
 func decimal(q *resource.Quantity) string {
@@ -293,10 +283,7 @@ func decimal(q *resource.Quantity) string {
 	return fmt.Sprintf("%.2f", q.AsApproximateFloat64())
 }
 
-func percent(q *resource.Quantity) string {
-	if q == nil {
-		return "70%"
-	}
+func percent(q resource.Quantity) string {
 	return fmt.Sprintf("%.0f%%", 100*q.AsApproximateFloat64())
 }
 
