@@ -65,7 +65,10 @@ func (t *tick) observe(ctx context.Context) {
 		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
 		for _, s := range t.sightings {
 			if n := t.node(s.instance); n != nil {
-				s.joined, s.worked = t.now, s.worked || n.Ready
+				s.joined = t.now
+				if n.Ready {
+					s.worked, s.broken = t.now, false
+				}
 			}
 		}
 	}
@@ -96,7 +99,7 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	if err := errors.Join(t.listErr, t.clusterErr); err != nil {
 		s.WorkersErr = err.Error()
 	}
-	offers := t.offersOf(ctx)
+	offers := t.corrected(t.offersOf(ctx))
 	for _, o := range offers {
 		s.Offers = append(s.Offers, o.Offer)
 	}
@@ -150,6 +153,7 @@ func (t *tick) workers() []plan.Worker {
 	slices.SortFunc(out, func(a, b plan.Worker) int {
 		return cmp.Or(a.Launched.Compare(b.Launched), cmp.Compare(a.InstanceID, b.InstanceID), cmp.Compare(a.Node, b.Node))
 	})
+	t.leaveOut(out)
 	return out
 }
 
@@ -166,7 +170,7 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 		Leaving: i.State == provider.Leaving || t.leaves(i.ID),
 	}
 	if node == nil {
-		w.Failed = t.cluster != nil && (i.JoinFailed || t.condemned(i.ID) != nil || t.overdue(s))
+		w.Failed = t.cluster != nil && (i.JoinFailed && s.worked.IsZero() || t.condemned(i.ID) != nil || t.overdue(s))
 		return w
 	}
 	w.Node = node.Object.Name
@@ -253,7 +257,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 func (t *tick) onTheWay(w plan.Worker) bool {
 	node := t.nodeNamed(w.Node)
 	switch s := t.sightings[w.InstanceID]; {
-	case !w.Counts(), s == nil || s.worked, t.now.Sub(w.Launched) > t.spec.Join.Timeout:
+	case !w.Counts(), s == nil || !s.worked.IsZero(), t.now.Sub(w.Launched) > t.spec.Join.Timeout:
 		return false
 	case node == nil:
 		return s.joined.IsZero()

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -52,6 +53,76 @@ func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	r.world.nodes["node-i-1"].ready = false
 	r.pass(5 * time.Minute)
 	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
+}
+
+// A worker that works no more is told of, and others work in its place; not if that would never end.
+func TestBrokenWorkersDoNotCount(t *testing.T) {
+	r := newRig(t)
+	r.world.add(9)
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.CooldownUp = 9, 9, time.Minute
+	r.tick()
+	r.world.nodes["node-i-old0"].ready = false
+	r.pass(10 * time.Minute)
+	require.Zero(t, r.world.launches, "it may come back")
+	r.until("it is told", 5*time.Minute, func() bool { return r.count(EventBroken) == 1 })
+	r.until("another one has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 9, r.lastTold().Decision.Workers)
+	r.pass(time.Hour)
+	require.Equal(t, 1, r.world.launches)
+	require.Equal(t, 1, r.count(EventBroken), "once")
+	require.Empty(t, r.world.terminated)
+
+	for _, name := range []string{"node-i-old1", "node-i-old2", "node-i-old3"} {
+		r.world.nodes[name].ready = false
+	}
+	r.until("all are told of", time.Hour, func() bool { return r.count(EventBroken) == 4 })
+	r.pass(time.Hour)
+	require.Equal(t, 3, r.world.launches, "of four one counts")
+
+	for _, n := range r.world.nodes {
+		n.ready = true
+	}
+	r.tick()
+	require.Equal(t, 12, r.lastTold().Decision.Workers, "they work again, and some may go")
+}
+
+func TestManyBrokenWorkersAreNotReplaced(t *testing.T) {
+	r := newRig(t)
+	r.world.add(6)
+	r.spec.Plan.Min = 6
+	r.tick()
+	for _, n := range r.world.nodes {
+		n.ready = false
+	}
+	r.pass(2 * time.Hour)
+	require.Zero(t, r.world.launches)
+	require.Equal(t, 6, r.count(EventBroken))
+}
+
+// What nodes turn out to be counts for more than what was promised of them.
+func TestNodesThatAreLessThanPromised(t *testing.T) {
+	for name, promise := range map[string]func(*provider.Offer, *corev1.Pod){
+		"smaller": func(o *provider.Offer, pod *corev1.Pod) {
+			o.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")}
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
+		},
+		"without a label": func(o *provider.Offer, pod *corev1.Pod) {
+			o.Labels = maps.Clone(o.Labels)
+			o.Labels[corev1.LabelTopologyRegion] = "here"
+			pod.Spec.NodeSelector = map[string]string{corev1.LabelTopologyRegion: "here"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.pend(1)
+			for i := range r.world.offers {
+				promise(&r.world.offers[i], r.world.pending[0].Pod)
+			}
+			r.pass(3 * time.Hour)
+			require.Equal(t, 1, r.world.launches)
+			require.Len(t, r.lastTold().Snapshot.Pending.Unhelped, 1)
+		})
+	}
 }
 
 func TestLoadOfNodesThatLeaveIsForecast(t *testing.T) {

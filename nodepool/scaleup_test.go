@@ -311,6 +311,19 @@ func TestKeepFailed(t *testing.T) {
 	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
 }
 
+// As nobody looks at what is kept, no more is added to it.
+func TestKeepFailedIsBounded(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true
+	r.world.joins = func(provider.Launch) bool { return false }
+	r.pass(12 * time.Hour)
+	require.Equal(t, 3, r.running())
+	require.Contains(t, r.told[len(r.told)-1].Decision.Message, "3 instances that did not join are kept")
+	r.world.joins = nil
+	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().Condemned) == 0 })
+	require.Equal(t, 3, r.running())
+}
+
 func TestLateJoinIsPardoned(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joinDelay = 12 * time.Minute

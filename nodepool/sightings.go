@@ -19,7 +19,8 @@ type sighting struct {
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
 	first    time.Time // when this process saw it first; zero = it has launched it
 	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
-	worked   bool      // this process has seen it with a Node that was Ready
+	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
+	broken   bool      // it has been told that its Node is not Ready any more
 }
 
 // sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
@@ -69,6 +70,17 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 func (s *sighting) without() time.Time {
 	since := s.instance.Launched
 	for _, at := range []time.Time{s.first, s.joined} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	return since
+}
+
+// unready is since when the Node of an instance has not been Ready, for all that this process knows.
+func (s *sighting) unready() time.Time {
+	since := s.instance.Launched
+	for _, at := range []time.Time{s.first, s.worked} {
 		if at.After(since) {
 			since = at
 		}

@@ -117,6 +117,7 @@ func (t *tick) apply(ctx context.Context) error {
 		t.endCondemned,
 		t.condemnOrphans,
 		t.tidyNodes,
+		t.tellBroken,
 	} {
 		if err := t.carryOn(ctx, step(ctx)); err != nil {
 			return err

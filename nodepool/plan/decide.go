@@ -196,6 +196,9 @@ func (v *view) launch(d Decision, reason Reason, why string) Decision {
 	}
 	n := len(v.staying)
 	d.Placements = Place(v.Snapshot, d.Want-n)
+	if len(v.Offers) == 0 {
+		return d.hold(NoRoom, "%d are asked for, and it is not known what can be launched (%s)", d.Want, why)
+	}
 	if len(d.Placements) == 0 {
 		return d.hold(NoRoom, "%d are asked for, and all %d kinds of instance that could be launched are cooling after errors (%s)",
 			d.Want, len(v.Offers), why)

@@ -113,6 +113,8 @@ func TestMinimumAndMaximum(t *testing.T) {
 			s.State.LastUp = ago(time.Minute)
 			pends(s, 35)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
+		{"below the minimum: it is not known what can be launched", below, func(s *plan.Snapshot) { s.Offers = nil },
+			plan.Hold, plan.NoRoom, 0, false},
 		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Workers = 0, nil
 			wants(s, "cpu", 0, 0, 0)
