@@ -103,7 +103,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	pools := controller.New(controller.Options{
 		Client: mgr.GetClient(), Build: b.build, Observer: watcher,
 		Drainer: &drain.Drainer{Client: client, Now: time.Now}, Labeler: controller.Labeler{Client: client},
-		Kubernetes: client, Forget: b.told.Forget, Owner: owner, Now: time.Now, Seed: uint64(os.Getpid()), Log: b.log,
+		Kubernetes: client, Forget: b.told.Forget, Owner: owner, Now: time.Now, Log: b.log,
 	})
 	if err := errors.Join(pools.SetupWithManager(mgr), mgr.Add(runnable(watcher.Run))); err != nil {
 		return nil, fmt.Errorf("watch WorkerPools: %w", err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,8 +28,12 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// retryAfter is the retry of controllers.
-const retryAfter = 15 * time.Second
+const (
+	// retryAfter is when a pool that cannot be built, or has ended by itself, is tried again.
+	retryAfter = 15 * time.Second
+	// restoreTimeout bounds the look at nodes at a start.
+	restoreTimeout = 30 * time.Second
+)
 
 // Parts is what one pool is made of, beside what all pools share.
 type Parts struct {
@@ -57,7 +62,6 @@ type Options struct {
 	Forget func(pool string)
 	Owner  string // of leases: unique for each run of a process
 	Now    func() time.Time
-	Seed   uint64
 	Log    *slog.Logger
 }
 
@@ -67,7 +71,7 @@ type Controller struct {
 	wakes   *wakes
 	// newPool makes what runs: a pool, but in tests.
 	newPool func(nodepool.Options) (runner, error)
-	retry   time.Duration // when a pool that cannot be built, or has ended by itself, is tried again
+	retry   time.Duration // [retryAfter], but in tests
 
 	started chan struct{} // closed once base is set
 	base    context.Context
@@ -110,9 +114,7 @@ func (e every) NeedLeaderElection() bool { return false }
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	close(c.started)
-	if err := c.restoreAll(ctx); err != nil && ctx.Err() == nil {
-		c.options.Log.Error("nodes of pools that were deleted meanwhile may be cordoned still", "error", err)
-	}
+	c.restoreAtStart(ctx)
 	c.wakes.run(ctx, c.options.Observer.Wake())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,13 +205,20 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
 		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Teller: r,
 		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler,
-		Now: c.options.Now, Seed: c.options.Seed,
+		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.parts = append(parts.Run, p.Run)
 	return r, nil
+}
+
+// seedOf returns a seed that no other pool, and no other replica, has: what they try again they try at different times.
+func seedOf(owner, pool string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%s", owner, pool) // a hash takes everything
+	return h.Sum64()
 }
 
 // tell writes why a pool does not run. Pools that run tell for themselves.

@@ -269,6 +269,7 @@ func TestAWakeReachesEveryPool(t *testing.T) {
 	b.wake <- struct{}{}
 	next(b, one.options.Observer.Wake())
 	next(b, other.options.Observer.Wake())
+	assert.NotEqual(t, one.options.Seed, other.options.Seed, "retries of theirs do not come together")
 }
 
 func TestNodesAreLabelled(t *testing.T) {

@@ -31,6 +31,15 @@ func (c *Controller) restoreAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// restoreAtStart sees to pools that were deleted while no process ran.
+func (c *Controller) restoreAtStart(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, restoreTimeout)
+	defer cancel()
+	if err := c.restoreAll(call); err != nil && ctx.Err() == nil {
+		c.options.Log.Error("nodes of pools that were deleted meanwhile may be cordoned still", "error", err)
+	}
+}
+
 // leftOver tells whether something here keeps pods from a node.
 func leftOver(node *corev1.Node) bool {
 	_, marked := drain.MarkOf(node)
