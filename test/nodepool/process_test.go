@@ -104,6 +104,9 @@ func (p *process) Tell(_ context.Context, t nodepool.Told) {
 	p.last = t
 	p.mu.Unlock()
 	for _, e := range t.Events {
+		if e.Reason == nodepool.EventLeading {
+			p.stage.leaders.Add(1)
+		}
 		p.stage.note("%s: %s %s %s", p.name, e.Reason, e.Node, e.Message)
 	}
 	if t.Health != nil {

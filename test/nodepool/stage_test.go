@@ -44,6 +44,8 @@ type stage struct {
 	scenario scenario
 	replicas *replicas
 
+	leaders atomic.Int64 // how often the lease was taken
+
 	mu         sync.Mutex
 	ever       map[string]provider.Instance // every instance that was ever seen, as it was last seen
 	violations []string                     // what must never happen and has
