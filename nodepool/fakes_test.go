@@ -323,6 +323,9 @@ func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
 	for _, n := range w.nodes {
 		object := n.object.DeepCopy()
 		object.Spec.Unschedulable = n.cordon
+		if n.cordon {
+			object.Annotations = map[string]string{drain.CordonedBy: "foresail"}
+		}
 		if n.mark != "" {
 			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}

@@ -29,6 +29,9 @@ const atOnce = 2
 // strayFor is how long a node must be seen to carry the mark of no open action: what is seen of it may be a little old.
 const strayFor = 5 * time.Second
 
+// adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
+const adviceFor = 15 * time.Minute
+
 func (t *tick) condemned(instance string) *state.Condemned {
 	for i := range t.record.Condemned {
 		if c := &t.record.Condemned[i]; instance != "" && c.InstanceID == instance {
@@ -278,6 +281,11 @@ func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
 			return err
 		}
 		t.event(Event{Reason: EventRestored, Node: name, Instance: i.ID, Action: action, Message: fmt.Sprintf("Node %s takes pods again: action %s is over", name, action)})
+	case t.adviceIsOver(s, node):
+		if err := t.act.restore(ctx, name); err != nil {
+			return err
+		}
+		t.event(Event{Reason: EventRestored, Node: name, Instance: i.ID, Message: fmt.Sprintf("Node %s takes pods again: the cloud has not taken %s in %s", name, i.ID, adviceFor)})
 	case s.missing.IsZero() && node.Object.Labels[LabelPool] != t.options.Name:
 		return t.act.label(ctx, name, t.options.Name)
 	case !node.Ready && t.missed(s):
@@ -287,6 +295,18 @@ func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
 		t.event(Event{Reason: EventNodeDeleted, Node: name, Instance: i.ID, Message: fmt.Sprintf("Deleted node %s, whose instance has gone", name)})
 	}
 	return nil
+}
+
+// adviceIsOver tells whether a node that was cordoned by an advice alone has been so for long enough.
+func (t *tick) adviceIsOver(s *sighting, node *world.Node) bool {
+	if !drain.Cordoned(node.Object) || marked(node) {
+		s.cordoned = time.Time{}
+		return false
+	}
+	if s.cordoned.IsZero() {
+		s.cordoned = t.now
+	}
+	return t.now.Sub(s.cordoned) >= adviceFor && s.missing.IsZero() && s.instance.State != provider.Leaving
 }
 
 func marked(n *world.Node) bool {

@@ -263,3 +263,37 @@ func TestInterruptionsResume(t *testing.T) {
 	require.Contains(t, r.world.terminated, "i-old0")
 	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
 }
+
+// Advice to leave nodes may come of all of them at once, and nothing may come of it.
+func TestAdviceDoesNotWedgeThePool(t *testing.T) {
+	advised := func(t *testing.T, n int) *rig {
+		r := newRig(t)
+		r.world.add(n)
+		r.oneZone()
+		r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.Idle.For = 1, n, 2*time.Minute
+		r.spec.Drain.CordonOnRebalance = true
+		r.tick()
+		for id := range r.world.instances {
+			r.pool.Notify(Message{InstanceID: id, Kind: MessageRebalance})
+		}
+		r.tick()
+		for _, n := range r.world.nodes {
+			require.True(t, n.cordon)
+		}
+		return r
+	}
+	t.Run("that is idle", func(t *testing.T) {
+		r := advised(t, 6)
+		r.until("a cordoned one goes", 10*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+		r.pass(2 * time.Hour)
+		require.Equal(t, 1, r.running())
+		r.clean()
+	})
+	t.Run("that is full", func(t *testing.T) {
+		r := advised(t, 4)
+		r.pend(2)
+		r.until("they take pods again", 20*time.Minute, func() bool { return r.count(EventRestored) == 4 })
+		r.clean()
+		require.Empty(t, r.world.terminated)
+	})
+}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/packing"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -175,6 +176,7 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 	}
 	w.Node = node.Object.Name
 	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
+	w.Cordoned = node.Ready && drain.Cordoned(node.Object)
 	w.Failed = !node.Ready && t.condemned(i.ID) != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.Utilisation, w.Known = utilisation(node)

@@ -120,7 +120,7 @@ func (t *tick) distrusted() bool {
 	for _, w := range t.snapshot.Workers {
 		if w.Counts() {
 			workers++
-			if !w.Ready {
+			if !w.Ready && !w.Cordoned {
 				unready++
 			}
 		}

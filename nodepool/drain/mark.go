@@ -37,6 +37,11 @@ func MarkOf(node *corev1.Node) (action string, marked bool) {
 	return action, marked
 }
 
+// Cordoned tells whether a Node is unschedulable as a [Drainer] has made it so.
+func Cordoned(node *corev1.Node) bool {
+	return node.Spec.Unschedulable && node.Annotations[CordonedBy] == byDrain
+}
+
 // Taint keeps new pods away from a node, in the name of an action. A mark of another action is replaced.
 func (d *Drainer) Taint(ctx context.Context, node, action string) error {
 	err := d.change(ctx, node, func(n *corev1.Node) bool {

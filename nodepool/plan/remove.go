@@ -93,6 +93,16 @@ func (v *view) ready() int {
 	return n
 }
 
+func (v *view) unready() int {
+	n := 0
+	for _, w := range v.staying {
+		if !w.Ready && !w.Cordoned {
+			n++
+		}
+	}
+	return n
+}
+
 // remove chooses who goes, unless the world is not to be trusted or the cooldown has not passed.
 func (v *view) remove(d Decision, most int, reason Reason, why string) Decision {
 	n := len(v.staying)
@@ -101,7 +111,7 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
 	}
 	d.Want = n - most
-	if unready := n - v.ready(); v.Pool.Distrusts(unready, n) {
+	if unready := v.unready(); v.Pool.Distrusts(unready, n) {
 		return d.hold(ManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
 			why, unready, n, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
 	}

@@ -569,3 +569,26 @@ func TestMessages(t *testing.T) {
 		assert.Equal(t, c.want, plan.Decide(s).Message)
 	}
 }
+
+// A node that the cloud advises to leave is no sign of a broken world, and goes before others.
+func TestCordonedWorkersGoFirst(t *testing.T) {
+	s := idle()
+	s.Pool.Min, s.Pool.DistrustCount = 1, 1
+	s.Workers = nil
+	for i := range 6 {
+		w := plan.Worker{InstanceID: fmt.Sprintf("i-%d", i), Node: fmt.Sprintf("n-%d", i), Ready: true, Known: true, Utilisation: 0.1 * float64(i)}
+		w.Zone, w.Launched = "a", s.Now.Add(-time.Hour)
+		if i >= 3 {
+			w.Ready, w.Cordoned = false, true
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	d := plan.Decide(s)
+	require.Len(t, d.Targets, 1, d.Message)
+	assert.Equal(t, "n-3", d.Targets[0].Node)
+
+	s.Workers[0].Zone, s.Workers[1].Zone, s.Workers[2].Zone = "b", "b", "b"
+	d = plan.Decide(s)
+	require.NotEmpty(t, d.Targets, d.Message)
+	assert.Contains(t, d.Refused, plan.Refusal{Worker: "n-3", Why: "no other one of zone a is ready"})
+}

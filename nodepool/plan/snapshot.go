@@ -106,6 +106,7 @@ type Worker struct {
 	Placement
 	Launched time.Time
 	Ready    bool // its Node is Ready and takes pods
+	Cordoned bool // its Node is Ready and takes no pods any more, as the cloud advises to leave it: it goes before others
 	Leaving  bool // it is being removed, or the cloud takes it away
 	Failed   bool // it did not join in time; it is kept to be looked at and does not count
 

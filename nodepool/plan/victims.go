@@ -52,7 +52,7 @@ func (v *view) refusal(w Worker, z zones) string {
 		return "its instance is not known"
 	case w.Node == "":
 		return "its node has not joined"
-	case !w.Ready:
+	case !w.Ready && !w.Cordoned:
 		return "its node is not ready"
 	case w.Blocked != "":
 		return w.Blocked
@@ -60,6 +60,8 @@ func (v *view) refusal(w Worker, z zones) string {
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
 	case !w.Known:
 		return "what is used of it is not known"
+	case !z.mayLeave(w) && w.Cordoned:
+		return fmt.Sprintf("no other one of zone %s is ready", w.Zone)
 	case !z.mayLeave(w):
 		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
 	}
@@ -68,6 +70,9 @@ func (v *view) refusal(w Worker, z zones) string {
 
 // before tells whether a is removed rather than b.
 func (v *view) before(a, b Worker, z zones) bool {
+	if a.Cordoned != b.Cordoned {
+		return a.Cordoned
+	}
 	for _, s := range v.Pool.Victims {
 		if c := compare(s, a, b, z); c != 0 {
 			return c < 0
@@ -108,10 +113,18 @@ func newZones(list []Worker) zones {
 	return z
 }
 
-// mayLeave tells whether the zone of a ready worker has another one, or is the only one.
-func (z zones) mayLeave(w Worker) bool { return len(z.workers) == 1 || z.ready[w.Zone] > 1 }
+// mayLeave tells whether the zone of a worker has another one that is ready, or is the only one.
+func (z zones) mayLeave(w Worker) bool {
+	others := z.ready[w.Zone]
+	if w.Ready {
+		others--
+	}
+	return len(z.workers) == 1 || others > 0
+}
 
 func (z zones) leave(w Worker) {
 	z.workers[w.Zone]--
-	z.ready[w.Zone]--
+	if w.Ready {
+		z.ready[w.Zone]--
+	}
 }
