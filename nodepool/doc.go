@@ -25,6 +25,23 @@
 // pods again and is left alone for a while. When workers are wanted after all, everything that is not drained yet is given
 // back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.
 //
+// # Several pools, several clusters
+//
+// Each pool looks at all pods that no node takes, and launches what they need if its nodes could run them. Pods that two
+// pools could run have both launch for them; what is too much is removed as idle later. So pools are to be kept apart: by
+// taints that only some pods tolerate, or by labels in the templates that pods select. [LabelPool] is not such a label: a
+// node gets it when it has joined, and none is launched for a pod that selects it, unless the template says it as well.
+//
+// Clusters may share an account, a region and a table: the UID of the namespace kube-system is on every instance, and in
+// every item of a table. An instance of another cluster is neither listed nor touched, and an item of one is refused.
+//
+// # Workers that do not work
+//
+// A worker whose Node was Ready and has not been so for longer than a join may take does not count any more, so that another
+// takes its place: three such at most, and none while so many are unready that what is seen is not to be trusted. It is
+// told and let be, as its pods may run; it counts again when it is Ready. Launches that do not join have their zone and type
+// come last for a while. If join.keepFailed has as many instances kept as the pool may have workers, nothing is launched.
+//
 // # Interruptions
 //
 // What the cloud takes back is written down before its message is done with. It is replaced at once, in an open scale-up or
