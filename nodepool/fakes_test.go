@@ -270,10 +270,14 @@ func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
 	var out []provider.Instance
 	for _, i := range w.instances {
 		switch now := w.clock.now(); {
+		case i.Stopped && i.endedAt.IsZero():
+			stopped := i.Instance
+			stopped.State = provider.Leaving
+			out = append(out, stopped)
 		case !i.endedAt.IsZero() && now.Sub(i.endedAt) >= w.leaving:
 		case !i.endedAt.IsZero():
 			leaving := i.Instance
-			leaving.State = provider.Leaving
+			leaving.State, leaving.Stopped = provider.Leaving, false
 			out = append(out, leaving)
 		case now.Sub(i.Launched) >= w.visibility:
 			out = append(out, i.Instance)

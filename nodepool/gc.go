@@ -18,10 +18,14 @@ import (
 const (
 	condemnedOrphan     = "Orphan"
 	condemnedJoinFailed = "JoinFailed"
+	condemnedStopped    = "Stopped"
 )
 
 // orphanMargin is how much longer than the timeout of a join an instance may be without a node and an action.
 const orphanMargin = 2 * time.Minute
+
+// stoppedFor is how long an instance may be stopped, as workers are never started again.
+const stoppedFor = 30 * time.Minute
 
 // atOnce is how many instances a tick condemns at most. Each tick looks anew whether the world is to be trusted.
 const atOnce = 2
@@ -79,7 +83,11 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stay
 	case node != nil && node.Ready:
 		t.event(Event{Reason: EventJoined, Instance: i.ID, Node: node.Object.Name, Message: fmt.Sprintf("Node %s of %s has joined after all", node.Object.Name, i.ID)})
 		return false, nil
-	case i.State == provider.Leaving:
+	case c.Reason == condemnedStopped && !i.Stopped:
+		return i.State == provider.Leaving, nil // it ends, or somebody has started it
+	case c.Reason == condemnedStopped:
+		return true, t.terminate(ctx, c, i) // nothing runs on it
+	case i.State == provider.Leaving && !i.Stopped:
 		return true, nil
 	}
 	if c.Reason == condemnedJoinFailed && !i.JoinFailed {
@@ -136,6 +144,10 @@ func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instan
 	if err != nil || !empty {
 		return err
 	}
+	return t.terminate(ctx, c, i)
+}
+
+func (t *tick) terminate(ctx context.Context, c state.Condemned, i provider.Instance) error {
 	if err := t.act.terminate(ctx, i.ID); err != nil {
 		return fmt.Errorf("terminate %s: %w", i.ID, err)
 	}
@@ -201,6 +213,37 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 			break
 		}
 		t.condemn(i, age)
+	}
+	if found == 0 {
+		return nil
+	}
+	return t.save(ctx)
+}
+
+// condemnStopped finds instances of actions that are stopped for good. They do not count as workers, and keep their disks.
+func (t *tick) condemnStopped(ctx context.Context) error {
+	if !t.known() {
+		return nil
+	}
+	found := 0
+	for _, s := range inOrder(t.sightings) {
+		i := s.instance
+		switch {
+		case !s.missing.IsZero() || !i.Stopped:
+			s.stopped = time.Time{}
+			continue
+		case s.stopped.IsZero():
+			s.stopped = t.now
+		}
+		if i.Action == "" || t.now.Sub(s.stopped) < stoppedFor || t.spokenFor(i) || i.JoinFailed && t.spec.Join.KeepFailed || found == atOnce {
+			continue
+		}
+		found++
+		t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedStopped, Since: t.now, Due: t.now})
+		t.event(Event{
+			Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
+			Message: fmt.Sprintf("Instance %s has been stopped for %s, and no worker is started again", i.ID, stoppedFor),
+		})
 	}
 	if found == 0 {
 		return nil

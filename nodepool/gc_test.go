@@ -219,3 +219,31 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.spec.Join.KeepFailed = false
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
+
+// An instance that somebody stops, or that stops by itself, is no worker any more, and nobody else ends it.
+func TestStoppedInstancesGo(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.launchedBy("up-long-ago")
+	r.world.instances["i-old3"].Action = ""
+	r.spec.Plan.Min, r.spec.Plan.Max = 1, 4
+	r.world.leaving = time.Minute
+	r.tick()
+	stop := func(id string, stopped bool) {
+		r.world.instances[id].Stopped, r.world.nodes["node-"+id].ready = stopped, !stopped
+	}
+	for _, id := range []string{"i-old1", "i-old2", "i-old3"} {
+		stop(id, true)
+		r.load("node-"+id, &fakePod{name: "shop/cart"})
+		r.world.past[id] = true // its pods do not run
+	}
+	r.pass(stoppedFor - time.Minute)
+	require.Empty(t, r.world.terminated)
+	stop("i-old2", false)
+	r.pass(10 * time.Minute)
+	require.Equal(t, []string{"i-old1"}, r.world.terminated, "one was started again, and one is not the pool's doing")
+	require.Equal(t, 1, r.count(EventTerminated))
+	require.Empty(t, r.record().Condemned)
+	require.NotContains(t, r.nodeNames(), "node-i-old1")
+	require.Contains(t, r.nodeNames(), "node-i-old3")
+}

@@ -19,6 +19,7 @@ type sighting struct {
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
 	first    time.Time // when this process saw it first; zero = it has launched it
 	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
+	stopped  time.Time // since when it has been seen to be stopped; zero = it is not
 	cordoned time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
 	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
 	broken   bool      // it has been told that its Node is not Ready any more

@@ -116,6 +116,7 @@ func (t *tick) apply(ctx context.Context) error {
 		t.begin,
 		t.endCondemned,
 		t.condemnOrphans,
+		t.condemnStopped,
 		t.tidyNodes,
 		t.tellBroken,
 	} {

@@ -493,6 +493,7 @@ func testStopped(t *testing.T, c cloud) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, provider.Leaving, all[0].State)
+	require.True(t, all[0].Stopped)
 }
 
 func testTerminateOnce(t *testing.T, c cloud) {

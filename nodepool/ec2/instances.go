@@ -131,6 +131,7 @@ func (p *Provider) instance(i types.Instance) provider.Instance {
 		State:    stateOf(i),
 		Launched: aws.ToTime(i.LaunchTime),
 	}
+	instance.Stopped = hasState(i, types.InstanceStateNameStopped)
 	_, instance.JoinFailed = tags[p.prefix+joinFailedTag]
 	slot, err := strconv.Atoi(tags[p.prefix+slotTag])
 	if err != nil {

@@ -48,6 +48,7 @@ type Instance struct {
 	State      InstanceState
 	Launched   time.Time
 	JoinFailed bool
+	Stopped    bool // it is Leaving and has come to a halt, which costs what it keeps: it goes no further by itself
 }
 
 // InstanceState is where an instance is in its life.
