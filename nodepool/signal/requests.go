@@ -10,7 +10,8 @@ import (
 // requests is the signal of what pods request of what nodes can allocate: CPU, memory and pod slots, each with a pipeline,
 // of which the one that wants most workers speaks.
 //
-// A pod's request is in one place at any time. So nothing is redistributed, and a new worker counts in full at once.
+// A pod's request is in one place at any time. So nothing is redistributed, and a new worker counts in full at once. And it
+// is counted, not measured: a rise is no noise to be smoothed, or the forecast would ask for less than the present does.
 type requests struct {
 	*voice
 	ledger ledger
@@ -20,6 +21,7 @@ type requests struct {
 func newRequests(c Config, f *Forecast) (*requests, error) {
 	p := f.params(c.Threshold)
 	p.RedistributionTimeout = 0
+	p.LevelUp = 1
 	v, err := newVoice(c, p)
 	if err != nil {
 		return nil, err
