@@ -61,11 +61,17 @@ image: ## Build the container image (needs docker)
 
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (half an hour)
-	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./internal/...
+	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./nodepool/... ./internal/...
 
 .PHONY: bench-get
 bench-get: ## Compare reads through the aggregator with the library's test adapter (10 minutes; part of bench)
 	go test -run '^$$' -bench AggregatedGet -benchtime 1x -timeout 1h ./test/bench
+
+.PHONY: bench-nodepool
+bench-nodepool: controlplane moto ## Measure pools of workers: forecasts, ticks, reactions (20 minutes)
+	go test -count=1 -v -run Compare ./test/poolbench -args -long
+	go test -run '^$$' -bench Tick -benchtime 20x -cpu 1 -timeout 30m ./test/poolbench
+	go test -run '^$$' -bench 'Reaction|Ramp' -benchtime 1x -timeout 30m ./test/poolbench
 
 SPAN ?= 2m
 .PHONY: bench-scale
