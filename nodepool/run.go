@@ -15,6 +15,9 @@ const (
 	// receivePause is between tries to receive messages that fail, and how often a process that does not lead looks whether
 	// it does.
 	receivePause = 5 * time.Second
+	// stepsInTrouble is how many steps of an open action may pass until the next tick after one that went wrong: drains have
+	// deadlines, whatever else is in trouble.
+	stepsInTrouble = 4
 	// leastReceive is what a queue is left alone after it had nothing at once.
 	leastReceive = time.Second
 	// firstInterval is that of ticks until one has read the configuration.
@@ -57,19 +60,28 @@ func (p *Pool) pause(err error) time.Duration {
 	if interval <= 0 {
 		interval = firstInterval
 	}
-	if err != nil {
+	now := p.options.Now()
+	var next time.Time
+	switch {
+	case err != nil:
+		most := interval
+		if p.after.open {
+			most = min(interval, stepsInTrouble*p.options.StepInterval)
+		}
 		p.faults++
-		return p.backoff(p.faults, p.options.StepInterval, interval)
-	}
-	p.faults = 0
-	next := p.after.began.Add(interval)
-	if p.after.open {
+		next = now.Add(p.backoff(p.faults, p.options.StepInterval, most))
+	case p.after.open:
 		next = p.after.began.Add(p.options.StepInterval)
+	default:
+		next = p.after.began.Add(interval)
+	}
+	if err == nil {
+		p.faults = 0
 	}
 	if due := p.after.nextDue; !due.IsZero() && due.Before(next) {
 		next = due
 	}
-	return max(leastPause, next.Sub(p.options.Now()))
+	return max(leastPause, next.Sub(now))
 }
 
 // rest is how long a tick that is asked for must wait.

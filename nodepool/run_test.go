@@ -149,3 +149,41 @@ func TestRunHandsOver(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// What is wrong for long does not keep an open drain waiting, nor a pod that falls due.
+func TestRunIsQuickInTrouble(t *testing.T) {
+	q := &deafNotices{}
+	setup := func(r *rig) {
+		r.spec.Interval = 5 * time.Minute
+		q.fakeNotices = r.notices
+		q.down.Store(true)
+		r.pool.options.Notices = q
+	}
+	gaps := func(r *rig, from int) {
+		ticks := r.ticks()
+		require.Greater(r, len(ticks), from+10)
+		for i := from; i+1 < len(ticks); i++ {
+			require.LessOrEqual(r, ticks[i+1]-ticks[i], stepsInTrouble*2*time.Second)
+		}
+	}
+	t.Run("a drain", func(t *testing.T) {
+		inBubble(t, func(r *rig) { setup(r); draining(r) }, func(r *rig) {
+			r.sleepFor(4 * time.Minute)
+			require.ErrorIs(r, r.last().Health, errDown)
+			require.NotNil(r, r.record().Action)
+			gaps(r, 2)
+		})
+	})
+	t.Run("a pod", func(t *testing.T) {
+		inBubble(t, setup, func(r *rig) {
+			r.sleepFor(25 * time.Minute)
+			require.ErrorIs(r, r.last().Health, errDown)
+			ticks := r.ticks()
+			require.Greater(r, ticks[len(ticks)-1]-ticks[len(ticks)-2], time.Minute, "nothing is in a hurry")
+			r.while(func() { r.pend(1) })
+			r.pool.wake()
+			r.sleepFor(r.spec.Plan.PendingFor + 5*time.Second)
+			require.Equal(r, 1, r.world.launches)
+		})
+	})
+}
