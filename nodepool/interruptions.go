@@ -21,19 +21,41 @@ const (
 )
 
 // Notify takes messages of the cloud for the next tick, which Run has made at once. Run passes on what Notices receives.
+// Of messages that say the same of the same instance it keeps the last, whose handle is the one that works.
 func (p *Pool) Notify(messages ...Message) {
 	p.mu.Lock()
-	p.inbox = append(p.inbox, messages...)
+	for _, m := range messages {
+		p.inbox = append(without(p.inbox, m), m)
+		p.deferred = without(p.deferred, m)
+	}
 	p.mu.Unlock()
 	p.wake()
 }
 
-// messages empties the inbox, and returns why it is not filled.
+// later keeps messages for the next tick, whenever that is: to hurry would bring nothing.
+func (p *Pool) later(messages ...Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range messages {
+		if !slices.ContainsFunc(p.inbox, m.same) {
+			p.deferred = append(without(p.deferred, m), m)
+		}
+	}
+}
+
+// same tells whether two messages say the same of the same instance.
+func (m Message) same(other Message) bool {
+	return m.InstanceID == other.InstanceID && m.Kind == other.Kind
+}
+
+func without(messages []Message, m Message) []Message { return slices.DeleteFunc(messages, m.same) }
+
+// messages empties the inbox, with what was kept for later, and returns why it is not filled.
 func (p *Pool) messages() ([]Message, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := p.inbox
-	p.inbox = nil
+	out := append(p.deferred, p.inbox...)
+	p.deferred, p.inbox = nil, nil
 	return out, p.receiveErr
 }
 
@@ -42,6 +64,13 @@ func (p *Pool) spoken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.inbox) > 0
+}
+
+// unheard tells whether messages are kept for the next tick.
+func (p *Pool) unheard() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.deferred) > 0
 }
 
 // takeMessages puts interruptions into the journal; only then is the queue told that they have been heard. Messages that
@@ -60,13 +89,13 @@ func (t *tick) takeMessages(ctx context.Context) error {
 		switch m.Kind {
 		case MessageInterruption:
 			if t.sightings[m.InstanceID] == nil && t.listErr != nil {
-				t.Notify(m) // whose it is cannot be told
+				t.later(m) // whose it is cannot be told
 				continue
 			}
 			added = t.interrupted(m) || added
 		case MessageRebalance:
 			if err := t.carryOn(ctx, t.advised(ctx, m)); err != nil {
-				t.Notify(messages...)
+				t.later(messages...)
 				return err
 			}
 		}
@@ -74,7 +103,7 @@ func (t *tick) takeMessages(ctx context.Context) error {
 	}
 	if added {
 		if err := t.save(ctx); err != nil {
-			t.Notify(heard...)
+			t.later(heard...)
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -296,4 +297,46 @@ func TestAdviceDoesNotWedgeThePool(t *testing.T) {
 		r.clean()
 		require.Empty(t, r.world.terminated)
 	})
+}
+
+// While it cannot be told whose instances are, the queue tells of them again and again.
+func TestMessagesThatMustWait(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.world.listErr = errDown
+	r.tick()
+	var last Message
+	for i := range 100 {
+		m := r.take("i-old0")
+		m.Handle = fmt.Sprintf("h-%d", i)
+		last = m
+		r.pool.Notify(m)
+		<-r.pool.woken
+		r.tick()
+		require.Empty(t, r.pool.woken, "nobody is in a hurry to ask a cloud that does not answer")
+		require.False(t, r.pool.spoken())
+		require.Len(t, r.pool.deferred, 1)
+		r.clock.advance(20 * time.Second)
+	}
+	r.world.listErr = nil
+	r.tick()
+	require.Equal(t, 1, r.count(EventInterrupted))
+	require.Equal(t, []Message{last}, r.notices.done)
+}
+
+// A message that comes while a tick keeps another one of the kind is the one that stays.
+func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
+	r := newRig(t)
+	older, newer := Message{InstanceID: "i-1", Kind: MessageInterruption, Handle: "1"}, Message{InstanceID: "i-1", Kind: MessageInterruption, Handle: "2"}
+	advice := Message{InstanceID: "i-1", Kind: MessageRebalance, Handle: "3"}
+	r.pool.Notify(newer, advice)
+	r.pool.later(older)
+	got, err := r.pool.messages()
+	require.NoError(t, err)
+	require.Equal(t, []Message{newer, advice}, got)
+	r.pool.later(older)
+	r.pool.Notify(newer)
+	got, err = r.pool.messages()
+	require.NoError(t, err)
+	require.Equal(t, []Message{newer}, got)
 }

@@ -15,8 +15,8 @@ const (
 	// receivePause is between tries to receive messages that fail, and how often a process that does not lead looks whether
 	// it does.
 	receivePause = 5 * time.Second
-	// stepsInTrouble is how many steps of an open action may pass until the next tick after one that went wrong: drains have
-	// deadlines, whatever else is in trouble.
+	// stepsInTrouble is how many steps of an open action may pass until the next tick after one that went wrong, also while
+	// messages wait: drains have deadlines, whatever else is in trouble.
 	stepsInTrouble = 4
 	// leastReceive is what a queue is left alone after it had nothing at once.
 	leastReceive = time.Second
@@ -65,7 +65,7 @@ func (p *Pool) pause(err error) time.Duration {
 	switch {
 	case err != nil:
 		most := interval
-		if p.after.open {
+		if p.after.open || p.unheard() {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++

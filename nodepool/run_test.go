@@ -174,6 +174,17 @@ func TestRunIsQuickInTrouble(t *testing.T) {
 			gaps(r, 2)
 		})
 	})
+	t.Run("a notice", func(t *testing.T) {
+		inBubble(t, setup, func(r *rig) {
+			r.while(func() { r.world.listErr = errDown })
+			r.sleepFor(25 * time.Minute)
+			from := len(r.told)
+			r.pool.Notify(Message{InstanceID: "i-somebody", Kind: MessageInterruption})
+			r.sleepFor(10 * time.Minute)
+			require.Less(r, len(r.told)-from, 200, "and it is not asked all the time")
+			gaps(r, from)
+		})
+	})
 	t.Run("a pod", func(t *testing.T) {
 		inBubble(t, setup, func(r *rig) {
 			r.sleepFor(25 * time.Minute)
