@@ -45,7 +45,7 @@ func (t *tick) shape(d plan.Decision) plan.Decision {
 	if len(placements) == 0 {
 		return hold(d, "every kind of instance that the pending pods could run on is cooling after errors")
 	}
-	d.Placements, d.Want = placements, d.Workers+len(placements)
+	d.Placements, d.Want = placements, d.Want+len(placements)-len(d.Placements)
 	return d
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/world"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -125,8 +126,26 @@ func (t *tick) state() plan.State {
 	}
 	if r.Action != nil {
 		s.Action, s.ActionID = r.Action.Kind, r.Action.ID
+		s.Planned, s.Room = t.room(r.Action)
 	}
 	return s
+}
+
+// room tells how many nodes of a scale-up have not been launched yet, and how many more it takes: up to a batch, and while
+// those have at least half of the time to join.
+func (t *tick) room(a *state.Action) (planned, more int) {
+	if a.Kind != plan.ActionUp {
+		return 0, 0
+	}
+	for _, s := range a.Slots {
+		if s.State == state.SlotPlanned {
+			planned++
+		}
+	}
+	if t.now.Sub(a.Started) > t.spec.Join.Timeout/2 {
+		return planned, 0
+	}
+	return planned, max(0, min(t.spec.Plan.Batch()-wanted(a), plan.MaxBatch-len(a.Slots)))
 }
 
 // notices are the interruptions that no replacement has been asked for yet.

@@ -146,6 +146,7 @@ type EventReason string
 const (
 	EventLeading         EventReason = "Leading"         // this process took the lease
 	EventScaleUpBegun    EventReason = "ScaleUpBegun"    // its plan is in the journal
+	EventScaleUpGrown    EventReason = "ScaleUpGrown"    // further nodes are in its plan
 	EventLaunched        EventReason = "Launched"        // an instance
 	EventLaunchFailed    EventReason = "LaunchFailed"    // definitively; another may take its place
 	EventJoined          EventReason = "Joined"          // the node of an instance is Ready

@@ -30,6 +30,12 @@ const (
 
 // begin puts an action into the journal, before anything of it is done.
 func (t *tick) begin(ctx context.Context) error {
+	if t.grows() {
+		if err := t.extendUp(ctx); err != nil {
+			return err
+		}
+		return t.advanceAction(ctx)
+	}
 	if t.record.Action != nil || t.snapshot.State.Action != "" {
 		return nil // an action that ended in this tick has changed what the decision was made from
 	}
@@ -62,6 +68,21 @@ func (t *tick) beginUp(ctx context.Context) error {
 		}
 	}
 	t.event(Event{Reason: EventScaleUpBegun, Message: t.decision.Message, Action: a.ID})
+	return t.save(ctx)
+}
+
+// grows tells whether the decision adds to the scale-up that is open, and was when it was made.
+func (t *tick) grows() bool {
+	a := t.record.Action
+	return a != nil && a.Kind == plan.ActionUp && a.ID == t.snapshot.State.ActionID && t.decision.Step == plan.ScaleUp && !t.decision.Urgent
+}
+
+// extendUp puts further nodes into the open scale-up.
+func (t *tick) extendUp(ctx context.Context) error {
+	for _, p := range t.decision.Placements {
+		addSlot(t.record.Action, p, nil)
+	}
+	t.event(Event{Reason: EventScaleUpGrown, Message: t.decision.Message, Action: t.record.Action.ID})
 	return t.save(ctx)
 }
 

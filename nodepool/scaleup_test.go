@@ -343,6 +343,61 @@ func TestPartOfAScaleUpCounts(t *testing.T) {
 	r.until("the missing one is launched again", time.Minute, func() bool { return r.world.launches == 4 })
 }
 
+func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
+	r := newRig(t)
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.until("the first is launched", time.Minute, func() bool { return r.world.launches == 1 })
+	first := r.record().Action
+	require.NotNil(t, first)
+
+	r.signals.signals[0].Want = 3
+	r.tick()
+	r.until("two more are", time.Minute, func() bool { return r.world.launches == 3 })
+	require.Equal(t, first.ID, r.record().Action.ID)
+	require.Equal(t, 1, r.count(EventScaleUpGrown))
+
+	r.signals.signals[0].Want = 9 // of which the batch, 5, takes two
+	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 5, r.world.launches)
+	require.Equal(t, 1, r.count(EventScaleUpBegun))
+	r.pass(4 * time.Minute)
+	require.Equal(t, 5, r.world.launches, "the cooldown is between scale-ups")
+}
+
+func TestPlannedNodesAreNotAskedForTwice(t *testing.T) {
+	r := newRig(t)
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 2}}
+	throttled := true
+	r.world.capacity = func(provider.Launch) error {
+		if throttled {
+			return refused(provider.Throttled)
+		}
+		return nil
+	}
+	r.pass(2 * time.Minute)
+	require.Len(t, r.record().Action.Slots, 2)
+	throttled = false
+	r.until("they have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.Equal(t, 2, r.world.launches)
+}
+
+func TestAnOldScaleUpGrowsNoMore(t *testing.T) {
+	r := newRig(t)
+	first := ""
+	r.world.joins = func(l provider.Launch) bool {
+		if first == "" {
+			first = l.Action
+		}
+		return l.Action != first
+	}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
+	r.pass(6 * time.Minute) // more than half of the time to join
+	r.signals.signals[0].Want = 3
+	r.pass(3 * time.Minute)
+	require.Equal(t, 1, r.world.launches)
+	r.until("the next scale-up brings them", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+}
+
 func TestInstanceGoesBeforeItJoins(t *testing.T) {
 	for name, leaving := range map[string]time.Duration{"seen to leave": time.Minute, "missed": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 //  1. Workers that cannot be read: nothing.
 //  2. Fewer workers than the minimum, or some that the cloud takes back while they are needed: launch, past cooldowns and
 //     beside an open scale-down.
-//  3. An open action: nothing.
+//  3. An open action: nothing, but for a scale-up that has room left in its batch: what rises meanwhile joins it.
 //  4. More workers than the maximum, which somebody has lowered: remove.
 //  5. A voice that asks for more workers than there are, and has for long enough: launch.
 //  6. One that has not for long enough, or alone where all must ask: nothing.
@@ -28,6 +28,8 @@ func Decide(s Snapshot) Decision {
 		return d.hold(WorkersUnknown, "the workers are not known: %s", s.WorkersErr)
 	case n < floor:
 		return v.refill(d, floor, reason)
+	case v.joins(d.Asked):
+		return v.extend(d)
 	case s.State.Action != "":
 		d.Want = v.aim(d.Asked)
 		return d.hold(ActionOpen, "a %s is open (%s)", s.State.Action, v.load())
@@ -60,14 +62,19 @@ func newView(s Snapshot) *view {
 	return v
 }
 
+// Batch is the most nodes that one scale-up launches.
+func (p Pool) Batch() int {
+	if p.MaxBatchUp < 1 {
+		return MaxBatch
+	}
+	return min(p.MaxBatchUp, MaxBatch)
+}
+
 func (p Pool) defaulted() Pool {
 	if p.Mode == "" {
 		p.Mode = Any
 	}
-	if p.MaxBatchUp < 1 {
-		p.MaxBatchUp = MaxBatch
-	}
-	p.MaxBatchUp = min(p.MaxBatchUp, MaxBatch)
+	p.MaxBatchUp = p.Batch()
 	p.MaxBatchDown = min(max(1, p.MaxBatchDown), MaxBatch)
 	if len(p.Victims) == 0 {
 		p.Victims = []Scorer{FullestZone, Idlest, FewestPods, Oldest}
@@ -184,6 +191,30 @@ func (v *view) grow(d Decision) Decision {
 			d.Asked, v.Pool.CooldownUp, short(left), loudest.Why)
 	}
 	return v.launch(d, loudest.reason, loudest.Why)
+}
+
+// joins tells whether more is asked for than the open scale-up will bring, and it has room.
+func (v *view) joins(asked int) bool {
+	return v.State.Action == ActionUp && v.State.Room > 0 && v.State.Failures == 0 && len(v.Notices) == 0 &&
+		min(asked, v.Pool.Max) > add(len(v.staying), v.State.Planned)
+}
+
+// extend launches what is asked for beyond an open scale-up as a part of it: a rise is not over when its first nodes have
+// been asked for, and the next batch would come a whole launch later.
+func (v *view) extend(d Decision) Decision {
+	there := len(v.staying) + v.State.Planned
+	d.Want = min(d.Asked, v.Pool.Max, add(there, min(v.State.Room, v.batchUp())))
+	loudest := v.loudest()
+	d.Placements = Place(v.Snapshot, d.Want-there)
+	if len(d.Placements) == 0 {
+		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)", v.State.Action, loudest.Why)
+	}
+	aim := d.Want
+	d.Want = there + len(d.Placements)
+	d.Step, d.Reason = ScaleUp, loudest.reason
+	d.Message = fmt.Sprintf("Launch %d more beside %s, in the open scale-up: %s%s",
+		len(d.Placements), count(there, "worker"), loudest.Why, v.limits(max(aim, d.Asked), d.Want))
+	return d
 }
 
 // launch places the nodes to d.Want, unless launches fail or nothing can be launched anywhere.

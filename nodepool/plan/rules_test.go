@@ -81,6 +81,38 @@ func TestWhatIsNotKnown(t *testing.T) {
 	})
 }
 
+// TestWhatRisesJoinsAnOpenScaleUp: the seeds do nothing while an action is open; with room 0 so does the plan.
+func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
+	open := func() plan.Snapshot {
+		s := steady()
+		s.State.Action, s.State.Room = plan.ActionUp, 2
+		wants(&s, "cpu", 0.9, 6, time.Hour)
+		return s
+	}
+	run(t, []row{
+		{"as many as it has room for", open, func(*plan.Snapshot) {}, plan.ScaleUp, plan.LoadPredicted, 2, false},
+		{"within the cooldown, which is between two of them", open, func(s *plan.Snapshot) { s.State.LastUp = ago(time.Minute) },
+			plan.ScaleUp, plan.LoadPredicted, 2, false},
+		{"as many as are asked for", open, func(s *plan.Snapshot) { s.State.Room = 9 }, plan.ScaleUp, plan.LoadPredicted, 2, false},
+		{"beyond what is planned already", open, func(s *plan.Snapshot) { s.State.Planned = 1 }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"nothing if all of that is planned", open, func(s *plan.Snapshot) { s.State.Planned = 2 }, plan.Hold, plan.ActionOpen, 0, false},
+		{"no more than the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 5 }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"nothing at the maximum", open, func(s *plan.Snapshot) { s.Pool.Max = 4 }, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing without room", open, func(s *plan.Snapshot) { s.State.Room = 0 }, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing while launches fail", open, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Hour) },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing while an instance is taken back, which has slots of its own", open, func(s *plan.Snapshot) {
+			s.Notices = []plan.Notice{{InstanceID: s.Workers[0].InstanceID}}
+		}, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing where everything cools", open, func(s *plan.Snapshot) {
+			s.State.Cooling = []plan.Cooling{{Until: ago(-time.Minute)}}
+		}, plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing that has not been asked for long enough", open, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 6, time.Second) },
+			plan.Hold, plan.ActionOpen, 0, false},
+		{"nothing beside a scale-down", open, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown }, plan.Hold, plan.ActionOpen, 0, false},
+	})
+}
+
 func TestMinimumAndMaximum(t *testing.T) {
 	below := func() plan.Snapshot {
 		s := steady()

@@ -173,6 +173,8 @@ type Seasonal struct {
 type State struct {
 	Action           ActionKind // that is open; "" = none
 	ActionID         string
+	Planned          int       // nodes of an open scale-up that are not launched yet, and so no workers
+	Room             int       // further nodes that an open scale-up takes; 0 = it takes none
 	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them

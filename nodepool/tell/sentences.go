@@ -18,6 +18,7 @@ var worthy = map[nodepool.EventReason]string{
 	nodepool.EventScaledDown:     "scaled down",
 	nodepool.EventDrainFailed:    "a drain failed",
 	nodepool.EventInterrupted:    "an instance is taken back",
+	nodepool.EventBroken:         "a worker is broken",
 	nodepool.EventVanished:       "an instance has gone",
 	nodepool.EventOrphan:         "an orphan was found",
 }
