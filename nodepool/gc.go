@@ -148,10 +148,21 @@ func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instan
 }
 
 func (t *tick) terminate(ctx context.Context, c state.Condemned, i provider.Instance) error {
-	if err := t.act.terminate(ctx, i.ID); err != nil {
+	if err := t.end(ctx, i.ID); err != nil {
 		return fmt.Errorf("terminate %s: %w", i.ID, err)
 	}
 	t.event(Event{Reason: EventTerminated, Instance: i.ID, Message: fmt.Sprintf("Terminated %s: %s", i.ID, c.Reason)})
+	return nil
+}
+
+// end terminates an instance. Whatever lists say from then on, it is no worker any more.
+func (t *tick) end(ctx context.Context, id string) error {
+	if err := t.act.terminate(ctx, id); err != nil {
+		return err
+	}
+	if s := t.sightings[id]; s != nil {
+		s.ended = true
+	}
 	return nil
 }
 

@@ -187,7 +187,7 @@ func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
 	i := s.instance
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
-		Leaving: i.State == provider.Leaving || t.leaves(i.ID),
+		Leaving: i.State == provider.Leaving || s.ended || t.leaves(i.ID),
 	}
 	if node == nil {
 		w.Failed = t.cluster != nil && (i.JoinFailed && s.worked.IsZero() || t.condemned(i.ID) != nil || t.overdue(s))

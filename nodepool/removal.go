@@ -250,7 +250,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	if empty, err := m.empty(ctx, r); !empty || err != nil {
 		return err
 	}
-	err := m.act.terminate(ctx, r.InstanceID)
+	err := m.end(ctx, r.InstanceID)
 	switch {
 	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.urgent:
 		return m.giveUpFor(ctx, err.Error(), spareMax) // nobody shall be evicted again soon for what is refused then

@@ -12,13 +12,13 @@ const (
 	leastPause = time.Second
 	// releaseTimeout bounds what giving the lease back may take when the process ends.
 	releaseTimeout = 5 * time.Second
-	// receivePause is between tries to receive messages that fail, and how often a process that does not lead looks whether
-	// it does.
+	// receivePause is between tries to receive messages that fail.
 	receivePause = 5 * time.Second
 	// stepsInTrouble is how many steps of an open action may pass until the next tick after one that went wrong, also while
 	// messages wait: drains have deadlines, whatever else is in trouble.
 	stepsInTrouble = 4
-	// leastReceive is what a queue is left alone after it had nothing at once.
+	// leastReceive is what a queue is left alone after it had nothing at once, and how often a process that does not lead
+	// looks whether it does: a notice leaves two minutes.
 	leastReceive = time.Second
 	// firstInterval is that of ticks until one has read the configuration.
 	firstInterval = 15 * time.Second
@@ -113,7 +113,7 @@ func (p *Pool) wake() {
 func (p *Pool) receive(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !p.hears.Load() {
-			sleep(ctx, receivePause)
+			sleep(ctx, leastReceive)
 			continue
 		}
 		began := p.options.Now()

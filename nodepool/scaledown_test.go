@@ -270,6 +270,20 @@ func TestManyUnreadyWaits(t *testing.T) {
 	r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
 }
 
+// TestTerminatedWorkersDoNotCountAgain: a cloud that does not list an instance any more, without having listed it as
+// leaving, is not one that hides it for a moment.
+func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
+	r := idle(t, 3)
+	r.world.leaving = 0
+	for _, i := range r.world.instances {
+		i.Launched = r.clock.now() // so lately that lists may not have it yet
+	}
+	r.until("one is removed", 90*time.Second, func() bool { return r.count(EventScaledDown) == 1 })
+	r.tick()
+	r.tick()
+	require.Equal(t, 2, r.told[len(r.told)-1].Decision.Workers)
+}
+
 func TestTargetThatIsTerminatedByHand(t *testing.T) {
 	r := idle(t, 2)
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})

@@ -23,6 +23,7 @@ type sighting struct {
 	cordoned time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
 	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
 	broken   bool      // it has been told that its Node is not Ready any more
+	ended    bool      // this process has terminated it, whatever a list says that is behind
 }
 
 // sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
@@ -96,7 +97,7 @@ func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
 	if one == nil || one.missing.IsZero() {
 		return false
 	}
-	return one.instance.State == provider.Leaving || now.Sub(one.missing) >= grace
+	return one.instance.State == provider.Leaving || one.ended || now.Sub(one.missing) >= grace
 }
 
 // providerID returns that of an instance, "" if it is not known.
