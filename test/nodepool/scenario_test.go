@@ -33,15 +33,16 @@ func scenarios() []scenario {
 	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal()}
 }
 
-// bounds is a spec that is quick in everything but what a scenario is about.
+// bounds is a spec that is quick in everything, but leaves more time than it takes until another process has the lease:
+// what was begun is to be gone on with, not given up.
 func bounds(least, most int32) v1alpha1.WorkerPoolSpec {
 	seconds := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Second} }
 	return v1alpha1.WorkerPoolSpec{
 		Min: least, Max: most, MaxBatchUp: new(int32(2)), MaxBatchDown: new(int32(2)),
 		Pending:  v1alpha1.PendingPolicy{For: seconds(0)},
 		Cooldown: v1alpha1.PoolCooldown{Up: seconds(20), Down: seconds(20)},
-		Join:     v1alpha1.JoinPolicy{Timeout: seconds(45), KeepFailedFor: seconds(45)},
-		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(30)},
+		Join:     v1alpha1.JoinPolicy{Timeout: seconds(180), KeepFailedFor: seconds(45)},
+		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(150)},
 	}
 }
 
@@ -88,7 +89,7 @@ func joinFailure() scenario {
 // refusal has a worker more than the maximum, and a budget that refuses as soon as one is chosen.
 func refusal() scenario {
 	return scenario{
-		name: "refusal", spec: bounds(1, 2), workers: 3, pods: 3, perNode: 4, want: 3, blocked: true,
+		name: "refusal", spec: bounds(1, 2), workers: 3, pods: 3, perNode: 4, stride: 15 * time.Second, want: 3, blocked: true,
 		rest: func(s *stage) bool { return len(s.record().Spared) > 0 },
 		during: func(s *stage, nodes map[string]*corev1.Node) {
 			for _, node := range nodes {

@@ -51,7 +51,7 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		err = w.do(r.Context(), name, func() error {
-			response, err = next.RoundTrip(r)
+			response, err = next.RoundTrip(r) //nolint:bodyclose // it is the caller's
 			return err
 		})
 		return response, err
