@@ -160,6 +160,24 @@ func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
 	require.Equal(t, 1, r.count(EventScaledUp))
 }
 
+// TestNodeOfAnInterruptionThatNobodySaw: the cluster cannot be seen when the notice comes, nor until the cloud has taken
+// the instance.
+func TestNodeOfAnInterruptionThatNobodySaw(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.world.observeErr = errors.New("the API server is away")
+	r.take("i-old0")
+	r.tick()
+	require.Empty(t, r.record().Interruptions[0].Node)
+	delete(r.world.nodes["node-i-old0"].object.Labels, LabelPool)
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.pass(3 * time.Minute)
+	r.world.observeErr = nil
+	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.Empty(t, r.world.nodes)
+}
+
 func TestDeadlinesThatCannotBe(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour} {
 		t.Run(name, func(t *testing.T) {

@@ -292,6 +292,14 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 
 // deleteNode deletes the Node of an instance that was terminated or has gone.
 func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
+	if r.Node == "" {
+		// It was not known when the removal began; without the label of the pool nobody would find it later.
+		name, err := m.act.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+		if err != nil {
+			return err
+		}
+		r.Node = name
+	}
 	if r.Node != "" && r.ProviderID != "" {
 		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
 			return err
