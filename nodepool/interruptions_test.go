@@ -173,7 +173,9 @@ func TestNodeOfAnInterruptionThatNobodySaw(t *testing.T) {
 	delete(r.world.nodes["node-i-old0"].object.Labels, LabelPool)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	r.pass(3 * time.Minute)
+	r.restart() // so that nobody remembers the instance when the cluster is seen again
 	r.world.observeErr = nil
+	r.pass(leaseTerm + time.Minute)
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Empty(t, r.world.nodes)
 }
