@@ -343,6 +343,21 @@ func TestHPAControllerMayReadWhatExamplesUse(t *testing.T) {
 	t.Fatal("no ClusterRole foresail-metrics-reader")
 }
 
+// validExample reads an example that the definition accepts as it is.
+func validExample(t *testing.T, crd *crdtest.Definition, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	text, err := yaml.YAMLToJSONStrict(data)
+	require.NoError(t, err)
+	var object map[string]any
+	require.NoError(t, json.Unmarshal(text, &object)) // with whole numbers as such
+	assert.Empty(t, crd.UnknownFields(object))
+	crd.Default(object)
+	assert.Empty(t, crd.Validate(object))
+	return data
+}
+
 func TestExamplesAreValidPredictedMetrics(t *testing.T) {
 	files, err := filepath.Glob("examples/predictedmetric*.yaml")
 	require.NoError(t, err)
@@ -350,15 +365,7 @@ func TestExamplesAreValidPredictedMetrics(t *testing.T) {
 	crd := crdtest.Load(t, "crds/foresail.dev_predictedmetrics.yaml")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
-			text, err := yaml.YAMLToJSONStrict(data)
-			require.NoError(t, err)
-			var object map[string]any
-			require.NoError(t, json.Unmarshal(text, &object)) // with whole numbers as such
-			assert.Empty(t, crd.UnknownFields(object))
-			crd.Default(object)
-			assert.Empty(t, crd.Validate(object))
+			data := validExample(t, crd, file)
 
 			spec, err := params.ParseSpec(data)
 			require.NoError(t, err)
@@ -376,15 +383,7 @@ func TestExamplesAreValidWorkerPools(t *testing.T) {
 	crd := crdtest.Load(t, "crds/foresail.dev_workerpools.yaml")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			require.NoError(t, err)
-			text, err := yaml.YAMLToJSONStrict(data)
-			require.NoError(t, err)
-			var object map[string]any
-			require.NoError(t, json.Unmarshal(text, &object)) // with whole numbers as such
-			assert.Empty(t, crd.UnknownFields(object))
-			crd.Default(object)
-			assert.Empty(t, crd.Validate(object))
+			validExample(t, crd, file)
 			pool := one[*v1alpha1.WorkerPool](t, loadFile(t, file))
 			assert.Equal(t, "workers", pool.Name, "they are alternatives")
 		})
