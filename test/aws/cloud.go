@@ -27,6 +27,8 @@ type Cloud struct {
 	address string
 	forward *http.Client
 
+	dynamoDB sync.Mutex // moto looks at the condition of a write and then writes, and two at once may both be let through
+
 	mu     sync.Mutex
 	server *http.Server // nil while the Cloud is down
 	calls  []*Call

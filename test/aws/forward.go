@@ -35,9 +35,11 @@ func (c *Cloud) answer(r *http.Request, call *Call) *answer {
 		return c.answerEC2(r.Context(), call)
 	case strings.Contains(r.URL.Path, "/operation/"):
 		return c.answerCloudWatch(r.Context(), call)
-	default:
-		return c.pass(r, call)
+	case call.Service == DynamoDB:
+		c.dynamoDB.Lock()
+		defer c.dynamoDB.Unlock()
 	}
+	return c.pass(r, call)
 }
 
 // pass has moto answer a call as it is.

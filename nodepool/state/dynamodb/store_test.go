@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,22 +26,6 @@ import (
 // endpointEnv names a DynamoDB to run the suite on, with any credentials and tables that are deleted again, in the place of
 // moto: such as Amazon's own DynamoDB Local.
 const endpointEnv = "FORESAIL_TEST_DYNAMODB_ENDPOINT"
-
-func through(transport http.RoundTripper) http.RoundTripper { return transport }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
-// oneAtATime makes writes as atomic as those of DynamoDB are: moto looks at the condition and writes in two steps.
-func oneAtATime(transport http.RoundTripper) http.RoundTripper {
-	var mu sync.Mutex
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return transport.RoundTrip(request)
-	})
-}
 
 func client(endpoint string, wrapped http.RoundTripper) *awsdynamodb.Client {
 	return awsdynamodb.New(awsdynamodb.Options{
@@ -69,9 +52,9 @@ func makeTable(t *testing.T, c *awsdynamodb.Client, table, hashKey string, sortK
 }
 
 func TestStore(t *testing.T) {
-	endpoint, transport := os.Getenv(endpointEnv), http.RoundTripper(&http.Transport{MaxIdleConnsPerHost: 100})
+	endpoint, transport := os.Getenv(endpointEnv), &http.Transport{MaxIdleConnsPerHost: 100}
 	if endpoint == "" {
-		endpoint, transport = awstest.Start(t).URL(), oneAtATime(transport)
+		endpoint = awstest.Start(t).URL()
 	}
 	statetest.Run(t, func(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, pools ...string) state.Store {
 		c := client(endpoint, wrap(transport))
@@ -83,7 +66,7 @@ func TestStore(t *testing.T) {
 
 func TestItems(t *testing.T) {
 	cloud := awstest.Start(t)
-	c := client(cloud.URL(), through(http.DefaultTransport))
+	c := client(cloud.URL(), http.DefaultTransport)
 	makeTable(t, c, "autoscaler-state", "clusterId")
 	store := dynamodb.New(c, dynamodb.Options{Table: "autoscaler-state", Cluster: "uid-1"})
 	item := items{c, "autoscaler-state"}
@@ -311,7 +294,7 @@ func testErrors(t *testing.T, cloud *awstest.Cloud, store state.Store) {
 
 func TestConnectTakesWhatTheSpecSays(t *testing.T) {
 	cloud := awstest.Start(t)
-	makeTable(t, client(cloud.URL(), through(http.DefaultTransport)), "autoscaler-state", "cluster_id")
+	makeTable(t, client(cloud.URL(), http.DefaultTransport), "autoscaler-state", "cluster_id")
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
