@@ -71,6 +71,25 @@ var scenarios = []scenario{
 		check: func(r *rig) { require.Equal(r, 2, r.running()) },
 	},
 	{
+		name: "scale up that grows",
+		begin: func(r *rig) {
+			want := func(n int) {
+				r.signals.mu.Lock()
+				defer r.signals.mu.Unlock()
+				r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: n}}
+			}
+			want(2)
+			r.world.capacity = func(l provider.Launch) error {
+				if l.Slot == 1 {
+					want(4)
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool { return r.running() >= 4 && r.record().Action == nil },
+		check: func(r *rig) { require.Equal(r, 4, r.running()) },
+	},
+	{
 		name: "join failed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min = 1
@@ -183,7 +202,7 @@ func (r *rig) deliver() {
 	}
 }
 
-func TestKilledAtEveryAct(t *testing.T) {
+func TestCrashAtEveryAct(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
