@@ -22,7 +22,10 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
-var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
+var (
+	predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
+	workerPools      = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "workerpools"}
+)
 
 // get reads a path of the API server as kubectl get --raw does.
 func get(t *testing.T, path string) []byte {
@@ -193,7 +196,8 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	}
 }
 
-// TestExamplesApply applies what the documentation tells users to apply.
+// TestExamplesApply applies what the documentation tells users to apply. Examples of one pool are alternatives, of which none
+// may be turned into another.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()
 	root, err := controlplane.Root()
@@ -204,7 +208,12 @@ func TestExamplesApply(t *testing.T) {
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
-		_, err = shared.Cluster.Apply(t.Context(), content)
+		applied, err := shared.Cluster.Apply(t.Context(), content)
 		assert.NoError(t, err, filepath.Base(file))
+		for _, object := range applied {
+			if object.GetKind() == "WorkerPool" {
+				require.NoError(t, shared.Cluster.Dynamic().Resource(workerPools).Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}))
+			}
+		}
 	}
 }
