@@ -71,25 +71,15 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*worl
 // without is since when an instance has been without a Node, for all that this process knows: what was before it began it
 // cannot tell, and a Node that it has never seen may have been there.
 func (s *sighting) without() time.Time {
-	since := s.instance.Launched
-	for _, at := range []time.Time{s.first, s.joined} {
-		if at.After(since) {
-			since = at
-		}
-	}
-	return since
+	return latest(s.instance.Launched, s.first, s.joined)
 }
 
 // unready is since when the Node of an instance has not been Ready, for all that this process knows.
 func (s *sighting) unready() time.Time {
-	since := s.instance.Launched
-	for _, at := range []time.Time{s.first, s.worked} {
-		if at.After(since) {
-			since = at
-		}
-	}
-	return since
+	return latest(s.instance.Launched, s.first, s.worked)
 }
+
+func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
 
 // gone tells whether an instance is known to have gone.
 func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
