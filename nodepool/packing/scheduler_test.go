@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/foresail/foresail/nodepool/packing"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -32,24 +31,27 @@ func zonal(t *testing.T, client kubernetes.Interface, node, zone string) {
 	require.NoError(t, err)
 }
 
-// volumeIn makes a volume in a zone, and a claim that it is bound to.
+// volumeIn makes a volume in a zone, and a claim that the control plane has bound to it. The claim comes second: one
+// that names a volume the volume controller has yet to see is lost for good.
 func volumeIn(t *testing.T, client kubernetes.Interface, zone string) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	claim := claimNamed("in-"+zone, size, modes)
-	claim.Annotations = map[string]string{storagevolume.AnnBindCompleted: "yes"}
-	claim.Spec.VolumeName = "in-" + zone
-	claim, err := client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim, metav1.CreateOptions{})
-	require.NoError(t, err)
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "in-" + zone}}
 	v.Spec.Capacity, v.Spec.AccessModes = size, modes
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-" + zone}
-	v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "default", Name: v.Name}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: ebsZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
-	_, err = client.CoreV1().PersistentVolumes().Create(t.Context(), v, metav1.CreateOptions{})
+	_, err := client.CoreV1().PersistentVolumes().Create(t.Context(), v, metav1.CreateOptions{})
 	require.NoError(t, err)
+	_, err = client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claimNamed(v.Name, size, modes), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		claim, err := client.CoreV1().PersistentVolumeClaims("default").Get(t.Context(), v.Name, metav1.GetOptions{})
+		require.NoError(c, err)
+		require.Equal(c, corev1.ClaimBound, claim.Status.Phase)
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func claimNamed(name string, size corev1.ResourceList, modes []corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
