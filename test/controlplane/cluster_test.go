@@ -59,6 +59,7 @@ func TestCluster(t *testing.T) {
 		{"definitions and their objects are applied together", testApplyDefinition},
 		{"users have the permissions they are given", testPermissions},
 		{"namespaces are deleted", testNamespaceDeletion},
+		{"a further scheduler schedules what names it", testFurtherScheduler},
 		{"the HPA controller reads an aggregated metric", testAggregatedMetricScales},
 		{"a second cluster is another cluster", testSecondCluster},
 	}

@@ -23,9 +23,18 @@ func ResourceMetricsPath(node string) string { return "/nodes/" + node + "/metri
 
 // AddNodes adds n nodes, each with room for thousands of pods, and returns their names once they are Ready and free to schedule on.
 func (c *Cluster) AddNodes(ctx context.Context, n int) ([]string, error) {
+	return c.AddNodesLike(ctx, n, func(*corev1.Node) {})
+}
+
+// AddNodesLike adds n nodes as AddNodes does, each after change has changed it: its size, labels or taints. Nodes that have
+// taints of their own are waited for until those alone are left.
+func (c *Cluster) AddNodesLike(ctx context.Context, n int, change func(*corev1.Node)) ([]string, error) {
 	names := make([]string, 0, n)
+	taints := 0
 	for range n {
 		node := newNode(fmt.Sprintf("node-%d", c.lastNode.Add(1)))
+		change(node)
+		taints = len(node.Spec.Taints)
 		if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			return names, fmt.Errorf("add node %s: %w", node.Name, err)
 		}
@@ -34,7 +43,7 @@ func (c *Cluster) AddNodes(ctx context.Context, n int) ([]string, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for _, name := range names {
-		group.Go(func() error { return c.waitNode(ctx, name) })
+		group.Go(func() error { return c.waitNode(ctx, name, taints) })
 	}
 	return names, group.Wait()
 }
@@ -60,14 +69,15 @@ func newNode(name string) *corev1.Node {
 	}
 }
 
-// waitNode waits until a node is Ready and the controllers have lifted the taint that keeps pods from new nodes.
-func (c *Cluster) waitNode(ctx context.Context, name string) error {
+// waitNode waits until a node is Ready and the controllers have lifted the taint that keeps pods from new nodes, so that
+// only its own ones are left.
+func (c *Cluster) waitNode(ctx context.Context, name string, taints int) error {
 	return c.poll(ctx, "node "+name+" to be ready", func(ctx context.Context) error {
 		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if len(node.Spec.Taints) > 0 {
+		if len(node.Spec.Taints) != taints {
 			return fmt.Errorf("tainted %v", node.Spec.Taints)
 		}
 		for _, condition := range node.Status.Conditions {
