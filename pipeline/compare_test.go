@@ -130,6 +130,7 @@ func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold 
 	}{
 		{"level", got.Level, want.level, peak},
 		{"trend", got.Trend, want.trend, peak},
+		{"step error", got.StepError, want.missed, peak},
 		{"total", got.Total, want.total, peak},
 		{"damped", got.Damped, want.damped, peak},
 		{"weight", got.Weight, want.weight, 0},

@@ -26,6 +26,7 @@ type naiveTick struct {
 	demand         float64
 	delta          float64 // Δ
 	level, trend   float64
+	missed         float64 // by how much the input differed from its forecast; 0 at the first tick
 	margins        []margin
 }
 
@@ -53,6 +54,7 @@ type naiveResult struct {
 	last     int64
 	level    float64
 	trend    float64
+	missed   float64 // root mean square, over all ticks but the first
 	horizon  time.Duration
 	total    float64 // A_H
 	damped   float64 // A_ω
@@ -328,6 +330,7 @@ func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 	if input > forecast {
 		alpha, beta = p.LevelUp, p.TrendUp
 	}
+	tick.missed = input - forecast
 	level := alpha*input + (1-alpha)*forecast
 	trend := beta*(level-before.level-tick.delta) + (1-beta)*before.trend
 	tick.margins = append(tick.margins,
@@ -353,6 +356,13 @@ func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Instance, r *naiveResult) {
 	last := r.at[r.last]
 	r.level, r.trend = last.level, last.trend
+	if peak := r.peak(); len(r.ticks) > 1 && peak > 0 {
+		squares := 0.0
+		for _, t := range r.ticks[1:] {
+			squares += math.Pow(r.at[t].missed/peak, 2)
+		}
+		r.missed = peak * math.Sqrt(squares/float64(len(r.ticks)-1))
+	}
 	r.active = len(last.imputed)
 	for _, i := range instances {
 		r.weight += last.weight[i.ID]

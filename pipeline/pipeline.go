@@ -19,6 +19,10 @@ type Forecast struct {
 	Total   float64 // A_H, the load at the horizon
 	Damped  float64 // A_ω, the same with the trend discounted by the risk of acting on it
 
+	// StepError is by how much the load of a tick differed from what was forecast of it a tick before: the root of the mean
+	// square over the ticks of the window. 0 while there is one tick only.
+	StepError float64
+
 	Weight float64 // N^w, instances counted by how far they take part
 	Active int     // instances active at Tick
 	Target int     // N_target
@@ -102,7 +106,9 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Target == 0 {
 		f.Target = max(1, newest.active)
 	}
-	p.extrapolate(&f, p.params.predict(loads), &in)
+	var state trend
+	state, f.StepError = p.params.predict(loads)
+	p.extrapolate(&f, state, &in)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow
 	}

@@ -11,17 +11,26 @@ type trend struct{ level, slope float64 }
 // dampingEpsilon keeps the dampening factor defined where gap and trend are both zero (paper, section 7.6).
 const dampingEpsilon = 1e-9
 
-// predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8).
-func (p *Params) predict(loads []load) trend {
-	t := trend{level: loads[0].effective}
+// forecast is what the load of the tick after is taken to be, before it is known.
+func (t trend) forecast(next load) float64 { return t.level + t.slope + next.delta }
+
+// predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8),
+// and the root of the mean square of what each tick differed by from its forecast at the tick before.
+func (p *Params) predict(loads []load) (t trend, stepError float64) {
+	t = trend{level: loads[0].effective}
+	root := 0.0 // of the sum of squares, which might be too large for a number where the root is not
 	for _, in := range loads[1:] {
+		root = math.Hypot(root, in.effective-t.forecast(in))
 		t = p.step(t, in)
 	}
-	return t
+	if steps := len(loads) - 1; steps > 0 {
+		stepError = min(root, math.MaxFloat64) / math.Sqrt(float64(steps))
+	}
+	return t, stepError
 }
 
 func (p *Params) step(previous trend, in load) trend {
-	forecast := previous.level + previous.slope + in.delta
+	forecast := previous.forecast(in)
 	alpha, beta := p.LevelDown, p.TrendDown
 	if in.effective > forecast {
 		alpha, beta = p.LevelUp, p.TrendUp

@@ -40,6 +40,26 @@ func TestHoltUp(t *testing.T) {
 	require.InDelta(t, 0, history(t, defaults(), 1, 1)[0].Trend, 1e-15)
 }
 
+// How far ticks were from their forecasts, by hand for the same steps up.
+func TestStepError(t *testing.T) {
+	f := history(t, defaults(), 1, 2, 2)
+	require.InDelta(t, 1, f[0].StepError, 1e-12)                            // 2 − 1
+	require.InDelta(t, math.Sqrt((1+0.76*0.76)/2), f[1].StepError, 1e-12)   // 2 − (1.2 + 0.04)
+	require.InDelta(t, 0.5, history(t, defaults(), 1, 0.5)[0].StepError, 0) // falls count as rises do
+
+	one := pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 500, V: 1}, {T: 1500, V: 7}}}
+	require.Zero(t, run(t, defaults(), at(1600, one)).StepError, "one tick has no forecast to be held against")
+
+	p := defaults() // a newcomer that grows into its weight is no error
+	p.Window = time.Minute
+	old := pipeline.Instance{ID: "a", Samples: everySecond(0, repeat(61, 0.8)...)}
+	young := pipeline.Instance{ID: "b", Start: 10_000, Samples: everySecond(10_000, repeat(51, 0.6)...)}
+	require.InDelta(t, 0, run(t, p, at(60_000, old, young)).StepError, 1e-12)
+
+	large := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e300, 3e300)}
+	require.InEpsilon(t, 2e300, run(t, defaults(), at(1000, large)).StepError, 1e-12, "though its square is no number")
+}
+
 // Paper, sections 7.5 and 7.6: a step down by hand, with α↓ = β↓ = 0.1, dampened by the gap to the input.
 func TestHoltDown(t *testing.T) {
 	f := history(t, defaults(), 1, 0.5)
