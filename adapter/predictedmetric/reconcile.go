@@ -54,6 +54,7 @@ type Reconciler struct {
 	Known func(namespace string) error
 
 	problems problems
+	measured allMeasured
 	settled  atomic.Bool
 }
 
@@ -213,11 +214,13 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 		feed.LoseReplicas()
 		if apierrors.IsNotFound(errors.Unwrap(err)) {
 			r.follow(key, labels.Nothing(), feed)
+			r.measured.forget(key)
 		}
 		return problem{target: true, err: err}
 	}
 	feed.SetReplicas(int(t.replicas))
 	fleet := r.follow(key, t.selector, feed)
+	r.measured.set(key, &pm.Spec, t.selector)
 	return problem{err: r.Sources.set(key, &pm.Spec, fleet, feed)}
 }
 
@@ -230,12 +233,14 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 // refuse stops following and leaves the reason behind for whoever asks.
 func (r *Reconciler) refuse(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
 	r.Sources.remove(key, "")
+	r.measured.forget(key)
 	r.Tracker.Forget(key)
 	r.Forecaster.Refuse(key, targetOf(pm.Spec.ScaleTargetRef), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Sources.remove(key, "")
+	r.measured.forget(key)
 	r.Tracker.Forget(key)
 	r.Forecaster.Remove(key)
 }

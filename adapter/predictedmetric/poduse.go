@@ -1,0 +1,153 @@
+package predictedmetric
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// lookAtUses is how often forecasts are looked at for what pods use.
+const lookAtUses = 2 * time.Second
+
+// PodUses tells what one pod of a target is predicted to use, by the PredictedMetrics with the source resource that read
+// whole pods. What it tells is at most a few seconds behind the forecasts.
+type PodUses struct {
+	measured  *allMeasured
+	forecast  func(types.NamespacedName) (snapshot.Snapshot, bool)
+	now       func() time.Time
+	published atomic.Pointer[map[string]*usesOfNamespace]
+}
+
+// NewPodUses returns what tells of the PredictedMetrics of a Reconciler, once Run has looked at them.
+func NewPodUses(r *Reconciler, now func() time.Time) *PodUses {
+	u := &PodUses{measured: &r.measured, forecast: r.Forecaster.Get, now: now}
+	u.published.Store(&map[string]*usesOfNamespace{})
+	return u
+}
+
+// Run looks at forecasts until the context ends.
+func (u *PodUses) Run(ctx context.Context) error {
+	ticks := time.NewTicker(lookAtUses)
+	defer ticks.Stop()
+	for {
+		u.publish()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+// PodUse returns cores and bytes of one pod with these labels at the horizon of its forecast, each 0 if it is not
+// forecast. If several PredictedMetrics are of the pod, the largest counts. It does not block.
+func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64) {
+	uses := (*u.published.Load())[namespace]
+	if uses == nil {
+		return 0, 0
+	}
+	for name, value := range pod {
+		cores, bytes = largest(uses.byLabel[requiredLabel{name, value}], pod, cores, bytes)
+	}
+	return largest(uses.others, pod, cores, bytes)
+}
+
+// largest returns the larger of what was there before and what those uses say that are of the pod.
+func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mostBytes float64) {
+	for i := range uses {
+		switch use := &uses[i]; {
+		case !use.selector.Matches(pod):
+		case use.resource == v1alpha1.ResourceCPU:
+			cores = max(cores, use.predicted)
+		default:
+			bytes = max(bytes, use.predicted)
+		}
+	}
+	return cores, bytes
+}
+
+// podUse is what one PredictedMetric says of each of the pods that it selects.
+type podUse struct {
+	measured
+	predicted float64 // cores or bytes
+}
+
+// usesOfNamespace finds the uses that may be of a pod by its labels.
+type usesOfNamespace struct {
+	byLabel map[requiredLabel][]podUse
+	others  []podUse // whose selectors require no label to have one value
+}
+
+type requiredLabel struct{ name, value string }
+
+func (u *PodUses) publish() {
+	now, found := u.now(), map[string]*usesOfNamespace{}
+	u.measured.each(func(key types.NamespacedName, m measured) {
+		s, ok := u.forecast(key)
+		if !ok || !tells(&s, now) {
+			return
+		}
+		if found[key.Namespace] == nil {
+			found[key.Namespace] = &usesOfNamespace{byLabel: map[requiredLabel][]podUse{}}
+		}
+		found[key.Namespace].add(podUse{m, s.Forecast.LoadPredicted})
+	})
+	u.published.Store(&found)
+}
+
+// tells says whether a forecast is there and not too old, also if nobody has made one since.
+func tells(s *snapshot.Snapshot, now time.Time) bool {
+	return s.Err == nil && now.Sub(s.At) <= s.StaleAfter
+}
+
+func (u *usesOfNamespace) add(use podUse) {
+	requirements, _ := use.selector.Requirements()
+	for _, r := range requirements {
+		exact := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In
+		if values := r.Values(); exact && len(values) == 1 {
+			l := requiredLabel{r.Key(), values.UnsortedList()[0]}
+			u.byLabel[l] = append(u.byLabel[l], use)
+			return
+		}
+	}
+	u.others = append(u.others, use)
+}
+
+// measured is which resource of which pods a PredictedMetric reads.
+type measured struct {
+	resource v1alpha1.ResourceName
+	selector labels.Selector
+}
+
+// allMeasured keeps what is measured by the PredictedMetrics whose samples are of whole pods.
+type allMeasured struct{ m sync.Map }
+
+// set takes what a spec, with its defaults, and a selector say. A forecast of one container is none of the pod.
+func (a *allMeasured) set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, selector labels.Selector) {
+	if r := spec.Source.Resource; r != nil && r.Container == "" {
+		a.m.Store(key, measured{r.Name, selector})
+		return
+	}
+	a.forget(key)
+}
+
+func (a *allMeasured) forget(key types.NamespacedName) { a.m.Delete(key) }
+
+func (a *allMeasured) each(f func(types.NamespacedName, measured)) {
+	a.m.Range(func(k, v any) bool {
+		key, isKey := k.(types.NamespacedName)
+		m, isMeasured := v.(measured)
+		if isKey && isMeasured {
+			f(key, m)
+		}
+		return true
+	})
+}
