@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 )
 
 // realistic is a pod as the API server would send it, of the application i%300, with what nobody here needs.
@@ -31,6 +32,9 @@ func realistic(i, nodes int) *corev1.Pod {
 func populated(b *testing.B, nodes, pods int) *Watcher {
 	b.Helper()
 	w := NewWatcher(nil)
+	for _, t := range []cache.ReflectorStore{w.nodes, w.pods, w.daemonSets, w.budgets, w.claims, w.volumes, w.classes} {
+		require.NoError(b, t.Replace(nil, ""))
+	}
 	for i := range nodes {
 		n := nodeNamed(fmt.Sprintf("n-%05d", i))
 		n.Labels = map[string]string{corev1.LabelHostname: n.Name, corev1.LabelTopologyZone: string(rune('a' + i%3))}
@@ -47,8 +51,6 @@ func populated(b *testing.B, nodes, pods int) *Watcher {
 		pdb.Spec.Selector.MatchLabels = map[string]string{"app.kubernetes.io/name": pdb.Name}
 		require.NoError(b, w.budgets.Add(pdb))
 	}
-	w.nodes.synced, w.pods.synced, w.daemonSets.synced, w.budgets.synced = true, true, true, true
-	w.claims.synced, w.volumes.synced, w.classes.synced = true, true, true
 	return w
 }
 

@@ -12,16 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
-)
 
-// source is how client-go reads the objects of one kind.
-type source[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-}
+	"github.com/foresail/foresail/internal/mirror"
+)
 
 // List reads a cluster as it is now. It is exact and costs the API server a list of everything: for tests, checks and
 // commands. Nodes are read before pods, so that no pod is bound to a node that was read without it; claims and volumes
@@ -78,7 +73,7 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 }
 
 // each calls a function with every object of a kind.
-func each[O, L runtime.Object](ctx context.Context, what string, of source[L], keep func(O)) error {
+func each[O, L runtime.Object](ctx context.Context, what string, of mirror.Source[L], keep func(O)) error {
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		object, ok := o.(O)

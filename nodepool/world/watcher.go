@@ -12,16 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/internal/mirror"
 )
 
 // ErrUnsynced is why nothing is observed while not everything has been listed once.
-var ErrUnsynced = errors.New("not listed yet")
+var ErrUnsynced = mirror.ErrUnsynced
 
-// patience is how long the API may be out of touch until what was seen last is no longer taken for the present. A
-// restart of an API server is shorter.
-const patience = 30 * time.Second
+// table keeps what is needed of the objects of one kind, by namespace and name.
+type table[O metav1.Object, T any] = mirror.Table[types.NamespacedName, O, T]
 
 // Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets, and of what tells where
 // volumes are. Of the pods it keeps what decisions need, which the pods of one controller share: a few hundred bytes for
@@ -61,36 +63,23 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	for _, o := range options {
 		o(w)
 	}
-	w.nodes = &table[*corev1.Node, *corev1.Node]{
-		watcher: w, what: "nodes", rows: map[types.NamespacedName]*corev1.Node{}, changed: w.nodeChanged,
-		keep: func(n *corev1.Node) (*corev1.Node, bool) { return trimmedNode(n), true },
-	}
-	w.pods = &table[*corev1.Pod, *record]{
-		watcher: w, what: "pods", rows: map[types.NamespacedName]*record{}, changed: w.podChanged,
-		keep: func(p *corev1.Pod) (*record, bool) { r := recordOf(p); w.share(r); return r, r != nil },
-	}
-	w.daemonSets = &table[*appsv1.DaemonSet, *appsv1.DaemonSet]{
-		watcher: w, what: "daemonsets", rows: map[types.NamespacedName]*appsv1.DaemonSet{},
-		keep: func(d *appsv1.DaemonSet) (*appsv1.DaemonSet, bool) { return trimmedDaemonSet(d), true },
-	}
-	w.budgets = &table[*policyv1.PodDisruptionBudget, *budget]{
-		watcher: w, what: "poddisruptionbudgets", rows: map[types.NamespacedName]*budget{},
-		keep: func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true },
-	}
-	s := newStorage()
-	w.claims = &table[*corev1.PersistentVolumeClaim, *claim]{
-		watcher: w, what: "persistentvolumeclaims", rows: s.claims,
-		keep: func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true },
-	}
-	w.volumes = &table[*corev1.PersistentVolume, *volume]{
-		watcher: w, what: "persistentvolumes", rows: s.volumes,
-		keep: func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true },
-	}
-	w.classes = &table[*storagev1.StorageClass, *class]{
-		watcher: w, what: "storageclasses", rows: s.classes,
-		keep: func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true },
-	}
+	w.nodes = newTable(w, "nodes", w.nodeChanged, func(n *corev1.Node) (*corev1.Node, bool) { return trimmedNode(n), true })
+	w.pods = newTable(w, "pods", w.podChanged, func(p *corev1.Pod) (*record, bool) { r := recordOf(p); w.share(r); return r, r != nil })
+	w.daemonSets = newTable(w, "daemonsets", nil, func(d *appsv1.DaemonSet) (*appsv1.DaemonSet, bool) { return trimmedDaemonSet(d), true })
+	w.budgets = newTable(w, "poddisruptionbudgets", nil, func(b *policyv1.PodDisruptionBudget) (*budget, bool) { return budgetOf(b), true })
+	w.claims = newTable(w, "persistentvolumeclaims", nil, func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true })
+	w.volumes = newTable(w, "persistentvolumes", nil, func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true })
+	w.classes = newTable(w, "storageclasses", nil, func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true })
 	return w
+}
+
+// newTable returns a table under the watcher's lock.
+func newTable[O metav1.Object, T any](w *Watcher, what string, changed func(before, after T), keep func(O) (T, bool)) *table[O, T] {
+	o := mirror.Options[types.NamespacedName, O, T]{What: what, Lock: &w.mu, Now: w.now, Key: mirror.NameOf[O], Keep: keep}
+	if changed != nil {
+		o.Changed = func(_ types.NamespacedName, before, after T) { changed(before, after) }
+	}
+	return mirror.New(o)
 }
 
 // Run watches until the context ends. It is called once.
@@ -99,15 +88,21 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer reflectors.Wait()
 	core := w.client.CoreV1()
 	for _, fill := range []func(){
-		func() { reflect(ctx, w.nodes, &corev1.Node{}, core.Nodes()) },
-		func() { reflect(ctx, w.pods, &corev1.Pod{}, core.Pods("")) },
-		func() { reflect(ctx, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets("")) },
+		func() { mirror.Reflect(ctx, w.client, w.nodes, &corev1.Node{}, core.Nodes()) },
+		func() { mirror.Reflect(ctx, w.client, w.pods, &corev1.Pod{}, core.Pods("")) },
 		func() {
-			reflect(ctx, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
+			mirror.Reflect(ctx, w.client, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets(""))
 		},
-		func() { reflect(ctx, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims("")) },
-		func() { reflect(ctx, w.volumes, &corev1.PersistentVolume{}, core.PersistentVolumes()) },
-		func() { reflect(ctx, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses()) },
+		func() {
+			mirror.Reflect(ctx, w.client, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
+		},
+		func() {
+			mirror.Reflect(ctx, w.client, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims(""))
+		},
+		func() { mirror.Reflect(ctx, w.client, w.volumes, &corev1.PersistentVolume{}, core.PersistentVolumes()) },
+		func() {
+			mirror.Reflect(ctx, w.client, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses())
+		},
 	} {
 		reflectors.Go(fill)
 	}
@@ -129,12 +124,12 @@ func (w *Watcher) Observe(context.Context) (*Cluster, error) {
 func (w *Watcher) parts(now time.Time) (parts, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(w.nodes.state(now), w.pods.state(now), w.daemonSets.state(now), w.budgets.state(now),
-		w.claims.state(now), w.volumes.state(now), w.classes.state(now))
+	err := errors.Join(w.nodes.State(now), w.pods.State(now), w.daemonSets.State(now), w.budgets.State(now),
+		w.claims.State(now), w.volumes.State(now), w.classes.State(now))
 	if err != nil {
 		return parts{}, err
 	}
-	if len(w.kinds) > 2*len(w.pods.rows)+1000 { // mostly those of controllers that are gone
+	if len(w.kinds) > 2*len(w.pods.Rows())+1000 { // mostly those of controllers that are gone
 		clear(w.kinds)
 	}
 	for name, pods := range w.onNode {
@@ -142,13 +137,13 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 			w.load[name] = loadOf(slices.Collect(maps.Values(pods)))
 		}
 	}
-	known := storage{w.claims.rows, w.volumes.rows, w.classes.rows}
+	known := storage{w.claims.Rows(), w.volumes.Rows(), w.classes.Rows()}
 	return parts{
-		nodes:      slices.Collect(maps.Values(w.nodes.rows)),
+		nodes:      slices.Collect(maps.Values(w.nodes.Rows())),
 		load:       maps.Clone(w.load),
 		waiting:    known.demands(slices.Collect(maps.Values(w.waiting))),
-		daemonSets: slices.Collect(maps.Values(w.daemonSets.rows)),
-		budgets:    slices.Collect(maps.Values(w.budgets.rows)),
+		daemonSets: slices.Collect(maps.Values(w.daemonSets.Rows())),
+		budgets:    slices.Collect(maps.Values(w.budgets.Rows())),
 	}, nil
 }
 

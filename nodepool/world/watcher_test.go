@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
+	"github.com/foresail/foresail/internal/mirror"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -389,10 +390,11 @@ func TestOutOfTouch(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.nodes.lost != nil && w.pods.lost != nil
+		later := c.now().Add(mirror.Patience + time.Second)
+		return w.nodes.State(later) != nil && w.pods.State(later) != nil
 	}, soon, often)
 	require.NoError(t, observe(), "a restart of the API server is borne")
-	c.advance(patience + time.Second)
+	c.advance(mirror.Patience + time.Second)
 	require.ErrorContains(t, observe(), "pods: out of touch for 31s")
 }
 
@@ -403,10 +405,10 @@ func TestPodsOfOneControllerShare(t *testing.T) {
 	}
 	require.NoError(t, w.pods.Add(onNode("other", func(p *corev1.Pod) { p.Labels["app"] = "db" })))
 	kinds := map[*Kind]int{}
-	for _, r := range w.pods.rows {
+	for _, r := range w.pods.Rows() {
 		kinds[r.pod.Kind]++
 	}
-	assert.ElementsMatch(t, []int{3, 1}, []int{kinds[w.pods.rows[keyOf("p0")].pod.Kind], kinds[w.pods.rows[keyOf("other")].pod.Kind]})
+	assert.ElementsMatch(t, []int{3, 1}, []int{kinds[w.pods.Rows()[keyOf("p0")].pod.Kind], kinds[w.pods.Rows()[keyOf("other")].pod.Kind]})
 }
 
 func keyOf(name string) types.NamespacedName {

@@ -1,4 +1,4 @@
-package world
+package mirror
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -68,11 +69,15 @@ func (a *nodeAPI) Watch(_ context.Context, o metav1.ListOptions) (watch.Interfac
 // nothing of what has gone meanwhile.
 func TestOutagesEndWithAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := &nodeAPI{nodes: []corev1.Node{*nodeNamed("n")}}
-		w := NewWatcher(nil)
+		api := &nodeAPI{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}
+		var mu sync.Mutex
+		nodes := New(Options[types.NamespacedName, *corev1.Node, string]{
+			What: "nodes", Lock: &mu, Now: time.Now, Key: NameOf[*corev1.Node],
+			Keep: func(n *corev1.Node) (string, bool) { return n.Name, true },
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var reflector sync.WaitGroup
-		reflector.Go(func() { reflect(ctx, w.nodes, &corev1.Node{}, api) })
+		reflector.Go(func() { Reflect(ctx, nil, nodes, &corev1.Node{}, api) })
 		defer reflector.Wait()
 		defer cancel()
 		pass := func(d time.Duration) {
@@ -80,21 +85,22 @@ func TestOutagesEndWithAList(t *testing.T) {
 			synctest.Wait()
 		}
 		state := func() error {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.nodes.state(w.now())
+			mu.Lock()
+			defer mu.Unlock()
+			return nodes.State(time.Now())
 		}
 		outage := func(d time.Duration, meanwhile func()) {
 			api.set(func() { api.down = true; api.watch.Stop() })
 			pass(d)
 			api.set(func() { api.down = false; meanwhile() })
 		}
+		require.ErrorIs(t, state(), ErrUnsynced)
 		pass(time.Minute)
 		require.NoError(t, state())
 		require.Equal(t, 1, api.lists)
 
-		outage(patience/2, func() {})
-		pass(patience)
+		outage(Patience/2, func() {})
+		pass(Patience)
 		require.NoError(t, state())
 		require.Equal(t, 1, api.lists, "a short one ends with a watch")
 
@@ -108,7 +114,7 @@ func TestOutagesEndWithAList(t *testing.T) {
 		close(slow)
 		pass(time.Minute)
 		require.NoError(t, state())
-		require.Empty(t, w.nodes.rows)
+		require.Empty(t, nodes.Rows())
 		require.Equal(t, 2, api.lists)
 	})
 }
