@@ -1,0 +1,178 @@
+package extenderbench
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/foresail/foresail/test/controlplane"
+)
+
+// warmCalls are not measured: they find no connection, and code that has not run before.
+const warmCalls = 50
+
+// samplesOf are how many names a pod is asked about: what the scheduler samples of 5,000 nodes, and all of them.
+var samplesOf = []struct{ names, pods int }{{500, 3000}, {nodesOfCrowd, 500}}
+
+// BenchmarkExtender is foresail with 5,000 nodes and 150,000 pods: what memory it takes, and what its answers take as
+// kube-scheduler's own client sees it, and as a plain one does.
+func BenchmarkExtender(b *testing.B) {
+	c := crowd{nodes: nodesOfCrowd, podsOnNode: 30, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
+	cluster := startSite(b, c)
+	f, ready := startForesail(b, cluster)
+	b.Run("memory", func(b *testing.B) { benchmarkMemory(b, f, ready) })
+	caller := buildCaller(b)
+	for _, s := range samplesOf {
+		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names), func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
+	}
+	for _, s := range samplesOf {
+		for _, verb := range []string{"filter", "prioritize"} {
+			b.Run(fmt.Sprintf("client=plain/%s/names=%d", verb, s.names), func(b *testing.B) { benchmarkPlain(b, f, c, verb, s.names, s.pods) })
+		}
+	}
+}
+
+// benchmarkMemory looks after a minute in which the use of nodes has been read four times.
+func benchmarkMemory(b *testing.B, f *foresail, ready time.Duration) {
+	spent := processor(b, f.PID())
+	b.ResetTimer()
+	_, started := memory(b, f.PID())
+	wait := f.profile(b, "idle", 55*time.Second)
+	time.Sleep(time.Minute)
+	wait()
+	now, most := memory(b, f.PID())
+	b.StopTimer()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ready.Seconds(), "s-to-ready")
+	b.ReportMetric(float64(started)/mebibyte, "MiB-peak-at-ready")
+	b.ReportMetric(float64(now)/mebibyte, "MiB-resident")
+	b.ReportMetric(float64(most)/mebibyte, "MiB-peak")
+	b.ReportMetric(100*(processor(b, f.PID())-spent).Seconds()/60, "%cpu-idle")
+}
+
+const mebibyte = 1 << 20
+
+// buildCaller builds the program that calls as the scheduler does.
+func buildCaller(b *testing.B) string {
+	b.Helper()
+	root, err := controlplane.Root()
+	require.NoError(b, err)
+	program := filepath.Join(b.TempDir(), "callextender")
+	goBuild(b, filepath.Join(root, "test", "controlplane", "components"), "-o", program, "./callextender")
+	return program
+}
+
+// spread is how times are spread, in nanoseconds.
+type spread struct{ P50, P90, P99, Max float64 }
+
+func benchmarkScheduler(b *testing.B, f *foresail, c crowd, caller string, names, pods int) {
+	dir := b.TempDir()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		require.NoError(b, os.WriteFile(path, content, 0o600))
+		return path
+	}
+	pod, err := json.Marshal(c.newPod("called"))
+	require.NoError(b, err)
+	call := exec.CommandContext(b.Context(), caller,
+		"-config", write("scheduler.yaml", []byte(schedulerConfig(f.address))),
+		"-pod", write("pod.json", pod), "-nodes", write("nodes", []byte(strings.Join(c.names(), "\n"))),
+		fmt.Sprintf("-names=%d", names), fmt.Sprintf("-pods=%d", pods), fmt.Sprintf("-warm=%d", warmCalls))
+	var stderr bytes.Buffer
+	call.Stderr = &stderr
+	for range b.N {
+		output, err := call.Output()
+		require.NoError(b, err, stderr.String())
+		var told struct {
+			Pods, Passed             int
+			Filter, Prioritize, Both spread
+		}
+		require.NoError(b, json.Unmarshal(output, &told))
+		b.ReportMetric(0, "ns/op")
+		for what, s := range map[string]spread{"filter": told.Filter, "prioritize": told.Prioritize, "both": told.Both} {
+			report(b, what, s)
+		}
+		b.ReportMetric(float64(told.Passed)/float64(told.Pods), "names-passed")
+		call = again(call)
+	}
+}
+
+// again is a command that has run, to be run once more.
+func again(c *exec.Cmd) *exec.Cmd {
+	out := exec.Command(c.Path, c.Args[1:]...)
+	out.Stderr = c.Stderr
+	return out
+}
+
+func report(b *testing.B, what string, s spread) {
+	b.Helper()
+	b.ReportMetric(s.P50, what+"-p50-ns")
+	b.ReportMetric(s.P99, what+"-p99-ns")
+	b.ReportMetric(s.Max, what+"-max-ns")
+}
+
+// newPod is a pod that no node has yet.
+func (c crowd) newPod(name string) *corev1.Pod {
+	p := c.pod(0)
+	p.Name, p.UID = name, types.UID("uid-of-"+name)
+	return p
+}
+
+// benchmarkPlain measures from before a request is sent until its answer has been read, without the time it takes to
+// write the one and understand the other.
+func benchmarkPlain(b *testing.B, f *foresail, c crowd, verb string, names, pods int) {
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is made at start
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	all := c.names()
+	all = append(all, all...)
+	for range b.N {
+		var times []float64
+		answered := 0
+		for i := range warmCalls + pods {
+			from := i * names % c.nodes
+			sample := all[from : from+names]
+			body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: c.newPod(fmt.Sprintf("%s-%d", verb, i)), NodeNames: &sample})
+			require.NoError(b, err)
+			begun := time.Now()
+			answer := post(b, client, "https://"+f.address+extenderPath+"/"+verb, body)
+			took := time.Since(begun)
+			answered = len(answer)
+			if i >= warmCalls {
+				times = append(times, float64(took.Nanoseconds()))
+			}
+		}
+		slices.Sort(times)
+		at := func(share float64) float64 { return times[int(share*float64(len(times)-1))] }
+		b.ReportMetric(0, "ns/op")
+		report(b, verb, spread{P50: at(0.5), P99: at(0.99), Max: at(1)})
+		b.ReportMetric(float64(answered), "B-answered")
+	}
+}
+
+func post(b *testing.B, client *http.Client, url string, body []byte) []byte {
+	b.Helper()
+	response, err := client.Post(url, "application/json", bytes.NewReader(body))
+	require.NoError(b, err)
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(b, err)
+	require.Equal(b, http.StatusOK, response.StatusCode, "%s", answer)
+	require.Equal(b, 2, response.ProtoMajor)
+	return answer
+}

@@ -1,0 +1,203 @@
+package extenderbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/vault"
+)
+
+const (
+	rounds      = 5    // of each scheduler
+	podsOfBurst = 2000 // that are there at once
+)
+
+// BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and one without, and
+// tells how many pods a second each has bound. They run all the time, so that what it costs to watch the cluster is in
+// both figures. The extender is foresail, or one that lets pass and scores alike whatever it is asked: what is lost with
+// that is the scheduler's own.
+func BenchmarkThroughput(b *testing.B) {
+	c := crowd{nodes: nodesOfCrowd, podsOnNode: 2, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
+	cluster := startSite(b, c)
+	plain := startScheduler(b, cluster, "plain", "")
+	b.Run("extender=foresail", func(b *testing.B) {
+		f, _ := startForesail(b, cluster)
+		s := startScheduler(b, cluster, "extended", f.address)
+		before, err := f.telemetry(b.Context())
+		require.NoError(b, err)
+		spent := processor(b, f.PID())
+		wait := f.profile(b, "throughput", 60*time.Second)
+		sched := compare(b, cluster, c, plain, s)
+		wait()
+		after, err := f.telemetry(b.Context())
+		require.NoError(b, err)
+		f.reportOwn(b, before, after)
+		b.ReportMetric(float64((processor(b, f.PID())-spent).Microseconds())/float64(sched), "cpu-µs/pod")
+		now, most := memory(b, f.PID())
+		b.ReportMetric(float64(now)/mebibyte, "MiB-resident")
+		b.ReportMetric(float64(most)/mebibyte, "MiB-peak")
+	})
+	b.Run("extender=idle", func(b *testing.B) {
+		compare(b, cluster, c, plain, startScheduler(b, cluster, "idle", serveIdle(b)))
+	})
+}
+
+func startScheduler(b *testing.B, cluster *controlplane.Cluster, name, extender string) string {
+	b.Helper()
+	s, err := cluster.StartScheduler(b.Context(), name, []byte(schedulerConfig(extender)))
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Stop(20*time.Second)) })
+	return s.Name
+}
+
+// reportOwn tells what foresail says of itself.
+func (f *foresail) reportOwn(b *testing.B, before, after telemetry) {
+	b.Helper()
+	for _, verb := range []string{"filter", "prioritize"} {
+		const name = "foresail_extender_request_duration_seconds"
+		h := after.histogram(name, "verb", verb).since(before.histogram(name, "verb", verb))
+		b.ReportMetric(h.quantile(0.5)*1e9, verb+"-p50-ns")
+		b.ReportMetric(h.quantile(0.99)*1e9, verb+"-p99-ns")
+	}
+	b.ReportMetric(after.sum("foresail_extender_connections_total")-1, "reconnects")
+	b.ReportMetric(after.sum("foresail_extender_fail_open_total")-before.sum("foresail_extender_fail_open_total"), "failed-open")
+	b.ReportMetric(after.sum("foresail_extender_view_age_seconds"), "s-view-age")
+}
+
+// compare has two schedulers take bursts in turn, reports how quick they were, and returns how many pods the second has
+// bound.
+func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extended string) int {
+	b.Helper()
+	s := newStage(b, cluster, c)
+	for _, name := range []string{plain, extended} { // fills caches, which is not measured
+		s.burst(b, name, -1)
+	}
+	speeds := map[string][]float64{}
+	bound := 0
+	b.ResetTimer()
+	for range b.N {
+		for round := range rounds {
+			order := []string{plain, extended}
+			if round%2 == 1 {
+				slices.Reverse(order)
+			}
+			for _, name := range order {
+				speed := s.burst(b, name, round)
+				speeds[name] = append(speeds[name], speed)
+				b.Logf("round %d: %s: %.0f pods/s", round, name, speed)
+			}
+			bound += podsOfBurst
+		}
+	}
+	b.StopTimer()
+	without, with := median(speeds[plain]), median(speeds[extended])
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(without, "pods/s-without")
+	b.ReportMetric(with, "pods/s-with")
+	b.ReportMetric(100*with/without, "%-of-without")
+	return bound + podsOfBurst
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return (values[len(values)/2] + values[(len(values)-1)/2]) / 2
+}
+
+// stage is where bursts come and go.
+type stage struct {
+	crowd  crowd
+	vault  *vault.Vault
+	client kubernetes.Interface
+}
+
+// burstNamespace is that of the pods of bursts.
+const burstNamespace = "burst"
+
+func newStage(b *testing.B, cluster *controlplane.Cluster, c crowd) *stage {
+	b.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: burstNamespace}}
+	_, err := cluster.Client().CoreV1().Namespaces().Create(b.Context(), namespace, metav1.CreateOptions{})
+	if err != nil {
+		_, err = cluster.Client().CoreV1().Namespaces().Get(b.Context(), burstNamespace, metav1.GetOptions{})
+	}
+	require.NoError(b, err)
+	v, err := vault.Open(cluster.EtcdURL())
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, v.Close()) })
+	config := cluster.RESTConfig()
+	config.ContentType = "application/vnd.kubernetes.protobuf" // the least work for what is measured beside it
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(b, err)
+	return &stage{crowd: c, vault: v, client: client}
+}
+
+// burst has pods appear at once that name a scheduler, and returns how many of them were bound a second. When it returns
+// they have gone.
+func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
+	defer cancel()
+	list, err := s.client.CoreV1().Pods(burstNamespace).List(ctx, metav1.ListOptions{Limit: 1})
+	require.NoError(b, err)
+	require.Empty(b, list.Items)
+	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	require.NoError(b, err)
+	defer watcher.Stop()
+	begun := time.Now()
+	for i := range podsOfBurst {
+		p := s.crowd.newPod(fmt.Sprintf("%s-%d-%04d", scheduler, round, i))
+		p.Namespace, p.Spec.SchedulerName, p.CreationTimestamp = burstNamespace, scheduler, metav1.Now()
+		require.NoError(b, s.vault.Put(ctx, "pods", p))
+	}
+	require.NoError(b, s.vault.Flush(ctx))
+	bound := map[string]bool{}
+	require.NoError(b, follow(ctx, watcher, func(_ watch.Event, p *corev1.Pod) bool {
+		if p.Spec.NodeName != "" {
+			bound[p.Name] = true
+		}
+		return len(bound) == podsOfBurst
+	}), "%d of %d pods bound", len(bound), podsOfBurst)
+	speed = podsOfBurst / time.Since(begun).Seconds()
+	require.NoError(b, s.vault.Clear(ctx, "pods", burstNamespace))
+	gone := 0
+	require.NoError(b, follow(ctx, watcher, func(e watch.Event, _ *corev1.Pod) bool {
+		if e.Type == watch.Deleted {
+			gone++
+		}
+		return gone == podsOfBurst
+	}), "%d of %d pods gone", gone, podsOfBurst)
+	time.Sleep(2 * time.Second) // for the others to see it, and to collect garbage
+	return speed
+}
+
+// follow reads events of pods until one is the last.
+func follow(ctx context.Context, w watch.Interface, last func(watch.Event, *corev1.Pod) bool) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return errors.New("the watch of pods has ended")
+			}
+			p, ok := e.Object.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("the watch of pods told of %T: %v", e.Object, e.Object)
+			}
+			if last(e, p) {
+				return nil
+			}
+		}
+	}
+}
