@@ -64,7 +64,7 @@ func (f *feed) because(err error) error {
 // note keeps the demand at a time, and forgets that of before the window. Of many in one interval the first and the last
 // are kept.
 func (f *feed) note(now int64, demand float64) {
-	if n := len(f.demand); n > 1 && now-f.demand[n-2].T < f.step.Milliseconds()/2 {
+	if n := len(f.demand); n > 1 && now-f.demand[n-2].T < f.Step.Milliseconds()/2 {
 		f.demand = f.demand[:n-1]
 	}
 	f.demand = trim(append(f.demand, pipeline.Sample{T: now, V: demand}), now-f.window)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
@@ -68,22 +69,17 @@ func (s *measured) without(demand float64, t *tick) reading {
 
 // take sorts an answer by nodes.
 func (s *measured) take(f *flight, t *tick) error {
-	match := newMatcher(slices.Concat(t.Workers, t.Leaving))
-	byNode := map[string][]line{}
-	var strange []line
-	for _, l := range f.lines {
-		if key, ok := match.find(string(l.labels[s.label])); ok {
-			byNode[key] = append(byNode[key], l)
-		} else {
-			strange = append(strange, l)
-		}
+	nodes := make([]nodequery.Node, 0, len(t.Workers)+len(t.Leaving))
+	for _, n := range slices.Concat(t.Workers, t.Leaving) {
+		nodes = append(nodes, nodequery.Of(n.Object))
 	}
+	byNode, strange := nodequery.NewMatcher(nodes).Sort(f.lines, s.label)
 	joined := make(map[string][]pipeline.Sample, len(byNode))
 	for key, lines := range byNode {
-		samples, err := join(lines)
+		samples, err := nodequery.Join(lines)
 		if err != nil {
 			name, _, _ := strings.Cut(key, "/")
-			return fmt.Errorf("%s: query %.200q: node %s has %w", s.text.Address, s.text.Query, name, err)
+			return fmt.Errorf("%s: query %.200q: node %s has %w", s.Text.Address, s.Text.Query, name, err)
 		}
 		joined[key] = samples
 	}
@@ -97,13 +93,13 @@ func (s *measured) take(f *flight, t *tick) error {
 // remember notes what to say of series that are no worker's. A first answer may have some of workers that had gone before
 // this process began; without them the load of that time is too small, and would seem to have risen to what it is. Whose
 // they were cannot be told, so the history begins when the last of them had ended. The others live, and are strangers'.
-func (s *measured) remember(strange []line, f *flight) {
+func (s *measured) remember(strange []nodequery.Line, f *flight) {
 	names := map[string]bool{}
-	step := s.step.Milliseconds()
+	step := s.Step.Milliseconds()
 	for _, l := range strange {
-		names[string(l.labels[s.label])] = true
-		if n := len(l.samples); f.first && n > 0 && l.samples[n-1].T < f.to-step {
-			s.history = max(s.history, l.samples[n-1].T+step)
+		names[string(l.Labels[s.label])] = true
+		if n := len(l.Samples); f.first && n > 0 && l.Samples[n-1].T < f.to-step {
+			s.history = max(s.history, l.Samples[n-1].T+step)
 		}
 	}
 	s.strange = slices.Sorted(maps.Keys(names))

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/world"
@@ -338,7 +339,7 @@ func TestOverTheWire(t *testing.T) {
 	server := httptest.NewServer(f)
 	defer server.Close()
 	o := asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m")
-	o.DefaultAddress, o.Servers = server.URL+"/", promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 20, UserAgent: "foresail"})
+	o.DefaultAddress, o.Servers = server.URL+"/", promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20, UserAgent: "foresail"})
 	s := newSet(t, o)
 	defer s.Close()
 	i := 0

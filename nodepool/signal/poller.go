@@ -3,6 +3,8 @@ package signal
 import (
 	"context"
 	"time"
+
+	"github.com/foresail/foresail/internal/nodequery"
 )
 
 // patience is how long a tick waits for answers. A query that takes longer is heard at a later tick.
@@ -14,7 +16,7 @@ const maxTimeout = 5 * time.Second
 // poller asks a question at most once for each sample interval, for what is new since the last answer. It is not safe for
 // concurrent use; queries run beside.
 type poller struct {
-	question
+	nodequery.Question
 	life   context.Context // ends queries
 	window int64           // ms
 	asked  int64           // the newest time that was asked for
@@ -27,12 +29,12 @@ type flight struct {
 	from, to int64
 	first    bool // it asks for all of the window
 	done     chan struct{}
-	lines    []line
+	lines    []nodequery.Line
 	err      error
 }
 
-func newPoller(life context.Context, q question, f *Forecast) poller {
-	return poller{question: q, life: life, window: (f.Window + f.Interval).Milliseconds()}
+func newPoller(life context.Context, q nodequery.Question, f *Forecast) poller {
+	return poller{Question: q, life: life, window: (f.Window + f.Interval).Milliseconds()}
 }
 
 // overlap is how many samples are asked for again, as a server may have learned of them late.
@@ -40,20 +42,20 @@ const overlap = 2
 
 // begin asks for what is new, if an interval has passed and no query is under way.
 func (p *poller) begin(now int64) {
-	step := p.step.Milliseconds()
-	to := floor(now, step)
+	step := p.Step.Milliseconds()
+	to := nodequery.Floor(now, step)
 	if p.flight != nil || to == p.asked {
 		return
 	}
 	p.asked = to
-	f := &flight{from: floor(to-p.window, step), to: to, first: true, done: make(chan struct{})}
+	f := &flight{from: nodequery.Floor(to-p.window, step), to: to, first: true, done: make(chan struct{})}
 	if again := p.whole - overlap*step; p.whole != 0 && again > f.from {
 		f.from, f.first = again, false
 	}
 	p.flight = f
 	go func() {
 		defer close(f.done)
-		f.lines, f.err = p.ask(p.life, f.from, f.to)
+		f.lines, f.err = p.Ask(p.life, f.from, f.to)
 	}()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -84,11 +85,11 @@ var errNoSeries = errors.New("returns no series: must return one")
 // take adds an answer.
 func (s *pooled) take(f *flight) error {
 	if len(f.lines) == 0 {
-		return fmt.Errorf("%s: query %.200q %w", s.text.Address, s.text.Query, errNoSeries)
+		return fmt.Errorf("%s: query %.200q %w", s.Text.Address, s.Text.Query, errNoSeries)
 	}
-	samples, err := join(f.lines)
+	samples, err := nodequery.Join(f.lines)
 	if err != nil {
-		return fmt.Errorf("%s: query %.200q returns %w, or nodeLabel must be given", s.text.Address, s.text.Query, err)
+		return fmt.Errorf("%s: query %.200q returns %w, or nodeLabel must be given", s.Text.Address, s.Text.Query, err)
 	}
 	s.samples = extend(s.samples, samples)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
@@ -145,11 +146,11 @@ func asking(f http.RoundTripper, name string, query v1alpha1.SignalQuery, thresh
 
 // large has no bound on answers that matters.
 func large(f http.RoundTripper) Servers {
-	return promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 30, Transport: f})
+	return promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 30, Transport: f})
 }
 
 func clients(f http.RoundTripper) Servers {
-	return promapi.NewClients(promapi.Options{MaxSeries: maxSeries, MaxBytes: 1 << 20, Transport: f})
+	return promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20, Transport: f})
 }
 
 // cpuOf is the signal cpu of a fake server.

@@ -3,6 +3,7 @@ package signal
 import (
 	"fmt"
 
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/nodepool/world"
 )
 
@@ -22,7 +23,7 @@ type spell struct {
 }
 
 // nodeKey tells two Nodes of one name, one after the other, apart.
-func nodeKey(n *world.Node) string { return n.Object.Name + "/" + string(n.Object.UID) }
+func nodeKey(n *world.Node) string { return nodequery.Key(n.Object.Name, n.Object.UID) }
 
 // update takes what is seen at now, and tells who carries load.
 func (r *roster) update(now int64, workers, leaving []world.Node) (present []carrier) {

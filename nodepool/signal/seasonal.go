@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -33,7 +34,7 @@ const (
 // the week. Times of day are UTC's: where clocks are put forward, the profile is an hour late until it has been relearned.
 type seasonal struct {
 	config SeasonalConfig
-	question
+	nodequery.Question
 	life context.Context
 
 	mu       sync.Mutex
@@ -56,7 +57,7 @@ func newSeasonal(life context.Context, o *Options) (*seasonal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seasonal{config: c, question: q, life: life}, nil
+	return &seasonal{config: c, Question: q, life: life}, nil
 }
 
 // refresh has the past learned beside, if it is time to.
@@ -85,20 +86,20 @@ func (s *seasonal) refresh(now time.Time) {
 // learn asks for the past weeks, a chunk after the other.
 func (s *seasonal) learn(now time.Time) ([]pipeline.Sample, error) {
 	step := seasonalStep.Milliseconds()
-	end := floor(now.UnixMilli(), step)
-	var lines []line
+	end := nodequery.Floor(now.UnixMilli(), step)
+	var lines []nodequery.Line
 	for from := end - (time.Duration(s.config.Weeks)*week + seasonalWidth).Milliseconds(); from <= end; {
 		to := min(from+seasonalChunk.Milliseconds()-step, end)
-		some, err := s.ask(s.life, from, to)
+		some, err := s.Ask(s.life, from, to)
 		if err != nil {
 			return nil, err
 		}
 		lines = append(lines, some...)
 		from = to + step
 	}
-	past, err := join(lines)
+	past, err := nodequery.Join(lines)
 	if err != nil {
-		return nil, fmt.Errorf("%s: query %.200q returns %w", s.text.Address, s.text.Query, err)
+		return nil, fmt.Errorf("%s: query %.200q returns %w", s.Text.Address, s.Text.Query, err)
 	}
 	return past, nil
 }
