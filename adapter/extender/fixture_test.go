@@ -1,0 +1,94 @@
+package extender
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+// epoch is now in tests.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const gib = 1 << 30
+
+// testNode is a warm node of 4 cores and 16 GiB that is predicted to use cores and GiB, with an upper estimate a tenth
+// above.
+func testNode(name string, cores, gibs float64) *node {
+	return &node{
+		slot: &slot{}, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour), readySince: epoch.Add(-time.Hour),
+		cpu:    snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: cores, Upper: cores * 1.1},
+		memory: snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: gibs * gib, Upper: gibs * 1.1 * gib},
+	}
+}
+
+// testView is a fresh view of nodes.
+func testView(nodes ...*node) *view {
+	v := &view{at: epoch, nodes: map[string]*node{}}
+	for _, n := range nodes {
+		v.nodes[n.name] = n
+	}
+	return v
+}
+
+// testPod requests one core and 2 GiB.
+func testPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "uid-1", CreationTimestamp: metav1.NewTime(epoch.Add(-time.Second))},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")},
+		}}}},
+	}
+}
+
+// counted is a call of tentative.
+type counted struct {
+	uid                 types.UID
+	node                string
+	requested, expected use
+}
+
+// rig is a door with a view of its own.
+type rig struct {
+	*Extender
+	registry *prometheus.Registry
+	seen     *view
+
+	mu      sync.Mutex
+	counted []counted
+}
+
+func newRig(rules Rules, v *view) *rig {
+	r := &rig{registry: prometheus.NewRegistry(), seen: v}
+	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }}
+	r.current.Store(v)
+	d, err := newDoor(r.Extender, Options{Registry: r.registry, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	d.tentative = func(uid types.UID, n *node, requested, expected use) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.counted = append(r.counted, counted{uid, n.name, requested, expected})
+	}
+	r.door = d
+	return r
+}
+
+// questionOf asks about nodes; names that the view does not have are unknown.
+func questionOf(v *view, pod *corev1.Pod, rules Rules, names ...string) (*question, []verdict) {
+	q := &question{rules: rules, now: epoch, view: v, pod: subjectOf(pod, nil)}
+	out := make([]verdict, len(names))
+	for i, name := range names {
+		q.nodes = append(q.nodes, v.nodes[name])
+		out[i].name = name
+	}
+	return q, out
+}

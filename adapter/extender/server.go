@@ -1,0 +1,214 @@
+package extender
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/util/cert"
+)
+
+// Times that a scheduler may take, and the time that is left to requests under way when a server ends. A scheduler gives
+// up after httpTimeout, which is a fifth of a second in the configuration that is recommended.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = 10 * time.Second
+	idleTimeout   = 10 * time.Minute // a scheduler without pods to place keeps its connection
+	stopTimeout   = 5 * time.Second
+)
+
+// ServerOptions say where a scheduler is answered, and who it and the server are to each other.
+type ServerOptions struct {
+	Address string // host:port to listen on; the host may be left out, port 0 is any
+
+	// CertFile and KeyFile hold the certificate of the server, in PEM; they are read again when they change. Without both
+	// it has one that it signs itself at start, for the names of this host.
+	CertFile, KeyFile string
+
+	// ClientCAFile holds the authorities that sign certificates of schedulers, in PEM; it is read again when it changes.
+	// Without it anyone is answered.
+	ClientCAFile string
+}
+
+// OptionError says which field of ServerOptions cannot be used, and why.
+type OptionError struct {
+	Field, Value string
+	Want         string
+	Err          error // may be nil
+}
+
+func (e *OptionError) Error() string {
+	text := fmt.Sprintf("%s is %q: want %s", e.Field, e.Value, e.Want)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns what went wrong with the value.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// Server serves a handler over HTTPS, with HTTP/2 to who can.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	tls      *credentials
+}
+
+// connectionKey is the key of a context's connection.
+type connectionKey struct{}
+
+// withConnection has requests tell whether they are the first of their connection.
+func withConnection(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, new(atomic.Bool))
+}
+
+// isFirst tells whether a request is the first of its connection, for one request of each connection.
+func isFirst(r *http.Request) bool {
+	asked, ok := r.Context().Value(connectionKey{}).(*atomic.Bool)
+	return ok && !asked.Swap(true)
+}
+
+// credentials are certificates, and what reads them again.
+type credentials struct {
+	controller *dynamiccertificates.DynamicServingCertificateController
+	files      []dynamiccertificates.ControllerRunner
+}
+
+// NewServer listens. The error is an *OptionError if o is wrong. log may be nil.
+func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	config, credentials, err := o.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return nil, &OptionError{"Address", o.Address, "one to listen on", err}
+	}
+	return &Server{
+		listener: listener,
+		tls:      credentials,
+		http: &http.Server{
+			Handler:           handler,
+			TLSConfig:         config,
+			ReadHeaderTimeout: headerTimeout,
+			ReadTimeout:       readTimeout,
+			WriteTimeout:      writeTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    64 << 10,
+			ConnContext:       withConnection,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: pooledBody, MaxReceiveBufferPerConnection: 4 * pooledBody},
+		},
+	}, nil
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until the context ends, then takes no new requests and lets those under way finish. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	parts, ctx := errgroup.WithContext(ctx)
+	for _, f := range s.tls.files {
+		parts.Go(func() error { f.Run(ctx, 1); return nil })
+	}
+	parts.Go(func() error { s.tls.controller.Run(1, ctx.Done()); return nil })
+	parts.Go(func() error {
+		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the scheduler extender on %s: %w", s.Addr(), err)
+		}
+		return nil
+	})
+	parts.Go(func() error { s.stopWith(ctx); return nil })
+	return parts.Wait()
+}
+
+func (s *Server) stopWith(ctx context.Context) {
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if s.http.Shutdown(ending) != nil {
+		s.http.Close()
+	}
+	s.listener.Close() // of a server that has not begun
+}
+
+// tlsConfig reads the files, and returns what is needed to go on with that.
+func (o ServerOptions) tlsConfig() (*tls.Config, *credentials, error) {
+	serving, err := o.serving()
+	if err != nil {
+		return nil, nil, err
+	}
+	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	var clients dynamiccertificates.CAContentProvider
+	if o.ClientCAFile != "" {
+		if clients, err = dynamiccertificates.NewDynamicCAContentFromFile("clients of the scheduler extender", o.ClientCAFile); err != nil {
+			return nil, nil, &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
+		}
+		base.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	c := &credentials{controller: dynamiccertificates.NewDynamicServingCertificateController(base, clients, serving, nil, nil)}
+	if err := c.controller.RunOnce(); err != nil {
+		return nil, nil, &OptionError{"CertFile", o.CertFile, "a certificate in PEM, the key of which is in KeyFile", err}
+	}
+	for _, p := range []any{serving, clients} {
+		if n, ok := p.(dynamiccertificates.Notifier); ok {
+			n.AddListener(c.controller)
+		}
+		if f, ok := p.(dynamiccertificates.ControllerRunner); ok {
+			c.files = append(c.files, f)
+		}
+	}
+	config := base.Clone()
+	config.GetConfigForClient = c.controller.GetConfigForClient
+	return config, c, nil
+}
+
+// serving returns the certificate of the server.
+func (o ServerOptions) serving() (dynamiccertificates.CertKeyContentProvider, error) {
+	const name = "scheduler extender"
+	switch {
+	case o.CertFile == "" && o.KeyFile == "":
+		certificate, key, err := selfSigned()
+		if err != nil {
+			return nil, err
+		}
+		return dynamiccertificates.NewStaticCertKeyContent(name, certificate, key)
+	case o.CertFile == "":
+		return nil, &OptionError{"CertFile", "", "the certificate of KeyFile, or neither", nil}
+	case o.KeyFile == "":
+		return nil, &OptionError{"KeyFile", "", "the key of CertFile, or neither", nil}
+	}
+	content, err := dynamiccertificates.NewDynamicServingContentFromFiles(name, o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, &OptionError{"CertFile", o.CertFile, "a certificate in PEM, the key of which is in KeyFile", err}
+	}
+	return content, nil
+}
+
+// selfSigned makes a certificate for a year that nobody needs to know beforehand: a scheduler whose configuration names no
+// authority takes any.
+func selfSigned() (certificate, key []byte, err error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	certificate, key, err = cert.GenerateSelfSignedCertKey(host, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost"})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a certificate for the scheduler extender: %w", err)
+	}
+	return certificate, key, nil
+}
