@@ -154,6 +154,7 @@ type fakeWorld struct {
 	nodes      map[string]*fakeNode
 	pending    []world.Pending
 	observeErr error
+	arriving   bool // some pod has no node yet
 	drainErr   error
 	podGrace   time.Duration // how long evicted pods take
 	violations []string
@@ -401,6 +402,12 @@ func (w *fakeWorld) Blockers(_ context.Context, node string) (why []string, err 
 		}
 	})
 	return why, err
+}
+
+func (w *fakeWorld) Arriving(context.Context) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.arriving, w.drainErr
 }
 
 func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {

@@ -66,6 +66,14 @@ func (g guarded) blockers(ctx context.Context, node string) (why []string, err e
 	return why, err
 }
 
+func (g guarded) arriving(ctx context.Context) (arriving bool, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		arriving, err = g.drainer.Arriving(ctx)
+		return err
+	})
+	return arriving, err
+}
+
 func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		progress, err = g.drainer.Evict(ctx, node, l)

@@ -36,8 +36,11 @@ type Options struct {
 
 	// StepInterval is how often an open action is looked at; 0 = 2 s.
 	StepInterval time.Duration
-	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for; 0 = 3 s.
+	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for at least; 0 = 3 s.
 	BindGrace time.Duration
+	// MaxBindGrace is how long at most, while there are pods that have no node yet; 0 = 30 s, in which a scheduler binds
+	// a thousand pods.
+	MaxBindGrace time.Duration
 	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still;
 	// 0 = 2 min.
 	VanishGrace time.Duration
@@ -68,6 +71,8 @@ type Drainer interface {
 	Restore(ctx context.Context, node string) error
 	// Blockers returns why the node must not be drained, as a fresh list of its pods tells.
 	Blockers(ctx context.Context, node string) ([]string, error)
+	// Arriving tells whether there are pods that have no node yet, as a fresh list tells.
+	Arriving(ctx context.Context) (bool, error)
 	// Evict evicts, without waiting, the pods that are not yet leaving.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
 	// NodeOf returns the name of the Node of an instance, as a fresh list of all Nodes tells, "" if it has none.
@@ -183,6 +188,7 @@ func (o *Options) complete() error {
 	}
 	o.StepInterval = orElse(o.StepInterval, 2*time.Second)
 	o.BindGrace = orElse(o.BindGrace, 3*time.Second)
+	o.MaxBindGrace = orElse(o.MaxBindGrace, 30*time.Second)
 	o.VanishGrace = orElse(o.VanishGrace, 2*time.Minute)
 	return nil
 }

@@ -173,8 +173,8 @@ func (m removing) nodeOf(r *state.Removal) string {
 // cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it.
 func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 	if !m.urgent {
-		if m.options.Now().Sub(r.Since) < m.options.BindGrace {
-			return nil
+		if arriving, err := m.arriving(ctx, m.options.Now().Sub(r.Since)); arriving || err != nil {
+			return err
 		}
 		why, err := m.act.blockers(ctx, r.Node)
 		if err != nil {
@@ -188,6 +188,18 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 		return m.unlessGone(ctx, err)
 	}
 	return m.to(ctx, state.RemovalDraining)
+}
+
+// arriving tells whether pods may still be on their way to a node that has been tainted for a while. What comes later than
+// is waited for is seen by the last look before the instance is terminated, if it comes before that.
+func (m removing) arriving(ctx context.Context, tainted time.Duration) (bool, error) {
+	switch {
+	case tainted < m.options.BindGrace:
+		return true, nil
+	case tainted >= m.options.MaxBindGrace:
+		return false, nil
+	}
+	return m.act.arriving(ctx)
 }
 
 // drain evicts, and looks what is left.

@@ -89,6 +89,24 @@ func TestPodsOnTheirWayAreWaitedFor(t *testing.T) {
 	r.until("it is removed", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 }
 
+func TestDrainBeginsWhenNoPodMayArrive(t *testing.T) {
+	for name, last := range map[string]time.Duration{"they have nodes soon": 10 * time.Second, "some never have one": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r := idle(t, 2)
+			r.removing(state.RemovalTainted)
+			r.world.arriving = true
+			tainted := r.clock.now()
+			for r.clock.now().Sub(tainted) < min(last, 28*time.Second) {
+				r.tick()
+				require.False(t, r.world.nodes["node-i-old0"].cordon)
+				r.clock.advance(2 * time.Second)
+			}
+			r.world.arriving = last == time.Hour
+			r.until("the empty node goes", 5*time.Second, func() bool { return len(r.world.terminated) == 1 })
+		})
+	}
+}
+
 func TestPodsThatComeToADrainedNode(t *testing.T) {
 	r := idle(t, 2)
 	r.world.termErr = refused(provider.Throttled)

@@ -91,6 +91,28 @@ func TestEvictLeavesWhatBlocks(t *testing.T) {
 	assert.Empty(t, f.names())
 }
 
+func TestArriving(t *testing.T) {
+	f := newFixture(t)
+	arriving := func() bool {
+		t.Helper()
+		got, err := f.drainer.Arriving(t.Context())
+		require.NoError(t, err)
+		return got
+	}
+	unbound := func(pod *corev1.Pod) { pod.Spec.NodeName = "" }
+	f.addPod("bound")
+	f.addPod("ended", unbound, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	f.addPod("gated", unbound, func(pod *corev1.Pod) {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "test.foresail.dev/wait"}}
+	})
+	require.False(t, arriving())
+
+	f.addPod("unschedulable", unbound)
+	require.True(t, arriving())
+	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "unschedulable", metav1.DeleteOptions{}))
+	require.False(t, arriving())
+}
+
 func TestBlockersAreReadFromTheServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		edits []func(*corev1.Pod)

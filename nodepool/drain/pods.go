@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,30 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 		}
 	}
 	return pods, nil
+}
+
+// Arriving tells whether a pod may still come to a tainted node: one that has no node yet may have been given this one
+// before its scheduler saw the taint, as a scheduler decides first and binds later, seconds later where many wait for it.
+func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", "").String(), Limit: 500}
+	for {
+		list, err := d.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return false, fmt.Errorf("list pods without a node: %w", err)
+		}
+		if slices.ContainsFunc(list.Items, mayBeBound) {
+			return true, nil
+		}
+		if options.Continue = list.Continue; list.Continue == "" {
+			return false, nil
+		}
+	}
+}
+
+// mayBeBound tells whether a scheduler looks for a node for a pod. The conditions of the pod do not tell: they say what
+// came of the last attempt.
+func mayBeBound(pod corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !world.Ended(&pod)
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
