@@ -22,6 +22,7 @@ type Extender struct {
 	forecasts Forecasts
 	pools     Pools
 
+	door    *door
 	cluster *cluster
 	ledger  *ledger
 	current atomic.Pointer[view]
@@ -37,6 +38,9 @@ func New(o Options) (*Extender, error) {
 	e := &Extender{rules: o.Rules, now: o.Now, log: o.Log, forecasts: o.Forecasts, pools: o.Pools, ledger: newLedger(o.Rules)}
 	e.cluster = newCluster(o, e.ledger)
 	e.current.Store(&view{})
+	if e.door, err = newDoor(e, o); err != nil {
+		return nil, fmt.Errorf("extender: %w", err)
+	}
 	return e, nil
 }
 

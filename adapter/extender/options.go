@@ -1,6 +1,8 @@
 package extender
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -24,7 +26,7 @@ type Options struct {
 
 	Rules Rules
 
-	Now      func() time.Time
+	Now      func() time.Time // nil: time.Now
 	Registry prometheus.Registerer
 	Log      *slog.Logger // nil discards it
 }
@@ -37,6 +39,7 @@ type Rules struct {
 	WarmUp      time.Duration // from when a node is Ready until it is scored in full; 0: at once
 	StaleAfter  time.Duration // the age at which a prediction is not used any more
 	Patience    time.Duration // for how long a pod that no node has room for waits for a pool to grow
+	Tentative   time.Duration // for how long a pod counts on the node that was scored best, at most, until it is bound
 	NoLedger    bool          // pods that were bound since the last reading do not count; to compare with
 }
 
@@ -44,7 +47,55 @@ type Rules struct {
 func DefaultRules() Rules {
 	return Rules{
 		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, Patience: 5 * time.Minute,
+		Tentative: 30 * time.Second,
 	}
+}
+
+// validate tells all that is wrong.
+func (r Rules) validate() error {
+	var errs []error
+	for _, limit := range []struct {
+		name  string
+		share float64
+	}{{"MemoryLimit", r.MemoryLimit}, {"CPULimit", r.CPULimit}} {
+		if !(limit.share >= 0 && limit.share <= 1) {
+			errs = append(errs, fmt.Errorf("%s is %v: give a share from 0, which is no limit, to 1", limit.name, limit.share))
+		}
+	}
+	if !(r.Target > 0 && r.Target < 1) {
+		errs = append(errs, fmt.Errorf("Target is %v: give a share above 0 and below 1", r.Target))
+	}
+	for _, period := range []struct {
+		name  string
+		time  time.Duration
+		least time.Duration
+	}{{"WarmUp", r.WarmUp, 0}, {"StaleAfter", r.StaleAfter, time.Second}, {"Patience", r.Patience, 0}, {"Tentative", r.Tentative, 0}} {
+		if period.time < period.least {
+			errs = append(errs, fmt.Errorf("%s is %s: give %s or more", period.name, period.time, period.least))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// complete returns options that have all that may be left out, or what is wrong.
+func (o Options) complete() (Options, error) {
+	errs := []error{o.Rules.validate()}
+	if o.Client == nil {
+		errs = append(errs, errors.New("Client is nil: give one that may list and watch nodes and pods"))
+	}
+	if o.Forecasts == nil {
+		errs = append(errs, errors.New("Forecasts is nil: give what tells the use of nodes"))
+	}
+	if o.RemovalMark == "" {
+		errs = append(errs, errors.New(`RemovalMark is "": give the key of the taint of nodes that are being removed`))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o, errors.Join(errs...)
 }
 
 // Forecasts tells what nodes are predicted to use.

@@ -13,10 +13,14 @@ type use struct {
 	memory int64 // bytes
 }
 
-// slot is what changes of a node between two views, while answers are given. It lives as long as the Node does.
+func (u use) plus(other use) use  { return use{u.cpu + other.cpu, u.memory + other.memory} }
+func (u use) minus(other use) use { return use{u.cpu - other.cpu, u.memory - other.memory} }
+
+// slot is what changes of a node between two views, while answers are given. It lives as long as the Node does: another
+// one of the name has a slot of its own.
 type slot struct {
-	requested tally // what the pods that are bound to it request
-	ledger    tally // see ledger.go; tentative entries are part of it
+	requested tally // what is requested by the pods that are bound to it, and by those that were scored and may come
+	ledger    tally // see ledger.go
 }
 
 // tally is a use that is read and changed at once by several.
@@ -45,5 +49,33 @@ type node struct {
 	readySince  time.Time    // zero: it is not Ready
 	removing    string       // the pool that has committed to remove it, or the taint; "" = nobody
 	candidate   string       // the pool that would remove it next; "" = none
-	cpu, memory snapshot.Use // as forecast; Sampled is zero if there is none that is fresh
+	cpu, memory snapshot.Use // as forecast, fresh or not; Sampled is zero if there is none
+}
+
+// newView joins what the API, forecasts and pools tell of nodes. standing may be nil.
+func newView(at time.Time, nodes []node, loads *snapshot.NodeLoads, standing *Standing) *view {
+	v := &view{at: at, nodes: make(map[string]*node, len(nodes))}
+	if standing == nil {
+		standing = &Standing{}
+	}
+	v.growing = standing.Growing
+	for i := range nodes {
+		n := &nodes[i]
+		load := loads.Nodes[n.name]
+		n.cpu, n.memory = n.known(load.CPU), n.known(load.Memory)
+		n.candidate = standing.Candidates[n.name]
+		if pool := standing.Removing[n.name]; pool != "" {
+			n.removing = pool
+		}
+		v.nodes[n.name] = n
+	}
+	return v
+}
+
+// known drops the forecast of an earlier Node of the name.
+func (n *node) known(u snapshot.Use) snapshot.Use {
+	if u.Sampled.Before(n.created) {
+		return snapshot.Use{}
+	}
+	return u
 }

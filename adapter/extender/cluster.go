@@ -1,0 +1,185 @@
+package extender
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/internal/mirror"
+)
+
+// cluster keeps the nodes and pods of a cluster at hand, and the tallies of what pods request up to date.
+type cluster struct {
+	client    kubernetes.Interface
+	workloads Workloads
+	mark      string
+	now       func() time.Time
+	ledger    *ledger
+
+	mu    sync.Mutex // before that of the ledger, where both are held
+	nodes *mirror.Table[string, *corev1.Node, *nodeRecord]
+	pods  *mirror.Table[podID, *corev1.Pod, record]
+	homes map[unique.Handle[string]]*home
+}
+
+// home is where pods are bound to: the name of a Node. It is kept while there are such pods or the Node, which may come
+// after its pods, go before them, or come again.
+type home struct {
+	*slot     // what it has come to of the Node that is there, or of one that is not there yet
+	requested use
+	pods      int
+	node      bool
+}
+
+// nodeRecord is what is kept of a Node. It is immutable.
+type nodeRecord struct {
+	uid         types.UID
+	allocatable use
+	created     time.Time
+	readySince  time.Time // zero: it is not Ready
+	marked      bool      // as being removed
+}
+
+// newCluster returns a cluster of which nothing is known until it is watched.
+func newCluster(o Options, l *ledger) *cluster {
+	c := &cluster{
+		client: o.Client, workloads: o.Workloads, mark: o.RemovalMark, now: o.Now, ledger: l,
+		homes: map[unique.Handle[string]]*home{},
+	}
+	c.nodes = mirror.New(mirror.Options[string, *corev1.Node, *nodeRecord]{
+		What: "nodes", Lock: &c.mu, Now: o.Now, Key: func(n *corev1.Node) string { return n.Name },
+		Keep: func(n *corev1.Node) (*nodeRecord, bool) { return c.nodeRecordOf(n), true }, Changed: c.nodeChanged,
+	})
+	c.pods = mirror.New(mirror.Options[podID, *corev1.Pod, record]{
+		What: "pods", Lock: &c.mu, Now: o.Now, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
+		Keep: func(p *corev1.Pod) (record, bool) { return recordOf(p, c.workloads, c.now()) }, Changed: c.podChanged,
+	})
+	return c
+}
+
+// watch keeps the cluster up to date until the context ends.
+func (c *cluster) watch(ctx context.Context) {
+	var reflectors sync.WaitGroup
+	defer reflectors.Wait()
+	core := c.client.CoreV1()
+	reflectors.Go(func() { mirror.Reflect(ctx, c.client, c.nodes, &corev1.Node{}, core.Nodes()) })
+	reflectors.Go(func() { mirror.Reflect(ctx, c.client, c.pods, &corev1.Pod{}, core.Pods("")) })
+}
+
+// state tells what keeps the cluster from being known.
+func (c *cluster) state(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.nodes.State(now), c.pods.State(now))
+}
+
+// list returns what is known of the Nodes that there are, by the API alone.
+func (c *cluster) list(now time.Time) ([]node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := errors.Join(c.nodes.State(now), c.pods.State(now)); err != nil {
+		return nil, err
+	}
+	out := make([]node, 0, len(c.nodes.Rows()))
+	for name, r := range c.nodes.Rows() {
+		n := node{
+			slot: c.homes[unique.Make(name)].slot, name: name,
+			allocatable: r.allocatable, created: r.created, readySince: r.readySince,
+		}
+		if r.marked {
+			n.removing = c.mark
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func (c *cluster) nodeRecordOf(n *corev1.Node) *nodeRecord {
+	r := &nodeRecord{
+		uid: n.UID, created: n.CreationTimestamp.Time,
+		allocatable: use{cpu: n.Status.Allocatable.Cpu().MilliValue(), memory: n.Status.Allocatable.Memory().Value()},
+	}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			r.readySince = condition.LastTransitionTime.Time
+		}
+	}
+	_, r.marked = n.Annotations[c.mark]
+	r.marked = r.marked || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == c.mark })
+	return r
+}
+
+// nodeChanged is called under the lock.
+func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
+	key := unique.Make(name)
+	h := c.home(key)
+	if before != nil && (after == nil || before.uid != after.uid) {
+		c.renew(h)
+	}
+	h.node = after != nil
+	c.leave(key, h)
+}
+
+// podChanged is called under the lock.
+func (c *cluster) podChanged(id podID, before, after record) {
+	if before.isBound() {
+		h := c.home(before.node)
+		h.take(use{}.minus(before.requests), -1)
+		defer c.leave(before.node, h) // once it may have come back
+	}
+	if !after.isBound() {
+		if _, pending := c.pods.Rows()[id]; !pending {
+			c.ledger.end(id)
+		}
+		return
+	}
+	h := c.home(after.node)
+	h.take(after.requests, 1)
+	if before.node == after.node {
+		c.ledger.update(id, after.estimate, after.readyAt())
+		return
+	}
+	c.ledger.bind(id, entry{
+		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), ready: after.readyAt(), estimate: after.estimate,
+	}, c.now())
+}
+
+// home returns that of a name, which may be new.
+func (c *cluster) home(name unique.Handle[string]) *home {
+	h := c.homes[name]
+	if h == nil {
+		h = &home{slot: &slot{}}
+		c.homes[name] = h
+	}
+	return h
+}
+
+// leave forgets a home that nobody needs.
+func (c *cluster) leave(name unique.Handle[string], h *home) {
+	if h.pods == 0 && !h.node {
+		delete(c.homes, name)
+	}
+}
+
+// take counts a pod that comes, or goes.
+func (h *home) take(u use, pods int) {
+	h.requested = h.requested.plus(u)
+	h.pods += pods
+	h.slot.requested.add(u)
+}
+
+// renew gives the next Node of a name a slot of its own, with what is bound to the name: pods outlive their node for a
+// while, and the scheduler counts them on another of the name as well.
+func (c *cluster) renew(h *home) {
+	fresh := &slot{}
+	fresh.requested.add(h.requested)
+	c.ledger.move(h.slot, fresh)
+	h.slot = fresh
+}
