@@ -7,3 +7,7 @@ const RefusedForLoad = "foresail: predicted use is above the limit"
 
 // RefusedForRemoval is what it says of a node that a WorkerPool has committed to remove.
 const RefusedForRemoval = "foresail: node is being removed"
+
+// RefusedElsewhere is what it says in place of RefusedForLoad if another node would do, which the scheduler finds when it
+// tries again. It does not contain the text of RefusedForLoad.
+const RefusedElsewhere = "foresail: other nodes have room"
