@@ -47,6 +47,21 @@ type WorkerPoolStatus struct {
 	// +optional
 	Action *PoolAction `json:"action,omitempty"`
 
+	// Names of Nodes that are being removed beside any action: of instances that the cloud takes back, and of those that
+	// never worked and will be terminated.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:items:MaxLength=253
+	Leaving []string `json:"leaving,omitempty"`
+
+	// Names of Nodes that would be removed next if the pool stays as idle as it is, the first one first; of many the first
+	// 100. Nothing is decided about them, and they take pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	Candidates []string `json:"candidates,omitempty"`
+
 	// What each signal says.
 	// +optional
 	// +listType=map
@@ -77,6 +92,12 @@ type PoolAction struct {
 	// Where it is, in words.
 	// +optional
 	Progress string `json:"progress,omitempty"`
+	// Names of Nodes that it removes, in order: from when that is decided, which is before the taint, until they are gone or
+	// are to take pods again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:items:MaxLength=253
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // PoolSignalStatus is what a signal says.

@@ -21,18 +21,24 @@ import (
 // removals by anything that is not known, by too many unready workers, the cooldown, and workers that must not go.
 func Decide(s Snapshot) Decision {
 	v := newView(s)
+	d := v.decide()
+	d.Candidates = v.candidates(d)
+	return d
+}
+
+func (v *view) decide() Decision {
 	d := v.undecided()
 	n := len(v.staying)
 	switch floor, reason := v.floor(); {
-	case s.WorkersErr != "":
-		return d.hold(WorkersUnknown, "the workers are not known: %s", s.WorkersErr)
+	case v.WorkersErr != "":
+		return d.hold(WorkersUnknown, "the workers are not known: %s", v.WorkersErr)
 	case n < floor:
 		return v.refill(d, floor, reason)
 	case v.joins(d.Asked):
 		return v.extend(d)
-	case s.State.Action != "":
+	case v.State.Action != "":
 		d.Want = v.aim(d.Asked)
-		return d.hold(ActionOpen, "a %s is open (%s)", s.State.Action, v.load())
+		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, v.load())
 	case n > v.Pool.Max:
 		return v.trim(d)
 	case d.Asked > n:

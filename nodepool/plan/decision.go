@@ -17,6 +17,7 @@ type Decision struct {
 	Placements []Placement // of a ScaleUp, one for each node to launch, in order
 	Urgent     bool        // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
 	Targets    []Target    // of a ScaleDown, in order
+	Candidates []Target    // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time   // to be remembered
 }
 

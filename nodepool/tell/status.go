@@ -3,6 +3,7 @@ package tell
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,10 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 		Conditions:         append([]metav1.Condition(nil), before.Conditions...),
 		Decisions:          before.Decisions,
 		Action:             actionOf(told.Record.Action),
+		Leaving:            leavingOf(told),
 		Signals:            signalsOf(told.Snapshot.Signals),
 	}
+	next.Candidates = candidatesOf(told.Decision.Candidates, &next)
 	if told.Decision.Reason != "" {
 		next.Decisions = recorded(before.Decisions, told.Decision, began(told.Events))
 	}
@@ -140,7 +143,10 @@ func actionOf(a *state.Action) *v1alpha1.PoolAction {
 	if a == nil {
 		return nil
 	}
-	return &v1alpha1.PoolAction{ID: a.ID, Kind: string(a.Kind), Started: metav1.NewTime(a.Started.Truncate(time.Second)), Progress: progressOf(a)}
+	return &v1alpha1.PoolAction{
+		ID: a.ID, Kind: string(a.Kind), Started: metav1.NewTime(a.Started.Truncate(time.Second)),
+		Progress: progressOf(a), Nodes: removedBy(a.Targets),
+	}
 }
 
 // progressOf says where an action is, such as "1 of 2 Ready, 1 Launched (i-1)".
@@ -180,12 +186,16 @@ func without(list []string, what string) []string {
 	return out
 }
 
-// pressing tells whether more has changed than numbers.
+// pressing tells whether more has changed than numbers: what others act by, such as a scheduler that keeps pods from nodes
+// that are removed, is told at once.
 func pressing(before, after *v1alpha1.WorkerPoolStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || (before.Action == nil) != (after.Action == nil) {
 		return true
 	}
-	if before.Action != nil && (before.Action.ID != after.Action.ID || before.Action.Progress != after.Action.Progress) {
+	if !slices.Equal(before.Leaving, after.Leaving) || !slices.Equal(before.Candidates, after.Candidates) {
+		return true
+	}
+	if was, is := before.Action, after.Action; was != nil && (was.ID != is.ID || was.Progress != is.Progress || !slices.Equal(was.Nodes, is.Nodes)) {
 		return true
 	}
 	for _, c := range after.Conditions {

@@ -1,0 +1,44 @@
+package plan
+
+// MaxCandidates is how many candidates a decision names at most.
+const MaxCandidates = 100
+
+// candidates are the workers that would be removed next if the pool stays as it is, in order: what a scale-down would
+// choose now, were it not held back by the batch, the cooldown or the time for which the pool must have been idle. There
+// are none while the pool grows or wants to, while pods are unschedulable, and while too little is known or too many
+// workers are unready for anything to be removed.
+//
+// They are named so that nodes empty by themselves: the scheduler extender prefers every other node. That moves no load
+// before the pool is idle as a whole, although its workers may be more than it needs long before. Whether a pool is idle
+// is told by means over its workers, so emptying some of them does not make it idle any sooner; all it would do is to
+// crowd the others for as long as the pool is busy. Idle.For is the time that nodes have to empty. A pool whose limits of
+// idleness are not asked for (from 1 on) is idle as soon as it has workers to spare, and so names them then.
+//
+// Who is named does not swing by that itself: a worker that is named is compared by use and by pods, of which it has ever
+// fewer than those that take its share, so that it stays named while the number of workers to spare does. Fewer to spare
+// are the first ones of more.
+func (v *view) candidates(d Decision) []Target {
+	if d.Step == ScaleUp || v.State.Action == ActionUp || v.WorkersErr != "" || v.Pending.any() || len(v.unknown()) > 0 {
+		return nil
+	}
+	if reason, _ := v.unheard(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {
+		return nil
+	}
+	targets, _ := v.victims(min(v.dispensable(), MaxCandidates))
+	return targets
+}
+
+// dispensable is how many workers may go by what is seen now: those above a maximum that was lowered, whatever the load,
+// and those that an idle pool has to spare.
+func (v *view) dispensable() int {
+	n := len(v.staying)
+	most := 0
+	if n > v.Pool.Max {
+		most = n - v.Pool.Max
+	}
+	if v.idle.holds() {
+		spare, _ := v.spare()
+		most = max(most, spare)
+	}
+	return min(most, n-v.Pool.Min)
+}
