@@ -51,7 +51,7 @@ type ScoreFinding struct {
 type FilterNode struct {
 	Name    string `json:"name"`
 	Refused bool   `json:"refused"`
-	Reason  string `json:"reason"`            // fits, exempt, removing, memory or cpu
+	Reason  string `json:"reason"`            // fits, exempt, nominated, removing, memory or cpu
 	Unknown string `json:"unknown,omitempty"` // what was not known: no_view, unknown_node, no_allocatable, no_prediction or stale_prediction
 	Pool    string `json:"pool,omitempty"`    // that removes the node, or would next
 	Message string `json:"message"`
@@ -149,8 +149,10 @@ func (f *finding) filterMessage(out *FilterFinding) string {
 		return "No node is refused to pods of DaemonSets and to critical ones."
 	case f.room == waits:
 		return fmt.Sprintf("Every node would pass a limit, so that the pod waits for the pool %s to grow.", f.awaited)
+	case f.room == elsewhere:
+		return "Every node that the scheduler asked about would pass a limit, and others have room: it is to try again on those."
 	case f.room == passed:
-		return "Every node would pass a limit and no pool can grow for the pod, or it has waited for long enough: limits do not count."
+		return "Every node would pass a limit and no pool can grow for the pod, it has waited for long enough, or it would evict others: limits do not count."
 	}
 	return fmt.Sprintf("%d of %d nodes are refused.", out.Refused, len(out.Nodes))
 }
@@ -159,6 +161,8 @@ func (r Rules) filterMessage(v *verdict, n *FilterNode, room room) string {
 	switch v.reason {
 	case exempt:
 		return "accepted, as on every node"
+	case nominated:
+		return "accepted: the scheduler has promised the node to the pod"
 	case removing:
 		return "refused: " + removedBy(v.pool)
 	case overMemory:

@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -8,19 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 // room says what became of a pod that the limits left no node for.
 type room uint8
 
 const (
-	enough room = iota
-	waits       // it waits for a pool to grow
-	passed      // the limits are not heard
+	enough    room = iota
+	elsewhere      // there are nodes with room, which the scheduler did not ask about
+	waits          // it waits for a pool to grow
+	passed         // the limits are not heard
+	rooms
 )
 
 // String is the value of the label outcome of metrics.
-func (r room) String() string { return [...]string{"enough", "waits", "passed"}[r] }
+func (r room) String() string { return [rooms]string{"enough", "elsewhere", "waits", "passed"}[r] }
 
 // refuses tells whether the pod must not go to the node of a verdict, by what was found and what became of the limits.
 func (r room) refuses(v *verdict) bool {
@@ -42,19 +47,56 @@ func (q *question) filter(out []verdict) (room, string) {
 	for i, n := range q.nodes {
 		q.admit(n, blind, &out[i])
 		switch out[i].reason {
-		case fits, exempt:
-			kept++
 		case overMemory, overCPU:
 			over++
+		case removing:
+		default:
+			kept++
 		}
 	}
 	if kept > 0 || over == 0 {
 		return enough, ""
 	}
+	return q.fallback()
+}
+
+// A scheduler that has found leastSample nodes for a pod may stop to look for more. One that asks about fewer has no others.
+const leastSample = 100
+
+// mostElsewhere is how often a pod is told that other nodes have room. They may be ones that it cannot run on.
+const mostElsewhere = 3
+
+// fallback finds what becomes of a pod that every node asked about is too full for.
+func (q *question) fallback() (room, string) {
+	if q.pod.preempts {
+		return passed, "" // or pods would be evicted from nodes that are full, though none of these is
+	}
+	if len(q.nodes) >= leastSample && q.hasRoomElsewhere() {
+		if q.past.elsewhere < mostElsewhere {
+			return elsewhere, ""
+		}
+		return passed, ""
+	}
 	if pool, ok := q.growing(); ok {
 		return waits, pool
 	}
 	return passed, ""
+}
+
+// hasRoomElsewhere tells whether any node would do, for all that is known of it: what taints it has is not. Those asked
+// about do not, so that it need not be told which these are.
+func (q *question) hasRoomElsewhere() bool {
+	for _, n := range q.view.nodes {
+		free := n.allocatable.minus(n.requested.load())
+		if n.readySince.IsZero() || q.pod.requests.cpu > free.cpu || q.pod.requests.memory > free.memory {
+			continue
+		}
+		var v verdict
+		if q.admit(n, false, &v); v.reason == fits {
+			return true
+		}
+	}
+	return false
 }
 
 // admit finds whether the pod may go to a node. What nothing is known of passes.
@@ -80,6 +122,8 @@ func (q *question) admit(n *node, blind bool, v *verdict) {
 		v.reason = exempt
 	case n.removing != "":
 		v.reason = removing
+	case n.name == q.pod.nominated:
+		v.reason = nominated
 	case blind:
 		v.gap = gapView
 	default:
@@ -126,11 +170,15 @@ func (q *question) growing() (string, bool) {
 	return "", false
 }
 
-// waited is for how long no node took the pod: 0 before it was tried at all.
+// waited is for how long every node has been too full for the pod. After a restart only the pod tells, and only as long as
+// what it says is about that.
 func (q *question) waited() time.Duration {
+	if !q.past.since.IsZero() {
+		return q.now.Sub(q.past.since)
+	}
 	for _, c := range q.pod.object.Status.Conditions {
-		// A pod that was held back by gates until now has the condition, too, but was not tried.
-		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated {
+		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable ||
+			!strings.Contains(c.Message, v1alpha1.RefusedForLoad) {
 			continue
 		}
 		if c.LastTransitionTime.IsZero() {

@@ -31,6 +31,7 @@ type door struct {
 	tentative func(uid types.UID, n *node, requested, expected use)
 	telemetry *telemetry
 	trail     *trail
+	waiting   *waiting
 	log       *slog.Logger
 	buffers   sync.Pool // of *bytes.Buffer
 }
@@ -43,7 +44,7 @@ func newDoor(e *Extender, o Options) (*door, error) {
 	}
 	d := &door{
 		rules: e.rules, now: e.now, workloads: o.Workloads, view: e.view, tentative: e.tentative,
-		telemetry: t, trail: newTrail(maxTrail), log: o.Log,
+		telemetry: t, trail: newTrail(maxTrail), waiting: newWaiting(), log: o.Log,
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -135,6 +136,7 @@ func (d *door) complain(verb string, code int, err error, out *bytes.Buffer) int
 
 func (d *door) question(a asked) *question {
 	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads), nodes: make([]*node, len(a.names))}
+	q.past = d.waiting.of(q.pod.uid)
 	for i, name := range a.names {
 		q.nodes[i] = q.view.nodes[name]
 	}
@@ -143,6 +145,7 @@ func (d *door) question(a asked) *question {
 
 func (d *door) filter(q *question, verdicts []verdict, out *bytes.Buffer) {
 	r, pool := q.filter(verdicts)
+	d.waiting.note(q.pod.uid, r, q.now.Add(-q.waited()), q.now)
 	out.Write(appendFiltered(out.AvailableBuffer(), verdicts, r))
 	d.telemetry.filtered(verdicts, r)
 	d.telemetry.judged(verdicts)

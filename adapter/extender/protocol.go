@@ -47,12 +47,15 @@ func decode(body []byte) (asked, error) {
 }
 
 // refusal is what is said of a node that is refused. It is the same for all nodes of a reason: events are put together
-// by their text, and a WorkerPool knows pods by it.
-func (r reason) refusal() string {
-	if r == removing {
+// by their text. A WorkerPool takes RefusedForLoad to be said of every node that there is.
+func (r room) refusal(found reason) string {
+	switch {
+	case found == removing:
 		return v1alpha1.RefusedForRemoval
+	case r == waits:
+		return v1alpha1.RefusedForLoad
 	}
-	return v1alpha1.RefusedForLoad
+	return v1alpha1.RefusedElsewhere
 }
 
 // appendFiltered appends an extenderv1.ExtenderFilterResult: every node asked about is in it, as one that the pod may go to
@@ -80,7 +83,7 @@ func appendFiltered(b []byte, verdicts []verdict, r room) []byte {
 		b = appendComma(b, &comma)
 		b = appendString(b, verdicts[i].name)
 		b = append(b, ':')
-		b = appendString(b, verdicts[i].reason.refusal())
+		b = appendString(b, r.refusal(verdicts[i].reason))
 	}
 	return append(b, `},"Error":""}`...)
 }

@@ -76,7 +76,7 @@ func TestASchedulerIsAnsweredOnOneConnection(t *testing.T) {
 		assert.Equal(t, 2, response.ProtoMajor)
 		assert.Equal(t, []string{"idle", "half"}, *filtered.NodeNames)
 		assert.Equal(t, extenderv1.FailedNodesMap{
-			"full":   "foresail: predicted use is above the limit",
+			"full":   "foresail: other nodes have room",
 			"doomed": "foresail: node is being removed",
 		}, filtered.FailedAndUnresolvableNodes)
 		assert.Empty(t, filtered.FailedNodes)

@@ -24,7 +24,7 @@ type telemetry struct {
 	took    map[string]prometheus.Observer
 	refused [reasons]prometheus.Counter // nil: no node is refused for it
 	open    [gaps]prometheus.Counter
-	noRoom  [passed + 1]prometheus.Counter
+	noRoom  [rooms]prometheus.Counter
 	state   []prometheus.Collector
 }
 
@@ -76,9 +76,9 @@ func (t *telemetry) countVerdicts() {
 	}
 	noRoom := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "foresail_extender_no_room_total",
-		Help: "Times that the limits left no node for a pod, by what followed: it waits for a pool to grow, or passed.",
+		Help: "Times that the limits left no node for a pod, by what followed: waits (for a pool to grow), passed, or elsewhere (it was to be tried again on other nodes).",
 	}, []string{"outcome"})
-	for _, r := range []room{waits, passed} {
+	for _, r := range []room{elsewhere, waits, passed} {
 		t.noRoom[r] = noRoom.WithLabelValues(r.String())
 	}
 	t.state = append(t.state, refused, open, noRoom)

@@ -23,6 +23,7 @@ type reason uint8
 const (
 	fits       reason = iota
 	exempt            // no rule applies to the pod
+	nominated         // the pod was promised the node, and others may have been evicted for it
 	removing          // a pool has committed to remove it
 	overMemory        // it would pass the limit of memory
 	overCPU           // it would pass the limit of CPU, but not the one of memory
@@ -31,7 +32,7 @@ const (
 
 // String is the value of the label reason of metrics.
 func (r reason) String() string {
-	return [reasons]string{"fits", "exempt", "removing", "memory", "cpu"}[r]
+	return [reasons]string{"fits", "exempt", "nominated", "removing", "memory", "cpu"}[r]
 }
 
 // gap is what was not known of a node, for which it passed the filter or was scored on less.
@@ -58,7 +59,9 @@ type subject struct {
 	key       types.NamespacedName
 	uid       types.UID
 	created   time.Time
-	exempt    bool // no node is refused to it
+	exempt    bool   // no node is refused to it
+	nominated string // the node that it was promised, "" is none
+	preempts  bool   // it may evict others
 	requests  use
 	estimate  use // what it is expected to use
 	scheduled use // what it is scored as: what it requests, the estimate where that is nothing
@@ -67,7 +70,7 @@ type subject struct {
 func subjectOf(p *corev1.Pod, w Workloads) subject {
 	s := subject{
 		object: p, key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, uid: p.UID, created: p.CreationTimestamp.Time,
-		exempt: isExempt(p), requests: requestsOf(p), estimate: estimateOf(p, w),
+		exempt: isExempt(p), nominated: p.Status.NominatedNodeName, preempts: mayPreempt(p), requests: requestsOf(p), estimate: estimateOf(p, w),
 	}
 	s.scheduled = s.requests
 	if s.scheduled.cpu <= 0 {
@@ -93,12 +96,20 @@ func isExempt(p *corev1.Pod) bool {
 	return false
 }
 
+// mayPreempt tells whether a scheduler may evict other pods for a pod. Pods without a PriorityClass have a priority of 0, as
+// have those that they could evict.
+func mayPreempt(p *corev1.Pod) bool {
+	policy := p.Spec.PreemptionPolicy
+	return schedulingv1.PodPriority(p) > 0 && (policy == nil || *policy != corev1.PreemptNever)
+}
+
 // question is all that a verdict depends on, but for the live tallies of nodes.
 type question struct {
 	rules Rules
 	now   time.Time
 	view  *view
 	pod   subject
+	past  past
 	nodes []*node // those asked about, in the order asked; nil is one that the view does not know
 }
 
