@@ -1,0 +1,42 @@
+package extender
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
+
+	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/nodeload"
+)
+
+// startWithoutLedger serves an extender of this process that does not count what was bound since the last reading: no
+// flag of the command does that.
+func startWithoutLedger(t *testing.T, interval time.Duration) (address string) {
+	t.Helper()
+	metrics, err := metricsclient.NewForConfig(cluster.RESTConfig())
+	require.NoError(t, err)
+	loads, err := nodeload.New(nodeload.Options{Source: &nodeload.MetricsAPI{Client: metrics.MetricsV1beta1()}, Interval: interval})
+	require.NoError(t, err)
+	rules := extender.DefaultRules()
+	rules.NoLedger = true
+	e, err := extender.New(extender.Options{Client: cluster.Client(), Forecasts: loads, Rules: rules})
+	require.NoError(t, err)
+	cert, key, err := cluster.ServingCertificate("127.0.0.1")
+	require.NoError(t, err)
+	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key}, e.Handler(), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	parts, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{server.Run, e.Run, loads.Run} {
+		parts.Go(func() error { return run(ctx) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, parts.Wait())
+	})
+	return server.Addr().String()
+}

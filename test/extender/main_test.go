@@ -1,0 +1,119 @@
+// Package extender has real kube-schedulers ask a real Foresail, started as a process by the flags that users give, while
+// things go on and go wrong around them: nodes that are removed, nodes that fill up, bursts of pods, and faults between
+// the two.
+//
+// All tests share one control plane, and each has its own nodes, by a label that all of its pods ask for, and its own
+// schedulers, so that each can be run alone. What nodes use is played: every pod says in annotations what it will really
+// use, which need not be what it requests, and tests add what nodes use beside their pods. It is served as metrics.k8s.io.
+package extender
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/stack"
+)
+
+const (
+	// patience is how long anything is waited for, on a crowded machine.
+	patience = 2 * time.Minute
+	// stopDeadline is how long a process has to end by itself.
+	stopDeadline = 15 * time.Second
+)
+
+// long makes the comparisons longer than a run of all tests has time for.
+var long = flag.Bool("long", false, "compare for longer")
+
+var (
+	cluster *controlplane.Cluster
+	objects client.Client // of the administrator
+	binary  = sync.OnceValues(func() (string, error) { return stack.BuildForesail(context.Background(), os.Stderr) })
+	uses    *meter
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := runOnCluster(ctx, m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
+	cluster, err = controlplane.Start(ctx, controlplane.Options{
+		Progress: os.Stderr, KeepDir: os.Getenv("KEEP_DIR") != "",
+		// Nodes whose instance has been terminated stay without a kubelet.
+		ExtraArgs: map[controlplane.Component][]string{
+			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
+		},
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	if err := prepare(ctx); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if uses, err = startMeter(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// prepare applies what an installation of Foresail consists of, but for the process.
+func prepare(ctx context.Context) error {
+	if err := os.MkdirAll(home(), 0o700); err != nil {
+		return err
+	}
+	for _, file := range []string{
+		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml", "components/extender/binding.yaml",
+	} {
+		manifest, err := readManifest(file)
+		if err != nil {
+			return err
+		}
+		if _, err := cluster.Apply(ctx, manifest); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	var err error
+	objects, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	return err
+}
+
+// home is the working directory of processes.
+func home() string { return filepath.Join(cluster.Dir(), "home") }
+
+func readManifest(file string) ([]byte, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(root, "manifests", file))
+}

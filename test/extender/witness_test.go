@@ -1,0 +1,190 @@
+package extender
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/foresail/foresail/nodepool/drain"
+)
+
+// witness sees everything that happens to the pods and nodes of a stage, in the order in which the API server has
+// written it: versions of objects of any kind are those of one etcd, and so tell what came first.
+type witness struct {
+	mu     sync.Mutex
+	pods   map[types.UID]*podFate
+	nodes  map[string]*nodeFate
+	silent []string // what was not understood
+}
+
+// moment is when something was written, and when it was heard of.
+type moment struct {
+	version uint64 // 0: it was not
+	at      time.Time
+}
+
+type podFate struct {
+	name, node           string
+	created, bound, gone moment
+	refusal              string // the last message of PodScheduled while it was False
+}
+
+type nodeFate struct {
+	created, tainted, cordoned, gone moment
+}
+
+// watch begins to witness; it ends with the test.
+func (s *stage) watch() *witness {
+	s.Helper()
+	w := &witness{pods: map[types.UID]*podFate{}, nodes: map[string]*nodeFate{}}
+	client, ctx := cluster.Client().CoreV1(), s.Context()
+	w.follow(s, &cache.ListWatch{
+		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) { return client.Pods(s.name).List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client.Pods(s.name).Watch(ctx, o)
+		},
+	}, w.seePod)
+	w.follow(s, &cache.ListWatch{
+		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) { return client.Nodes().List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client.Nodes().Watch(ctx, o)
+		},
+	}, w.seeNode)
+	return w
+}
+
+// follow hears every event from the present on. Nothing is lost between two watches.
+func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, moment)) {
+	s.Helper()
+	list, err := lw.List(metav1.ListOptions{Limit: 1})
+	require.NoError(s, err)
+	of, err := meta.ListAccessor(list)
+	require.NoError(s, err)
+	watcher, err := watchtools.NewRetryWatcherWithContext(s.Context(), of.GetResourceVersion(), lw)
+	require.NoError(s, err)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for event := range watcher.ResultChan() {
+			object, ok := event.Object.(metav1.Object)
+			if !ok {
+				w.mu.Lock()
+				w.silent = append(w.silent, string(event.Type))
+				w.mu.Unlock()
+				continue
+			}
+			version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+			if err != nil {
+				version = 0
+			}
+			w.mu.Lock()
+			see(event, moment{version, time.Now()})
+			w.mu.Unlock()
+		}
+	})
+	s.Cleanup(func() {
+		watcher.Stop()
+		running.Wait()
+	})
+}
+
+func (w *witness) seePod(event watch.Event, m moment) {
+	pod := event.Object.(*corev1.Pod)
+	fate := w.pods[pod.UID]
+	if fate == nil {
+		fate = &podFate{name: pod.Name, created: m}
+		w.pods[pod.UID] = fate
+	}
+	if fate.node == "" && pod.Spec.NodeName != "" {
+		fate.node, fate.bound = pod.Spec.NodeName, m
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			fate.refusal = c.Message
+		}
+	}
+	if event.Type == watch.Deleted {
+		fate.gone = m
+	}
+}
+
+func (w *witness) seeNode(event watch.Event, m moment) {
+	node := event.Object.(*corev1.Node)
+	fate := w.nodes[node.Name]
+	if fate == nil {
+		fate = &nodeFate{created: m}
+		w.nodes[node.Name] = fate
+	}
+	if _, marked := drain.MarkOf(node); marked && fate.tainted.version == 0 {
+		fate.tainted = m
+	}
+	if node.Spec.Unschedulable && fate.cordoned.version == 0 {
+		fate.cordoned = m
+	}
+	if event.Type == watch.Deleted {
+		fate.gone = m
+	}
+}
+
+// podFates returns copies of all.
+func (w *witness) podFates() []podFate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []podFate
+	for _, fate := range w.pods {
+		out = append(out, *fate)
+	}
+	return out
+}
+
+// nodeFates returns copies of those whose nodes are marked.
+func (w *witness) marked() map[string]nodeFate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]nodeFate{}
+	for name, fate := range w.nodes {
+		if fate.tainted.version > 0 {
+			out[name] = *fate
+		}
+	}
+	return out
+}
+
+// bound counts the pods that have been bound so far.
+func (w *witness) bound() (n int) {
+	for _, fate := range w.podFates() {
+		if fate.node != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// rate returns how many pods were bound in a second, from the creation of the first to the binding of the last.
+func (w *witness) rate() (n int, took time.Duration, perSecond float64) {
+	var first, last time.Time
+	for _, fate := range w.podFates() {
+		if fate.node == "" {
+			continue
+		}
+		n++
+		if first.IsZero() || fate.created.at.Before(first) {
+			first = fate.created.at
+		}
+		if fate.bound.at.After(last) {
+			last = fate.bound.at
+		}
+	}
+	took = last.Sub(first)
+	return n, took, float64(n) / took.Seconds()
+}
