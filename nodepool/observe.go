@@ -267,7 +267,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 	packed := packing.Pack(in)
 	t.shapes = packed.Shapes
 	s.Pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped),
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped), Refused: packed.Refused,
 		OldestFor: t.oldest(due, packed.Unhelped), Unhelped: all.Unhelped,
 	}
 	return all

@@ -23,6 +23,7 @@ type group struct {
 	request  vector
 	ports    []corev1.ContainerPort
 	topology *topology // nil: other pods do not matter to it
+	refusal  refusal
 
 	takes    []bool // by shape: an empty one could run it
 	shapes   int    // that could
@@ -48,12 +49,13 @@ func (g *group) picky() int {
 type grouper struct {
 	seed   maphash.Seed
 	labels map[string]bool // those that some rule looks at
+	joins  joins
 	known  map[uint64][]*group
 	all    []*group
 }
 
-func groupsOf(pods []world.Pending, labels map[string]bool) []*group {
-	b := &grouper{seed: maphash.MakeSeed(), labels: labels, known: map[uint64][]*group{}}
+func groupsOf(pods []world.Pending, all joins, labels map[string]bool) []*group {
+	b := &grouper{seed: maphash.MakeSeed(), labels: labels, joins: all, known: map[uint64][]*group{}}
 	for i := range pods {
 		if pods[i].Stuck == "" {
 			b.add(&pods[i])
@@ -75,14 +77,15 @@ func groupsOf(pods []world.Pending, labels map[string]bool) []*group {
 func (b *grouper) add(pending *world.Pending) {
 	p := pending.Pod
 	name := p.Namespace + "/" + p.Name
-	sum := b.sum(p) + b.sumOf(pending.Volumes)
+	refused := b.joins.refusalOf(pending)
+	sum := b.sum(p) + b.sumOf(pending.Volumes) + uint64(refused)*0x9e3779b97f4a7c15
 	for _, g := range b.known[sum] {
-		if b.alike(g.pod, p) && slices.EqualFunc(g.where, pending.Volumes, equal[corev1.NodeSelector]) {
+		if g.refusal == refused && b.alike(g.pod, p) && slices.EqualFunc(g.where, pending.Volumes, equal[corev1.NodeSelector]) {
 			g.names = append(g.names, name)
 			return
 		}
 	}
-	g := &group{pod: p, names: []string{name}, where: pending.Volumes}
+	g := &group{pod: p, names: []string{name}, where: pending.Volumes, refusal: refused}
 	b.known[sum] = append(b.known[sum], g)
 	b.all = append(b.all, g)
 }

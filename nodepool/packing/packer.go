@@ -18,6 +18,7 @@ type place struct {
 	free    vector
 	ports   []corev1.ContainerPort
 	domains []int32 // by topology key: which one it is in; -1 = none
+	rank    refusal // of one that is there: see [joins]
 	shape   int     // of a new one
 	allowed []bool  // of a new one, by shape: whether that could run its pods as well
 	takes   []taken
@@ -42,6 +43,7 @@ type packer struct {
 	dimensions dimensions
 	shapes     []*shape
 	groups     []*group
+	joins      joins
 	stuck      []plan.Unhelped // pods in no group, as no node could run them now
 	topologies *topologies
 	nodes      []*place // all that there are, usable or not: their pods matter to others
@@ -50,8 +52,8 @@ type packer struct {
 }
 
 func newPacker(in Input) *packer {
-	p := &packer{dimensions: newDimensions(), inZone: map[string]int{}}
-	p.groups = groupsOf(in.Pods, labelsOfRules(&in))
+	p := &packer{dimensions: newDimensions(), inZone: map[string]int{}, joins: joinsOf(in.Nodes)}
+	p.groups = groupsOf(in.Pods, p.joins, labelsOfRules(&in))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
 			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Why: pod.Stuck})
@@ -142,6 +144,7 @@ func (p *packer) placeNodes(nodes []world.Node) {
 		for _, pod := range n.Pods {
 			at.ports = append(at.ports, pod.Ports...)
 		}
+		at.rank = p.joins.rankOf(n)
 		p.places = append(p.places, at)
 	}
 }
@@ -194,6 +197,9 @@ func (p *packer) imagine(k kind, shape int, zone string) *place {
 
 // room tells how many pods of a group a place takes by itself.
 func (p *packer) room(g *group, at *place) int {
+	if at.kind == there && g.refusal.covers(at.rank) {
+		return 0
+	}
 	n := at.free.times(g.request)
 	if n == 0 {
 		return 0

@@ -23,6 +23,13 @@
 // that another pod has, a rule of another scheduler) or of the scheduler (it is down: then all pods wait). Nor is one try
 // the end of it: a node that has not helped is empty, is removed as idle, and then there would be the same reason for
 // another. So such pods are counted (Result.Room), for people to be told of.
+//
+// One reason is known: the scheduler extender refuses a pod all the nodes that there are, because of what these are
+// predicted to use. Such a pod finds no room on a node that runs pods and had joined when the pod became unschedulable. It
+// does on nodes that joined later or are on their way, and on an empty one, which the extender refuses to nobody for that.
+// So refused pods ask for the nodes that they would ask for if all that were there then were full, and once: if they are
+// refused by the nodes that came as well, these have room by all that is known here, as above, and none follows them. The
+// extender lets such pods pass after some minutes.
 package packing
 
 import (
@@ -60,6 +67,8 @@ type Result struct {
 	// Room is the number of pods for which a node that is there has room by all that is known. They need no new one and are
 	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
 	Room int
+	// Refused is the number of helped pods that are refused nodes that there are because of the load predicted of these.
+	Refused int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
 	Unhelped []plan.Unhelped
 	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.

@@ -119,7 +119,7 @@ func daemonSet(changes ...change) *appsv1.DaemonSet {
 
 // node is a Ready node of 4 CPUs, 8 GiB and 10 slots in a zone that runs pods which request a CPU and a GiB each.
 func node(name, zone string, runs ...*world.Pod) world.Node {
-	n := world.Node{Ready: true, Pods: runs, Requested: corev1.ResourceList{}, Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+	n := world.Node{Ready: true, Pods: runs, Movable: len(runs), Requested: corev1.ResourceList{}, Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 		Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: zone, corev1.LabelOSStable: "linux"}}}}
 	n.Object.Status.Allocatable = list("cpu", "4", "memory", "8Gi", "pods", "10")
 	for _, p := range runs {

@@ -18,6 +18,9 @@ func (p *packer) result() Result {
 		if g.hasShape() {
 			helped := len(g.names) - g.left
 			r.Helped += helped
+			if g.refusal > 0 {
+				r.Refused += helped
+			}
 			r.CPU += equivalents(helped, g.request[cpu], whole[cpu])
 			r.Memory += equivalents(helped, g.request[memory], whole[memory])
 			r.Slots += equivalents(helped, 1, whole[slots])

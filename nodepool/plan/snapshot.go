@@ -126,6 +126,7 @@ type Pending struct {
 	Due       int  // of them, unschedulable for longer than Pool.PendingFor
 	Nodes     int  // new nodes that hold the due ones, packed, beyond what is on its way
 	Room      int  // of the due ones, those for which nodes that are there have room by all that is known
+	Refused   int  // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
 	Unhelped  []Unhelped
 	OldestFor time.Duration // of the due ones
 }

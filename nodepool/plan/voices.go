@@ -77,6 +77,9 @@ func (v *view) pendingVoice() voice {
 	default:
 		out.Why = "no pod is unschedulable"
 	}
+	if p.Refused > 0 {
+		out.Why += fmt.Sprintf("; %d of them are refused the nodes that were there, as these are predicted to use too much", p.Refused)
+	}
 	if len(p.Unhelped) > 0 {
 		out.Why += fmt.Sprintf("; %s could run on no node of the pool", count(len(p.Unhelped), "pod"))
 	}

@@ -70,6 +70,7 @@ func build(now time.Time, p parts) *Cluster {
 		l := cmp.Or(p.load[object.Name], noLoad)
 		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
 		n.Ready, n.ReadySince = readiness(object)
+		n.Joined = joined(&n)
 		n.Blocked = protection.blocked(&n)
 		c.Nodes[i] = n
 	}
@@ -86,6 +87,25 @@ func readiness(n *corev1.Node) (bool, time.Time) {
 	return false, time.Time{}
 }
 
+// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule. One that is Ready since
+// later was so before, and has been out of touch meanwhile.
+const joinsWithin = 10 * time.Minute
+
+// joined is when a node became Ready for the first time. The kubelet's clock tells since when it is, and that of the API
+// server when it was made, as for pods: the latter bounds it.
+func joined(n *Node) time.Time {
+	made := n.Object.CreationTimestamp.Time
+	switch latest := made.Add(joinsWithin); {
+	case !n.Ready, made.IsZero():
+		return n.ReadySince
+	case n.ReadySince.Before(made):
+		return made
+	case n.ReadySince.After(latest):
+		return latest
+	}
+	return n.ReadySince
+}
+
 // pendingOf orders pods by how long they have waited, without those that a node is promised to. The API server's clock
 // may be ahead of ours.
 func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
@@ -95,11 +115,11 @@ func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
 		if nodes[r.pending.Status.NominatedNodeName] {
 			continue
 		}
-		since := r.since
-		if since.After(now) {
+		since, ahead := r.since, r.since.After(now)
+		if ahead {
 			since = now
 		}
-		out = append(out, Pending{Pod: r.pending, Since: since, Volumes: r.at, Stuck: r.stuck})
+		out = append(out, Pending{Pod: r.pending, Since: since, Refused: r.refused && !ahead, Volumes: r.at, Stuck: r.stuck})
 	}
 	return out
 }

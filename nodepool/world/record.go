@@ -3,6 +3,7 @@ package world
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unique"
 
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 // record is what is kept of a pod: of one that is bound little more than what it has in common with others of its kind,
@@ -21,6 +24,7 @@ type record struct {
 	pod     *Pod      // of a bound pod
 	pending *corev1.Pod
 	since   time.Time // of a pending one
+	refused bool      // a pending one, for the load of nodes
 	claims  []string  // of a pending one
 }
 
@@ -32,7 +36,7 @@ func recordOf(p *corev1.Pod) *record {
 			r.owner = o.UID
 		}
 	}
-	since, unschedulable := unschedulableSince(p)
+	unschedulable := unschedulability(p)
 	switch {
 	case Ended(p):
 		return nil
@@ -40,26 +44,28 @@ func recordOf(p *corev1.Pod) *record {
 		r.node = one(p.Spec.NodeName)
 		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
-	case unschedulable && p.DeletionTimestamp == nil:
-		r.pending, r.since, r.claims = trimmedPod(p), since, claimsOf(p)
+	case unschedulable != nil && p.DeletionTimestamp == nil:
+		r.pending, r.since, r.claims = trimmedPod(p), unschedulable.LastTransitionTime.Time, claimsOf(p)
+		if r.since.IsZero() {
+			r.since = p.CreationTimestamp.Time
+		}
+		r.refused = strings.Contains(unschedulable.Message, v1alpha1.RefusedForLoad)
 	default:
 		return nil
 	}
 	return r
 }
 
-// unschedulableSince tells since when the scheduler has found no node for a pod. That of a gated pod has another reason.
-func unschedulableSince(p *corev1.Pod) (time.Time, bool) {
-	for _, c := range p.Status.Conditions {
-		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
-			continue
+// unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
+// not. That of a gated pod has another reason.
+func unschedulability(p *corev1.Pod) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c
 		}
-		if c.LastTransitionTime.IsZero() {
-			return p.CreationTimestamp.Time, true
-		}
-		return c.LastTransitionTime.Time, true
 	}
-	return time.Time{}, false
+	return nil
 }
 
 func isReady(p *corev1.Pod) bool {

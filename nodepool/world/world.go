@@ -32,6 +32,7 @@ type Node struct {
 	Object     *corev1.Node // read only
 	Ready      bool         // its Ready condition is True, and it has been since ReadySince
 	ReadySince time.Time
+	Joined     time.Time           // of one that is Ready: when it became so for the first time, as far as can be told
 	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
 	DaemonSets corev1.ResourceList // the part of DaemonSets in it
 	Movable    int                 // pods that a drain would evict or be blocked by
@@ -68,6 +69,10 @@ type Kind struct {
 type Pending struct {
 	Pod   *corev1.Pod // read only
 	Since time.Time   // it has been unschedulable; never later than the Cluster's At
+	// Refused says that the scheduler extender refuses it all the nodes that there are, because of what these are predicted
+	// to use: so it was when the scheduler tried last. It is false of a pod that has been unschedulable since a time that
+	// is to come, by another's clock: which nodes are older than its wait cannot be told.
+	Refused bool
 	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
 	Volumes []*corev1.NodeSelector
 	// Stuck is why no node at all could run it as things are with its claims, "" for no reason: a sentence without a full
