@@ -65,7 +65,7 @@ func (e *Extender) Run(ctx context.Context) error {
 func (e *Extender) look() {
 	now := e.now()
 	loads := e.forecasts.NodeLoads()
-	e.ledger.settle(now, loads.Nodes)
+	busy := e.ledger.settle(now, loads.Nodes)
 	nodes, err := e.cluster.list(now)
 	e.note(err)
 	if err != nil {
@@ -75,7 +75,7 @@ func (e *Extender) look() {
 	if e.pools != nil {
 		standing = e.pools.Standing()
 	}
-	e.current.Store(newView(now, nodes, loads, standing))
+	e.current.Store(newView(now, nodes, loads, busy, standing))
 }
 
 // note logs what keeps views from being made when it begins, changes and ends, but for the first moments.

@@ -52,8 +52,9 @@ type node struct {
 	cpu, memory snapshot.Use // as forecast, fresh or not; Sampled is zero if there is none
 }
 
-// newView joins what the API, forecasts and pools tell of nodes. standing may be nil.
-func newView(at time.Time, nodes []node, loads *snapshot.NodeLoads, standing *Standing) *view {
+// newView joins what the API, forecasts, the ledger and pools tell of nodes: busy has the slots of nodes that pods have come
+// to of late. standing may be nil.
+func newView(at time.Time, nodes []node, loads *snapshot.NodeLoads, busy map[*slot]bool, standing *Standing) *view {
 	v := &view{at: at, nodes: make(map[string]*node, len(nodes))}
 	if standing == nil {
 		standing = &Standing{}
@@ -63,6 +64,9 @@ func newView(at time.Time, nodes []node, loads *snapshot.NodeLoads, standing *St
 		n := &nodes[i]
 		load := loads.Nodes[n.name]
 		n.cpu, n.memory = n.known(load.CPU), n.known(load.Memory)
+		if busy[n.slot] {
+			n.cpu, n.memory = risen(n.cpu), risen(n.memory)
+		}
 		n.candidate = standing.Candidates[n.name]
 		if pool := standing.Removing[n.name]; pool != "" {
 			n.removing = pool
@@ -77,5 +81,14 @@ func (n *node) known(u snapshot.Use) snapshot.Use {
 	if u.Sampled.Before(n.created) {
 		return snapshot.Use{}
 	}
+	return u
+}
+
+// risen is the forecast of a node that pods have come to of late. What its newest sample shows of them has left the
+// ledger at once, but comes into the forecast, which is smooth, over minutes. In between the node would look as if they
+// were not there, and the next ones would come.
+func risen(u snapshot.Use) snapshot.Use {
+	u.Predicted = max(u.Predicted, u.Now)
+	u.Upper = max(u.Upper, u.Predicted)
 	return u
 }

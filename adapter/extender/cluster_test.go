@@ -1,0 +1,468 @@
+package extender
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+const removalMark = "example.com/removing"
+
+// listed is a cluster in which nothing is, as of a clock.
+func listed(t testing.TB, now func() time.Time) *cluster {
+	t.Helper()
+	c := newCluster(Options{Now: now, RemovalMark: removalMark}, newLedger(testRules()))
+	require.NoError(t, c.nodes.Replace(nil, ""))
+	require.NoError(t, c.pods.Replace(nil, ""))
+	return c
+}
+
+func always(at time.Time) func() time.Time { return func() time.Time { return at } }
+
+func someNode(name string, uid types.UID) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3900m"), corev1.ResourceMemory: resource.MustParse("15Gi")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-30 * time.Minute))}},
+		},
+	}
+}
+
+// boundPod requests one core and 100 MiB, and is bound since noon.
+func boundPod(name, node string) *corev1.Pod {
+	p := podOf(declared("a", "1", "", "100Mi", ""))
+	p.Name, p.UID, p.CreationTimestamp, p.Spec.NodeName = name, types.UID("uid-of-"+name), metav1.NewTime(noon.Add(-time.Second)), node
+	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon)}
+	return p
+}
+
+// what boundPod counts.
+func boundRequests() use { return use{1000, 100 * mib} }
+func boundEstimate() use { return use{850, 70 * mib} }
+
+// at returns what is known of a node, nil for nothing.
+func (c *cluster) at(t assert.TestingT, name string) *node {
+	all, err := c.list(c.now())
+	assert.NoError(t, err)
+	if i := slices.IndexFunc(all, func(n node) bool { return n.name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func TestWhatIsKnownOfNodes(t *testing.T) {
+	c := listed(t, always(noon))
+	assert.Nil(t, c.at(t, "n"))
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	got := c.at(t, "n")
+	assert.Equal(t, node{
+		slot: got.slot, name: "n", allocatable: use{3900, 15 << 30}, created: noon.Add(-time.Hour), readySince: noon.Add(-30 * time.Minute),
+	}, *got)
+
+	marked := someNode("n", "1")
+	marked.Annotations = map[string]string{removalMark: "7"}
+	require.NoError(t, c.nodes.Update(marked))
+	assert.Equal(t, removalMark, c.at(t, "n").removing, "as annotated")
+	assert.Same(t, got.slot, c.at(t, "n").slot, "it is the same node")
+	marked = someNode("n", "1")
+	marked.Spec.Taints = []corev1.Taint{{Key: "other"}, {Key: removalMark}}
+	require.NoError(t, c.nodes.Update(marked))
+	assert.Equal(t, removalMark, c.at(t, "n").removing, "as tainted")
+
+	down := someNode("n", "1")
+	down.Status.Conditions[0].Status = corev1.ConditionUnknown
+	require.NoError(t, c.nodes.Update(down))
+	assert.Empty(t, c.at(t, "n").removing)
+	assert.True(t, c.at(t, "n").readySince.IsZero())
+	require.NoError(t, c.nodes.Delete(down))
+	assert.Nil(t, c.at(t, "n"))
+	assert.Empty(t, c.homes)
+}
+
+func TestNothingIsKnownUntilAllIsListed(t *testing.T) {
+	c := newCluster(Options{Now: always(noon)}, newLedger(testRules()))
+	_, err := c.list(noon)
+	require.ErrorContains(t, err, "nodes: not listed yet\npods: not listed yet")
+	require.NoError(t, c.nodes.Replace(nil, ""))
+	require.EqualError(t, c.state(noon), "pods: not listed yet")
+	require.NoError(t, c.pods.Replace(nil, ""))
+	require.NoError(t, c.state(noon))
+}
+
+func TestPodsComeBeforeTheirNode(t *testing.T) {
+	c := listed(t, always(noon))
+	require.NoError(t, c.pods.Add(boundPod("p", "n")))
+	require.NoError(t, c.pods.Add(boundPod("q", "n")))
+	require.NoError(t, c.pods.Delete(boundPod("q", "n")))
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	assert.Equal(t, boundRequests(), c.at(t, "n").requested.load())
+	assert.Equal(t, boundEstimate(), c.at(t, "n").ledger.load())
+}
+
+func TestANodeOfTheSameName(t *testing.T) {
+	for name, again := range map[string]func(c *cluster) error{
+		"is made after the other has gone": func(c *cluster) error {
+			if err := c.nodes.Delete(someNode("n", "1")); err != nil {
+				return err
+			}
+			return c.nodes.Add(someNode("n", "2"))
+		},
+		"is there in the next list":  func(c *cluster) error { return c.nodes.Replace([]any{someNode("n", "2")}, "") },
+		"is updated, for all we see": func(c *cluster) error { return c.nodes.Update(someNode("n", "2")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := listed(t, always(noon))
+			require.NoError(t, c.nodes.Add(someNode("n", "1")))
+			require.NoError(t, c.pods.Add(boundPod("p", "n")))
+			old := c.at(t, "n").slot
+			c.ledger.score(idOf("uid-of-q"), entry{slot: old, node: "n", since: noon, requests: use{1, 1}, estimate: use{1, 1}})
+			require.NoError(t, again(c))
+			fresh := c.at(t, "n").slot
+			assert.NotSame(t, old, fresh)
+			assert.Equal(t, boundRequests(), fresh.requested.load(), "what is bound by name is there still")
+			assert.Equal(t, boundEstimate(), fresh.ledger.load())
+			require.NoError(t, c.pods.Delete(boundPod("p", "n")))
+			require.NoError(t, c.pods.Add(boundPod("q", "n")))
+			assert.Equal(t, boundRequests(), fresh.requested.load())
+			assert.Equal(t, boundEstimate(), fresh.ledger.load())
+			assert.Equal(t, use{}, old.ledger.load())
+		})
+	}
+}
+
+func TestPendingPodsThatAreRemovedDoNotCount(t *testing.T) {
+	c := listed(t, always(noon))
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	s := c.at(t, "n").slot
+	p := boundPod("p", "")
+	require.NoError(t, c.pods.Add(p))
+	c.ledger.score(idOf(p.UID), entry{slot: s, node: "n", since: noon, requests: use{1, 1}, estimate: use{1, 1}})
+	require.NoError(t, c.pods.Update(p))
+	assert.Equal(t, use{1, 1}, s.requested.load(), "it is pending still")
+	require.NoError(t, c.pods.Delete(p))
+	assert.Equal(t, use{}, s.requested.load())
+	assert.Equal(t, use{}, s.ledger.load())
+	assert.Empty(t, c.ledger.scored)
+}
+
+// A pod without a time at which it was bound is not bound anew by each of its updates.
+func TestPodsAreBoundOnce(t *testing.T) {
+	at := noon
+	c := listed(t, func() time.Time { return at })
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	p := boundPod("p", "n")
+	p.Status.Conditions = nil
+	for range 10 {
+		require.NoError(t, c.pods.Update(p))
+		require.NoError(t, c.pods.Replace([]any{p}, ""))
+		at = at.Add(time.Minute)
+		c.ledger.settle(at, nil)
+	}
+	assert.Equal(t, use{}, c.at(t, "n").ledger.load())
+	assert.Equal(t, boundRequests(), c.at(t, "n").requested.load())
+}
+
+// play is a cluster to which things happen at random, beside all that a naive observer remembers of it.
+type play struct {
+	*testing.T
+	*cluster
+	random *rand.Rand
+	clock  time.Time
+	serial int
+
+	live   map[string]*corev1.Pod // by name; what has ended is there still
+	told   map[types.UID]bool     // those of them that have not ended, as told
+	bound  map[types.UID]time.Time
+	ready  map[types.UID]time.Time // first
+	scored map[types.UID]entry
+	there  map[string]*corev1.Node
+	loads  map[string]snapshot.NodeLoad
+}
+
+func (p *play) name(of string, n int) string { return fmt.Sprintf("%s-%d", of, p.random.IntN(n)) }
+
+func (p *play) uid() types.UID {
+	p.serial++
+	return types.UID(fmt.Sprint("uid-", p.serial))
+}
+
+// observe remembers a pod as told now.
+func (p *play) observe(pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		p.miss(pod.UID)
+		return
+	}
+	p.told[pod.UID] = true
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	delete(p.scored, pod.UID)
+	if _, known := p.bound[pod.UID]; !known {
+		p.bound[pod.UID] = boundAt(pod, p.clock)
+	}
+	if at := readyAt(pod); at != 0 && p.ready[pod.UID].IsZero() {
+		p.ready[pod.UID] = time.Unix(0, at)
+	}
+}
+
+// miss remembers that a pod is told to have gone or ended. Of one that was never told of, that says nothing.
+func (p *play) miss(uid types.UID) {
+	if p.told[uid] {
+		delete(p.scored, uid)
+		delete(p.told, uid)
+	}
+}
+
+// change changes a pod, or makes one. It is not told yet.
+func (p *play) change() *corev1.Pod {
+	name := p.name("p", 30)
+	pod := p.live[name]
+	if pod == nil {
+		pod = podOf(declared("a", fmt.Sprint(1+p.random.IntN(9)), "", fmt.Sprintf("%dMi", 1+p.random.IntN(900)), ""))
+		pod.Name, pod.UID, pod.CreationTimestamp = name, p.uid(), metav1.NewTime(p.clock.Add(-10*time.Second))
+		p.live[name] = pod
+		return pod
+	}
+	pod = pod.DeepCopy()
+	p.live[name] = pod
+	switch kind := p.random.IntN(10); {
+	case pod.Spec.NodeName == "":
+		pod.Spec.NodeName = p.name("n", 6)
+		if kind > 1 {
+			at := p.clock.Add(-time.Duration(p.random.IntN(15)-2) * time.Second)
+			pod.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, at)}
+		}
+	case kind < 6:
+		at := p.clock.Add(-time.Duration(p.random.IntN(30)) * time.Second)
+		pod.Status.Conditions = []corev1.PodCondition{since(corev1.PodReady, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[kind%2], at)}
+	case kind < 8:
+		pod.Spec.Containers = podOf(declared("a", fmt.Sprint(1+p.random.IntN(9)), "", "50Mi", "")).Spec.Containers
+	default:
+		pod.Status.Phase = corev1.PodSucceeded
+	}
+	return pod
+}
+
+// step does something, and returns what.
+func (p *play) step() string {
+	switch p.random.IntN(16) {
+	case 0, 1, 2, 3, 4, 5:
+		pod := p.change()
+		p.observe(pod)
+		require.NoError(p, p.pods.Update(pod))
+		return "pod " + pod.Name
+	case 6:
+		name := p.name("p", 30)
+		if pod := p.live[name]; pod != nil {
+			delete(p.live, name)
+			p.miss(pod.UID)
+			require.NoError(p, p.pods.Delete(pod))
+		}
+		return "removed " + name
+	case 7:
+		return p.relist()
+	case 8, 9:
+		return p.node()
+	case 10, 11:
+		return p.ask()
+	case 12:
+		if pod := p.live[p.name("p", 30)]; pod != nil {
+			delete(p.scored, pod.UID)
+			p.ledger.forget(idOf(pod.UID))
+		}
+		return "asked again"
+	case 13:
+		p.clock = p.clock.Add(time.Duration(p.random.IntN(40000)) * time.Millisecond)
+		return "time passes"
+	default:
+		at := p.clock.Add(-time.Duration(p.random.IntN(20)) * time.Second)
+		p.loads[p.name("n", 6)] = snapshot.NodeLoad{
+			CPU: snapshot.Use{Sampled: at, Window: time.Duration(p.random.IntN(3)) * 20 * time.Second}, Memory: snapshot.Use{Sampled: at},
+		}
+		return "sampled"
+	}
+}
+
+// relist has some pods change, go, and be replaced by others of their names unseen, and then lists all.
+func (p *play) relist() string {
+	for range p.random.IntN(6) {
+		p.change()
+	}
+	for range p.random.IntN(3) {
+		delete(p.live, p.name("p", 30))
+	}
+	if name := p.name("p", 30); p.live[name] != nil {
+		p.live[name] = p.live[name].DeepCopy()
+		p.live[name].UID = p.uid()
+	}
+	var list []any
+	gone := maps.Clone(p.told)
+	for _, pod := range p.live {
+		list = append(list, pod)
+		delete(gone, pod.UID)
+		p.observe(pod)
+	}
+	for uid := range gone {
+		p.miss(uid)
+	}
+	require.NoError(p, p.pods.Replace(list, ""))
+	return "pods are listed"
+}
+
+// node has a Node come, go, or be another, or lists all.
+func (p *play) node() string {
+	name := p.name("n", 6)
+	made := someNode(name, p.uid())
+	switch there := p.there[name]; {
+	case p.random.IntN(5) == 0:
+		delete(p.there, p.name("n", 6))
+		p.there[name] = made
+		var list []any
+		for _, n := range p.there {
+			list = append(list, n)
+		}
+		require.NoError(p, p.nodes.Replace(list, ""))
+		return "nodes are listed"
+	case there == nil:
+		p.there[name] = made
+		require.NoError(p, p.nodes.Add(made))
+		return "node " + name
+	default:
+		delete(p.there, name)
+		require.NoError(p, p.nodes.Delete(there))
+		return "removed " + name
+	}
+}
+
+// ask scores a pod that pends, or one that nobody has told of yet.
+func (p *play) ask() string {
+	uid := p.uid()
+	if pod := p.live[p.name("p", 30)]; pod != nil && pod.Spec.NodeName == "" {
+		uid = pod.UID
+	}
+	n := p.at(p, p.name("n", 6))
+	if n == nil {
+		return "nothing"
+	}
+	e := entry{slot: n.slot, node: n.name, since: p.clock, requests: use{1 + p.random.Int64N(99), 5}, estimate: use{7, 1 + p.random.Int64N(99)}}
+	p.scored[uid] = e
+	p.ledger.score(idOf(uid), e)
+	return "scored"
+}
+
+// settle settles, and forgets what has been scored long ago.
+func (p *play) settle() {
+	p.ledger.settle(p.clock, p.loads)
+	for uid, e := range p.scored {
+		if p.clock.Sub(e.since) >= p.ledger.tentative {
+			delete(p.scored, uid)
+		}
+	}
+}
+
+// requested counts what is requested of a node.
+func (p *play) requested(n *node) use {
+	var sum use
+	for _, pod := range p.live {
+		if p.told[pod.UID] && pod.Spec.NodeName == n.name {
+			sum = sum.plus(requestsOf(pod))
+		}
+	}
+	for _, e := range p.scored {
+		if e.slot == n.slot {
+			sum = sum.plus(e.requests)
+		}
+	}
+	return sum
+}
+
+// expected counts what the ledger should have for a node, by the formula in its head.
+func (p *play) expected(n *node) (cpu, memory float64) {
+	part := func(estimate int64, u snapshot.Use, ready time.Time) float64 {
+		f := 0.0
+		switch {
+		case ready.IsZero() || u.Sampled.IsZero():
+		case u.Window == 0:
+			if !u.Sampled.Before(ready) {
+				f = 1
+			}
+		default:
+			f = min(max(u.Sampled.Sub(ready).Seconds()/u.Window.Seconds(), 0), 1)
+		}
+		return float64(estimate) * (1 - f)
+	}
+	for _, pod := range p.live {
+		if !p.told[pod.UID] || pod.Spec.NodeName != n.name || p.clock.Sub(p.bound[pod.UID]) >= ledgerLife {
+			continue
+		}
+		estimate := estimateOf(pod, nil)
+		cpu += part(estimate.cpu, p.loads[n.name].CPU, p.ready[pod.UID])
+		memory += part(estimate.memory, p.loads[n.name].Memory, p.ready[pod.UID])
+	}
+	for _, e := range p.scored {
+		if e.slot == n.slot {
+			cpu, memory = cpu+float64(e.estimate.cpu), memory+float64(e.estimate.memory)
+		}
+	}
+	return cpu, memory
+}
+
+func TestTalliesAreWhatARecountTells(t *testing.T) {
+	for seed := range uint64(5) {
+		p := &play{
+			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
+			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{},
+			scored: map[types.UID]entry{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
+		}
+		p.cluster = listed(t, func() time.Time { return p.clock })
+		faded := 0
+		for i := range 1500 {
+			what := p.step()
+			settled := p.random.IntN(2) == 0
+			if settled {
+				p.settle()
+			}
+			nodes, err := p.list(p.clock)
+			require.NoError(t, err)
+			require.Len(t, nodes, len(p.there))
+			for _, n := range nodes {
+				require.Equal(t, p.requested(&n), n.requested.load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				if !settled {
+					continue
+				}
+				cpu, memory := p.expected(&n)
+				got := n.ledger.load()
+				rounding := float64(len(p.live)) // down, of each pod
+				require.InDelta(t, cpu, got.cpu, rounding, "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				require.InDelta(t, memory, got.memory, rounding, "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				if got.cpu > 0 && cpu != float64(int64(cpu)) {
+					faded++
+				}
+			}
+		}
+		assert.Positive(t, faded, "some pods counted in part")
+		require.NoError(t, p.pods.Replace(nil, ""))
+		p.clock = p.clock.Add(time.Hour)
+		p.settle()
+		for name := range p.there {
+			n := p.at(t, name)
+			assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.ledger.load()})
+		}
+		assert.Len(t, p.homes, len(p.there))
+		assert.Empty(t, p.ledger.bound)
+		assert.Empty(t, p.ledger.scored)
+	}
+}

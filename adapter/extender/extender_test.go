@@ -1,0 +1,318 @@
+package extender
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/mirror"
+)
+
+// told are forecasts and pools as a test tells them.
+type told struct {
+	loads    atomic.Pointer[snapshot.NodeLoads]
+	standing atomic.Pointer[Standing]
+}
+
+func (t *told) NodeLoads() *snapshot.NodeLoads { return t.loads.Load() }
+func (t *told) Standing() *Standing            { return t.standing.Load() }
+
+func newTold() *told {
+	t := &told{}
+	t.loads.Store(&snapshot.NodeLoads{})
+	t.standing.Store(&Standing{})
+	return t
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	good := Options{
+		Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(), Registry: prometheus.NewRegistry(),
+	}
+	_, err := New(good)
+	require.NoError(t, err)
+	for want, change := range map[string]func(o *Options){
+		"Client is nil": func(o *Options) { o.Client = nil }, "Forecasts is nil": func(o *Options) { o.Forecasts = nil },
+		`RemovalMark is "": give the key`:               func(o *Options) { o.RemovalMark = "" },
+		"MemoryLimit is 1.5: give a share from 0":       func(o *Options) { o.Rules.MemoryLimit = 1.5 },
+		"CPULimit is -1: give a share from 0":           func(o *Options) { o.Rules.CPULimit = -1 },
+		"Target is 1: give a share above 0 and below 1": func(o *Options) { o.Rules.Target = 1 },
+		"Target is NaN":                                       func(o *Options) { o.Rules.Target = math.NaN() },
+		"WarmUp is -1ns: give 0s or more":                     func(o *Options) { o.Rules.WarmUp = -1 },
+		"StaleAfter is 0s: give 1s or more":                   func(o *Options) { o.Rules.StaleAfter = 0 },
+		"Patience is -1s: give 0s or more":                    func(o *Options) { o.Rules.Patience = -time.Second },
+		"Tentative is -1s: give 0s or more":                   func(o *Options) { o.Rules.Tentative = -time.Second },
+		"Target is 0: give a share above 0 and below 1\nWarm": func(o *Options) { o.Rules.Target, o.Rules.WarmUp = 0, -1 },
+	} {
+		o := good
+		o.Registry = prometheus.NewRegistry()
+		change(&o)
+		_, err := New(o)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// running is an Extender in a bubble, of a fake API.
+type running struct {
+	*Extender
+	*told
+	api  *fake.Clientset
+	stop func()
+}
+
+// pass has time pass.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func run(t *testing.T, objects ...runtime.Object) *running {
+	t.Helper()
+	r := &running{told: newTold(), api: fake.NewClientset(objects...)}
+	e, err := New(Options{
+		Client: r.api, Forecasts: r.told, Pools: r.told, RemovalMark: removalMark, Rules: testRules(), Now: time.Now,
+		Registry: prometheus.NewRegistry(),
+	})
+	require.NoError(t, err)
+	r.Extender = e
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
+	return r
+}
+
+// boundNow is bound in the time of a bubble.
+func boundNow(name, node string) *corev1.Pod {
+	p := boundPod(name, node)
+	p.CreationTimestamp = metav1.NewTime(time.Now())
+	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, time.Now())}
+	return p
+}
+
+func TestViewsFollowTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := someNode("n", "1")
+		node.CreationTimestamp = metav1.NewTime(time.Now())
+		r := run(t, node, boundNow("p", "n"))
+		defer r.stop()
+		assert.True(t, r.view().at.IsZero())
+		require.ErrorContains(t, r.Ready(), "the extender knows no nodes yet: nodes: not listed yet")
+		pass(2 * time.Second)
+		require.NoError(t, r.Ready())
+		v := r.view()
+		assert.Less(t, time.Since(v.at), Period+time.Nanosecond)
+		n := v.nodes["n"]
+		require.NotNil(t, n)
+		assert.Equal(t, boundRequests(), n.requested.load())
+		assert.Equal(t, boundEstimate(), n.ledger.load())
+
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in views that are there already")
+		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.ledger.load())
+		r.forget("uid-of-q")
+		assert.Equal(t, boundEstimate(), n.ledger.load())
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		pass(3 * time.Second)
+		assert.Equal(t, boundRequests(), n.requested.load(), "it was never bound")
+		assert.Equal(t, boundEstimate(), n.ledger.load())
+
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		pods := r.api.CoreV1().Pods("shop")
+		_, err := pods.Create(t.Context(), boundNow("q", "n"), metav1.CreateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, boundRequests().plus(boundRequests()), n.requested.load(), "without waiting for a view")
+		assert.Equal(t, boundEstimate().plus(boundEstimate()), n.ledger.load())
+
+		q := boundNow("q", "n")
+		q.Status.Conditions = append(q.Status.Conditions, since(corev1.PodReady, corev1.ConditionTrue, time.Now()))
+		_, err = pods.UpdateStatus(t.Context(), q, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		reading := snapshot.Use{Sampled: time.Now().Add(30 * time.Second), Window: time.Minute, Now: 3, Predicted: 1, Upper: 2}
+		r.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
+		r.standing.Store(&Standing{Removing: map[string]string{"n": "pool"}})
+		pass(time.Second)
+		assert.Equal(t, boundEstimate().plus(use{425, 35 * mib}), n.ledger.load(), "half of it is in the sample")
+		assert.InDelta(t, 3, r.view().nodes["n"].cpu.Predicted, 0)
+		assert.Equal(t, "pool", r.view().nodes["n"].removing)
+		assert.Same(t, n.slot, r.view().nodes["n"].slot)
+
+		require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
+		synctest.Wait()
+		assert.Equal(t, boundRequests(), n.requested.load())
+		pass(ledgerLife)
+		assert.Equal(t, use{}, n.ledger.load())
+		assert.InDelta(t, 1, r.view().nodes["n"].cpu.Predicted, 0, "no pod is new to it any more")
+	})
+}
+
+// lonely is an API of one Node that can be cut off: then a watch fails and a list does not return.
+type lonely struct {
+	mu    sync.Mutex
+	off   chan struct{} // until it is closed
+	watch *watch.FakeWatcher
+}
+
+// cut cuts the API off, until the function that it returns is called.
+func (l *lonely) cut() (mend func()) {
+	off := make(chan struct{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = off
+	if l.watch != nil {
+		l.watch.Stop()
+	}
+	return func() { close(off) }
+}
+
+func (l *lonely) List(ctx context.Context, _ metav1.ListOptions) (*corev1.NodeList, error) {
+	l.mu.Lock()
+	off := l.off
+	l.mu.Unlock()
+	if off != nil {
+		select {
+		case <-off:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Node{*someNode("n", "1")}}, nil
+}
+
+func (l *lonely) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewMethodNotSupported(corev1.Resource("nodes"), "watch-list")
+	}
+	select {
+	case <-l.off:
+	default:
+		if l.off != nil {
+			return nil, syscall.ECONNREFUSED
+		}
+	}
+	l.watch = watch.NewFake()
+	return l.watch, nil
+}
+
+func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		e, err := New(Options{
+			Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		require.NoError(t, err)
+		require.NoError(t, e.cluster.pods.Replace(nil, ""))
+		var api lonely
+		mend := api.cut()
+		ctx, cancel := context.WithCancel(t.Context())
+		var reflector sync.WaitGroup
+		reflector.Go(func() { mirror.Reflect(ctx, nil, e.cluster.nodes, &corev1.Node{}, &api) })
+		defer reflector.Wait()
+		defer cancel()
+		age := func(d time.Duration) time.Duration {
+			for range d / Period {
+				pass(Period)
+				e.look()
+			}
+			return time.Since(e.view().at)
+		}
+		age(time.Minute)
+		assert.True(t, e.view().at.IsZero())
+		require.ErrorIs(t, e.Ready(), mirror.ErrUnsynced)
+		require.ErrorContains(t, e.Ready(), "the extender knows no nodes yet: nodes: ")
+		assert.Empty(t, log.String(), "it begins")
+		mend()
+		assert.Zero(t, age(time.Minute))
+		require.NoError(t, e.Ready())
+
+		mend = api.cut()
+		assert.Zero(t, age(mirror.Patience), "a restart of the API is borne")
+		assert.Equal(t, time.Minute, age(time.Minute).Round(5*time.Second))
+		require.NoError(t, e.Ready(), "it answers by what it knew")
+		assert.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+		mend()
+		assert.Zero(t, age(time.Minute))
+		assert.Equal(t, 1, strings.Count(log.String(), "known again"), log.String())
+	})
+}
+
+// Answers are given while pods come and go: the race detector looks on.
+func TestViewsAreReadWhileTheyChange(t *testing.T) {
+	f := newTold()
+	e, err := New(Options{
+		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(), Now: always(noon),
+	})
+	require.NoError(t, err)
+	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
+	require.NoError(t, e.cluster.pods.Replace(nil, ""))
+	e.look()
+	done := make(chan struct{})
+	var readers, writers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				n := e.view().nodes["n"]
+				if u := n.requested.load().plus(n.ledger.load()); u.cpu < 0 {
+					panic("less than nothing")
+				}
+				e.tentative("uid-of-p", n, use{1, 1}, use{1, 1})
+				e.forget("uid-of-p")
+			}
+		})
+	}
+	writers.Go(func() {
+		for range 300 {
+			e.look()
+		}
+	})
+	for _, name := range []string{"p", "q"} {
+		writers.Go(func() {
+			for range 300 {
+				assert.NoError(t, e.cluster.pods.Update(boundPod(name, "n")))
+				assert.NoError(t, e.cluster.pods.Delete(boundPod(name, "n")))
+			}
+		})
+	}
+	writers.Go(func() {
+		for range 100 {
+			assert.NoError(t, e.cluster.nodes.Update(someNode("n", "2")))
+			assert.NoError(t, e.cluster.nodes.Update(someNode("n", "1")))
+		}
+	})
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	e.look()
+	n := e.view().nodes["n"]
+	assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.ledger.load()})
+}

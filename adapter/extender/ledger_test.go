@@ -1,0 +1,227 @@
+package extender
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+// sampled is what is known of a node whose newest samples were taken then.
+func sampled(at time.Time, window time.Duration) map[string]snapshot.NodeLoad {
+	return map[string]snapshot.NodeLoad{"n": {CPU: snapshot.Use{Sampled: at, Window: window}, Memory: snapshot.Use{Sampled: at}}}
+}
+
+func TestUnseen(t *testing.T) {
+	for name, c := range map[string]struct {
+		sampled, ready time.Duration // from noon
+		window         time.Duration
+		want           int64
+	}{
+		"sampled before it was Ready":   {0, time.Second, time.Minute, 1000},
+		"sampled just then":             {0, 0, time.Minute, 1000},
+		"a quarter of the window":       {15 * time.Second, 0, time.Minute, 750},
+		"the whole window":              {time.Minute, 0, time.Minute, 0},
+		"long after":                    {time.Hour, 0, time.Minute, 0},
+		"at a moment, before":           {0, time.Second, 0, 1000},
+		"at the moment":                 {0, 0, 0, 0},
+		"at a moment, after":            {time.Second, 0, 0, 0},
+		"a window of less than no time": {time.Second, 0, -time.Second, 0},
+	} {
+		got := unseen(1000, snapshot.Use{Sampled: noon.Add(c.sampled), Window: c.window}, noon.Add(c.ready))
+		assert.Equal(t, c.want, got, name)
+	}
+	assert.EqualValues(t, 1000, unseen(1000, snapshot.Use{}, noon), "never sampled")
+	assert.EqualValues(t, 1000, unseen(1000, snapshot.Use{Sampled: noon}, time.Time{}), "not Ready")
+}
+
+func testRules() Rules {
+	r := DefaultRules()
+	r.Tentative = 2 * time.Second
+	return r
+}
+
+// onN is an entry of a pod on the node n, since noon.
+func onN(s *slot) entry {
+	return entry{slot: s, node: "n", since: noon, requests: use{1000, 1000}, estimate: use{800, 600}}
+}
+
+func TestBoundPodsFadeAsSamplesShowThem(t *testing.T) {
+	l, s := newLedger(testRules()), &slot{}
+	id := idOf("pod")
+	l.bind(id, onN(s), noon)
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "at once")
+	assert.Equal(t, use{}, s.requested.load(), "that is not the ledger's")
+
+	ready := noon.Add(20 * time.Second)
+	at := noon.Add(30 * time.Second)
+	assert.Equal(t, map[*slot]bool{s: true}, l.settle(at, sampled(at, time.Minute)))
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "it is not Ready")
+
+	l.update(id, use{800, 600}, ready)
+	l.settle(at, nil)
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "nobody samples")
+	l.settle(at, sampled(ready.Add(-time.Second), time.Minute))
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "the sample is older")
+	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{600, 0}, s.ledger.load(), "a quarter of the window of CPU, and memory as of a moment")
+
+	l.update(id, use{400, 600}, time.Time{})
+	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{300, 0}, s.ledger.load(), "another estimate; once Ready it was seen")
+	l.update(id, use{400, 600}, ready.Add(time.Hour))
+	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{300, 0}, s.ledger.load(), "Ready again is not Ready later")
+
+	assert.NotEmpty(t, l.settle(at, sampled(ready.Add(time.Minute), time.Minute)), "what it uses is in samples, and comes into forecasts")
+	assert.Equal(t, use{}, s.ledger.load())
+	assert.Empty(t, l.settle(noon.Add(ledgerLife), nil))
+	assert.Empty(t, l.bound)
+	assert.Equal(t, use{}, s.ledger.load())
+	l.update(id, use{800, 600}, ready)
+	l.settle(noon.Add(ledgerLife), nil)
+	assert.Equal(t, use{}, s.ledger.load(), "it does not come back")
+}
+
+func TestBoundPodsGoInTime(t *testing.T) {
+	l, s := newLedger(testRules()), &slot{}
+	l.bind(idOf("a"), onN(s), noon)
+	l.bind(idOf("late"), onN(s), noon.Add(ledgerLife))
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "what was bound long ago never counts")
+	l.settle(noon.Add(ledgerLife-time.Nanosecond), nil)
+	assert.Equal(t, use{800, 600}, s.ledger.load())
+	l.settle(noon.Add(ledgerLife), nil)
+	assert.Equal(t, use{}, s.ledger.load())
+
+	l.bind(idOf("b"), onN(s), noon)
+	l.end(idOf("b"))
+	assert.Equal(t, use{}, s.ledger.load(), "it ended before anybody looked")
+	l.end(idOf("b"))
+	assert.Equal(t, use{}, s.ledger.load())
+}
+
+func TestScoredPods(t *testing.T) {
+	var l *ledger
+	var a, b *slot
+	id := idOf("pod")
+	at := func(s *slot, since time.Duration) entry {
+		e := onN(s)
+		e.since = noon.Add(since)
+		return e
+	}
+	counts := func(why string, inA, inB, requestedOfA, requestedOfB use) {
+		t.Helper()
+		assert.Equal(t, [4]use{inA, inB, requestedOfA, requestedOfB},
+			[4]use{a.ledger.load(), b.ledger.load(), a.requested.load(), b.requested.load()}, why)
+	}
+	estimate, requests := use{800, 600}, use{1000, 1000}
+	for name, then := range map[string]func(){
+		"it takes too long": func() {
+			l.settle(noon.Add(2*time.Second-time.Nanosecond), nil)
+			counts("not yet", estimate, use{}, requests, use{})
+			l.settle(noon.Add(2*time.Second), nil)
+			counts("", use{}, use{}, use{}, use{})
+		},
+		"it is bound where we thought": func() {
+			l.bind(id, at(a, 0), noon)
+			counts("its requests are told by others", estimate, use{}, use{}, use{})
+			l.settle(noon.Add(time.Minute), nil)
+			counts("", estimate, use{}, use{}, use{})
+		},
+		"it is bound elsewhere": func() {
+			l.bind(id, at(b, 0), noon)
+			counts("", use{}, estimate, use{}, use{})
+		},
+		"it is bound, but we hear of that late": func() {
+			l.bind(id, at(b, 0), noon.Add(ledgerLife))
+			counts("", use{}, use{}, use{}, use{})
+		},
+		"it is removed": func() {
+			l.end(id)
+			counts("", use{}, use{}, use{}, use{})
+		},
+		"it is asked about again": func() {
+			l.forget(id)
+			counts("", use{}, use{}, use{}, use{})
+			l.forget(id)
+			counts("twice", use{}, use{}, use{}, use{})
+		},
+		"it is scored again": func() {
+			l.score(id, at(b, time.Second))
+			counts("on another", use{}, estimate, use{}, requests)
+			l.score(id, at(b, time.Second))
+			counts("on the same", use{}, estimate, use{}, requests)
+			l.settle(noon.Add(2500*time.Millisecond), nil)
+			counts("since later", use{}, estimate, use{}, requests)
+		},
+		"it is bound, and asked about by another scheduler": func() {
+			l.bind(id, at(b, 0), noon)
+			l.score(id, at(a, 0))
+			counts("", use{}, estimate, use{}, use{})
+		},
+		"it is bound and ends in one moment": func() {
+			l.bind(id, at(b, 0), noon)
+			l.end(id)
+			l.settle(noon.Add(time.Second), nil)
+			counts("", use{}, use{}, use{}, use{})
+		},
+		"another is": func() {
+			l.bind(idOf("other"), at(b, 0), noon)
+			counts("", estimate, estimate, requests, use{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, a, b = newLedger(testRules()), &slot{}, &slot{}
+			l.score(id, at(a, 0))
+			counts("it is scored", estimate, use{}, requests, use{})
+			then()
+		})
+	}
+}
+
+func TestClocksThatAreSetBack(t *testing.T) {
+	l, s := newLedger(testRules()), &slot{}
+	l.bind(idOf("bound"), onN(s), noon)
+	l.score(idOf("scored"), onN(s))
+	earlier := noon.Add(-time.Hour)
+	l.settle(earlier, nil)
+	assert.Equal(t, use{1600, 1200}, s.ledger.load())
+	l.settle(earlier.Add(2*time.Second), nil)
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "as if it had been scored when the clock was set")
+	l.settle(earlier.Add(ledgerLife), nil)
+	assert.Equal(t, use{}, s.ledger.load())
+}
+
+func TestMoveTakesWhatIsBound(t *testing.T) {
+	l, old, fresh, other := newLedger(testRules()), &slot{}, &slot{}, &slot{}
+	l.bind(idOf("bound"), onN(old), noon)
+	l.bind(idOf("else"), onN(other), noon)
+	l.score(idOf("scored"), onN(old))
+	l.update(idOf("bound"), use{800, 600}, noon)
+	l.settle(noon.Add(time.Second), sampled(noon.Add(30*time.Second), time.Minute))
+	l.move(old, fresh)
+	assert.Equal(t, use{400, 0}, fresh.ledger.load(), "as it counted")
+	assert.Equal(t, use{}, fresh.requested.load())
+	assert.Equal(t, use{800, 600}, old.ledger.load(), "what was scored was meant for what is gone")
+	assert.Equal(t, use{800, 600}, other.ledger.load())
+	l.bind(idOf("scored"), onN(fresh), noon)
+	assert.Equal(t, use{1200, 600}, fresh.ledger.load())
+	assert.Equal(t, use{}, old.ledger.load())
+	assert.Equal(t, use{}, old.requested.load())
+}
+
+func TestWithoutLedger(t *testing.T) {
+	rules := testRules()
+	rules.NoLedger = true
+	l, s := newLedger(rules), &slot{}
+	l.score(idOf("scored"), onN(s))
+	l.bind(idOf("bound"), onN(s), noon)
+	l.update(idOf("bound"), use{1, 1}, noon)
+	assert.Empty(t, l.settle(noon, nil))
+	assert.Equal(t, use{}, s.ledger.load())
+	assert.Equal(t, use{}, s.requested.load())
+	l.end(idOf("bound"))
+	assert.Equal(t, use{}, s.ledger.load())
+}
