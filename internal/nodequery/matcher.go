@@ -2,22 +2,24 @@ package nodequery
 
 import (
 	"net"
+	"time"
 
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Node is what a label may name a Node by.
+// Node is what there is to know of a Node to tell what is its.
 type Node struct {
 	Name      string
 	UID       types.UID
+	Created   time.Time
 	Addresses []corev1.NodeAddress
 }
 
 // Of returns what a Node can be named by. It shares the Node's memory.
 func Of(n *corev1.Node) Node {
-	return Node{Name: n.Name, UID: n.UID, Addresses: n.Status.Addresses}
+	return Node{Name: n.Name, UID: n.UID, Created: n.CreationTimestamp.Time, Addresses: n.Status.Addresses}
 }
 
 // Key tells two Nodes of one name, one after the other, apart.

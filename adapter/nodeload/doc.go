@@ -1,0 +1,2 @@
+// Package nodeload forecasts what each node uses of CPU and memory.
+package nodeload
