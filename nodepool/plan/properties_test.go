@@ -42,6 +42,7 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.GreaterOrEqual(t, d.Votes[i-1].Nodes, d.Votes[i].Nodes, "the largest vote is first")
 	}
 	assert.False(t, d.IdleSince.After(s.Now), "idle since the future")
+	checkCandidates(t, s, d)
 	switch d.Step {
 	case plan.ScaleUp:
 		checkUp(t, s, d)

@@ -518,10 +518,11 @@ func TestReasonOfEqualVotes(t *testing.T) {
 
 func TestVoteOfPendingPods(t *testing.T) {
 	for want, p := range map[string]plan.Pending{
-		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them":                                                               {Known: true, Pods: 3, Due: 3},
-		"3 pods unschedulable, none for longer than 30s":                                                                                                {Known: true, Pods: 3, Nodes: 1},
-		"3 pods unschedulable for longer than 30s, and nodes that are there have room for them: their events tell what the scheduler has against these": {Known: true, Pods: 3, Due: 3, Room: 3},
-		"3 pods unschedulable for longer than 30s, and nodes that are there have room for 2 of them, and nodes on their way will hold the others":       {Known: true, Pods: 3, Due: 3, Room: 2},
+		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them":                                                                                          {Known: true, Pods: 3, Due: 3},
+		"3 pods unschedulable, none for longer than 30s":                                                                                                                           {Known: true, Pods: 3, Nodes: 1},
+		"3 pods unschedulable for longer than 30s, and nodes that are there have room for them: their events tell what the scheduler has against these":                            {Known: true, Pods: 3, Due: 3, Room: 3},
+		"3 pods unschedulable for longer than 30s, and nodes that are there have room for 2 of them, and nodes on their way will hold the others":                                  {Known: true, Pods: 3, Due: 3, Room: 2},
+		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them; 2 of them are refused the nodes that were there, as these are predicted to use too much": {Known: true, Pods: 3, Due: 3, Refused: 2},
 		"no pod is unschedulable": {Known: true},
 		"pods are not known":      {},
 	} {

@@ -1,0 +1,168 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+func TestCandidates(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*plan.Snapshot) // of a pool that has been idle for long enough, of whose four workers two would do
+		want   []string
+	}{
+		"of an idle pool":                          {func(*plan.Snapshot) {}, []string{"i-000", "i-001"}},
+		"beyond the batch":                         {func(s *plan.Snapshot) { s.Pool.MaxBatchDown = 1 }, []string{"i-000", "i-001"}},
+		"of a pool that has just become idle":      {func(s *plan.Snapshot) { s.State.IdleSince = time.Time{} }, []string{"i-000", "i-001"}},
+		"in the cooldown":                          {func(s *plan.Snapshot) { s.State.LastDown = ago(time.Second) }, []string{"i-000", "i-001"}},
+		"the idlest first":                         {func(s *plan.Snapshot) { s.Workers[3].Utilisation = 0.1 }, []string{"i-003", "i-000"}},
+		"not beyond the minimum":                   {func(s *plan.Snapshot) { s.Pool.Min = 3 }, []string{"i-000"}},
+		"none at the minimum":                      {func(s *plan.Snapshot) { s.Pool.Min = 4 }, nil},
+		"not beyond what a signal needs":           {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
+		"none if the rest would not carry it":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
+		"none that must not go":                    {func(s *plan.Snapshot) { s.Workers[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
+		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.State.Spared = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
+		"none of a busy pool":                      {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
+		"of a busy pool that does not ask for it":  {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 }, []string{"i-000", "i-001"}},
+		"of a pool above its maximum, if busy":     {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 }, []string{"i-000"}},
+		"none while pods are pending":              {func(s *plan.Snapshot) { s.Pending.Pods = 1 }, nil},
+		"none while pods are not known":            {func(s *plan.Snapshot) { s.Pending.Known = false }, nil},
+		"none while a signal is not known":         {func(s *plan.Snapshot) { loses(s, "memory") }, nil},
+		"none while workers are not known":         {func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" }, nil},
+		"none while a scale-up is open":            {func(s *plan.Snapshot) { s.State.Action = plan.ActionUp }, nil},
+		"the next ones while a scale-down is open": {func(s *plan.Snapshot) { s.State.Action, s.Workers[0].Leaving = plan.ActionDown, true }, []string{"i-001"}},
+		"none while a voice asks for more":         {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Hour) }, nil},
+		"none while one has, but not for long":     {func(s *plan.Snapshot) { wants(s, "cpu", 0.2, 6, time.Second) }, nil},
+		"none while too many are unready": {func(s *plan.Snapshot) {
+			s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b")
+			for i := range 4 {
+				s.Workers[i].Ready = false
+			}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := idle()
+			test.change(&s)
+			d := plan.Decide(s)
+			assert.Equal(t, test.want, ids(d.Candidates), d.Message)
+			check(t, s, d)
+		})
+	}
+}
+
+func TestCandidatesAreNotWithoutEnd(t *testing.T) {
+	s := idle()
+	s.Workers = fleet(slices.Repeat([]string{"a", "b"}, 150)...)
+	s.Pool.Max = 1000
+	d := plan.Decide(s)
+	assert.Len(t, d.Candidates, plan.MaxCandidates)
+	check(t, s, d)
+}
+
+// checkCandidates asserts that candidates are workers that may go, and no more than there are to spare.
+func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	named := len(d.Candidates)
+	if named == 0 {
+		return
+	}
+	assert.LessOrEqual(t, named, plan.MaxCandidates)
+	assert.NotEqual(t, plan.ScaleUp, d.Step)
+	assert.NotEqual(t, plan.ActionUp, s.State.Action)
+	assert.Empty(t, s.WorkersErr)
+	assert.Equal(t, plan.Pending{Known: true, Unhelped: s.Pending.Unhelped, OldestFor: s.Pending.OldestFor, Nodes: s.Pending.Nodes, Room: s.Pending.Room}, s.Pending)
+
+	n := len(staying(s))
+	left := n - named
+	assert.GreaterOrEqual(t, left, s.Pool.Min)
+	if left < s.Pool.Max {
+		assert.GreaterOrEqual(t, left, d.Asked, "fewer than a voice asks for")
+	}
+	ready, zones, byID := 0, map[string]int{}, map[string]plan.Worker{}
+	for _, w := range staying(s) {
+		byID[w.InstanceID] = w
+		zones[w.Zone] += 0
+		if w.Ready {
+			ready++
+			zones[w.Zone]++
+		}
+	}
+	several := len(zones) > 1
+	for _, c := range d.Candidates {
+		w, ok := byID[c.InstanceID]
+		require.True(t, ok, "a worker that there is not, or that is named twice: %v", c)
+		delete(byID, c.InstanceID)
+		assert.Equal(t, plan.Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone}, c)
+		assert.NotEmpty(t, w.Node)
+		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+		if w.Ready {
+			ready--
+			zones[w.Zone]--
+		}
+		if several {
+			assert.Positive(t, zones[w.Zone], "zone %s would be left without", w.Zone)
+		}
+	}
+	for _, signal := range s.Signals {
+		assert.True(t, signal.Known, "without knowing %s", signal.Name)
+		if !signal.NoVote && left < s.Pool.Max {
+			assert.GreaterOrEqual(t, ready, signal.Fits, "the rest would carry too much")
+		}
+	}
+	if d.Step == plan.ScaleDown {
+		require.GreaterOrEqual(t, named, len(d.Targets))
+		assert.Equal(t, d.Targets, d.Candidates[:len(d.Targets)], "others go than were named")
+	}
+}
+
+// namesSome returns snapshots of chance in which there are candidates.
+func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapshot, names []plan.Target)) {
+	t.Helper()
+	found := 0
+	for seed := range uint64(20000) {
+		s := random(seed)
+		s.State.Action, s.Pending, s.WorkersErr, s.Notices = "", plan.Pending{Known: true}, "", nil
+		s.Pool.Idle.CPU, s.Pool.Idle.Memory = 1, 1
+		for i := range s.Signals {
+			s.Signals[i].Known, s.Signals[i].Down = true, 0
+		}
+		if names := plan.Decide(s).Candidates; len(names) > 0 {
+			found++
+			check(t, seed, s, names)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	assert.Greater(t, found, 1000)
+}
+
+// Workers that are named and get emptier, while the others get fuller, stay named.
+func TestCandidatesThatEmptyStayNamed(t *testing.T) {
+	namesSome(t, func(t *testing.T, seed uint64, s plan.Snapshot, names []plan.Target) {
+		s.Workers = slices.Clone(s.Workers)
+		for i := range s.Workers {
+			w := &s.Workers[i]
+			if slices.ContainsFunc(names, func(c plan.Target) bool { return c.InstanceID == w.InstanceID }) {
+				w.Utilisation, w.Pods = w.Utilisation*float64(seed%3)/3, w.Pods/2
+			} else {
+				w.Utilisation, w.Pods = w.Utilisation+0.1, w.Pods+3
+			}
+		}
+		assert.ElementsMatch(t, ids(names), ids(plan.Decide(s).Candidates))
+	})
+}
+
+// If fewer are to spare, the first ones of those that were named still are.
+func TestFewerCandidatesAreTheFirstOnes(t *testing.T) {
+	namesSome(t, func(t *testing.T, _ uint64, s plan.Snapshot, names []plan.Target) {
+		s.Pool.Min = len(staying(s)) - len(names) + 1
+		s.Pool.Max = max(s.Pool.Max, s.Pool.Min)
+		assert.Equal(t, ids(names[:len(names)-1]), ids(plan.Decide(s).Candidates))
+	})
+}
