@@ -3,10 +3,13 @@ package extender
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +36,8 @@ type door struct {
 	trail     *trail
 	waiting   *waiting
 	log       *slog.Logger
-	buffers   sync.Pool // of *bytes.Buffer
+	noted     atomic.Int64 // when it was last logged that a request cannot be answered, in Unix nanoseconds
+	desks     sync.Pool    // of *desk
 }
 
 // newDoor returns the door of an Extender, with its metrics registered.
@@ -49,7 +53,7 @@ func newDoor(e *Extender, o Options) (*door, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	d.buffers.New = func() any { return new(bytes.Buffer) }
+	d.desks.New = func() any { return new(desk) }
 	return d, nil
 }
 
@@ -63,113 +67,132 @@ func (e *Extender) Handler() http.Handler {
 	return mux
 }
 
+// desk is what an answer is worked out on. It is used for one after another.
+type desk struct {
+	in    bytes.Buffer
+	out   []byte
+	names [][]byte
+	nodes []*node
+}
+
+func (d *door) take() *desk { return d.desks.Get().(*desk) }
+
+// give takes a desk back, cleared so that it keeps no view.
+func (d *door) give(k *desk) {
+	if k.in.Cap() > pooledBody || cap(k.out) > pooledBody {
+		return
+	}
+	k.in.Reset()
+	k.out = k.out[:0]
+	clear(k.names)
+	clear(k.nodes)
+	d.desks.Put(k)
+}
+
 func (d *door) answer(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		in, out := d.buffer(), d.buffer()
-		defer d.put(in)
-		defer d.put(out)
 		if isFirst(r) {
 			d.telemetry.connections.Inc()
 		}
-		code := d.handle(verb, w, r, in, out)
+		k := d.take()
+		defer d.give(k)
+		code := d.handle(verb, w, r, k)
 		h := w.Header()
 		if code == http.StatusOK {
 			h.Set("Content-Type", "application/json")
 		} else {
 			h.Set("Content-Type", "text/plain; charset=utf-8")
 		}
-		h.Set("Content-Length", strconv.Itoa(out.Len())) // else a scheduler without HTTP/2 connects anew for every call
+		h.Set("Content-Length", strconv.Itoa(len(k.out))) // else a scheduler without HTTP/2 connects anew for every call
 		w.WriteHeader(code)
-		_, _ = w.Write(out.Bytes()) // who has gone needs no answer
+		_, _ = w.Write(k.out) // who has gone needs no answer
 		d.telemetry.answered(verb, code, time.Since(began))
 	}
 }
 
-// handle reads a request into one buffer, puts the answer into another, and returns its status.
-func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, in, out *bytes.Buffer) int {
+// handle reads a request, works out the answer, and returns its status.
+func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *desk) int {
 	if n := r.ContentLength; n > 0 && n <= maxBody {
-		in.Grow(int(n) + bytes.MinRead)
+		k.in.Grow(int(n) + bytes.MinRead)
 	}
-	if _, err := in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+	if _, err := k.in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return d.complain(verb, http.StatusRequestEntityTooLarge, tooBig{}, out)
+			return d.complain(verb, http.StatusRequestEntityTooLarge, errTooLarge, k)
 		}
-		return d.complain(verb, http.StatusBadRequest, err, out)
+		return d.complain(verb, http.StatusBadRequest, fmt.Errorf("foresail: the request ends early: %w", err), k)
 	}
-	asked, err := decode(in.Bytes())
-	if err != nil {
-		if errors.Is(err, errNodes) && verb == verbFilter {
-			d.complain(verb, http.StatusOK, err, out)
-			out.Reset()
-			out.Write(appendUnfiltered(out.AvailableBuffer(), err))
-			return http.StatusOK
-		}
-		return d.complain(verb, http.StatusBadRequest, err, out)
+	asked, err := decode(k.in.Bytes(), k.names)
+	switch {
+	case errors.Is(err, errNodes) && verb == verbFilter:
+		d.note(verb, err)
+		k.out = appendUnfiltered(k.out, err)
+		return http.StatusOK
+	case err != nil:
+		return d.complain(verb, http.StatusBadRequest, err, k)
 	}
-	q := d.question(asked)
-	verdicts := make([]verdict, len(q.nodes))
-	for i, name := range asked.names {
-		verdicts[i].name = name
-	}
+	k.names = asked.names
+	q, verdicts := d.question(asked, k)
 	if verb == verbFilter {
-		d.filter(q, verdicts, out)
+		d.filter(q, verdicts, k)
 	} else {
-		d.prioritize(q, verdicts, out)
+		d.prioritize(q, verdicts, k)
 	}
 	return http.StatusOK
 }
 
-// tooBig is what is said of a body that is too large.
-type tooBig struct{}
+var errTooLarge = fmt.Errorf("foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
 
-func (tooBig) Error() string {
-	return "foresail: the request is larger than " + strconv.Itoa(maxBody>>20) + " MiB: if it has whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration"
-}
-
-func (d *door) complain(verb string, code int, err error, out *bytes.Buffer) int {
-	d.log.Warn("A scheduler asks what cannot be answered", "verb", verb, "error", err)
-	out.WriteString(err.Error())
-	out.WriteByte('\n')
+// complain makes the answer to a request that cannot be answered.
+func (d *door) complain(verb string, code int, err error, k *desk) int {
+	d.note(verb, err)
+	k.out = append(append(k.out, err.Error()...), '\n')
 	return code
 }
 
-func (d *door) question(a asked) *question {
-	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads), nodes: make([]*node, len(a.names))}
-	q.past = d.waiting.of(q.pod.uid)
-	for i, name := range a.names {
-		q.nodes[i] = q.view.nodes[name]
+// note logs that a request cannot be answered. A scheduler asks many times a second, so once a minute is enough.
+func (d *door) note(verb string, err error) {
+	now := d.now().UnixNano()
+	if last := d.noted.Load(); now-last < int64(time.Minute) || !d.noted.CompareAndSwap(last, now) {
+		return
 	}
-	return q
+	d.log.Warn("a scheduler asks what cannot be answered", "verb", verb, "error", err)
 }
 
-func (d *door) filter(q *question, verdicts []verdict, out *bytes.Buffer) {
+// question puts a question in terms of the view, with a verdict to be found for each node.
+func (d *door) question(a asked, k *desk) (*question, []verdict) {
+	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads)}
+	q.past = d.waiting.of(q.pod.uid)
+	verdicts := make([]verdict, len(a.names))
+	k.nodes = slices.Grow(k.nodes[:0], len(a.names))
+	for i, name := range a.names {
+		n := q.view.nodes[string(name)]
+		if n != nil {
+			verdicts[i].name = n.name
+		} else {
+			verdicts[i].name = string(name)
+		}
+		k.nodes = append(k.nodes, n)
+	}
+	q.nodes = k.nodes
+	return q, verdicts
+}
+
+func (d *door) filter(q *question, verdicts []verdict, k *desk) {
 	r, pool := q.filter(verdicts)
 	d.waiting.note(q.pod.uid, r, q.now.Add(-q.waited()), q.now)
-	out.Write(appendFiltered(out.AvailableBuffer(), verdicts, r))
+	k.out = appendFiltered(k.out, verdicts, r)
 	d.telemetry.filtered(verdicts, r)
 	d.telemetry.judged(verdicts)
 	d.trail.add(verbFilter, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts, room: r, awaited: pool})
 }
 
-func (d *door) prioritize(q *question, verdicts []verdict, out *bytes.Buffer) {
+func (d *door) prioritize(q *question, verdicts []verdict, k *desk) {
 	best := q.prioritize(verdicts)
 	if best >= 0 && !q.rules.NoLedger {
 		d.tentative(q.pod.uid, q.nodes[best], q.pod.requests, q.pod.estimate)
 	}
-	out.Write(appendScores(out.AvailableBuffer(), verdicts))
+	k.out = appendScores(k.out, verdicts)
 	d.telemetry.judged(verdicts)
 	d.trail.add(verbPrioritize, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts})
-}
-
-func (d *door) buffer() *bytes.Buffer {
-	b := d.buffers.Get().(*bytes.Buffer)
-	b.Reset()
-	return b
-}
-
-func (d *door) put(b *bytes.Buffer) {
-	if b.Cap() <= pooledBody {
-		d.buffers.Put(b)
-	}
 }

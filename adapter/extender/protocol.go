@@ -2,12 +2,9 @@ package extender
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -15,36 +12,6 @@ import (
 
 // maxScore is the best score of a node; the scheduler multiplies scores by the weight of the extender, and by ten.
 const maxScore = extenderv1.MaxExtenderPriority
-
-// errNodes is the answer to a scheduler that sends whole nodes. Its other plugins, too, would not work.
-var errNodes = errors.New("foresail: the scheduler sent no NodeNames: set nodeCacheCapable: true for this extender in its KubeSchedulerConfiguration")
-
-// errNoPod is the answer to what is not a question of a scheduler's.
-var errNoPod = errors.New("foresail: the request has no Pod")
-
-// asked is what a scheduler asks, an extenderv1.ExtenderArgs with names of nodes.
-type asked struct {
-	pod   *corev1.Pod
-	names []string
-}
-
-// decode reads what a scheduler asks. The error is errNodes or errNoPod if nothing is wrong but what it asks.
-func decode(body []byte) (asked, error) {
-	var args struct {
-		Pod       *corev1.Pod
-		NodeNames *[]string
-	}
-	if err := json.Unmarshal(body, &args); err != nil {
-		return asked{}, fmt.Errorf("foresail: the request is not the JSON of ExtenderArgs: %w", err)
-	}
-	if args.Pod == nil {
-		return asked{}, errNoPod
-	}
-	if args.NodeNames == nil {
-		return asked{}, errNodes
-	}
-	return asked{args.Pod, *args.NodeNames}, nil
-}
 
 // refusal is what is said of a node that is refused. It is the same for all nodes of a reason: events are put together
 // by their text. A WorkerPool takes RefusedForLoad to be said of every node that there is.

@@ -1,0 +1,186 @@
+package extender
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+)
+
+// fullPod has all that is read of a pod, and more.
+func fullPod() *corev1.Pod {
+	p := realPod(7)
+	priority, policy, always := int32(1000), corev1.PreemptNever, corev1.ContainerRestartPolicyAlways
+	p.Labels["tier"] = `"quoted" \ \u0041 é </script>`
+	p.Spec.Priority, p.Spec.PreemptionPolicy = &priority, &policy
+	p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	p.Spec.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"a", "b"}}},
+		}}}},
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}},
+	}
+	sidecar := *p.Spec.Containers[0].DeepCopy()
+	sidecar.Name, sidecar.RestartPolicy = "sidecar", &always
+	p.Spec.InitContainers = []corev1.Container{sidecar}
+	p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("30m")}
+	p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
+	p.Status.NominatedNodeName = "node-3"
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/9 nodes are available", LastTransitionTime: metav1.NewTime(epoch)}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "checkout", Image: "checkout", AllocatedResources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
+	}}
+	return p
+}
+
+// alike fails unless a question is answered by one pod as by the other.
+func alike(t *testing.T, whole, kept *corev1.Pod) {
+	t.Helper()
+	a, b := subjectOf(whole, nil), subjectOf(kept, nil)
+	assert.True(t, a.created.Equal(b.created))
+	a.object, b.object, a.created, b.created = nil, nil, epoch, epoch
+	assert.Equal(t, a, b)
+	equal := func(a, b any) { t.Helper(); assert.True(t, apiequality.Semantic.DeepEqual(a, b), "%v\n%v", a, b) }
+	equal(whole.Labels, kept.Labels)
+	equal(whole.OwnerReferences, kept.OwnerReferences)
+	equal(whole.Spec.NodeSelector, kept.Spec.NodeSelector)
+	equal(whole.Spec.Tolerations, kept.Spec.Tolerations)
+	equal(whole.Status.Conditions, kept.Status.Conditions)
+	equal(nodeAffinity(whole), nodeAffinity(kept))
+}
+
+func nodeAffinity(p *corev1.Pod) *corev1.NodeAffinity {
+	if p.Spec.Affinity == nil {
+		return nil
+	}
+	return p.Spec.Affinity.NodeAffinity
+}
+
+func texts(names [][]byte) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = string(name)
+	}
+	return out
+}
+
+func TestWhatASchedulerWritesIsDecodedPlainly(t *testing.T) {
+	for name, pod := range map[string]*corev1.Pod{"real": realPod(1), "full": fullPod(), "small": testPod(), "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			body, err := json.Marshal(argsOf(pod, "b", "a", "c"))
+			require.NoError(t, err)
+			plain, ok := decodePlain(body, nil)
+			require.True(t, ok)
+			alike(t, pod, plain.pod)
+			assert.Equal(t, []string{"b", "a", "c"}, texts(plain.names))
+			assert.Empty(t, plain.pod.Annotations)
+			assert.Empty(t, plain.pod.ManagedFields)
+			assert.Empty(t, plain.pod.Spec.Volumes)
+			indented, err := json.MarshalIndent(argsOf(pod, "b"), " ", "\t")
+			require.NoError(t, err)
+			plain, ok = decodePlain(indented, nil)
+			require.True(t, ok)
+			alike(t, pod, plain.pod)
+		})
+	}
+}
+
+func TestWhatIsNotWrittenPlainlyIsDecodedAllTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		body  string
+		plain bool
+	}{
+		"plain":                  {`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a"]}`, true},
+		"another order":          {` {"NodeNames" : [ "a" ] , "Pod" : {"metadata":{"name":"p"}} } `, true},
+		"names of another kind":  {`{"pod":{"metadata":{"name":"p"}},"nodenames":["a"]}`, false},
+		"a field of another":     {`{"Pod":{"metaData":{"name":"p"}},"NodeNames":["a"]}`, false},
+		"an escape in a name":    {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["\u0061"]}`, false},
+		"an escape in a key":     {`{"P\u006fd":{"metadata":{"name":"p"}},"NodeNames":["a"]}`, false},
+		"a field twice":          {`{"Pod":{"metadata":{"name":"x"}},"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"]}`, false},
+		"names twice":            {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["x"],"NodeNames":["a"]}`, false},
+		"a field of its own":     {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"Trace":{}}`, false},
+		"nodes as well":          {`{"Pod":{"metadata":{"name":"p"}},"Nodes":{},"NodeNames":["a"]}`, false},
+		"part of a pod twice":    {`{"Pod":{"metadata":{"name":"x"},"metadata":{"name":"p"}},"NodeNames":["a"]}`, true},
+		"much in what is unread": {`{"Pod":{"spec":{"volumes":[{"a":"}]\\\""},[],{}],"hostIPC":true},"metadata":{"name":"p","generation":1e3}},"NodeNames":["a"]}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, plain := decodePlain([]byte(test.body), nil)
+			assert.Equal(t, test.plain, plain)
+			got, err := decode([]byte(test.body), nil)
+			require.NoError(t, err)
+			assert.Equal(t, "p", got.pod.Name)
+			assert.Equal(t, []string{"a"}, texts(got.names))
+		})
+	}
+}
+
+func TestWhatIsNoQuestionIsRefused(t *testing.T) {
+	for name, test := range map[string]struct{ body, want string }{
+		"nothing":        {"", "unexpected end of JSON input"},
+		"an empty one":   {"{}", "has no Pod"},
+		"null":           {"null", "has no Pod"},
+		"a pod of null":  {`{"Pod":null,"NodeNames":["a"]}`, "has no Pod"},
+		"nodes":          {`{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`, "nodeCacheCapable: true"},
+		"no names":       {`{"Pod":{}}`, "nodeCacheCapable: true"},
+		"cut off":        {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"`, "unexpected end of JSON input"},
+		"more after it":  {`{"Pod":{},"NodeNames":["a"]}}`, "invalid character '}'"},
+		"a name of 1":    {`{"Pod":{},"NodeNames":[1]}`, "cannot unmarshal number"},
+		"a wrong amount": {`{"Pod":{"spec":{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}},"NodeNames":["a"]}`, "quantities must match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := decode([]byte(test.body), nil)
+			assert.ErrorContains(t, err, test.want)
+			assert.ErrorContains(t, err, "foresail: ")
+		})
+	}
+}
+
+// FuzzDecode compares with the library's types and encoding/json, wherever those make sense of the body.
+func FuzzDecode(f *testing.F) {
+	for _, pod := range []*corev1.Pod{realPod(1), fullPod(), testPod()} {
+		body, err := json.Marshal(argsOf(pod, "node-1", "node-2"))
+		require.NoError(f, err)
+		f.Add(body)
+		f.Add(body[:len(body)/2])
+	}
+	f.Add([]byte(`{"Pod":{"metadata":{"labels":{"a":"\ud83d\ude00"}},"spec":null,"status":[]},"NodeNames":[]}`))
+	f.Add([]byte(`{"Pod":{"spec":{"containers":[null,{"resources":{}}],"initContainers":{}}},"NodeNames":["a","a"]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := decode(body, nil)
+		if err == nil {
+			require.NotNil(t, got.pod)
+		}
+		var want extenderv1.ExtenderArgs
+		if json.Unmarshal(body, &want) != nil || want.Pod == nil || want.NodeNames == nil {
+			return
+		}
+		require.NoError(t, err)
+		assert.Equal(t, len(*want.NodeNames), len(got.names))
+		assert.True(t, slices.Equal(*want.NodeNames, texts(got.names)))
+		alike(t, want.Pod, got.pod)
+	})
+}
+
+// FuzzAppendString compares with encoding/json.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "node-1.example.com", `a"b\c`, "\x00\x1f\x7f", "é\u2028", "\xff", "<&>", strings.Repeat("a", 300)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		quoted, err := json.Marshal(s)
+		require.NoError(t, err)
+		var want, got string
+		require.NoError(t, json.Unmarshal(quoted, &want))
+		require.NoError(t, json.Unmarshal(appendString(nil, s), &got))
+		assert.Equal(t, want, got)
+	})
+}

@@ -1,0 +1,197 @@
+package extender
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+)
+
+// ask sends a body as it is.
+func (r *rig) ask(verb string, body io.Reader) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, Prefix+"/"+verb, body))
+	return w
+}
+
+// strictly decodes an answer into the library's type, with nothing unknown.
+func strictly(t *testing.T, content []byte, into any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(into), "%s", content)
+	_, err := d.Token()
+	require.ErrorIs(t, err, io.EOF)
+}
+
+func TestWrongRequests(t *testing.T) {
+	nodes := `{"Pod":{"metadata":{"name":"p"}},"Nodes":{"items":[]},"NodeNames":null}`
+	for name, test := range map[string]struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		"garbage":                {"POST", "/filter", "garbage", 400, "not the JSON of ExtenderArgs"},
+		"nothing":                {"POST", "/prioritize", "", 400, "not the JSON of ExtenderArgs"},
+		"no pod":                 {"POST", "/filter", `{"NodeNames":["a"]}`, 400, "no Pod"},
+		"nodes to prioritize":    {"POST", "/prioritize", nodes, 400, "nodeCacheCapable: true"},
+		"nodes to filter":        {"POST", "/filter", nodes, 200, "nodeCacheCapable: true"},
+		"too much":               {"POST", "/filter", strings.Repeat(" ", maxBody+1), 413, "larger than 8 MiB"},
+		"GET":                    {"GET", "/filter", "", 405, "Method Not Allowed"},
+		"HEAD":                   {"HEAD", "/prioritize", "", 405, ""},
+		"PUT":                    {"PUT", "/filter", "{}", 405, "Method Not Allowed"},
+		"a verb that is not set": {"POST", "/bind", "{}", 404, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+			w := httptest.NewRecorder()
+			r.Handler().ServeHTTP(w, httptest.NewRequest(test.method, Prefix+test.path, strings.NewReader(test.body)))
+			assert.Equal(t, test.code, w.Code)
+			assert.Contains(t, w.Body.String(), test.want)
+			if test.code == http.StatusOK {
+				var result extenderv1.ExtenderFilterResult
+				strictly(t, w.Body.Bytes(), &result)
+				assert.Contains(t, result.Error, test.want)
+				assert.Nil(t, result.NodeNames)
+			}
+		})
+	}
+}
+
+func TestARequestThatBreaksOffIsRefused(t *testing.T) {
+	r := newRig(DefaultRules(), testView())
+	w := r.ask(verbFilter, io.MultiReader(strings.NewReader(`{"Pod":{}`), failing{}))
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.Contains(t, w.Body.String(), "ends early")
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestRequestsAreCountedAndTimed(t *testing.T) {
+	doomed := testNode("doomed", 1, 1)
+	doomed.removing = "workers"
+	stale := testNode("stale", 1, 1)
+	stale.memory.Sampled = epoch.Add(-DefaultRules().StaleAfter - 1)
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1), testNode("full", 1, 16), doomed, stale))
+	body, err := json.Marshal(argsOf(testPod(), "a", "full", "doomed", "stale", "stranger"))
+	require.NoError(t, err)
+	assert.Equal(t, 200, r.ask(verbFilter, bytes.NewReader(body)).Code)
+	assert.Equal(t, 200, r.ask(verbPrioritize, bytes.NewReader(body)).Code)
+	assert.Equal(t, 400, r.ask(verbFilter, strings.NewReader("{")).Code)
+	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(`
+# HELP foresail_extender_requests_total Requests of schedulers, by what was asked and by the HTTP status of the answer.
+# TYPE foresail_extender_requests_total counter
+foresail_extender_requests_total{code="200",verb="filter"} 1
+foresail_extender_requests_total{code="200",verb="prioritize"} 1
+foresail_extender_requests_total{code="400",verb="filter"} 1
+# HELP foresail_extender_nodes_refused_total Nodes that were refused to a pod, by why: removing (a WorkerPool removes it), memory or cpu (predicted to pass the limit).
+# TYPE foresail_extender_nodes_refused_total counter
+foresail_extender_nodes_refused_total{reason="cpu"} 0
+foresail_extender_nodes_refused_total{reason="memory"} 1
+foresail_extender_nodes_refused_total{reason="removing"} 1
+`), "foresail_extender_requests_total", "foresail_extender_nodes_refused_total"))
+	open := func(g gap) float64 { return testutil.ToFloat64(r.door.telemetry.open[g]) }
+	assert.Equal(t, 2.0, open(gapStale))
+	assert.Equal(t, 2.0, open(gapNode))
+	assert.Equal(t, 0.0, open(gapPrediction))
+	assert.Equal(t, 0.0, open(gapView))
+	n, err := testutil.GatherAndCount(r.registry, "foresail_extender_request_duration_seconds")
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+}
+
+func TestTheStateIsTold(t *testing.T) {
+	a, b := testNode("a", 1, 1), testNode("b", 1, 1)
+	a.ledger.add(use{1500, gib})
+	b.ledger.add(use{500, gib})
+	v := testView(a, b)
+	v.at = epoch.Add(-3 * time.Minute)
+	r := newRig(DefaultRules(), v)
+	want := `
+# HELP foresail_extender_ledger_cpu_cores CPU that counts on nodes beside their predictions, for pods that went there since.
+# TYPE foresail_extender_ledger_cpu_cores gauge
+foresail_extender_ledger_cpu_cores 2
+# HELP foresail_extender_ledger_memory_bytes Memory that counts on nodes beside their predictions, for pods that went there since.
+# TYPE foresail_extender_ledger_memory_bytes gauge
+foresail_extender_ledger_memory_bytes 2.147483648e+09
+# HELP foresail_extender_view_age_seconds Age of the view that answers are given from; -1 if there is none yet.
+# TYPE foresail_extender_view_age_seconds gauge
+foresail_extender_view_age_seconds 180
+`
+	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_ledger_cpu_cores", "foresail_extender_ledger_memory_bytes", "foresail_extender_view_age_seconds"))
+}
+
+// FuzzHandler sends anything. Whatever is answered is what a scheduler takes, about what it asked.
+func FuzzHandler(f *testing.F) {
+	for _, pod := range []any{realPod(1), fullPod(), testPod()} {
+		body, err := json.Marshal(map[string]any{"Pod": pod, "Nodes": nil, "NodeNames": []string{"a", "full", "doomed", "stranger", "a"}})
+		require.NoError(f, err)
+		f.Add(true, body)
+		f.Add(false, body)
+		f.Add(true, body[:len(body)-2])
+	}
+	f.Add(true, []byte(`{"Pod":{},"NodeNames":[]}`))
+	f.Add(true, []byte(`{"Pod":{},"NodeNames":["\ud800","\"","é"]}`))
+	f.Add(false, []byte(`{"Pod":{"spec":{"priority":2000000000,"containers":[{"resources":{"requests":{"cpu":"1e18","memory":"-1"}}}]}},"NodeNames":["a","full"]}`))
+	doomed := testNode("doomed", 1, 1)
+	doomed.removing = "workers"
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1), testNode("full", 1, 16), doomed))
+	f.Fuzz(func(t *testing.T, filter bool, body []byte) {
+		verb := verbPrioritize
+		if filter {
+			verb = verbFilter
+		}
+		w := r.ask(verb, bytes.NewReader(body))
+		content := w.Body.Bytes()
+		assert.Equal(t, fmt.Sprint(len(content)), w.Header().Get("Content-Length"))
+		if w.Code != http.StatusOK {
+			assert.Equal(t, http.StatusBadRequest, w.Code)
+			assert.NotEmpty(t, content)
+			return
+		}
+		names, told := []string(nil), []string(nil)
+		if filter {
+			var result extenderv1.ExtenderFilterResult
+			strictly(t, content, &result)
+			if result.Error != "" {
+				return
+			}
+			require.NotNil(t, result.NodeNames, "an answer without names refuses every node without a word")
+			told = *result.NodeNames
+			for name := range result.FailedAndUnresolvableNodes {
+				told = append(told, name)
+			}
+		} else {
+			var result extenderv1.HostPriorityList
+			strictly(t, content, &result)
+			require.NotNil(t, result)
+			for _, h := range result {
+				told = append(told, h.Host)
+				assert.GreaterOrEqual(t, h.Score, extenderv1.MinExtenderPriority)
+				assert.LessOrEqual(t, h.Score, extenderv1.MaxExtenderPriority)
+			}
+		}
+		var args extenderv1.ExtenderArgs
+		if json.Unmarshal(body, &args) != nil || args.NodeNames == nil {
+			return // something that is not looked at is wrong
+		}
+		names = *args.NodeNames
+		assert.Subset(t, names, told)
+		assert.Subset(t, told, names)
+		if !filter {
+			assert.Equal(t, len(names), len(told))
+		}
+	})
+}
