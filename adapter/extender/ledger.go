@@ -34,6 +34,9 @@ import (
 // ledgerLife is for how long a pod counts after it was bound, at most.
 const ledgerLife = 5 * time.Minute
 
+// settleBatch is how many entries are settled at a time.
+const settleBatch = 512
+
 // podID tells pods apart by their UID, in less space than that. It is a hash.
 type podID [16]byte
 
@@ -151,7 +154,15 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	busy := make(map[*slot]bool)
+	done := 0
 	for id, e := range l.bound {
+		if done++; done%settleBatch == 0 { // answers wait to enter what was scored
+			l.mu.Unlock()
+			l.mu.Lock()
+		}
+		if l.bound[id] != e {
+			continue // it has gone meanwhile
+		}
 		if e.age(now) >= ledgerLife {
 			l.unbind(id)
 			continue
