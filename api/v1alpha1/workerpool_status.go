@@ -92,8 +92,8 @@ type PoolAction struct {
 	// Where it is, in words.
 	// +optional
 	Progress string `json:"progress,omitempty"`
-	// Names of Nodes that it removes, in order: from when that is decided, which is before the taint, until they are gone or
-	// are to take pods again.
+	// Names of Nodes that it removes, in order: from when it begins, which for all but the first is before the taint, until
+	// they are gone or are to take pods again.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=253

@@ -1,0 +1,61 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// TestRefusedForLoadGetsOneNode: pods that the scheduler extender refuses all nodes get a node although requests leave room
+// on those. If they are refused the new one as well, no other follows.
+func TestRefusedForLoadGetsOneNode(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	for _, name := range r.nodeNames() {
+		r.world.nodes[name].free = true
+		r.load(name, &fakePod{name: "busy"})
+	}
+	r.pend(2)
+	r.pass(2 * time.Minute)
+	require.Zero(t, r.world.launches, "there is room by requests")
+
+	for i := range r.world.pending {
+		r.world.pending[i].Refused = true
+	}
+	r.until("a node was launched", time.Minute, func() bool { return r.world.launches == 1 })
+	require.Contains(t, r.told[len(r.told)-1].Decision.Message, "refused the nodes that were there")
+	r.until("it has joined", 2*time.Minute, func() bool { return len(r.world.nodes) == 3 })
+	for name, n := range r.world.nodes {
+		if len(n.pods) == 0 {
+			n.free = true
+			r.load(name, &fakePod{name: "came-first"})
+		}
+	}
+	r.pass(time.Hour)
+	require.Equal(t, 1, r.world.launches)
+	require.Equal(t, 2, r.told[len(r.told)-1].Snapshot.Pending.Refused)
+	require.Equal(t, 2, r.told[len(r.told)-1].Snapshot.Pending.Room)
+}
+
+// TestWhoIsNamedGoes: nodes are named from when the pool is idle, those that go are the first ones named, and all of them
+// are told in the tick that commits to them, of which only the first carries the taint then.
+func TestWhoIsNamedGoes(t *testing.T) {
+	r := idle(t, 4)
+	r.spec.Plan.MaxBatchDown = 2
+	r.tick()
+	named := r.told[0].Decision.Candidates
+	require.Len(t, named, 3)
+	require.Equal(t, plan.NotIdle, r.told[0].Decision.Reason)
+	r.until("it is committed to", 5*time.Minute, func() bool { return r.told[len(r.told)-1].Record.Action != nil })
+	last := r.told[len(r.told)-1]
+	require.Equal(t, named, last.Decision.Candidates)
+	for i, target := range last.Record.Action.Targets {
+		require.Equal(t, named[i].Node, target.Node)
+		require.Equal(t, i == 0, r.world.nodes[target.Node].mark != "")
+	}
+	r.tick()
+	require.Equal(t, named[2:], r.told[len(r.told)-1].Decision.Candidates)
+}
