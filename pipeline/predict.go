@@ -18,15 +18,24 @@ func (t trend) forecast(next load) float64 { return t.level + t.slope + next.del
 // and the root of the mean square of what each tick differed by from its forecast at the tick before.
 func (p *Params) predict(loads []load) (t trend, stepError float64) {
 	t = trend{level: loads[0].effective}
-	root := 0.0 // of the sum of squares, which might be too large for a number where the root is not
+	scale, squares := largest(loads), 0.0 // a square might be too large for a number, or too small
 	for _, in := range loads[1:] {
-		root = math.Hypot(root, in.effective-t.forecast(in))
+		missed := (in.effective - t.forecast(in)) / scale
+		squares += missed * missed
 		t = p.step(t, in)
 	}
-	if steps := len(loads) - 1; steps > 0 {
-		stepError = min(root, math.MaxFloat64) / math.Sqrt(float64(steps))
+	if steps := len(loads) - 1; steps > 0 && scale > 0 {
+		stepError = min(scale*math.Sqrt(squares/float64(steps)), math.MaxFloat64)
 	}
 	return t, stepError
+}
+
+// largest returns the largest effective load, without its sign.
+func largest(loads []load) (most float64) {
+	for i := range loads {
+		most = max(most, math.Abs(loads[i].effective))
+	}
+	return most
 }
 
 func (p *Params) step(previous trend, in load) trend {

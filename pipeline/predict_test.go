@@ -56,6 +56,9 @@ func TestStepError(t *testing.T) {
 	young := pipeline.Instance{ID: "b", Start: 10_000, Samples: everySecond(10_000, repeat(51, 0.6)...)}
 	require.InDelta(t, 0, run(t, p, at(60_000, old, young)).StepError, 1e-12)
 
+	require.Zero(t, history(t, defaults(), 0, 0)[0].StepError)
+	small := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e-300, 3e-300)}
+	require.InEpsilon(t, 2e-300, run(t, defaults(), at(1000, small)).StepError, 1e-12, "though its square is no number")
 	large := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e300, 3e300)}
 	require.InEpsilon(t, 2e300, run(t, defaults(), at(1000, large)).StepError, 1e-12, "though its square is no number")
 }
