@@ -136,6 +136,6 @@ func BenchmarkTentative(b *testing.B) {
 	n := e.view().nodes["n-00000"]
 	b.ReportAllocs()
 	for b.Loop() {
-		e.tentative("00000000-0000-4000-8000-000000000000", n, use{1, 1}, use{1, 1})
+		e.tentative("00000000-0000-4000-8000-000000000000", []*node{n}, use{1, 1}, use{1, 1})
 	}
 }

@@ -128,7 +128,7 @@ func TestANodeOfTheSameName(t *testing.T) {
 			require.NoError(t, c.nodes.Add(someNode("n", "1")))
 			require.NoError(t, c.pods.Add(boundPod("p", "n")))
 			old := c.at(t, "n").slot
-			c.ledger.score(idOf("uid-of-q"), entry{slot: old, node: "n", since: noon, requests: use{1, 1}, estimate: use{1, 1}})
+			c.ledger.score(idOf("uid-of-q"), guessOf([]*node{{slot: old}}, use{1, 1}, use{1, 1}, noon))
 			require.NoError(t, again(c))
 			fresh := c.at(t, "n").slot
 			assert.NotSame(t, old, fresh)
@@ -149,7 +149,7 @@ func TestPendingPodsThatAreRemovedDoNotCount(t *testing.T) {
 	s := c.at(t, "n").slot
 	p := boundPod("p", "")
 	require.NoError(t, c.pods.Add(p))
-	c.ledger.score(idOf(p.UID), entry{slot: s, node: "n", since: noon, requests: use{1, 1}, estimate: use{1, 1}})
+	c.ledger.score(idOf(p.UID), guessOf([]*node{{slot: s}}, use{1, 1}, use{1, 1}, noon))
 	require.NoError(t, c.pods.Update(p))
 	assert.Equal(t, use{1, 1}, s.requested.load(), "it is pending still")
 	require.NoError(t, c.pods.Delete(p))
@@ -187,7 +187,7 @@ type play struct {
 	told   map[types.UID]bool     // those of them that have not ended, as told
 	bound  map[types.UID]time.Time
 	ready  map[types.UID]time.Time // first
-	scored map[types.UID]entry
+	scored map[types.UID]*guess
 	there  map[string]*corev1.Node
 	loads  map[string]snapshot.NodeLoad
 }
@@ -353,13 +353,15 @@ func (p *play) ask() string {
 	if pod := p.live[p.name("p", 30)]; pod != nil && pod.Spec.NodeName == "" {
 		uid = pod.UID
 	}
-	n := p.at(p, p.name("n", 6))
-	if n == nil {
-		return "nothing"
+	var nodes []*node
+	for range p.random.IntN(4) {
+		if n := p.at(p, p.name("n", 6)); n != nil && !slices.ContainsFunc(nodes, func(m *node) bool { return m.name == n.name }) {
+			nodes = append(nodes, n)
+		}
 	}
-	e := entry{slot: n.slot, node: n.name, since: p.clock, requests: use{1 + p.random.Int64N(99), 5}, estimate: use{7, 1 + p.random.Int64N(99)}}
-	p.scored[uid] = e
-	p.ledger.score(idOf(uid), e)
+	g := guessOf(nodes, use{1 + p.random.Int64N(99), 5}, use{7, 1 + p.random.Int64N(99)}, p.clock)
+	p.scored[uid] = g
+	p.ledger.score(idOf(uid), g)
 	return "scored"
 }
 
@@ -382,7 +384,7 @@ func (p *play) requested(n *node) use {
 		}
 	}
 	for _, e := range p.scored {
-		if e.slot == n.slot {
+		if slices.Contains(e.slots, n.slot) {
 			sum = sum.plus(e.requests)
 		}
 	}
@@ -413,7 +415,7 @@ func (p *play) expected(n *node) (cpu, memory float64) {
 		memory += part(estimate.memory, p.loads[n.name].Memory, p.ready[pod.UID])
 	}
 	for _, e := range p.scored {
-		if e.slot == n.slot {
+		if slices.Contains(e.slots, n.slot) {
 			cpu, memory = cpu+float64(e.estimate.cpu), memory+float64(e.estimate.memory)
 		}
 	}
@@ -425,7 +427,7 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 		p := &play{
 			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
 			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{},
-			scored: map[types.UID]entry{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
+			scored: map[types.UID]*guess{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
 		}
 		p.cluster = listed(t, func() time.Time { return p.clock })
 		faded := 0

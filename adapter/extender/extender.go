@@ -111,11 +111,11 @@ func (e *Extender) Ready() error {
 // of the zero time.
 func (e *Extender) view() *view { return e.current.Load() }
 
-// tentative counts a pod on the node that we scored best, until it is bound to any, is asked about again, or too much
-// time passes. What it requests is told apart from what it is expected to use: nodes without a prediction are scored on
-// the one, the others on the other.
-func (e *Extender) tentative(pod types.UID, n *node, requests, estimate use) {
-	e.ledger.score(idOf(pod), entry{slot: n.slot, node: n.name, since: e.now(), requests: requests, estimate: estimate})
+// tentative counts a pod on the nodes that it is likely to be bound to one of, in equal parts, until it is bound to any, is
+// asked about again, or too much time passes. What it requests is told apart from what it is expected to use: nodes
+// without a prediction are scored on the one, the others on the other.
+func (e *Extender) tentative(pod types.UID, nodes []*node, requests, estimate use) {
+	e.ledger.score(idOf(pod), guessOf(nodes, requests, estimate, e.now()))
 }
 
 // forget takes back what tentative counted of a pod: it is asked about again, and must not stand in its own way.

@@ -113,9 +113,9 @@ func boundNow(name, node string) *corev1.Pod {
 
 func TestViewsFollowTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := someNode("n", "1")
-		node.CreationTimestamp = metav1.NewTime(time.Now())
-		r := run(t, node, boundNow("p", "n"))
+		made := someNode("n", "1")
+		made.CreationTimestamp = metav1.NewTime(time.Now())
+		r := run(t, made, boundNow("p", "n"))
 		defer r.stop()
 		assert.True(t, r.view().at.IsZero())
 		require.ErrorContains(t, r.Ready(), "the extender knows no nodes yet: nodes: not listed yet")
@@ -128,17 +128,17 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		assert.Equal(t, boundRequests(), n.requested.load())
 		assert.Equal(t, boundEstimate(), n.ledger.load())
 
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
 		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in views that are there already")
 		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.ledger.load())
 		r.forget("uid-of-q")
 		assert.Equal(t, boundEstimate(), n.ledger.load())
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
 		pass(3 * time.Second)
 		assert.Equal(t, boundRequests(), n.requested.load(), "it was never bound")
 		assert.Equal(t, boundEstimate(), n.ledger.load())
 
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
 		pods := r.api.CoreV1().Pods("shop")
 		_, err := pods.Create(t.Context(), boundNow("q", "n"), metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -285,7 +285,7 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 				if u := n.requested.load().plus(n.ledger.load()); u.cpu < 0 {
 					panic("less than nothing")
 				}
-				e.tentative("uid-of-p", n, use{1, 1}, use{1, 1})
+				e.tentative("uid-of-p", []*node{n}, use{1, 1}, use{1, 1})
 				e.forget("uid-of-p")
 			}
 		})

@@ -48,11 +48,11 @@ func testPod() *corev1.Pod {
 	}
 }
 
-// counted is a call of tentative.
+// counted is a call of tentative, or of forget if there are no nodes.
 type counted struct {
-	uid                 types.UID
-	node                string
-	requested, expected use
+	uid                types.UID
+	nodes              []string
+	requests, estimate use
 }
 
 // rig is a door with a view of its own.
@@ -73,13 +73,25 @@ func newRig(rules Rules, v *view) *rig {
 	if err != nil {
 		panic(err)
 	}
-	d.tentative = func(uid types.UID, n *node, requested, expected use) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.counted = append(r.counted, counted{uid, n.name, requested, expected})
-	}
+	d.ledger = r
 	r.door = d
 	return r
+}
+
+func (r *rig) tentative(pod types.UID, nodes []*node, requests, estimate use) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := counted{uid: pod, requests: requests, estimate: estimate}
+	for _, n := range nodes {
+		c.nodes = append(c.nodes, n.name)
+	}
+	r.counted = append(r.counted, c)
+}
+
+func (r *rig) forget(pod types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counted = append(r.counted, counted{uid: pod})
 }
 
 // questionOf asks about nodes; names that the view does not have are unknown.

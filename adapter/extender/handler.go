@@ -31,13 +31,20 @@ type door struct {
 	now       func() time.Time
 	workloads Workloads
 	view      func() *view
-	tentative func(uid types.UID, n *node, requested, expected use)
+	ledger    counter
 	telemetry *telemetry
 	trail     *trail
 	waiting   *waiting
 	log       *slog.Logger
 	noted     atomic.Int64 // when it was last logged that a request cannot be answered, in Unix nanoseconds
 	desks     sync.Pool    // of *desk
+}
+
+// counter counts a pod on the nodes that it is likely to be bound to one of, for what it requests and for what it is
+// expected to use, until it is asked about again or seen to be bound.
+type counter interface {
+	tentative(pod types.UID, nodes []*node, requests, estimate use)
+	forget(pod types.UID)
 }
 
 // newDoor returns the door of an Extender, with its metrics registered.
@@ -47,7 +54,7 @@ func newDoor(e *Extender, o Options) (*door, error) {
 		return nil, err
 	}
 	d := &door{
-		rules: e.rules, now: e.now, workloads: o.Workloads, view: e.view, tentative: e.tentative,
+		rules: e.rules, now: e.now, workloads: o.Workloads, view: e.view, ledger: e,
 		telemetry: t, trail: newTrail(maxTrail), waiting: newWaiting(), log: o.Log,
 	}
 	if d.log == nil {
@@ -73,6 +80,7 @@ type desk struct {
 	out   []byte
 	names [][]byte
 	nodes []*node
+	best  []*node
 }
 
 func (d *door) take() *desk { return d.desks.Get().(*desk) }
@@ -86,6 +94,7 @@ func (d *door) give(k *desk) {
 	k.out = k.out[:0]
 	clear(k.names)
 	clear(k.nodes)
+	clear(k.best)
 	d.desks.Put(k)
 }
 
@@ -163,6 +172,7 @@ func (d *door) note(verb string, err error) {
 func (d *door) question(a asked, k *desk) (*question, []verdict) {
 	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads)}
 	q.past = d.waiting.of(q.pod.uid)
+	d.ledger.forget(q.pod.uid) // it must not stand in its own way
 	verdicts := make([]verdict, len(a.names))
 	k.nodes = slices.Grow(k.nodes[:0], len(a.names))
 	for i, name := range a.names {
@@ -182,17 +192,23 @@ func (d *door) filter(q *question, verdicts []verdict, k *desk) {
 	r, pool := q.filter(verdicts)
 	d.waiting.note(q.pod.uid, r, q.now.Add(-q.waited()), q.now)
 	k.out = appendFiltered(k.out, verdicts, r)
+	d.expect(q, q.left(verdicts, r, k.best[:0]), k)
 	d.telemetry.filtered(verdicts, r)
 	d.telemetry.judged(verdicts)
 	d.trail.add(verbFilter, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts, room: r, awaited: pool})
 }
 
 func (d *door) prioritize(q *question, verdicts []verdict, k *desk) {
-	best := q.prioritize(verdicts)
-	if best >= 0 && !q.rules.NoLedger {
-		d.tentative(q.pod.uid, q.nodes[best], q.pod.requests, q.pod.estimate)
-	}
+	q.prioritize(verdicts)
+	d.expect(q, q.best(verdicts, k.best[:0]), k)
 	k.out = appendScores(k.out, verdicts)
 	d.telemetry.judged(verdicts)
 	d.trail.add(verbPrioritize, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts})
+}
+
+// expect counts the pod on the nodes that it is likely to be bound to one of.
+func (d *door) expect(q *question, nodes []*node, k *desk) {
+	if k.best = nodes; len(nodes) > 0 && q.pod.uid != "" {
+		d.ledger.tentative(q.pod.uid, nodes, q.pod.requests, q.pod.estimate)
+	}
 }

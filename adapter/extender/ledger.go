@@ -24,9 +24,9 @@ import (
 // A pod counts from when it is seen to be bound, until it ends or is removed, or [ledgerLife] from when it was bound, by
 // which whatever it uses must have shown. While nothing is sampled of a node it counts in full.
 //
-// The scheduler decides faster than it binds. So a pod that was scored counts in full on the node that came out best, of
-// what it requests and of its estimate, until it is seen to be bound to any node, is asked about again, is removed, or
-// Rules.Tentative has passed.
+// The scheduler decides faster than it binds. So a pod that was scored counts on the node that came out best, in equal
+// parts on several of them, of what it requests and of its estimate, until it is seen to be bound to any node, is asked
+// about again, is removed, or Rules.Tentative has passed.
 //
 // Times are those of the API where it tells them. A time ahead of ours is taken for now, so that an entry neither lives
 // longer nor goes earlier because somebody's clock, or ours, was set.
@@ -52,28 +52,55 @@ type ledger struct {
 
 	mu     sync.Mutex
 	bound  map[podID]*entry
-	scored map[podID]*entry
+	scored map[podID]*guess
 }
 
-// entry is what one pod counts on one node.
+// entry is what a pod counts on the node that it is bound to. What it requests is not the ledger's.
 type entry struct {
 	slot     *slot
 	node     string
-	since    time.Time // when it was bound, or scored
+	since    time.Time // when it was bound
 	ready    time.Time // zero: not yet
-	requests use       // of one that was only scored: the requests of bound pods are in the tally anyway
 	estimate use
 	counted  use // what of the estimate is in the tally
 }
 
-// count puts the entry into the tallies with so much of the estimate.
+// count has so much of the estimate in the tally.
 func (e *entry) count(u use) {
 	e.slot.ledger.add(u.minus(e.counted))
 	e.counted = u
 }
 
+// guess is what a pod counts on each of the nodes that it may be bound to one of.
+type guess struct {
+	slots              []*slot
+	since              time.Time // when it was made
+	requests, estimate use
+}
+
+// guessOf divides what a pod requests, and is expected to use, among nodes.
+func guessOf(nodes []*node, requests, estimate use, since time.Time) *guess {
+	g := &guess{slots: make([]*slot, len(nodes)), since: since}
+	for i, n := range nodes {
+		g.slots[i] = n.slot
+	}
+	if parts := int64(len(nodes)); parts > 0 {
+		g.requests = use{requests.cpu / parts, requests.memory / parts}
+		g.estimate = use{estimate.cpu / parts, estimate.memory / parts}
+	}
+	return g
+}
+
+// count puts the guess into the tallies, or takes it out.
+func (g *guess) count(requests, estimate use) {
+	for _, s := range g.slots {
+		s.requested.add(requests)
+		s.ledger.add(estimate)
+	}
+}
+
 func newLedger(r Rules) *ledger {
-	return &ledger{off: r.NoLedger, tentative: r.Tentative, bound: map[podID]*entry{}, scored: map[podID]*entry{}}
+	return &ledger{off: r.NoLedger, tentative: r.Tentative, bound: map[podID]*entry{}, scored: map[podID]*guess{}}
 }
 
 // bind enters a pod that is bound to a node, which may have been seen late.
@@ -85,7 +112,7 @@ func (l *ledger) bind(id podID, e entry, now time.Time) {
 	if l.off || now.Sub(e.since) >= ledgerLife {
 		return
 	}
-	e.requests, e.counted = use{}, use{}
+	e.counted = use{}
 	e.count(e.estimate)
 	l.bound[id] = &e
 }
@@ -112,18 +139,16 @@ func (l *ledger) end(id podID) {
 	l.unbind(id)
 }
 
-// score enters a pod that is expected to be bound to a node. One that is bound already is told by that.
-func (l *ledger) score(id podID, e entry) {
+// score enters a pod that is expected to be bound. One that is bound already is told by that.
+func (l *ledger) score(id podID, g *guess) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.off || l.bound[id] != nil {
 		return
 	}
 	l.unscore(id)
-	e.counted = use{}
-	e.count(e.estimate)
-	e.slot.requested.add(e.requests)
-	l.scored[id] = &e
+	g.count(g.requests, g.estimate)
+	l.scored[id] = g
 }
 
 // forget takes out a pod that was scored and is asked about again.
@@ -159,11 +184,11 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 		if done++; done%settleBatch == 0 { // answers wait to enter what was scored
 			l.mu.Unlock()
 			l.mu.Lock()
+			if l.bound[id] != e {
+				continue // it has gone meanwhile
+			}
 		}
-		if l.bound[id] != e {
-			continue // it has gone meanwhile
-		}
-		if e.age(now) >= ledgerLife {
+		if age(&e.since, now) >= ledgerLife {
 			l.unbind(id)
 			continue
 		}
@@ -171,20 +196,20 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 		e.count(use{cpu: unseen(e.estimate.cpu, n.CPU, e.ready), memory: unseen(e.estimate.memory, n.Memory, e.ready)})
 		busy[e.slot] = true
 	}
-	for id, e := range l.scored {
-		if e.age(now) >= l.tentative {
+	for id, g := range l.scored {
+		if age(&g.since, now) >= l.tentative {
 			l.unscore(id)
 		}
 	}
 	return busy
 }
 
-// age tells for how long an entry has been there. Of one from the future the time begins now.
-func (e *entry) age(now time.Time) time.Duration {
-	if e.since.After(now) {
-		e.since = now
+// age tells how long ago something was. What is in the future is from now on.
+func age(since *time.Time, now time.Time) time.Duration {
+	if since.After(now) {
+		*since = now
 	}
-	return now.Sub(e.since)
+	return now.Sub(*since)
 }
 
 // unseen is what of an estimate the newest sample does not show: estimate · (1 - f).
@@ -211,9 +236,8 @@ func (l *ledger) unbind(id podID) {
 }
 
 func (l *ledger) unscore(id podID) {
-	if e := l.scored[id]; e != nil {
-		e.count(use{})
-		e.slot.requested.add(use{}.minus(e.requests))
+	if g := l.scored[id]; g != nil {
+		g.count(use{}.minus(g.requests), use{}.minus(g.estimate))
 		delete(l.scored, id)
 	}
 }

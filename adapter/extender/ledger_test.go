@@ -45,7 +45,12 @@ func testRules() Rules {
 
 // onN is an entry of a pod on the node n, since noon.
 func onN(s *slot) entry {
-	return entry{slot: s, node: "n", since: noon, requests: use{1000, 1000}, estimate: use{800, 600}}
+	return entry{slot: s, node: "n", since: noon, estimate: use{800, 600}}
+}
+
+// guessN is a guess that a pod will be bound to the node n, since noon.
+func guessN(s *slot) *guess {
+	return guessOf([]*node{{slot: s}}, use{1000, 1000}, use{800, 600}, noon)
 }
 
 func TestBoundPodsFadeAsSamplesShowThem(t *testing.T) {
@@ -106,10 +111,10 @@ func TestScoredPods(t *testing.T) {
 	var l *ledger
 	var a, b *slot
 	id := idOf("pod")
-	at := func(s *slot, since time.Duration) entry {
-		e := onN(s)
-		e.since = noon.Add(since)
-		return e
+	at := func(s *slot, since time.Duration) *guess {
+		g := guessN(s)
+		g.since = noon.Add(since)
+		return g
 	}
 	counts := func(why string, inA, inB, requestedOfA, requestedOfB use) {
 		t.Helper()
@@ -125,17 +130,17 @@ func TestScoredPods(t *testing.T) {
 			counts("", use{}, use{}, use{}, use{})
 		},
 		"it is bound where we thought": func() {
-			l.bind(id, at(a, 0), noon)
+			l.bind(id, onN(a), noon)
 			counts("its requests are told by others", estimate, use{}, use{}, use{})
 			l.settle(noon.Add(time.Minute), nil)
 			counts("", estimate, use{}, use{}, use{})
 		},
 		"it is bound elsewhere": func() {
-			l.bind(id, at(b, 0), noon)
+			l.bind(id, onN(b), noon)
 			counts("", use{}, estimate, use{}, use{})
 		},
 		"it is bound, but we hear of that late": func() {
-			l.bind(id, at(b, 0), noon.Add(ledgerLife))
+			l.bind(id, onN(b), noon.Add(ledgerLife))
 			counts("", use{}, use{}, use{}, use{})
 		},
 		"it is removed": func() {
@@ -157,18 +162,32 @@ func TestScoredPods(t *testing.T) {
 			counts("since later", use{}, estimate, use{}, requests)
 		},
 		"it is bound, and asked about by another scheduler": func() {
-			l.bind(id, at(b, 0), noon)
+			l.bind(id, onN(b), noon)
 			l.score(id, at(a, 0))
 			counts("", use{}, estimate, use{}, use{})
 		},
 		"it is bound and ends in one moment": func() {
-			l.bind(id, at(b, 0), noon)
+			l.bind(id, onN(b), noon)
 			l.end(id)
 			l.settle(noon.Add(time.Second), nil)
 			counts("", use{}, use{}, use{}, use{})
 		},
+		"it is scored again, with several as good": func() {
+			l.score(id, guessOf([]*node{{slot: a}, {slot: b}}, requests, estimate, noon))
+			counts("", use{400, 300}, use{400, 300}, use{500, 500}, use{500, 500})
+			l.score(id, guessOf([]*node{{slot: a}, {slot: b}, {slot: &slot{}}}, requests, estimate, noon))
+			counts("rounded down", use{266, 200}, use{266, 200}, use{333, 333}, use{333, 333})
+			l.bind(id, onN(b), noon)
+			counts("", use{}, estimate, use{}, use{})
+		},
+		"it is scored again, with none": func() {
+			l.score(id, guessOf(nil, requests, estimate, noon))
+			counts("", use{}, use{}, use{}, use{})
+			l.settle(noon.Add(time.Minute), nil)
+			counts("", use{}, use{}, use{}, use{})
+		},
 		"another is": func() {
-			l.bind(idOf("other"), at(b, 0), noon)
+			l.bind(idOf("other"), onN(b), noon)
 			counts("", estimate, estimate, requests, use{})
 		},
 	} {
@@ -184,7 +203,7 @@ func TestScoredPods(t *testing.T) {
 func TestClocksThatAreSetBack(t *testing.T) {
 	l, s := newLedger(testRules()), &slot{}
 	l.bind(idOf("bound"), onN(s), noon)
-	l.score(idOf("scored"), onN(s))
+	l.score(idOf("scored"), guessN(s))
 	earlier := noon.Add(-time.Hour)
 	l.settle(earlier, nil)
 	assert.Equal(t, use{1600, 1200}, s.ledger.load())
@@ -198,7 +217,7 @@ func TestMoveTakesWhatIsBound(t *testing.T) {
 	l, old, fresh, other := newLedger(testRules()), &slot{}, &slot{}, &slot{}
 	l.bind(idOf("bound"), onN(old), noon)
 	l.bind(idOf("else"), onN(other), noon)
-	l.score(idOf("scored"), onN(old))
+	l.score(idOf("scored"), guessN(old))
 	l.update(idOf("bound"), use{800, 600}, noon)
 	l.settle(noon.Add(time.Second), sampled(noon.Add(30*time.Second), time.Minute))
 	l.move(old, fresh)
@@ -216,7 +235,7 @@ func TestWithoutLedger(t *testing.T) {
 	rules := testRules()
 	rules.NoLedger = true
 	l, s := newLedger(rules), &slot{}
-	l.score(idOf("scored"), onN(s))
+	l.score(idOf("scored"), guessN(s))
 	l.bind(idOf("bound"), onN(s), noon)
 	l.update(idOf("bound"), use{1, 1}, noon)
 	assert.Empty(t, l.settle(noon, nil))

@@ -5,26 +5,53 @@ import "math"
 // leastWarmth is w of a node that became Ready just now. It is not 0: an empty node is better than one that overloads.
 const leastWarmth = 0.2
 
-// prioritize scores nodes, and tells the index of the best, -1 if none is better than another for all that is known.
-func (q *question) prioritize(out []verdict) (best int) {
-	blind, best := q.blind(), -1
-	top := 0.0
+// prioritize scores nodes.
+func (q *question) prioritize(out []verdict) {
+	blind := q.blind()
 	for i, n := range q.nodes {
-		v := &out[i]
 		if blind {
-			v.gap = gapView // and all scores are 0, so that the scheduler's own decide
+			out[i].gap = gapView // and all scores are 0, so that the scheduler's own decide
 			continue
 		}
-		worth := q.score(n, v)
-		if n != nil && worth > top {
-			best, top = i, worth
-		}
+		q.score(n, &out[i])
 	}
-	return best
 }
 
-// score works out the score of a node, and returns it before rounding.
-func (q *question) score(n *node, v *verdict) float64 {
+// best appends the nodes of the best score, which the scheduler will take one of if all else is equal: none if that is 0,
+// or if nothing is known of any.
+func (q *question) best(verdicts []verdict, to []*node) []*node {
+	top := int8(1)
+	for i := range verdicts {
+		top = max(top, verdicts[i].score)
+	}
+	for i, n := range q.nodes {
+		if n != nil && verdicts[i].score == top {
+			to = append(to, n)
+		}
+	}
+	return to
+}
+
+// left returns the node that passed a filter if it is known and the only one. The scheduler takes it without asking for
+// scores.
+func (q *question) left(verdicts []verdict, r room, to []*node) []*node {
+	passed := 0
+	for i := range verdicts {
+		if r.refuses(&verdicts[i]) {
+			continue
+		}
+		if passed++; passed > 1 {
+			return to[:0]
+		}
+		if q.nodes[i] != nil {
+			to = append(to, q.nodes[i])
+		}
+	}
+	return to
+}
+
+// score works out the score of a node.
+func (q *question) score(n *node, v *verdict) {
 	u, c := 0.0, 1.0
 	w := q.warmth(n)
 	if n == nil {
@@ -43,7 +70,6 @@ func (q *question) score(n *node, v *verdict) float64 {
 	}
 	worth := float64(maxScore) * pack(u, q.rules.Target) * c * w
 	v.used, v.warmth, v.score = float32(u), float32(w), int8(math.Round(worth))
-	return worth
 }
 
 // used is the share of a node that is used with a pod of this size. Of what is not known to have room for anything no
