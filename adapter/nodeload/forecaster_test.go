@@ -35,18 +35,13 @@ func TestFromMetricsAPIToForecasts(t *testing.T) {
 			}, nil
 		})
 		f := running(t, Options{Source: &MetricsAPI{Client: api}})
-		loads := f.NodeLoads()
-		require.NotNil(t, loads)
-		require.EqualError(t, loads.Trouble, "what nodes use has not been read yet")
-		require.EqualError(t, f.Ready(), "what nodes use has not been read yet")
-
 		synctest.Wait()
 		require.NoError(t, f.Ready(), "one read is enough, as who has no forecast can go by requests")
 		require.Zero(t, f.NodeLoads().Nodes["still"].CPU, "but it is too early to tell")
 
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
-		loads = f.NodeLoads()
+		loads := f.NodeLoads()
 		require.NoError(t, loads.Trouble)
 		require.Len(t, loads.Nodes, 2)
 		read := scraped(loads.At)
@@ -71,6 +66,16 @@ func TestFromMetricsAPIToForecasts(t *testing.T) {
 		assert.Greater(t, growing.Upper, growing.Predicted)
 		assert.Less(t, growing.Upper, 1.1*growing.Predicted)
 	})
+}
+
+func TestBeforeTheFirstRead(t *testing.T) {
+	f, err := New(Options{Source: &MetricsAPI{Client: &fakeAPI{}}})
+	require.NoError(t, err)
+	loads := f.NodeLoads()
+	require.NotNil(t, loads)
+	require.Empty(t, loads.Nodes)
+	require.EqualError(t, loads.Trouble, "what nodes use has not been read yet")
+	require.EqualError(t, f.Ready(), "what nodes use has not been read yet")
 }
 
 func TestReadsAreAnIntervalApart(t *testing.T) {

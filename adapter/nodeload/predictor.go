@@ -9,44 +9,65 @@ import (
 )
 
 // predictor makes the forecast of one series after the other. It is not safe for concurrent use.
+//
+// The step of a forecast is the interval or, where samples are further apart, so many of them: between two samples there is
+// nothing but a straight line, which a trend would follow to the horizon, and which would seem to be foreseen without error.
 type predictor struct {
-	pipeline *pipeline.Pipeline
-	params   pipeline.Params
-	instance [1]pipeline.Instance
+	params    pipeline.Params
+	pipelines map[int64]*pipeline.Pipeline // by intervals to a step
+	memory    pipeline.Memory
+	instance  [1]pipeline.Instance
 }
 
 func newPredictor(p pipeline.Params) (*predictor, error) {
-	made, err := pipeline.New(p)
-	if err != nil {
-		return nil, err
+	made := &predictor{params: p, pipelines: map[int64]*pipeline.Pipeline{}, instance: [1]pipeline.Instance{{Start: math.MinInt64}}}
+	_, err := made.stepping(1)
+	return made, err
+}
+
+// stepping returns the pipeline that has so many intervals to a step.
+func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
+	if made := p.pipelines[intervals]; made != nil {
+		return made, nil
 	}
-	return &predictor{pipeline: made, params: p, instance: [1]pipeline.Instance{{Start: math.MinInt64}}}, nil
+	params := p.params
+	params.Interval *= time.Duration(intervals)
+	params.StaleAfter += params.Interval // the newest tick is up to a step older than the newest sample, whose age is looked at elsewhere
+	made, err := pipeline.New(params)
+	if err == nil {
+		p.pipelines[intervals] = made
+	}
+	return made, err
 }
 
 // fewest is how many steps there must be between the first sample and the last: fewer do not tell how far a forecast is off.
-// With as many, the upper estimate is above what comes in 88 to 97 of 100 cases (TestUpperCovers), with 8 in 92 to 98.
+// With as many, the upper estimate is above what comes in 88 to 98 of 100 cases (TestUpperCovers).
 const fewest = 4
 
-// fewestSamples are those that there must be, where they are further apart than steps.
-const fewestSamples = 3
+// intervals returns how many intervals a step should have, of two samples or more: as many as from one sample to the next. A
+// window has ten steps at least.
+func (p *predictor) intervals(samples []pipeline.Sample) int64 {
+	apart := float64(samples[len(samples)-1].T-samples[0].T) / float64(len(samples)-1)
+	n := int64(math.Round(apart / float64(p.params.Interval.Milliseconds())))
+	return max(1, min(n, int64(p.params.Window/p.params.Interval)/10))
+}
 
 // predict returns what a node will use. ok is false if it has been read for too short a time to tell.
 func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now int64) (u snapshot.Use, ok bool) {
-	if len(samples) < fewestSamples {
+	if len(samples) <= fewest/2 {
 		return u, false
 	}
+	intervals := p.intervals(samples)
+	step := p.params.Interval * time.Duration(intervals)
 	first, newest := samples[0], samples[len(samples)-1]
-	step := p.params.Interval.Milliseconds()
-	if newest.T-first.T < fewest*step {
+	if newest.T-first.T < fewest*step.Milliseconds() {
 		return u, false
 	}
-	p.instance[0].Samples = samples
-	f, err := p.pipeline.Run(pipeline.Input{Now: now, Instances: p.instance[:], TargetRose: pipeline.Never})
-	p.instance[0].Samples = nil
+	f, err := p.run(intervals, pipeline.Input{Now: now, TargetRose: pipeline.Never}, samples)
 	if err != nil {
 		return u, false
 	}
-	ahead := p.steps(time.Duration(now-f.Tick)*time.Millisecond + f.Horizon + p.lag(window))
+	ahead := float64(time.Duration(now-f.Tick)*time.Millisecond+f.Horizon+lag(window, step)) / float64(step) // in steps
 	predicted := max(0, f.Level+f.Trend*ahead)
 	sigma := f.StepError * spread(p.params.LevelUp, p.params.TrendUp, ahead)
 	return snapshot.Use{
@@ -56,11 +77,17 @@ func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now
 	}, true
 }
 
-// steps returns how many steps a time is.
-func (p *predictor) steps(d time.Duration) float64 { return float64(d) / float64(p.params.Interval) }
+func (p *predictor) run(intervals int64, in pipeline.Input, samples []pipeline.Sample) (pipeline.Forecast, error) {
+	made, err := p.stepping(intervals)
+	if err != nil {
+		return pipeline.Forecast{}, err
+	}
+	p.instance[0].Samples = samples
+	defer func() { p.instance[0].Samples = nil }()
+	in.Instances = p.instance[:]
+	return made.RunIn(&p.memory, in)
+}
 
 // lag is how much later than a mean over a step a mean over a window tells of a change: that of rate(…[1m]) is in its middle
 // half a minute old.
-func (p *predictor) lag(window time.Duration) time.Duration {
-	return max(0, window-p.params.Interval) / 2
-}
+func lag(window, step time.Duration) time.Duration { return max(0, window-step) / 2 }

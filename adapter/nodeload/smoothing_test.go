@@ -154,6 +154,37 @@ func TestUpperCovers(t *testing.T) {
 	}
 }
 
+// Where samples are further apart than steps, lines between them are no trends, and no forecasts that have come true.
+func TestSamplesFurtherApartThanSteps(t *testing.T) {
+	const apart = 60
+	for _, interval := range []time.Duration{time.Second, 15 * time.Second, time.Minute} {
+		o := Options{Interval: interval}.withDefaults()
+		p, err := newPredictor(o.params())
+		require.NoError(t, err)
+		var n, off, persists, covered float64
+		for seed := range uint64(15) {
+			u := noisy(10, 0.12, func(float64) float64 { return 4 })(rand.New(rand.NewPCG(seed, 7)), 7200)
+			for _, m := range moments(u, apart, 4*16, 4*16) {
+				m.samples = slices.Clone(m.samples)
+				for i := range 16 { // each fourth, the newest included
+					m.samples[i] = m.samples[4*i+3]
+				}
+				use, ok := p.predict(m.samples[:16], apart*time.Second, m.now)
+				require.True(t, ok)
+				n++
+				off += math.Abs(use.Predicted - m.actual)
+				persists += math.Abs(m.newest - m.actual)
+				if m.actual <= use.Upper {
+					covered++
+				}
+			}
+		}
+		t.Logf("%s: off by %.2f of persistence, %.3f below the upper estimate", interval, off/persists, covered/n)
+		assert.Less(t, off/persists, 1.1)
+		assert.Greater(t, covered/n, 0.8)
+	}
+}
+
 // The closed form is the sum of the book, and a step ahead is off as a step is.
 func TestSpread(t *testing.T) {
 	for _, h := range []int{1, 2, 3, 8, 60} {
