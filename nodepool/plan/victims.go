@@ -16,34 +16,48 @@ import (
 // zones none is left without.
 func (v *view) victims(most int) ([]Target, []Refusal) {
 	z := newZones(v.staying)
-	var candidates []Worker
+	mayGo := map[string][]Worker{} // by zone
 	var refused []Refusal
 	for _, w := range v.staying {
 		if why := v.refusal(w, z); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Why: why})
 			continue
 		}
-		candidates = append(candidates, w)
+		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
 	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
 
+	if most <= 0 {
+		return nil, refused
+	}
+	for _, list := range mayGo { // those of one zone compare alike whoever has left it
+		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
+	}
 	var targets []Target
 	for len(targets) < most {
-		best := -1
-		for i, w := range candidates {
-			if z.mayLeave(w) && (best < 0 || v.before(w, candidates[best], z)) {
-				best = i
-			}
-		}
-		if best < 0 {
+		w, ok := v.next(mayGo, z)
+		if !ok {
 			break
 		}
-		w := candidates[best]
 		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
 		z.leave(w)
-		candidates = slices.Delete(candidates, best, best+1)
+		mayGo[w.Zone] = mayGo[w.Zone][1:]
 	}
 	return targets, refused
+}
+
+// next finds who goes next of the first ones of the zones. Whoever may not leave a zone may not later either.
+func (v *view) next(mayGo map[string][]Worker, z zones) (best Worker, ok bool) {
+	for zone, list := range mayGo {
+		for len(list) > 0 && !z.mayLeave(list[0]) {
+			list = list[1:]
+		}
+		mayGo[zone] = list
+		if len(list) > 0 && (!ok || v.order(list[0], best, z) < 0) {
+			best, ok = list[0], true
+		}
+	}
+	return best, ok
 }
 
 func (v *view) refusal(w Worker, z zones) string {
@@ -68,18 +82,21 @@ func (v *view) refusal(w Worker, z zones) string {
 	return ""
 }
 
-// before tells whether a is removed rather than b.
-func (v *view) before(a, b Worker, z zones) bool {
-	if a.Cordoned != b.Cordoned {
-		return a.Cordoned
+// order is below zero if a is removed rather than b.
+func (v *view) order(a, b Worker, z zones) int {
+	switch {
+	case a.Cordoned && !b.Cordoned:
+		return -1
+	case b.Cordoned && !a.Cordoned:
+		return 1
 	}
 	for _, s := range v.Pool.Victims {
 		if c := compare(s, a, b, z); c != 0 {
-			return c < 0
+			return c
 		}
 	}
 	// Any order will do that does not depend on the one in which the cloud lists its instances.
-	return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node)) < 0
+	return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node))
 }
 
 func compare(s Scorer, a, b Worker, z zones) int {
