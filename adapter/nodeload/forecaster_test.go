@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/nodequery"
@@ -360,5 +363,37 @@ func TestOptionsThatAreWrong(t *testing.T) {
 	} {
 		_, err := New(o)
 		assert.EqualError(t, err, want)
+	}
+}
+
+// What API servers answer where metrics-server is not as it should be, as the generated client reads it.
+func TestAnswersOfAnAPIServer(t *testing.T) {
+	const status = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"nodes.metrics.k8s.io is forbidden"}`
+	for name, test := range map[string]struct {
+		code               int
+		body, result, says string
+	}{
+		"no APIService":  {http.StatusNotFound, "404 page not found", "missing", "metrics.k8s.io is not served: install metrics-server: "},
+		"forbidden":      {http.StatusForbidden, status, "forbidden", "the verb list on the resource nodes of metrics.k8s.io is forbidden: grant it: "},
+		"server away":    {http.StatusServiceUnavailable, "service unavailable", "unavailable", "see whether metrics-server is ready: "},
+		"not understood": {http.StatusOK, "<html>", "error", "list the NodeMetrics: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, "/apis/metrics.k8s.io/v1beta1/nodes", r.URL.Path)
+				if test.body == status {
+					w.Header().Set("Content-Type", "application/json")
+				}
+				w.WriteHeader(test.code)
+				_, _ = w.Write([]byte(test.body))
+			}))
+			defer server.Close()
+			client, err := metricsclient.NewForConfig(&rest.Config{Host: server.URL})
+			require.NoError(t, err)
+			readings, err := (&MetricsAPI{Client: client}).Read(t.Context(), time.Now())
+			require.Empty(t, readings)
+			require.ErrorContains(t, err, test.says)
+			require.Equal(t, test.result, resultOf(0, err))
+		})
 	}
 }

@@ -102,7 +102,7 @@ func (t *table) take(r *Reading, of *nodequery.Node) {
 		s := n.of(r.Resource)
 		s.add(x, &t.limits)
 		if x.T == s.newest().T {
-			s.window = r.Window
+			s.window = max(0, r.Window)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 type NodeLoads struct {
 	At      time.Time           // when it was computed
 	Nodes   map[string]NodeLoad // by the name of the Node; one that is absent has never been read, or not for long
-	Trouble error               // what keeps the source as a whole from being read, nil: nothing
+	Trouble error               // what keeps the source, or a part of it, from being read, nil: nothing. Nodes has what is known all the same
 }
 
 // NodeLoad is the use of one node.
@@ -23,7 +23,7 @@ type Use struct {
 	Horizon   time.Duration // how far ahead of Sampled the prediction is
 	Now       float64       // the newest sample
 	Predicted float64       // at the horizon, not below 0
-	Upper     float64       // what the use at the horizon stays below in all likelihood; not below Predicted
+	Upper     float64       // what the use at the horizon stays below in some 95 of 100 cases; not below Predicted
 }
 
 // Fresh tells whether there is a forecast whose newest sample is at most as old as limit.

@@ -2,13 +2,13 @@ package resource
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/foresail/foresail/internal/metricsapi"
 )
 
 // listing is what came of one list: PodMetrics by the names of their pods, or why there are none.
@@ -36,48 +36,19 @@ func (s *Source) list(ctx context.Context, namespace string) *listing {
 	}
 	s.telemetry.duration.Observe(l.at.Sub(began).Seconds())
 	if err != nil {
-		late := limited.Err() != nil
-		ended := classify(err, late)
-		s.telemetry.lists[ended].Inc()
-		l.err = s.explain(ended, namespace, err)
+		asked := metricsapi.List{
+			What: fmt.Sprintf("the PodMetrics of the namespace %q", namespace), Timeout: s.options.Timeout,
+			Grant: "the resource pods of metrics.k8s.io", Where: fmt.Sprintf("in the namespace %q", namespace),
+		}
+		failure := asked.Explain(err, limited.Err() != nil)
+		s.telemetry.lists[failure.Result].Inc()
+		l.err = failure
 		return l
 	}
-	s.telemetry.lists[resultSuccess].Inc()
+	s.telemetry.lists[metricsapi.Success].Inc()
 	l.pods = make(map[string]*v1beta1.PodMetrics, len(items.Items))
 	for i := range items.Items {
 		l.pods[items.Items[i].Name] = &items.Items[i]
 	}
 	return l
-}
-
-// classify tells how a list failed; late says that its time was up.
-func classify(err error, late bool) result {
-	switch {
-	case late, errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return resultTimeout
-	case apierrors.IsNotFound(err):
-		return resultMissing
-	case apierrors.IsForbidden(err):
-		return resultForbidden
-	case apierrors.IsServiceUnavailable(err):
-		return resultUnavailable
-	default:
-		return resultError
-	}
-}
-
-// explain says what failed and what would help.
-func (s *Source) explain(ended result, namespace string, err error) error {
-	switch ended {
-	case resultMissing:
-		return fmt.Errorf("metrics.k8s.io is not served: install metrics-server: %w", err)
-	case resultForbidden:
-		return fmt.Errorf("the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace %q: grant it: %w", namespace, err)
-	case resultUnavailable:
-		return fmt.Errorf("metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: %w", err)
-	case resultTimeout:
-		return fmt.Errorf("the PodMetrics of the namespace %q were not listed within %s: %w", namespace, s.options.Timeout, err)
-	default:
-		return fmt.Errorf("list the PodMetrics of the namespace %q: %w", namespace, err)
-	}
 }

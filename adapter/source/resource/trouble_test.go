@@ -17,6 +17,7 @@ import (
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/metricsapi"
 )
 
 func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
@@ -88,14 +89,14 @@ func TestAnswersOfAnAPIServer(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int
 		body string
-		want result
+		want metricsapi.Result
 		says string
 	}{
-		"no APIService":        {http.StatusNotFound, "404 page not found\n", resultMissing, "metrics.k8s.io is not served: install metrics-server: "},
-		"forbidden":            {http.StatusForbidden, status, resultForbidden, `the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace "shop": grant it: `},
-		"server away":          {http.StatusServiceUnavailable, "service unavailable\n", resultUnavailable, "metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: "},
-		"time up at a gateway": {http.StatusGatewayTimeout, "", resultTimeout, `the PodMetrics of the namespace "shop" were not listed within 10s: `},
-		"not understood":       {http.StatusOK, "<html>", resultError, `list the PodMetrics of the namespace "shop": `},
+		"no APIService":        {http.StatusNotFound, "404 page not found\n", metricsapi.Missing, "metrics.k8s.io is not served: install metrics-server: "},
+		"forbidden":            {http.StatusForbidden, status, metricsapi.Forbidden, `the verb list on the resource pods of metrics.k8s.io is forbidden in the namespace "shop": grant it: `},
+		"server away":          {http.StatusServiceUnavailable, "service unavailable\n", metricsapi.Unavailable, "metrics.k8s.io is registered, but its server does not answer: see whether metrics-server is ready: "},
+		"time up at a gateway": {http.StatusGatewayTimeout, "", metricsapi.Timeout, `the PodMetrics of the namespace "shop" were not listed within 10s: `},
+		"not understood":       {http.StatusOK, "<html>", metricsapi.Failed, `list the PodMetrics of the namespace "shop": `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
