@@ -17,6 +17,7 @@ type Forecaster struct {
 	telemetry *telemetry
 	table     *table
 	published atomic.Pointer[snapshot.NodeLoads]
+	started   atomic.Pointer[time.Time]
 	read      atomic.Bool // something has been read since the start
 	told      string      // what was logged of the last failure
 }
@@ -48,6 +49,8 @@ const retryFirst = time.Second
 
 // Run reads at once and then once an interval, sooner after failures, until ctx ends. It can be called once.
 func (f *Forecaster) Run(ctx context.Context) error {
+	began := f.options.Now()
+	f.started.Store(&began)
 	failures := 0
 	for {
 		err := f.round(ctx)
@@ -83,7 +86,7 @@ func (f *Forecaster) round(ctx context.Context) error {
 	now := f.options.Now()
 	f.telemetry.ended(now.Sub(began), len(readings), err)
 	f.log(err)
-	if err == nil {
+	if err == nil || len(readings) > 0 {
 		f.read.Store(true)
 	}
 	f.table.update(now, readings, f.options.Nodes())
@@ -110,18 +113,29 @@ func (f *Forecaster) log(err error) {
 	f.options.Log.Warn("The use of nodes cannot be read.", "err", err)
 }
 
-// stall is for how many intervals nothing may have been published unnoticed.
-const stall = 10
+const (
+	// settleLimit is how long a start waits for the first read.
+	settleLimit = time.Minute
+	// stallLimit is for how many intervals nothing may have been published unnoticed.
+	stallLimit = 10
+)
 
-// Ready tells why there is nothing to go by, nil if there is: the source has answered once in whole, and is asked on. A
-// source that fails later is told of by NodeLoads, and does not count: who has no forecasts can go by requests.
+// Ready tells why there is nothing to go by, nil if there is. At its start a Forecaster waits until something has been read, or
+// a minute. From then on a source that fails does not count, and NodeLoads tells of it: who has no forecasts can go by requests.
 func (f *Forecaster) Ready() error {
-	loads := f.NodeLoads()
-	if idle := f.options.Now().Sub(loads.At); f.read.Load() && idle > stall*f.options.Interval {
-		return fmt.Errorf("the use of nodes has not been looked at for %s", idle.Round(time.Second))
+	started, loads, now := f.started.Load(), f.NodeLoads(), f.options.Now()
+	if started == nil {
+		return errors.New("forecasts of nodes have not been started")
 	}
-	if !f.read.Load() {
+	if !f.read.Load() && now.Sub(*started) <= settleLimit {
 		return loads.Trouble
+	}
+	latest := loads.At
+	if latest.Before(*started) {
+		latest = *started
+	}
+	if idle := now.Sub(latest); idle > stallLimit*f.options.Interval {
+		return fmt.Errorf("the use of nodes has not been looked at for %s", idle.Round(time.Second))
 	}
 	return nil
 }
