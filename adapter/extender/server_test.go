@@ -3,14 +3,21 @@ package extender
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +128,26 @@ func keyPair(t *testing.T, dir, name string) (certFile, keyFile string, content 
 	return certFile, keyFile, content
 }
 
+// clientPair writes a certificate of a client, signed by itself, with its key.
+func clientPair(t *testing.T, dir, name string) (certFile, keyFile string, content []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	require.NoError(t, err)
+	content = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
+	require.NoError(t, os.WriteFile(certFile, content, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	return certFile, keyFile, content
+}
+
 func TestServerOptionsThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, _ := keyPair(t, dir, "server")
@@ -160,4 +187,118 @@ func poolOf(t *testing.T, content []byte) *x509.CertPool {
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(content))
 	return pool
+}
+
+// showsSoon dials until the certificate that is shown is the wanted one.
+func showsSoon(t *testing.T, url string, want []byte) {
+	t.Helper()
+	assert.Eventually(t, func() bool {
+		connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{RootCAs: poolOf(t, want), ServerName: "127.0.0.1"})
+		if err == nil {
+			connection.Close()
+		}
+		return err == nil
+	}, 30*time.Second, 20*time.Millisecond)
+}
+
+func TestCertificatesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile, content := keyPair(t, dir, "server")
+	url := serve(t, ServerOptions{CertFile: certFile, KeyFile: keyFile}, http.NotFoundHandler())
+	showsSoon(t, url, content)
+
+	otherCert, otherKey, other := keyPair(t, dir, "other")
+	require.NoError(t, os.Rename(otherKey, keyFile))
+	require.NoError(t, os.Rename(otherCert, certFile))
+	showsSoon(t, url, other)
+}
+
+func TestClientsAreAskedForCertificates(t *testing.T) {
+	dir := t.TempDir()
+	clientCert, clientKey, content := clientPair(t, dir, "scheduler")
+	authorities := filepath.Join(dir, "authorities")
+	require.NoError(t, os.WriteFile(authorities, content, 0o600))
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	url := serve(t, ServerOptions{ClientCAFile: authorities}, r.Handler()) + Prefix + "/filter"
+	clientWith := func(certFile, keyFile string) *http.Client {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		require.NoError(t, err)
+		return clientOf(&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}})
+	}
+	known := clientWith(clientCert, clientKey)
+	var result extenderv1.ExtenderFilterResult
+	post(t, known, url, argsOf(testPod(), "a"), &result)
+	assert.Equal(t, []string{"a"}, *result.NodeNames)
+
+	refuses := func(c *http.Client) bool {
+		defer c.CloseIdleConnections()
+		response, err := c.Post(url, "application/json", strings.NewReader("{}"))
+		if err == nil {
+			response.Body.Close()
+		}
+		return err != nil
+	}
+	assert.True(t, refuses(anyServer()), "a client without a certificate")
+	strangerCert, strangerKey, others := clientPair(t, dir, "stranger")
+	stranger := clientWith(strangerCert, strangerKey)
+	assert.True(t, refuses(stranger), "a client of another authority")
+
+	require.NoError(t, os.WriteFile(authorities+"~", others, 0o600))
+	require.NoError(t, os.Rename(authorities+"~", authorities))
+	assert.Eventually(t, func() bool { return !refuses(stranger) }, 30*time.Second, 20*time.Millisecond)
+}
+
+func TestRequestsUnderWayAreAnsweredAtTheEnd(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-release
+		_, _ = io.WriteString(w, "answer")
+	})
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, slow, nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	client := anyServer()
+	answers := make(chan string, 1)
+	go func() {
+		response, err := client.Get("https://" + server.Addr().String())
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		content, _ := io.ReadAll(response.Body)
+		answers <- string(content)
+	}()
+	<-arrived
+	cancel()
+	assert.Eventually(t, func() bool { // it takes no more connections
+		connection, err := net.Dial("tcp", server.Addr().String())
+		if err == nil {
+			connection.Close()
+		}
+		return err != nil
+	}, 10*time.Second, 5*time.Millisecond)
+	close(release)
+	assert.Equal(t, "answer", <-answers)
+	assert.NoError(t, <-done)
+	_, err = client.Get("https://" + server.Addr().String())
+	assert.Error(t, err)
+}
+
+func TestAServerThatIsStoppedBeforeItBeginsEnds(t *testing.T) {
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.NoError(t, server.Run(ctx))
+}
+
+func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
+	require.NoError(t, err)
+	require.NoError(t, server.listener.Close())
+	assert.ErrorContains(t, server.Run(t.Context()), "serve the scheduler extender on 127.0.0.1:")
 }
