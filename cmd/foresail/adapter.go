@@ -33,18 +33,18 @@ func (o *adapterOptions) validate() error {
 	return errors.Join(o.door.Validate(), o.lease.validate())
 }
 
-// start wires the adapter and returns what runs beside the manager, and what tells whether forecasts can be served. It
-// listens from then on.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) (*part, error) {
+// start wires the adapter and returns what runs beside the manager, what tells whether forecasts can be served, and what
+// pods are predicted to use. It listens from then on.
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) (*part, *predictedmetric.PodUses, error) {
 	a, err := newAdapter(ctx, mgr, &o.sources, o.namespaces)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	provider := externalmetrics.New(a.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
 	server, err := o.door.NewServer(externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	klog.InfoS("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
 	return &part{
@@ -53,7 +53,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, ready func
 			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.writer.Start) },
 		},
-	}, nil
+	}, a.uses, nil
 }
 
 // adapter is the parts that turn PredictedMetrics into forecasts.
@@ -61,6 +61,7 @@ type adapter struct {
 	forecaster *forecaster.Forecaster
 	known      func() error // why pods or PredictedMetrics are not all known yet
 	writer     *predictedmetric.Writer
+	uses       *predictedmetric.PodUses
 }
 
 // newAdapter wires sources, forecaster and reconciler, and has the manager run them.
@@ -97,7 +98,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
 		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
 	}
-	return &adapter{forecaster: forecasts, known: known, writer: writer}, nil
+	return &adapter{forecaster: forecasts, known: known, writer: writer, uses: predictedmetric.NewPodUses(reconciler, time.Now)}, nil
 }
 
 // newPodWatcher returns a watcher of pods.

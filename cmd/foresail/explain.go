@@ -62,19 +62,20 @@ func newExplainCommand() *cobra.Command {
 	k := &cluster{}
 	c := &cobra.Command{
 		Use:   "explain",
-		Short: "Tell why a pool of workers, or the replicas of a target, are as many as they are",
+		Short: "Tell why a pool of workers, or a target's replicas, are as many as they are, and why a pod is where it is",
 		Long: `Explain reads what Foresail decided and why: the trail of decisions, what each of them was
 made from, what is under way and what would be refused. It reads the cluster and changes
 nothing; it needs the rights of kubectl get, and may be run by anybody who has them.`,
 		Example: `  foresail explain workerpool workers
-  foresail explain predictedmetric checkout-elu -n shop`,
+  foresail explain predictedmetric checkout-elu -n shop
+  foresail explain pod checkout-7d9c5 -n shop`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 
 		DisableFlagsInUseLine: true,
 	}
 	k.addFlags(c)
-	c.AddCommand(newExplainPoolCommand(k), newExplainMetricCommand(k))
+	c.AddCommand(newExplainPoolCommand(k), newExplainMetricCommand(k), newExplainPodCommand(k))
 	return c
 }
 
@@ -142,11 +143,9 @@ func newExplainMetricCommand(k *cluster) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		namespace := k.namespace
-		if namespace == "" {
-			if namespace, _, err = k.loader().Namespace(); err != nil {
-				return badFlag("namespace", `""`, "given where the kubeconfig has none")
-			}
+		namespace, err := k.namespaceOrDefault()
+		if err != nil {
+			return err
 		}
 		var pm v1alpha1.PredictedMetric
 		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {

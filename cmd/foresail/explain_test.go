@@ -137,14 +137,14 @@ func explainMetric(t *testing.T, objects client.Client, explained func(...string
 
 func TestExplainRefusesUnusableArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"explain workerpol x":                         `unknown command "workerpol": must be one of predictedmetric, workerpool`,
+		"explain workerpol x":                         `unknown command "workerpol": must be one of pod, predictedmetric, workerpool`,
 		"explain workerpool":                          "the name of a WorkerPool is missing: foresail explain workerpool NAME",
 		"explain workerpool a b":                      `unexpected argument "b": foresail explain workerpool takes one name`,
 		"explain pm":                                  "the name of a PredictedMetric is missing",
 		"explain workerpool a --last -1":              "--last: -1: must be 0 or more",
 		"explain workerpool a -o yaml":                `--output: "yaml": must be table or json`,
 		"explain workerpool a --kubeconfig /nowhere":  `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
-		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, or both with a comma in between`,
+		"run --enable nodes":                          `--enable: "nodes": must be adapter, nodepool, extender, or several with commas in between`,
 		"run --enable=":                               `--enable: "": must be adapter`,
 		"run --notify-webhook-url-file /nowhere":      `--notify-webhook-url-file: "/nowhere": must be left out unless --enable has nodepool`,
 		"run --enable nodepool --prometheus-url x:90": `--prometheus-url: "x:90": must be an http or https URL`,

@@ -28,6 +28,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/predictedmetric"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -35,6 +36,9 @@ import (
 const (
 	enableAdapter  = "adapter"
 	enableNodePool = "nodepool"
+	enableExtender = "extender"
+
+	acceptEnable = enableAdapter + ", " + enableNodePool + ", " + enableExtender + ", or several with commas in between"
 )
 
 // runOptions are the flags of the run command.
@@ -46,13 +50,14 @@ type runOptions struct {
 	burst    int
 	adapter  adapterOptions
 	nodePool nodePoolOptions
+	extender extenderOptions
 }
 
 func newRunCommand() *cobra.Command {
 	o := &runOptions{adapter: adapterOptions{door: externalmetrics.NewOptions()}, logging: logsapi.NewLoggingConfiguration()}
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Forecast and scale: pods for PredictedMetrics, worker nodes for WorkerPools",
+		Short: "Forecast and scale: pods for PredictedMetrics, nodes for WorkerPools; answer kube-scheduler",
 		Long: `Run does what --enable names, any of these:
 
 adapter   takes samples of the pods behind every PredictedMetric, forecasts their load each
@@ -72,9 +77,23 @@ nodepool  keeps the workers of every WorkerPool ahead of the load: it launches i
           Credentials of AWS are found as the AWS SDK finds them: web identity, instance
           profile, or the environment. AWS_ENDPOINT_URL sends requests elsewhere.
 
-It listens on two ports: HTTPS for the Kubernetes API server (--secure-port, the adapter
-alone), which authenticates and authorizes clients through the cluster, and HTTP for /livez,
-/readyz and /metrics (--http-address); and on a third for remote write, if it is asked to.
+extender  answers kube-scheduler as a scheduler extender, by what nodes are predicted to use
+          rather than by what pods request: it refuses a node whose memory would run out
+          (--extender-memory-limit) or that a WorkerPool is about to remove, and prefers those
+          that fill up to --extender-pack-target, so that others empty. Pods that were bound
+          since nodes were read last count. It changes nothing in the cluster, and scheduling
+          goes on without it.
+
+          What nodes use is read from metrics.k8s.io, or from --prometheus-url by
+          --extender-cpu-query and --extender-memory-query. With the adapter enabled as well,
+          pods count by what their PredictedMetric with the source resource forecasts, others
+          by their requests. The scheduler must be told to ask: manifests/scheduler has its
+          configuration. Why a pod went where it is: foresail explain pod NAME.
+
+It listens on HTTPS for the Kubernetes API server (--secure-port, the adapter alone), which
+authenticates and authorizes clients through the cluster; on HTTPS for the scheduler
+(--extender-address, the extender alone); on HTTP for /livez, /readyz, /metrics and explain
+(--http-address); and for remote write, if it is asked to.
 Several replicas may run at once. They forecast and answer alike, if samples are pushed to
 each; one of them, elected through a Lease, writes the status and events of PredictedMetrics,
 and of each WorkerPool one, elected through its journal, launches and terminates.`,
@@ -85,7 +104,10 @@ and of each WorkerPool one, elected through its journal, launches and terminates
   foresail run --enable adapter,nodepool
 
   # Nodes alone, outside of a cluster
-  foresail run --enable nodepool --kubeconfig ~/.kube/config`,
+  foresail run --enable nodepool --kubeconfig ~/.kube/config
+
+  # Beside a kube-scheduler, for it alone
+  foresail run --enable extender --extender-address 127.0.0.1:9443`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -99,7 +121,7 @@ and of each WorkerPool one, elected through its journal, launches and terminates
 }
 
 func (o *runOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "What to do: "+enableAdapter+", "+enableNodePool+", or both with a comma in between.")
+	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "What to do: "+acceptEnable+".")
 	o.adapter.door.AddFlags(fs)
 	logsapi.AddFlags(o.logging, fs)
 	fs.StringVar(&o.httpAddr, "http-address", ":8080", "Address that /livez, /readyz and /metrics are served on over HTTP; 0 serves none.")
@@ -109,6 +131,7 @@ func (o *runOptions) addFlags(fs *pflag.FlagSet) {
 	o.adapter.sources.addFlags(fs)
 	o.adapter.lease.addFlags(fs)
 	o.nodePool.addFlags(fs)
+	o.extender.addFlags(fs)
 }
 
 func (o *runOptions) enabled(what string) bool { return slices.Contains(o.enable, what) }
@@ -122,7 +145,8 @@ func (o *runOptions) validate() error {
 		errs = append(errs, o.adapter.validate())
 	}
 	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool)),
-		o.nodePool.costReports.validate(o.enabled(enableNodePool), o.nodePool.webhookFile, o.adapter.sources.prometheusURL))
+		o.nodePool.costReports.validate(o.enabled(enableNodePool), o.nodePool.webhookFile, o.adapter.sources.prometheusURL),
+		o.extender.validate(o.enabled(enableExtender), o.adapter.sources.prometheusURL))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
 	}
@@ -133,14 +157,13 @@ func (o *runOptions) validate() error {
 }
 
 func (o *runOptions) validateEnable() error {
-	const accept = enableAdapter + ", " + enableNodePool + ", or both with a comma in between"
 	if len(o.enable) == 0 {
-		return badFlag("enable", `""`, accept)
+		return badFlag("enable", `""`, acceptEnable)
 	}
 	for i, what := range o.enable {
 		o.enable[i] = strings.TrimSpace(what)
-		if o.enable[i] != enableAdapter && o.enable[i] != enableNodePool {
-			return badFlag("enable", fmt.Sprintf("%q", what), accept)
+		if !slices.Contains([]string{enableAdapter, enableNodePool, enableExtender}, o.enable[i]) {
+			return badFlag("enable", fmt.Sprintf("%q", what), acceptEnable)
 		}
 	}
 	return nil
@@ -200,15 +223,23 @@ func (o *runOptions) run(ctx context.Context) error {
 // start wires each part that is enabled.
 func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) ([]*part, error) {
 	var parts []*part
+	var uses *predictedmetric.PodUses
 	if o.enabled(enableAdapter) {
-		p, err := o.adapter.start(ctx, mgr, ready)
+		p, ofPods, err := o.adapter.start(ctx, mgr, ready)
+		if err != nil {
+			return nil, err
+		}
+		parts, uses = append(parts, p), ofPods
+	}
+	if o.enabled(enableNodePool) {
+		p, err := o.nodePool.start(mgr, &o.adapter.sources)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
 	}
-	if o.enabled(enableNodePool) {
-		p, err := o.nodePool.start(mgr, &o.adapter.sources)
+	if o.enabled(enableExtender) {
+		p, err := o.extender.start(mgr, &o.adapter.sources, uses)
 		if err != nil {
 			return nil, err
 		}

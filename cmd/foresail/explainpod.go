@@ -1,0 +1,331 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/foresail/foresail/adapter/extender"
+)
+
+const (
+	// foresailPods selects the pods that may run the extender, as the manifests name them.
+	foresailPods = "app.kubernetes.io/name in (foresail, foresail-extender)"
+	// extenderPort and httpPort are what the manifests call the ports.
+	extenderPort, httpPort = "extender", "http"
+	// answerTimeout is how long a replica may take to tell what it knows of a pod.
+	answerTimeout = 10 * time.Second
+	// maxAnswer bounds what is read of it, in bytes: some 400 are told of a node, twice.
+	maxAnswer = 64 << 20
+)
+
+// explainPodOptions are the flags of explain pod.
+type explainPodOptions struct {
+	server   string // "" asks the pods of Foresail
+	foresail string // their namespace
+	all      bool
+}
+
+func newExplainPodCommand(k *cluster) *cobra.Command {
+	o := &explainPodOptions{}
+	c := &cobra.Command{
+		Use:     "pod NAME [--namespace NAMESPACE] [--all] [--output table|json]",
+		Aliases: []string{"pods", "po"},
+		Short:   "Tell why a pod went to its node, as far as the scheduler extender had a say",
+		Long: `Explain pod asks each replica of Foresail that answers kube-scheduler what it was asked about the
+pod last and what it answered, and tells the newest: which nodes it refused and why, and how it
+scored the others. All figures are as of then.
+
+A score is round(10 * pack(U) * c * w). U is the larger share of CPU and memory that the node
+would use at the horizon: what is PREDICTED, and LEDGER for pods that came since it was read, and
+what this POD counts as, OF what can be allocated. pack(U) rises up to --extender-pack-target and
+falls beyond. c is 0 for a node that is about to be removed. w rises to 1 while a node warms up.
+Where nothing is predicted, what pods request of the node counts instead.
+
+The scheduler adds the scores to those of its own plugins, so that the best node here is not
+always the one that the pod went to.
+
+It reads the pod, and asks the replicas through the API server: besides the right to get the pod
+it needs the Role foresail-explain. With --server it asks one replica at its --http-address.
+A replica remembers some 130,000 verdicts on nodes, the newest ones.`,
+		Example: `  foresail explain pod checkout-7d9c5 -n shop
+  foresail explain pod checkout-7d9c5 -n shop --all
+
+  # Which nodes had no room for it?
+  foresail explain pod checkout-7d9c5 -n shop -o json | jq -r '.filter.nodes[] | select(.refused) | .name + ": " + .message'
+
+  # A replica that runs outside of the cluster
+  foresail explain pod checkout-7d9c5 -n shop --server http://localhost:8080`,
+		Args: oneName("a Pod"),
+
+		DisableFlagsInUseLine: true,
+	}
+	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the Pod; empty is that of the kubeconfig")
+	c.Flags().StringVar(&o.server, "server", "", "`URL` of the --http-address of the one replica to ask; empty asks all that there are, through the API server")
+	c.Flags().StringVar(&o.foresail, "foresail-namespace", "foresail-system", "`namespace` that Foresail runs in")
+	c.Flags().BoolVar(&o.all, "all", false, "tell every node, instead of the best and a few of those refused")
+	output := addOutputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return o.run(c, k, args[0], output.value)
+	}
+	return c
+}
+
+func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	namespace, err := k.namespaceOrDefault()
+	if err != nil {
+		return err
+	}
+	e := podExplanation{Namespace: namespace, Name: name, At: time.Now()}
+	client, err := k.clientset()
+	if err != nil && o.server == "" {
+		return err
+	}
+	if client != nil {
+		e.Pod, e.PodError = podStateOf(c.Context(), client, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	asked, err := o.ask(c.Context(), client, &e)
+	if err != nil {
+		return err
+	}
+	if e.Filter == nil && e.Prioritize == nil {
+		return e.unanswered(c.ErrOrStderr(), asked)
+	}
+	if output == "json" {
+		return printJSON(c.OutOrStdout(), e)
+	}
+	return e.table(c.OutOrStdout(), o.all)
+}
+
+func (o *explainPodOptions) validate() error {
+	if o.server == "" {
+		return nil
+	}
+	if u, err := url.Parse(o.server); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return badFlag("server", fmt.Sprintf("%q", o.server), "an http or https URL, such as http://localhost:8080")
+	}
+	return nil
+}
+
+// namespaceOr returns the namespace that is given, or that of the kubeconfig.
+func (k *cluster) namespaceOrDefault() (string, error) {
+	if k.namespace != "" {
+		return k.namespace, nil
+	}
+	namespace, _, err := k.loader().Namespace()
+	if err != nil {
+		return "", badFlag("namespace", `""`, "given where the kubeconfig has none")
+	}
+	return namespace, nil
+}
+
+// clientset returns a client for what every cluster has.
+func (k *cluster) clientset() (kubernetes.Interface, error) {
+	config, _, err := k.connect()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// podExplanation is what explain pod tells, as JSON too.
+type podExplanation struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	At        time.Time `json:"at"` // when it was asked
+	Pod       *podState `json:"pod,omitempty"`
+	PodError  string    `json:"podError,omitempty"` // why there is no Pod
+	// FilteredBy and ScoredBy are the replicas that answered the scheduler.
+	FilteredBy string                  `json:"filteredBy,omitempty"`
+	Filter     *extender.FilterFinding `json:"filter,omitempty"`
+	ScoredBy   string                  `json:"scoredBy,omitempty"`
+	Prioritize *extender.ScoreFinding  `json:"prioritize,omitempty"` // nil also if one node was left
+}
+
+// podState is what the cluster says of the pod.
+type podState struct {
+	UID       types.UID    `json:"uid"`
+	Scheduler string       `json:"schedulerName"`
+	Created   metav1.Time  `json:"creationTimestamp"`
+	Node      string       `json:"node,omitempty"`        // "" as long as it is not bound
+	Scheduled *metav1.Time `json:"scheduledAt,omitempty"` // when it was bound, or found no node
+	Message   string       `json:"message,omitempty"`     // why it is not bound
+}
+
+// podStateOf reads the pod. What it says when it cannot is for people: there may be an answer all the same.
+func podStateOf(ctx context.Context, client kubernetes.Interface, key types.NamespacedName) (*podState, string) {
+	pod, err := client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, "there is no such pod now"
+	case err != nil:
+		return nil, fmt.Sprintf("the pod cannot be read: %v", err)
+	}
+	s := &podState{UID: pod.UID, Scheduler: pod.Spec.SchedulerName, Created: pod.CreationTimestamp, Node: pod.Spec.NodeName}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			s.Scheduled, s.Message = &c.LastTransitionTime, c.Message
+		}
+	}
+	return s, ""
+}
+
+// ask asks the replicas and keeps the newest of what each verb was answered. It returns whom it asked.
+func (o *explainPodOptions) ask(ctx context.Context, client kubernetes.Interface, e *podExplanation) (asked []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	path := extender.ExplainPath + e.Namespace + "/" + e.Name
+	if o.server != "" {
+		answer, err := fetchAnswer(ctx, strings.TrimSuffix(o.server, "/")+path)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s: %w", o.server, err)
+		}
+		e.take(o.server, answer)
+		return []string{o.server}, nil
+	}
+	replicas, err := o.replicas(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, r := range replicas {
+		content, err := client.CoreV1().Pods(o.foresail).ProxyGet("http", r.name, r.port, path, nil).DoRaw(ctx)
+		if apierrors.IsNotFound(err) {
+			asked = append(asked, r.name)
+			continue
+		}
+		answer, err := parseAnswer(content, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ask the pod %s/%s: %w", o.foresail, r.name, err))
+			continue
+		}
+		asked = append(asked, r.name)
+		e.take(r.name, answer)
+	}
+	if len(asked) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return asked, nil
+}
+
+// replica is a pod of Foresail's, and the port that it tells of itself on.
+type replica struct{ name, port string }
+
+// replicas are the pods that run the extender.
+func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Interface) ([]replica, error) {
+	pods, err := client.CoreV1().Pods(o.foresail).List(ctx, metav1.ListOptions{LabelSelector: foresailPods})
+	if err != nil {
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w", o.foresail, err)
+	}
+	var found []replica
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if port := portOf(pod, httpPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" && port != "" {
+			found = append(found, replica{pod.Name, port})
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no pod in namespace %s runs the extender (%d of Foresail are there): "+
+			"--foresail-namespace says where it runs, manifests/components/extender and manifests/overlays/extender run it, and --server asks one that is no pod", o.foresail, len(pods.Items))
+	}
+	return found, nil
+}
+
+// portOf returns the number of a named port of a pod's containers, "" if there is none.
+func portOf(pod *corev1.Pod, name string) string {
+	for i := range pod.Spec.Containers {
+		for _, port := range pod.Spec.Containers[i].Ports {
+			if port.Name == name {
+				return fmt.Sprint(port.ContainerPort)
+			}
+		}
+	}
+	return ""
+}
+
+// fetchAnswer reads an answer. It is empty if the replica has none.
+func fetchAnswer(ctx context.Context, address string) (answer extender.Explanation, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return answer, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return answer, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return answer, err
+	case response.StatusCode == http.StatusNotFound:
+		return answer, nil
+	case response.StatusCode != http.StatusOK:
+		return answer, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(content)))
+	}
+	return parseAnswer(content, nil)
+}
+
+func parseAnswer(content []byte, err error) (answer extender.Explanation, _ error) {
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(content, &answer); err != nil {
+		return answer, fmt.Errorf("the answer is none of the extender's: %w", err)
+	}
+	return answer, nil
+}
+
+// take keeps what is newer than what there is.
+func (e *podExplanation) take(from string, answer extender.Explanation) {
+	if f := answer.Filter; f != nil && (e.Filter == nil || f.At.After(e.Filter.At)) {
+		e.Filter, e.FilteredBy = f, from
+	}
+	if p := answer.Prioritize; p != nil && (e.Prioritize == nil || p.At.After(e.Prioritize.At)) {
+		e.Prioritize, e.ScoredBy = p, from
+	}
+}
+
+// unanswered tells what is known without an answer, and what may be the reason that there is none.
+func (e *podExplanation) unanswered(w io.Writer, asked []string) error {
+	slices.Sort(asked)
+	why := []string{"is the extender in the configuration of the scheduler (docs/extender.md)?"}
+	switch {
+	case e.Pod == nil:
+		why = append(why, "and is the name right?")
+	case e.Pod.Node != "":
+		fmt.Fprintln(w, e.sentence())
+		why = append(why, "or was that too long ago to be remembered, or before this replica started?")
+	case e.Pod.Message != "":
+		fmt.Fprintln(w, e.sentence())
+		why = append(why, "The scheduler asks about nodes that fit by its own rules: there may be none.")
+	}
+	scheduler := ""
+	if e.Pod != nil {
+		scheduler = fmt.Sprintf(" by the scheduler %q, which its schedulerName says", e.Pod.Scheduler)
+	}
+	because := ""
+	if e.PodError != "" {
+		because = ", and " + e.PodError
+	}
+	return fmt.Errorf("Foresail was not asked about the pod %s/%s lately%s (asked: %s)%s: %s",
+		e.Namespace, e.Name, scheduler, cmp.Or(strings.Join(asked, ", "), "nobody"), because, strings.Join(why, " "))
+}

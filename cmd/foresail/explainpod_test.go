@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/extender"
+)
+
+// played is an API server that knows some pods, and what replicas of Foresail answer.
+type played struct {
+	pods     map[string]*corev1.Pod // by path
+	foresail []corev1.Pod
+	answers  map[string]any // by name and port of the pod that is asked; an error text, or an Explanation
+}
+
+func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	write := func(v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	gone := func(text string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: text})
+	}
+	const own = "/api/v1/namespaces/foresail-system/pods"
+	name, rest, proxied := strings.Cut(strings.TrimPrefix(r.URL.Path, own+"/"), "/proxy")
+	switch pod := p.pods[r.URL.Path]; {
+	case pod != nil:
+		write(pod)
+	case r.URL.Path == own && r.URL.Query().Get("labelSelector") == foresailPods:
+		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.foresail})
+	case proxied && rest == extender.ExplainPath+"shop/checkout":
+		switch answer := p.answers[name].(type) {
+		case extender.Explanation:
+			write(answer)
+		case string:
+			http.Error(w, answer, http.StatusBadGateway)
+		default:
+			http.Error(w, "not asked lately", http.StatusNotFound)
+		}
+	default:
+		gone("there is no " + r.URL.Path)
+	}
+}
+
+// kubeconfig is for a server that is played.
+func (p *played) kubeconfig(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	return file(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "played",
+  "clusters": [{"name": "played", "cluster": {"server": %q}}],
+  "contexts": [{"name": "played", "context": {"cluster": "played", "user": "", "namespace": "shop"}}]}`, server.URL))
+}
+
+func foresailPod(name string, ports ...string) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "foresail-system", Name: name}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod.Spec.Containers = []corev1.Container{{Name: "foresail"}}
+	for i, port := range ports {
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: port, ContainerPort: int32(8080 + i)})
+	}
+	return pod
+}
+
+func scheduledPod(node, message string) *corev1.Pod {
+	status := corev1.ConditionTrue
+	if node == "" {
+		status = corev1.ConditionFalse
+	}
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))},
+		Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "default-scheduler"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: status, Message: message, LastTransitionTime: metav1.NewTime(time.Now().Add(-5 * time.Minute)),
+		}}},
+	}
+}
+
+func share(predicted, ledger, pod, allocatable float64) *extender.Share {
+	return &extender.Share{Predicted: &predicted, Ledger: ledger, Pod: pod, Allocatable: allocatable}
+}
+
+// answered is an answer of some time ago, of which node-2 got the best score.
+func answered(ago time.Duration) extender.Explanation {
+	about := extender.Finding{
+		At: time.Now().Add(-ago), UID: types.UID("uid-1"),
+		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20},
+	}
+	e := extender.Explanation{Namespace: "shop", Name: "checkout"}
+	e.Filter = &extender.FilterFinding{Finding: about, Accepted: 14, Refused: 5}
+	e.Filter.Message = "5 of 19 nodes are refused."
+	e.Prioritize = &extender.ScoreFinding{Finding: about}
+	e.Prioritize.Message = "14 nodes are scored."
+	for i := range 14 {
+		name, score := fmt.Sprintf("node-%d", i), 3
+		if i == 2 {
+			score = 9
+		}
+		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "accepted", CPU: share(1, 0, 0.3, 4)})
+		e.Prioritize.Nodes = append(e.Prioritize.Nodes, extender.ScoredNode{
+			Name: name, Score: score, Used: 0.625, Warmth: 1, CPU: share(2, 0.25, 0.25, 4),
+			Memory: &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30}, Message: "62% used with this pod",
+		})
+	}
+	for i := range 4 {
+		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: fmt.Sprintf("full-%d", i), Refused: true, Reason: "memory", Message: "memory would pass 95%"})
+	}
+	e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: "going", Refused: true, Reason: "removing", Message: "the pool workers removes it"})
+	return e
+}
+
+func explainPod(t *testing.T, p *played, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", p.kubeconfig(t))
+	return foresail(t, "", append([]string{"explain", "pod", "checkout"}, args...)...)
+}
+
+func playing(pod *corev1.Pod, answers map[string]any) *played {
+	p := &played{
+		pods: map[string]*corev1.Pod{}, answers: answers,
+		foresail: []corev1.Pod{foresailPod("foresail-a", "extender", "http"), foresailPod("foresail-b", "extender", "http"), foresailPod("adapter", "https", "http")},
+	}
+	if pod != nil {
+		p.pods["/api/v1/namespaces/shop/pods/checkout"] = pod
+	}
+	return p
+}
+
+func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
+	old := answered(time.Hour)
+	old.Prioritize.Message = "this is from long ago"
+	p := playing(scheduledPod("node-2", ""), map[string]any{"http:foresail-a:8081": answered(5 * time.Minute), "http:foresail-b:8081": old})
+	code, out, stderr := explainPod(t, p)
+	require.Equal(t, exitDone, code, stderr)
+	lines := strings.Split(out, "\n")
+	assert.Equal(t, "Pod shop/checkout", lines[0])
+	assert.Equal(t, "It went to node-2 5m ago, which no other of 14 nodes was better than: score 9.", strings.TrimSpace(lines[1]))
+	assert.Contains(t, out, "0.30 cores, 250Mi; it requests 0.25 cores, 200Mi")
+	assert.Contains(t, out, "by foresail-a: 5 of 19 nodes are refused.")
+	assert.NotContains(t, out, "long ago")
+	table := rows(lines, "NODE")
+	require.Len(t, table, 1+fewScored+1, "without --all only the best, and how many more there are")
+	assert.Equal(t, strings.Fields("node-2 9 0.62 2.00 0.25 0.25 4.00 (1Gi) 0 200Mi 8Gi 62% used with this pod"), strings.Fields(table[1]))
+	assert.Equal(t, "4 more with scores from 3 to 3: --all shows them", table[len(table)-1])
+	refused := rows(lines, "REFUSED FOR")
+	require.Len(t, refused, 3)
+	assert.Equal(t, strings.Fields("memory 4 full-0, full-1, full-2, …: memory would pass 95%"), strings.Fields(refused[1]))
+	assert.Equal(t, strings.Fields("removing 1 going: the pool workers removes it"), strings.Fields(refused[2]))
+
+	code, out, _ = explainPod(t, p, "--all")
+	require.Equal(t, exitDone, code)
+	lines = strings.Split(out, "\n")
+	assert.Len(t, rows(lines, "NODE"), 1+14)
+	assert.Len(t, rows(lines, "REFUSED"), 1+5)
+
+	code, out, _ = explainPod(t, p, "-o", "json")
+	require.Equal(t, exitDone, code)
+	var e podExplanation
+	require.NoError(t, json.Unmarshal([]byte(out), &e))
+	assert.Equal(t, "node-2", e.Pod.Node)
+	assert.Equal(t, "foresail-a", e.FilteredBy)
+	assert.Len(t, e.Filter.Nodes, 19)
+	assert.Len(t, e.Prioritize.Nodes, 14)
+}
+
+// rows are the lines from one that begins with a heading to the next empty one.
+func rows(lines []string, heading string) []string {
+	for i, line := range lines {
+		if !strings.HasPrefix(line, heading) {
+			continue
+		}
+		for j := i; ; j++ {
+			if j == len(lines) || lines[j] == "" {
+				return lines[i:j]
+			}
+		}
+	}
+	return nil
+}
+
+func TestExplainPodSumsUp(t *testing.T) {
+	waits := answered(time.Minute)
+	waits.Filter.WaitsFor, waits.Prioritize.At = "workers", waits.Filter.At.Add(-time.Minute)
+	single := answered(time.Minute)
+	single.Prioritize, single.Filter.Nodes, single.Filter.Accepted = nil, single.Filter.Nodes[13:], 1
+	another := answered(time.Minute)
+	another.Filter.UID, another.Prioritize.UID = "uid-0", "uid-0"
+	for _, c := range []struct {
+		pod    *corev1.Pod
+		answer extender.Explanation
+		want   string
+	}{
+		{scheduledPod("node-3", ""), answered(time.Minute), "It went to node-3 5m ago, with score 3. node-2 had 9; the scheduler's own plugins have a say, too."},
+		{scheduledPod("full-0", ""), answered(time.Minute), "It went to full-0 5m ago, which had been refused: the scheduler did not get or not use that answer."},
+		{scheduledPod("elsewhere", ""), answered(time.Minute), "It went to elsewhere 5m ago, about which Foresail was not asked then."},
+		{scheduledPod("node-13", ""), single, "It went to node-13 5m ago, the one node that was left."},
+		{scheduledPod("node-13", ""), single, "prioritize  not asked then: no more than one node was left"},
+		{scheduledPod("", "0/19 nodes are available"), answered(time.Minute), "It is not bound to a node: 0/19 nodes are available"},
+		{scheduledPod("", "0/19 nodes are available"), waits, "It is not bound: every node that would do is refused, and it waits for the pool workers to grow."},
+		{scheduledPod("", "0/19 nodes are available"), waits, "not asked then"}, // the scores are of an earlier attempt
+		{scheduledPod("node-2", ""), another, "The answers are about an earlier pod of that name."},
+		{nil, answered(time.Minute), "There is no such pod now."},
+	} {
+		code, out, stderr := explainPod(t, playing(c.pod, map[string]any{"http:foresail-b:8081": c.answer}))
+		require.Equal(t, exitDone, code, stderr)
+		assert.Contains(t, out, c.want)
+	}
+}
+
+func TestExplainPodWithoutAnAnswer(t *testing.T) {
+	silent := playing(scheduledPod("node-2", ""), nil)
+	silent.foresail = []corev1.Pod{foresailPod("adapter", "https", "http")}
+	for _, c := range []struct {
+		played *played
+		wants  []string
+	}{
+		{playing(scheduledPod("node-2", ""), nil), []string{
+			"It went to node-2 5m ago.",
+			`Foresail was not asked about the pod shop/checkout lately by the scheduler "default-scheduler", which its schedulerName says (asked: foresail-a, foresail-b)`,
+			"is the extender in the configuration of the scheduler (docs/extender.md)?", "too long ago",
+		}},
+		{playing(scheduledPod("", "0/3 nodes are available: 3 Insufficient cpu."), nil), []string{"It is not bound to a node: 0/3 nodes are available: 3 Insufficient cpu.", "there may be none"}},
+		{playing(nil, nil), []string{"there is no such pod now", "is the name right?"}},
+		{silent, []string{"no pod in namespace foresail-system runs the extender (1 of Foresail are there)", "--foresail-namespace", "--server"}},
+		{playing(nil, map[string]any{"http:foresail-a:8081": "it fell over", "http:foresail-b:8081": "it did, too"}), []string{"ask the pod foresail-system/foresail-a", "ask the pod foresail-system/foresail-b"}},
+	} {
+		code, out, stderr := explainPod(t, c.played)
+		assert.Equal(t, exitFailed, code)
+		assert.Empty(t, out)
+		for _, want := range c.wants {
+			assert.Contains(t, stderr, want)
+		}
+	}
+}
+
+func TestExplainPodOfAServer(t *testing.T) {
+	var asked string
+	answer := answered(time.Minute)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked = r.URL.Path; strings.HasSuffix(asked, "/checkout") {
+			_ = json.NewEncoder(w).Encode(answer)
+			return
+		}
+		http.Error(w, "not asked lately", http.StatusNotFound)
+	}))
+	defer server.Close()
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	code, out, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "bank", "--server", server.URL+"/")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Equal(t, "/extender/pods/bank/checkout", asked)
+	assert.Contains(t, out, "by "+server.URL)
+	assert.Contains(t, out, "node-2")
+
+	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "Foresail was not asked about the pod bank/cart lately (asked: "+server.URL+")")
+	server.Close()
+	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "ask "+server.URL)
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/stack"
+)
+
+func TestFlagsOfTheExtender(t *testing.T) {
+	empty := file(t, "empty", "")
+	const prometheus = "http://prometheus:9090"
+	for _, c := range []struct {
+		args, prometheus string
+		want             []string // nothing wrong if there is none
+	}{
+		{args: ""},
+		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-warm-up 0s --extender-patience 0s"},
+		{args: "--extender-cpu-query cpu --extender-memory-query memory --extender-node-label instance", prometheus: prometheus},
+		{args: "--extender-cpu-query= --extender-memory-query=", prometheus: prometheus},
+		{args: "--extender-address 9443", want: []string{`--extender-address: "9443": must be a host and a port, such as :9443 or 127.0.0.1:9443: `}},
+		{args: "--extender-address :0", want: []string{`--extender-address: ":0": must be a host and a port`}},
+		{args: "--extender-address :https", want: []string{`the port "https" is not a number from 1 to 65535`}},
+		{args: "--extender-tls-cert-file " + empty, want: []string{`--extender-tls-private-key-file: "": must be given together with --extender-tls-cert-file, or neither`}},
+		{args: "--extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "": must be given together with --extender-tls-private-key-file, or neither`}},
+		{args: "--extender-tls-cert-file " + empty + " --extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "` + empty + `": must be a certificate in PEM, the key of which is in --extender-tls-private-key-file: `}},
+		{args: "--extender-client-ca-file " + empty, want: []string{`--extender-client-ca-file: "` + empty + `": must be a file with certificates in PEM: there is none in it`}},
+		{args: "--extender-client-ca-file /nonexistent", want: []string{`--extender-client-ca-file: "/nonexistent": must be a file with certificates in PEM: open /nonexistent`}},
+		{args: "--extender-pack-target 0 --extender-warm-up -1s", want: []string{`--extender-pack-target: 0: must be above 0 and below 1`, `--extender-warm-up: -1s: must be 0s or more`}},
+		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: NaN: must be above 0 and below 1`}},
+		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: 95: must be from 0, which is no limit, to 1`}},
+		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: -1: must be from 0, which is no limit, to 1`}},
+		{args: "--extender-patience -1s", want: []string{`--extender-patience: -1s: must be 0s or more`}},
+		{args: "--extender-metrics-interval 2m", want: []string{`--extender-metrics-interval: 2m0s: must be from 1s to 1m0s`}},
+		{args: "--extender-horizon 5s", want: []string{`--extender-horizon: 5s: must be from --extender-metrics-interval to 1h0m0s`}},
+		{args: "--extender-horizon 1h --extender-metrics-interval 1s", want: []string{`--extender-horizon: 1h0m0s: must be from --extender-metrics-interval to 16m40s`}},
+		{args: "--extender-cpu-query cpu", want: []string{`--extender-cpu-query: "cpu": must be left out unless --prometheus-url says whom to ask`}},
+		{args: "--extender-cpu-query=", prometheus: prometheus, want: []string{`--extender-cpu-query: "": must be a query in PromQL, or empty together with --extender-memory-query`}},
+		{args: "--extender-memory-query=", prometheus: prometheus, want: []string{`--extender-memory-query: "": must be a query in PromQL, or empty together with --extender-cpu-query`}},
+		{args: "--extender-node-label=", prometheus: prometheus, want: []string{`--extender-node-label: "": must be the name of a label, such as node`}},
+	} {
+		var o extenderOptions
+		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.addFlags(fs)
+		require.NoError(t, fs.Parse(strings.Fields(c.args)), c.args)
+		err := o.validate(true, c.prometheus)
+		if len(c.want) == 0 {
+			assert.NoError(t, err, c.args)
+			continue
+		}
+		for _, want := range c.want {
+			require.ErrorContains(t, err, want)
+		}
+		assert.ErrorAs(t, err, new(usageError), c.args)
+	}
+	code, _, stderr := foresail(t, "", "run", "--leader-elect=false", "--extender-warm-up", "1m")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, `--extender-warm-up: "1m0s": must be left out unless --enable has extender`)
+}
+
+// nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the other has little memory left.
+func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
+	number := func(name string) float64 {
+		x, _ := strconv.ParseFloat(r.FormValue(name), 64) // 0 is answered with nothing
+		return x
+	}
+	used := map[string]string{"cpu": "1", "memory": strconv.Itoa(1 << 30)}
+	full := map[string]string{"cpu": "1", "memory": strconv.Itoa(7 << 30)}
+	var series []map[string]any
+	for instance, values := range map[string]map[string]string{"10.0.0.1:9100": used, "10.0.0.2:9100": full} {
+		var points [][2]any
+		for t := number("start"); t <= number("end"); t += number("step") {
+			points = append(points, [2]any{t, values[r.FormValue("query")]})
+		}
+		series = append(series, map[string]any{"metric": map[string]string{"instance": instance}, "values": points})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": series}})
+}
+
+// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, in a cluster
+// without WorkerPools.
+func TestRunOfTheExtenderAlone(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	addNode(t, cluster, "idle", "10.0.0.1")
+	addNode(t, cluster, "full", "10.0.0.2")
+	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
+	defer prometheus.Close()
+	var ports [3]int
+	for i := range ports {
+		ports[i], err = stack.FreePort()
+		require.NoError(t, err)
+	}
+	secure, open, answers := ports[0], ports[1], ports[2]
+
+	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", cluster.Kubeconfig(), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
+		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
+		"--extender-cpu-query", "cpu", "--extender-memory-query", "memory", "--extender-node-label", "instance",
+		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
+	)
+	eventually(t, func() bool {
+		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
+		return status(t, open, "/readyz") == http.StatusOK
+	})
+	assert.Zero(t, status(t, secure, "/"), "the adapter's door is not open")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: quantities("1", "1Gi")}}}
+	args := extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle", "full", "unknown"}}
+	var result extenderv1.ExtenderFilterResult
+	eventually(t, func() bool {
+		result = extenderv1.ExtenderFilterResult{}
+		return asScheduler(t, answers, "filter", args, &result) && len(result.FailedAndUnresolvableNodes) > 0
+	})
+	assert.Equal(t, extenderv1.FailedNodesMap{"full": v1alpha1.RefusedElsewhere}, result.FailedAndUnresolvableNodes)
+	assert.Equal(t, []string{"idle", "unknown"}, *result.NodeNames, "what is not known passes")
+	args.NodeNames = result.NodeNames
+	var scores extenderv1.HostPriorityList
+	require.True(t, asScheduler(t, answers, "prioritize", args, &scores))
+	require.Len(t, scores, 2)
+	assert.Equal(t, extenderv1.HostPriority{Host: "idle", Score: 9}, scores[0], "2 of 4 cores: 0.65 + 0.35*0.5/0.65")
+
+	code, stdout, complaints := foresail(t, "", "explain", "pod", "checkout", "-n", "shop",
+		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("http://127.0.0.1:%d", open))
+	require.Equal(t, exitDone, code, complaints)
+	assert.Contains(t, stdout, "There is no such pod now.")
+	lines := strings.Split(stdout, "\n")
+	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(rows(lines, "NODE")[1])[:11])
+	assert.Contains(t, rows(lines, "REFUSED FOR")[1], "full: memory up to 7Gi predicted")
+
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		assert.Equal(t, exitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it does not end")
+	}
+}
+
+// aside is set in processes that are to be the command rather than its tests.
+const aside = "FORESAIL_TEST_RUN_ASIDE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(aside) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// process is the command in a process of its own: logging can be set up, and metrics be registered, once in each.
+type process struct {
+	command *exec.Cmd
+	stderr  *bytes.Buffer // to be read when it has ended
+	ended   chan struct{}
+}
+
+// runAside starts one, which ends with the test at the latest.
+func runAside(t *testing.T, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &process{command: exec.CommandContext(t.Context(), self, args...), stderr: &bytes.Buffer{}, ended: make(chan struct{})}
+	p.command.Env = append(os.Environ(), aside+"=1")
+	p.command.Stderr = p.stderr
+	require.NoError(t, p.command.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.command.Wait() // what came of it is in its state
+	}()
+	t.Cleanup(func() { <-p.ended })
+	return p
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func quantities(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// addNode adds a Node that is Ready and has some room.
+func addNode(t *testing.T, cluster *controlplane.Cluster, name, address string) {
+	t.Helper()
+	nodes := cluster.Client().CoreV1().Nodes()
+	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	node.Status.Allocatable = quantities("4", "8Gi")
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+// asScheduler asks as kube-scheduler does, and tells whether there was an answer.
+func asScheduler(t *testing.T, port int, verb string, args extenderv1.ExtenderArgs, answer any) bool {
+	t.Helper()
+	body, err := json.Marshal(args)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d%s/%s", port, extender.Prefix, verb), bytes.NewReader(body))
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	assert.Equal(t, 2, response.ProtoMajor)
+	require.NoError(t, json.NewDecoder(response.Body).Decode(answer))
+	return true
+}
