@@ -114,7 +114,8 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"overlays/remote-write", "examples/combined",
+		"components/extender-rights", "components/extender", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
+		"examples/combined",
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
@@ -208,6 +209,17 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [nodes/status] [] [patch]",
 		"[] [configmaps] [] [get list create update delete]",
 	}, granted(t, "components/simulated-nodes/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[] [nodes pods] [] [list watch]",
+		"[metrics.k8s.io] [nodes] [] [list]",
+		"[foresail.dev] [workerpools] [] [list watch]",
+		"[] [pods] [] [list]",      // of who explains
+		"[] [pods/proxy] [] [get]", // of who explains
+	}, granted(t, "components/extender-rights/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[coordination.k8s.io] [leases] [] [create]",
+		"[coordination.k8s.io] [leases] [foresail-scheduler] [get list watch update]",
+	}, granted(t, "overlays/second-scheduler/rbac.yaml"))
 }
 
 func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
@@ -267,7 +279,10 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 // there are.
 func checkBindings(t *testing.T, objects []runtime.Object, accounts []rbacv1.Subject) int {
 	t.Helper()
-	roles := []string{"ClusterRole/system:auth-delegator", "Role/extension-apiserver-authentication-reader"}
+	roles := []string{
+		"ClusterRole/system:auth-delegator", "Role/extension-apiserver-authentication-reader",
+		"ClusterRole/system:kube-scheduler", "ClusterRole/system:volume-scheduler",
+	}
 	for _, role := range all[*rbacv1.ClusterRole](objects) {
 		roles = append(roles, "ClusterRole/"+role.Name)
 	}

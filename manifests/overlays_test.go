@@ -21,13 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// flags returns the values of a container's arguments by flag. The test fails at one that the command does not have.
+// flags returns the values of a container's arguments by flag, those of one that is there twice with a comma in between. The
+// test fails at one that the command does not have.
 func flags(t *testing.T, container corev1.Container) map[string]string {
 	t.Helper()
 	require.NotEmpty(t, container.Args)
 	require.Equal(t, "run", container.Args[0])
 	known := `"tls-cert-file" "tls-private-key-file"` // of the library that serves the API
-	for _, file := range []string{"run.go", "sources.go"} {
+	for _, file := range []string{"run.go", "sources.go", "extender.go"} {
 		source, err := os.ReadFile("../cmd/foresail/" + file)
 		require.NoError(t, err)
 		known += string(source)
@@ -37,6 +38,9 @@ func flags(t *testing.T, container corev1.Container) map[string]string {
 		name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		require.True(t, ok, arg)
 		require.Contains(t, known, fmt.Sprintf("%q", name), arg)
+		if before, ok := found[name]; ok {
+			value = before + "," + value
+		}
 		found[name] = value
 	}
 	return found
@@ -135,12 +139,14 @@ func render(t *testing.T, folder string) []runtime.Object {
 	return decode(t, folder, bytes.Join(documents, []byte("\n---\n")))
 }
 
-// template returns the pods that run Foresail, of the one Deployment or StatefulSet.
+// template returns the pods that run Foresail, of the one Deployment or StatefulSet of that name.
 func template(t *testing.T, rendered []runtime.Object) corev1.PodTemplateSpec {
 	t.Helper()
 	var found []corev1.PodTemplateSpec
 	for _, deployment := range all[*appsv1.Deployment](rendered) {
-		found = append(found, deployment.Spec.Template)
+		if deployment.Name == "foresail" {
+			found = append(found, deployment.Spec.Template)
+		}
 	}
 	for _, set := range all[*appsv1.StatefulSet](rendered) {
 		found = append(found, set.Spec.Template)
@@ -149,18 +155,29 @@ func template(t *testing.T, rendered []runtime.Object) corev1.PodTemplateSpec {
 	return found[0]
 }
 
+// named returns the one object of a type that has a name.
+func named[T interface {
+	runtime.Object
+	GetName() string
+}](t *testing.T, objects []runtime.Object, name string) T {
+	t.Helper()
+	found := slices.DeleteFunc(all[T](objects), func(o T) bool { return o.GetName() != name })
+	require.Len(t, found, 1, name)
+	return found[0]
+}
+
 // TestKustomizationsRender also checks that whatever runs the pods, the rest of the base leads to them.
 func TestKustomizationsRender(t *testing.T) {
 	for _, folder := range []string{
 		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
-		"examples/combined",
+		"overlays/extender", "overlays/second-scheduler", "examples/combined",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
 			pods := template(t, rendered)
 			assert.Len(t, pods.Spec.Containers, 1)
-			assert.Equal(t, one[*corev1.ServiceAccount](t, rendered).Name, pods.Spec.ServiceAccountName)
-			assert.Equal(t, pods.Labels, one[*policyv1.PodDisruptionBudget](t, rendered).Spec.Selector.MatchLabels)
+			assert.Equal(t, named[*corev1.ServiceAccount](t, rendered, "foresail").Name, pods.Spec.ServiceAccountName)
+			assert.Equal(t, pods.Labels, named[*policyv1.PodDisruptionBudget](t, rendered, "foresail").Spec.Selector.MatchLabels)
 			shared := 0
 			for _, service := range all[*corev1.Service](rendered) {
 				if service.Name == "foresail" {
@@ -181,6 +198,7 @@ func TestComponentsCombine(t *testing.T) {
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
+		"overlays/extender": nil, "overlays/second-scheduler": {"enable"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
 	} {
 		t.Run(folder, func(t *testing.T) {

@@ -1,0 +1,215 @@
+package manifests_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+
+	"github.com/foresail/foresail/adapter/extender"
+)
+
+// schedulerConfiguration decodes what a scheduler is started with. Fields that there are not fail the test, those of
+// arguments of plugins too.
+func schedulerConfiguration(t *testing.T, data []byte) *schedulerv1.KubeSchedulerConfiguration {
+	t.Helper()
+	known := runtime.NewScheme()
+	require.NoError(t, schedulerv1.AddToScheme(known))
+	strict := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
+	object, _, err := strict.Decode(data, nil, nil)
+	require.NoError(t, err)
+	configuration, ok := object.(*schedulerv1.KubeSchedulerConfiguration)
+	require.True(t, ok, "%T", object)
+	require.NoError(t, configuration.DecodeNestedObjects(strict))
+	return configuration
+}
+
+// schedulerFile decodes a file for a scheduler.
+func schedulerFile(t *testing.T, path string) *schedulerv1.KubeSchedulerConfiguration {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return schedulerConfiguration(t, data)
+}
+
+const (
+	firstScheduler  = "scheduler/kubescheduler.yaml"
+	secondScheduler = "overlays/second-scheduler/configuration/kubescheduler.yaml"
+)
+
+func TestSchedulersAskAsTheExtenderAnswers(t *testing.T) {
+	for _, file := range []string{firstScheduler, secondScheduler} {
+		t.Run(file, func(t *testing.T) {
+			c := schedulerFile(t, file)
+			require.Len(t, c.Extenders, 1)
+			e := c.Extenders[0]
+			address, err := url.Parse(e.URLPrefix)
+			require.NoError(t, err)
+			assert.Equal(t, "https", address.Scheme)
+			assert.Equal(t, "9443", address.Port())
+			assert.Equal(t, extender.Prefix, address.Path)
+			assert.Equal(t, "filter", e.FilterVerb)
+			assert.Equal(t, "prioritize", e.PrioritizeVerb)
+			assert.Empty(t, e.BindVerb+e.PreemptVerb)
+			assert.Empty(t, e.ManagedResources, "all pods are asked about")
+			assert.True(t, e.NodeCacheCapable)
+			assert.True(t, e.EnableHTTPS)
+			assert.True(t, e.Ignorable)
+			assert.Equal(t, 200*time.Millisecond, e.HTTPTimeout.Duration)
+			assert.True(t, *c.LeaderElection.LeaderElect)
+
+			require.Len(t, c.Profiles, 1)
+			require.Len(t, c.Profiles[0].PluginConfig, 1)
+			fit, ok := c.Profiles[0].PluginConfig[0].Args.Object.(*schedulerv1.NodeResourcesFitArgs)
+			require.True(t, ok)
+			assert.Equal(t, schedulerv1.MostAllocated, fit.ScoringStrategy.Type, "the default works against packing")
+		})
+	}
+}
+
+// TestWeightOutweighsWhatFillsNodes holds the weight to the reason that is given for it.
+func TestWeightOutweighsWhatFillsNodes(t *testing.T) {
+	const empty, others, spreading, point = 7, 300, 200, 10
+	weight := schedulerFile(t, firstScheduler).Extenders[0].Weight
+	assert.Greater(t, empty*point*weight, int64(others))
+	assert.LessOrEqual(t, empty*point*(weight-1), int64(others), "the least that does")
+	assert.Less(t, (10-empty)*point*weight, int64(spreading))
+}
+
+func TestTheSecondSchedulerDiffersInItsPlaceAlone(t *testing.T) {
+	first, second := schedulerFile(t, firstScheduler), schedulerFile(t, secondScheduler)
+	assert.Equal(t, "foresail-scheduler", *second.Profiles[0].SchedulerName)
+	assert.Equal(t, "foresail-scheduler", second.LeaderElection.ResourceName)
+	assert.Empty(t, second.ClientConnection.Kubeconfig, "it is a pod")
+	assert.Equal(t, "/etc/kubernetes/scheduler.conf", first.ClientConnection.Kubeconfig, "as kubeadm has it")
+	assert.Equal(t, "default-scheduler", *first.Profiles[0].SchedulerName)
+
+	second.Profiles[0].SchedulerName = first.Profiles[0].SchedulerName
+	second.LeaderElection, second.ClientConnection = first.LeaderElection, first.ClientConnection
+	second.Extenders[0].URLPrefix = first.Extenders[0].URLPrefix
+	assert.Equal(t, first, second)
+}
+
+func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
+	rendered := render(t, "overlays/extender")
+	set := one[*appsv1.DaemonSet](t, rendered)
+	pod := set.Spec.Template
+	assert.True(t, pod.Spec.HostNetwork)
+	assert.Equal(t, "privileged", one[*corev1.Namespace](t, rendered).Labels["pod-security.kubernetes.io/enforce"], "or such pods are refused")
+	given := flags(t, pod.Spec.Containers[0])
+	assert.Equal(t, "extender", given["enable"], "pods and pools are the Deployment's")
+	assert.Equal(t, schedulerFile(t, firstScheduler).Extenders[0].URLPrefix, "https://"+given["extender-address"]+extender.Prefix)
+	ports := map[string]corev1.ContainerPort{}
+	for _, p := range pod.Spec.Containers[0].Ports {
+		ports[p.Name] = p
+	}
+	assert.Equal(t, given["extender-address"], fmt.Sprintf("%s:%d", ports["extender"].HostIP, ports["extender"].ContainerPort))
+	assert.Equal(t, given["http-address"], fmt.Sprintf(":%d", ports["http"].ContainerPort))
+
+	own := labels.Set(pod.Labels)
+	assert.True(t, labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(own))
+	for _, service := range all[*corev1.Service](rendered) {
+		assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(own), "%s would send it what it does not serve", service.Name)
+	}
+	for _, budget := range all[*policyv1.PodDisruptionBudget](rendered) {
+		assert.False(t, labels.SelectorFromSet(budget.Spec.Selector.MatchLabels).Matches(own), budget.Name)
+	}
+	base := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec
+	container := pod.Spec.Containers[0]
+	container.Args, container.Ports = base.Containers[0].Args, base.Containers[0].Ports
+	assert.Equal(t, base.Containers[0], container, "nothing else differs")
+	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
+	assert.Equal(t, []string{"foresail-extender"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
+}
+
+// clusterRolesOf are the ClusterRoles that an account of Foresail's namespace has.
+func clusterRolesOf(objects []runtime.Object, account string) []string {
+	var found []string
+	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
+		if slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Name == account && s.Namespace == "foresail-system" }) {
+			found = append(found, b.RoleRef.Name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestTheComponentIsReachedAtItsService(t *testing.T) {
+	rendered := render(t, "overlays/second-scheduler")
+	pods := template(t, rendered)
+	assert.Equal(t, "adapter,extender", flags(t, pods.Spec.Containers[0])["enable"])
+	service := named[*corev1.Service](t, rendered, "foresail-extender")
+	assert.Equal(t, pods.Labels, service.Spec.Selector)
+	require.Len(t, service.Spec.Ports, 1)
+	ports := map[string]int32{}
+	for _, p := range pods.Spec.Containers[0].Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	assert.Len(t, ports, 3, "those of the base are still there")
+	assert.Equal(t, int32(9443), ports[service.Spec.Ports[0].TargetPort.StrVal], "the default of --extender-address")
+	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port, extender.Prefix)
+	assert.Equal(t, want, schedulerFile(t, secondScheduler).Extenders[0].URLPrefix)
+	assert.Contains(t, clusterRolesOf(rendered, pods.Spec.ServiceAccountName), "foresail-extender")
+}
+
+func TestTheSecondSchedulerRuns(t *testing.T) {
+	rendered := render(t, "overlays/second-scheduler")
+	deployment := named[*appsv1.Deployment](t, rendered, "foresail-scheduler")
+	pod := deployment.Spec.Template
+	container := pod.Spec.Containers[0]
+	assert.True(t, strings.HasPrefix(container.Image, "registry.k8s.io/kube-scheduler:v1."), container.Image)
+	assert.Equal(t, []string{"kube-scheduler"}, container.Command)
+	require.Len(t, container.Args, 1)
+	path, ok := strings.CutPrefix(container.Args[0], "--config=")
+	require.True(t, ok)
+	maps := all[*corev1.ConfigMap](rendered)
+	require.Len(t, maps, 1)
+	assert.Equal(t, maps[0].Name, mounted(t, pod.Spec, path).ConfigMap.Name, "another content is another name, and so a rollout")
+	assert.Equal(t, schedulerFile(t, secondScheduler), schedulerConfiguration(t, []byte(maps[0].Data[filepath.Base(path)])))
+
+	assert.Equal(t, deployment.Spec.Selector.MatchLabels, named[*policyv1.PodDisruptionBudget](t, rendered, "foresail-scheduler").Spec.Selector.MatchLabels)
+	service := named[*corev1.Service](t, rendered, "foresail")
+	assert.False(t, labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)))
+	account := named[*corev1.ServiceAccount](t, rendered, pod.Spec.ServiceAccountName)
+	assert.Equal(t, []string{"system:kube-scheduler", "system:volume-scheduler"}, clusterRolesOf(rendered, account.Name))
+	configuration := schedulerFile(t, secondScheduler)
+	role := named[*rbacv1.Role](t, rendered, "foresail-scheduler")
+	assert.Equal(t, configuration.LeaderElection.ResourceNamespace, role.Namespace)
+	assert.Equal(t, []string{configuration.LeaderElection.ResourceName}, role.Rules[1].ResourceNames)
+	assert.Equal(t, 4, checkBindings(t, loadFile(t, "overlays/second-scheduler/rbac.yaml"),
+		[]rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}))
+	for _, p := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+		assert.Equal(t, corev1.URISchemeHTTPS, p.HTTPGet.Scheme)
+		assert.Equal(t, container.Ports[0].Name, p.HTTPGet.Port.StrVal)
+	}
+}
+
+// TestWordsOfEnableAddUp combines the components of everything that Foresail does.
+func TestWordsOfEnableAddUp(t *testing.T) {
+	folder := t.TempDir()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	var text strings.Builder
+	text.WriteString("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")
+	up, err := filepath.Rel(folder, here)
+	require.NoError(t, err)
+	fmt.Fprintf(&text, "- %s/base\ncomponents:\n- %s/components/nodepool\n- %s/components/extender\n", up, up, up)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text.String()), 0o600))
+	pod := template(t, render(t, folder)).Spec
+	assert.Equal(t, "adapter,nodepool,adapter,extender", flags(t, pod.Containers[0])["enable"])
+}
