@@ -60,7 +60,7 @@ func TestPlanIsPure(t *testing.T) {
 }
 
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
-	doors := []string{module + "adapter/externalmetrics"}
+	doors := []string{module + "adapter/externalmetrics", module + "adapter/extender"}
 	for from, list := range imports(t, false, "./adapter/...") {
 		for _, to := range list {
 			switch {
@@ -79,6 +79,20 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 				assert.Equal(t, module+"adapter/snapshot", to, "a door reads snapshots and nothing else")
 			}
 		}
+	}
+}
+
+// What pools of workers are about to do is handed to the extender: it does not ask for it, and they do not know it.
+func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
+	const extender = module + "adapter/extender"
+	for _, to := range imports(t, true, "./adapter/extender")[extender] {
+		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
+	}
+	for from, list := range imports(t, false, "./...") {
+		if from == module+"nodepool/standing" || strings.HasPrefix(from, module+"cmd/") || strings.HasPrefix(from, module+"test/") {
+			continue
+		}
+		assert.NotContains(t, list, extender, "%s imports the extender", from)
 	}
 }
 
