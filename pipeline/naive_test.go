@@ -359,7 +359,8 @@ func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Inst
 	if peak := r.peak(); len(r.ticks) > 1 && peak > 0 {
 		squares := 0.0
 		for _, t := range r.ticks[1:] {
-			squares += math.Pow(r.at[t].missed/peak, 2)
+			missed := r.at[t].missed / peak
+			squares += missed * missed
 		}
 		r.missed = peak * math.Sqrt(squares/float64(len(r.ticks)-1))
 	}

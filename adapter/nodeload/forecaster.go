@@ -53,12 +53,12 @@ func (f *Forecaster) Run(ctx context.Context) error {
 	f.started.Store(&began)
 	failures := 0
 	for {
-		err := f.round(ctx)
+		whole := f.round(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		wait := f.untilNext()
-		if failures++; err == nil {
+		if failures++; whole {
 			failures = 0
 		} else {
 			wait = min(wait, source.Backoff(failures, retryFirst, f.options.Interval))
@@ -76,12 +76,12 @@ func (f *Forecaster) untilNext() time.Duration {
 	return source.UntilNext(time.Duration(f.options.Now().UnixNano()), source.Phase(f.options.Interval, "nodes"), f.options.Interval)
 }
 
-// round reads once and publishes what comes of it.
-func (f *Forecaster) round(ctx context.Context) error {
+// round reads once and publishes what comes of it. It tells whether all could be read.
+func (f *Forecaster) round(ctx context.Context) (whole bool) {
 	began := f.options.Now()
 	readings, err := f.options.Source.Read(ctx, began)
 	if ctx.Err() != nil {
-		return nil // nobody asks any more
+		return false // nobody asks any more
 	}
 	now := f.options.Now()
 	f.telemetry.ended(now.Sub(began), len(readings), err)
@@ -93,7 +93,7 @@ func (f *Forecaster) round(ctx context.Context) error {
 	loads := f.table.loads()
 	f.telemetry.computed(f.options.Now().Sub(now))
 	f.published.Store(&snapshot.NodeLoads{At: now, Nodes: loads, Trouble: err})
-	return err
+	return err == nil
 }
 
 // log tells when reading begins to fail, fails otherwise, and ceases to.
