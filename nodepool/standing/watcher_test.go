@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,9 +151,7 @@ func TestWhatNewNodesComeUpWith(t *testing.T) {
 		}))
 		of := func(zone, kind string, more map[string]string) map[string]string {
 			out := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: kind}
-			for key, value := range more {
-				out[key] = value
-			}
+			maps.Copy(out, more)
 			return out
 		}
 		taints := []corev1.Taint{{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
