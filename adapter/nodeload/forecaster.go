@@ -52,11 +52,8 @@ func (f *Forecaster) Run(ctx context.Context) error {
 	began := f.options.Now()
 	f.started.Store(&began)
 	failures := 0
-	for {
+	for ctx.Err() == nil {
 		whole := f.round(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		wait := f.untilNext()
 		if failures++; whole {
 			failures = 0
@@ -65,10 +62,10 @@ func (f *Forecaster) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(wait):
 		}
 	}
+	return nil
 }
 
 // untilNext returns how long it is to the next read. Reads are an interval apart on the clock, so that replicas know the same.
