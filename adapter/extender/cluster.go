@@ -131,7 +131,7 @@ func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 func (c *cluster) podChanged(id podID, before, after record) {
 	if before.isBound() {
 		h := c.home(before.node)
-		h.take(use{}.minus(before.requests), -1)
+		h.take(before, -1)
 		defer c.leave(before.node, h) // once it may have come back
 	}
 	if !after.isBound() {
@@ -141,7 +141,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 		return
 	}
 	h := c.home(after.node)
-	h.take(after.requests, 1)
+	h.take(after, 1)
 	if before.node == after.node {
 		c.ledger.update(id, after.estimate, after.readyAt())
 		return
@@ -168,11 +168,18 @@ func (c *cluster) leave(name unique.Handle[string], h *home) {
 	}
 }
 
-// take counts a pod that comes, or goes.
-func (h *home) take(u use, pods int) {
+// take counts a pod that comes, with 1, or goes, with -1.
+func (h *home) take(r record, pods int) {
+	u := r.requests
+	if pods < 0 {
+		u = use{}.minus(u)
+	}
 	h.requested = h.requested.plus(u)
 	h.pods += pods
 	h.slot.requested.add(u)
+	if !r.belongs {
+		h.slot.guests.Add(int64(pods))
+	}
 }
 
 // renew gives the next Node of a name a slot of its own, with what is bound to the name: pods outlive their node for a
@@ -180,6 +187,7 @@ func (h *home) take(u use, pods int) {
 func (c *cluster) renew(h *home) {
 	fresh := &slot{}
 	fresh.requested.add(h.requested)
+	fresh.guests.Store(h.slot.guests.Load())
 	c.ledger.move(h.slot, fresh)
 	h.slot = fresh
 }

@@ -233,6 +233,7 @@ func (p *play) change() *corev1.Pod {
 	if pod == nil {
 		pod = podOf(declared("a", fmt.Sprint(1+p.random.IntN(9)), "", fmt.Sprintf("%dMi", 1+p.random.IntN(900)), ""))
 		pod.Name, pod.UID, pod.CreationTimestamp = name, p.uid(), metav1.NewTime(p.clock.Add(-10*time.Second))
+		own(pod, []string{"ReplicaSet", "DaemonSet", "Node"}[int(name[len(name)-1])%3], true)
 		p.live[name] = pod
 		return pod
 	}
@@ -391,6 +392,16 @@ func (p *play) requested(n *node) use {
 	return sum
 }
 
+// guests counts pods that do not belong to a node itself.
+func (p *play) guests(n *node) (count int64) {
+	for _, pod := range p.live {
+		if p.told[pod.UID] && pod.Spec.NodeName == n.name && pod.OwnerReferences[0].Kind == "ReplicaSet" {
+			count++
+		}
+	}
+	return count
+}
+
 // expected counts what the ledger should have for a node, by the formula in its head.
 func (p *play) expected(n *node) (cpu, memory float64) {
 	part := func(estimate int64, u snapshot.Use, ready time.Time) float64 {
@@ -442,6 +453,7 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 			require.Len(t, nodes, len(p.there))
 			for _, n := range nodes {
 				require.Equal(t, p.requested(&n), n.requested.load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				require.Equal(t, p.guests(&n), n.guests.Load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
 				if !settled {
 					continue
 				}

@@ -188,8 +188,8 @@ func unheard(r room) string {
 	return ": refused"
 }
 
-// removedBy says who removes a node; pools may be unknown where only a taint tells.
-func removedBy(pool string) string { return "it is being removed by " + pool }
+// removedBy says who removes a node: a pool, or a taint where that alone tells.
+func removedBy(who string) string { return "it is being removed (" + who + ")" }
 
 func (r Rules) scoreFinding(f *finding) *ScoreFinding {
 	out := &ScoreFinding{Finding: f.told(), Nodes: make([]ScoredNode, len(f.verdicts))}

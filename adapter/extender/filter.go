@@ -127,12 +127,14 @@ func (q *question) admit(n *node, blind bool, v *verdict) {
 	case blind:
 		v.gap = gapView
 	default:
-		v.reason, v.gap = q.limits(cpu, memory)
+		v.reason, v.gap = q.limits(cpu, memory, n.guests.Load() == 0)
 	}
 }
 
-// limits finds whether a node would pass a limit at the horizon, with the pod.
-func (q *question) limits(cpu, memory amount) (reason, gap) {
+// limits finds whether a node would pass a limit at the horizon, with the pod. A pod that would be alone on it is too large
+// for every node like it, or what is predicted is of others that have gone: it is not refused, unless another such pod is
+// expected there.
+func (q *question) limits(cpu, memory amount, empty bool) (reason, gap) {
 	found := noGap
 	for _, l := range [...]struct {
 		limit  float64
@@ -148,7 +150,7 @@ func (q *question) limits(cpu, memory amount) (reason, gap) {
 		}
 		if g := l.of.gap(); g != noGap {
 			found = max(found, g)
-		} else if l.of.upper+l.of.ledger+float64(l.pod) > l.limit*l.of.allocatable {
+		} else if pod := float64(l.pod); l.of.upper+l.of.ledger+pod > l.limit*l.of.allocatable && (!empty || l.of.ledger >= pod) {
 			return l.reason, noGap
 		}
 	}

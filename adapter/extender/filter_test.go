@@ -59,11 +59,19 @@ func TestLimits(t *testing.T) {
 		"a limit of CPU":        {withCPU, func() *node { n := at(1); n.cpu.Upper = 9; return n }, "cpu", noGap},
 		"memory before CPU":     {withCPU, func() *node { n := at(16); n.cpu.Upper = 9; return n }, "memory", noGap},
 		"CPU without memory":    {withCPU, func() *node { n := at(16); n.cpu.Upper = 9; n.memory = snapshot.Use{}; return n }, "cpu", noGap},
-		"no prediction":         {rules, func() *node { n := at(16); n.memory = snapshot.Use{}; return n }, "", gapPrediction},
-		"one that is stale":     {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
-		"one that is just not":  {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-180 * time.Second); return n }, "memory", noGap},
-		"CPU that is stale":     {withCPU, func() *node { n := at(1); n.cpu.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
-		"nothing allocatable":   {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "", gapAllocatable},
+		"an empty node":         {rules, func() *node { n := at(16); n.guests.Store(0); return n }, "", noGap},
+		"another pod will come": {rules, func() *node { n := at(16); n.guests.Store(0); n.ledger.add(pod.estimate); return n }, "memory", noGap},
+		"another part of one": {rules, func() *node {
+			n := at(16)
+			n.guests.Store(0)
+			n.ledger.add(use{memory: pod.estimate.memory - 1})
+			return n
+		}, "", noGap},
+		"no prediction":        {rules, func() *node { n := at(16); n.memory = snapshot.Use{}; return n }, "", gapPrediction},
+		"one that is stale":    {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
+		"one that is just not": {rules, func() *node { n := at(16); n.memory.Sampled = epoch.Add(-180 * time.Second); return n }, "memory", noGap},
+		"CPU that is stale":    {withCPU, func() *node { n := at(1); n.cpu.Sampled = epoch.Add(-181 * time.Second); return n }, "", gapStale},
+		"nothing allocatable":  {rules, func() *node { n := at(16); n.allocatable = use{}; return n }, "", gapAllocatable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := test.node()

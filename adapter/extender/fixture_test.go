@@ -22,8 +22,10 @@ const gib = 1 << 30
 // testNode is a warm node of 4 cores and 16 GiB that is predicted to use cores and GiB, with an upper estimate a tenth
 // above.
 func testNode(name string, cores, gibs float64) *node {
+	s := &slot{}
+	s.guests.Store(3)
 	return &node{
-		slot: &slot{}, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour), readySince: epoch.Add(-time.Hour),
+		slot: s, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour), readySince: epoch.Add(-time.Hour),
 		cpu:    snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: cores, Upper: cores * 1.1},
 		memory: snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: gibs * gib, Upper: gibs * 1.1 * gib},
 	}

@@ -5,6 +5,7 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // record is what is kept of a pod that has not ended. All strings are shared: there may be 150,000 of them.
@@ -14,6 +15,7 @@ type record struct {
 	estimate use   // of one that is bound since less than ledgerLife; the ledger alone needs it
 	bound    int64 // when it was bound, in ns since 1970
 	ready    int64 // since when it is Ready, in ns since 1970; 0: it is not
+	belongs  bool  // see there
 }
 
 func (r record) isBound() bool { return r.node != unique.Handle[string]{} }
@@ -35,11 +37,17 @@ func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
 		return record{}, true
 	}
 	bound := boundAt(p, now)
-	r := record{node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), ready: readyAt(p)}
+	r := record{node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), ready: readyAt(p), belongs: belongs(p)}
 	if now.Sub(bound) < ledgerLife {
 		r.estimate = estimateOf(p, w)
 	}
 	return r, true
+}
+
+// belongs tells whether a pod is there because its node is: one of a DaemonSet, or one that the kubelet made itself.
+func belongs(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 // boundAt tells when a pod was bound: what the API says where that can be, else now. A pod that was made for its node

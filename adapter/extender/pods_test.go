@@ -70,7 +70,7 @@ func TestRecordOfAPod(t *testing.T) {
 	}
 }
 
-// With its key, in a map that is two thirds full, a pod takes some 110 bytes.
+// With its key, in a map that is two thirds full, a pod takes some 120 bytes.
 func TestRecordsAreSmall(t *testing.T) {
-	assert.LessOrEqual(t, unsafe.Sizeof(record{})+unsafe.Sizeof(podID{}), uintptr(72))
+	assert.LessOrEqual(t, unsafe.Sizeof(record{})+unsafe.Sizeof(podID{}), uintptr(80))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 )
@@ -88,12 +89,8 @@ func isExempt(p *corev1.Pod) bool {
 	if schedulingv1.PodPriority(p) >= systemCritical {
 		return true
 	}
-	for _, o := range p.OwnerReferences {
-		if o.Kind == "DaemonSet" && o.Controller != nil && *o.Controller {
-			return true
-		}
-	}
-	return false
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // mayPreempt tells whether a scheduler may evict other pods for a pod. Pods without a PriorityClass have a priority of 0, as

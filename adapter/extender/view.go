@@ -19,8 +19,9 @@ func (u use) minus(other use) use { return use{u.cpu - other.cpu, u.memory - oth
 // slot is what changes of a node between two views, while answers are given. It lives as long as the Node does: another
 // one of the name has a slot of its own.
 type slot struct {
-	requested tally // what is requested by the pods that are bound to it, and by those that were scored and may come
-	ledger    tally // see ledger.go
+	requested tally        // what is requested by the pods that are bound to it, and by those that were scored and may come
+	ledger    tally        // see ledger.go
+	guests    atomic.Int64 // how many pods are bound to it but those that belong to the node itself, see belongs
 }
 
 // tally is a use that is read and changed at once by several.
