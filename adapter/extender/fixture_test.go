@@ -69,7 +69,7 @@ type rig struct {
 
 func newRig(rules Rules, v *view) *rig {
 	r := &rig{registry: prometheus.NewRegistry(), seen: v}
-	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }}
+	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }, ledger: newLedger(rules)}
 	r.current.Store(v)
 	d, err := newDoor(r.Extender, Options{Registry: r.registry, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -119,7 +119,11 @@ func TestTheStateIsTold(t *testing.T) {
 	v := testView(a, b)
 	v.at = epoch.Add(-3 * time.Minute)
 	r := newRig(DefaultRules(), v)
+	r.ledger.bind(podID{1}, entry{slot: a.slot, since: epoch}, epoch)
 	want := `
+# HELP foresail_extender_ledger_pods Pods that count on nodes beside their predictions: that were bound of late, or are about to be.
+# TYPE foresail_extender_ledger_pods gauge
+foresail_extender_ledger_pods 1
 # HELP foresail_extender_ledger_cpu_cores CPU that counts on nodes beside their predictions, for pods that went there since.
 # TYPE foresail_extender_ledger_cpu_cores gauge
 foresail_extender_ledger_cpu_cores 2
@@ -130,7 +134,7 @@ foresail_extender_ledger_memory_bytes 2.147483648e+09
 # TYPE foresail_extender_view_age_seconds gauge
 foresail_extender_view_age_seconds 180
 `
-	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_ledger_cpu_cores", "foresail_extender_ledger_memory_bytes", "foresail_extender_view_age_seconds"))
+	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_ledger_pods", "foresail_extender_ledger_cpu_cores", "foresail_extender_ledger_memory_bytes", "foresail_extender_view_age_seconds"))
 }
 
 // FuzzHandler sends anything. Whatever is answered is what a scheduler takes, about what it asked.

@@ -95,6 +95,9 @@ func (t *telemetry) watch(e *Extender) {
 		}
 		return -1
 	})
+	gauge("ledger_pods", "Pods that count on nodes beside their predictions: that were bound of late, or are about to be.", func() float64 {
+		return float64(e.ledger.pods())
+	})
 	gauge("ledger_cpu_cores", "CPU that counts on nodes beside their predictions, for pods that went there since.", func() float64 {
 		return float64(e.view().ledger().cpu) / 1000
 	})
@@ -111,6 +114,13 @@ func (v *view) ledger() use {
 		sum.cpu, sum.memory = sum.cpu+u.cpu, sum.memory+u.memory
 	}
 	return sum
+}
+
+// pods is how many pods count.
+func (l *ledger) pods() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bound) + len(l.scored)
 }
 
 // answered counts a request.
