@@ -108,6 +108,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
+	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
 	var ports [3]int
@@ -217,6 +218,19 @@ func addNode(t *testing.T, cluster *controlplane.Cluster, name, address string) 
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+}
+
+// addGuest adds a Pod that is bound to a Node.
+func addGuest(t *testing.T, cluster *controlplane.Cluster, node string) {
+	t.Helper()
+	core := cluster.Client().CoreV1()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // nobody else makes it here
+	_, err := core.ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "guest"}, Spec: corev1.PodSpec{NodeName: node}}
+	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
+	_, err = core.Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
