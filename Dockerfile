@@ -8,6 +8,7 @@ COPY api api
 COPY adapter adapter
 COPY cmd cmd
 COPY internal internal
+COPY nodepool nodepool
 COPY pipeline pipeline
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o /foresail ./cmd/foresail
@@ -15,6 +16,6 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /foresail /foresail
 USER 65532:65532
-EXPOSE 6443 8080 9201
+EXPOSE 6443 8080 9201 9443
 ENTRYPOINT ["/foresail"]
 CMD ["run"]
