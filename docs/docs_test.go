@@ -19,10 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/nodeload"
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/adapter/source/prometheus"
@@ -30,6 +33,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/internal/crdtest"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/tell"
 )
 
@@ -102,7 +106,7 @@ func TestSnippets(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 2, "servers": 1, "NetworkPolicy": 1, "Kustomization": 1}, seen)
+	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 3, "servers": 1, "NetworkPolicy": 1, "Kustomization": 1}, seen)
 }
 
 func isPredictedMetric(t *testing.T, crd *crdtest.Definition, page, snippet string, o map[string]any) {
@@ -180,7 +184,8 @@ func (c *catalogue) MustRegister(all ...client.Collector) {
 
 func (c *catalogue) Unregister(client.Collector) bool { return false }
 
-func metrics() []string {
+func metrics(t *testing.T) []string {
+	t.Helper()
 	c := &catalogue{}
 	c.MustRegister(externalmetrics.New(forecaster.New(time.Now, c), time.Now))
 	pods.New(pods.Options{Registerer: c})
@@ -188,6 +193,12 @@ func metrics() []string {
 	remotewrite.New(remotewrite.Options{Registerer: c})
 	resource.New(resource.Options{Registerer: c})
 	tell.NewMetrics(c)
+	loads, err := nodeload.New(nodeload.Options{Source: &nodeload.MetricsAPI{}, Registry: c})
+	require.NoError(t, err)
+	_, err = extender.New(extender.Options{
+		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: c,
+	})
+	require.NoError(t, err)
 	return c.names
 }
 
@@ -197,7 +208,7 @@ var (
 )
 
 func TestMetricsAreThoseThatThereAre(t *testing.T) {
-	there := metrics()
+	there := metrics(t)
 	require.NotEmpty(t, there)
 	for page, text := range pages(t) {
 		for _, name := range metricName.FindAllString(text, -1) {
@@ -214,7 +225,7 @@ func TestMetricsAreThoseThatThereAre(t *testing.T) {
 func flagSources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, file := range []string{"sources.go", "nodepool.go", "costreports.go"} {
+	for _, file := range []string{"sources.go", "nodepool.go", "costreports.go", "extender.go"} {
 		source, err := os.ReadFile("../cmd/foresail/" + file)
 		require.NoError(t, err)
 		all.Write(source)
@@ -222,7 +233,7 @@ func flagSources(t *testing.T) string {
 	return all.String()
 }
 
-const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify)"
+const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify|extender)"
 
 var flagName = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 
@@ -244,9 +255,9 @@ func TestOperatingHasEveryFlagOfSources(t *testing.T) {
 	source := flagSources(t)
 	defined := definedFlag.FindAllStringSubmatch(source, -1)
 	require.GreaterOrEqual(t, len(defined), strings.Count(source, "Var("), "flags of other names are to be found too")
-	told := pages(t)["operating.md"]
+	told := pages(t)["operating.md"] + pages(t)["extender.md"]
 	for _, match := range defined {
-		assert.Contains(t, told, "| `--"+match[1]+"` |", "operating.md has all of them")
+		assert.Contains(t, told, "| `--"+match[1]+"` |", "operating.md has all of them, extender.md those of the extender")
 	}
 }
 

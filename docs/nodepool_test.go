@@ -17,11 +17,11 @@ var (
 	testName = regexp.MustCompile("`([a-z]+\\.Test\\w+)`")
 )
 
-// testsThatThereAre are the tests of packages for node pools, by the last part of the package's path.
-func testsThatThereAre(t *testing.T) map[string]bool {
+// testsThatThereAre are the tests of packages in some folders, by the last part of the package's path.
+func testsThatThereAre(t *testing.T, roots ...string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	for _, root := range []string{"../nodepool", "../test/nodepool"} {
+	for _, root := range roots {
 		require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err
@@ -36,10 +36,18 @@ func testsThatThereAre(t *testing.T) map[string]bool {
 	return found
 }
 
-// TestEveryOutcomeIsTested holds the table of what happens to tests that there are.
+// TestEveryOutcomeIsTested holds the tables of what happens to tests that there are.
 func TestEveryOutcomeIsTested(t *testing.T) {
-	there := testsThatThereAre(t)
-	_, section, ok := strings.Cut(pages(t)["nodepool.md"], "\n## What happens when …\n")
+	there := testsThatThereAre(t, "../nodepool", "../test/nodepool", "../adapter/extender", "../adapter/nodeload", "../test/extender")
+	for page, least := range map[string]int{"nodepool.md": 30, "extender.md": 15} {
+		t.Run(page, func(t *testing.T) { assert.Greater(t, outcomes(t, pages(t)[page], there), least) })
+	}
+}
+
+// outcomes fails the test unless each row of what happens names tests that there are. It returns how many rows there are.
+func outcomes(t *testing.T, page string, there map[string]bool) int {
+	t.Helper()
+	_, section, ok := strings.Cut(page, "\n## What happens when …\n")
 	require.True(t, ok)
 	section, _, ok = strings.Cut(section, "\n## ")
 	require.True(t, ok)
@@ -57,5 +65,5 @@ func TestEveryOutcomeIsTested(t *testing.T) {
 			assert.Contains(t, there, name[1])
 		}
 	}
-	assert.Greater(t, rows, 30)
+	return rows
 }
