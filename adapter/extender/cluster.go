@@ -178,7 +178,7 @@ func (h *home) take(r record, pods int) {
 	h.pods += pods
 	h.slot.requested.add(u)
 	if !r.belongs {
-		h.slot.guests.Add(int64(pods))
+		h.guests.Add(int64(pods))
 	}
 }
 
@@ -187,7 +187,7 @@ func (h *home) take(r record, pods int) {
 func (c *cluster) renew(h *home) {
 	fresh := &slot{}
 	fresh.requested.add(h.requested)
-	fresh.guests.Store(h.slot.guests.Load())
+	fresh.guests.Store(h.guests.Load())
 	c.ledger.move(h.slot, fresh)
 	h.slot = fresh
 }

@@ -51,8 +51,8 @@ func clientOf(config *tls.Config) *http.Client {
 
 func anyServer() *http.Client { return clientOf(&tls.Config{InsecureSkipVerify: true}) }
 
-// post sends what a scheduler sends, and reads the answer into result.
-func post(t *testing.T, c *http.Client, url string, args, result any) *http.Response {
+// post sends what a scheduler sends, reads the answer into result, and returns the version of HTTP.
+func post(t *testing.T, c *http.Client, url string, args, result any) (major int) {
 	t.Helper()
 	body, err := json.Marshal(args)
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func post(t *testing.T, c *http.Client, url string, args, result any) *http.Resp
 	require.Equal(t, http.StatusOK, response.StatusCode, "%s", content)
 	require.NoError(t, json.Unmarshal(content, result))
 	assert.EqualValues(t, len(content), response.ContentLength)
-	return response
+	return response.ProtoMajor
 }
 
 func argsOf(pod *corev1.Pod, names ...string) extenderv1.ExtenderArgs {
@@ -79,8 +79,8 @@ func TestASchedulerIsAnsweredOnOneConnection(t *testing.T) {
 	client := anyServer()
 	for range 10 {
 		var filtered extenderv1.ExtenderFilterResult
-		response := post(t, client, url+Prefix+"/filter", argsOf(testPod(), "idle", "full", "half", "doomed"), &filtered)
-		assert.Equal(t, 2, response.ProtoMajor)
+		major := post(t, client, url+Prefix+"/filter", argsOf(testPod(), "idle", "full", "half", "doomed"), &filtered)
+		assert.Equal(t, 2, major)
 		assert.Equal(t, []string{"idle", "half"}, *filtered.NodeNames)
 		assert.Equal(t, extenderv1.FailedNodesMap{
 			"full":   "foresail: other nodes have room",
@@ -110,8 +110,8 @@ func TestASchedulerOfHTTP1KeepsItsConnection(t *testing.T) {
 	}
 	for range 5 {
 		var scores extenderv1.HostPriorityList
-		response := post(t, client, url+Prefix+"/prioritize", argsOf(testPod(), names...), &scores)
-		assert.Equal(t, 1, response.ProtoMajor)
+		major := post(t, client, url+Prefix+"/prioritize", argsOf(testPod(), names...), &scores)
+		assert.Equal(t, 1, major)
 		assert.Len(t, scores, len(names))
 	}
 	assert.Equal(t, 1.0, testutil.ToFloat64(r.door.telemetry.connections))
