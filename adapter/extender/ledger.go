@@ -214,7 +214,7 @@ func age(since *time.Time, now time.Time) time.Duration {
 
 // unseen is what of an estimate the newest sample does not show: estimate · (1 - f).
 func unseen(estimate int64, sample snapshot.Use, ready time.Time) int64 {
-	if ready.IsZero() || sample.Sampled.IsZero() {
+	if ready.IsZero() {
 		return estimate
 	}
 	served := sample.Sampled.Sub(ready)
