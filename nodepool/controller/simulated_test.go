@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/foresail/foresail/nodepool/simulated"
+)
+
+// A client's limit of requests refuses one whose time is over in words of its own, which are no failure of the cloud.
+func TestEndOfListeningIsNoFailure(t *testing.T) {
+	for name, row := range map[string]struct {
+		after time.Duration // the start, from when on calls fail
+		fails bool
+	}{
+		"at the end":      {listenFor, false},
+		"while listening": {listenFor / 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				client := kubernetesfake.NewClientset()
+				client.PrependReactor("list", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
+					if time.Since(begun) < row.after {
+						return false, nil, nil
+					}
+					return true, nil, errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline")
+				})
+				cloud := simulated.New(simulated.Options{Client: client, Pool: "workers", Now: time.Now})
+				got, err := SimulatedNotices{Cloud: cloud}.Receive(t.Context())
+				assert.Empty(t, got)
+				assert.Equal(t, row.fails, err != nil, "%v", err)
+				assert.Equal(t, row.after, time.Since(begun))
+			})
+		})
+	}
+}
