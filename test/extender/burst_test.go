@@ -31,10 +31,12 @@ func TestBurstDoesNotHerd(t *testing.T) {
 		scheduler func(t *testing.T, s *stage) []byte
 	}{
 		{"extender", func(t *testing.T, _ *stage) []byte {
-			return asking(t, startForesail(t, "extender", "--extender-metrics-interval", "1s").address)
+			// All nodes are new here, and would be held back alike.
+			f := startForesail(t, "extender", "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")
+			return asking(t, f.address, patient)
 		}},
 		{"extender-no-ledger", func(t *testing.T, _ *stage) []byte {
-			return asking(t, startWithoutLedger(t, time.Second))
+			return asking(t, startWithoutLedger(t, time.Second), patient)
 		}},
 		{"no-extender", func(t *testing.T, _ *stage) []byte { return plain(t) }},
 	} {
@@ -51,9 +53,9 @@ func TestBurstDoesNotHerd(t *testing.T) {
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "scheduler\tpods\tpods/s\tmean load\tmax\tstddev\tnodes above 65%\tnodes above 100%")
+	fmt.Fprintln(w, "scheduler\tpods\tpods/s\tmean load\tmax\tstddev\tnodes above 65%\tnodes above 100%\tanswers missed")
 	for _, o := range outcomes {
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most, o.deviation, o.above, o.over)
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.2f\t%.2f\t%.3f\t%d\t%d\t%d\n", o.name, o.pods, o.rate, o.mean, o.most, o.deviation, o.above, o.over, o.skipped)
 	}
 	require.NoError(t, w.Flush())
 	t.Logf("load of %d nodes after a burst, by what pods really use:\n%s", outcomes[0].nodes, table.String())
@@ -68,6 +70,7 @@ type spread struct {
 	rate                  float64
 	mean, most, deviation float64
 	above, over           int // the target, what there is
+	skipped               int // times that the extender gave no answer
 }
 
 func spreadOf(loads []float64) spread {
@@ -109,7 +112,7 @@ func (s *stage) burst(config func() []byte) spread {
 	uses.sample()
 	time.Sleep(2 * time.Second) // and once more
 
-	w := s.watch()
+	w := s.watch("burst")
 	s.create(pods, spec{
 		app: "burst", scheduler: scheduler.Name, cpu: "50m", memory: "80Mi", maxCPU: "100m", maxMem: "160Mi",
 	}, func(_ int, pod *corev1.Pod) {
@@ -118,6 +121,7 @@ func (s *stage) burst(config func() []byte) spread {
 		pod.Annotations[usesMemory] = resource.NewQuantity(int64(160*share*(1<<20)), resource.BinarySI).String()
 	})
 	placed := s.placed("burst", pods)
+	s.until("all to be seen", func() bool { return w.bound() == pods })
 	var loads []float64
 	by := map[string]use{}
 	for _, pod := range placed {
@@ -131,5 +135,6 @@ func (s *stage) burst(config func() []byte) spread {
 	}
 	o := spreadOf(loads)
 	o.pods, _, o.rate = w.rate()
+	o.skipped = skipped(s.T, scheduler)
 	return o
 }

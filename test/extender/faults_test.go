@@ -96,7 +96,7 @@ func TestSchedulingGoesOn(t *testing.T) {
 			s.addNodes(12, worker)
 			time.Sleep(time.Second) // the extender knows them
 			p.t = t
-			witness := s.watch()
+			witness := s.watch("faulty")
 			end := trouble.begin(p, f)
 			created := make(chan error, 1)
 			go func() {

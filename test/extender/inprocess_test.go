@@ -11,6 +11,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/nodeload"
+	"github.com/foresail/foresail/nodepool/drain"
 )
 
 // startWithoutLedger serves an extender of this process that does not count what was bound since the last reading: no
@@ -22,8 +23,8 @@ func startWithoutLedger(t *testing.T, interval time.Duration) (address string) {
 	loads, err := nodeload.New(nodeload.Options{Source: &nodeload.MetricsAPI{Client: metrics.MetricsV1beta1()}, Interval: interval})
 	require.NoError(t, err)
 	rules := extender.DefaultRules()
-	rules.NoLedger = true
-	e, err := extender.New(extender.Options{Client: cluster.Client(), Forecasts: loads, Rules: rules})
+	rules.NoLedger, rules.WarmUp = true, 0
+	e, err := extender.New(extender.Options{Client: cluster.Client(), Forecasts: loads, RemovalMark: drain.Mark, Rules: rules})
 	require.NoError(t, err)
 	cert, key, err := cluster.ServingCertificate("127.0.0.1")
 	require.NoError(t, err)

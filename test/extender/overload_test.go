@@ -34,7 +34,7 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			}
 			uses.every(t, time.Second)
 			f := startForesail(t, "extender", append(variant.flags, "--extender-metrics-interval", "1s")...)
-			asks := startScheduler(t, s.name, asking(t, f.address))
+			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
 			filler := spec{app: "filler", scheduler: control.Name, cpu: "1", memory: "2Gi"}

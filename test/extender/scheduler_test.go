@@ -1,6 +1,9 @@
 package extender
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +47,11 @@ func strategy(name string) func(schedulerConfig) {
 	}
 }
 
+// patient has answers be waited for, where a test is about what they say, on a machine that is busy with others' tests.
+func patient(c schedulerConfig) {
+	c["extenders"].([]any)[0].(schedulerConfig)["httpTimeout"] = "5s"
+}
+
 // configured changes the configuration of the manifests. The scheduler may write as fast as the API server takes it, where
 // its own limit is 50 requests a second.
 func configured(t *testing.T, change ...func(schedulerConfig)) []byte {
@@ -74,4 +82,12 @@ func startScheduler(t *testing.T, name string, config []byte) *controlplane.Furt
 		require.NoError(t, s.Stop(stopDeadline))
 	})
 	return s
+}
+
+// skipped counts how often a scheduler went on without an answer of its extender, by its log.
+func skipped(t *testing.T, s *controlplane.FurtherScheduler) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(cluster.Dir(), "scheduler-"+s.Name+".log"))
+	require.NoError(t, err)
+	return bytes.Count(content, []byte("Skipping extender as it returned error"))
 }

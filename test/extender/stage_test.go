@@ -75,7 +75,7 @@ func (s *stage) addNodes(n int, z size) []string {
 // until waits until done says that something is so.
 func (s *stage) until(what string, done func() bool) {
 	s.Helper()
-	require.True(s, s.within(patience, done), "not in time: %s", what)
+	require.Truef(s, s.within(patience, done), "not in time: %s", what)
 }
 
 // within tells whether something became so in time.

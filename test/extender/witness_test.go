@@ -44,14 +44,22 @@ type nodeFate struct {
 	created, tainted, cordoned, gone moment
 }
 
-// watch begins to witness; it ends with the test.
-func (s *stage) watch() *witness {
+// watch begins to witness the pods of an app, "" for all, and the nodes; it ends with the test.
+func (s *stage) watch(app string) *witness {
 	s.Helper()
 	w := &witness{pods: map[types.UID]*podFate{}, nodes: map[string]*nodeFate{}}
 	client, ctx := cluster.Client().CoreV1(), s.Context()
+	selector := ""
+	if app != "" {
+		selector = "app=" + app
+	}
 	w.follow(s, &cache.ListWatch{
-		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) { return client.Pods(s.name).List(ctx, o) },
+		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return client.Pods(s.name).List(ctx, o)
+		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
 			return client.Pods(s.name).Watch(ctx, o)
 		},
 	}, w.seePod)
@@ -147,7 +155,7 @@ func (w *witness) podFates() []podFate {
 	return out
 }
 
-// nodeFates returns copies of those whose nodes are marked.
+// marked returns copies of those whose nodes are marked.
 func (w *witness) marked() map[string]nodeFate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
