@@ -198,3 +198,26 @@ func TestTheTrailIsBounded(t *testing.T) {
 	}
 	assert.Equal(t, held, trail.held)
 }
+
+func TestWhatWasForgottenIsUsedAgain(t *testing.T) {
+	trail := newTrail(1000)
+	big, small := trail.fresh(100), trail.fresh(0)
+	big.pod.key.Name, big.verdicts[99].name, big.room = "a", "n", waits
+	trail.add(verbFilter, big)
+	trail.add(verbFilter, small)
+	copied, _ := trail.of(types.NamespacedName{Name: "a"})
+	trail.add(verbFilter, findingOf("a", 1))
+	for range 100 { // a pool may lose what it is given
+		f := trail.fresh(60)
+		assert.Len(t, f.verdicts, 60)
+		for _, v := range f.verdicts {
+			assert.Equal(t, verdict{}, v)
+		}
+		assert.Equal(t, finding{verdicts: f.verdicts}, *f)
+	}
+	assert.Equal(t, "n", copied.verdicts[99].name)
+	assert.Equal(t, waits, copied.room)
+	big = trail.fresh(100)
+	trail.blank.Put(big)
+	assert.LessOrEqual(t, cap(trail.fresh(1).verdicts), 2, "what is told of few nodes does not hold the space of many")
+}

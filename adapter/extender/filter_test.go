@@ -338,9 +338,8 @@ func TestPatienceIsCountedFromTheFirstRefusal(t *testing.T) {
 		for _, name := range names {
 			a.names = append(a.names, []byte(name))
 		}
-		q, verdicts := r.door.question(a, desk)
-		r.door.filter(q, verdicts, desk)
-		found, _ := r.door.trail.of(q.pod.key)
+		q, found := r.door.question(a, desk)
+		r.door.filter(q, found, desk)
 		assert.Equal(t, step.want, found.room, step.after)
 	}
 }

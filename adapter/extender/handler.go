@@ -141,12 +141,14 @@ func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *de
 		return d.complain(verb, http.StatusBadRequest, err, k)
 	}
 	k.names = asked.names
-	q, verdicts := d.question(asked, k)
+	q, f := d.question(asked, k)
 	if verb == verbFilter {
-		d.filter(q, verdicts, k)
+		d.filter(q, f, k)
 	} else {
-		d.prioritize(q, verdicts, k)
+		d.prioritize(q, f, k)
 	}
+	d.telemetry.judged(f.verdicts)
+	d.trail.add(verb, f)
 	return http.StatusOK
 }
 
@@ -169,41 +171,38 @@ func (d *door) note(verb string, err error) {
 }
 
 // question puts a question in terms of the view, with a verdict to be found for each node.
-func (d *door) question(a asked, k *desk) (*question, []verdict) {
+func (d *door) question(a asked, k *desk) (*question, *finding) {
 	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads)}
 	q.past = d.waiting.of(q.pod.uid)
 	d.ledger.forget(q.pod.uid) // it must not stand in its own way
-	verdicts := make([]verdict, len(a.names))
+	f := d.trail.fresh(len(a.names))
+	f.at, f.viewed, f.pod = q.now, q.view.at, q.pod.brief()
 	k.nodes = slices.Grow(k.nodes[:0], len(a.names))
 	for i, name := range a.names {
 		n := q.view.nodes[string(name)]
 		if n != nil {
-			verdicts[i].name = n.name
+			f.verdicts[i].name = n.name
 		} else {
-			verdicts[i].name = string(name)
+			f.verdicts[i].name = string(name)
 		}
 		k.nodes = append(k.nodes, n)
 	}
 	q.nodes = k.nodes
-	return q, verdicts
+	return q, f
 }
 
-func (d *door) filter(q *question, verdicts []verdict, k *desk) {
-	r, pool := q.filter(verdicts)
-	d.waiting.note(q.pod.uid, r, q.now.Add(-q.waited()), q.now)
-	k.out = appendFiltered(k.out, verdicts, r)
-	d.expect(q, q.left(verdicts, r, k.best[:0]), k)
-	d.telemetry.filtered(verdicts, r)
-	d.telemetry.judged(verdicts)
-	d.trail.add(verbFilter, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts, room: r, awaited: pool})
+func (d *door) filter(q *question, f *finding, k *desk) {
+	f.room, f.awaited = q.filter(f.verdicts)
+	d.waiting.note(q.pod.uid, f.room, q.now.Add(-q.waited()), q.now)
+	k.out = appendFiltered(k.out, f.verdicts, f.room)
+	d.expect(q, q.left(f.verdicts, f.room, k.best[:0]), k)
+	d.telemetry.filtered(f.verdicts, f.room)
 }
 
-func (d *door) prioritize(q *question, verdicts []verdict, k *desk) {
-	q.prioritize(verdicts)
-	d.expect(q, q.best(verdicts, k.best[:0]), k)
-	k.out = appendScores(k.out, verdicts)
-	d.telemetry.judged(verdicts)
-	d.trail.add(verbPrioritize, &finding{at: q.now, viewed: q.view.at, pod: q.pod.brief(), verdicts: verdicts})
+func (d *door) prioritize(q *question, f *finding, k *desk) {
+	q.prioritize(f.verdicts)
+	d.expect(q, q.best(f.verdicts, k.best[:0]), k)
+	k.out = appendScores(k.out, f.verdicts)
 }
 
 // expect counts the pod on the nodes that it is likely to be bound to one of.

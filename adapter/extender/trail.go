@@ -2,6 +2,7 @@ package extender
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ const maxTrail = 130_000
 // findingCost is how many verdicts a finding without any counts as.
 const findingCost = 6
 
-// finding is what was found for a pod at one request. It is never changed.
+// finding is what was found for a pod at one request.
 type finding struct {
 	at       time.Time
 	viewed   time.Time // when the view was made; zero: there was none
@@ -39,7 +40,8 @@ func (s *subject) brief() brief {
 
 // trail remembers the last finding of each verb for pods, so that it can be told why. What is oldest is forgotten first.
 type trail struct {
-	most int
+	most  int
+	blank sync.Pool // of *finding, which were forgotten
 
 	mu   sync.Mutex
 	held int        // verdicts
@@ -57,9 +59,22 @@ func newTrail(most int) *trail {
 	return &trail{most: most, ages: list.New(), pods: map[types.NamespacedName]map[string]*list.Element{}}
 }
 
-func (f *finding) cost() int { return len(f.verdicts) + findingCost }
+func (f *finding) cost() int { return cap(f.verdicts) + findingCost }
 
-// add remembers a finding in place of the last of the verb for the pod.
+// fresh returns a finding with n blank verdicts. They are of those that were forgotten if there are such, as they are large:
+// a scheduler that asks about thousands of nodes would have garbage collected all the time.
+func (t *trail) fresh(n int) *finding {
+	f, ok := t.blank.Get().(*finding)
+	if !ok || cap(f.verdicts) < n || cap(f.verdicts) > 2*n {
+		return &finding{verdicts: make([]verdict, n)}
+	}
+	v := f.verdicts[:n]
+	clear(v)
+	*f = finding{verdicts: v}
+	return f
+}
+
+// add remembers a finding in place of the last of the verb for the pod. It is the trail's from then on.
 func (t *trail) add(verb string, f *finding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,19 +96,22 @@ func (t *trail) add(verb string, f *finding) {
 func (t *trail) forget(e *list.Element) {
 	s := t.ages.Remove(e).(*step)
 	t.held -= s.cost()
+	defer t.blank.Put(s.finding)
 	verbs := t.pods[s.pod.key]
 	if delete(verbs, s.verb); len(verbs) == 0 {
 		delete(t.pods, s.pod.key)
 	}
 }
 
-// of returns what was found for a pod last, nil for a verb that was not asked lately.
+// of returns copies of what was found for a pod last, nil for a verb that was not asked lately.
 func (t *trail) of(pod types.NamespacedName) (filter, prioritize *finding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	get := func(verb string) *finding {
 		if e := t.pods[pod][verb]; e != nil {
-			return e.Value.(*step).finding
+			f := *e.Value.(*step).finding
+			f.verdicts = slices.Clone(f.verdicts)
+			return &f
 		}
 		return nil
 	}
