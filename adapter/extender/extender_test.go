@@ -50,17 +50,18 @@ func TestOptionsAreChecked(t *testing.T) {
 	_, err := New(good)
 	require.NoError(t, err)
 	for want, change := range map[string]func(o *Options){
-		"Client is nil": func(o *Options) { o.Client = nil }, "Forecasts is nil": func(o *Options) { o.Forecasts = nil },
-		`RemovalMark is "": give the key`:               func(o *Options) { o.RemovalMark = "" },
-		"MemoryLimit is 1.5: give a share from 0":       func(o *Options) { o.Rules.MemoryLimit = 1.5 },
-		"CPULimit is -1: give a share from 0":           func(o *Options) { o.Rules.CPULimit = -1 },
-		"Target is 1: give a share above 0 and below 1": func(o *Options) { o.Rules.Target = 1 },
-		"Target is NaN":                                       func(o *Options) { o.Rules.Target = math.NaN() },
-		"WarmUp is -1ns: give 0s or more":                     func(o *Options) { o.Rules.WarmUp = -1 },
-		"StaleAfter is 0s: give 1s or more":                   func(o *Options) { o.Rules.StaleAfter = 0 },
-		"Patience is -1s: give 0s or more":                    func(o *Options) { o.Rules.Patience = -time.Second },
-		"Tentative is -1s: give 0s or more":                   func(o *Options) { o.Rules.Tentative = -time.Second },
-		"Target is 0: give a share above 0 and below 1\nWarm": func(o *Options) { o.Rules.Target, o.Rules.WarmUp = 0, -1 },
+		`Client is "": want one that`:                             func(o *Options) { o.Client = nil },
+		`Forecasts is "": want what`:                              func(o *Options) { o.Forecasts = nil },
+		`RemovalMark is "": want the key`:                         func(o *Options) { o.RemovalMark = "" },
+		`MemoryLimit is "1.5": want a share from 0`:               func(o *Options) { o.Rules.MemoryLimit = 1.5 },
+		`CPULimit is "-1": want a share from 0`:                   func(o *Options) { o.Rules.CPULimit = -1 },
+		`Target is "1": want a share above 0 and below 1`:         func(o *Options) { o.Rules.Target = 1 },
+		`Target is "NaN"`:                                         func(o *Options) { o.Rules.Target = math.NaN() },
+		`WarmUp is "-1ns": want 0s or more`:                       func(o *Options) { o.Rules.WarmUp = -1 },
+		`StaleAfter is "0s": want 1s or more`:                     func(o *Options) { o.Rules.StaleAfter = 0 },
+		`Patience is "-1s": want 0s or more`:                      func(o *Options) { o.Rules.Patience = -time.Second },
+		`Tentative is "-1s": want 0s or more`:                     func(o *Options) { o.Rules.Tentative = -time.Second },
+		"Target is \"0\": want a share above 0 and below 1\nWarm": func(o *Options) { o.Rules.Target, o.Rules.WarmUp = 0, -1 },
 	} {
 		o := good
 		o.Registry = prometheus.NewRegistry()

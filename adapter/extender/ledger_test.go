@@ -110,6 +110,7 @@ func TestBoundPodsGoInTime(t *testing.T) {
 func TestScoredPods(t *testing.T) {
 	var l *ledger
 	var a, b *slot
+	var what string
 	id := idOf("pod")
 	at := func(s *slot, since time.Duration) *guess {
 		g := guessN(s)
@@ -119,7 +120,7 @@ func TestScoredPods(t *testing.T) {
 	counts := func(why string, inA, inB, requestedOfA, requestedOfB use) {
 		t.Helper()
 		assert.Equal(t, [4]use{inA, inB, requestedOfA, requestedOfB},
-			[4]use{a.ledger.load(), b.ledger.load(), a.requested.load(), b.requested.load()}, why)
+			[4]use{a.ledger.load(), b.ledger.load(), a.requested.load(), b.requested.load()}, "%s: %s", what, why)
 	}
 	estimate, requests := use{800, 600}, use{1000, 1000}
 	for name, then := range map[string]func(){
@@ -191,12 +192,10 @@ func TestScoredPods(t *testing.T) {
 			counts("", estimate, estimate, requests, use{})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			l, a, b = newLedger(testRules()), &slot{}, &slot{}
-			l.score(id, at(a, 0))
-			counts("it is scored", estimate, use{}, requests, use{})
-			then()
-		})
+		l, a, b, what = newLedger(testRules()), &slot{}, &slot{}, name
+		l.score(id, at(a, 0))
+		counts("it is scored", estimate, use{}, requests, use{})
+		then()
 	}
 }
 

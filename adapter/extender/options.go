@@ -51,44 +51,40 @@ func DefaultRules() Rules {
 	}
 }
 
-// validate tells all that is wrong.
+// validate tells all that is wrong, each as an *OptionError.
 func (r Rules) validate() error {
 	var errs []error
-	for _, limit := range []struct {
-		name  string
-		share float64
-	}{{"MemoryLimit", r.MemoryLimit}, {"CPULimit", r.CPULimit}} {
-		if !(limit.share >= 0 && limit.share <= 1) {
-			errs = append(errs, fmt.Errorf("%s is %v: give a share from 0, which is no limit, to 1", limit.name, limit.share))
+	share := func(field string, value float64, ok bool, want string) {
+		if !ok {
+			errs = append(errs, &OptionError{Field: field, Value: fmt.Sprint(value), Want: want})
 		}
 	}
-	if !(r.Target > 0 && r.Target < 1) {
-		errs = append(errs, fmt.Errorf("Target is %v: give a share above 0 and below 1", r.Target))
-	}
-	for _, period := range []struct {
-		name  string
-		time  time.Duration
-		least time.Duration
-	}{{"WarmUp", r.WarmUp, 0}, {"StaleAfter", r.StaleAfter, time.Second}, {"Patience", r.Patience, 0}, {"Tentative", r.Tentative, 0}} {
-		if period.time < period.least {
-			errs = append(errs, fmt.Errorf("%s is %s: give %s or more", period.name, period.time, period.least))
+	share("MemoryLimit", r.MemoryLimit, r.MemoryLimit >= 0 && r.MemoryLimit <= 1, "a share from 0, which is no limit, to 1")
+	share("CPULimit", r.CPULimit, r.CPULimit >= 0 && r.CPULimit <= 1, "a share from 0, which is no limit, to 1")
+	share("Target", r.Target, r.Target > 0 && r.Target < 1, "a share above 0 and below 1")
+	period := func(field string, value, least time.Duration) {
+		if value < least {
+			errs = append(errs, &OptionError{Field: field, Value: value.String(), Want: least.String() + " or more"})
 		}
 	}
+	period("WarmUp", r.WarmUp, 0)
+	period("StaleAfter", r.StaleAfter, time.Second)
+	period("Patience", r.Patience, 0)
+	period("Tentative", r.Tentative, 0)
 	return errors.Join(errs...)
 }
 
-// complete returns options that have all that may be left out, or what is wrong.
+// complete returns options that have all that may be left out, or what is wrong, each as an *OptionError.
 func (o Options) complete() (Options, error) {
 	errs := []error{o.Rules.validate()}
-	if o.Client == nil {
-		errs = append(errs, errors.New("Client is nil: give one that may list and watch nodes and pods"))
+	require := func(field string, ok bool, want string) {
+		if !ok {
+			errs = append(errs, &OptionError{Field: field, Want: want})
+		}
 	}
-	if o.Forecasts == nil {
-		errs = append(errs, errors.New("Forecasts is nil: give what tells the use of nodes"))
-	}
-	if o.RemovalMark == "" {
-		errs = append(errs, errors.New(`RemovalMark is "": give the key of the taint of nodes that are being removed`))
-	}
+	require("Client", o.Client != nil, "one that may list and watch nodes and pods")
+	require("Forecasts", o.Forecasts != nil, "what tells the use of nodes")
+	require("RemovalMark", o.RemovalMark != "", "the key of the taint of nodes that are being removed")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
