@@ -40,7 +40,7 @@ type ServerOptions struct {
 	ClientCAFile string
 }
 
-// OptionError says which field of ServerOptions cannot be used, and why.
+// OptionError says which field of Options, Rules or ServerOptions cannot be used, and why.
 type OptionError struct {
 	Field, Value string
 	Want         string
