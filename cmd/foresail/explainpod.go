@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -326,6 +325,6 @@ func (e *podExplanation) unanswered(w io.Writer, asked []string) error {
 	if e.PodError != "" {
 		because = ", and " + e.PodError
 	}
-	return fmt.Errorf("Foresail was not asked about the pod %s/%s lately%s (asked: %s)%s: %s",
-		e.Namespace, e.Name, scheduler, cmp.Or(strings.Join(asked, ", "), "nobody"), because, strings.Join(why, " "))
+	return fmt.Errorf("no replica of Foresail (%s) was asked about the pod %s/%s lately%s%s: %s",
+		strings.Join(asked, ", "), e.Namespace, e.Name, scheduler, because, strings.Join(why, " "))
 }

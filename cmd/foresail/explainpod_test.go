@@ -230,7 +230,7 @@ func TestExplainPodWithoutAnAnswer(t *testing.T) {
 	}{
 		{playing(scheduledPod("node-2", ""), nil), []string{
 			"It went to node-2 5m ago.",
-			`Foresail was not asked about the pod shop/checkout lately by the scheduler "default-scheduler", which its schedulerName says (asked: foresail-a, foresail-b)`,
+			`no replica of Foresail (foresail-a, foresail-b) was asked about the pod shop/checkout lately by the scheduler "default-scheduler", which its schedulerName says: `,
 			"is the extender in the configuration of the scheduler (docs/extender.md)?", "too long ago",
 		}},
 		{playing(scheduledPod("", "0/3 nodes are available: 3 Insufficient cpu."), nil), []string{"It is not bound to a node: 0/3 nodes are available: 3 Insufficient cpu.", "there may be none"}},
@@ -268,7 +268,7 @@ func TestExplainPodOfAServer(t *testing.T) {
 
 	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, stderr, "Foresail was not asked about the pod bank/cart lately (asked: "+server.URL+")")
+	assert.Contains(t, stderr, "no replica of Foresail ("+server.URL+") was asked about the pod bank/cart lately")
 	server.Close()
 	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
 	assert.Equal(t, exitFailed, code)

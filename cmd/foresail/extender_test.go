@@ -100,8 +100,8 @@ func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": series}})
 }
 
-// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, in a cluster
-// without WorkerPools.
+// TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, with no rights
+// but those of the DaemonSet, in a cluster without WorkerPools.
 func TestRunOfTheExtenderAlone(t *testing.T) {
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
 	require.NoError(t, err)
@@ -109,6 +109,14 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
 	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
+	for _, path := range []string{"base/namespace.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml"} {
+		content, err := os.ReadFile("../../manifests/" + path)
+		require.NoError(t, err)
+		_, err = cluster.Apply(t.Context(), content)
+		require.NoError(t, err)
+	}
+	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-extender")
+	require.NoError(t, err)
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
 	var ports [3]int
@@ -118,7 +126,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	}
 	secure, open, answers := ports[0], ports[1], ports[2]
 
-	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", cluster.Kubeconfig(), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
+	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
 		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
 		"--extender-cpu-query", "cpu", "--extender-memory-query", "memory", "--extender-node-label", "instance",
 		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
@@ -156,6 +164,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	select {
 	case <-p.ended:
 		assert.Equal(t, exitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
+		assert.NotContains(t, p.stderr.String(), "forbidden")
 	case <-time.After(time.Minute):
 		require.Fail(t, "it does not end")
 	}
