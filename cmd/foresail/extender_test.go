@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,14 +161,44 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(rows(lines, "NODE")[1])[:11])
 	assert.Contains(t, rows(lines, "REFUSED FOR")[1], "full: memory up to 7Gi predicted")
 
-	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
-	select {
-	case <-p.ended:
-		assert.Equal(t, exitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
-		assert.NotContains(t, p.stderr.String(), "forbidden")
-	case <-time.After(time.Minute):
-		require.Fail(t, "it does not end")
+	p.end(t)
+	assert.NotContains(t, p.stderr.String(), "forbidden")
+}
+
+// TestRunOfAllTogether has one process do everything that there is.
+func TestRunOfAllTogether(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	withDefinitions(t, cluster)
+	addNode(t, cluster, "idle", "10.0.0.1")
+	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
+	defer prometheus.Close()
+	var ports [3]int
+	for i := range ports {
+		ports[i], err = stack.FreePort()
+		require.NoError(t, err)
 	}
+	secure, open, answers := ports[0], ports[1], ports[2]
+	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
+		"--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
+		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
+		"--prometheus-url", prometheus.URL, "--extender-cpu-query", "cpu", "--extender-memory-query", "memory", "--extender-node-label", "instance",
+	)
+	eventually(t, func() bool {
+		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
+		return status(t, open, "/readyz") == http.StatusOK
+	})
+	door, err := new(net.Dialer).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", secure))
+	require.NoError(t, err, "the adapter's door is open")
+	require.NoError(t, door.Close())
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1"}}
+	var result extenderv1.ExtenderFilterResult
+	require.True(t, asScheduler(t, answers, "filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle"}}, &result))
+	assert.Equal(t, []string{"idle"}, *result.NodeNames)
+	assert.Equal(t, http.StatusOK, status(t, open, extender.ExplainPath+"shop/checkout"))
+	assert.Equal(t, http.StatusNotFound, status(t, open, extender.ExplainPath+"shop/cart"))
+	p.end(t)
 }
 
 // aside is set in processes that are to be the command rather than its tests.
@@ -202,6 +233,18 @@ func runAside(t *testing.T, args ...string) *process {
 	}()
 	t.Cleanup(func() { <-p.ended })
 	return p
+}
+
+// end asks it to, and waits until it has.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.command.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		assert.Equal(t, exitDone, p.command.ProcessState.ExitCode(), "%s", p.stderr)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it does not end")
+	}
 }
 
 func (p *process) hasEnded() bool {
