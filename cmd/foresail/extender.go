@@ -60,7 +60,7 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates that are asked for; empty asks for none.")
 	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node that pods are packed up to, by what it is predicted to use: the fuller the better below, the emptier the better above.")
 	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is refused. 0 refuses none.")
-	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "The same of CPU.")
+	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is refused. 0 refuses none.")
 	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is preferred less than the others; 0 is not at all.")
 	fs.DurationVar(&o.rules.Patience, "extender-patience", o.rules.Patience, "How long a pod that every node is refused to waits for a pool of workers to grow, before it is let pass; 0 is not at all.")
 	fs.DurationVar(&o.horizon, "extender-horizon", 2*time.Minute, "How far ahead the use of nodes is predicted.")

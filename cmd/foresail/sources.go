@@ -45,7 +45,7 @@ func (o *sourceOptions) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.pods.Concurrency, "scrape-concurrency", 1024, "Pods that are read at the same time, half of them slow or failing ones.")
 	fs.DurationVar(&o.pods.Timeout, "scrape-timeout", 3*time.Second, "How long a pod may take to answer. More than an interval lets pods answer that are overloaded.")
 	fs.StringVar(&o.prometheusFile, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics and WorkerPools may ask, with their credentials and certificates; empty lets them ask any, without credentials.")
-	fs.StringVar(&o.prometheusURL, "prometheus-url", "", "Prometheus server that WorkerPools ask if they name none, such as http://prometheus.monitoring:9090.")
+	fs.StringVar(&o.prometheusURL, "prometheus-url", "", "Prometheus server that WorkerPools ask if they name none, and the extender for what nodes use, such as http://prometheus.monitoring:9090.")
 	fs.DurationVar(&o.prometheus.Timeout, "prometheus-timeout", 10*time.Second, "How long a query to a Prometheus server may take.")
 	fs.IntVar(&o.prometheus.MaxSeries, "prometheus-max-series", 10_000, "Series that the answer to a query may have.")
 	fs.Int64Var(&o.prometheus.MaxBytes, "prometheus-max-bytes", 32<<20, "Bytes that the answer to a query may have.")
