@@ -143,11 +143,11 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	h := c.home(after.node)
 	h.take(after, 1)
 	if before.node == after.node {
-		c.ledger.update(id, after.estimate, after.readyAt())
+		c.ledger.update(id, after.estimate, after.startedAt())
 		return
 	}
 	c.ledger.bind(id, entry{
-		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), ready: after.readyAt(), estimate: after.estimate,
+		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), started: after.startedAt(), estimate: after.estimate,
 	}, c.now())
 }
 

@@ -183,13 +183,13 @@ type play struct {
 	clock  time.Time
 	serial int
 
-	live   map[string]*corev1.Pod // by name; what has ended is there still
-	told   map[types.UID]bool     // those of them that have not ended, as told
-	bound  map[types.UID]time.Time
-	ready  map[types.UID]time.Time // first
-	scored map[types.UID]*guess
-	there  map[string]*corev1.Node
-	loads  map[string]snapshot.NodeLoad
+	live    map[string]*corev1.Pod // by name; what has ended is there still
+	told    map[types.UID]bool     // those of them that have not ended, as told
+	bound   map[types.UID]time.Time
+	started map[types.UID]time.Time // first
+	scored  map[types.UID]*guess
+	there   map[string]*corev1.Node
+	loads   map[string]snapshot.NodeLoad
 }
 
 func (p *play) name(of string, n int) string { return fmt.Sprintf("%s-%d", of, p.random.IntN(n)) }
@@ -213,8 +213,8 @@ func (p *play) observe(pod *corev1.Pod) {
 	if _, known := p.bound[pod.UID]; !known {
 		p.bound[pod.UID] = boundAt(pod, p.clock)
 	}
-	if at := readyAt(pod); at != 0 && p.ready[pod.UID].IsZero() {
-		p.ready[pod.UID] = time.Unix(0, at)
+	if at := startedAt(pod); at != 0 && p.started[pod.UID].IsZero() {
+		p.started[pod.UID] = time.Unix(0, at)
 	}
 }
 
@@ -248,7 +248,7 @@ func (p *play) change() *corev1.Pod {
 		}
 	case kind < 6:
 		at := p.clock.Add(-time.Duration(p.random.IntN(30)) * time.Second)
-		pod.Status.Conditions = []corev1.PodCondition{since(corev1.PodReady, []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}[kind%2], at)}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{}, ranSince(at)}[kind%2:]
 	case kind < 8:
 		pod.Spec.Containers = podOf(declared("a", fmt.Sprint(1+p.random.IntN(9)), "", "50Mi", "")).Spec.Containers
 	default:
@@ -404,16 +404,10 @@ func (p *play) guests(n *node) (count int64) {
 
 // expected counts what the ledger should have for a node, by the formula in its head.
 func (p *play) expected(n *node) (cpu, memory float64) {
-	part := func(estimate int64, u snapshot.Use, ready time.Time) float64 {
+	part := func(estimate int64, u snapshot.Use, started time.Time) float64 {
 		f := 0.0
-		switch {
-		case ready.IsZero() || u.Sampled.IsZero():
-		case u.Window == 0:
-			if !u.Sampled.Before(ready) {
-				f = 1
-			}
-		default:
-			f = min(max(u.Sampled.Sub(ready).Seconds()/u.Window.Seconds(), 0), 1)
+		if !started.IsZero() && !u.Sampled.IsZero() {
+			f = min(max(u.Sampled.Sub(started).Seconds()/max(u.Window, settles).Seconds(), 0), 1)
 		}
 		return float64(estimate) * (1 - f)
 	}
@@ -422,8 +416,8 @@ func (p *play) expected(n *node) (cpu, memory float64) {
 			continue
 		}
 		estimate := estimateOf(pod, nil)
-		cpu += part(estimate.cpu, p.loads[n.name].CPU, p.ready[pod.UID])
-		memory += part(estimate.memory, p.loads[n.name].Memory, p.ready[pod.UID])
+		cpu += part(estimate.cpu, p.loads[n.name].CPU, p.started[pod.UID])
+		memory += part(estimate.memory, p.loads[n.name].Memory, p.started[pod.UID])
 	}
 	for _, e := range p.scored {
 		if slices.Contains(e.slots, n.slot) {
@@ -437,7 +431,7 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 	for seed := range uint64(5) {
 		p := &play{
 			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
-			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, ready: map[types.UID]time.Time{},
+			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, started: map[types.UID]time.Time{},
 			scored: map[types.UID]*guess{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
 		}
 		p.cluster = listed(t, func() time.Time { return p.clock })

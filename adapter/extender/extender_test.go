@@ -148,7 +148,7 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		assert.Equal(t, boundEstimate().plus(boundEstimate()), n.ledger.load())
 
 		q := boundNow("q", "n")
-		q.Status.Conditions = append(q.Status.Conditions, since(corev1.PodReady, corev1.ConditionTrue, time.Now()))
+		q.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(time.Now())}
 		_, err = pods.UpdateStatus(t.Context(), q, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		reading := snapshot.Use{Sampled: time.Now().Add(30 * time.Second), Window: time.Minute, Now: 3, Predicted: 1, Upper: 2}

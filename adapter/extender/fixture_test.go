@@ -106,3 +106,8 @@ func questionOf(v *view, pod *corev1.Pod, rules Rules, names ...string) (*questi
 	}
 	return q, out
 }
+
+// ranSince is a container that has run since then.
+func ranSince(at time.Time) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}
+}

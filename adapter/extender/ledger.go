@@ -13,16 +13,16 @@ import (
 // The ledger is what a node will use beside what samples show, as pods have come to it since they were taken:
 //
 //	ledger(node) = Σ over its pods of  estimate · (1 - f)
-//	f = 0                                          until the pod is Ready
-//	    clamp((sampled - ready) / window, 0, 1)    from then on; with a window of 0: 1 once sampled >= ready
+//	f = 0                                            until the last of the pod's containers has started
+//	    clamp((sampled - started) / window, 0, 1)    from then on, with a window of at least [settles]
 //
 // each for CPU and for memory. sampled is when the newest sample of the node was taken and window the time before it that
-// it is the mean over, so f is the share of the sample that was taken with the pod serving: so much of the estimate is in
-// the sample, and the rest is not. ready and sampled are times of the node's clock, and compared with nothing else. A pod
-// that was Ready once is taken to be so from then on.
+// it is the mean over, so f is the share of the sample that was taken with the pod running: so much of the estimate is in
+// the sample, and the rest is not. started and sampled are times of the node's clock, and compared with nothing else. A pod
+// that was started once is taken to run from then on.
 //
-// A pod counts from when it is seen to be bound, until it ends or is removed, or [ledgerLife] from when it was bound, by
-// which whatever it uses must have shown. While nothing is sampled of a node it counts in full.
+// A pod counts from when it is seen to be bound, until it ends or is removed, or [ledgerLife] from when it was bound: one
+// that has not started by then may never. While nothing is sampled of a node it counts in full.
 //
 // The scheduler decides faster than it binds. So a pod that was scored counts on the node that came out best, in equal
 // parts on several of them, of what it requests and of its estimate, until it is seen to be bound to any node, is asked
@@ -31,8 +31,15 @@ import (
 // Times are those of the API where it tells them. A time ahead of ours is taken for now, so that an entry neither lives
 // longer nor goes earlier because somebody's clock, or ours, was set.
 
-// ledgerLife is for how long a pod counts after it was bound, at most.
-const ledgerLife = 5 * time.Minute
+const (
+	// ledgerLife is for how long a pod counts after it was bound, at most: images may be large.
+	ledgerLife = 10 * time.Minute
+	// arrivalLife is for how long a node counts as one that pods have come to after one was bound, by which forecasts show it.
+	arrivalLife = 5 * time.Minute
+	// settles is the time in which a pod comes to use what it will, after its start. A sample of one moment does not show
+	// all of it before.
+	settles = 30 * time.Second
+)
 
 // settleBatch is how many entries are settled at a time.
 const settleBatch = 512
@@ -60,7 +67,7 @@ type entry struct {
 	slot     *slot
 	node     string
 	since    time.Time // when it was bound
-	ready    time.Time // zero: not yet
+	started  time.Time // zero: not yet
 	estimate use
 	counted  use // what of the estimate is in the tally
 }
@@ -118,7 +125,7 @@ func (l *ledger) bind(id podID, e entry, now time.Time) {
 }
 
 // update tells what has become of a pod that is bound, if it still counts. The tally follows when it is settled next.
-func (l *ledger) update(id podID, estimate use, ready time.Time) {
+func (l *ledger) update(id podID, estimate use, started time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.bound[id]
@@ -126,8 +133,8 @@ func (l *ledger) update(id podID, estimate use, ready time.Time) {
 		return
 	}
 	e.estimate = estimate
-	if e.ready.IsZero() {
-		e.ready = ready
+	if e.started.IsZero() {
+		e.started = started
 	}
 }
 
@@ -174,7 +181,7 @@ func (l *ledger) move(from, to *slot) {
 }
 
 // settle counts pods as of now, by the newest samples of their nodes, and lets those go that have been there for long
-// enough. It returns the nodes that pods count on which are bound to them.
+// enough. It returns the nodes that pods were bound to of late.
 func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*slot]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,13 +195,16 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 				continue // it has gone meanwhile
 			}
 		}
-		if age(&e.since, now) >= ledgerLife {
+		old := age(&e.since, now)
+		if old >= ledgerLife {
 			l.unbind(id)
 			continue
 		}
 		n := nodes[e.node]
-		e.count(use{cpu: unseen(e.estimate.cpu, n.CPU, e.ready), memory: unseen(e.estimate.memory, n.Memory, e.ready)})
-		busy[e.slot] = true
+		e.count(use{cpu: unseen(e.estimate.cpu, n.CPU, e.started), memory: unseen(e.estimate.memory, n.Memory, e.started)})
+		if old < arrivalLife {
+			busy[e.slot] = true
+		}
 	}
 	for id, g := range l.scored {
 		if age(&g.since, now) >= l.tentative {
@@ -213,18 +223,18 @@ func age(since *time.Time, now time.Time) time.Duration {
 }
 
 // unseen is what of an estimate the newest sample does not show: estimate · (1 - f).
-func unseen(estimate int64, sample snapshot.Use, ready time.Time) int64 {
-	if ready.IsZero() {
+func unseen(estimate int64, sample snapshot.Use, started time.Time) int64 {
+	if started.IsZero() {
 		return estimate
 	}
-	served := sample.Sampled.Sub(ready)
+	ran, window := sample.Sampled.Sub(started), max(sample.Window, settles)
 	switch {
-	case served < 0:
+	case ran < 0:
 		return estimate
-	case served >= sample.Window:
+	case ran >= window:
 		return 0
 	}
-	return int64(float64(estimate) * (1 - float64(served)/float64(sample.Window)))
+	return int64(float64(estimate) * (1 - float64(ran)/float64(window)))
 }
 
 // unbind and unscore are called under the lock, of entries that may not be there.

@@ -16,25 +16,27 @@ func sampled(at time.Time, window time.Duration) map[string]snapshot.NodeLoad {
 
 func TestUnseen(t *testing.T) {
 	for name, c := range map[string]struct {
-		sampled, ready time.Duration // from noon
-		window         time.Duration
-		want           int64
+		sampled, started time.Duration // from noon
+		window           time.Duration
+		want             int64
 	}{
-		"sampled before it was Ready":   {0, time.Second, time.Minute, 1000},
+		"sampled before it started":     {0, time.Second, time.Minute, 1000},
 		"sampled just then":             {0, 0, time.Minute, 1000},
 		"a quarter of the window":       {15 * time.Second, 0, time.Minute, 750},
 		"the whole window":              {time.Minute, 0, time.Minute, 0},
 		"long after":                    {time.Hour, 0, time.Minute, 0},
 		"at a moment, before":           {0, time.Second, 0, 1000},
-		"at the moment":                 {0, 0, 0, 0},
-		"at a moment, after":            {time.Second, 0, 0, 0},
-		"a window of less than no time": {time.Second, 0, -time.Second, 0},
+		"at the moment":                 {0, 0, 0, 1000},
+		"at a moment, as it settles":    {3 * time.Second, 0, 0, 900},
+		"at a moment, settled":          {30 * time.Second, 0, 0, 0},
+		"a short window":                {15 * time.Second, 0, 10 * time.Second, 500},
+		"a window of less than no time": {time.Second, 0, -time.Second, 966},
 	} {
-		got := unseen(1000, snapshot.Use{Sampled: noon.Add(c.sampled), Window: c.window}, noon.Add(c.ready))
+		got := unseen(1000, snapshot.Use{Sampled: noon.Add(c.sampled), Window: c.window}, noon.Add(c.started))
 		assert.Equal(t, c.want, got, name)
 	}
 	assert.EqualValues(t, 1000, unseen(1000, snapshot.Use{}, noon), "never sampled")
-	assert.EqualValues(t, 1000, unseen(1000, snapshot.Use{Sampled: noon}, time.Time{}), "not Ready")
+	assert.EqualValues(t, 1000, unseen(1000, snapshot.Use{Sampled: noon}, time.Time{}), "not started")
 }
 
 func testRules() Rules {
@@ -60,32 +62,34 @@ func TestBoundPodsFadeAsSamplesShowThem(t *testing.T) {
 	assert.Equal(t, use{800, 600}, s.ledger.load(), "at once")
 	assert.Equal(t, use{}, s.requested.load(), "that is not the ledger's")
 
-	ready := noon.Add(20 * time.Second)
+	started := noon.Add(20 * time.Second)
 	at := noon.Add(30 * time.Second)
 	assert.Equal(t, map[*slot]bool{s: true}, l.settle(at, sampled(at, time.Minute)))
-	assert.Equal(t, use{800, 600}, s.ledger.load(), "it is not Ready")
+	assert.Equal(t, use{800, 600}, s.ledger.load(), "it has not started")
 
-	l.update(id, use{800, 600}, ready)
+	l.update(id, use{800, 600}, started)
 	l.settle(at, nil)
 	assert.Equal(t, use{800, 600}, s.ledger.load(), "nobody samples")
-	l.settle(at, sampled(ready.Add(-time.Second), time.Minute))
+	l.settle(at, sampled(started.Add(-time.Second), time.Minute))
 	assert.Equal(t, use{800, 600}, s.ledger.load(), "the sample is older")
-	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
-	assert.Equal(t, use{600, 0}, s.ledger.load(), "a quarter of the window of CPU, and memory as of a moment")
+	l.settle(at, sampled(started.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{600, 300}, s.ledger.load(), "a quarter of the window of CPU, and memory that has settled by half")
 
 	l.update(id, use{400, 600}, time.Time{})
-	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
-	assert.Equal(t, use{300, 0}, s.ledger.load(), "another estimate; once Ready it was seen")
-	l.update(id, use{400, 600}, ready.Add(time.Hour))
-	l.settle(at, sampled(ready.Add(15*time.Second), time.Minute))
-	assert.Equal(t, use{300, 0}, s.ledger.load(), "Ready again is not Ready later")
+	l.settle(at, sampled(started.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{300, 300}, s.ledger.load(), "another estimate; once started it was seen")
+	l.update(id, use{400, 600}, started.Add(time.Hour))
+	l.settle(at, sampled(started.Add(15*time.Second), time.Minute))
+	assert.Equal(t, use{300, 300}, s.ledger.load(), "started again is not started later")
 
-	assert.NotEmpty(t, l.settle(at, sampled(ready.Add(time.Minute), time.Minute)), "what it uses is in samples, and comes into forecasts")
+	assert.NotEmpty(t, l.settle(at, sampled(started.Add(time.Minute), time.Minute)), "what it uses is in samples, and comes into forecasts")
 	assert.Equal(t, use{}, s.ledger.load())
+	assert.Empty(t, l.settle(noon.Add(arrivalLife), nil), "it is no new one any more")
+	assert.Equal(t, use{400, 600}, s.ledger.load(), "but counts while nobody samples")
 	assert.Empty(t, l.settle(noon.Add(ledgerLife), nil))
 	assert.Empty(t, l.bound)
 	assert.Equal(t, use{}, s.ledger.load())
-	l.update(id, use{800, 600}, ready)
+	l.update(id, use{800, 600}, started)
 	l.settle(noon.Add(ledgerLife), nil)
 	assert.Equal(t, use{}, s.ledger.load(), "it does not come back")
 }

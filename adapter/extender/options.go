@@ -46,7 +46,7 @@ type Rules struct {
 // DefaultRules returns the defaults.
 func DefaultRules() Rules {
 	return Rules{
-		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, Patience: 5 * time.Minute,
+		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, Patience: 3 * time.Minute,
 		Tentative: 30 * time.Second,
 	}
 }

@@ -14,18 +14,18 @@ type record struct {
 	requests use
 	estimate use   // of one that is bound since less than ledgerLife; the ledger alone needs it
 	bound    int64 // when it was bound, in ns since 1970
-	ready    int64 // since when it is Ready, in ns since 1970; 0: it is not
+	started  int64 // when the last of its containers started, in ns since 1970; 0: not yet
 	belongs  bool  // see there
 }
 
 func (r record) isBound() bool { return r.node != unique.Handle[string]{} }
 
-// readyAt is the zero time for a pod that is not Ready.
-func (r record) readyAt() time.Time {
-	if r.ready == 0 {
+// startedAt is the zero time for a pod that has not started.
+func (r record) startedAt() time.Time {
+	if r.started == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, r.ready)
+	return time.Unix(0, r.started)
 }
 
 // recordOf tells nothing of a pod that has ended: it holds nothing of its node any more.
@@ -37,7 +37,7 @@ func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
 		return record{}, true
 	}
 	bound := boundAt(p, now)
-	r := record{node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), ready: readyAt(p), belongs: belongs(p)}
+	r := record{node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), started: startedAt(p), belongs: belongs(p)}
 	if now.Sub(bound) < ledgerLife {
 		r.estimate = estimateOf(p, w)
 	}
@@ -62,11 +62,28 @@ func boundAt(p *corev1.Pod, now time.Time) time.Time {
 	return now
 }
 
-func readyAt(p *corev1.Pod) int64 {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.UnixNano()
+// startedAt tells when the last of the containers of a pod started, 0 while one has not. A container that has ended since
+// did start, and one that crashes again and again may well have used what it will.
+func startedAt(p *corev1.Pod) int64 {
+	last := int64(0)
+	for i := range p.Status.ContainerStatuses {
+		at := containerStart(&p.Status.ContainerStatuses[i])
+		if at.IsZero() {
+			return 0
 		}
+		last = max(last, at.UnixNano())
 	}
-	return 0
+	return last
+}
+
+func containerStart(c *corev1.ContainerStatus) metav1.Time {
+	switch {
+	case c.State.Running != nil:
+		return c.State.Running.StartedAt
+	case c.State.Terminated != nil:
+		return c.State.Terminated.StartedAt
+	case c.LastTerminationState.Terminated != nil:
+		return c.LastTerminationState.Terminated.StartedAt
+	}
+	return metav1.Time{}
 }

@@ -55,11 +55,11 @@ func TestRecordOfAPod(t *testing.T) {
 	r, ok = recordOf(p, nil, noon)
 	assert.True(t, ok)
 	assert.Equal(t, want, r)
-	assert.True(t, r.readyAt().IsZero())
+	assert.True(t, r.startedAt().IsZero())
 
-	p.Status.Conditions = append(p.Status.Conditions, since(corev1.PodReady, corev1.ConditionTrue, noon.Add(-time.Second)))
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(noon.Add(-time.Second))}
 	r, _ = recordOf(p, nil, noon)
-	assert.True(t, r.readyAt().Equal(noon.Add(-time.Second)))
+	assert.True(t, r.startedAt().Equal(noon.Add(-time.Second)))
 	r, _ = recordOf(p, nil, noon.Add(ledgerLife))
 	assert.Equal(t, use{}, r.estimate, "the ledger does not need it any more")
 
@@ -67,6 +67,27 @@ func TestRecordOfAPod(t *testing.T) {
 		p.Status.Phase = end
 		_, ok = recordOf(p, nil, noon)
 		assert.False(t, ok, end)
+	}
+}
+
+func TestStartedAt(t *testing.T) {
+	early, late := noon.Add(-time.Minute), noon.Add(-time.Second)
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(late)}}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	for name, c := range map[string]struct {
+		containers []corev1.ContainerStatus
+		want       time.Time // zero: not yet
+	}{
+		"no kubelet has told":    {nil, time.Time{}},
+		"one of two":             {[]corev1.ContainerStatus{ranSince(early), {State: waiting}}, time.Time{}},
+		"both":                   {[]corev1.ContainerStatus{ranSince(late), ranSince(early)}, late},
+		"one has ended":          {[]corev1.ContainerStatus{ranSince(early), {State: ended}}, late},
+		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early), {State: waiting, LastTerminationState: ended}}, late},
+	} {
+		p := podOf()
+		p.Status.ContainerStatuses = c.containers
+		got := record{started: startedAt(p)}.startedAt()
+		assert.True(t, c.want.Equal(got), "%s: %s", name, got)
 	}
 }
 
