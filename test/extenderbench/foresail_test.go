@@ -39,9 +39,8 @@ type foresail struct {
 }
 
 // startForesail runs an extender until the benchmark ends, and returns it once it is ready, with how long that took.
-func startForesail(b *testing.B, cluster *controlplane.Cluster, args ...string) (*foresail, time.Duration) {
+func startForesail(b *testing.B, cluster *controlplane.Cluster, program string) (*foresail, time.Duration) {
 	b.Helper()
-	program := buildForesail(b)
 	f := &foresail{address: freeAddress(b), http: freeAddress(b)}
 	var settings []string
 	if *profiles != "" {
@@ -53,7 +52,7 @@ func startForesail(b *testing.B, cluster *controlplane.Cluster, args ...string) 
 	env, err := exec.LookPath("env") // gives way to the command
 	require.NoError(b, err)
 	begun := time.Now()
-	f.Process, err = controlplane.StartProcess("foresail", env, filepath.Join(cluster.Dir(), "foresail.log"), b.TempDir(), append(command, args...))
+	f.Process, err = controlplane.StartProcess("foresail", env, filepath.Join(cluster.Dir(), "foresail.log"), b.TempDir(), command)
 	require.NoError(b, err)
 	b.Cleanup(func() {
 		if b.Failed() {
@@ -98,6 +97,7 @@ import (
 func init() { go http.ListenAndServe(os.Getenv("` + profileEnv + `"), nil) }
 `
 
+// buildForesail builds the command and returns where it is.
 func buildForesail(b *testing.B) string {
 	b.Helper()
 	if *profiles == "" {

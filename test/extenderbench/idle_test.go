@@ -11,17 +11,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/foresail/foresail/adapter/extender"
 )
 
 // serveIdle answers schedulers until the benchmark ends, and returns where: every node passes, and all are as good.
 func serveIdle(b *testing.B) (address string) {
 	b.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+extenderPath+"/filter", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+extender.Prefix+"/filter", func(w http.ResponseWriter, r *http.Request) {
 		names, err := namesOf(r)
 		answer(w, extenderv1.ExtenderFilterResult{NodeNames: &names}, err)
 	})
-	mux.HandleFunc("POST "+extenderPath+"/prioritize", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+extender.Prefix+"/prioritize", func(w http.ResponseWriter, r *http.Request) {
 		names, err := namesOf(r)
 		scores := make(extenderv1.HostPriorityList, len(names))
 		for i, name := range names {

@@ -1,14 +1,16 @@
 package extenderbench
 
-import "fmt"
+import (
+	"fmt"
 
-// The paths that foresail answers schedulers at.
-const extenderPath = "/scheduler"
+	"github.com/foresail/foresail/adapter/extender"
+)
 
-// schedulerConfig is a KubeSchedulerConfiguration that packs nodes, with an extender at an address, or with none at "". The
-// scheduler may ask the API server as often as it likes.
+// schedulerConfig is the KubeSchedulerConfiguration of the manifests with an extender at an address, or without any at "".
+// The scheduler may ask the API server as often as it likes.
 func schedulerConfig(address string) string {
-	config := `apiVersion: kubescheduler.config.k8s.io/v1
+	config := fmt.Sprintf("percentageOfNodesToScore: %d", *share) + `
+apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {qps: 100000, burst: 100000}
@@ -24,11 +26,11 @@ profiles:
 - urlPrefix: https://%s%s
   filterVerb: filter
   prioritizeVerb: prioritize
-  weight: 10
+  weight: 5
   enableHTTPS: true
   tlsConfig: {insecure: true}
   nodeCacheCapable: true
   ignorable: true
   httpTimeout: 200ms
-`, address, extenderPath)
+`, address, extender.Prefix)
 }

@@ -30,7 +30,7 @@ func applyDefinitions(b *testing.B, cluster *controlplane.Cluster) {
 	b.Helper()
 	root, err := controlplane.Root()
 	require.NoError(b, err)
-	files, err := filepath.Glob(filepath.Join(root, "manifests", "crds", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "manifests", "crds", "foresail.dev_*.yaml"))
 	require.NoError(b, err)
 	for _, file := range files {
 		definition, err := os.ReadFile(file)

@@ -3,6 +3,7 @@ package extenderbench
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -18,9 +19,10 @@ import (
 	"github.com/foresail/foresail/test/vault"
 )
 
-const (
-	rounds      = 5    // of each scheduler
-	podsOfBurst = 2000 // that are there at once
+var (
+	burst  = flag.Int("burst", 2000, "how many pods there are at once for a scheduler to bind")
+	share  = flag.Int("percentage", 0, "percentageOfNodesToScore of both schedulers; 0 is theirs, which is a tenth of 5,000 nodes")
+	rounds = flag.Int("rounds", 5, "how many bursts each scheduler is measured with")
 )
 
 // BenchmarkThroughput has two kube-schedulers take bursts of pods in turn, one with an extender and one without, and
@@ -28,22 +30,23 @@ const (
 // both figures. The extender is foresail, or one that lets pass and scores alike whatever it is asked: what is lost with
 // that is the scheduler's own.
 func BenchmarkThroughput(b *testing.B) {
+	program := buildForesail(b)
 	c := crowd{nodes: nodesOfCrowd, podsOnNode: 2, born: time.Now().Add(-time.Hour).Truncate(time.Second)}
 	cluster := startSite(b, c)
 	plain := startScheduler(b, cluster, "plain", "")
 	b.Run("extender=foresail", func(b *testing.B) {
-		f, _ := startForesail(b, cluster)
+		f, _ := startForesail(b, cluster, program)
 		s := startScheduler(b, cluster, "extended", f.address)
 		before, err := f.telemetry(b.Context())
 		require.NoError(b, err)
 		spent := processor(b, f.PID())
 		wait := f.profile(b, "throughput", 60*time.Second)
-		sched := compare(b, cluster, c, plain, s)
+		bound := compare(b, cluster, c, plain, s)
 		wait()
 		after, err := f.telemetry(b.Context())
 		require.NoError(b, err)
 		f.reportOwn(b, before, after)
-		b.ReportMetric(float64((processor(b, f.PID())-spent).Microseconds())/float64(sched), "cpu-µs/pod")
+		b.ReportMetric(float64((processor(b, f.PID())-spent).Microseconds())/float64(bound), "cpu-µs/pod")
 		now, most := memory(b, f.PID())
 		b.ReportMetric(float64(now)/mebibyte, "MiB-resident")
 		b.ReportMetric(float64(most)/mebibyte, "MiB-peak")
@@ -57,7 +60,12 @@ func startScheduler(b *testing.B, cluster *controlplane.Cluster, name, extender 
 	b.Helper()
 	s, err := cluster.StartScheduler(b.Context(), name, []byte(schedulerConfig(extender)))
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, s.Stop(20*time.Second)) })
+	b.Cleanup(func() {
+		if b.Failed() {
+			b.Logf("%s: %s", s.Name, s.LogTail())
+		}
+		require.NoError(b, s.Stop(20*time.Second))
+	})
 	return s.Name
 }
 
@@ -87,7 +95,7 @@ func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extend
 	bound := 0
 	b.ResetTimer()
 	for range b.N {
-		for round := range rounds {
+		for round := range *rounds {
 			order := []string{plain, extended}
 			if round%2 == 1 {
 				slices.Reverse(order)
@@ -97,7 +105,7 @@ func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extend
 				speeds[name] = append(speeds[name], speed)
 				b.Logf("round %d: %s: %.0f pods/s", round, name, speed)
 			}
-			bound += podsOfBurst
+			bound += *burst
 		}
 	}
 	b.StopTimer()
@@ -106,7 +114,7 @@ func compare(b *testing.B, cluster *controlplane.Cluster, c crowd, plain, extend
 	b.ReportMetric(without, "pods/s-without")
 	b.ReportMetric(with, "pods/s-with")
 	b.ReportMetric(100*with/without, "%-of-without")
-	return bound + podsOfBurst
+	return bound + *burst
 }
 
 func median(values []float64) float64 {
@@ -154,31 +162,50 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	watcher, err := s.client.CoreV1().Pods(burstNamespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	require.NoError(b, err)
 	defer watcher.Stop()
-	begun := time.Now()
-	for i := range podsOfBurst {
-		p := s.crowd.newPod(fmt.Sprintf("%s-%d-%04d", scheduler, round, i))
-		p.Namespace, p.Spec.SchedulerName, p.CreationTimestamp = burstNamespace, scheduler, metav1.Now()
-		require.NoError(b, s.vault.Put(ctx, "pods", p))
-	}
-	require.NoError(b, s.vault.Flush(ctx))
 	bound := map[string]bool{}
-	require.NoError(b, follow(ctx, watcher, func(_ watch.Event, p *corev1.Pod) bool {
+	allBound := following(ctx, watcher, func(_ watch.Event, p *corev1.Pod) bool {
 		if p.Spec.NodeName != "" {
 			bound[p.Name] = true
 		}
-		return len(bound) == podsOfBurst
-	}), "%d of %d pods bound", len(bound), podsOfBurst)
-	speed = podsOfBurst / time.Since(begun).Seconds()
-	require.NoError(b, s.vault.Clear(ctx, "pods", burstNamespace))
+		return len(bound) == *burst
+	})
+	begun := time.Now()
+	name := func(i int) string { return fmt.Sprintf("%s-%d-%04d", scheduler, round, i) }
+	s.change(b, func(i int) error {
+		p := s.crowd.newPod(name(i))
+		p.Namespace, p.Spec.SchedulerName, p.CreationTimestamp = burstNamespace, scheduler, metav1.Now()
+		return s.vault.Put(ctx, "pods", p)
+	})
+	require.NoError(b, <-allBound, "%d of %d pods bound", len(bound), *burst)
+	speed = float64(*burst) / time.Since(begun).Seconds()
 	gone := 0
-	require.NoError(b, follow(ctx, watcher, func(e watch.Event, _ *corev1.Pod) bool {
+	allGone := following(ctx, watcher, func(e watch.Event, _ *corev1.Pod) bool {
 		if e.Type == watch.Deleted {
 			gone++
 		}
-		return gone == podsOfBurst
-	}), "%d of %d pods gone", gone, podsOfBurst)
+		return gone == *burst
+	})
+	s.change(b, func(i int) error { return s.vault.Delete(ctx, "pods", burstNamespace, name(i)) })
+	require.NoError(b, <-allGone)
 	time.Sleep(2 * time.Second) // for the others to see it, and to collect garbage
 	return speed
+}
+
+// change changes each pod of a burst by a transaction of its own. What changes together has one resourceVersion, which
+// happens nowhere else: a watch that ends amid such changes loses the rest of them.
+func (s *stage) change(b *testing.B, change func(i int) error) {
+	b.Helper()
+	for i := range *burst {
+		require.NoError(b, change(i))
+		require.NoError(b, s.vault.Flush(b.Context()))
+	}
+}
+
+// following follows while others bring events about: the API server ends a watch that is not read.
+func following(ctx context.Context, w watch.Interface, last func(watch.Event, *corev1.Pod) bool) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- follow(ctx, w, last) }()
+	return ended
 }
 
 // follow reads events of pods until one is the last.

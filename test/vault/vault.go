@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// putsPerTxn is how many objects are written at once; etcd takes no more than 128.
-const putsPerTxn = 100
+// changesPerTxn is how many objects are written or removed at once; etcd takes no more than 128.
+const changesPerTxn = 100
 
 // Vault is the etcd of an API server that keeps its objects under /registry, as is the default. It is for one goroutine.
 type Vault struct {
@@ -46,27 +46,31 @@ func (v *Vault) Put(ctx context.Context, resource string, o Object) error {
 	if err := v.encoder.Encode(o, &encoded); err != nil {
 		return fmt.Errorf("encode %s %s/%s: %w", resource, o.GetNamespace(), o.GetName(), err)
 	}
-	v.pending = append(v.pending, clientv3.OpPut(key(resource, o.GetNamespace(), o.GetName()), encoded.String()))
-	if len(v.pending) < putsPerTxn {
+	return v.add(ctx, clientv3.OpPut(key(resource, o.GetNamespace(), o.GetName()), encoded.String()))
+}
+
+// Delete removes an object with the next Flush at the latest, without grace and whatever its finalizers are.
+func (v *Vault) Delete(ctx context.Context, resource, namespace, name string) error {
+	return v.add(ctx, clientv3.OpDelete(key(resource, namespace, name)))
+}
+
+func (v *Vault) add(ctx context.Context, change clientv3.Op) error {
+	v.pending = append(v.pending, change)
+	if len(v.pending) < changesPerTxn {
 		return nil
 	}
 	return v.Flush(ctx)
 }
 
-// Flush writes what has been put and is not yet written.
+// Flush does what has been asked for and is not yet done. Objects that are written together have the same
+// resourceVersion, which those who watch them do not expect: where somebody does, flush after each.
 func (v *Vault) Flush(ctx context.Context) error {
 	_, err := v.client.Txn(ctx).Then(v.pending...).Commit()
 	v.pending = v.pending[:0]
 	return err
 }
 
-// Clear removes all objects of a resource in a namespace at once, without grace and whatever their finalizers are.
-func (v *Vault) Clear(ctx context.Context, resource, namespace string) error {
-	_, err := v.client.Delete(ctx, key(resource, namespace, ""), clientv3.WithPrefix())
-	return err
-}
-
-// key is where the API server keeps an object, or with the name "" what those of all objects of a namespace begin with.
+// key is where the API server keeps an object.
 func key(resource, namespace, name string) string {
 	if resource == "nodes" {
 		resource = "minions" // the name that they had in the beginning
