@@ -41,6 +41,7 @@ func BenchmarkExtender(b *testing.B) {
 	cluster := startSite(b, c)
 	f, ready := startForesail(b, cluster, program)
 	b.Run("memory", func(b *testing.B) { benchmarkMemory(b, f, ready) })
+	f.waitForecasts(b)
 	for _, s := range samplesOf {
 		b.Run(fmt.Sprintf("client=scheduler/names=%d", s.names), func(b *testing.B) { benchmarkScheduler(b, f, c, caller, s.names, s.pods) })
 	}

@@ -82,6 +82,18 @@ func (f *foresail) waitReady(ctx context.Context) error {
 	}
 }
 
+// readsToForecast is how often the use of nodes is read until there is a forecast of it, and once more for good measure.
+const readsToForecast = 6
+
+// waitForecasts waits until nodes are scored by what they are predicted to use.
+func (f *foresail) waitForecasts(b *testing.B) {
+	b.Helper()
+	require.Eventually(b, func() bool {
+		t, err := f.telemetry(b.Context())
+		return err == nil && t.sum("foresail_node_reads_total") >= readsToForecast
+	}, 5*time.Minute, time.Second)
+}
+
 // profileEnv names the variable that tells a build for profiles where to serve them.
 const profileEnv = "FORESAIL_BENCH_PPROF"
 

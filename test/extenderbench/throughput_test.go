@@ -37,6 +37,7 @@ func BenchmarkThroughput(b *testing.B) {
 	b.Run("extender=foresail", func(b *testing.B) {
 		f, _ := startForesail(b, cluster, program)
 		s := startScheduler(b, cluster, "extended", f.address)
+		f.waitForecasts(b)
 		before, err := f.telemetry(b.Context())
 		require.NoError(b, err)
 		spent := processor(b, f.PID())
