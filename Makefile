@@ -6,7 +6,7 @@ SHELL := /usr/bin/env bash
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
 # What is quick. Some of it talks to a real API server, which is built first.
-UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs -e /test/nodepool)
+UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs -e /test/nodepool -e '/test/extender$$')
 # The race detector needs a C compiler; without one the tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -36,8 +36,8 @@ test-unit: controlplane moto ## Run the unit tests with the race detector
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 25 minutes; needs Node.js 18 or later)
-	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/nodepool/... ./test/e2e/...
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 30 minutes; needs Node.js 18 or later)
+	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/nodepool/... ./test/extender ./test/e2e/...
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
@@ -72,6 +72,10 @@ bench-nodepool: controlplane moto ## Measure pools of workers: forecasts, ticks,
 	go test -count=1 -v -run Compare ./test/poolbench -args -long
 	go test -run '^$$' -bench Tick -benchtime 20x -cpu 1 -timeout 30m ./test/poolbench
 	go test -run '^$$' -bench 'Reaction|Ramp' -benchtime 1x -timeout 30m ./test/poolbench
+
+.PHONY: bench-extender
+bench-extender: controlplane ## Measure the scheduler extender: memory, answers, throughput of a real scheduler (20 minutes)
+	go test -run '^$$' -bench . -benchtime 1x -timeout 1h -v ./test/extenderbench
 
 SPAN ?= 2m
 .PHONY: bench-scale
