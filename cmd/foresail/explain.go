@@ -85,10 +85,11 @@ func newExplainPoolCommand(k *cluster) *cobra.Command {
 		Aliases: []string{"wp", "workerpools"},
 		Short:   "Tell what a pool of workers decided and why, the newest first",
 		Long: `The table has, from top to bottom: what the spec asks for; how many workers there are and are
-wanted; what each signal says now and at its horizon; the action that is open, node by node;
-what would be refused, such as nodes that must not be removed and why; and the decisions, the
-newest first. Decisions in a row that say the same are one line with their number. Each has
-what its voices asked for: every signal, pending pods, the seasonal floor and the minimum.
+wanted, which nodes leave beside any action, and which would be removed next; what each signal
+says now and at its horizon; the action that is open, node by node; what would be refused, such
+as nodes that must not be removed and why; and the decisions, the newest first. Decisions in a
+row that say the same are one line with their number. Each has what its voices asked for: every
+signal, pending pods, the seasonal floor and the minimum.
 
 With --output json it is one object, which also has the journal.`,
 		Example: `  foresail explain workerpool workers --last 5

@@ -86,6 +86,7 @@ func (t *table) state(e *Explanation) {
 	t.line("  workers\t%s that count, %s of them Ready, %s wanted", known(s.Workers), known(s.ReadyWorkers), known(s.Wanted))
 	t.line("  pending pods\t%s", known(s.PendingPods))
 	t.line("  a launch takes\t%s", span(s.InitTimeout))
+	t.going(s)
 	for _, c := range s.Conditions {
 		t.line("  %s\t%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
@@ -99,6 +100,17 @@ func (t *table) state(e *Explanation) {
 		t.line("  journal\tin %s", e.JournalAt)
 	case e.Journal != nil:
 		t.line("  acted for by\t%s", cmp.Or(e.Journal.Owner, "nobody at the moment"))
+	}
+}
+
+// going tells which nodes are on their way out, and which would be the next. Without a name nothing is told: the status may
+// not have been written yet, so that it cannot be said that there are none.
+func (t *table) going(s *v1alpha1.WorkerPoolStatus) {
+	if len(s.Leaving) > 0 {
+		t.line("  leaving\t%s: beside any action, as the cloud takes them back or they never worked", fewOf(s.Leaving))
+	}
+	if len(s.Candidates) > 0 {
+		t.line("  removed next\t%s: if the pool stays as idle as it is; nothing is decided about them, and the scheduler extender prefers other nodes", fewOf(s.Candidates))
 	}
 }
 
@@ -137,6 +149,9 @@ func (t *table) action(e *Explanation) {
 		return
 	}
 	t.section("Open: %s %s, begun %s ago", a.Kind, a.ID, age(t.now.Sub(a.Started.Time)))
+	if len(a.Nodes) > 0 {
+		t.line("  removes\t%s: in this order, and the scheduler extender gives them no more pods", fewOf(a.Nodes))
+	}
 	if e.Journal == nil || e.Journal.Action == nil {
 		t.line("  %s", a.Progress)
 		return
@@ -249,6 +264,18 @@ func votesOf(votes []v1alpha1.PoolVote) string {
 		out = append(out, v.Voice+" "+known(v.Workers))
 	}
 	return strings.Join(out, ", ")
+}
+
+// namesTold is how many names a line has at most.
+const namesTold = 10
+
+// fewOf names the first of many.
+func fewOf(names []string) string {
+	text := strings.Join(names[:min(namesTold, len(names))], ", ")
+	if more := len(names) - namesTold; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // join leaves out what is empty.

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,8 @@ func busy() Explanation {
 		Status: v1alpha1.WorkerPoolStatus{
 			Workers: new(int32(5)), ReadyWorkers: new(int32(4)), Wanted: new(int32(7)), InitTimeout: spanOf(35 * time.Second),
 			Conditions: []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
+			Leaving:    []string{"node-9", "node-8"},
+			Candidates: []string{"node-3", "node-4"},
 			Action:     &v1alpha1.PoolAction{ID: "up-1", Kind: "ScaleUp", Started: ago(40 * time.Second), Progress: "1 Ready"},
 			Signals: []v1alpha1.PoolSignalStatus{
 				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Wanted: new(int32(7))},
@@ -84,6 +87,8 @@ Now
   workers         5 that count, 4 of them Ready, 7 wanted
   pending pods    unknown
   a launch takes  35s
+  leaving         node-9, node-8: beside any action, as the cloud takes them back or they never worked
+  removed next    node-3, node-4: if the pool stays as idle as it is; nothing is decided about them, and the scheduler extender prefers other nodes
   Healthy         True, Working: all is well
   acted for by    host_1
 
@@ -143,6 +148,23 @@ func TestTableOfAPoolThatNothingIsKnownOf(t *testing.T) {
 		assert.Contains(t, text, want)
 	}
 	assert.Contains(t, tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB"}), "in table t of DynamoDB")
+}
+
+// TestTableNamesTheNodesOfARemoval has the journal elsewhere: the status alone tells which nodes they are.
+func TestTableNamesTheNodesOfARemoval(t *testing.T) {
+	var nodes []string
+	for i := range 12 {
+		nodes = append(nodes, fmt.Sprintf("node-%d", i))
+	}
+	text := tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB", Status: v1alpha1.WorkerPoolStatus{
+		Action:     &v1alpha1.PoolAction{ID: "down-1", Kind: "ScaleDown", Started: ago(time.Minute), Progress: "draining node-1", Nodes: []string{"node-1", "node-2"}},
+		Candidates: nodes,
+	}})
+	assert.Contains(t, text, "Open: ScaleDown down-1, begun 1m ago\n"+
+		"  removes  node-1, node-2: in this order, and the scheduler extender gives them no more pods\n  draining node-1\n")
+	assert.Contains(t, text, "node-8, node-9 and 2 more: if the pool stays as idle as it is")
+	assert.NotContains(t, text, "node-10")
+	assert.NotContains(t, text, "leaving", "what is not named is not told to be nobody")
 }
 
 func TestDecisionFromNothingHasNoNumbers(t *testing.T) {
