@@ -72,6 +72,8 @@ func TestSchedulersAskAsTheExtenderAnswers(t *testing.T) {
 			assert.True(t, e.Ignorable)
 			assert.Equal(t, 200*time.Millisecond, e.HTTPTimeout.Duration)
 			assert.True(t, *c.LeaderElection.LeaderElect)
+			assert.Equal(t, float32(200), c.ClientConnection.QPS, "at the default binds trail what is decided by more than it counts")
+			assert.Equal(t, int32(400), c.ClientConnection.Burst)
 
 			require.Len(t, c.Profiles, 1)
 			require.Len(t, c.Profiles[0].PluginConfig, 1)
@@ -100,7 +102,7 @@ func TestTheSecondSchedulerDiffersInItsPlaceAlone(t *testing.T) {
 	assert.Equal(t, "default-scheduler", *first.Profiles[0].SchedulerName)
 
 	second.Profiles[0].SchedulerName = first.Profiles[0].SchedulerName
-	second.LeaderElection, second.ClientConnection = first.LeaderElection, first.ClientConnection
+	second.LeaderElection, second.ClientConnection.Kubeconfig = first.LeaderElection, first.ClientConnection.Kubeconfig
 	second.Extenders[0].URLPrefix = first.Extenders[0].URLPrefix
 	assert.Equal(t, first, second)
 }

@@ -69,7 +69,7 @@ func outsideOfAPod(t *testing.T, kubeconfig string) string {
 	require.NoError(t, err)
 	var document map[string]any
 	require.NoError(t, yaml.Unmarshal(data, &document))
-	document["clientConnection"] = map[string]any{"kubeconfig": kubeconfig}
+	document["clientConnection"].(map[string]any)["kubeconfig"] = kubeconfig
 	document["extenders"].([]any)[0].(map[string]any)["urlPrefix"] = "https://127.0.0.1:1/scheduler"
 	data, err = yaml.Marshal(document)
 	require.NoError(t, err)
