@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -154,7 +156,8 @@ func clusterRolesOf(objects []runtime.Object, account string) []string {
 func TestTheComponentIsReachedAtItsService(t *testing.T) {
 	rendered := render(t, "overlays/second-scheduler")
 	pods := template(t, rendered)
-	assert.Equal(t, "adapter,extender", flags(t, pods.Spec.Containers[0])["enable"])
+	given := flags(t, pods.Spec.Containers[0])
+	assert.Equal(t, "adapter,extender", given["enable"])
 	service := named[*corev1.Service](t, rendered, "foresail-extender")
 	assert.Equal(t, pods.Labels, service.Spec.Selector)
 	require.Len(t, service.Spec.Ports, 1)
@@ -163,10 +166,68 @@ func TestTheComponentIsReachedAtItsService(t *testing.T) {
 		ports[p.Name] = p.ContainerPort
 	}
 	assert.Len(t, ports, 3, "those of the base are still there")
-	assert.Equal(t, int32(9443), ports[service.Spec.Ports[0].TargetPort.StrVal], "the default of --extender-address")
+	assert.Equal(t, given["extender-address"], fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]), "on 127.0.0.1 no other pod would reach it")
 	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port, extender.Prefix)
 	assert.Equal(t, want, schedulerFile(t, secondScheduler).Extenders[0].URLPrefix)
 	assert.Contains(t, clusterRolesOf(rendered, pods.Spec.ServiceAccountName), "foresail-extender")
+}
+
+// TestOnlyTheSchedulerReachesTheExtender also holds the policy to close nothing else: all ports of the pods are named, whatever
+// runs them.
+func TestOnlyTheSchedulerReachesTheExtender(t *testing.T) {
+	rendered := render(t, "overlays/second-scheduler")
+	pods := template(t, rendered)
+	scheduler := named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
+	policy := one[*networkingv1.NetworkPolicy](t, rendered)
+	assert.Equal(t, pods.Labels, policy.Spec.PodSelector.MatchLabels)
+	assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes)
+	assert.Equal(t, named[*appsv1.Deployment](t, rendered, "foresail").Namespace, policy.Namespace)
+
+	sources := map[string][]networkingv1.NetworkPolicyPeer{} // by port; none are all
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			require.NotContains(t, sources, port.Port.StrVal, "what one rule closes another would open")
+			sources[port.Port.StrVal] = rule.From
+		}
+	}
+	require.Len(t, sources["extender"], 1)
+	from := sources["extender"][0]
+	assert.Nil(t, from.NamespaceSelector, "of the same namespace")
+	assert.Nil(t, from.IPBlock)
+	assert.Equal(t, scheduler.Labels["app.kubernetes.io/name"], from.PodSelector.MatchLabels["app.kubernetes.io/name"])
+	assert.True(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(scheduler.Labels)))
+	assert.False(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(pods.Labels)))
+	for _, port := range slices.Concat(pods.Spec.Containers[0].Ports, template(t, render(t, "overlays/remote-write")).Spec.Containers[0].Ports) {
+		require.Contains(t, sources, port.Name)
+		if port.Name != "extender" {
+			assert.Empty(t, sources[port.Name], "%s is as open as without the extender", port.Name)
+		}
+	}
+}
+
+// TestPodsMayBeCritical is about clusters that refuse critical pods where no quota allows them.
+func TestPodsMayBeCritical(t *testing.T) {
+	for _, folder := range []string{"base", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler"} {
+		rendered := render(t, folder)
+		quota := one[*corev1.ResourceQuota](t, rendered)
+		assert.Equal(t, one[*corev1.Namespace](t, rendered).Name, quota.Namespace)
+		require.Len(t, quota.Spec.ScopeSelector.MatchExpressions, 1)
+		scope := quota.Spec.ScopeSelector.MatchExpressions[0]
+		assert.Equal(t, corev1.ResourceQuotaScopePriorityClass, scope.ScopeName)
+		assert.Equal(t, corev1.ScopeSelectorOpIn, scope.Operator)
+		assert.Equal(t, []corev1.ResourceName{corev1.ResourcePods}, slices.Collect(maps.Keys(quota.Spec.Hard)), "another would have pods refused that do not request it")
+
+		classes := []string{template(t, rendered).Spec.PriorityClassName}
+		for _, set := range all[*appsv1.DaemonSet](rendered) {
+			classes = append(classes, set.Spec.Template.Spec.PriorityClassName)
+		}
+		for _, deployment := range all[*appsv1.Deployment](rendered) {
+			classes = append(classes, deployment.Spec.Template.Spec.PriorityClassName)
+		}
+		for _, class := range classes {
+			assert.Equal(t, scope.Values, []string{class}, folder)
+		}
+	}
 }
 
 func TestTheSecondSchedulerRuns(t *testing.T) {

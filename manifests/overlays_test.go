@@ -198,7 +198,7 @@ func TestComponentsCombine(t *testing.T) {
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
-		"overlays/extender": nil, "overlays/second-scheduler": {"enable"},
+		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
 	} {
 		t.Run(folder, func(t *testing.T) {
