@@ -110,6 +110,7 @@ var (
 )
 
 // cut appends the next value with no more of it than is of interest, nil if it is not plain. What is left out may be no JSON.
+// It calls itself no deeper than k is.
 func (k keep) cut(b []byte, s *scanner) []byte {
 	switch s.next() {
 	case '{':
@@ -154,6 +155,9 @@ func (k keep) cutList(b []byte, s *scanner) []byte {
 	b = append(b, '[')
 	comma := false
 	ok := s.list(func() bool {
+		if s.next() == '[' {
+			return false // there are no lists of lists in a pod, but in what is to fill the stack
+		}
 		b = appendComma(b, &comma)
 		b = k.cut(b, s)
 		return b != nil

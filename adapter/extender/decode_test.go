@@ -144,6 +144,30 @@ func TestWhatIsNoQuestionIsRefused(t *testing.T) {
 	}
 }
 
+// What is nested without end must not fill the stack, for which there is no recovery.
+func TestNestedRequestsAreRefused(t *testing.T) {
+	for name, body := range nested(maxBody) {
+		_, err := decode([]byte(body), nil)
+		assert.ErrorContains(t, err, "exceeded max depth", name)
+	}
+	_, plain := decodePlain([]byte(`{"Pod":{"status":{"conditions":[[]]}},"NodeNames":["a"]}`), nil)
+	assert.False(t, plain)
+}
+
+// nested are bodies of nothing but depth.
+func nested(size int) map[string]string {
+	out := map[string]string{}
+	for name, part := range map[string][2]string{
+		"lists": {`{"Pod":`, "["}, "lists in a list that is kept": {`{"Pod":{"spec":{"containers":`, "["},
+		"lists in a value that is kept": {`{"Pod":{"metadata":{"labels":`, "["}, "lists in one that is not": {`{"Pod":{"spec":{"volumes":`, "["},
+		"pods": {`{"Pod":`, `{"spec":`}, "lists of objects": {`{"Pod":`, `[{"spec":`},
+		"containers of the same": {`{"Pod":{"spec":`, `{"containers":[`}, "names": {`{"Pod":{},"NodeNames":`, "["},
+	} {
+		out[name] = part[0] + strings.Repeat(part[1], (size-len(part[0]))/len(part[1]))
+	}
+	return out
+}
+
 // FuzzDecode compares with the library's types and encoding/json, wherever those make sense of the body.
 func FuzzDecode(f *testing.F) {
 	for _, pod := range []*corev1.Pod{realPod(1), fullPod(), testPod()} {
@@ -151,6 +175,9 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(body)
 		f.Add(body[:len(body)/2])
+	}
+	for _, body := range nested(1 << 16) {
+		f.Add([]byte(body))
 	}
 	f.Add([]byte(`{"Pod":{"metadata":{"labels":{"a":"\ud83d\ude00"}},"spec":null,"status":[]},"NodeNames":[]}`))
 	f.Add([]byte(`{"Pod":{"spec":{"containers":[null,{"resources":{}}],"initContainers":{}}},"NodeNames":["a","a"]}`))

@@ -146,6 +146,9 @@ func FuzzHandler(f *testing.F) {
 		f.Add(false, body)
 		f.Add(true, body[:len(body)-2])
 	}
+	for _, body := range nested(1 << 16) {
+		f.Add(true, []byte(body))
+	}
 	f.Add(true, []byte(`{"Pod":{},"NodeNames":[]}`))
 	f.Add(true, []byte(`{"Pod":{},"NodeNames":["\ud800","\"","é"]}`))
 	f.Add(false, []byte(`{"Pod":{"spec":{"priority":2000000000,"containers":[{"resources":{"requests":{"cpu":"1e18","memory":"-1"}}}]}},"NodeNames":["a","full"]}`))
