@@ -51,8 +51,8 @@ func DefaultRules() Rules {
 	}
 }
 
-// validate tells all that is wrong, each as an *OptionError.
-func (r Rules) validate() error {
+// Validate tells all that is wrong, each as an *OptionError, joined.
+func (r Rules) Validate() error {
 	var errs []error
 	share := func(field string, value float64, ok bool, want string) {
 		if !ok {
@@ -76,7 +76,7 @@ func (r Rules) validate() error {
 
 // complete returns options that have all that may be left out, or what is wrong, each as an *OptionError.
 func (o Options) complete() (Options, error) {
-	errs := []error{o.Rules.validate()}
+	errs := []error{o.Rules.Validate()}
 	require := func(field string, ok bool, want string) {
 		if !ok {
 			errs = append(errs, &OptionError{Field: field, Want: want})
