@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/adapter/extender"
 )
@@ -203,6 +204,62 @@ func TestOnlyTheSchedulerReachesTheExtender(t *testing.T) {
 			assert.Empty(t, sources[port.Name], "%s is as open as without the extender", port.Name)
 		}
 	}
+}
+
+// TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to the overlay in all else.
+func TestCertificatesAreOfBothSides(t *testing.T) {
+	const example = "examples/extender-certificates"
+	rendered := render(t, example)
+	foresail, scheduler := template(t, rendered), named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
+	given := flags(t, foresail.Spec.Containers[0])
+	for flag, file := range map[string]string{
+		"extender-tls-cert-file": corev1.TLSCertKey, "extender-tls-private-key-file": corev1.TLSPrivateKeyKey, "extender-client-ca-file": "ca.crt",
+	} {
+		assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given[flag]).Secret.SecretName)
+		assert.Equal(t, file, filepath.Base(given[flag]))
+	}
+	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
+	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
+	known := secured.Extenders[0].TLSConfig
+	assert.False(t, known.Insecure)
+	for path, file := range map[string]string{known.CertFile: corev1.TLSCertKey, known.KeyFile: corev1.TLSPrivateKeyKey, known.CAFile: "ca.crt"} {
+		assert.Equal(t, "foresail-scheduler-tls", mounted(t, scheduler.Spec, path).Secret.SecretName)
+		assert.Equal(t, file, filepath.Base(path))
+	}
+	plain := schedulerFile(t, secondScheduler)
+	assert.True(t, plain.Extenders[0].TLSConfig.Insecure)
+	secured.Extenders[0].TLSConfig = plain.Extenders[0].TLSConfig
+	assert.Equal(t, plain, secured, "nothing else differs")
+
+	certificates := certificatesOf(t, example+"/certificates.yaml")
+	host, err := url.Parse(plain.Extenders[0].URLPrefix)
+	require.NoError(t, err)
+	assert.Equal(t, []string{host.Hostname()}, certificates["foresail-extender-tls"].DNSNames)
+	assert.Contains(t, certificates["foresail-extender-tls"].Usages, "server auth")
+	assert.Contains(t, certificates["foresail-scheduler-tls"].Usages, "client auth")
+	assert.NotContains(t, certificates["foresail-extender-tls"].Usages, "client auth")
+	assert.Len(t, certificates, 2)
+}
+
+// certificate is what is held to something of a Certificate of cert-manager.
+type certificate struct {
+	SecretName string   `json:"secretName"`
+	DNSNames   []string `json:"dnsNames"`
+	Usages     []string `json:"usages"`
+}
+
+// certificatesOf are those of a file, by their Secrets.
+func certificatesOf(t *testing.T, path string) map[string]certificate {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	found := map[string]certificate{}
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var o struct{ Spec certificate }
+		require.NoError(t, yaml.Unmarshal([]byte(document), &o))
+		found[o.Spec.SecretName] = o.Spec
+	}
+	return found
 }
 
 // TestPodsMayBeCritical is about clusters that refuse critical pods where no quota allows them.

@@ -115,7 +115,7 @@ func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
 		"components/extender-rights", "components/extender", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
-		"examples/combined",
+		"examples/combined", "examples/extender-certificates",
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)

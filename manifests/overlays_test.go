@@ -170,7 +170,7 @@ func named[T interface {
 func TestKustomizationsRender(t *testing.T) {
 	for _, folder := range []string{
 		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
-		"overlays/extender", "overlays/second-scheduler", "examples/combined",
+		"overlays/extender", "overlays/second-scheduler", "examples/combined", "examples/extender-certificates",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
@@ -200,6 +200,9 @@ func TestComponentsCombine(t *testing.T) {
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
 		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
+		"examples/extender-certificates": slices.Concat(certificate, []string{
+			"enable", "extender-address", "extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
+		}),
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
