@@ -97,6 +97,7 @@ func compareStages(t *testing.T, seed uint64, got pipeline.Stages, want *naiveRe
 			{"raw", got.Raw[k], tick.raw},
 			{"effective", got.Effective[k], tick.absorbed + tick.demand},
 			{"delta", got.Delta[k], tick.delta},
+			{"missed", got.Missed[k], tick.missed},
 		} {
 			if !agree(c.got, c.want, scale) {
 				t.Errorf("seed %d, tick %d of %d: %s is %v, naively %v", seed, k, len(want.ticks), c.name, c.got, c.want)
@@ -130,7 +131,6 @@ func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold 
 	}{
 		{"level", got.Level, want.level, peak},
 		{"trend", got.Trend, want.trend, peak},
-		{"step error", got.StepError, want.missed, peak},
 		{"total", got.Total, want.total, peak},
 		{"damped", got.Damped, want.damped, peak},
 		{"weight", got.Weight, want.weight, 0},

@@ -9,6 +9,7 @@ type Stages struct {
 	Effective []float64   // Ā and the external demand
 	Raw       []float64   // Â
 	Delta     []float64   // Δ
+	Missed    []float64   // the load without its forecast; 0 at the first tick
 	Weight    []float64   // N^w
 	Active    []int
 }
@@ -16,7 +17,7 @@ type Stages struct {
 // Stages returns the stages of the last run that succeeded.
 func (p *Pipeline) Stages() Stages {
 	w := &p.window
-	s := Stages{First: w.tick(w.first)}
+	s := Stages{First: w.tick(w.first), Missed: append([]float64{0}, p.Missed()...)}
 	for k, l := range w.loads[w.first : w.last+1] {
 		var row []float64
 		for i := range w.series {

@@ -182,13 +182,11 @@ func checkForecast(t *testing.T, params pipeline.Params, in pipeline.Input, f pi
 	for name, x := range map[string]float64{
 		"level": f.Level, "trend": f.Trend, "total": f.Total, "damped": f.Damped, "weight": f.Weight,
 		"load now": f.LoadNow, "load predicted": f.LoadPredicted, "required": f.Required, "serve": f.Serve,
-		"step error": f.StepError,
 	} {
 		require.False(t, math.IsNaN(x) || math.IsInf(x, 0), "%s: %v", name, x)
 	}
 	require.GreaterOrEqual(t, f.Total, 0.0)
 	require.LessOrEqual(t, f.Damped, max(f.Total, f.Level)*(1+1e-12))
-	require.GreaterOrEqual(t, f.StepError, 0.0)
 	require.GreaterOrEqual(t, f.Weight, 0.0)
 	require.LessOrEqual(t, f.Weight, float64(f.Active))
 	require.True(t, 1 <= f.Active && f.Active <= len(in.Instances), "%d active of %d", f.Active, len(in.Instances))

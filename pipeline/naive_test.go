@@ -54,7 +54,6 @@ type naiveResult struct {
 	last     int64
 	level    float64
 	trend    float64
-	missed   float64 // root mean square, over all ticks but the first
 	horizon  time.Duration
 	total    float64 // A_H
 	damped   float64 // A_ω
@@ -356,14 +355,6 @@ func naivePredict(p pipeline.Params, tick, before *naiveTick) {
 func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Instance, r *naiveResult) {
 	last := r.at[r.last]
 	r.level, r.trend = last.level, last.trend
-	if peak := r.peak(); len(r.ticks) > 1 && peak > 0 {
-		squares := 0.0
-		for _, t := range r.ticks[1:] {
-			missed := r.at[t].missed / peak
-			squares += missed * missed
-		}
-		r.missed = peak * math.Sqrt(squares/float64(len(r.ticks)-1))
-	}
 	r.active = len(last.imputed)
 	for _, i := range instances {
 		r.weight += last.weight[i.ID]

@@ -19,10 +19,6 @@ type Forecast struct {
 	Total   float64 // A_H, the load at the horizon
 	Damped  float64 // A_ω, the same with the trend discounted by the risk of acting on it
 
-	// StepError is by how much the load of a tick differed from what was forecast of it a tick before: the root of the mean
-	// square over the ticks of the window. 0 while there is one tick only.
-	StepError float64
-
 	Weight float64 // N^w, instances counted by how far they take part
 	Active int     // instances active at Tick
 	Target int     // N_target
@@ -64,7 +60,12 @@ type Pipeline struct {
 type Memory struct {
 	window  window
 	samples []Sample // scratch of clean
+	missed  []float64
 }
+
+// Missed returns what the load of each tick of the last run, but the first, was above what had been forecast of it a tick
+// before; negative: below. It is in order of time, empty if the run failed early, and changed by the next run.
+func (m *Memory) Missed() []float64 { return m.missed }
 
 // memory keeps Memory from being a part of what a Pipeline exports.
 type memory = Memory
@@ -86,6 +87,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
 	defer p.window.forget()
+	p.missed = p.missed[:0]
 	f := Forecast{Now: in.Now}
 	w, err := p.fill(&in, &f)
 	if err != nil {
@@ -106,8 +108,8 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Target == 0 {
 		f.Target = max(1, newest.active)
 	}
-	var state trend
-	state, f.StepError = p.params.predict(loads)
+	state, missed := p.params.predict(loads, p.missed)
+	p.missed = missed
 	p.extrapolate(&f, state, &in)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow

@@ -14,28 +14,15 @@ const dampingEpsilon = 1e-9
 // forecast is what the load of the tick after is taken to be, before it is known.
 func (t trend) forecast(next load) float64 { return t.level + t.slope + next.delta }
 
-// predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8),
-// and the root of the mean square of what each tick differed by from its forecast at the tick before.
-func (p *Params) predict(loads []load) (t trend, stepError float64) {
-	t = trend{level: loads[0].effective}
-	scale, squares := largest(loads), 0.0 // a square might be too large for a number, or too small
+// predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8).
+// It appends to missed what each load but the first was above what had been forecast of it a tick before.
+func (p *Params) predict(loads []load, missed []float64) (trend, []float64) {
+	t := trend{level: loads[0].effective}
 	for _, in := range loads[1:] {
-		missed := (in.effective - t.forecast(in)) / scale
-		squares += missed * missed
+		missed = append(missed, in.effective-t.forecast(in))
 		t = p.step(t, in)
 	}
-	if steps := len(loads) - 1; steps > 0 && scale > 0 {
-		stepError = min(scale*math.Sqrt(squares/float64(steps)), math.MaxFloat64)
-	}
-	return t, stepError
-}
-
-// largest returns the largest effective load, without its sign.
-func largest(loads []load) (most float64) {
-	for i := range loads {
-		most = max(most, math.Abs(loads[i].effective))
-	}
-	return most
+	return t, missed
 }
 
 func (p *Params) step(previous trend, in load) trend {

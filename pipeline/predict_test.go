@@ -40,27 +40,38 @@ func TestHoltUp(t *testing.T) {
 	require.InDelta(t, 0, history(t, defaults(), 1, 1)[0].Trend, 1e-15)
 }
 
-// How far ticks were from their forecasts, by hand for the same steps up.
-func TestStepError(t *testing.T) {
-	f := history(t, defaults(), 1, 2, 2)
-	require.InDelta(t, 1, f[0].StepError, 1e-12)                            // 2 − 1
-	require.InDelta(t, math.Sqrt((1+0.76*0.76)/2), f[1].StepError, 1e-12)   // 2 − (1.2 + 0.04)
-	require.InDelta(t, 0.5, history(t, defaults(), 1, 0.5)[0].StepError, 0) // falls count as rises do
+// What ticks were above their forecasts, by hand for the same steps up.
+func TestMissed(t *testing.T) {
+	missed := func(p pipeline.Params, now int64, instances ...pipeline.Instance) []float64 {
+		var m pipeline.Memory
+		made, err := pipeline.New(p)
+		require.NoError(t, err)
+		_, err = made.RunIn(&m, at(now, instances...))
+		require.NoError(t, err)
+		return m.Missed()
+	}
+	of := func(values ...float64) pipeline.Instance {
+		return pipeline.Instance{ID: "a", Samples: everySecond(0, values...)}
+	}
+	require.InDeltaSlice(t, []float64{1, 0.76}, missed(defaults(), 2000, of(1, 2, 2)), 1e-12) // 2 − 1, 2 − (1.2 + 0.04)
+	require.InDeltaSlice(t, []float64{-0.5}, missed(defaults(), 1000, of(1, 0.5)), 1e-12)
 
 	one := pipeline.Instance{ID: "a", Samples: []pipeline.Sample{{T: 500, V: 1}, {T: 1500, V: 7}}}
-	require.Zero(t, run(t, defaults(), at(1600, one)).StepError, "one tick has no forecast to be held against")
+	require.Empty(t, missed(defaults(), 1600, one), "one tick has no forecast to be held against")
 
-	p := defaults() // a newcomer that grows into its weight is no error
+	p := defaults() // a newcomer that grows into its weight is not missed
 	p.Window = time.Minute
-	old := pipeline.Instance{ID: "a", Samples: everySecond(0, repeat(61, 0.8)...)}
 	young := pipeline.Instance{ID: "b", Start: 10_000, Samples: everySecond(10_000, repeat(51, 0.6)...)}
-	require.InDelta(t, 0, run(t, p, at(60_000, old, young)).StepError, 1e-12)
+	require.InDeltaSlice(t, make([]float64, 59), missed(p, 60_000, of(repeat(61, 0.8)...), young), 1e-12)
 
-	require.Zero(t, history(t, defaults(), 0, 0)[0].StepError)
-	small := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e-300, 3e-300)}
-	require.InEpsilon(t, 2e-300, run(t, defaults(), at(1000, small)).StepError, 1e-12, "though its square is no number")
-	large := pipeline.Instance{ID: "a", Samples: everySecond(0, 1e300, 3e300)}
-	require.InEpsilon(t, 2e300, run(t, defaults(), at(1000, large)).StepError, 1e-12, "though its square is no number")
+	made, err := pipeline.New(defaults())
+	require.NoError(t, err)
+	_, err = made.Run(at(2000, of(1, 2, 2)))
+	require.NoError(t, err)
+	require.NotEmpty(t, made.Missed())
+	_, err = made.Run(at(2000))
+	require.ErrorIs(t, err, pipeline.ErrNoData)
+	require.Empty(t, made.Missed(), "nothing is left of the run before")
 }
 
 // Paper, sections 7.5 and 7.6: a step down by hand, with α↓ = β↓ = 0.1, dampened by the gap to the input.

@@ -9,7 +9,7 @@
 // it, with the age of that, until StaleAfter has passed or its Node is gone. A clock that is set back has what is dated ahead of
 // it forgotten.
 //
-// For 5,000 nodes, with a window of 15 min at 15 s, 15 MB are kept, and each round of 10,000 forecasts takes some 40 ms of CPU
+// For 5,000 nodes, with a window of 15 min at 15 s, 15 MB are kept, and each round of 10,000 forecasts takes some 50 ms of CPU
 // (BenchmarkRound).
 //
 // Queries for Prometheus need an expression for the cores and one for the bytes that each node uses. The defaults ask for what

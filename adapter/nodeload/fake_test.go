@@ -132,6 +132,15 @@ func same(n int, v float64) []float64 {
 	return out
 }
 
+// climbing returns n values, each above the one before by as much.
+func climbing(n int, from, by float64) []float64 {
+	out := same(n, from)
+	for i := range out {
+		out[i] += by * float64(i)
+	}
+	return out
+}
+
 func names(n int) (out []string) {
 	for i := range n {
 		out = append(out, fmt.Sprintf("node-%04d", i))

@@ -17,6 +17,7 @@ type predictor struct {
 	pipelines map[int64]*pipeline.Pipeline // by intervals to a step
 	memory    pipeline.Memory
 	instance  [1]pipeline.Instance
+	scratch   []float64 // of medians
 }
 
 func newPredictor(p pipeline.Params) (*predictor, error) {
@@ -44,6 +45,10 @@ func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
 // With as many, the upper estimate is above what comes in 88 to 98 of 100 cases (TestUpperCovers).
 const fewest = 4
 
+// fewestSamples is how many samples there must be, as steps may have been missed: two have one line between them, from which
+// nothing can differ.
+const fewestSamples = 3
+
 // intervals returns how many intervals a step should have, of two samples or more: as many as from one sample to the next. A
 // window has ten steps at least.
 func (p *predictor) intervals(samples []pipeline.Sample) int64 {
@@ -54,7 +59,7 @@ func (p *predictor) intervals(samples []pipeline.Sample) int64 {
 
 // predict returns what a node will use. ok is false if it has been read for too short a time to tell.
 func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now int64) (u snapshot.Use, ok bool) {
-	if len(samples) <= fewest/2 {
+	if len(samples) < fewestSamples {
 		return u, false
 	}
 	intervals := p.intervals(samples)
@@ -68,12 +73,12 @@ func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now
 		return u, false
 	}
 	ahead := float64(time.Duration(now-f.Tick)*time.Millisecond+f.Horizon+lag(window, step)) / float64(step) // in steps
-	predicted := max(0, f.Level+f.Trend*ahead)
-	sigma := f.StepError * spread(p.params.LevelUp, p.params.TrendUp, ahead)
+	predicted := max(0, f.Level+p.steady(f.Trend, samples, step)*ahead)
+	sigma := p.deviation(p.memory.Missed()) * spread(p.params.LevelUp, p.params.TrendUp, ahead)
 	return snapshot.Use{
 		Sampled: time.UnixMilli(newest.T), Window: window,
 		Horizon: f.Horizon + time.Duration(now-newest.T)*time.Millisecond,
-		Now:     newest.V, Predicted: predicted, Upper: predicted + confidence*sigma,
+		Now:     newest.V, Predicted: predicted, Upper: max(newest.V, predicted+confidence*sigma),
 	}, true
 }
 

@@ -93,6 +93,7 @@ func TestSmoothing(t *testing.T) {
 		mine, _ := meanOf(t, chosen, 4, window)
 		theirs, _ := meanOf(t, ofPipeline, 4, window)
 		assert.Less(t, mine.off, 0.97*theirs.off)
+		assert.Less(t, mine.off, 1.015)
 		assert.Greater(t, mine.covered, 0.9)
 		assert.Less(t, math.Abs(mine.bias), math.Abs(theirs.bias))
 	}

@@ -23,7 +23,7 @@ type Use struct {
 	Horizon   time.Duration // how far ahead of Sampled the prediction is
 	Now       float64       // the newest sample
 	Predicted float64       // at the horizon, not below 0
-	Upper     float64       // what the use at the horizon stays below in some 95 of 100 cases; not below Predicted
+	Upper     float64       // what the use at the horizon stays below in some 95 of 100 cases; below neither Now nor Predicted
 }
 
 // Fresh tells whether there is a forecast whose newest sample is at most as old as limit.
