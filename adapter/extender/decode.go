@@ -16,21 +16,76 @@ var errNodes = errors.New("foresail: the scheduler sent no NodeNames: set nodeCa
 // errNoPod is the answer to what is not a question of a scheduler's.
 var errNoPod = errors.New("foresail: the request has no Pod")
 
+// Of what one request may make us hold. Memory must not follow from what is sent: it is some hundred bytes for each name,
+// and for some values of a pod, which are written in three.
+const (
+	// mostNameBytes is how long names of objects can be.
+	mostNameBytes = 253
+	// mostUIDBytes is how long a UID may be. The API gives ones of 36.
+	mostUIDBytes = 128
+	// mostValues is how many values may be in what is decoded of a pod: that of one with a thousand containers.
+	mostValues = 10_000
+)
+
+// errIntricate is the answer to what is no pod of a cluster's.
+var errIntricate = fmt.Errorf("foresail: the Pod has more than %d values", mostValues)
+
+// errNotPlain is why something is to be decoded as a whole.
+var errNotPlain = errors.New("not written as schedulers do")
+
 // asked is what a scheduler asks, an extenderv1.ExtenderArgs with names of nodes.
 type asked struct {
 	pod   *corev1.Pod // no more of it than keptOfPod says
 	names [][]byte    // may be parts of the body
 }
 
-// decode reads what a scheduler asks. The error is errNodes or errNoPod if nothing is wrong but what it asks. names is
-// filled in place of one that would be made.
+// decode reads what a scheduler asks about most nodes or fewer. The error is errNodes or errNoPod if nothing is wrong but
+// what it asks. names is filled in place of one that would be made.
 //
 // Decoding a question by reflection takes ten times as long as answering it: most of a pod is of no interest, and names are
 // plain. So what is of interest is cut out first, and that alone is decoded so. What is not as schedulers write it is
 // decoded as a whole.
-func decode(body []byte, names [][]byte) (asked, error) {
-	if a, ok := decodePlain(body, names[:0]); ok {
-		return a, nil
+func decode(body []byte, names [][]byte, most int) (asked, error) {
+	a, err := decodePlain(body, names[:0], most)
+	if errors.Is(err, errNotPlain) {
+		a, err = decodeAny(body, names[:0], most)
+	}
+	if err != nil {
+		return asked{}, err
+	}
+	return a, a.check()
+}
+
+// check refuses names that cannot be ones.
+func (a *asked) check() error {
+	for _, name := range a.names {
+		if len(name) > mostNameBytes {
+			return errTooLong("the name of a node", len(name), mostNameBytes)
+		}
+	}
+	switch {
+	case len(a.pod.Name) > mostNameBytes:
+		return errTooLong("the name of the Pod", len(a.pod.Name), mostNameBytes)
+	case len(a.pod.Namespace) > mostNameBytes:
+		return errTooLong("the namespace of the Pod", len(a.pod.Namespace), mostNameBytes)
+	case len(a.pod.UID) > mostUIDBytes:
+		return errTooLong("the UID of the Pod", len(a.pod.UID), mostUIDBytes)
+	}
+	return nil
+}
+
+func errTooLong(what string, is, most int) error {
+	return fmt.Errorf("foresail: %s has %d bytes: want %d or fewer", what, is, most)
+}
+
+func errTooMany(most int) error {
+	return fmt.Errorf("foresail: the request names too many nodes: want %d or fewer, by what is known of the cluster", most)
+}
+
+// decodeAny reads what a scheduler asks in any way of writing it.
+func decodeAny(body []byte, names [][]byte, most int) (asked, error) {
+	if valuesIn(body) > mostValues+most {
+		return asked{}, errIntricate
 	}
 	var args struct {
 		Pod       *corev1.Pod
@@ -39,21 +94,28 @@ func decode(body []byte, names [][]byte) (asked, error) {
 	if err := json.Unmarshal(body, &args); err != nil {
 		return asked{}, fmt.Errorf("foresail: the request is not the JSON of ExtenderArgs: %w", err)
 	}
-	if args.Pod == nil {
+	switch {
+	case args.Pod == nil:
 		return asked{}, errNoPod
-	}
-	if args.NodeNames == nil {
+	case args.NodeNames == nil:
 		return asked{}, errNodes
+	case len(*args.NodeNames) > most:
+		return asked{}, errTooMany(most)
 	}
-	a := asked{args.Pod, names[:0]}
+	a := asked{args.Pod, names}
 	for _, name := range *args.NodeNames {
 		a.names = append(a.names, []byte(name))
 	}
 	return a, nil
 }
 
+// valuesIn is how many values there are in JSON, or more: what is in strings counts as well.
+func valuesIn(b []byte) int {
+	return bytes.Count(b, []byte{','}) + bytes.Count(b, []byte{'{'}) + bytes.Count(b, []byte{'['})
+}
+
 // decodePlain reads what a scheduler asks if it is written plainly: no field twice, no escapes in names.
-func decodePlain(body []byte, names [][]byte) (asked, bool) {
+func decodePlain(body []byte, names [][]byte, most int) (asked, error) {
 	s := scanner{rest: body}
 	var pod []byte
 	listed := false
@@ -70,21 +132,26 @@ func decodePlain(body []byte, names [][]byte) (asked, bool) {
 				return false
 			}
 			listed = true
-			names, listed = s.names(names)
+			names, listed = s.names(names, most)
 			return listed
 		case "Nodes":
 			return bytes.Equal(s.value(), []byte("null"))
 		}
 		return false
 	})
-	if !ok || !s.ended() || pod == nil || !listed {
-		return asked{}, false
+	switch {
+	case len(names) > most:
+		return asked{}, errTooMany(most)
+	case !ok || !s.ended() || pod == nil || !listed:
+		return asked{}, errNotPlain
+	case valuesIn(pod) > mostValues:
+		return asked{}, errIntricate
 	}
 	a := asked{names: names}
 	if json.Unmarshal(pod, &a.pod) != nil || a.pod == nil {
-		return asked{}, false
+		return asked{}, errNotPlain
 	}
-	return a, true
+	return a, nil
 }
 
 // keep says what is of interest of an object, or of each object in a list: fields by their names, each with what is of
@@ -243,12 +310,12 @@ func (s *scanner) list(item func() bool) bool {
 	}
 }
 
-// names appends a list of texts.
-func (s *scanner) names(to [][]byte) ([][]byte, bool) {
+// names appends a list of texts, but for what is more than one too many.
+func (s *scanner) names(to [][]byte, most int) ([][]byte, bool) {
 	ok := s.list(func() bool {
 		name, ok := s.text()
 		to = append(to, name)
-		return ok
+		return ok && len(to) <= most
 	})
 	return to, ok
 }

@@ -73,13 +73,21 @@ func texts(names [][]byte) []string {
 	return out
 }
 
+func bytesOf(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, text := range texts {
+		out[i] = []byte(text)
+	}
+	return out
+}
+
 func TestWhatASchedulerWritesIsDecodedPlainly(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{"real": realPod(1), "full": fullPod(), "small": testPod(), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			body, err := json.Marshal(argsOf(pod, "b", "a", "c"))
 			require.NoError(t, err)
-			plain, ok := decodePlain(body, nil)
-			require.True(t, ok)
+			plain, err := decodePlain(body, nil, plenty)
+			require.NoError(t, err)
 			alike(t, pod, plain.pod)
 			assert.Equal(t, []string{"b", "a", "c"}, texts(plain.names))
 			assert.Empty(t, plain.pod.Annotations)
@@ -87,8 +95,8 @@ func TestWhatASchedulerWritesIsDecodedPlainly(t *testing.T) {
 			assert.Empty(t, plain.pod.Spec.Volumes)
 			indented, err := json.MarshalIndent(argsOf(pod, "b"), " ", "\t")
 			require.NoError(t, err)
-			plain, ok = decodePlain(indented, nil)
-			require.True(t, ok)
+			plain, err = decodePlain(indented, nil, plenty)
+			require.NoError(t, err)
 			alike(t, pod, plain.pod)
 		})
 	}
@@ -113,9 +121,13 @@ func TestWhatIsNotWrittenPlainlyIsDecodedAllTheSame(t *testing.T) {
 		"much in what is unread": {`{"Pod":{"spec":{"volumes":[{"a":"}]\\\""},[],{}],"hostIPC":true},"metadata":{"name":"p","generation":1e3}},"NodeNames":["a"]}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, plain := decodePlain([]byte(test.body), nil)
-			assert.Equal(t, test.plain, plain)
-			got, err := decode([]byte(test.body), nil)
+			_, err := decodePlain([]byte(test.body), nil, plenty)
+			if test.plain {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, errNotPlain)
+			}
+			got, err := decode([]byte(test.body), nil, plenty)
 			require.NoError(t, err)
 			assert.Equal(t, "p", got.pod.Name)
 			assert.Equal(t, []string{"a"}, texts(got.names))
@@ -137,7 +149,7 @@ func TestWhatIsNoQuestionIsRefused(t *testing.T) {
 		"a wrong amount": {`{"Pod":{"spec":{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}},"NodeNames":["a"]}`, "quantities must match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decode([]byte(test.body), nil)
+			_, err := decode([]byte(test.body), nil, plenty)
 			assert.ErrorContains(t, err, test.want)
 			assert.ErrorContains(t, err, "foresail: ")
 		})
@@ -147,11 +159,47 @@ func TestWhatIsNoQuestionIsRefused(t *testing.T) {
 // What is nested without end must not fill the stack, for which there is no recovery.
 func TestNestedRequestsAreRefused(t *testing.T) {
 	for name, body := range nested(maxBody) {
-		_, err := decode([]byte(body), nil)
+		_, err := decode([]byte(body), nil, plenty)
+		assert.ErrorIs(t, err, errIntricate, name)
+		_, err = decode([]byte(body), nil, maxBody)
 		assert.ErrorContains(t, err, "exceeded max depth", name)
 	}
-	_, plain := decodePlain([]byte(`{"Pod":{"status":{"conditions":[[]]}},"NodeNames":["a"]}`), nil)
-	assert.False(t, plain)
+	_, err := decodePlain([]byte(`{"Pod":{"status":{"conditions":[[]]}},"NodeNames":["a"]}`), nil, plenty)
+	assert.ErrorIs(t, err, errNotPlain)
+}
+
+// plenty is how many nodes may be asked about in tests.
+const plenty = 1000
+
+// Each is refused whether it is written plainly or not.
+func TestMoreThanAnyClusterHasIsRefused(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("n", n) }
+	list := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	for name, test := range map[string]struct{ pod, names, want string }{
+		"names":               {`{}`, list(`"a"`, plenty), ""},
+		"too many names":      {`{}`, list(`"a"`, plenty+1), "want 1000 or fewer"},
+		"a long name":         {`{}`, `["` + long(253) + `"]`, ""},
+		"a name too long":     {`{}`, `["` + long(254) + `"]`, "the name of a node has 254 bytes: want 253 or fewer"},
+		"a pod's":             {`{"metadata":{"name":"` + long(254) + `"}}`, `["a"]`, "the name of the Pod has 254 bytes"},
+		"its namespace":       {`{"metadata":{"namespace":"` + long(254) + `"}}`, `["a"]`, "the namespace of the Pod has 254 bytes"},
+		"a long UID":          {`{"metadata":{"uid":"` + long(128) + `"}}`, `["a"]`, ""},
+		"a UID too long":      {`{"metadata":{"uid":"` + long(129) + `"}}`, `["a"]`, "the UID of the Pod has 129 bytes: want 128 or fewer"},
+		"a thousand parts":    {`{"spec":{"containers":` + list(`{"resources":{"requests":{"cpu":"1","memory":"1"}}}`, 1000) + `}}`, `["a"]`, ""},
+		"too many parts":      {`{"spec":{"containers":` + list(`{}`, mostValues) + `}}`, `["a"]`, "more than 10000 values"},
+		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*mostValues) + `}}`, `["a"]`, "more than 10000 values"},
+		"too many labels":     {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*mostValues), "[]") + `}}}`, `["a"]`, "more than 10000 values"},
+	} {
+		for _, key := range []string{"NodeNames", "nodeNames"} {
+			_, err := decode([]byte(`{"Pod":`+test.pod+`,"`+key+`":`+test.names+`}`), nil, plenty)
+			if test.want == "" {
+				assert.NoError(t, err, "%s, %s", name, key)
+			} else {
+				assert.ErrorContains(t, err, test.want, "%s, %s", name, key)
+			}
+		}
+	}
 }
 
 // nested are bodies of nothing but depth.
@@ -182,13 +230,17 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"Pod":{"metadata":{"labels":{"a":"\ud83d\ude00"}},"spec":null,"status":[]},"NodeNames":[]}`))
 	f.Add([]byte(`{"Pod":{"spec":{"containers":[null,{"resources":{}}],"initContainers":{}}},"NodeNames":["a","a"]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decode(body, nil)
+		got, err := decode(body, nil, plenty)
 		if err == nil {
 			require.NotNil(t, got.pod)
+			require.NoError(t, got.check())
 		}
 		var want extenderv1.ExtenderArgs
 		if json.Unmarshal(body, &want) != nil || want.Pod == nil || want.NodeNames == nil {
 			return
+		}
+		if valuesIn(body) > mostValues || (&asked{want.Pod, bytesOf(*want.NodeNames)}).check() != nil || len(*want.NodeNames) > plenty {
+			return // that is refused
 		}
 		require.NoError(t, err)
 		assert.Equal(t, len(*want.NodeNames), len(got.names))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -19,11 +21,22 @@ import (
 // prioritizeVerb is prioritize.
 const Prefix = "/scheduler"
 
-// maxBody is the most that a scheduler may send, in bytes. It is a pod as large as any can be, and 50,000 names.
-const maxBody = 8 << 20
-
-// pooledBody is the largest buffer that is kept for the next request.
-const pooledBody = 1 << 20
+// What schedulers may have us hold at once, whoever they are. One scheduler asks one question after another.
+const (
+	// maxBody is the most that may be sent in a request, in bytes. It is a pod as large as any can be, and 50,000 names. What
+	// is made of it is bounded by decode.
+	maxBody = 8 << 20
+	// maxBodies is how much of bodies is held, in bytes. What is sent beyond that is refused.
+	maxBodies = 8 * maxBody
+	// maxWorking is how many requests are worked on. The others wait.
+	maxWorking = 8
+	// pooledBody is the largest buffer that is kept for the next request, in bytes.
+	pooledBody = 1 << 20
+	// pooledNames is the longest list of names that is kept for the next request.
+	pooledNames = 50_000
+	// unknownNames is how many nodes may be asked about while it is not known how many there are.
+	unknownNames = 50_000
+)
 
 // door answers what is asked over HTTP.
 type door struct {
@@ -36,8 +49,10 @@ type door struct {
 	trail     *trail
 	waiting   *waiting
 	log       *slog.Logger
-	noted     atomic.Int64 // when it was last logged that a request cannot be answered, in Unix nanoseconds
-	desks     sync.Pool    // of *desk
+	noted     atomic.Int64        // when it was last logged that a request cannot be answered, in Unix nanoseconds
+	desks     sync.Pool           // of *desk
+	bodies    *semaphore.Weighted // in bytes
+	working   chan struct{}
 }
 
 // counter counts a pod on the nodes that it is likely to be bound to one of, for what it requests and for what it is
@@ -56,6 +71,7 @@ func newDoor(e *Extender, o Options) (*door, error) {
 	d := &door{
 		rules: e.rules, now: e.now, workloads: o.Workloads, view: e.view, ledger: e,
 		telemetry: t, trail: newTrail(maxTrail), waiting: newWaiting(), log: o.Log,
+		bodies: semaphore.NewWeighted(maxBodies), working: make(chan struct{}, maxWorking),
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -65,7 +81,8 @@ func newDoor(e *Extender, o Options) (*door, error) {
 }
 
 // Handler answers a scheduler at Prefix/filter and Prefix/prioritize. What is asked otherwise than by POST is answered
-// 405, a body that is not ExtenderArgs with names of nodes 400, one that is too large 413. As a scheduler does not read the
+// 405, a body that is not ExtenderArgs with names of nodes, or has more than a cluster, 400, one that is too large 413, and
+// what comes while too much else is sent 503. As a scheduler does not read the
 // text of these, the filter answers ExtenderArgs with nodes in place of names 200, with the Error in its result.
 func (e *Extender) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -77,6 +94,7 @@ func (e *Extender) Handler() http.Handler {
 // desk is what an answer is worked out on. It is used for one after another.
 type desk struct {
 	in    bytes.Buffer
+	held  int64 // of door.bodies
 	out   []byte
 	names [][]byte
 	nodes []*node
@@ -87,7 +105,9 @@ func (d *door) take() *desk { return d.desks.Get().(*desk) }
 
 // give takes a desk back, cleared so that it keeps no view.
 func (d *door) give(k *desk) {
-	if k.in.Cap() > pooledBody || cap(k.out) > pooledBody {
+	d.bodies.Release(k.held)
+	k.held = 0
+	if k.in.Cap() > pooledBody || cap(k.out) > pooledBody || cap(k.names) > pooledNames {
 		return
 	}
 	k.in.Reset()
@@ -122,16 +142,16 @@ func (d *door) answer(verb string) http.HandlerFunc {
 
 // handle reads a request, works out the answer, and returns its status.
 func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *desk) int {
-	if n := r.ContentLength; n > 0 && n <= maxBody {
-		k.in.Grow(int(n) + bytes.MinRead)
+	if code, err := d.read(w, r, k); err != nil {
+		return d.complain(verb, code, err, k)
 	}
-	if _, err := k.in.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			return d.complain(verb, http.StatusRequestEntityTooLarge, errTooLarge, k)
-		}
-		return d.complain(verb, http.StatusBadRequest, fmt.Errorf("foresail: the request ends early: %w", err), k)
+	select {
+	case d.working <- struct{}{}:
+		defer func() { <-d.working }()
+	case <-r.Context().Done():
+		return d.complain(verb, http.StatusServiceUnavailable, errBusy, k)
 	}
-	asked, err := decode(k.in.Bytes(), k.names)
+	asked, err := decode(k.in.Bytes(), k.names, d.view().mostNames())
 	switch {
 	case errors.Is(err, errNodes) && verb == verbFilter:
 		d.note(verb, err)
@@ -151,6 +171,57 @@ func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *de
 	d.trail.add(verb, f)
 	return http.StatusOK
 }
+
+// read reads a body, and returns the status to answer if that fails.
+func (d *door) read(w http.ResponseWriter, r *http.Request, k *desk) (int, error) {
+	body := &metered{from: http.MaxBytesReader(w, r.Body, maxBody), of: d.bodies, desk: k}
+	if n := r.ContentLength; n > int64(k.in.Cap()) && n <= pooledBody {
+		if !body.take(n) {
+			return http.StatusServiceUnavailable, errBusy
+		}
+		body.paid = n
+		k.in.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := k.in.ReadFrom(body)
+	switch tooLarge := (*http.MaxBytesError)(nil); {
+	case err == nil:
+		return http.StatusOK, nil
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, errTooLarge
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable, errBusy
+	}
+	return http.StatusBadRequest, fmt.Errorf("foresail: the request ends early: %w", err)
+}
+
+// metered reads a body, as long as not too much is held of all of them.
+type metered struct {
+	from io.Reader
+	of   *semaphore.Weighted
+	desk *desk
+	paid int64 // bytes of what comes that are taken already
+}
+
+// Read implements io.Reader.
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.from.Read(b)
+	more := max(int64(n)-m.paid, 0)
+	m.paid -= int64(n) - more
+	if more > 0 && !m.take(more) {
+		return n, errBusy
+	}
+	return n, err
+}
+
+func (m *metered) take(n int64) bool {
+	if !m.of.TryAcquire(n) {
+		return false
+	}
+	m.desk.held += n
+	return true
+}
+
+var errBusy = errors.New("foresail: too much is asked at once")
 
 var errTooLarge = fmt.Errorf("foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
 
@@ -177,6 +248,7 @@ func (d *door) question(a asked, k *desk) (*question, *finding) {
 	d.ledger.forget(q.pod.uid) // it must not stand in its own way
 	f := d.trail.fresh(len(a.names))
 	f.at, f.viewed, f.pod = q.now, q.view.at, q.pod.brief()
+	f.text = len(q.pod.key.Namespace) + len(q.pod.key.Name) + len(q.pod.uid)
 	k.nodes = slices.Grow(k.nodes[:0], len(a.names))
 	for i, name := range a.names {
 		n := q.view.nodes[string(name)]
@@ -184,6 +256,7 @@ func (d *door) question(a asked, k *desk) (*question, *finding) {
 			f.verdicts[i].name = n.name
 		} else {
 			f.verdicts[i].name = string(name)
+			f.text += len(name)
 		}
 		k.nodes = append(k.nodes, n)
 	}

@@ -2,18 +2,22 @@ package extender
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
@@ -73,6 +77,120 @@ func TestARequestThatBreaksOffIsRefused(t *testing.T) {
 	w := r.ask(verbFilter, io.MultiReader(strings.NewReader(`{"Pod":{}`), failing{}))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), "ends early")
+}
+
+// What is sent says nothing of how much memory there is.
+func TestLargeRequestsTakeLittleMemory(t *testing.T) {
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	for name, test := range map[string]struct{ head, part, tail, want string }{
+		"names":                {`{"Pod":{},"NodeNames":[""`, `,""`, `]}`, "names too many nodes: want 1002 or fewer"},
+		"names in another way": {`{"Pod":{},"nodeNames":[""`, `,""`, `]}`, "more than 10000 values"},
+		"containers":           {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 10000 values"},
+		"labels":               {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`, `}}}}`, "more than 10000 values"},
+		"a name":               {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
+		"the name of a pod":    {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`, "the name of the Pod has 83"},
+	} {
+		body := test.head + strings.Repeat(test.part, (maxBody-len(test.head)-len(test.tail))/len(test.part)) + test.tail
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w := r.ask(verbFilter, strings.NewReader(body))
+		runtime.ReadMemStats(&after)
+		assert.Equal(t, http.StatusBadRequest, w.Code, name)
+		assert.Contains(t, w.Body.String(), test.want, name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*maxBody), "%s: with the body and its buffers", name)
+	}
+	filter, prioritize := r.door.trail.of(types.NamespacedName{})
+	assert.Nil(t, filter)
+	assert.Nil(t, prioritize)
+}
+
+func TestHowManyNodesMayBeAskedAbout(t *testing.T) {
+	assert.Equal(t, 1004, testView(testNode("a", 1, 1), testNode("b", 1, 1)).mostNames())
+	assert.Equal(t, unknownNames, (&view{}).mostNames(), "of a cluster that is not known")
+}
+
+func TestNamesOfNoNodeAreRememberedForAWhile(t *testing.T) {
+	r := newRig(DefaultRules(), testView())
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("%0253d", i))
+	}
+	const asked, most = 120, maxTrail * int(unsafe.Sizeof(verdict{}))
+	for i := range asked {
+		pod := testPod()
+		pod.Name = fmt.Sprint(i)
+		body, err := json.Marshal(argsOf(pod, names...))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, r.ask(verbFilter, bytes.NewReader(body)).Code)
+	}
+	held := 0
+	for e := r.door.trail.ages.Front(); e != nil; e = e.Next() {
+		f := e.Value.(*step).finding
+		held += cap(f.verdicts) * int(unsafe.Sizeof(verdict{}))
+		for _, v := range f.verdicts {
+			held += len(v.name)
+		}
+	}
+	assert.Less(t, r.door.trail.ages.Len(), asked)
+	assert.Positive(t, held)
+	assert.LessOrEqual(t, held, most)
+}
+
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	body, err := json.Marshal(argsOf(testPod(), "a"))
+	require.NoError(t, err)
+	content := func(known bool) io.Reader {
+		if known {
+			return bytes.NewReader(body)
+		}
+		return io.MultiReader(bytes.NewReader(body)) // of a length that nobody tells
+	}
+	require.True(t, r.door.bodies.TryAcquire(maxBodies-int64(len(body))))
+	for _, known := range []bool{true, false} {
+		assert.Equal(t, http.StatusOK, r.ask(verbFilter, content(known)).Code)
+	}
+	require.True(t, r.door.bodies.TryAcquire(1))
+	for _, known := range []bool{true, false} {
+		w := r.ask(verbFilter, content(known))
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		assert.Contains(t, w.Body.String(), "too much is asked at once")
+	}
+	r.door.bodies.Release(1)
+	assert.Equal(t, http.StatusOK, r.ask(verbFilter, content(true)).Code, "what was refused is not held")
+	r.door.bodies.Release(maxBodies - int64(len(body)))
+	assert.True(t, r.door.bodies.TryAcquire(maxBodies), "nothing is held")
+}
+
+func TestFewAreWorkedOnAtOnce(t *testing.T) {
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	for range maxWorking {
+		r.door.working <- struct{}{}
+	}
+	body, err := json.Marshal(argsOf(testPod(), "a"))
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(gone, http.MethodPost, Prefix+"/filter", bytes.NewReader(body)))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code, "the scheduler has given up")
+	answered := make(chan int, 1)
+	go func() { answered <- r.ask(verbFilter, bytes.NewReader(body)).Code }()
+	<-r.door.working
+	assert.Equal(t, http.StatusOK, <-answered, "it has waited")
+	assert.Len(t, r.door.working, maxWorking-1)
+}
+
+func TestLargeDesksAreNotKept(t *testing.T) {
+	r := newRig(DefaultRules(), testView())
+	for name, k := range map[string]*desk{
+		"a body":  {in: *bytes.NewBuffer(make([]byte, 0, pooledBody+1)), names: make([][]byte, 1)},
+		"names":   {names: make([][]byte, pooledNames+1)},
+		"answers": {out: make([]byte, pooledBody+1)},
+	} {
+		r.door.give(k)
+		assert.NotSame(t, k, r.door.take(), name)
+	}
 }
 
 type failing struct{}

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxTrail is how many verdicts are remembered: some 16 MiB of them.
+// maxTrail is how many verdicts are remembered: some 16 MiB of them, with the names that they hold.
 const maxTrail = 130_000
 
 // findingCost is how many verdicts a finding without any counts as.
@@ -23,6 +24,7 @@ type finding struct {
 	verdicts []verdict
 	room     room
 	awaited  string // the pool that is waited for
+	text     int    // bytes that names in it take that are not those of a view
 }
 
 // brief is what is remembered of a subject.
@@ -59,7 +61,11 @@ func newTrail(most int) *trail {
 	return &trail{most: most, ages: list.New(), pods: map[types.NamespacedName]map[string]*list.Element{}}
 }
 
-func (f *finding) cost() int { return cap(f.verdicts) + findingCost }
+// cost is in verdicts, of the size of which text is taken to be.
+func (f *finding) cost() int {
+	const size = int(unsafe.Sizeof(verdict{}))
+	return cap(f.verdicts) + findingCost + (f.text+size-1)/size
+}
 
 // fresh returns a finding with n blank verdicts. They are of those that were forgotten if there are such, as they are large:
 // a scheduler that asks about thousands of nodes would have garbage collected all the time.

@@ -41,6 +41,14 @@ type view struct {
 	growing []Growth
 }
 
+// mostNames is how many nodes may be asked about. Some may have come or gone that the scheduler does not know of, or we.
+func (v *view) mostNames() int {
+	if v.at.IsZero() {
+		return unknownNames
+	}
+	return 2*len(v.nodes) + 1000
+}
+
 // node is what a view knows of a Node.
 type node struct {
 	*slot
