@@ -120,6 +120,11 @@ func TestSourceThatFails(t *testing.T) {
 
 		time.Sleep(2*time.Minute + 20*time.Second)
 		synctest.Wait()
+		require.Equal(t, known, f.NodeLoads().Nodes, "nobody goes by it, but it can be told that there was something")
+		require.False(t, known["a"].CPU.Fresh(time.Now(), 3*time.Minute))
+
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
 		require.Empty(t, f.NodeLoads().Nodes)
 		require.NoError(t, f.Ready())
 
@@ -236,7 +241,7 @@ func TestHalfOfTheNodes(t *testing.T) {
 		require.True(t, loads.Nodes["b"].CPU.Fresh(time.Now(), 20*time.Second))
 		require.True(t, loads.Nodes["a"].CPU.Fresh(time.Now(), 3*time.Minute))
 		require.False(t, loads.Nodes["a"].CPU.Fresh(time.Now(), time.Minute))
-		time.Sleep(90 * time.Second)
+		time.Sleep(4*time.Minute + 30*time.Second)
 		synctest.Wait()
 		require.NotContains(t, f.NodeLoads().Nodes, "a")
 	})

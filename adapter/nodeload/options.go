@@ -19,10 +19,13 @@ type Options struct {
 	// block. nil: it is never known, and a node goes when nothing is read of it any more.
 	Nodes func() []nodequery.Node
 
-	Interval   time.Duration // how often it is read, and the step of forecasts; 0 = 15 s
-	Window     time.Duration // how far forecasts look back; 0 = 15 min
-	Horizon    time.Duration // how far they look ahead of the time at which they are made; 0 = 2 min
-	StaleAfter time.Duration // the age of the newest sample at which what is known of a node is forgotten; 0 = 3 min
+	Interval time.Duration // how often it is read, and the step of forecasts; 0 = 15 s
+	Window   time.Duration // how far forecasts look back; 0 = 15 min
+	Horizon  time.Duration // how far they look ahead of the time at which they are made; 0 = 2 min
+	// StaleAfter is the age of the newest sample at which nobody uses a forecast any more, and the longest gap between samples
+	// that is bridged; 0 = 3 min. At twice that what is known of a node is forgotten: until then it can be told from one that
+	// has never been read.
+	StaleAfter time.Duration
 
 	Now      func() time.Time      // nil = time.Now
 	Registry prometheus.Registerer // nil: no metrics
@@ -50,6 +53,9 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// forgetAfter is the age of the newest sample at which what is known of a node is forgotten.
+func (o *Options) forgetAfter() time.Duration { return 2 * o.StaleAfter }
 
 // maxSteps bounds what is kept of a node, and how long a forecast takes.
 const maxSteps = 1000

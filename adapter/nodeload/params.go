@@ -35,7 +35,7 @@ const (
 func (o *Options) params() pipeline.Params {
 	p := pipeline.DefaultParams()
 	p.Threshold, p.Max = 1, 1
-	p.Interval, p.Window, p.StaleAfter = o.Interval, o.Window, o.StaleAfter
+	p.Interval, p.Window, p.StaleAfter = o.Interval, o.Window, o.forgetAfter()
 	p.RedistributionTimeout = 0
 	p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = levelUp, levelDown, trendUp, trendDown
 	p.HorizonMin, p.HorizonMax, p.ReactionDelay = o.Horizon, o.Horizon, 0

@@ -21,7 +21,8 @@ type limits struct {
 	now    int64 // ms
 	ahead  int64 // it may be dated after now by this much, as clocks differ (ms)
 	window int64 // that is kept (ms)
-	stale  int64 // the age at which it is of no use (ms), and the longest gap that is bridged
+	gap    int64 // the longest between samples that is bridged (ms)
+	forget int64 // the age of the newest at which all are forgotten (ms)
 	most   int   // samples that are kept
 }
 
@@ -103,7 +104,7 @@ func (s *series) tidy(l *limits) {
 		n--
 		s.changed = true
 	}
-	if n == 0 || l.now-s.samples[n-1].T > l.stale {
+	if n == 0 || l.now-s.samples[n-1].T > l.forget {
 		*s = series{samples: s.samples[:0]}
 		return
 	}

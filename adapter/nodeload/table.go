@@ -38,7 +38,9 @@ func newTable(o *Options, refused func(refusal)) (*table, error) {
 	step := o.Interval.Milliseconds()
 	window := o.Window.Milliseconds() + step // the first tick is interpolated from the sample before it
 	return &table{
-		limits:    limits{ahead: step, window: window, stale: o.StaleAfter.Milliseconds(), most: int(window/step) + spare},
+		limits: limits{
+			ahead: step, window: window, gap: o.StaleAfter.Milliseconds(), forget: o.forgetAfter().Milliseconds(), most: int(window/step) + spare,
+		},
 		predictor: p, nodes: map[string]*node{}, refused: refused,
 	}, nil
 }
@@ -135,5 +137,5 @@ func (t *table) predict(s *series) {
 		return
 	}
 	s.changed = false
-	s.use, _ = t.predictor.predict(s.unbroken(t.limits.stale), s.window, t.limits.now)
+	s.use, _ = t.predictor.predict(s.unbroken(t.limits.gap), s.window, t.limits.now)
 }

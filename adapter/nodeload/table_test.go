@@ -50,8 +50,8 @@ func TestSamplesThatAreTaken(t *testing.T) {
 		"a little ahead":    {CPU, []pipeline.Sample{sample(1015, 1)}, []pipeline.Sample{sample(1015, 1)}, nil},
 		"too far ahead":     {CPU, []pipeline.Sample{sample(1016, 1)}, nil, map[refusal]int{future: 1}},
 		"before the epoch":  {CPU, []pipeline.Sample{{T: -5, V: 1}, {T: math.MinInt64, V: 1}}, nil, map[refusal]int{tooOld: 2}},
-		"stale":             {CPU, []pipeline.Sample{sample(819, 1)}, nil, nil},
-		"not yet stale":     {CPU, []pipeline.Sample{sample(820, 1)}, []pipeline.Sample{sample(820, 1)}, nil},
+		"forgotten":         {CPU, []pipeline.Sample{sample(639, 1)}, nil, nil},
+		"not yet forgotten": {CPU, []pipeline.Sample{sample(640, 1)}, []pipeline.Sample{sample(640, 1)}, nil},
 		"before the window": {CPU, []pipeline.Sample{sample(85, 1), sample(86, 2), sample(990, 3)}, []pipeline.Sample{sample(86, 2), sample(990, 3)}, map[refusal]int{tooOld: 1}},
 		"of no resource":    {"disk", []pipeline.Sample{sample(985, 1)}, nil, nil},
 	} {
@@ -175,7 +175,7 @@ func TestWhateverIsRead(t *testing.T) {
 						require.False(t, math.IsNaN(v) || math.IsInf(v, 0) || v < 0, "seed %d: %+v", seed, u)
 					}
 					require.GreaterOrEqual(t, u.Upper, u.Predicted)
-					require.True(t, u.Fresh(at(now), 3*time.Minute))
+					require.True(t, u.Fresh(at(now), 6*time.Minute))
 					require.LessOrEqual(t, u.Sampled.UnixMilli(), now+15_000)
 				}
 			}
