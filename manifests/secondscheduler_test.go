@@ -1,6 +1,15 @@
 package manifests_test
 
 import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,11 +22,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
 // TestTheSecondSchedulerMayDoItsWork runs a real kube-scheduler with the configuration of the overlay and the rights of its
-// account, and has it place a pod. Nothing answers it in the place of Foresail.
+// account, and has it place a pod. Nothing answers it in the place of Foresail; then, with the certificates of the example, a
+// server that wants to know who asks.
 func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	binaries, err := controlplane.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
@@ -30,22 +41,56 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 		_, err = cluster.Apply(t.Context(), content)
 		require.NoError(t, err)
 	}
+	addRoomyNode(t, cluster)
+
+	t.Run("alone", func(t *testing.T) {
+		said := placeWith(t, cluster, binaries, secondScheduler, func(extender map[string]any) {
+			extender["urlPrefix"] = "https://127.0.0.1:1/scheduler"
+		})
+		assert.NotContains(t, said, "forbidden")
+		lease, err := cluster.Client().CoordinationV1().Leases("foresail-system").Get(t.Context(), "foresail-scheduler", metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.NotNil(t, lease.Spec.HolderIdentity)
+	})
+	t.Run("with certificates", func(t *testing.T) {
+		folder := t.TempDir()
+		issueCertificates(t, folder)
+		address, asked := answerWhoIsKnown(t, folder)
+		placeWith(t, cluster, binaries, "examples/extender-certificates/configuration/kubescheduler.yaml", func(extender map[string]any) {
+			extender["urlPrefix"] = address + "/scheduler"
+			known := extender["tlsConfig"].(map[string]any)
+			for field, path := range known {
+				known[field] = filepath.Join(folder, filepath.Base(path.(string)))
+			}
+		})
+		select {
+		case name := <-asked:
+			assert.Equal(t, "foresail-scheduler", name)
+		default:
+			assert.Fail(t, "it was placed without a question of whom both know")
+		}
+	})
+}
+
+// placeWith runs a scheduler with a configuration, of which what is changed leads to the extender, until it has placed a pod.
+// It returns what the scheduler said.
+func placeWith(t *testing.T, cluster *controlplane.Cluster, binaries controlplane.Binaries, file string, change func(extender map[string]any)) string {
+	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-scheduler")
 	require.NoError(t, err)
 	home := t.TempDir()
 	log := filepath.Join(home, "log")
 	scheduler, err := controlplane.StartProcess("second scheduler", binaries.Path(controlplane.Scheduler), log, home, []string{
-		"--config=" + outsideOfAPod(t, kubeconfig), "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--config=" + outsideOfAPod(t, file, kubeconfig, change), "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--secure-port=0", // nobody asks it anything here
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, scheduler.Stop(3*time.Second)) })
+	defer func() { require.NoError(t, scheduler.Stop(3*time.Second)) }()
 
-	addRoomyNode(t, cluster)
 	pods := cluster.Client().CoreV1().Pods("default")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "placed"}, Spec: corev1.PodSpec{SchedulerName: "foresail-scheduler"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "placed-"}, Spec: corev1.PodSpec{SchedulerName: "foresail-scheduler"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
-	_, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
+	pod, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for deadline := time.Now().Add(time.Minute); pod.Spec.NodeName == ""; time.Sleep(100 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "it is not placed: %s", scheduler.LogTail())
@@ -53,29 +98,85 @@ func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Equal(t, "roomy", pod.Spec.NodeName)
-	lease, err := cluster.Client().CoordinationV1().Leases("foresail-system").Get(t.Context(), "foresail-scheduler", metav1.GetOptions{})
-	require.NoError(t, err)
-	assert.NotEmpty(t, *lease.Spec.HolderIdentity)
 	said, err := os.ReadFile(log)
 	require.NoError(t, err)
-	assert.NotContains(t, string(said), "forbidden")
+	return string(said)
 }
 
-// outsideOfAPod is the configuration of the overlay for a scheduler that is no pod: where the API server is has to be told, and
-// the name of the Service means nothing.
-func outsideOfAPod(t *testing.T, kubeconfig string) string {
+// outsideOfAPod is a configuration for a scheduler that is no pod: where the API server is has to be told, and the name of the
+// Service means nothing.
+func outsideOfAPod(t *testing.T, file, kubeconfig string, change func(extender map[string]any)) string {
 	t.Helper()
-	data, err := os.ReadFile(secondScheduler)
+	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var document map[string]any
 	require.NoError(t, yaml.Unmarshal(data, &document))
 	document["clientConnection"].(map[string]any)["kubeconfig"] = kubeconfig
-	document["extenders"].([]any)[0].(map[string]any)["urlPrefix"] = "https://127.0.0.1:1/scheduler"
+	change(document["extenders"].([]any)[0].(map[string]any))
 	data, err = yaml.Marshal(document)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "kubescheduler.yaml")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return path
+}
+
+// issueCertificates writes what the Secrets of the example hold: an authority (ca.crt), the certificate of a scheduler (tls.crt,
+// tls.key), and the one of a server (server.crt, server.key).
+func issueCertificates(t *testing.T, folder string) {
+	t.Helper()
+	valid := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	authority := valid
+	authority.IsCA, authority.BasicConstraintsValid, authority.Subject.CommonName = true, true, "authority"
+	signer := issue(t, folder, "ca", &authority, &authority, nil)
+	client := valid
+	client.Subject.CommonName, client.ExtKeyUsage = "foresail-scheduler", []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	issue(t, folder, "tls", &client, &authority, signer)
+	server := valid
+	server.IPAddresses, server.ExtKeyUsage = []net.IP{net.IPv4(127, 0, 0, 1)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	issue(t, folder, "server", &server, &authority, signer)
+}
+
+// issue writes a certificate, signed by itself if there is no signer, with its key, which it returns.
+func issue(t *testing.T, folder, name string, of, by *x509.Certificate, signer *ecdsa.PrivateKey) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	if signer == nil {
+		signer = key
+	}
+	content, err := x509.CreateCertificate(rand.Reader, of, by, key.Public(), signer)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: content}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600))
+	}
+	return key
+}
+
+// answerWhoIsKnown lets a scheduler pass that the authority knows, by the server of the extender, and tells the name of the first.
+func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan string) {
+	t.Helper()
+	names := make(chan string, 1)
+	file := func(name string) string { return filepath.Join(folder, name) }
+	server, err := extender.NewServer(extender.ServerOptions{
+		Address: "127.0.0.1:0", CertFile: file("server.crt"), KeyFile: file("server.key"), ClientCAFile: file("ca.crt"),
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case names <- r.TLS.PeerCertificates[0].Subject.CommonName:
+		default:
+		}
+		http.Error(w, "it goes on without an answer", http.StatusServiceUnavailable)
+	}), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return "https://" + server.Addr().String(), names
 }
 
 // addRoomyNode adds a Node that is Ready, and the account that pods have.
