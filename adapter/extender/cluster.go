@@ -123,7 +123,9 @@ func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 	if before != nil && (after == nil || before.uid != after.uid) {
 		c.renew(h)
 	}
-	h.node = after != nil
+	if h.node = after != nil; h.node {
+		h.slot.allocatable.set(after.allocatable)
+	}
 	c.leave(key, h)
 }
 
@@ -135,7 +137,9 @@ func (c *cluster) podChanged(id podID, before, after record) {
 		defer c.leave(before.node, h) // once it may have come back
 	}
 	if !after.isBound() {
-		if _, pending := c.pods.Rows()[id]; !pending {
+		if _, pending := c.pods.Rows()[id]; pending {
+			c.ledger.await(id)
+		} else {
 			c.ledger.end(id)
 		}
 		return

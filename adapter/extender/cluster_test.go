@@ -128,6 +128,7 @@ func TestANodeOfTheSameName(t *testing.T) {
 			require.NoError(t, c.nodes.Add(someNode("n", "1")))
 			require.NoError(t, c.pods.Add(boundPod("p", "n")))
 			old := c.at(t, "n").slot
+			require.NoError(t, c.pods.Add(boundPod("q", "")))
 			c.ledger.score(idOf("uid-of-q"), guessOf([]*node{{slot: old}}, use{1, 1}, use{1, 1}, noon))
 			require.NoError(t, again(c))
 			fresh := c.at(t, "n").slot
@@ -156,6 +157,44 @@ func TestPendingPodsThatAreRemovedDoNotCount(t *testing.T) {
 	assert.Equal(t, use{}, s.requested.load())
 	assert.Equal(t, use{}, s.ledger.load())
 	assert.Empty(t, c.ledger.scored)
+	assert.Empty(t, c.ledger.pending)
+}
+
+// Anyone may ask about a pod, so that only those count which the API has.
+func TestOnlyPodsThatPendAreExpected(t *testing.T) {
+	c := listed(t, always(noon))
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	s := c.at(t, "n").slot
+	asked := func() use {
+		c.ledger.score(idOf("uid-of-p"), guessOf([]*node{{slot: s}}, use{1, 1}, use{1, 1}, noon))
+		defer c.ledger.forget(idOf("uid-of-p"))
+		return s.ledger.load()
+	}
+	assert.Equal(t, use{}, asked(), "nobody knows it")
+	require.NoError(t, c.pods.Add(boundPod("p", "")))
+	assert.Equal(t, use{1, 1}, asked())
+	require.NoError(t, c.pods.Update(boundPod("p", "n")))
+	assert.Equal(t, boundEstimate(), asked(), "it is bound")
+	ended := boundPod("p", "n")
+	ended.Status.Phase = corev1.PodSucceeded
+	require.NoError(t, c.pods.Update(ended))
+	assert.Equal(t, use{}, asked(), "it has ended")
+	require.NoError(t, c.pods.Delete(ended))
+	assert.Equal(t, use{}, asked(), "it is gone")
+	assert.Empty(t, c.ledger.pending)
+}
+
+func TestBoundPodsCountAsNoMoreThanTheirNodeHas(t *testing.T) {
+	c := listed(t, always(noon))
+	p := boundPod("p", "n")
+	p.Spec.Containers = podOf(declared("a", "", "100", "", "1Ti")).Spec.Containers
+	require.NoError(t, c.pods.Add(p))
+	require.NoError(t, c.nodes.Add(someNode("n", "1")))
+	c.ledger.settle(noon, nil)
+	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").ledger.load())
+	require.NoError(t, c.nodes.Update(someNode("n", "2")))
+	c.ledger.settle(noon, nil)
+	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").ledger.load())
 }
 
 // A pod without a time at which it was bound is not bound anew by each of its updates.
@@ -348,11 +387,11 @@ func (p *play) node() string {
 	}
 }
 
-// ask scores a pod that pends, or one that nobody has told of yet.
+// ask scores a pod that pends, or one that nobody has told of yet, which does not count.
 func (p *play) ask() string {
-	uid := p.uid()
+	uid, pends := p.uid(), false
 	if pod := p.live[p.name("p", 30)]; pod != nil && pod.Spec.NodeName == "" {
-		uid = pod.UID
+		uid, pends = pod.UID, true
 	}
 	var nodes []*node
 	for range p.random.IntN(4) {
@@ -361,7 +400,9 @@ func (p *play) ask() string {
 		}
 	}
 	g := guessOf(nodes, use{1 + p.random.Int64N(99), 5}, use{7, 1 + p.random.Int64N(99)}, p.clock)
-	p.scored[uid] = g
+	if pends {
+		p.scored[uid] = g
+	}
 	p.ledger.score(idOf(uid), g)
 	return "scored"
 }
@@ -415,7 +456,7 @@ func (p *play) expected(n *node) (cpu, memory float64) {
 		if !p.told[pod.UID] || pod.Spec.NodeName != n.name || p.clock.Sub(p.bound[pod.UID]) >= ledgerLife {
 			continue
 		}
-		estimate := estimateOf(pod, nil)
+		estimate := estimateOf(pod, nil).within(n.allocatable)
 		cpu += part(estimate.cpu, p.loads[n.name].CPU, p.started[pod.UID])
 		memory += part(estimate.memory, p.loads[n.name].Memory, p.started[pod.UID])
 	}
@@ -472,5 +513,7 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 		assert.Len(t, p.homes, len(p.there))
 		assert.Empty(t, p.ledger.bound)
 		assert.Empty(t, p.ledger.scored)
+		assert.Empty(t, p.ledger.pending)
+		assert.Zero(t, p.ledger.guesses)
 	}
 }

@@ -113,7 +113,8 @@ func (e *Extender) view() *view { return e.current.Load() }
 
 // tentative counts a pod on the nodes that it is likely to be bound to one of, in equal parts, until it is bound to any, is
 // asked about again, or too much time passes. What it requests is told apart from what it is expected to use: nodes
-// without a prediction are scored on the one, the others on the other.
+// without a prediction are scored on the one, the others on the other. A pod that the API does not have as one that is not
+// bound does not count.
 func (e *Extender) tentative(pod types.UID, nodes []*node, requests, estimate use) {
 	e.ledger.score(idOf(pod), guessOf(nodes, requests, estimate, e.now()))
 }

@@ -129,6 +129,10 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		assert.Equal(t, boundRequests(), n.requested.load())
 		assert.Equal(t, boundEstimate(), n.ledger.load())
 
+		pods := r.api.CoreV1().Pods("shop")
+		_, err := pods.Create(t.Context(), boundNow("q", ""), metav1.CreateOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
 		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
 		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in views that are there already")
 		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.ledger.load())
@@ -140,8 +144,7 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		assert.Equal(t, boundEstimate(), n.ledger.load())
 
 		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
-		pods := r.api.CoreV1().Pods("shop")
-		_, err := pods.Create(t.Context(), boundNow("q", "n"), metav1.CreateOptions{})
+		_, err = pods.Update(t.Context(), boundNow("q", "n"), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.Equal(t, boundRequests().plus(boundRequests()), n.requested.load(), "without waiting for a view")
@@ -270,7 +273,7 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
-	require.NoError(t, e.cluster.pods.Replace(nil, ""))
+	require.NoError(t, e.cluster.pods.Replace([]any{boundPod("r", "")}, ""))
 	e.look()
 	done := make(chan struct{})
 	var readers, writers sync.WaitGroup
@@ -286,8 +289,8 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 				if u := n.requested.load().plus(n.ledger.load()); u.cpu < 0 {
 					panic("less than nothing")
 				}
-				e.tentative("uid-of-p", []*node{n}, use{1, 1}, use{1, 1})
-				e.forget("uid-of-p")
+				e.tentative("uid-of-r", []*node{n}, use{1, 1}, use{1, 1})
+				e.forget("uid-of-r")
 			}
 		})
 	}

@@ -26,7 +26,8 @@ import (
 //
 // The scheduler decides faster than it binds. So a pod that was scored counts on the node that came out best, in equal
 // parts on several of them, of what it requests and of its estimate, until it is seen to be bound to any node, is asked
-// about again, is removed, or Rules.Tentative has passed.
+// about again, is removed, or Rules.Tentative has passed. Anyone may ask: so a pod counts only if the API has it as one that
+// is not bound, once on each node, and on no node as more than the node has.
 //
 // Times are those of the API where it tells them. A time ahead of ours is taken for now, so that an entry neither lives
 // longer nor goes earlier because somebody's clock, or ours, was set.
@@ -39,6 +40,13 @@ const (
 	// settles is the time in which a pod comes to use what it will, after its start. A sample of one moment does not show
 	// all of it before.
 	settles = 30 * time.Second
+)
+
+// Of how many pods that were scored it is kept where they may go to, and on how many nodes together: some 32 MiB. Of more
+// than that none counts before it is bound.
+const (
+	mostScored  = 20_000
+	mostGuesses = 4 << 20
 )
 
 // settleBatch is how many entries are settled at a time.
@@ -57,9 +65,12 @@ type ledger struct {
 	off       bool          // nothing is entered
 	tentative time.Duration // for how long a pod counts that was scored
 
-	mu     sync.Mutex
-	bound  map[podID]*entry
-	scored map[podID]*guess
+	mu      sync.Mutex
+	bound   map[podID]*entry
+	pending map[podID]struct{} // pods that are not bound
+	scored  map[podID]*guess   // some of those
+	guesses int                // nodes in all of scored
+	marks   uint64             // the last one that a slot was marked with
 }
 
 // entry is what a pod counts on the node that it is bound to. What it requests is not the ledger's.
@@ -72,6 +83,9 @@ type entry struct {
 	counted  use // what of the estimate is in the tally
 }
 
+// most is the estimate, but no more than the node has.
+func (e *entry) most() use { return e.estimate.within(e.slot.allocatable.load()) }
+
 // count has so much of the estimate in the tally.
 func (e *entry) count(u use) {
 	e.slot.ledger.add(u.minus(e.counted))
@@ -82,20 +96,33 @@ func (e *entry) count(u use) {
 type guess struct {
 	slots              []*slot
 	since              time.Time // when it was made
-	requests, estimate use
+	requests, estimate use       // of the whole pod until it is divided, then of the part on each of them
 }
 
-// guessOf divides what a pod requests, and is expected to use, among nodes.
+// guessOf is that of a pod of which all, but no more than the smallest of the nodes has, is to be divided among nodes.
 func guessOf(nodes []*node, requests, estimate use, since time.Time) *guess {
-	g := &guess{slots: make([]*slot, len(nodes)), since: since}
+	g := &guess{slots: make([]*slot, len(nodes)), since: since, requests: requests, estimate: estimate}
 	for i, n := range nodes {
 		g.slots[i] = n.slot
-	}
-	if parts := int64(len(nodes)); parts > 0 {
-		g.requests = use{requests.cpu / parts, requests.memory / parts}
-		g.estimate = use{estimate.cpu / parts, estimate.memory / parts}
+		g.requests, g.estimate = g.requests.within(n.allocatable), g.estimate.within(n.allocatable)
 	}
 	return g
+}
+
+// divide divides a pod among nodes, each of which it has once. It rounds up, as small pods on many nodes are not nothing. The
+// slots are marked with what none has been marked with before.
+func (g *guess) divide(mark uint64) {
+	once := g.slots[:0]
+	for _, s := range g.slots {
+		if s.mark != mark {
+			s.mark = mark
+			once = append(once, s)
+		}
+	}
+	g.slots = once
+	if parts := int64(len(once)); parts > 0 {
+		g.requests, g.estimate = g.requests.part(parts), g.estimate.part(parts)
+	}
 }
 
 // count puts the guess into the tallies, or takes it out.
@@ -107,20 +134,28 @@ func (g *guess) count(requests, estimate use) {
 }
 
 func newLedger(r Rules) *ledger {
-	return &ledger{off: r.NoLedger, tentative: r.Tentative, bound: map[podID]*entry{}, scored: map[podID]*guess{}}
+	return &ledger{off: r.NoLedger, tentative: r.Tentative, bound: map[podID]*entry{}, pending: map[podID]struct{}{}, scored: map[podID]*guess{}}
+}
+
+// await tells of a pod that is not bound.
+func (l *ledger) await(id podID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending[id] = struct{}{}
 }
 
 // bind enters a pod that is bound to a node, which may have been seen late.
 func (l *ledger) bind(id podID, e entry, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.pending, id)
 	l.unscore(id)
 	l.unbind(id)
 	if l.off || now.Sub(e.since) >= ledgerLife {
 		return
 	}
 	e.counted = use{}
-	e.count(e.estimate)
+	e.count(e.most())
 	l.bound[id] = &e
 }
 
@@ -142,20 +177,27 @@ func (l *ledger) update(id podID, estimate use, started time.Time) {
 func (l *ledger) end(id podID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.pending, id)
 	l.unscore(id)
 	l.unbind(id)
 }
 
-// score enters a pod that is expected to be bound. One that is bound already is told by that.
+// score enters a pod that is expected to be bound, unless the API does not have it as one that is not.
 func (l *ledger) score(id podID, g *guess) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off || l.bound[id] != nil {
+	if _, pending := l.pending[id]; l.off || !pending {
 		return
 	}
 	l.unscore(id)
+	l.marks++
+	g.divide(l.marks)
+	if len(l.scored) >= mostScored || l.guesses+len(g.slots) > mostGuesses {
+		return
+	}
 	g.count(g.requests, g.estimate)
 	l.scored[id] = g
+	l.guesses += len(g.slots)
 }
 
 // forget takes out a pod that was scored and is asked about again.
@@ -201,7 +243,8 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 			continue
 		}
 		n := nodes[e.node]
-		e.count(use{cpu: unseen(e.estimate.cpu, n.CPU, e.started), memory: unseen(e.estimate.memory, n.Memory, e.started)})
+		most := e.most()
+		e.count(use{cpu: unseen(most.cpu, n.CPU, e.started), memory: unseen(most.memory, n.Memory, e.started)})
 		if old < arrivalLife {
 			busy[e.slot] = true
 		}
@@ -249,5 +292,6 @@ func (l *ledger) unscore(id podID) {
 	if g := l.scored[id]; g != nil {
 		g.count(use{}.minus(g.requests), use{}.minus(g.estimate))
 		delete(l.scored, id)
+		l.guesses -= len(g.slots)
 	}
 }

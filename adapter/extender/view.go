@@ -16,12 +16,36 @@ type use struct {
 func (u use) plus(other use) use  { return use{u.cpu + other.cpu, u.memory + other.memory} }
 func (u use) minus(other use) use { return use{u.cpu - other.cpu, u.memory - other.memory} }
 
+// part is one of so many equal parts, rounded up. What is less than nothing is nothing.
+func (u use) part(of int64) use { return use{partOf(u.cpu, of), partOf(u.memory, of)} }
+
+func partOf(x, parts int64) int64 {
+	if x <= 0 {
+		return 0
+	}
+	return 1 + (x-1)/parts
+}
+
+// within is no more than what there is, where that is known.
+func (u use) within(most use) use {
+	if most.cpu > 0 {
+		u.cpu = min(u.cpu, most.cpu)
+	}
+	if most.memory > 0 {
+		u.memory = min(u.memory, most.memory)
+	}
+	return u
+}
+
 // slot is what changes of a node between two views, while answers are given. It lives as long as the Node does: another
 // one of the name has a slot of its own.
 type slot struct {
 	requested tally        // what is requested by the pods that are bound to it, and by those that were scored and may come
 	ledger    tally        // see ledger.go
 	guests    atomic.Int64 // how many pods are bound to it but those that belong to the node itself, see belongs
+
+	allocatable tally  // 0: not known
+	mark        uint64 // of the ledger, under its lock
 }
 
 // tally is a use that is read and changed at once by several.
@@ -30,6 +54,11 @@ type tally struct{ cpu, memory atomic.Int64 }
 func (t *tally) add(u use) {
 	t.cpu.Add(u.cpu)
 	t.memory.Add(u.memory)
+}
+
+func (t *tally) set(u use) {
+	t.cpu.Store(u.cpu)
+	t.memory.Store(u.memory)
 }
 
 func (t *tally) load() use { return use{t.cpu.Load(), t.memory.Load()} }
