@@ -17,8 +17,8 @@ import (
 // readTimeout is how long a read may take, unless it is told otherwise.
 const readTimeout = 10 * time.Second
 
-// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no past: after a start there are forecasts when a
-// minute has been read.
+// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no past: after a start there are forecasts when four
+// intervals have been read, or four times what samples are apart if that is more.
 type MetricsAPI struct {
 	// Client lists NodeMetrics.
 	Client metricsclient.NodeMetricsesGetter

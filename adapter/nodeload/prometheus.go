@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,25 +20,19 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// Expressions for what kubelets tell of themselves, as kube-prometheus has it scraped; the label is node. doc.go has those
-// for node_exporter.
-const (
-	DefaultCPUQuery    = `sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))`
-	DefaultMemoryQuery = `sum by (node) (container_memory_working_set_bytes{id="/"})`
-	DefaultNodeLabel   = "node"
-)
+// DefaultNodeLabel is what nodes are labelled with where kubelets are scraped as kube-prometheus does.
+const DefaultNodeLabel = "node"
 
-// PrometheusOptions say what a server is asked; API and Address must be given.
+// PrometheusOptions say what a server is asked; API, Address and both queries must be given.
 type PrometheusOptions struct {
 	API     v1.API // of the server
 	Address string // of the server, as errors name it
 
-	CPUQuery    string // PromQL: the cores that each node uses; "" = DefaultCPUQuery
-	MemoryQuery string // PromQL: the bytes that each node uses; "" = DefaultMemoryQuery
+	// PromQL for the cores and the bytes that each node uses; doc.go has some. What LookBack says of them is the window of
+	// what is read.
+	CPUQuery, MemoryQuery string
 	// NodeLabel names a Node by its name or one of its addresses, with or without a port. "" = DefaultNodeLabel.
 	NodeLabel string
-	// CPUWindow is what each sample of CPU is the mean over. 0 = the longest range in the query.
-	CPUWindow time.Duration
 	// Nodes returns the Nodes there are, nil while that is not known: nothing is asked then. If it is nil itself, values of
 	// the label are taken for names.
 	Nodes func() []nodequery.Node
@@ -56,34 +51,43 @@ type Prometheus struct {
 
 // NewPrometheus returns a source that has asked nothing yet.
 func NewPrometheus(o PrometheusOptions) *Prometheus {
-	cpu := cmp.Or(o.CPUQuery, DefaultCPUQuery)
 	interval, window := cmp.Or(o.Interval, defaultInterval), cmp.Or(o.Window, defaultWindow)
-	ask := func(r Resource, expr string, mean time.Duration) *query {
+	ask := func(r Resource, expr string) *query {
 		return &query{
 			Question: nodequery.New(o.API, o.Address, expr, interval, cmp.Or(o.Timeout, readTimeout)),
-			resource: r, mean: mean, window: (window + interval).Milliseconds(),
+			resource: r, back: LookBack(expr), window: (window + interval).Milliseconds(),
 		}
 	}
 	return &Prometheus{
 		nodes: o.Nodes, label: model.LabelName(cmp.Or(o.NodeLabel, DefaultNodeLabel)),
-		queries: []*query{
-			ask(CPU, cpu, cmp.Or(o.CPUWindow, longestRange(cpu))),
-			ask(Memory, cmp.Or(o.MemoryQuery, DefaultMemoryQuery), 0),
-		},
+		queries: []*query{ask(CPU, o.CPUQuery), ask(Memory, o.MemoryQuery)},
 	}
 }
 
 // rangeOf matches the range of a range vector or of a subquery.
 var rangeOf = regexp.MustCompile(`\[\s*([0-9][0-9a-z]*)\s*[\]:]`)
 
-// longestRange returns the longest range that an expression looks back; 0 if it has none.
-func longestRange(expr string) (longest time.Duration) {
+// LookBack returns the longest range that an expression looks back; 0 if it has none.
+//
+// Without one a server tells the last sample of a series for five minutes, or however long it is set to look back, as of
+// the time that it is asked for. What has not been read for so long seems to be fresh then, and pods that came since to be in it.
+func LookBack(expr string) (longest time.Duration) {
 	for _, match := range rangeOf.FindAllStringSubmatch(expr, -1) {
-		if d, err := model.ParseDuration(match[1]); err == nil {
-			longest = max(longest, time.Duration(d))
-		}
+		longest = max(longest, rangeFrom(match[1]))
 	}
 	return longest
+}
+
+// rangeFrom returns a range as it is written: a duration, or a number of seconds. 0 if it is neither.
+func rangeFrom(text string) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	d, err := model.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(d)
 }
 
 var errNodesUnknown = errors.New("which Nodes there are is not known yet")
@@ -160,7 +164,7 @@ func byNodes(nodes []nodequery.Node) sorter {
 type query struct {
 	nodequery.Question
 	resource Resource
-	mean     time.Duration // that each sample is the mean over
+	back     time.Duration // before each sample, that it tells of: as a mean, or from some time within
 	window   int64         // that is asked for at first (ms)
 	whole    int64         // up to when there are answers; 0 = there are none
 }
@@ -196,7 +200,7 @@ func (q *query) read(ctx context.Context, now int64, label model.LabelName, sort
 		if err != nil {
 			twice, a.err = append(twice, name), err
 		} else if len(samples) > 0 {
-			a.readings = append(a.readings, Reading{Node: name, Resource: q.resource, Window: q.mean, Samples: samples})
+			a.readings = append(a.readings, Reading{Node: name, Resource: q.resource, Window: q.back, Samples: samples})
 		}
 	}
 	if a.err != nil {

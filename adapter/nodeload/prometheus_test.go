@@ -24,7 +24,7 @@ import (
 
 const (
 	cpuQuery    = `sum by (node) (rate(cpu[1m]))`
-	memoryQuery = `memory`
+	memoryQuery = `last_over_time(memory[30s])`
 )
 
 // fakeSeries is a series of a fake server; at returns its value, and whether it has one.
@@ -162,7 +162,7 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 		require.Len(t, loads.Nodes, 2)
 		a, b := loads.Nodes["a"], loads.Nodes["b"]
 		assert.Equal(t, time.Minute, a.CPU.Window)
-		assert.Zero(t, a.Memory.Window)
+		assert.Equal(t, 30*time.Second, a.Memory.Window, "that it may be from")
 		assert.InDelta(t, 2, a.CPU.Predicted, 1e-9)
 		assert.InDelta(t, 1<<30, a.Memory.Upper, 1)
 		assert.True(t, began.Add(-4*time.Second).Equal(b.CPU.Sampled))
@@ -298,27 +298,26 @@ func TestOverTheWire(t *testing.T) {
 	defer server.Close()
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20}).API(server.URL)
 	require.NoError(t, err)
-	f.set(DefaultCPUQuery, of("a", constant(2)))
-	f.set(DefaultMemoryQuery, of("a", constant(2)))
-	source := NewPrometheus(PrometheusOptions{API: api, Address: server.URL})
+	source := NewPrometheus(PrometheusOptions{API: api, Address: server.URL, CPUQuery: cpuQuery, MemoryQuery: memoryQuery})
 	readings, err := source.Read(t.Context(), time.UnixMilli(epoch))
 	require.NoError(t, err)
-	require.Len(t, readings, 2)
+	require.Len(t, readings, 4)
 	server.Close()
 	_, err = source.Read(t.Context(), time.UnixMilli(epoch))
 	require.ErrorContains(t, err, "connection refused")
 	require.Equal(t, 1, strings.Count(err.Error(), "connection refused"))
 }
 
-func TestLongestRange(t *testing.T) {
+func TestLookBack(t *testing.T) {
 	for expr, want := range map[string]time.Duration{
-		DefaultCPUQuery:    time.Minute,
-		DefaultMemoryQuery: 0,
+		`sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))`: time.Minute,
+		`sum by (node) (container_memory_working_set_bytes{id="/"})`:          0,
+		`last_over_time(x[90])`:                      90 * time.Second,
 		`irate(x[90s]) + rate(y{a=~"[0-9]m"}[ 2m ])`: 2 * time.Minute,
 		`max_over_time(rate(x[1m])[1h30m:30s])`:      90 * time.Minute,
 		`x[1y2w]`:                                    379 * 24 * time.Hour,
 		`x["5m"]`:                                    0,
 	} {
-		assert.Equal(t, want, longestRange(expr), expr)
+		assert.Equal(t, want, LookBack(expr), expr)
 	}
 }

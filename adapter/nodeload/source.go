@@ -20,7 +20,7 @@ const (
 type Reading struct {
 	Node     string // its name
 	Resource Resource
-	Window   time.Duration     // each sample is the mean over this time before it; 0: it is of one moment
+	Window   time.Duration     // each sample is the mean over this time before it, or from some time within; 0: it is of that moment
 	Samples  []pipeline.Sample // in order; some may have been read before
 }
 

@@ -19,7 +19,7 @@ type NodeLoad struct {
 // nothing else means anything.
 type Use struct {
 	Sampled   time.Time     // when the newest sample was taken
-	Window    time.Duration // the sample is the mean over this time before it; 0: it is of one moment
+	Window    time.Duration // the sample is the mean over this time before it, or from some time within; 0: it is of that moment
 	Horizon   time.Duration // how far ahead of Sampled the prediction is
 	Now       float64       // the newest sample
 	Predicted float64       // at the horizon, not below 0

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,9 +51,15 @@ type extenderOptions struct {
 // nodeQueries is what Prometheus is asked for the use of nodes.
 type nodeQueries struct{ cpu, memory, label string }
 
+// Queries that flags are explained by.
+const (
+	exampleCPU    = `sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))`
+	exampleMemory = `sum by (node) (last_over_time(container_memory_working_set_bytes{id="/"}[1m]))`
+)
+
 func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags, o.rules = fs, extender.DefaultRules()
-	fs.StringVar(&o.address, "extender-address", ":9443", "Address that kube-scheduler is answered on over HTTPS. 127.0.0.1:9443 beside a scheduler on the same host.")
+	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address that kube-scheduler is answered on over HTTPS. :9443 is all addresses of the host or pod: let nobody else in, by --extender-client-ca-file or a NetworkPolicy.")
 	fs.StringVar(&o.certFile, "extender-tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, "extender-tls-private-key-file", "", "File with the private key of that certificate.")
 	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates that are asked for; empty asks for none.")
@@ -65,8 +70,8 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.rules.Patience, "extender-patience", o.rules.Patience, "How long a pod that every node is refused to waits for a pool of workers to grow, before it is let pass; 0 is not at all.")
 	fs.DurationVar(&o.horizon, "extender-horizon", 2*time.Minute, "How far ahead the use of nodes is predicted.")
 	fs.DurationVar(&o.interval, "extender-metrics-interval", 15*time.Second, "How often the use of nodes is read.")
-	fs.StringVar(&o.queries.cpu, "extender-cpu-query", nodeload.DefaultCPUQuery, "PromQL that tells the cores that each node uses, asked of --prometheus-url. Without that, or if this and --extender-memory-query are empty, metrics.k8s.io is read.")
-	fs.StringVar(&o.queries.memory, "extender-memory-query", nodeload.DefaultMemoryQuery, "PromQL that tells the bytes of memory that each node uses.")
+	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL that tells the cores that each node uses, asked of --prometheus-url, such as "+quoted(exampleCPU)+". Without it metrics.k8s.io is read.")
+	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL that tells the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
 	fs.StringVar(&o.queries.label, "extender-node-label", nodeload.DefaultNodeLabel, "Label by which the answers to both name a Node, by its name or an address of it, with or without a port.")
 }
 
@@ -77,7 +82,11 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		return nil, err
 	}
 	p, log := &part{}, slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("extender")))
-	loads, err := o.newNodeLoads(mgr, client, sources, log, p)
+	if warning := o.exposure(); warning != "" {
+		log.Warn(warning, "address", o.address)
+	}
+	names := newNodeNames(client)
+	loads, err := o.newNodeLoads(mgr, names, sources, log)
 	if err != nil {
 		return nil, err
 	}
@@ -110,59 +119,100 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		}
 		return errors.Join(e.Ready(), loads.Ready(), pools.Ready())
 	}
-	p.run = append(p.run, server.Run, e.Run, loads.Run, pools.Run)
+	p.run = append(p.run, server.Run, e.Run, names.run, loads.Run, pools.Run)
 	return p, nil
 }
 
-// newNodeLoads makes what reads and predicts the use of nodes. What it needs beside itself runs with p.
-func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, client kubernetes.Interface, sources *sourceOptions, log *slog.Logger, p *part) (*nodeload.Forecaster, error) {
-	options := nodeload.Options{
-		Interval: o.interval, Horizon: o.horizon, StaleAfter: o.rules.StaleAfter, Now: time.Now, Registry: metrics.Registry, Log: log,
+// newNodeLoads makes what reads and predicts the use of nodes.
+func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions, log *slog.Logger) (*nodeload.Forecaster, error) {
+	source, err := o.newNodeSource(mgr, names, sources)
+	if err != nil {
+		return nil, err
 	}
-	if o.queries.ofPrometheus(sources.prometheusURL) {
+	return nodeload.New(o.loadOptions(source, names, log))
+}
+
+// loadOptions say how nodes are read. Which Nodes there are tells those of one name apart, whatever the source.
+func (o *extenderOptions) loadOptions(source nodeload.Source, names *nodeNames, log *slog.Logger) nodeload.Options {
+	return nodeload.Options{
+		Source: source, Nodes: names.all, Interval: o.interval, Horizon: o.horizon, StaleAfter: o.rules.StaleAfter,
+		Now: time.Now, Registry: metrics.Registry, Log: log,
+	}
+}
+
+func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (nodeload.Source, error) {
+	if o.queries.given() {
 		api, err := newServers(sources).API(sources.prometheusURL)
 		if err != nil {
 			return nil, fmt.Errorf("--prometheus-url: %w", err)
 		}
-		names := newNodeNames(client)
-		p.run = append(p.run, names.run)
-		options.Nodes = names.all
-		options.Source = nodeload.NewPrometheus(nodeload.PrometheusOptions{
+		return nodeload.NewPrometheus(nodeload.PrometheusOptions{
 			API: api, Address: sources.prometheusURL, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: o.queries.label,
 			Nodes: names.all, Interval: o.interval, Timeout: sources.prometheus.Timeout,
-		})
-		return nodeload.New(options)
+		}), nil
 	}
 	usage, err := metricsclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metrics.k8s.io: %w", err)
 	}
-	options.Source = &nodeload.MetricsAPI{Client: usage.MetricsV1beta1()}
-	return nodeload.New(options)
+	return &nodeload.MetricsAPI{Client: usage.MetricsV1beta1()}, nil
 }
 
-// inFlags says an error of the server's options in terms of flags.
+// exposure warns of what strangers may do, "" if none can ask: listening on loopback, or certificates, keep them out.
+func (o *extenderOptions) exposure() string {
+	host, _, err := net.SplitHostPort(o.address)
+	if ip := net.ParseIP(host); err != nil || o.clientCA != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return ""
+	}
+	return "Whoever can reach the extender's address is answered as the scheduler is: they may learn what nodes are predicted to use, " +
+		"have pods that are pending counted on nodes, so that these are refused to others, and so have WorkerPools launch nodes. " +
+		"Set --extender-client-ca-file, or let nobody but the scheduler reach it, by a NetworkPolicy or --extender-address=127.0.0.1:9443."
+}
+
+// flagsOfFields are the flags that fields of extender.ServerOptions and extender.Rules are set by.
+func flagsOfFields() map[string]string {
+	return map[string]string{
+		"Address": "extender-address", "CertFile": "extender-tls-cert-file", "KeyFile": "extender-tls-private-key-file",
+		"ClientCAFile": "extender-client-ca-file",
+		"Target":       "extender-pack-target", "MemoryLimit": "extender-memory-limit", "CPULimit": "extender-cpu-limit",
+		"WarmUp": "extender-warm-up", "Patience": "extender-patience",
+	}
+}
+
+// inFlags says errors of the extender's options, joined ones too, in terms of flags. What no flag sets stays as it is: it is not
+// the user's to mend.
 func (o *extenderOptions) inFlags(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, err := range joined.Unwrap() {
+			errs = append(errs, o.inFlags(err))
+		}
+		return errors.Join(errs...)
+	}
 	var option *extender.OptionError
 	if !errors.As(err, &option) {
 		return err
 	}
-	flag := map[string]string{
-		"Address": "extender-address", "CertFile": "extender-tls-cert-file", "KeyFile": "extender-tls-private-key-file",
-		"ClientCAFile": "extender-client-ca-file",
-	}[option.Field]
-	return badFlag(flag, fmt.Sprintf("%q", option.Value), fmt.Sprintf("%s: %v", option.Want, option.Err))
+	flag, ok := flagsOfFields()[option.Field]
+	if !ok {
+		return err
+	}
+	want := option.Want
+	if option.Err != nil {
+		want = fmt.Sprintf("%s: %v", want, option.Err)
+	}
+	return badFlag(flag, fmt.Sprintf("%q", option.Value), want)
 }
 
-// ofPrometheus tells whether Prometheus is asked, where there is one.
-func (q nodeQueries) ofPrometheus(url string) bool { return url != "" && q.cpu != "" && q.memory != "" }
+// given tells whether Prometheus is asked.
+func (q nodeQueries) given() bool { return q.cpu != "" || q.memory != "" }
 
 // validate also reads the files that flags name.
 func (o *extenderOptions) validate(enabled bool, prometheusURL string) error {
 	if !enabled {
 		return o.validateAbsence()
 	}
-	return errors.Join(o.validateServing(), o.validateRules(), o.validateReading(), o.validateQueries(prometheusURL))
+	return errors.Join(o.validateServing(), o.inFlags(o.rules.Validate()), o.validateReading(), o.validateQueries(prometheusURL))
 }
 
 // validateAbsence refuses flags of the extender where there is none.
@@ -222,26 +272,6 @@ func checkAuthorities(path string) error {
 	return nil
 }
 
-func (o *extenderOptions) validateRules() error {
-	var errs []error
-	if t := o.rules.Target; !(t > 0 && t < 1) {
-		errs = append(errs, badFlag("extender-pack-target", t, "above 0 and below 1"))
-	}
-	if l := o.rules.MemoryLimit; !(l >= 0 && l <= 1) {
-		errs = append(errs, badFlag("extender-memory-limit", l, "from 0, which is no limit, to 1"))
-	}
-	if l := o.rules.CPULimit; !(l >= 0 && l <= 1) {
-		errs = append(errs, badFlag("extender-cpu-limit", l, "from 0, which is no limit, to 1"))
-	}
-	if o.rules.WarmUp < 0 {
-		errs = append(errs, badFlag("extender-warm-up", o.rules.WarmUp, "0s or more"))
-	}
-	if o.rules.Patience < 0 {
-		errs = append(errs, badFlag("extender-patience", o.rules.Patience, "0s or more"))
-	}
-	return errors.Join(errs...)
-}
-
 // Predictions are dropped once they are older than extender.Rules.StaleAfter, so reading less often than that would mean
 // to have none.
 func (o *extenderOptions) validateReading() error {
@@ -258,22 +288,27 @@ func (o *extenderOptions) validateReading() error {
 // validateQueries does not judge PromQL: the server will, and its words are told.
 func (o *extenderOptions) validateQueries(prometheusURL string) error {
 	var errs []error
-	if prometheusURL == "" {
-		for _, name := range []string{"extender-cpu-query", "extender-memory-query", "extender-node-label"} {
-			if f := o.flags.Lookup(name); f.Changed && f.Value.String() != "" {
-				errs = append(errs, badFlag(name, fmt.Sprintf("%q", f.Value), "left out unless --prometheus-url says whom to ask"))
-			}
+	given := []struct{ flag, value, such string }{
+		{"extender-cpu-query", o.queries.cpu, exampleCPU}, {"extender-memory-query", o.queries.memory, exampleMemory},
+	}
+	for i, q := range given {
+		switch other := given[1-i]; {
+		case q.value == "" && other.value != "":
+			errs = append(errs, badFlag(q.flag, `""`, fmt.Sprintf("a query in PromQL, such as %s, or empty together with --%s", quoted(q.such), other.flag)))
+		case q.value != "" && prometheusURL == "":
+			errs = append(errs, badFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --prometheus-url says whom to ask"))
+		case q.value != "" && nodeload.LookBack(q.value) == 0:
+			errs = append(errs, badFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+": without one what was read five minutes ago passes for new"))
 		}
-		return errors.Join(errs...)
 	}
-	if o.queries.cpu == "" && o.queries.memory != "" {
-		errs = append(errs, badFlag("extender-cpu-query", `""`, "a query in PromQL, or empty together with --extender-memory-query"))
-	}
-	if o.queries.memory == "" && o.queries.cpu != "" {
-		errs = append(errs, badFlag("extender-memory-query", `""`, "a query in PromQL, or empty together with --extender-cpu-query"))
-	}
-	if o.queries.ofPrometheus(prometheusURL) && o.queries.label == "" {
-		errs = append(errs, badFlag("extender-node-label", `""`, "the name of a label, such as node"))
+	switch label := o.flags.Lookup("extender-node-label"); {
+	case o.queries.given() && o.queries.label == "":
+		errs = append(errs, badFlag(label.Name, `""`, "the name of a label, such as node"))
+	case !o.queries.given() && label.Changed:
+		errs = append(errs, badFlag(label.Name, fmt.Sprintf("%q", o.queries.label), "left out unless --extender-cpu-query and --extender-memory-query are given"))
 	}
 	return errors.Join(errs...)
 }
+
+// quoted is how a query is told in a sentence, as it has quotes of its own.
+func quoted(query string) string { return "'" + query + "'" }

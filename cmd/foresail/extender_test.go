@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,9 +25,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/nodeload"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
@@ -39,7 +44,8 @@ func TestFlagsOfTheExtender(t *testing.T) {
 	}{
 		{args: ""},
 		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-warm-up 0s --extender-patience 0s"},
-		{args: "--extender-cpu-query cpu --extender-memory-query memory --extender-node-label instance", prometheus: prometheus},
+		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m]) --extender-node-label instance", prometheus: prometheus},
+		{args: "", prometheus: prometheus},
 		{args: "--extender-cpu-query= --extender-memory-query=", prometheus: prometheus},
 		{args: "--extender-address 9443", want: []string{`--extender-address: "9443": must be a host and a port, such as :9443 or 127.0.0.1:9443: `}},
 		{args: "--extender-address :0", want: []string{`--extender-address: ":0": must be a host and a port`}},
@@ -49,18 +55,23 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		{args: "--extender-tls-cert-file " + empty + " --extender-tls-private-key-file " + empty, want: []string{`--extender-tls-cert-file: "` + empty + `": must be a certificate in PEM, the key of which is in --extender-tls-private-key-file: `}},
 		{args: "--extender-client-ca-file " + empty, want: []string{`--extender-client-ca-file: "` + empty + `": must be a file with certificates in PEM: there is none in it`}},
 		{args: "--extender-client-ca-file /nonexistent", want: []string{`--extender-client-ca-file: "/nonexistent": must be a file with certificates in PEM: open /nonexistent`}},
-		{args: "--extender-pack-target 0 --extender-warm-up -1s", want: []string{`--extender-pack-target: 0: must be above 0 and below 1`, `--extender-warm-up: -1s: must be 0s or more`}},
-		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: NaN: must be above 0 and below 1`}},
-		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: 95: must be from 0, which is no limit, to 1`}},
-		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: -1: must be from 0, which is no limit, to 1`}},
-		{args: "--extender-patience -1s", want: []string{`--extender-patience: -1s: must be 0s or more`}},
+		{args: "--extender-pack-target 0 --extender-warm-up -1s", want: []string{`--extender-pack-target: "0": must be a share above 0 and below 1`, `--extender-warm-up: "-1s": must be 0s or more`}},
+		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
+		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},
+		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: "-1": must be a share from 0, which is no limit, to 1`}},
+		{args: "--extender-patience -1s", want: []string{`--extender-patience: "-1s": must be 0s or more`}},
 		{args: "--extender-metrics-interval 2m", want: []string{`--extender-metrics-interval: 2m0s: must be from 1s to 1m0s`}},
 		{args: "--extender-horizon 5s", want: []string{`--extender-horizon: 5s: must be from --extender-metrics-interval to 1h0m0s`}},
 		{args: "--extender-horizon 1h --extender-metrics-interval 1s", want: []string{`--extender-horizon: 1h0m0s: must be from --extender-metrics-interval to 16m40s`}},
-		{args: "--extender-cpu-query cpu", want: []string{`--extender-cpu-query: "cpu": must be left out unless --prometheus-url says whom to ask`}},
-		{args: "--extender-cpu-query=", prometheus: prometheus, want: []string{`--extender-cpu-query: "": must be a query in PromQL, or empty together with --extender-memory-query`}},
-		{args: "--extender-memory-query=", prometheus: prometheus, want: []string{`--extender-memory-query: "": must be a query in PromQL, or empty together with --extender-cpu-query`}},
-		{args: "--extender-node-label=", prometheus: prometheus, want: []string{`--extender-node-label: "": must be the name of a label, such as node`}},
+		{args: "--extender-cpu-query cpu --extender-memory-query memory", want: []string{
+			`--extender-cpu-query: "cpu": must be left out unless --prometheus-url says whom to ask`,
+			`--extender-memory-query: "memory": must be left out unless --prometheus-url says whom to ask`,
+		}},
+		{args: "--extender-memory-query x[1m]", prometheus: prometheus, want: []string{`--extender-cpu-query: "": must be a query in PromQL, such as 'sum by (node) (rate(`}},
+		{args: "--extender-cpu-query x[1m]", prometheus: prometheus, want: []string{`--extender-memory-query: "": must be a query in PromQL, such as 'sum by (node) (last_over_time(`}},
+		{args: "--extender-cpu-query x[1m] --extender-memory-query memory", prometheus: prometheus, want: []string{`--extender-memory-query: "memory": must be a query with a range, such as 'sum by (node) (last_over_time(`}},
+		{args: "--extender-cpu-query x[1m] --extender-memory-query x[1m] --extender-node-label=", prometheus: prometheus, want: []string{`--extender-node-label: "": must be the name of a label, such as node`}},
+		{args: "--extender-node-label instance", prometheus: prometheus, want: []string{`--extender-node-label: "instance": must be left out unless --extender-cpu-query and --extender-memory-query are given`}},
 	} {
 		var o extenderOptions
 		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -81,14 +92,84 @@ func TestFlagsOfTheExtender(t *testing.T) {
 	assert.Contains(t, stderr, `--extender-warm-up: "1m0s": must be left out unless --enable has extender`)
 }
 
+// Strangers are warned of where they could ask.
+func TestExposure(t *testing.T) {
+	for address, strangers := range map[string]bool{
+		"127.0.0.1:9443": false, "127.1.2.3:1": false, "[::1]:9443": false, "localhost:9443": false,
+		":9443": true, "0.0.0.0:9443": true, "[::]:9443": true, "10.0.0.1:9443": true, "foresail.example:9443": true,
+	} {
+		o := extenderOptions{address: address}
+		if strangers {
+			assert.Contains(t, o.exposure(), "Set --extender-client-ca-file", address)
+		} else {
+			assert.Empty(t, o.exposure(), address)
+		}
+		o.clientCA = "ca.crt"
+		assert.Empty(t, o.exposure(), address)
+	}
+	var o extenderOptions
+	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	assert.Empty(t, o.exposure(), "by itself it is not to be reached")
+}
+
+// A field that no flag sets is no flag's fault.
+func TestErrorsOfTheExtenderInFlags(t *testing.T) {
+	var o extenderOptions
+	require.NoError(t, o.inFlags(nil))
+	lost := errors.New("lost")
+	require.Equal(t, lost, o.inFlags(lost))
+	rules := extender.DefaultRules()
+	rules.Target, rules.StaleAfter = 2, 0
+	err := o.inFlags(rules.Validate())
+	require.ErrorContains(t, err, `--extender-pack-target: "2": must be a share above 0 and below 1`)
+	require.ErrorContains(t, err, "StaleAfter is")
+	require.NotContains(t, err.Error(), "--:")
+	err = o.inFlags(&extender.OptionError{Field: "Address", Value: "x", Want: "one to listen on", Err: lost})
+	require.EqualError(t, err, `--extender-address: "x": must be one to listen on: lost`)
+
+	var fields []string
+	for _, of := range []reflect.Type{reflect.TypeFor[extender.ServerOptions](), reflect.TypeFor[extender.Rules]()} {
+		for i := range of.NumField() {
+			fields = append(fields, of.Field(i).Name)
+		}
+	}
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.addFlags(flags)
+	for field, flag := range flagsOfFields() {
+		assert.Contains(t, fields, field)
+		assert.NotNil(t, flags.Lookup(flag), flag)
+	}
+}
+
+// A Node that is made again under a name has not used what the one before it did, whoever tells.
+func TestNodesOfOneNameAreToldApart(t *testing.T) {
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "spot", UID: "uid-1"}})
+	names := newNodeNames(client)
+	var o extenderOptions
+	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	options := o.loadOptions(&nodeload.MetricsAPI{}, names, nil)
+	require.Nil(t, options.Nodes(), "it is not known yet")
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- names.run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		require.NoError(t, <-ended)
+	})
+	eventually(t, func() bool { nodes := options.Nodes(); return len(nodes) == 1 && nodes[0].UID == "uid-1" })
+}
+
+// What fake servers of Prometheus are asked in tests.
+const cpuOfNodes, memoryOfNodes = "rate(cpu[1m])", "last_over_time(memory[1m])"
+
 // nodesOfPrometheus plays a server that has told the same of two nodes for long: one is idle, the other has little memory left.
 func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 	number := func(name string) float64 {
 		x, _ := strconv.ParseFloat(r.FormValue(name), 64) // 0 is answered with nothing
 		return x
 	}
-	used := map[string]string{"cpu": "1", "memory": strconv.Itoa(1 << 30)}
-	full := map[string]string{"cpu": "1", "memory": strconv.Itoa(7 << 30)}
+	used := map[string]string{cpuOfNodes: "1", memoryOfNodes: strconv.Itoa(1 << 30)}
+	full := map[string]string{cpuOfNodes: "1", memoryOfNodes: strconv.Itoa(7 << 30)}
 	var series []map[string]any
 	for instance, values := range map[string]map[string]string{"10.0.0.1:9100": used, "10.0.0.2:9100": full} {
 		var points [][2]any
@@ -129,7 +210,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 
 	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
 		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
-		"--extender-cpu-query", "cpu", "--extender-memory-query", "memory", "--extender-node-label", "instance",
+		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
 	)
 	eventually(t, func() bool {
@@ -183,7 +264,7 @@ func TestRunOfAllTogether(t *testing.T) {
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
 		"--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--prometheus-url", prometheus.URL, "--extender-cpu-query", "cpu", "--extender-memory-query", "memory", "--extender-node-label", "instance",
+		"--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 	)
 	eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)

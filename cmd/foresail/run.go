@@ -107,7 +107,7 @@ and of each WorkerPool one, elected through its journal, launches and terminates
   foresail run --enable nodepool --kubeconfig ~/.kube/config
 
   # Beside a kube-scheduler, for it alone
-  foresail run --enable extender --extender-address 127.0.0.1:9443`,
+  foresail run --enable extender`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
