@@ -61,11 +61,11 @@ func (e *Extender) Run(ctx context.Context) error {
 	}
 }
 
-// look makes a view of what is known now. While that is not to be trusted there is none, and the last one ages.
+// look makes a view of what is known now. While that is not to be trusted there is none, and the last one
+// ages with what counted beside it.
 func (e *Extender) look() {
 	now := e.now()
 	loads := e.forecasts.NodeLoads()
-	busy := e.ledger.settle(now, loads.Nodes)
 	nodes, err := e.cluster.list(now)
 	e.note(err)
 	if err != nil {
@@ -75,7 +75,8 @@ func (e *Extender) look() {
 	if e.pools != nil {
 		standing = e.pools.Standing()
 	}
-	e.current.Store(newView(now, nodes, loads, busy, standing))
+	e.current.Store(newView(now, nodes, loads, e.ledger.busy(now), standing))
+	e.ledger.settle(now, loads.Nodes) // not before answers go by these samples: pods would be neither in those nor on the ledger
 }
 
 // note logs what keeps views from being made when it begins, changes and ends, but for the first moments.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unique"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
@@ -263,6 +264,44 @@ func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		assert.Zero(t, age(time.Minute))
 		assert.Equal(t, 1, strings.Count(log.String(), "known again"), log.String())
 	})
+}
+
+// observer is pools that look at the ledger as a view is made.
+type observer struct {
+	look func() use
+	saw  use
+}
+
+func (o *observer) Standing() *Standing {
+	o.saw = o.look()
+	return nil
+}
+
+// As a sample shows a pod it leaves the ledger, but not before the view has that sample.
+func TestPodsLeaveTheLedgerOnceAViewHasTheirSample(t *testing.T) {
+	f, pools := newTold(), &observer{}
+	e, err := New(Options{
+		Client: fake.NewClientset(), Forecasts: f, Pools: pools, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
+		Now: always(noon.Add(settles)),
+	})
+	require.NoError(t, err)
+	reading := snapshot.Use{Sampled: noon.Add(settles), Now: 1, Predicted: 1, Upper: 1}
+	f.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
+	p := boundPod("p", "n")
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(noon)}
+	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
+	require.NoError(t, e.cluster.pods.Update(p))
+	s := e.cluster.homes[unique.Make("n")].slot
+	pools.look = s.ledger.load
+
+	e.look()
+	assert.True(t, e.view().at.IsZero(), "pods are not listed")
+	assert.Equal(t, boundEstimate(), s.ledger.load(), "no view has the sample")
+	require.NoError(t, e.cluster.pods.Replace([]any{p}, ""))
+	e.look()
+	assert.Equal(t, boundEstimate(), pools.saw, "none has yet")
+	assert.Equal(t, reading, e.view().nodes["n"].cpu)
+	assert.Equal(t, use{}, s.ledger.load())
 }
 
 // Answers are given while pods come and go: the race detector looks on.

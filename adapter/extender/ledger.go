@@ -35,7 +35,8 @@ import (
 const (
 	// ledgerLife is for how long a pod counts after it was bound, at most: images may be large.
 	ledgerLife = 10 * time.Minute
-	// arrivalLife is for how long a node counts as one that pods have come to after one was bound, by which forecasts show it.
+	// arrivalLife is for how long a node counts as one that pods have come to after one was bound, or has started since, by
+	// which forecasts show it.
 	arrivalLife = 5 * time.Minute
 	// settles is the time in which a pod comes to use what it will, after its start. A sample of one moment does not show
 	// all of it before.
@@ -223,11 +224,44 @@ func (l *ledger) move(from, to *slot) {
 }
 
 // settle counts pods as of now, by the newest samples of their nodes, and lets those go that have been there for long
-// enough. It returns the nodes that pods were bound to of late.
-func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*slot]bool {
+// enough.
+func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.eachBound(func(id podID, e *entry) {
+		if age(&e.since, now) >= ledgerLife {
+			l.unbind(id)
+			return
+		}
+		n, most := nodes[e.node], e.most()
+		e.count(use{cpu: unseen(most.cpu, n.CPU, e.started), memory: unseen(most.memory, n.Memory, e.started)})
+	})
+	for id, g := range l.scored {
+		if age(&g.since, now) >= l.tentative {
+			l.unscore(id)
+		}
+	}
+}
+
+// busy returns the nodes that pods have come to of late.
+func (l *ledger) busy(now time.Time) map[*slot]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	busy := make(map[*slot]bool)
+	l.eachBound(func(_ podID, e *entry) {
+		came := e.since
+		if e.started.After(came) {
+			came = e.started
+		}
+		if now.Sub(came) < arrivalLife {
+			busy[e.slot] = true
+		}
+	})
+	return busy
+}
+
+// eachBound calls do with each pod that is bound, under the lock, which it leaves at times.
+func (l *ledger) eachBound(do func(id podID, e *entry)) {
 	done := 0
 	for id, e := range l.bound {
 		if done++; done%settleBatch == 0 { // answers wait to enter what was scored
@@ -237,24 +271,8 @@ func (l *ledger) settle(now time.Time, nodes map[string]snapshot.NodeLoad) map[*
 				continue // it has gone meanwhile
 			}
 		}
-		old := age(&e.since, now)
-		if old >= ledgerLife {
-			l.unbind(id)
-			continue
-		}
-		n := nodes[e.node]
-		most := e.most()
-		e.count(use{cpu: unseen(most.cpu, n.CPU, e.started), memory: unseen(most.memory, n.Memory, e.started)})
-		if old < arrivalLife {
-			busy[e.slot] = true
-		}
+		do(id, e)
 	}
-	for id, g := range l.scored {
-		if age(&g.since, now) >= l.tentative {
-			l.unscore(id)
-		}
-	}
-	return busy
 }
 
 // age tells how long ago something was. What is in the future is from now on.

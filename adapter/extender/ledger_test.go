@@ -72,7 +72,8 @@ func TestBoundPodsFadeAsSamplesShowThem(t *testing.T) {
 
 	started := noon.Add(20 * time.Second)
 	at := noon.Add(30 * time.Second)
-	assert.Equal(t, map[*slot]bool{s: true}, l.settle(at, sampled(at, time.Minute)))
+	l.settle(at, sampled(at, time.Minute))
+	assert.Equal(t, map[*slot]bool{s: true}, l.busy(at))
 	assert.Equal(t, use{800, 600}, s.ledger.load(), "it has not started")
 
 	l.update(id, use{800, 600}, started)
@@ -90,11 +91,15 @@ func TestBoundPodsFadeAsSamplesShowThem(t *testing.T) {
 	l.settle(at, sampled(started.Add(15*time.Second), time.Minute))
 	assert.Equal(t, use{300, 300}, s.ledger.load(), "started again is not started later")
 
-	assert.NotEmpty(t, l.settle(at, sampled(started.Add(time.Minute), time.Minute)), "what it uses is in samples, and comes into forecasts")
+	l.settle(at, sampled(started.Add(time.Minute), time.Minute))
+	assert.NotEmpty(t, l.busy(at), "what it uses is in samples, and comes into forecasts")
 	assert.Equal(t, use{}, s.ledger.load())
-	assert.Empty(t, l.settle(noon.Add(arrivalLife), nil), "it is no new one any more")
+	l.settle(noon.Add(arrivalLife), nil)
+	assert.NotEmpty(t, l.busy(started.Add(arrivalLife-1)))
+	assert.Empty(t, l.busy(started.Add(arrivalLife)), "it is no new one any more")
 	assert.Equal(t, use{400, 600}, s.ledger.load(), "but counts while nobody samples")
-	assert.Empty(t, l.settle(noon.Add(ledgerLife), nil))
+	l.settle(noon.Add(ledgerLife), nil)
+	assert.Empty(t, l.busy(noon.Add(ledgerLife)))
 	assert.Empty(t, l.bound)
 	assert.Equal(t, use{}, s.ledger.load())
 	l.update(id, use{800, 600}, started)
@@ -117,6 +122,21 @@ func TestBoundPodsGoInTime(t *testing.T) {
 	assert.Equal(t, use{}, s.ledger.load(), "it ended before anybody looked")
 	l.end(idOf("b"))
 	assert.Equal(t, use{}, s.ledger.load())
+}
+
+// An image may take as long to come as a pod counts as new after it was bound.
+func TestNodesAreBusyFromWhenPodsStart(t *testing.T) {
+	l, s := newLedger(testRules()), &slot{}
+	e := onN(s)
+	l.bind(idOf("pod"), e, noon)
+	assert.Empty(t, l.busy(noon.Add(arrivalLife)), "it has not started, and counts in full")
+	started := noon.Add(arrivalLife + time.Minute)
+	l.update(idOf("pod"), e.estimate, started)
+	at := started.Add(settles)
+	l.settle(at, sampled(at, 0))
+	assert.Equal(t, use{}, s.ledger.load(), "samples show it")
+	assert.Equal(t, map[*slot]bool{s: true}, l.busy(at), "forecasts do not")
+	assert.NotEmpty(t, l.busy(noon), "a clock that is ahead does no harm")
 }
 
 func TestScoredPods(t *testing.T) {
@@ -336,7 +356,8 @@ func TestWithoutLedger(t *testing.T) {
 	l.expect(idOf("scored"), guessN(s))
 	l.bind(idOf("bound"), onN(s), noon)
 	l.update(idOf("bound"), use{1, 1}, noon)
-	assert.Empty(t, l.settle(noon, nil))
+	l.settle(noon, nil)
+	assert.Empty(t, l.busy(noon))
 	assert.Equal(t, use{}, s.ledger.load())
 	assert.Equal(t, use{}, s.requested.load())
 	l.end(idOf("bound"))
