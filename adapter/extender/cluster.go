@@ -45,6 +45,14 @@ type nodeRecord struct {
 	created     time.Time
 	readySince  time.Time // zero: it is not Ready
 	marked      bool      // as being removed
+	terms
+}
+
+// terms are what of a Node decides which pods can run on it, whatever is free. Their strings are shared: most nodes have the
+// same ones. They are immutable.
+type terms struct {
+	labels map[string]string
+	taints []corev1.Taint // those that repel pods, with one for a Node that is not to be scheduled to
 }
 
 // newCluster returns a cluster of which nothing is known until it is watched.
@@ -91,7 +99,7 @@ func (c *cluster) list(now time.Time) ([]node, error) {
 	for name, r := range c.nodes.Rows() {
 		n := node{
 			slot: c.homes[unique.Make(name)].slot, name: name,
-			allocatable: r.allocatable, created: r.created, readySince: r.readySince,
+			allocatable: r.allocatable, created: r.created, readySince: r.readySince, terms: &r.terms,
 		}
 		if r.marked {
 			n.removing = c.mark
@@ -103,7 +111,7 @@ func (c *cluster) list(now time.Time) ([]node, error) {
 
 func (c *cluster) nodeRecordOf(n *corev1.Node) *nodeRecord {
 	r := &nodeRecord{
-		uid: n.UID, created: n.CreationTimestamp.Time,
+		uid: n.UID, created: n.CreationTimestamp.Time, terms: termsOf(n),
 		allocatable: use{cpu: n.Status.Allocatable.Cpu().MilliValue(), memory: n.Status.Allocatable.Memory().Value()},
 	}
 	for _, condition := range n.Status.Conditions {
@@ -115,6 +123,27 @@ func (c *cluster) nodeRecordOf(n *corev1.Node) *nodeRecord {
 	r.marked = r.marked || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == c.mark })
 	return r
 }
+
+func termsOf(n *corev1.Node) terms {
+	t := terms{labels: make(map[string]string, len(n.Labels))}
+	for key, value := range n.Labels {
+		t.labels[shared(key)] = shared(value)
+	}
+	closed := n.Spec.Unschedulable
+	for i := range n.Spec.Taints {
+		if taint := &n.Spec.Taints[i]; repels(taint) {
+			t.taints = append(t.taints, corev1.Taint{Key: shared(taint.Key), Value: shared(taint.Value), Effect: corev1.TaintEffect(shared(string(taint.Effect)))})
+			closed = closed && taint.Key != corev1.TaintNodeUnschedulable
+		}
+	}
+	if closed { // and the taint that says so is still to come
+		t.taints = append(t.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return t
+}
+
+// shared is the one copy of a string.
+func shared(s string) string { return unique.Make(s).Value() }
 
 // nodeChanged is called under the lock.
 func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,6 +72,7 @@ func TestWhatIsKnownOfNodes(t *testing.T) {
 	got := c.at(t, "n")
 	assert.Equal(t, node{
 		slot: got.slot, name: "n", allocatable: use{3900, 15 << 30}, created: noon.Add(-time.Hour), readySince: noon.Add(-30 * time.Minute),
+		terms: &terms{labels: map[string]string{}},
 	}, *got)
 
 	marked := someNode("n", "1")
@@ -90,6 +93,36 @@ func TestWhatIsKnownOfNodes(t *testing.T) {
 	require.NoError(t, c.nodes.Delete(down))
 	assert.Nil(t, c.at(t, "n"))
 	assert.Empty(t, c.homes)
+}
+
+func TestWhatPodsANodeIsFor(t *testing.T) {
+	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
+		return corev1.Taint{Key: key, Value: "v", Effect: effect}
+	}
+	closed := corev1.Taint{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}
+	for name, test := range map[string]struct {
+		spec corev1.NodeSpec
+		want []corev1.Taint
+	}{
+		"any":              {corev1.NodeSpec{}, nil},
+		"those that bear":  {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}}, []corev1.Taint{taint("a", "NoSchedule"), taint("b", "NoExecute")}},
+		"rather not":       {corev1.NodeSpec{Taints: []corev1.Taint{taint("a", "PreferNoSchedule")}}, nil},
+		"cordoned, so far": {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{taint("a", "NoSchedule")}}, []corev1.Taint{taint("a", "NoSchedule"), closed}},
+		"cordoned":         {corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{closed}}, []corev1.Taint{closed}},
+	} {
+		n := someNode("n", "1")
+		n.Spec, n.Labels = test.spec, map[string]string{"zone": "a"}
+		n.Spec.Taints = append([]corev1.Taint(nil), test.spec.Taints...)
+		for i := range n.Spec.Taints {
+			n.Spec.Taints[i].TimeAdded = &metav1.Time{Time: noon}
+		}
+		got := termsOf(n)
+		assert.Equal(t, test.want, got.taints, name)
+		assert.Equal(t, map[string]string{"zone": "a"}, got.labels, name)
+	}
+	one, other := someNode("n", "1"), someNode("m", "2")
+	one.Labels, other.Labels = map[string]string{"zone": strings.Clone("eu-central-1")}, map[string]string{"zone": strings.Clone("eu-central-1")}
+	assert.Same(t, unsafe.StringData(termsOf(one).labels["zone"]), unsafe.StringData(termsOf(other).labels["zone"]), "they share what is the same")
 }
 
 func TestNothingIsKnownUntilAllIsListed(t *testing.T) {

@@ -63,7 +63,8 @@ func (q *question) filter(out []verdict) (room, string) {
 // A scheduler that has found leastSample nodes for a pod may stop to look for more. One that asks about fewer has no others.
 const leastSample = 100
 
-// mostElsewhere is how often a pod is told that other nodes have room. They may be ones that it cannot run on.
+// mostElsewhere is how often a pod is told that other nodes have room. They may be ones that it cannot run on: what other
+// pods it is to be near, or apart from, and its volumes are not looked at.
 const mostElsewhere = 3
 
 // fallback finds what becomes of a pod that every node asked about is too full for.
@@ -71,11 +72,8 @@ func (q *question) fallback() (room, string) {
 	if q.pod.preempts {
 		return passed, "" // or pods would be evicted from nodes that are full, though none of these is
 	}
-	if len(q.nodes) >= leastSample && q.hasRoomElsewhere() {
-		if q.past.elsewhere < mostElsewhere {
-			return elsewhere, ""
-		}
-		return passed, ""
+	if len(q.nodes) >= leastSample && q.past.elsewhere < mostElsewhere && q.hasRoomElsewhere() {
+		return elsewhere, ""
 	}
 	if pool, ok := q.growing(); ok {
 		return waits, pool
@@ -83,16 +81,22 @@ func (q *question) fallback() (room, string) {
 	return passed, ""
 }
 
-// hasRoomElsewhere tells whether any node would do, for all that is known of it: what taints it has is not. Those asked
-// about do not, so that it need not be told which these are.
+// hasRoomElsewhere tells whether any node would do, for all that is known of it. Those asked about do not, so that it need
+// not be told which these are.
 func (q *question) hasRoomElsewhere() bool {
+	affinity := nodeaffinity.GetRequiredNodeAffinity(q.pod.object)
+	var as corev1.Node
 	for _, n := range q.view.nodes {
 		free := n.allocatable.minus(n.requested.load())
 		if n.readySince.IsZero() || q.pod.requests.cpu > free.cpu || q.pod.requests.memory > free.memory {
 			continue
 		}
 		var v verdict
-		if q.admit(n, false, &v); v.reason == fits {
+		if q.admit(n, false, &v); v.reason != fits {
+			continue
+		}
+		as.Name = n.name
+		if n.terms == nil || runsOn(q.pod.object, affinity, n.terms, &as) {
 			return true
 		}
 	}
@@ -164,8 +168,9 @@ func (q *question) growing() (string, bool) {
 		return "", false
 	}
 	affinity := nodeaffinity.GetRequiredNodeAffinity(q.pod.object)
+	as := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "(new)"}} // without a name it would be any that a pod asks for
 	for _, g := range q.view.growing {
-		if runsOn(q.pod.object, affinity, g) {
+		if runsOn(q.pod.object, affinity, &terms{g.Labels, g.Taints}, &as) {
 			return g.Pool, true
 		}
 	}
@@ -191,13 +196,13 @@ func (q *question) waited() time.Duration {
 	return 0
 }
 
-// runsOn tells whether a pod could run on what a pool grows by.
-func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, g Growth) bool {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: g.Labels}}
-	if ok, err := affinity.Match(node); err != nil || !ok {
+// runsOn tells whether a pod could run on a node of such terms. They are put into as, for those who ask for a Node.
+func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, on *terms, as *corev1.Node) bool {
+	as.Labels = on.labels
+	if ok, err := affinity.Match(as); err != nil || !ok {
 		return false
 	}
-	_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), g.Taints, p.Spec.Tolerations, repels, true)
+	_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), on.taints, p.Spec.Tolerations, repels, true)
 	return !untolerated
 }
 

@@ -253,6 +253,18 @@ func zones(key, value string) *corev1.Affinity {
 	}}}
 }
 
+func named(node string) *corev1.Affinity {
+	a := zones("-", "-")
+	a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+	}}
+	return a
+}
+
+func tainted(effect corev1.TaintEffect) *terms {
+	return &terms{taints: []corev1.Taint{{Key: "control-plane", Effect: effect}}}
+}
+
 func TestNodesThatAreAllGoingAreNoReasonToWait(t *testing.T) {
 	doomed := testNode("doomed", 1, 1)
 	doomed.removing = "workers"
@@ -272,8 +284,25 @@ func TestAPodIsSentElsewhereWhereASampleIsFull(t *testing.T) {
 		change func(n *node, p *corev1.Pod)
 		want   room
 	}{
-		"another node has room":       {leastSample, past{elsewhere: 2}, func(*node, *corev1.Pod) {}, elsewhere},
-		"it was sent often enough":    {leastSample, past{elsewhere: 3}, func(*node, *corev1.Pod) {}, passed},
+		"another node has room":    {leastSample, past{elsewhere: 2}, func(*node, *corev1.Pod) {}, elsewhere},
+		"it was sent often enough": {leastSample, past{elsewhere: 3}, func(*node, *corev1.Pod) {}, waits},
+		"and has waited since":     {leastSample, past{elsewhere: 3, since: epoch.Add(-time.Hour)}, func(*node, *corev1.Pod) {}, passed},
+		"the other repels it":      {leastSample, past{}, func(n *node, _ *corev1.Pod) { n.terms = tainted("NoSchedule") }, waits},
+		"it tolerates the other": {leastSample, past{}, func(n *node, p *corev1.Pod) {
+			n.terms, p.Spec.Tolerations = tainted("NoExecute"), []corev1.Toleration{{Key: "control-plane", Operator: "Exists"}}
+		}, elsewhere},
+		"it does not select the other": {leastSample, past{}, func(n *node, p *corev1.Pod) {
+			n.terms, p.Spec.NodeSelector = &terms{labels: map[string]string{"arch": "arm64"}}, map[string]string{"arch": "amd64"}
+		}, passed}, // nor what the pool grows by
+		"it selects the other": {leastSample, past{}, func(n *node, p *corev1.Pod) {
+			n.terms, p.Spec.Affinity = &terms{labels: map[string]string{"arch": "arm64"}}, zones("arch", "arm64")
+		}, elsewhere},
+		"it selects the other by name": {leastSample, past{}, func(n *node, p *corev1.Pod) {
+			n.terms, p.Spec.Affinity = &terms{}, named("other")
+		}, elsewhere},
+		"it selects another by name": {leastSample, past{}, func(n *node, p *corev1.Pod) {
+			n.terms, p.Spec.Affinity = &terms{}, named("another")
+		}, passed},
 		"it was asked about all":      {leastSample - 1, past{}, func(*node, *corev1.Pod) {}, waits},
 		"the other is requested":      {leastSample, past{}, func(n *node, _ *corev1.Pod) { n.requested.add(use{cpu: 3001}) }, waits},
 		"its memory is":               {leastSample, past{}, func(n *node, _ *corev1.Pod) { n.requested.add(use{memory: 14*gib + 1}) }, waits},

@@ -88,6 +88,7 @@ type node struct {
 	removing    string       // the pool that has committed to remove it, or the taint; "" = nobody
 	candidate   string       // the pool that would remove it next; "" = none
 	cpu, memory snapshot.Use // as forecast, fresh or not; Sampled is zero if there is none
+	*terms
 }
 
 // newView joins what the API, forecasts, the ledger and pools tell of nodes: busy has the slots of nodes that pods have come
