@@ -3,6 +3,7 @@ package extender
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type cluster struct {
 	nodes *mirror.Table[string, *corev1.Node, *nodeRecord]
 	pods  *mirror.Table[podID, *corev1.Pod, record]
 	homes map[unique.Handle[string]]*home
+
+	evictable map[int32]int // how many pods are bound of each priority, but for those that are exempt
 }
 
 // home is where pods are bound to: the name of a Node. It is kept while there are such pods or the Node, which may come
@@ -59,7 +62,7 @@ type terms struct {
 func newCluster(o Options, l *ledger) *cluster {
 	c := &cluster{
 		client: o.Client, workloads: o.Workloads, mark: o.RemovalMark, now: o.Now, ledger: l,
-		homes: map[unique.Handle[string]]*home{},
+		homes: map[unique.Handle[string]]*home{}, evictable: map[int32]int{},
 	}
 	c.nodes = mirror.New(mirror.Options[string, *corev1.Node, *nodeRecord]{
 		What: "nodes", Lock: &c.mu, Now: o.Now, Key: func(n *corev1.Node) string { return n.Name },
@@ -163,6 +166,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	if before.isBound() {
 		h := c.home(before.node)
 		h.take(before, -1)
+		c.rank(before, -1)
 		defer c.leave(before.node, h) // once it may have come back
 	}
 	if !after.isBound() {
@@ -175,6 +179,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	}
 	h := c.home(after.node)
 	h.take(after, 1)
+	c.rank(after, 1)
 	if before.node == after.node {
 		c.ledger.update(id, after.estimate, after.startedAt())
 		return
@@ -182,6 +187,27 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	c.ledger.bind(id, entry{
 		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), started: after.startedAt(), estimate: after.estimate,
 	}, c.now())
+}
+
+// rank counts a pod that comes, with 1, or goes, with -1, by its priority.
+func (c *cluster) rank(r record, pods int) {
+	if r.exempt {
+		return
+	}
+	if c.evictable[r.priority] += pods; c.evictable[r.priority] == 0 {
+		delete(c.evictable, r.priority)
+	}
+}
+
+// lowest returns the lowest priority of pods that may be evicted for others, the highest that there is if there are none.
+func (c *cluster) lowest() int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lowest := int32(math.MaxInt32)
+	for priority := range c.evictable {
+		lowest = min(lowest, priority)
+	}
+	return lowest
 }
 
 // home returns that of a name, which may be new.

@@ -3,6 +3,7 @@ package extender
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -245,6 +246,42 @@ func TestPodsAreBoundOnce(t *testing.T) {
 	}
 	assert.Equal(t, use{}, c.at(t, "n").ledger.load())
 	assert.Equal(t, boundRequests(), c.at(t, "n").requested.load())
+}
+
+func TestTheLowestPriorityThatIsBound(t *testing.T) {
+	c := listed(t, always(noon))
+	assert.EqualValues(t, math.MaxInt32, c.lowest(), "there is nothing to evict")
+	of := func(name, node string, priority int32) *corev1.Pod {
+		p := boundPod(name, node)
+		p.Spec.Priority = &priority
+		return p
+	}
+	plain := boundPod("plain", "n")
+	daemon := of("daemon", "n", -5)
+	own(daemon, "DaemonSet", true)
+	for _, step := range []struct {
+		what string
+		do   func(any) error
+		pod  *corev1.Pod
+		want int32
+	}{
+		{"one that pends", c.pods.Add, of("pending", "", -10), math.MaxInt32},
+		{"one of a DaemonSet", c.pods.Add, daemon, math.MaxInt32},
+		{"a critical one", c.pods.Add, of("critical", "n", 2_000_000_000), math.MaxInt32},
+		{"one", c.pods.Add, of("a", "n", 1000), 1000},
+		{"a higher one", c.pods.Add, of("b", "n", 1001), 1000},
+		{"one without", c.pods.Add, plain, 0},
+		{"another", c.pods.Add, of("low", "m", -10), -10},
+		{"the same, seen again", c.pods.Update, of("low", "m", -10), -10},
+		{"it is gone", c.pods.Delete, of("low", "m", -10), 0},
+		{"so is that", c.pods.Delete, plain, 1000},
+		{"and that", c.pods.Delete, of("a", "n", 1000), 1001},
+		{"and the last", c.pods.Delete, of("b", "n", 1001), math.MaxInt32},
+	} {
+		require.NoError(t, step.do(step.pod))
+		assert.Equal(t, step.want, c.lowest(), step.what)
+	}
+	assert.Empty(t, c.evictable)
 }
 
 // play is a cluster to which things happen at random, beside all that a naive observer remembers of it.

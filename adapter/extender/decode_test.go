@@ -50,6 +50,8 @@ func alike(t *testing.T, whole, kept *corev1.Pod) {
 	a.object, b.object, a.created, b.created = nil, nil, epoch, epoch
 	assert.Equal(t, a, b)
 	equal := func(a, b any) { t.Helper(); assert.True(t, apiequality.Semantic.DeepEqual(a, b), "%v\n%v", a, b) }
+	equal(whole.Spec.Priority, kept.Spec.Priority)
+	equal(whole.Spec.PreemptionPolicy, kept.Spec.PreemptionPolicy)
 	equal(whole.Labels, kept.Labels)
 	equal(whole.OwnerReferences, kept.OwnerReferences)
 	equal(whole.Spec.NodeSelector, kept.Spec.NodeSelector)

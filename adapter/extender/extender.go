@@ -75,7 +75,9 @@ func (e *Extender) look() {
 	if e.pools != nil {
 		standing = e.pools.Standing()
 	}
-	e.current.Store(newView(now, nodes, loads, e.ledger.busy(now), standing))
+	v := newView(now, nodes, loads, e.ledger.busy(now), standing)
+	v.lowest = e.cluster.lowest()
+	e.current.Store(v)
 	e.ledger.settle(now, loads.Nodes) // not before answers go by these samples: pods would be neither in those nor on the ledger
 }
 

@@ -288,7 +288,7 @@ func TestPodsLeaveTheLedgerOnceAViewHasTheirSample(t *testing.T) {
 	reading := snapshot.Use{Sampled: noon.Add(settles), Now: 1, Predicted: 1, Upper: 1}
 	f.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
 	p := boundPod("p", "n")
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(noon)}
+	p.Status.ContainerStatuses, p.Spec.Priority = []corev1.ContainerStatus{ranSince(noon)}, new(int32(7))
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
 	require.NoError(t, e.cluster.pods.Update(p))
 	s := e.cluster.homes[unique.Make("n")].slot
@@ -301,6 +301,7 @@ func TestPodsLeaveTheLedgerOnceAViewHasTheirSample(t *testing.T) {
 	e.look()
 	assert.Equal(t, boundEstimate(), pools.saw, "none has yet")
 	assert.Equal(t, reading, e.view().nodes["n"].cpu)
+	assert.EqualValues(t, 7, e.view().lowest)
 	assert.Equal(t, use{}, s.ledger.load())
 }
 

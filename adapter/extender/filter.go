@@ -69,7 +69,7 @@ const mostElsewhere = 3
 
 // fallback finds what becomes of a pod that every node asked about is too full for.
 func (q *question) fallback() (room, string) {
-	if q.pod.preempts {
+	if q.mayPreempt() {
 		return passed, "" // or pods would be evicted from nodes that are full, though none of these is
 	}
 	if len(q.nodes) >= leastSample && q.past.elsewhere < mostElsewhere && q.hasRoomElsewhere() {

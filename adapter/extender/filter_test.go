@@ -2,6 +2,7 @@ package extender
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -244,6 +245,24 @@ func TestWhatBecomesOfAPodWithoutRoom(t *testing.T) {
 				assert.Empty(t, awaited)
 			}
 		})
+	}
+}
+
+// Where every pod has the same priority, whichever that is, none is evicted for another.
+func TestPodsAboveOthersMayEvictThem(t *testing.T) {
+	for _, test := range []struct {
+		pod, lowest int32
+		want        room
+	}{
+		{1000, 1000, waits}, {1000, 999, passed}, {0, 0, waits}, {0, -10, passed}, {-10, -10, waits}, {1_000_000_000, math.MaxInt32, waits},
+	} {
+		v, names := crowd(3)
+		v.growing, v.lowest = []Growth{{Pool: "workers"}}, test.lowest
+		pod := testPod()
+		pod.Spec.Priority = &test.pod
+		q, out := questionOf(v, pod, DefaultRules(), names...)
+		r, _ := q.filter(out)
+		assert.Equal(t, test.want, r, test)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 )
 
 // record is what is kept of a pod that has not ended. All strings are shared: there may be 150,000 of them.
@@ -15,7 +16,9 @@ type record struct {
 	estimate use   // of one that is bound since less than ledgerLife; the ledger alone needs it
 	bound    int64 // when it was bound, in ns since 1970
 	started  int64 // when the last of its containers started, in ns since 1970; 0: not yet
-	belongs  bool  // see there
+	priority int32
+	belongs  bool // see there
+	exempt   bool // see isExempt
 }
 
 func (r record) isBound() bool { return r.node != unique.Handle[string]{} }
@@ -37,7 +40,10 @@ func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
 		return record{}, true
 	}
 	bound := boundAt(p, now)
-	r := record{node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), started: startedAt(p), belongs: belongs(p)}
+	r := record{
+		node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), started: startedAt(p),
+		priority: schedulingv1.PodPriority(p), belongs: belongs(p), exempt: isExempt(p),
+	}
 	if now.Sub(bound) < ledgerLife {
 		r.estimate = estimateOf(p, w)
 	}

@@ -62,7 +62,6 @@ type subject struct {
 	created   time.Time
 	exempt    bool   // no node is refused to it
 	nominated string // the node that it was promised, "" is none
-	preempts  bool   // it may evict others
 	requests  use
 	estimate  use // what it is expected to use
 	scheduled use // what it is scored as: what it requests, the estimate where that is nothing
@@ -71,7 +70,7 @@ type subject struct {
 func subjectOf(p *corev1.Pod, w Workloads) subject {
 	s := subject{
 		object: p, key: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, uid: p.UID, created: p.CreationTimestamp.Time,
-		exempt: isExempt(p), nominated: p.Status.NominatedNodeName, preempts: mayPreempt(p), requests: requestsOf(p), estimate: estimateOf(p, w),
+		exempt: isExempt(p), nominated: p.Status.NominatedNodeName, requests: requestsOf(p), estimate: estimateOf(p, w),
 	}
 	s.scheduled = s.requests
 	if s.scheduled.cpu <= 0 {
@@ -93,11 +92,11 @@ func isExempt(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// mayPreempt tells whether a scheduler may evict other pods for a pod. Pods without a PriorityClass have a priority of 0, as
-// have those that they could evict.
-func mayPreempt(p *corev1.Pod) bool {
-	policy := p.Spec.PreemptionPolicy
-	return schedulingv1.PodPriority(p) > 0 && (policy == nil || *policy != corev1.PreemptNever)
+// mayPreempt tells whether a scheduler may evict other pods for the pod: some that is bound has a lower priority. In many
+// clusters all pods have the same one, which is not 0.
+func (q *question) mayPreempt() bool {
+	p := q.pod.object
+	return schedulingv1.PodPriority(p) > q.view.lowest && (p.Spec.PreemptionPolicy == nil || *p.Spec.PreemptionPolicy != corev1.PreemptNever)
 }
 
 // question is all that a verdict depends on, but for the live tallies of nodes.

@@ -68,6 +68,7 @@ type view struct {
 	at      time.Time
 	nodes   map[string]*node
 	growing []Growth
+	lowest  int32 // priority of pods that may be evicted for others: those of a higher one may have them evicted
 }
 
 // mostNames is how many nodes may be asked about. Some may have come or gone that the scheduler does not know of, or we.
