@@ -129,8 +129,8 @@ func TestErrorsOfTheExtenderInFlags(t *testing.T) {
 
 	var fields []string
 	for _, of := range []reflect.Type{reflect.TypeFor[extender.ServerOptions](), reflect.TypeFor[extender.Rules]()} {
-		for i := range of.NumField() {
-			fields = append(fields, of.Field(i).Name)
+		for field := range of.Fields() {
+			fields = append(fields, field.Name)
 		}
 	}
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
