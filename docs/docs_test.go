@@ -109,6 +109,17 @@ func TestSnippets(t *testing.T) {
 	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 3, "servers": 1, "NetworkPolicy": 1, "Kustomization": 1}, seen)
 }
 
+var nodeQuery = regexp.MustCompile(`--extender-(?:cpu|memory)-query='([^']+)'`)
+
+// TestQueriesOfNodesAreTaken: one that says not how far it looks back is refused.
+func TestQueriesOfNodesAreTaken(t *testing.T) {
+	queries := nodeQuery.FindAllStringSubmatch(pages(t)["extender.md"], -1)
+	assert.Len(t, queries, 4)
+	for _, match := range queries {
+		assert.Equal(t, time.Minute, nodeload.LookBack(match[1]), match[1])
+	}
+}
+
 func isPredictedMetric(t *testing.T, crd *crdtest.Definition, page, snippet string, o map[string]any) {
 	t.Helper()
 	assert.Empty(t, crd.UnknownFields(o), page)
