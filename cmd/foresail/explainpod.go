@@ -124,7 +124,7 @@ func (o *explainPodOptions) validate() error {
 	return nil
 }
 
-// namespaceOr returns the namespace that is given, or that of the kubeconfig.
+// namespaceOrDefault returns the namespace that is given, or that of the kubeconfig.
 func (k *cluster) namespaceOrDefault() (string, error) {
 	if k.namespace != "" {
 		return k.namespace, nil
