@@ -10,10 +10,14 @@ import (
 )
 
 // What a pod is expected to use whose workload is not forecast: shares of what its containers request, or may use where
-// that is more. Of one that says nothing of a resource, what small pods use of it.
+// that is more. A limit far above what is requested is a guard: pods that are given 2 GiB and may use 24 would not go to any
+// node that is not empty. Of one that says nothing of a resource, what small pods use of it.
 const (
 	cpuShare    = 0.85
 	memoryShare = 0.70
+
+	// mostOfRequest is how often what is requested a limit counts, at most.
+	mostOfRequest = 2
 
 	unknownCPU    = 250       // millicores
 	unknownMemory = 200 << 20 // bytes
@@ -62,13 +66,13 @@ func firstAboveZero(a, b int64) int64 {
 	return b
 }
 
-// declaring returns a pod each container of which requests all that it may use. The scheduler's sums of it are then those
-// of the larger of both.
+// declaring returns a pod each container of which requests all that it declares. The scheduler's sums of it are then those of
+// all that.
 func declaring(p *corev1.Pod) *corev1.Pod {
 	out := *p
 	out.Spec.InitContainers, out.Spec.Containers = declaringAll(p.Spec.InitContainers), declaringAll(p.Spec.Containers)
 	if r := p.Spec.Resources; r != nil {
-		out.Spec.Resources = &corev1.ResourceRequirements{Requests: larger(r.Requests, r.Limits)}
+		out.Spec.Resources = &corev1.ResourceRequirements{Requests: declaredOf(r.Requests, r.Limits)}
 	}
 	return &out
 }
@@ -77,21 +81,33 @@ func declaringAll(all []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(all))
 	for i, c := range all {
 		out[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
-		out[i].Resources.Requests = larger(c.Resources.Requests, c.Resources.Limits)
+		out[i].Resources.Requests = declaredOf(c.Resources.Requests, c.Resources.Limits)
 	}
 	return out
 }
 
-func larger(a, b corev1.ResourceList) corev1.ResourceList {
+// declaredOf is what requests and limits come to together: the limit up to mostOfRequest times what is requested, where
+// anything is, and no less than that.
+func declaredOf(requests, limits corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		x, inA := a[name]
-		y, inB := b[name]
-		if inA || inB {
-			out[name] = largerOf(x, y)
+		request, requested := requests[name]
+		limit, limited := limits[name]
+		if requested || limited {
+			out[name] = largerOf(request, bounded(limit, request))
 		}
 	}
 	return out
+}
+
+func bounded(limit, request apiresource.Quantity) apiresource.Quantity {
+	if request.Sign() <= 0 {
+		return limit
+	}
+	if most := request.DeepCopy(); most.Mul(mostOfRequest) && most.Cmp(limit) < 0 {
+		return most
+	}
+	return limit
 }
 
 func largerOf(a, b apiresource.Quantity) apiresource.Quantity {

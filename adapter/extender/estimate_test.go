@@ -65,6 +65,8 @@ func TestEstimate(t *testing.T) {
 	overhead.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	whole := podOf(declared("a", "1", "", "100Mi", ""))
 	whole.Spec.Resources = resources("2", "3", "1000Mi", "1000Mi")
+	guarded := podOf(declared("a", "1", "", "100Mi", ""))
+	guarded.Spec.Resources = resources("1", "9", "1000Mi", "9000Mi")
 	resized := podOf(declared("a", "1", "", "100Mi", ""))
 	resized.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Resources: resources("2", "", "200Mi", "")}}
 	for name, c := range map[string]struct {
@@ -73,7 +75,11 @@ func TestEstimate(t *testing.T) {
 		want      use
 	}{
 		"what it requests":                                        {podOf(declared("a", "1", "", "100Mi", "")), nil, use{850, 70 * mib}},
-		"what it may use, where more":                             {podOf(declared("a", "1", "2", "100Mi", "400Mi")), nil, use{1700, 280 * mib}},
+		"what it may use, where more":                             {podOf(declared("a", "1", "1500m", "100Mi", "180Mi")), nil, use{1275, 126 * mib}},
+		"up to twice what it requests":                            {podOf(declared("a", "1", "2001m", "5Gi", "24Gi")), nil, use{1700, 7 * gib}},
+		"that of each container by itself":                        {podOf(declared("a", "100m", "8", "100Mi", "8Gi"), declared("b", "", "1", "800Mi", "")), nil, use{1020, 700 * mib}},
+		"all, where it requests nothing":                          {podOf(declared("a", "0", "2", "", "20Gi")), nil, use{1700, 14 * gib}},
+		"what it may use is less":                                 {podOf(declared("a", "1", "500m", "100Mi", "50Mi")), nil, use{850, 70 * mib}},
 		"of containers each by its own":                           {podOf(declared("a", "1", "", "300Mi", ""), declared("b", "", "2", "", "100Mi")), nil, use{2550, 280 * mib}},
 		"nothing declared":                                        {podOf(corev1.Container{Name: "a"}), nil, use{250, 200 * mib}},
 		"one of both declared":                                    {podOf(declared("a", "100m", "", "", "")), nil, use{85, 200 * mib}},
@@ -83,6 +89,7 @@ func TestEstimate(t *testing.T) {
 		"sidecars beside":                                         {withInit(podOf(declared("a", "1", "", "100Mi", "")), sidecar(declared("s", "", "1", "", "100Mi"))), nil, use{1700, 140 * mib}},
 		"with its overhead":                                       {overhead, nil, use{935, 70 * mib}},
 		"declared of the whole pod":                               {whole, nil, use{2550, 700 * mib}},
+		"declared of it with a guard":                             {guarded, nil, use{1700, 1400 * mib}},
 		"what it has been given, where more than it asks for now": {resized, nil, use{1700, 140 * mib}},
 		"what is predicted":                                       {podOf(declared("a", "1", "", "100Mi", "")), predicted{0.3, 30 * mib}, use{300, 30 * mib}},
 		"predicted for one":                                       {podOf(declared("a", "1", "", "100Mi", "")), predicted{0.3, 0}, use{300, 70 * mib}},
