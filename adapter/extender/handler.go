@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -82,7 +83,7 @@ func newDoor(e *Extender, o Options) (*door, error) {
 
 // Handler answers a scheduler at Prefix/filter and Prefix/prioritize. What is asked otherwise than by POST is answered
 // 405, a body that is not ExtenderArgs with names of nodes, or has more than a cluster, 400, one that is too large 413, and
-// what comes while too much else is sent 503. As a scheduler does not read the
+// what comes while too much else is sent 503, and what we fail at 500. As a scheduler does not read the
 // text of these, the filter answers ExtenderArgs with nodes in place of names 200, with the Error in its result.
 func (e *Extender) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -126,7 +127,7 @@ func (d *door) answer(verb string) http.HandlerFunc {
 		}
 		k := d.take()
 		defer d.give(k)
-		code := d.handle(verb, w, r, k)
+		code := d.handleSafely(verb, w, r, k)
 		h := w.Header()
 		if code == http.StatusOK {
 			h.Set("Content-Type", "application/json")
@@ -139,6 +140,20 @@ func (d *door) answer(verb string) http.HandlerFunc {
 		d.telemetry.answered(verb, code, time.Since(began))
 	}
 }
+
+// handleSafely is handle, but answers 500 where that panics: net/http would break the connection off, and tell almost nobody.
+func (d *door) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *desk) (code int) {
+	defer func() {
+		if why := recover(); why != nil {
+			d.log.Error("a scheduler is not answered for a fault of Foresail's", "verb", verb, "panic", why, "stack", string(debug.Stack()))
+			k.out = append(append(k.out[:0], errFault.Error()...), '\n')
+			code = http.StatusInternalServerError
+		}
+	}()
+	return d.handle(verb, w, r, k)
+}
+
+var errFault = errors.New("foresail: the answer failed for a fault of Foresail's, which its log tells")
 
 // handle reads a request, works out the answer, and returns its status.
 func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *desk) int {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -179,6 +180,31 @@ func TestFewAreWorkedOnAtOnce(t *testing.T) {
 	<-r.door.working
 	assert.Equal(t, http.StatusOK, <-answered, "it has waited")
 	assert.Len(t, r.door.working, maxWorking-1)
+}
+
+// faulty is a ledger that panics.
+type faulty struct{ counter }
+
+func (faulty) forget(types.UID) { panic("nothing to forget") }
+
+func TestPanicsAreToldAndCounted(t *testing.T) {
+	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	var log bytes.Buffer
+	r.door.log, r.door.ledger = slog.New(slog.NewTextHandler(&log, nil)), faulty{r}
+	body, err := json.Marshal(argsOf(testPod(), "a"))
+	require.NoError(t, err)
+	for range 2 * maxWorking { // each leaves its place
+		w := r.ask(verbFilter, bytes.NewReader(body))
+		assert.Equal(t, http.StatusInternalServerError, w.Code)
+		assert.Contains(t, w.Body.String(), "a fault of Foresail's")
+	}
+	assert.InDelta(t, 2*maxWorking, testutil.ToFloat64(r.door.telemetry.requests.WithLabelValues(verbFilter, "500")), 0)
+	assert.Contains(t, log.String(), `level=ERROR msg="a scheduler is not answered`)
+	assert.Contains(t, log.String(), "nothing to forget")
+	assert.Contains(t, log.String(), "handler_test.go", "where it happened")
+	r.door.ledger = r
+	assert.Equal(t, http.StatusOK, r.ask(verbFilter, bytes.NewReader(body)).Code)
+	assert.True(t, r.door.bodies.TryAcquire(maxBodies), "nothing is held")
 }
 
 func TestLargeDesksAreNotKept(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/util/cert"
@@ -38,6 +40,8 @@ type ServerOptions struct {
 	// ClientCAFile holds the authorities that sign certificates of schedulers, in PEM; it is read again when it changes.
 	// Without it anyone is answered.
 	ClientCAFile string
+
+	Registry prometheus.Registerer // nil: failed connections are not counted
 }
 
 // OptionError says which field of Options, Rules or ServerOptions cannot be used, and why.
@@ -85,7 +89,7 @@ type credentials struct {
 	files      []dynamiccertificates.ControllerRunner
 }
 
-// NewServer listens. The error is an *OptionError if o is wrong. log may be nil.
+// NewServer listens. The error is an *OptionError if o is wrong, or that of the registry. log may be nil.
 func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -93,6 +97,12 @@ func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server
 	config, credentials, err := o.tlsConfig()
 	if err != nil {
 		return nil, err
+	}
+	failures := newFailures(log, time.Now)
+	if o.Registry != nil {
+		if err := o.Registry.Register(failures.count); err != nil {
+			return nil, fmt.Errorf("server of the extender: %w", err)
+		}
 	}
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
@@ -110,7 +120,7 @@ func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    64 << 10,
 			ConnContext:       withConnection,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ErrorLog:          stdlog.New(failures, "", 0),
 			HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: pooledBody, MaxReceiveBufferPerConnection: 4 * pooledBody},
 		},
 	}, nil
