@@ -57,7 +57,8 @@ func (p *predictor) intervals(samples []pipeline.Sample) int64 {
 	return max(1, min(n, int64(p.params.Window/p.params.Interval)/10))
 }
 
-// predict returns what a node will use. ok is false if it has been read for too short a time to tell.
+// predict returns what a node will use, by samples that are means over a window, 0 if each is of one moment. ok is false if it
+// has been read for too short a time to tell.
 func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now int64) (u snapshot.Use, ok bool) {
 	if len(samples) < fewestSamples {
 		return u, false

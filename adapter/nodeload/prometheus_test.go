@@ -155,6 +155,7 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 		prom := healthy()
 		growing := func(t time.Time) float64 { return 10 + t.Sub(began).Minutes()/2 }
 		prom.set(cpuQuery, of("a", constant(2)), of("b", growing))
+		prom.set(memoryQuery, of("a", constant(1<<30)), of("b", growing))
 		f := running(t, Options{Source: asking(t, prom, nil)})
 		synctest.Wait()
 		loads := f.NodeLoads()
@@ -168,6 +169,7 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 		assert.True(t, began.Add(-4*time.Second).Equal(b.CPU.Sampled))
 		assert.Equal(t, 124*time.Second, b.CPU.Horizon)
 		assert.InDelta(t, 11+0.5*22.5/60, b.CPU.Predicted, 0.01, "a rate over a minute lags by half of what it is longer than a step")
+		assert.InDelta(t, 11, b.Memory.Predicted, 0.01, "what was found last does not")
 	})
 }
 

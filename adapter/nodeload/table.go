@@ -125,17 +125,22 @@ func (t *table) retain(present map[string]*nodequery.Node) {
 func (t *table) loads() map[string]snapshot.NodeLoad {
 	out := make(map[string]snapshot.NodeLoad, len(t.nodes))
 	for name, n := range t.nodes {
-		t.predict(&n.cpu)
-		t.predict(&n.memory)
+		t.predict(&n.cpu, n.cpu.window)
+		t.predict(&n.memory, 0) // it is of one moment, wherever in its window that is
 		out[name] = snapshot.NodeLoad{CPU: n.cpu.use, Memory: n.memory.use}
 	}
 	return out
 }
 
-func (t *table) predict(s *series) {
+// predict makes the forecast of a series whose samples are means over a time, if there is something new.
+func (t *table) predict(s *series, mean time.Duration) {
 	if !s.changed {
 		return
 	}
 	s.changed = false
-	s.use, _ = t.predictor.predict(s.unbroken(t.limits.gap), s.window, t.limits.now)
+	use, ok := t.predictor.predict(s.unbroken(t.limits.gap), mean, t.limits.now)
+	if ok {
+		use.Window = s.window
+	}
+	s.use = use
 }

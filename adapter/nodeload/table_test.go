@@ -114,6 +114,16 @@ func TestNoForecastOfTooLittle(t *testing.T) {
 	}
 }
 
+// Two samples have a line between them, however far apart they are, and one has none.
+func TestNoForecastOfALine(t *testing.T) {
+	p := predictorWith(t, chosen)
+	samples := []pipeline.Sample{sample(-800, 1), sample(-400, 2), sample(0, 3)}
+	for n, known := range map[int]bool{1: false, 2: false, 3: true} {
+		_, ok := p.predict(samples[3-n:], 0, epoch)
+		assert.Equal(t, known, ok, n)
+	}
+}
+
 // Nothing is computed for what has not changed, and what is published stays.
 func TestForecastsAreMadeOfWhatIsNew(t *testing.T) {
 	table, _ := newTestTable(t)
