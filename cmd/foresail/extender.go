@@ -103,7 +103,7 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		return nil, err
 	}
 	server, err := extender.NewServer(extender.ServerOptions{
-		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA,
+		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA, Registry: metrics.Registry,
 	}, e.Handler(), log)
 	if err != nil {
 		return nil, o.inFlags(err)
