@@ -45,6 +45,9 @@ type Options[K comparable, O metav1.Object, T any] struct {
 	Keep func(O) (T, bool)
 	// Changed is told, under the lock, of each change, with the zero T for none. It may be nil.
 	Changed func(key K, before, after T)
+	// Patience is how long the table is trusted while the API is out of touch, if that is less than Patience, the constant;
+	// 0 is that. What is trusted for less is not listed again any sooner.
+	Patience time.Duration
 }
 
 // New returns an empty table.
@@ -67,10 +70,17 @@ func (t *Table[K, O, T]) State(now time.Time) error {
 		return fmt.Errorf("%s: %w: %w", t.What, ErrUnsynced, t.why)
 	case !t.synced:
 		return fmt.Errorf("%s: %w", t.What, ErrUnsynced)
-	case t.lost != nil && now.Sub(*t.lost) > Patience:
+	case t.lost != nil && now.Sub(*t.lost) > t.patience():
 		return fmt.Errorf("%s: out of touch for %s: %w", t.What, now.Sub(*t.lost).Round(time.Second), t.why)
 	}
 	return nil
+}
+
+func (o *Options[K, O, T]) patience() time.Duration {
+	if o.Patience > 0 {
+		return min(o.Patience, Patience)
+	}
+	return Patience
 }
 
 var _ cache.TransformingStore = (*Table[string, metav1.Object, int])(nil)

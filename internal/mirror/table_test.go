@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -73,6 +74,20 @@ func TestTableIsReplaced(t *testing.T) {
 	assert.ElementsMatch(t, []string{"1: Pending to ", "2: Running to Pending", "3:  to Running"}, p.told())
 	assert.Equal(t, map[types.UID]corev1.PodPhase{"2": corev1.PodPending, "3": corev1.PodRunning}, p.Rows())
 	require.NoError(t, p.State(time.Now()))
+}
+
+func TestPatienceMayBeLess(t *testing.T) {
+	for _, c := range []struct{ own, want time.Duration }{{0, Patience}, {time.Second, time.Second}, {time.Hour, Patience}} {
+		p := newPhases()
+		p.Options.Patience = c.own
+		require.NoError(t, p.Replace(nil, ""))
+		p.touch(errors.New("down"))
+		lost := *p.lost
+		require.NoError(t, p.State(lost.Add(c.want)))
+		require.ErrorContains(t, p.State(lost.Add(c.want+1)), "down")
+		p.touch(nil)
+		require.NoError(t, p.State(lost.Add(time.Hour)))
+	}
 }
 
 func TestTableTakesWhatReflectorsHandOver(t *testing.T) {
