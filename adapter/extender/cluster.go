@@ -16,6 +16,10 @@ import (
 	"github.com/foresail/foresail/internal/mirror"
 )
 
+// trusted is how long the API may be out of touch until views are not made any more. The last one is gone by for another
+// maxViewAge. A restart of an API server is shorter, where there are several.
+const trusted = 10 * time.Second
+
 // cluster keeps the nodes and pods of a cluster at hand, and the tallies of what pods request up to date.
 type cluster struct {
 	client    kubernetes.Interface
@@ -65,11 +69,11 @@ func newCluster(o Options, l *ledger) *cluster {
 		homes: map[unique.Handle[string]]*home{}, evictable: map[int32]int{},
 	}
 	c.nodes = mirror.New(mirror.Options[string, *corev1.Node, *nodeRecord]{
-		What: "nodes", Lock: &c.mu, Now: o.Now, Key: func(n *corev1.Node) string { return n.Name },
+		What: "nodes", Lock: &c.mu, Now: o.Now, Patience: trusted, Key: func(n *corev1.Node) string { return n.Name },
 		Keep: func(n *corev1.Node) (*nodeRecord, bool) { return c.nodeRecordOf(n), true }, Changed: c.nodeChanged,
 	})
 	c.pods = mirror.New(mirror.Options[podID, *corev1.Pod, record]{
-		What: "pods", Lock: &c.mu, Now: o.Now, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
+		What: "pods", Lock: &c.mu, Now: o.Now, Patience: trusted, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
 		Keep: func(p *corev1.Pod) (record, bool) { return recordOf(p, c.workloads, c.now()) }, Changed: c.podChanged,
 	})
 	return c

@@ -11,10 +11,11 @@
 //     everywhere, nor the one that the scheduler has promised to the pod and may have evicted others from.
 //
 // If that leaves none of the nodes asked about, the first of these holds:
-//   - a pod that may evict others passes, or it would do that on nodes that are full while these are not;
-//   - if other nodes of the cluster have room, the pod is refused with [v1alpha1.RefusedElsewhere], as the scheduler will ask
-//     about these when it tries again; three times, then it passes. A scheduler asks about a sample only if it has found a
-//     hundred nodes for the pod, so that this is looked at with so many names alone;
+//   - a pod that may evict others, as some that is bound has a lower priority, passes, or it would do that on nodes that are
+//     full while these are not;
+//   - if other nodes of the cluster that the pod could run on have room, it is refused with [v1alpha1.RefusedElsewhere], as the
+//     scheduler will ask about these when it tries again; three times at most. A scheduler asks about a sample only if it has
+//     found a hundred nodes for the pod, so that this is looked at with so many names alone;
 //   - if a pool of workers can grow by nodes that the pod could run on, it is refused with [v1alpha1.RefusedForLoad], for
 //     minutes at most from when it first was: see patience.go;
 //   - the pod passes, and the limits are not heard.
@@ -42,9 +43,29 @@
 //
 // Answers are given from a view that is made anew twice a second, and from the ledger; never by a call out. Nothing is
 // written: that a node passes the filter is no commitment of the scheduler's. Without a view that is younger than ten
-// seconds all nodes pass but those known to be removed, and all are scored alike.
+// seconds all nodes pass but those known to be removed, and all are scored alike. Views are made until the API has been out
+// of touch for ten seconds, so that this begins some twenty after it fails.
+//
+// Anyone who can connect may ask, unless certificates of clients are asked for. So what is held for a request, or because of
+// it, is bounded; and what is asked moves the ledger only for pods that the API has as pending, within what nodes have.
 //
 // A scheduler is answered at https://HOST:PORT/scheduler (its urlPrefix) by the verbs filter and prioritize, with
 // nodeCacheCapable: true. Verdicts are made by pure functions of a question; from them come the answer (protocol.go), the
 // metrics (telemetry.go) and what is told of a pod (explain.go).
+//
+// # What is where
+//
+//   - [Extender] has a door (handler.go), which answers; a cluster, which mirrors nodes and pods; a ledger; and the view
+//     that answers are given from, which look makes of these.
+//   - A request is read at a desk (handler.go), decoded to asked (decode.go) and put as a question about a subject, the pod
+//     (verdict.go). Each node gets a verdict, with the reason that was found and the gap in what was known (verdict.go), and
+//     the pod a room: what became of it where no node had any (filter.go).
+//   - A node (view.go) is one of a view. Its slot is shared with the others and has tallies of what changes between them:
+//     what is requested, what is on the ledger, and guests, the pods that do not belong to the node itself.
+//   - A home (cluster.go) is what pods are bound to: a name of a Node, which may be there or not, and its slot. A record
+//     (pods.go) is what is kept of a pod, terms what of a Node decides which pods can run on it.
+//   - An entry (ledger.go) is what a bound pod counts, a guess what one counts that was scored.
+//   - The past of a pod (patience.go) is how long it waits and how often it was sent elsewhere; waiting has that of all.
+//   - The trail (trail.go) has steps: findings, which are the verdicts on one request, to be explained. A brief is what it
+//     keeps of a subject; told is what anything of it is for those who read JSON (explain.go).
 package extender

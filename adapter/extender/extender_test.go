@@ -256,8 +256,11 @@ func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		require.NoError(t, e.Ready())
 
 		mend = api.cut()
-		assert.Zero(t, age(mirror.Patience), "a restart of the API is borne")
-		assert.Equal(t, time.Minute, age(time.Minute).Round(5*time.Second))
+		assert.Zero(t, age(trusted), "a restart of the API is borne")
+		assert.False(t, (&question{now: time.Now(), view: e.view()}).blind())
+		age(trusted + maxViewAge)
+		assert.True(t, (&question{now: time.Now(), view: e.view()}).blind(), "not for long")
+		assert.Equal(t, time.Minute, age(time.Minute-trusted-maxViewAge).Round(5*time.Second))
 		require.NoError(t, e.Ready(), "it answers by what it knew")
 		assert.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
 		mend()
