@@ -107,7 +107,7 @@ func (s *stage) burst(config func() []byte) spread {
 	}
 	stop := uses.every(s.T, time.Second)
 	scheduler := startScheduler(s.T, s.name, config())
-	time.Sleep(15 * time.Second) // nodes are read
+	time.Sleep(12 * time.Second) // nodes are read
 	stop()
 	uses.sample()
 	time.Sleep(2 * time.Second) // and once more

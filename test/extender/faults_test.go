@@ -41,8 +41,8 @@ func troubles() []trouble {
 		})
 	}
 	return []trouble{
-		{name: "none", pods: 500, begin: inject(nil)},
-		{name: "refused", pods: 500, begin: func(p *proxy, _ *foresail) func() {
+		{name: "none", pods: 200, begin: inject(nil)},
+		{name: "refused", pods: 200, begin: func(p *proxy, _ *foresail) func() {
 			p.close()
 			return func() { p.listen(p.address) }
 		}},
@@ -64,13 +64,13 @@ func troubles() []trouble {
 			time.Sleep(100 * time.Millisecond)
 			return false
 		})},
-		{name: "malformed", pods: 500, begin: say(http.StatusOK, "<html>")},
-		{name: "cut off", pods: 500, begin: inject(func(w http.ResponseWriter, _ *http.Request) bool {
+		{name: "malformed", pods: 200, begin: say(http.StatusOK, "<html>")},
+		{name: "cut off", pods: 200, begin: inject(func(w http.ResponseWriter, _ *http.Request) bool {
 			_, _ = w.Write([]byte(`{"NodeNames":["node`))
 			panic(http.ErrAbortHandler)
 		})},
-		{name: "no body", pods: 500, begin: say(http.StatusOK, "")},
-		{name: "status 500", pods: 500, begin: say(http.StatusInternalServerError, "no")},
+		{name: "no body", pods: 200, begin: say(http.StatusOK, "")},
+		{name: "status 500", pods: 200, begin: say(http.StatusInternalServerError, "no")},
 		// It is taken for a refusal of every node, without an error. Foresail never says it.
 		{name: "{}", pods: 50, begin: say(http.StatusOK, "{}"), stuck: true},
 		{name: "restart in a burst", pods: 1000, begin: inject(nil), during: func(f *foresail) {
@@ -89,7 +89,7 @@ func TestSchedulingGoesOn(t *testing.T) {
 	scheduler := startScheduler(t, "faults", asking(t, p.address))
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "trouble\tpods\tplaced meanwhile\tplaced\ttook\tpods/s")
+	fmt.Fprintln(w, "trouble\tpods\tplaced meanwhile\tplaced\ttook\tpods/s\tconnections")
 	for i, trouble := range troubles() {
 		t.Run(trouble.name, func(t *testing.T) {
 			s := newStage(t, fmt.Sprintf("fault-%d", i))
@@ -97,6 +97,7 @@ func TestSchedulingGoesOn(t *testing.T) {
 			time.Sleep(time.Second) // the extender knows them
 			p.t = t
 			witness := s.watch("faulty")
+			connections := p.conns.Load()
 			end := trouble.begin(p, f)
 			created := make(chan error, 1)
 			go func() {
@@ -122,7 +123,7 @@ func TestSchedulingGoesOn(t *testing.T) {
 				end()
 			}
 			n, took, rate := witness.rate()
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f s\t%.1f\n", trouble.name, trouble.pods, meanwhile, n, took.Seconds(), rate)
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f s\t%.1f\t%d\n", trouble.name, trouble.pods, meanwhile, n, took.Seconds(), rate, p.conns.Load()-connections)
 		})
 	}
 	require.NoError(t, w.Flush())

@@ -47,7 +47,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code, err := runOnCluster(ctx, m)
@@ -59,6 +58,11 @@ func TestMain(m *testing.M) {
 }
 
 func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
+	// The tests that run at once wait far more than they work. The command line goes before this.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		return 1, err
+	}
+	flag.Parse()
 	cluster, err = controlplane.Start(ctx, controlplane.Options{
 		Progress: os.Stderr, KeepDir: os.Getenv("KEEP_DIR") != "",
 		// Nodes whose instance has been terminated stay without a kubelet.

@@ -40,6 +40,8 @@ func (u use) add(v use) use { return use{u.cpu + v.cpu, u.memory + v.memory} }
 type meter struct {
 	pods, nodes cache.SharedIndexInformer
 
+	reads sync.Mutex // held while all nodes are read
+
 	mu      sync.Mutex
 	beside  map[string]func(time.Time) use // by node
 	last    map[string]reading
@@ -166,6 +168,8 @@ func usedBy(pod *corev1.Pod) use {
 
 // sample reads every node.
 func (m *meter) sample() {
+	m.reads.Lock()
+	defer m.reads.Unlock()
 	at := time.Now()
 	var samples []metricsv1beta1.NodeMetrics
 	last := map[string]reading{}
@@ -191,7 +195,8 @@ func (m *meter) sample() {
 	m.last, m.samples = last, samples
 }
 
-// every samples from now on until the test ends or the function that is returned is called.
+// every samples from now on until the test ends or the function that is returned is called. Tests that run at the same time
+// have all of their samples.
 func (m *meter) every(t *testing.T, interval time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -11,15 +11,20 @@ import (
 // TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests it is the emptiest, and by
 // what it uses now it has as much room as it should: only where it is going speaks against it.
 func TestPodsAvoidPredictedOverload(t *testing.T) {
+	t.Parallel()
+	const horizon = time.Minute
 	for _, variant := range []struct {
-		name  string
-		of    use // the node, as shares: what ramps
-		flags []string
+		name   string
+		reason string // that it is refused for
+		of     use    // the node, as shares: what ramps
+		flags  func(*testing.T) []string
 	}{
-		{"memory", use{0, 1}, nil},
-		{"cpu", use{1, 0}, []string{"--extender-cpu-limit", "0.95"}},
+		{"memory", "memory", use{0, 1}, func(*testing.T) []string { return nil }},
+		{"memory-prometheus", "memory", use{0, 1}, func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
+		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string { return []string{"--extender-cpu-limit", "0.95"} }},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, "overload-"+variant.name)
 			nodes := s.addNodes(3, worker)
 			ramping, steady := nodes[0], nodes[1:]
@@ -27,23 +32,22 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 				return use{variant.of.cpu * share * worker.use().cpu, variant.of.memory * share * worker.use().memory}
 			}
 			begun := time.Now()
-			ramp := func(at time.Time) float64 { return math.Min(0.2+at.Sub(begun).Seconds()/150, 0.98) }
+			ramp := func(at time.Time) float64 { return math.Min(0.15+at.Sub(begun).Seconds()/100, 0.98) }
 			uses.lay(t, ramping, func(at time.Time) use { return fill(ramp(at)) })
 			for _, name := range steady {
 				uses.lay(t, name, constantly(fill(0.3)))
 			}
-			uses.every(t, time.Second)
-			f := startForesail(t, "extender", append(variant.flags, "--extender-metrics-interval", "1s")...)
+			uses.every(t, 2*time.Second)
+			f := startForesail(t, "extender", append(variant.flags(t), "--extender-metrics-interval", "2s", "--extender-horizon", horizon.String())...)
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
-			filler := spec{app: "filler", scheduler: control.Name, cpu: "1", memory: "2Gi"}
-			for i, name := range steady {
-				pod := s.pod("filler-"+name, filler)
-				pod.Spec.NodeName = steady[i]
-				s.put(pod)
+			// The ramping node has a pod that requests next to nothing: one without pods is refused to nobody.
+			s.resident(ramping, spec{app: "resident", cpu: "10m", memory: "16Mi"})
+			for _, name := range steady {
+				s.resident(name, spec{app: "resident", cpu: "1", memory: "2Gi"})
 			}
-			time.Sleep(time.Until(begun.Add(35 * time.Second)))
+			time.Sleep(time.Until(begun.Add(30 * time.Second)))
 			now := ramp(time.Now())
 			const pods = 20
 			like := spec{cpu: "50m", memory: "64Mi", uses: use{0.05, 64 << 20}}
@@ -54,9 +58,13 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			s.create(pods, like, nil)
 			controlled := on(s.placed(like.app, pods))
 
-			refused := value(f.metrics(), "foresail_extender_nodes_refused_total", "reason", variant.name)
+			refused := value(f.metrics(), "foresail_extender_nodes_refused_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
-				100*now, 100*math.Min(now+120./150, 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
+				100*now, 100*math.Min(now+horizon.Seconds()/100, 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
+			if refused == 0 {
+				_, verdict := f.get("/extender/pods/" + s.name + "/asks-0000")
+				t.Log(verdict)
+			}
 			assert.Zero(t, placed[ramping], "pods on the node that will be overloaded")
 			assert.Positive(t, controlled[ramping], "pods on that node without the extender")
 			assert.Positive(t, refused)

@@ -12,7 +12,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,7 +34,6 @@ type proxy struct {
 
 	mu     sync.Mutex
 	server *http.Server
-	taken  map[string][]time.Duration // by path: how long calls took
 }
 
 // startProxy passes calls on to an extender until the test ends.
@@ -47,7 +45,7 @@ func startProxy(t *testing.T, backend string) *proxy {
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))
-	p := &proxy{t: t, tls: &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}, taken: map[string][]time.Duration{}}
+	p := &proxy{t: t, tls: &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}}
 	p.backend = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: backend})
 	p.backend.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	p.backend.ErrorLog = log.New(io.Discard, "", 0)
@@ -95,26 +93,7 @@ func (p *proxy) inject(f fault) {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
 	if f := p.fault.Load(); f == nil || !(*f)(w, r) {
 		p.backend.ServeHTTP(w, r)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.taken[r.URL.Path] = append(p.taken[r.URL.Path], time.Since(begun))
-}
-
-// calls returns how many there were, of both kinds, and how long the slowest of a hundred took.
-func (p *proxy) calls() (n int, p99 time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []time.Duration
-	for _, taken := range p.taken {
-		all = append(all, taken...)
-	}
-	if len(all) == 0 {
-		return 0, 0
-	}
-	slices.Sort(all)
-	return len(all), all[len(all)*99/100]
 }

@@ -142,6 +142,18 @@ func (s *stage) put(pod *corev1.Pod) {
 	require.NoError(s, err)
 }
 
+// resident puts a pod on a node, past all schedulers, and waits until it is Ready.
+func (s *stage) resident(node string, p spec) {
+	s.Helper()
+	pod := s.pod(p.app+"-"+node, p)
+	pod.Spec.NodeName = node
+	s.put(pod)
+	s.until("pod "+pod.Name+" to be ready", func() bool {
+		pod, err := cluster.Client().CoreV1().Pods(s.name).Get(s.Context(), pod.Name, metav1.GetOptions{})
+		return err == nil && isReady(pod)
+	})
+}
+
 // create creates so many pods, as fast as the API server takes them; uses may differ from one to the next.
 func (s *stage) create(n int, p spec, each func(i int, pod *corev1.Pod)) {
 	s.Helper()

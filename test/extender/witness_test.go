@@ -48,13 +48,13 @@ type nodeFate struct {
 func (s *stage) watch(app string) *witness {
 	s.Helper()
 	w := &witness{pods: map[types.UID]*podFate{}, nodes: map[string]*nodeFate{}}
-	client, ctx := cluster.Client().CoreV1(), s.Context()
+	client := cluster.Client().CoreV1()
 	selector := ""
 	if app != "" {
 		selector = "app=" + app
 	}
 	w.follow(s, &cache.ListWatch{
-		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = selector
 			return client.Pods(s.name).List(ctx, o)
 		},
@@ -64,7 +64,9 @@ func (s *stage) watch(app string) *witness {
 		},
 	}, w.seePod)
 	w.follow(s, &cache.ListWatch{
-		ListFunc: func(o metav1.ListOptions) (runtime.Object, error) { return client.Nodes().List(ctx, o) },
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return client.Nodes().List(ctx, o)
+		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return client.Nodes().Watch(ctx, o)
 		},
@@ -75,7 +77,7 @@ func (s *stage) watch(app string) *witness {
 // follow hears every event from the present on. Nothing is lost between two watches.
 func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, moment)) {
 	s.Helper()
-	list, err := lw.List(metav1.ListOptions{Limit: 1})
+	list, err := lw.ListWithContext(s.Context(), metav1.ListOptions{Limit: 1})
 	require.NoError(s, err)
 	of, err := meta.ListAccessor(list)
 	require.NoError(s, err)

@@ -29,7 +29,9 @@ type PrometheusOptions struct {
 
 	// Selector is a label selector of the pods to scrape, such as "app=web"; "" for all.
 	Selector string
-	// ScrapeInterval is the time from one scrape of a pod to the next; 0 for 1 s.
+	// Targets are exporters beside the pods, each as host:port, read at /metrics. What they say keeps its labels.
+	Targets []string
+	// ScrapeInterval is the time from one scrape of a pod, or target, to the next; 0 for 1 s.
 	ScrapeInterval time.Duration
 	// ScrapeTimeout is at most the interval; 0 for as long.
 	ScrapeTimeout time.Duration

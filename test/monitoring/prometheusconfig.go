@@ -45,12 +45,18 @@ func (o *PrometheusOptions) config(kubeconfig string) object {
 			"scrape_interval": model.Duration(o.ScrapeInterval).String(),
 			"scrape_timeout":  model.Duration(o.ScrapeTimeout).String(),
 		},
-		"scrape_configs": []object{{
-			"job_name":              "pods",
-			"kubernetes_sd_configs": []object{o.discovery(kubeconfig)},
-			"relabel_configs":       relabelling(),
-		}},
 	}
+	scrapes := []object{{
+		"job_name":              "pods",
+		"kubernetes_sd_configs": []object{o.discovery(kubeconfig)},
+		"relabel_configs":       relabelling(),
+	}}
+	if len(o.Targets) > 0 {
+		scrapes = append(scrapes, object{
+			"job_name": "targets", "honor_labels": true, "static_configs": []object{{"targets": o.Targets}},
+		})
+	}
+	content["scrape_configs"] = scrapes
 	var writes []object
 	for _, write := range o.RemoteWrite {
 		writes = append(writes, write.config())
