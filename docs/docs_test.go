@@ -3,6 +3,7 @@
 package docs_test
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"net/http/httptest"
@@ -210,6 +211,11 @@ func metrics(t *testing.T) []string {
 		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: c,
 	})
 	require.NoError(t, err)
+	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: c}, nil, nil)
+	require.NoError(t, err)
+	over, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, server.Run(over))
 	return c.names
 }
 
