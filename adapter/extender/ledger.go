@@ -17,9 +17,10 @@ import (
 //	    clamp((sampled - started) / window, 0, 1)    from then on, with a window of at least [settles]
 //
 // each for CPU and for memory. sampled is when the newest sample of the node was taken and window the time before it that
-// it is the mean over, so f is the share of the sample that was taken with the pod running: so much of the estimate is in
-// the sample, and the rest is not. started and sampled are times of the node's clock, and compared with nothing else. A pod
-// that was started once is taken to run from then on.
+// it is the mean over, or that it is from some time within, so f is the share of the sample that was taken with the pod
+// running, or the likelihood of that: so much of the estimate is in the sample, and the rest is not. started is a time of the
+// node's clock. sampled is one too if metrics.k8s.io tells it, and of Prometheus it is when it was asked for. A pod that was
+// started once is taken to run from then on.
 //
 // A pod counts from when it is seen to be bound, until it ends or is removed, or [ledgerLife] from when it was bound: one
 // that has not started by then may never. While nothing is sampled of a node it counts in full.
