@@ -160,7 +160,7 @@ func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 		c.renew(h)
 	}
 	if h.node = after != nil; h.node {
-		h.slot.allocatable.set(after.allocatable)
+		h.allocatable.set(after.allocatable)
 	}
 	c.leave(key, h)
 }

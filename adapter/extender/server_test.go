@@ -284,7 +284,10 @@ func TestRequestsUnderWayAreAnsweredAtTheEnd(t *testing.T) {
 	close(release)
 	assert.Equal(t, "answer", <-answers)
 	assert.NoError(t, <-done)
-	_, err = client.Get("https://" + server.Addr().String())
+	response, err := client.Get("https://" + server.Addr().String())
+	if err == nil {
+		response.Body.Close()
+	}
 	assert.Error(t, err)
 }
 

@@ -79,7 +79,7 @@ func TestTableIsReplaced(t *testing.T) {
 func TestPatienceMayBeLess(t *testing.T) {
 	for _, c := range []struct{ own, want time.Duration }{{0, Patience}, {time.Second, time.Second}, {time.Hour, Patience}} {
 		p := newPhases()
-		p.Options.Patience = c.own
+		p.Patience = c.own
 		require.NoError(t, p.Replace(nil, ""))
 		p.touch(errors.New("down"))
 		lost := *p.lost
