@@ -32,7 +32,8 @@
 //	          T*(1-u)/(1-T)        for T < u <= 1
 //	          0                    above
 //
-// and the score is round(10*pack(u)*c*w). c is 0 for a node that is about to be removed, so that it empties by itself;
+// and the score is round(10*pack(u)*c*w), less one for nodes that by rounding are as good as the best: one node is the best
+// alone, or the scheduler would choose among many as good, and the ledger could not tell which. c is 0 for a node that is about to be removed, so that it empties by itself;
 // w rises to 1 while a node warms up, and is 1 for pods that were there before the node was. Of a node without a fresh
 // prediction u is what pods request of it.
 //

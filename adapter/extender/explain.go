@@ -59,7 +59,7 @@ type FilterNode struct {
 	Memory  *Share `json:"memory,omitempty"`
 }
 
-// ScoredNode is the score of a node, round(10*pack(used)*c*warmth).
+// ScoredNode is the score of a node, round(10*pack(used)*c*warmth), or one less where another node is the best alone.
 type ScoredNode struct {
 	Name      string  `json:"name"`
 	Score     int     `json:"score"`
@@ -220,6 +220,9 @@ func (r Rules) scoreMessage(v *verdict) string {
 	}
 	if v.warmth < 1 {
 		text += fmt.Sprintf("; warming up, which leaves %.0f%% of the score", 100*v.warmth)
+	}
+	if v.second {
+		text += "; one less than that is worth, so that one node is the best alone"
 	}
 	switch {
 	case v.reason == removing:

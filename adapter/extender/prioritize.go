@@ -7,18 +7,37 @@ const leastWarmth = 0.2
 
 // prioritize scores nodes.
 func (q *question) prioritize(out []verdict) {
-	blind := q.blind()
-	for i, n := range q.nodes {
-		if blind {
+	if q.blind() {
+		for i := range out {
 			out[i].gap = gapView // and all scores are 0, so that the scheduler's own decide
-			continue
 		}
-		q.score(n, &out[i])
+		return
+	}
+	first, most := -1, 0.0
+	for i, n := range q.nodes {
+		if worth := q.score(n, &out[i]); n != nil && worth > most {
+			first, most = i, worth
+		}
+	}
+	if first >= 0 && out[first].score > 0 {
+		setApart(out, first)
 	}
 }
 
-// best appends the nodes of the best score, which the scheduler will take one of if all else is equal: none if that is 0,
-// or if nothing is known of any.
+// setApart leaves one node alone with the best score, and gives those that are as good by rounding one less. Eleven scores
+// are few: of many nodes with the best one the scheduler's own plugins would choose, for pod after pod the same, and the
+// ledger could not tell which. What is best before rounding is best of a burst's nodes in turn.
+func setApart(out []verdict, first int) {
+	top := out[first].score
+	for i := range out {
+		if i != first && out[i].score >= top {
+			out[i].score, out[i].second = top-1, true
+		}
+	}
+}
+
+// best appends the node of the best score, which the scheduler will take if all else is equal: none if that is 0, or if
+// nothing is known of any.
 func (q *question) best(verdicts []verdict, to []*node) []*node {
 	top := int8(1)
 	for i := range verdicts {
@@ -50,8 +69,8 @@ func (q *question) left(verdicts []verdict, r room, to []*node) []*node {
 	return to
 }
 
-// score works out the score of a node.
-func (q *question) score(n *node, v *verdict) {
+// score works out the score of a node, and returns it before rounding.
+func (q *question) score(n *node, v *verdict) float64 {
 	u, c := 0.0, 1.0
 	w := q.warmth(n)
 	if n == nil {
@@ -70,6 +89,7 @@ func (q *question) score(n *node, v *verdict) {
 	}
 	worth := float64(maxScore) * pack(u, q.rules.Target) * c * w
 	v.used, v.warmth, v.score = float32(u), float32(w), int8(math.Round(worth))
+	return worth
 }
 
 // used is the share of a node that is used with a pod of this size. Of what is not known to have room for anything no

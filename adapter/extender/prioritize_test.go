@@ -158,16 +158,18 @@ func TestWithoutAViewAllAreScoredAlike(t *testing.T) {
 
 func TestWhichNodesAPodIsExpectedOn(t *testing.T) {
 	best, alike, less, none := testNode("best", 1.6, 1), testNode("alike", 1.58, 1), testNode("less", 1, 1), testNode("none", 4, 1)
-	v := testView(best, alike, less, none)
+	twin := testNode("twin", 1.6, 1)
+	v := testView(best, alike, less, none, twin)
 	for name, test := range map[string]struct {
 		names []string
 		want  []*node
 	}{
-		"the best":        {[]string{"less", "best", "none"}, []*node{best}},
-		"all that are":    {[]string{"less", "alike", "none", "best", "stranger"}, []*node{alike, best}},
-		"none of score 0": {[]string{"none"}, nil},
-		"one of none":     {nil, nil},
-		"not a stranger":  {[]string{"stranger"}, nil},
+		"the best":                        {[]string{"less", "best", "none"}, []*node{best}},
+		"one of two alike":                {[]string{"less", "alike", "none", "best", "stranger"}, []*node{best}},
+		"the first of two that are equal": {[]string{"less", "twin", "best"}, []*node{twin}},
+		"none of score 0":                 {[]string{"none"}, nil},
+		"one of none":                     {nil, nil},
+		"not a stranger":                  {[]string{"stranger"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, out := questionOf(v, testPod(), DefaultRules(), test.names...)

@@ -119,6 +119,7 @@ type verdict struct {
 	reason reason
 	gap    gap
 	score  int8    // 0 to 10; of prioritize alone
+	second bool    // its score is one less, as another node is better before rounding
 	warmth float32 // w
 	used   float32 // u
 	cpu    share   // cores
