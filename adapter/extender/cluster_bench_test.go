@@ -139,6 +139,6 @@ func BenchmarkTentative(b *testing.B) {
 	b.ReportAllocs()
 	defer func() { require.Len(b, e.ledger.scored, 1) }()
 	for b.Loop() {
-		e.tentative(p.UID, []*node{n}, use{1, 1}, use{1, 1})
+		e.tentative(p.UID, n, use{1, 1}, use{1, 1})
 	}
 }

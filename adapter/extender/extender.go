@@ -114,12 +114,11 @@ func (e *Extender) Ready() error {
 // of the zero time.
 func (e *Extender) view() *view { return e.current.Load() }
 
-// tentative counts a pod on the nodes that it is likely to be bound to one of, in equal parts, until it is bound to any, is
-// asked about again, or too much time passes. What it requests is told apart from what it is expected to use: nodes
+// tentative counts a pod on the node that it is likely to be bound to, until it is bound to any, is asked about again, or too much time passes. What it requests is told apart from what it is expected to use: nodes
 // without a prediction are scored on the one, the others on the other. A pod that the API does not have as one that is not
 // bound does not count.
-func (e *Extender) tentative(pod types.UID, nodes []*node, requests, estimate use) {
-	e.ledger.score(idOf(pod), guessOf(nodes, requests, estimate, e.now()))
+func (e *Extender) tentative(pod types.UID, n *node, requests, estimate use) {
+	e.ledger.score(idOf(pod), guessOf(n, requests, estimate, e.now()))
 }
 
 // forget takes back what tentative counted of a pod: it is asked about again, and must not stand in its own way.

@@ -134,17 +134,17 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		_, err := pods.Create(t.Context(), boundNow("q", ""), metav1.CreateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
 		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in views that are there already")
 		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.ledger.load())
 		r.forget("uid-of-q")
 		assert.Equal(t, boundEstimate(), n.ledger.load())
-		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
 		pass(3 * time.Second)
 		assert.Equal(t, boundRequests(), n.requested.load(), "it was never bound")
 		assert.Equal(t, boundEstimate(), n.ledger.load())
 
-		r.tentative("uid-of-q", []*node{n}, use{5, 6}, use{7, 8})
+		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
 		_, err = pods.Update(t.Context(), boundNow("q", "n"), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
@@ -332,7 +332,7 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 				if u := n.requested.load().plus(n.ledger.load()); u.cpu < 0 {
 					panic("less than nothing")
 				}
-				e.tentative("uid-of-r", []*node{n}, use{1, 1}, use{1, 1})
+				e.tentative("uid-of-r", n, use{1, 1}, use{1, 1})
 				e.forget("uid-of-r")
 			}
 		})

@@ -50,10 +50,10 @@ func testPod() *corev1.Pod {
 	}
 }
 
-// counted is a call of tentative, or of forget if there are no nodes.
+// counted is a call of tentative, or of forget if there is no node.
 type counted struct {
 	uid                types.UID
-	nodes              []string
+	node               string
 	requests, estimate use
 }
 
@@ -80,14 +80,10 @@ func newRig(rules Rules, v *view) *rig {
 	return r
 }
 
-func (r *rig) tentative(pod types.UID, nodes []*node, requests, estimate use) {
+func (r *rig) tentative(pod types.UID, n *node, requests, estimate use) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := counted{uid: pod, requests: requests, estimate: estimate}
-	for _, n := range nodes {
-		c.nodes = append(c.nodes, n.name)
-	}
-	r.counted = append(r.counted, c)
+	r.counted = append(r.counted, counted{uid: pod, node: n.name, requests: requests, estimate: estimate})
 }
 
 func (r *rig) forget(pod types.UID) {

@@ -59,7 +59,7 @@ type door struct {
 // counter counts a pod on the nodes that it is likely to be bound to one of, for what it requests and for what it is
 // expected to use, until it is asked about again or seen to be bound.
 type counter interface {
-	tentative(pod types.UID, nodes []*node, requests, estimate use)
+	tentative(pod types.UID, n *node, requests, estimate use)
 	forget(pod types.UID)
 }
 
@@ -99,7 +99,6 @@ type desk struct {
 	out   []byte
 	names [][]byte
 	nodes []*node
-	best  []*node
 }
 
 func (d *door) take() *desk { return d.desks.Get().(*desk) }
@@ -115,7 +114,6 @@ func (d *door) give(k *desk) {
 	k.out = k.out[:0]
 	clear(k.names)
 	clear(k.nodes)
-	clear(k.best)
 	d.desks.Put(k)
 }
 
@@ -283,19 +281,19 @@ func (d *door) filter(q *question, f *finding, k *desk) {
 	f.room, f.awaited = q.filter(f.verdicts)
 	d.waiting.note(q.pod.uid, f.room, q.now.Add(-q.waited()), q.now)
 	k.out = appendFiltered(k.out, f.verdicts, f.room)
-	d.expect(q, q.left(f.verdicts, f.room, k.best[:0]), k)
+	d.expect(q, q.left(f.verdicts, f.room))
 	d.telemetry.filtered(f.verdicts, f.room)
 }
 
 func (d *door) prioritize(q *question, f *finding, k *desk) {
 	q.prioritize(f.verdicts)
-	d.expect(q, q.best(f.verdicts, k.best[:0]), k)
+	d.expect(q, q.best(f.verdicts))
 	k.out = appendScores(k.out, f.verdicts)
 }
 
-// expect counts the pod on the nodes that it is likely to be bound to one of.
-func (d *door) expect(q *question, nodes []*node, k *desk) {
-	if k.best = nodes; len(nodes) > 0 && q.pod.uid != "" {
-		d.ledger.tentative(q.pod.uid, nodes, q.pod.requests, q.pod.estimate)
+// expect counts the pod on the node that it is likely to be bound to, nil for none.
+func (d *door) expect(q *question, n *node) {
+	if n != nil && q.pod.uid != "" {
+		d.ledger.tentative(q.pod.uid, n, q.pod.requests, q.pod.estimate)
 	}
 }

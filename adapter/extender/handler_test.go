@@ -346,3 +346,25 @@ func FuzzHandler(f *testing.F) {
 		}
 	})
 }
+
+// A pod that is asked about is where it may go, and nowhere that it was expected before.
+func TestWhereAPodCountsWhileItIsScheduled(t *testing.T) {
+	fuller, emptier, doomed := testNode("fuller", 1.6, 1), testNode("emptier", 1, 1), testNode("doomed", 1, 1)
+	doomed.removing = "workers"
+	r := newRig(DefaultRules(), testView(fuller, emptier, doomed))
+	pod := testPod()
+	calls := func() (nodes []string) {
+		for _, c := range r.counted {
+			require.Equal(t, pod.UID, c.uid)
+			nodes = append(nodes, c.node)
+		}
+		r.counted = nil
+		return nodes
+	}
+	r.asks(t, verbFilter, pod, "fuller", "emptier", "doomed")
+	require.Equal(t, []string{""}, calls(), "taken back: two are left to be scored")
+	r.asks(t, verbPrioritize, pod, "fuller", "emptier")
+	require.Equal(t, []string{"", "fuller"}, calls())
+	r.asks(t, verbFilter, pod, "emptier", "doomed")
+	require.Equal(t, []string{"", "emptier"}, calls(), "it is not scored")
+}

@@ -25,10 +25,10 @@ import (
 // A pod counts from when it is seen to be bound, until it ends or is removed, or [ledgerLife] from when it was bound: one
 // that has not started by then may never. While nothing is sampled of a node it counts in full.
 //
-// The scheduler decides faster than it binds. So a pod that was scored counts on the node that came out best, in equal
-// parts on several of them, of what it requests and of its estimate, until it is seen to be bound to any node, is asked
-// about again, is removed, or Rules.Tentative has passed. Anyone may ask: so a pod counts only if the API has it as one that
-// is not bound, once on each node, and on no node as more than the node has.
+// The scheduler decides faster than it binds. So a pod that was scored counts on the node that came out best, of what it
+// requests and of its estimate, until it is seen to be bound to any node, is asked about again, is removed, or
+// Rules.Tentative has passed. Anyone may ask: so a pod counts only if the API has it as one that is not bound, and as no
+// more than the node has.
 //
 // Times are those of the API where it tells them. A time ahead of ours is taken for now, so that an entry neither lives
 // longer nor goes earlier because somebody's clock, or ours, was set.
@@ -44,12 +44,9 @@ const (
 	settles = 30 * time.Second
 )
 
-// Of how many pods that were scored it is kept where they may go to, and on how many nodes together: some 32 MiB. Of more
-// than that none counts before it is bound.
-const (
-	mostScored  = 20_000
-	mostGuesses = 4 << 20
-)
+// mostScored is of how many pods that were scored it is kept where they are expected. Of more than that none counts before
+// it is bound.
+const mostScored = 20_000
 
 // settleBatch is how many entries are settled at a time.
 const settleBatch = 512
@@ -71,8 +68,6 @@ type ledger struct {
 	bound   map[podID]*entry
 	pending map[podID]struct{} // pods that are not bound
 	scored  map[podID]*guess   // some of those
-	guesses int                // nodes in all of scored
-	marks   uint64             // the last one that a slot was marked with
 }
 
 // entry is what a pod counts on the node that it is bound to. What it requests is not the ledger's.
@@ -94,45 +89,22 @@ func (e *entry) count(u use) {
 	e.counted = u
 }
 
-// guess is what a pod counts on each of the nodes that it may be bound to one of.
+// guess is what a pod counts on the node that it is expected to be bound to.
 type guess struct {
-	slots              []*slot
+	slot               *slot
 	since              time.Time // when it was made
-	requests, estimate use       // of the whole pod until it is divided, then of the part on each of them
+	requests, estimate use
 }
 
-// guessOf is that of a pod of which all, but no more than the smallest of the nodes has, is to be divided among nodes.
-func guessOf(nodes []*node, requests, estimate use, since time.Time) *guess {
-	g := &guess{slots: make([]*slot, len(nodes)), since: since, requests: requests, estimate: estimate}
-	for i, n := range nodes {
-		g.slots[i] = n.slot
-		g.requests, g.estimate = g.requests.within(n.allocatable), g.estimate.within(n.allocatable)
-	}
-	return g
-}
-
-// divide divides a pod among nodes, each of which it has once. It rounds up, as small pods on many nodes are not nothing. The
-// slots are marked with what none has been marked with before.
-func (g *guess) divide(mark uint64) {
-	once := g.slots[:0]
-	for _, s := range g.slots {
-		if s.mark != mark {
-			s.mark = mark
-			once = append(once, s)
-		}
-	}
-	g.slots = once
-	if parts := int64(len(once)); parts > 0 {
-		g.requests, g.estimate = g.requests.part(parts), g.estimate.part(parts)
-	}
+// guessOf is that of a pod of which no more counts than the node has, and what is less than nothing is nothing.
+func guessOf(n *node, requests, estimate use, since time.Time) *guess {
+	return &guess{slot: n.slot, since: since, requests: requests.within(n.allocatable), estimate: estimate.within(n.allocatable)}
 }
 
 // count puts the guess into the tallies, or takes it out.
 func (g *guess) count(requests, estimate use) {
-	for _, s := range g.slots {
-		s.requested.add(requests)
-		s.ledger.add(estimate)
-	}
+	g.slot.requested.add(requests)
+	g.slot.ledger.add(estimate)
 }
 
 func newLedger(r Rules) *ledger {
@@ -192,14 +164,11 @@ func (l *ledger) score(id podID, g *guess) {
 		return
 	}
 	l.unscore(id)
-	l.marks++
-	g.divide(l.marks)
-	if len(l.scored) >= mostScored || l.guesses+len(g.slots) > mostGuesses {
+	if len(l.scored) >= mostScored {
 		return
 	}
 	g.count(g.requests, g.estimate)
 	l.scored[id] = g
-	l.guesses += len(g.slots)
 }
 
 // forget takes out a pod that was scored and is asked about again.
@@ -311,6 +280,5 @@ func (l *ledger) unscore(id podID) {
 	if g := l.scored[id]; g != nil {
 		g.count(use{}.minus(g.requests), use{}.minus(g.estimate))
 		delete(l.scored, id)
-		l.guesses -= len(g.slots)
 	}
 }

@@ -1,12 +1,10 @@
 package extender
 
 import (
-	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 )
@@ -54,7 +52,7 @@ func onN(s *slot) entry {
 
 // guessN is a guess that a pod will be bound to the node n, since noon.
 func guessN(s *slot) *guess {
-	return guessOf([]*node{{slot: s}}, use{1000, 1000}, use{800, 600}, noon)
+	return guessOf(&node{slot: s}, use{1000, 1000}, use{800, 600}, noon)
 }
 
 // expect scores a pod that is pending.
@@ -205,22 +203,6 @@ func TestScoredPods(t *testing.T) {
 			l.settle(noon.Add(time.Second), nil)
 			counts("", use{}, use{}, use{}, use{})
 		},
-		"it is scored again, with several as good": func() {
-			l.score(id, guessOf([]*node{{slot: a}, {slot: b}}, requests, estimate, noon))
-			counts("", use{400, 300}, use{400, 300}, use{500, 500}, use{500, 500})
-			l.score(id, guessOf([]*node{{slot: a}, {slot: b}, {slot: &slot{}}}, requests, estimate, noon))
-			counts("rounded up", use{267, 200}, use{267, 200}, use{334, 334}, use{334, 334})
-			l.score(id, guessOf([]*node{{slot: a}, {slot: b}, {slot: a}, {slot: a}}, requests, estimate, noon))
-			counts("once on each", use{400, 300}, use{400, 300}, use{500, 500}, use{500, 500})
-			l.bind(id, onN(b), noon)
-			counts("", use{}, estimate, use{}, use{})
-		},
-		"it is scored again, with none": func() {
-			l.score(id, guessOf(nil, requests, estimate, noon))
-			counts("", use{}, use{}, use{}, use{})
-			l.settle(noon.Add(time.Minute), nil)
-			counts("", use{}, use{}, use{}, use{})
-		},
 		"it is asked about again once it is bound": func() {
 			l.bind(id, onN(b), noon)
 			l.end(id)
@@ -243,40 +225,14 @@ func TestScoredPods(t *testing.T) {
 	}
 }
 
-// A thousand small pods that go to any of many nodes are not nothing.
-func TestSmallPodsCountOnManyNodes(t *testing.T) {
-	l, nodes := newLedger(testRules()), make([]*node, 300)
-	for i := range nodes {
-		nodes[i] = &node{slot: &slot{}}
-	}
-	for i := range 1000 {
-		l.expect(idOf(uid(i)), guessOf(nodes, use{100, 1}, use{250, 299}, noon))
-	}
-	for _, n := range nodes {
-		require.Equal(t, use{1000, 1000}, n.ledger.load())
-		require.Equal(t, use{1000, 1000}, n.requested.load())
-	}
-	l.settle(noon.Add(time.Minute), nil)
-	assert.Equal(t, use{}, nodes[0].ledger.load())
-	assert.Equal(t, use{}, nodes[0].requested.load())
-}
-
-func TestParts(t *testing.T) {
-	for _, c := range []struct{ x, of, want int64 }{
-		{0, 1, 0}, {0, 7, 0}, {1, 7, 1}, {7, 7, 1}, {8, 7, 2}, {-1, 7, 0}, {math.MaxInt64, 1, math.MaxInt64}, {math.MaxInt64, 2, 1 << 62},
-	} {
-		assert.Equal(t, use{c.want, c.want}, use{c.x, c.x}.part(c.of), c)
-	}
-}
-
 // Whatever a pod declares, it takes no more than there is.
 func TestPodsCountAsNoMoreThanANodeHas(t *testing.T) {
 	l, s := newLedger(testRules()), &slot{}
 	large := use{9000, 9000}
 	small := &node{slot: s, allocatable: use{4000, 2000}}
-	l.expect(idOf("scored"), guessOf([]*node{small, {slot: &slot{}, allocatable: use{8000, 8000}}}, large, large, noon))
-	assert.Equal(t, use{2000, 1000}, s.ledger.load())
-	assert.Equal(t, use{2000, 1000}, s.requested.load())
+	l.expect(idOf("scored"), guessOf(small, large, use{9000, -1}, noon))
+	assert.Equal(t, use{4000, 0}, s.ledger.load())
+	assert.Equal(t, use{4000, 2000}, s.requested.load())
 	l.end(idOf("scored"))
 
 	s.allocatable.set(use{4000, 2000})
@@ -294,28 +250,13 @@ func TestPodsCountAsNoMoreThanANodeHas(t *testing.T) {
 func TestScoredPodsAreBounded(t *testing.T) {
 	l, s := newLedger(testRules()), &slot{}
 	for i := range mostScored + 10 {
-		l.expect(idOf(uid(i)), guessOf([]*node{{slot: s}}, use{1, 1}, use{1, 1}, noon))
+		l.expect(idOf(uid(i)), guessOf(&node{slot: s}, use{1, 1}, use{1, 1}, noon))
 	}
 	assert.Len(t, l.scored, mostScored)
 	assert.Equal(t, use{mostScored, mostScored}, s.ledger.load())
 	l.settle(noon.Add(time.Minute), nil)
-	assert.Zero(t, l.guesses)
-
-	many := make([]*node, mostGuesses/4)
-	for i := range many {
-		many[i] = &node{slot: &slot{}}
-	}
-	for i := range 5 {
-		l.expect(idOf(uid(i)), guessOf(many, use{1, 1}, use{1, 1}, noon))
-	}
-	assert.Len(t, l.scored, 4)
-	assert.Equal(t, use{4, 4}, many[0].ledger.load())
-	l.expect(idOf("again"), guessOf(many[:1], use{1, 1}, use{1, 1}, noon))
-	assert.Len(t, l.scored, 4)
-	l.end(idOf(uid(0)))
-	l.score(idOf("again"), guessOf(many[:1], use{1, 1}, use{1, 1}, noon))
-	assert.Len(t, l.scored, 4, "there is space again")
-	assert.Equal(t, 3*len(many)+1, l.guesses)
+	assert.Empty(t, l.scored)
+	assert.Equal(t, use{}, s.ledger.load())
 }
 
 func TestClocksThatAreSetBack(t *testing.T) {

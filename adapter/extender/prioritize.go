@@ -36,37 +36,34 @@ func setApart(out []verdict, first int) {
 	}
 }
 
-// best appends the node of the best score, which the scheduler will take if all else is equal: none if that is 0, or if
-// nothing is known of any.
-func (q *question) best(verdicts []verdict, to []*node) []*node {
-	top := int8(1)
-	for i := range verdicts {
-		top = max(top, verdicts[i].score)
-	}
+// best returns the node of the best score, which the scheduler will take if all else is equal: nil if that is 0, or if
+// nothing is known of it.
+func (q *question) best(verdicts []verdict) *node {
+	var best *node
+	top := int8(0)
 	for i, n := range q.nodes {
-		if n != nil && verdicts[i].score == top {
-			to = append(to, n)
+		if verdicts[i].score > top {
+			best, top = n, verdicts[i].score
 		}
 	}
-	return to
+	return best
 }
 
 // left returns the node that passed a filter if it is known and the only one. The scheduler takes it without asking for
 // scores.
-func (q *question) left(verdicts []verdict, r room, to []*node) []*node {
+func (q *question) left(verdicts []verdict, r room) *node {
+	var left *node
 	passed := 0
-	for i := range verdicts {
+	for i, n := range q.nodes {
 		if r.refuses(&verdicts[i]) {
 			continue
 		}
 		if passed++; passed > 1 {
-			return to[:0]
+			return nil
 		}
-		if q.nodes[i] != nil {
-			to = append(to, q.nodes[i])
-		}
+		left = n
 	}
-	return to
+	return left
 }
 
 // score works out the score of a node, and returns it before rounding.

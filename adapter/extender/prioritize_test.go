@@ -152,21 +152,21 @@ func TestWithoutAViewAllAreScoredAlike(t *testing.T) {
 			assert.Equal(t, out[0].score, got.score)
 			assert.Equal(t, gapView, got.gap)
 		}
-		assert.Empty(t, q.best(out, nil))
+		assert.Empty(t, q.best(out))
 	}
 }
 
-func TestWhichNodesAPodIsExpectedOn(t *testing.T) {
+func TestWhichNodeAPodIsExpectedOn(t *testing.T) {
 	best, alike, less, none := testNode("best", 1.6, 1), testNode("alike", 1.58, 1), testNode("less", 1, 1), testNode("none", 4, 1)
 	twin := testNode("twin", 1.6, 1)
 	v := testView(best, alike, less, none, twin)
 	for name, test := range map[string]struct {
 		names []string
-		want  []*node
+		want  *node
 	}{
-		"the best":                        {[]string{"less", "best", "none"}, []*node{best}},
-		"one of two alike":                {[]string{"less", "alike", "none", "best", "stranger"}, []*node{best}},
-		"the first of two that are equal": {[]string{"less", "twin", "best"}, []*node{twin}},
+		"the best":                        {[]string{"less", "best", "none"}, best},
+		"one of two alike":                {[]string{"less", "alike", "none", "best", "stranger"}, best},
+		"the first of two that are equal": {[]string{"less", "twin", "best"}, twin},
 		"none of score 0":                 {[]string{"none"}, nil},
 		"one of none":                     {nil, nil},
 		"not a stranger":                  {[]string{"stranger"}, nil},
@@ -174,7 +174,7 @@ func TestWhichNodesAPodIsExpectedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, out := questionOf(v, testPod(), DefaultRules(), test.names...)
 			q.prioritize(out)
-			assert.Equal(t, test.want, q.best(out, nil))
+			assert.Equal(t, test.want, q.best(out))
 		})
 	}
 	full, gone := testNode("full", 1, 16), testNode("gone", 1, 1)
@@ -182,28 +182,21 @@ func TestWhichNodesAPodIsExpectedOn(t *testing.T) {
 	v = testView(best, less, full, gone)
 	for name, test := range map[string]struct {
 		names []string
-		want  []*node
+		want  *node
 	}{
-		"one is left":      {[]string{"full", "gone", "best"}, []*node{best}},
+		"one is left":      {[]string{"full", "gone", "best"}, best},
 		"two are":          {[]string{"full", "less", "gone", "best"}, nil},
 		"none is":          {[]string{"gone"}, nil},
-		"one that is full": {[]string{"full"}, []*node{full}}, // it passed, as no pool can grow
+		"one that is full": {[]string{"full"}, full}, // it passed, as no pool can grow
 		"with a stranger":  {[]string{"best", "stranger"}, nil},
 		"a stranger is":    {[]string{"gone", "stranger"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, out := questionOf(v, testPod(), DefaultRules(), test.names...)
 			r, _ := q.filter(out)
-			assert.Equal(t, test.want, nilIfEmpty(q.left(out, r, nil)))
+			assert.Equal(t, test.want, q.left(out, r))
 		})
 	}
-}
-
-func nilIfEmpty(nodes []*node) []*node {
-	if len(nodes) == 0 {
-		return nil
-	}
-	return nodes
 }
 
 // The fuller of two nodes is better up to the target, and the emptier beyond.

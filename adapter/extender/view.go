@@ -16,18 +16,9 @@ type use struct {
 func (u use) plus(other use) use  { return use{u.cpu + other.cpu, u.memory + other.memory} }
 func (u use) minus(other use) use { return use{u.cpu - other.cpu, u.memory - other.memory} }
 
-// part is one of so many equal parts, rounded up. What is less than nothing is nothing.
-func (u use) part(of int64) use { return use{partOf(u.cpu, of), partOf(u.memory, of)} }
-
-func partOf(x, parts int64) int64 {
-	if x <= 0 {
-		return 0
-	}
-	return 1 + (x-1)/parts
-}
-
-// within is no more than what there is, where that is known.
+// within is no less than nothing, and no more than what there is, where that is known.
 func (u use) within(most use) use {
+	u.cpu, u.memory = max(u.cpu, 0), max(u.memory, 0)
 	if most.cpu > 0 {
 		u.cpu = min(u.cpu, most.cpu)
 	}
@@ -44,8 +35,7 @@ type slot struct {
 	ledger    tally        // see ledger.go
 	guests    atomic.Int64 // how many pods are bound to it but those that belong to the node itself, see belongs
 
-	allocatable tally  // 0: not known
-	mark        uint64 // of the ledger, under its lock
+	allocatable tally // 0: not known
 }
 
 // tally is a use that is read and changed at once by several.
