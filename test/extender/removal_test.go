@@ -125,7 +125,6 @@ func TestRemovalWithoutPool(t *testing.T) {
 		controlled := on(s.placed(p.app, pods))
 		t.Logf("%d of %d with the extender, %d of %d without", placed[removed], pods, controlled[removed], pods)
 		assert.Zero(t, placed[removed])
-		assert.Positive(t, controlled[removed], "the taint alone does not keep them")
 
 		w := s.watch("only-there")
 		p.app, p.scheduler = "only-there", asks.Name
@@ -144,6 +143,9 @@ func TestRemovalWithoutPool(t *testing.T) {
 			return false
 		})
 		assert.Zero(t, w.bound())
+		p.app, p.scheduler = "only-there-control", control.Name
+		s.create(1, p, nil)
+		assert.Equal(t, 1, on(s.placed(p.app, 1))[removed], "the taint alone does not keep it")
 	})
 
 	t.Run("while the extender is down", func(t *testing.T) {
