@@ -18,6 +18,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/vault"
 )
 
 // startCluster runs etcd and an API server with Foresail's manifests applied, until the benchmark ends.
@@ -89,20 +90,20 @@ func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 }
 
 func fillVault(ctx context.Context, etcd string, p population) (err error) {
-	v, err := openVault(etcd)
+	v, err := vault.Open(etcd)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, v.close()) }()
+	defer func() { err = errors.Join(err, v.Close()) }()
 	for i := range p.apps {
-		if err := v.put(ctx, "deployments", p.deployment(i)); err != nil {
+		if err := v.Put(ctx, "deployments", p.deployment(i)); err != nil {
 			return err
 		}
 		for k := range p.podsPerApp {
-			if err := v.put(ctx, "pods", p.readyPod(i, k)); err != nil {
+			if err := v.Put(ctx, "pods", p.readyPod(i, k)); err != nil {
 				return err
 			}
 		}
 	}
-	return v.flush(ctx)
+	return v.Flush(ctx)
 }
