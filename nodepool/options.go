@@ -38,8 +38,8 @@ type Options struct {
 	StepInterval time.Duration
 	// BindGrace is how long pods that were on their way to a node when it was tainted are waited for at least; 0 = 3 s.
 	BindGrace time.Duration
-	// MaxBindGrace is how long at most, while there are pods that have no node yet; 0 = 30 s, in which a scheduler binds
-	// a thousand pods.
+	// MaxBindGrace is how long at most, while a scheduler may have found nodes for pods that are not bound yet; 0 = 30 s,
+	// in which it binds a thousand pods.
 	MaxBindGrace time.Duration
 	// VanishGrace is for how long an instance that the cloud does not list, though it should, is taken to be there still;
 	// 0 = 2 min.
@@ -71,7 +71,7 @@ type Drainer interface {
 	Restore(ctx context.Context, node string) error
 	// Blockers returns why the node must not be drained, as a fresh list of its pods tells.
 	Blockers(ctx context.Context, node string) ([]string, error)
-	// Arriving tells whether there are pods that have no node yet, as a fresh list tells.
+	// Arriving tells whether a scheduler may have found a node for pods that are not bound yet, as a fresh list tells.
 	Arriving(ctx context.Context) (bool, error)
 	// Evict evicts, without waiting, the pods that are not yet leaving.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)

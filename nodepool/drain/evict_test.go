@@ -105,11 +105,14 @@ func TestArriving(t *testing.T) {
 	f.addPod("gated", unbound, func(pod *corev1.Pod) {
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "test.foresail.dev/wait"}}
 	})
+	f.addPod("unschedulable", unbound, func(pod *corev1.Pod) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	})
 	require.False(t, arriving())
 
-	f.addPod("unschedulable", unbound)
+	f.addPod("new", unbound)
 	require.True(t, arriving())
-	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "unschedulable", metav1.DeleteOptions{}))
+	require.NoError(t, f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "new", metav1.DeleteOptions{}))
 	require.False(t, arriving())
 }
 

@@ -64,10 +64,13 @@ func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
 	}
 }
 
-// mayBeBound tells whether a scheduler looks for a node for a pod. The conditions of the pod do not tell: they say what
-// came of the last attempt.
+// mayBeBound tells whether a scheduler may have found a node for a pod. Of one for which it last found none that is not
+// likely, and such a pod may wait forever; if it comes all the same, the last look before the end of the node sees it.
 func mayBeBound(pod corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !world.Ended(&pod)
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !world.Ended(&pod) &&
+		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		})
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
