@@ -60,6 +60,8 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 		Observer: observer{p}, Signals: noSignals{}, Drainer: &drain.Drainer{Client: p.client, Now: p.now},
 		Labeler: controller.Labeler{Client: p.client},
 		Notices: p.notices, Teller: p, Now: p.now, Seed: 1,
+		// The stages have one API server: pods of another that are about to be bound are none that could come to a node here.
+		MaxBindGrace: time.Nanosecond,
 	})
 	require.NoError(s.t, err)
 	return p
