@@ -68,9 +68,7 @@ func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
 // likely, and such a pod may wait forever; if it comes all the same, the last look before the end of the node sees it.
 func mayBeBound(pod corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !world.Ended(&pod) &&
-		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
-		})
+		world.Unschedulability(&pod) == nil
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

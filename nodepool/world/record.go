@@ -36,7 +36,7 @@ func recordOf(p *corev1.Pod) *record {
 			r.owner = o.UID
 		}
 	}
-	unschedulable := unschedulability(p)
+	unschedulable := Unschedulability(p)
 	switch {
 	case Ended(p):
 		return nil
@@ -56,9 +56,9 @@ func recordOf(p *corev1.Pod) *record {
 	return r
 }
 
-// unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
+// Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does
 // not. That of a gated pod has another reason.
-func unschedulability(p *corev1.Pod) *corev1.PodCondition {
+func Unschedulability(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
