@@ -1,0 +1,158 @@
+package fluid
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/internal/lab"
+)
+
+// Config says what a world is like.
+type Config struct {
+	Load     lab.Load
+	Seed     uint64
+	Min, Max int
+	Warm     int           // pods that are ready at the start
+	Capacity float64       // requests per second that keep one pod busy; above 0
+	Startup  time.Duration // from the order to create a pod until it is ready, on average; see startupSpread
+
+	ProxyDelay time.Duration // from a pod's readiness until requests reach it; 0 = at once
+	SlowStart  time.Duration // for how long after that its share grows, from a tenth to all of it; 0 = all of it at once
+}
+
+const (
+	second = 1000
+
+	// startupSpread is how far the start-up time of a pod may be off the average, uniformly.
+	startupSpread = 0.15
+	// slowStartShare is the share of a pod with which slow start begins.
+	slowStartShare = 0.1
+
+	// keepMeters is how far back meters can be read.
+	keepMeters = 15 * 60 * second
+	// keepEnded is how long views show pods that have ended.
+	keepEnded = 10 * 60 * second
+	// tidyEach is how often what is older is let go of.
+	tidyEach = 60 * second
+)
+
+// World implements lab.World.
+type World struct {
+	config   Config
+	arrivals *rand.Rand // requests of each second
+	deal     *rand.Rand // which pods they go to
+	startups *rand.Rand
+
+	now          int64
+	dealt        int64 // the end of the last second that was dealt
+	rate         float64
+	pods         []*lab.Pod // in order of creation, with those that ended lately
+	alive        int        // of pods, those that have not ended
+	created      int        // ever
+	target       int
+	rose, fell   int64
+	shares       []share // scratch
+	delay, ramps int64   // ProxyDelay and SlowStart in ms
+}
+
+// share is the part of the requests that a pod is dealt.
+type share struct {
+	pod    *lab.Pod
+	weight float64
+}
+
+var _ lab.World = (*World)(nil)
+
+// New returns a world at time 0.
+func New(c Config) *World {
+	w := &World{
+		config:   c,
+		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"), startups: lab.Random(c.Seed, "startups"),
+		target: c.Warm, rose: -1, fell: -1,
+		delay: c.ProxyDelay.Milliseconds(), ramps: c.SlowStart.Milliseconds(),
+	}
+	for range c.Warm {
+		w.create().Ready = 0
+	}
+	return w
+}
+
+// Advance implements lab.World.
+func (w *World) Advance(to int64) {
+	for w.dealt < to {
+		w.playSecond(w.dealt)
+		w.dealt += second
+	}
+	w.now = to
+}
+
+// playSecond deals the requests of the second that begins at t.
+func (w *World) playSecond(t int64) {
+	if t%tidyEach == 0 {
+		w.tidy(t)
+	}
+	w.rate = max(0, w.config.Load.Rate(t+second/2))
+	requests := poisson(w.arrivals, w.rate)
+	w.shares = w.shares[:0]
+	total := 0.0
+	for _, p := range w.pods {
+		if weight := w.weight(p, t); weight > 0 {
+			w.shares = append(w.shares, share{p, weight})
+			total += weight
+		}
+	}
+	for _, s := range w.shares {
+		n := requests
+		if s.weight < total {
+			n = binomial(w.deal, requests, s.weight/total)
+		}
+		requests, total = requests-n, total-s.weight
+		s.pod.Requests.Add(t, n)
+		s.pod.Busy.Add(t, min(1, n/w.config.Capacity))
+	}
+}
+
+// weight is how much of a whole pod's share a pod gets at a time.
+func (w *World) weight(p *lab.Pod, t int64) float64 {
+	if !w.isKnown(p, t) {
+		return 0
+	}
+	age := t - p.Ready - w.delay
+	if p.Ready == 0 || age >= w.ramps { // a pod that was there from the start has been for long
+		return 1
+	}
+	return slowStartShare + (1-slowStartShare)*float64(age)/float64(w.ramps)
+}
+
+// isKnown tells whether a pod is ready and the proxy knows that.
+func (w *World) isKnown(p *lab.Pod, t int64) bool {
+	return p.IsReady(t) && (p.Ready == 0 || p.Ready+w.delay <= t)
+}
+
+// tidy lets go of what nobody looks at any more.
+func (w *World) tidy(t int64) {
+	w.pods = slices.DeleteFunc(w.pods, func(p *lab.Pod) bool { return p.Ended < t-keepEnded })
+	for _, p := range w.pods {
+		p.Busy.Forget(t - keepMeters)
+		p.Requests.Forget(t - keepMeters)
+	}
+}
+
+// View implements lab.World.
+func (w *World) View() *lab.View {
+	return &lab.View{
+		Now: w.now, Pods: w.pods, Target: w.target, Rose: w.rose, Fell: w.fell, Min: w.config.Min, Max: w.config.Max,
+	}
+}
+
+// Second implements lab.World. Pods that were removed in the course of the second do not count.
+func (w *World) Second() lab.Second {
+	s := lab.Second{Rate: w.rate, Offered: w.rate / w.config.Capacity, Pods: w.alive, Target: w.target}
+	for _, p := range w.pods {
+		if w.isKnown(p, w.dealt-second) && p.Ended == lab.Never {
+			s.Ready++
+		}
+	}
+	return s
+}
