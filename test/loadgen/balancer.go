@@ -8,10 +8,10 @@ import (
 // slowStartFloor is the least share of traffic that an endpoint gets while it starts slowly.
 const slowStartFloor = 0.1
 
-// balancer spreads requests over endpoints by smooth weighted round robin. An endpoint seen for the first time is given
+// Balancer spreads requests over endpoints by smooth weighted round robin. An endpoint seen for the first time is given
 // a weight that grows in a straight line from slowStartFloor to 1 over slowStart; 0 gives it full weight at once. Times
-// are spans since an origin of the caller's choice.
-type balancer struct {
+// are spans since an origin of the caller's choice. The zero value has no slow start. It is for one goroutine.
+type Balancer struct {
 	slowStart time.Duration
 	addresses []string // as last given, to notice changes
 	backends  []*backend
@@ -23,8 +23,11 @@ type backend struct {
 	credit  float64       // how much it is owed, in weights; the largest is served next
 }
 
-// pick chooses one of the addresses; there must be at least one. It fails if one of them is not a loopback address.
-func (b *balancer) pick(now time.Duration, addresses []string) (string, error) {
+// NewBalancer returns a balancer with a slow start of a span that is 0 or above.
+func NewBalancer(slowStart time.Duration) *Balancer { return &Balancer{slowStart: slowStart} }
+
+// Pick chooses one of the addresses; there must be at least one. It fails if one of them is not a loopback address.
+func (b *Balancer) Pick(now time.Duration, addresses []string) (string, error) {
 	if !slices.Equal(addresses, b.addresses) {
 		if err := b.update(now, addresses); err != nil {
 			return "", err
@@ -44,7 +47,7 @@ func (b *balancer) pick(now time.Duration, addresses []string) (string, error) {
 	return best.address, nil
 }
 
-func (b *balancer) update(now time.Duration, addresses []string) error {
+func (b *Balancer) update(now time.Duration, addresses []string) error {
 	known := make(map[string]*backend, len(b.backends))
 	for _, old := range b.backends {
 		known[old.address] = old
@@ -64,7 +67,7 @@ func (b *balancer) update(now time.Duration, addresses []string) error {
 	return nil
 }
 
-func (b *balancer) weight(age time.Duration) float64 {
+func (b *Balancer) weight(age time.Duration) float64 {
 	if age >= b.slowStart {
 		return 1
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func picks(t *testing.T, b *balancer, now time.Duration, count int, addresses ...string) map[string]int {
+func picks(t *testing.T, b *Balancer, now time.Duration, count int, addresses ...string) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
 	for range count {
-		address, err := b.pick(now, addresses)
+		address, err := b.Pick(now, addresses)
 		require.NoError(t, err)
 		counts[address]++
 	}
@@ -26,7 +26,7 @@ const (
 )
 
 func TestBalancerIsRoundRobin(t *testing.T) {
-	var balancer balancer
+	var balancer Balancer
 	for range 10 {
 		assert.Equal(t, map[string]int{a: 1, b: 1, c: 1}, picks(t, &balancer, 0, 3, a, b, c))
 	}
@@ -35,7 +35,7 @@ func TestBalancerIsRoundRobin(t *testing.T) {
 }
 
 func TestBalancerSlowStart(t *testing.T) {
-	balancer := balancer{slowStart: 30 * time.Second}
+	balancer := Balancer{slowStart: 30 * time.Second}
 	assert.Equal(t, map[string]int{a: 50, b: 50}, picks(t, &balancer, 0, 100, a, b), "all new: equal shares")
 	now := time.Minute
 	picks(t, &balancer, now, 1, a, b, c)
@@ -47,7 +47,7 @@ func TestBalancerSlowStart(t *testing.T) {
 }
 
 func TestBalancerForgetsWhoLeft(t *testing.T) {
-	balancer := balancer{slowStart: 10 * time.Second}
+	balancer := Balancer{slowStart: 10 * time.Second}
 	picks(t, &balancer, 0, 1, a, b)
 	picks(t, &balancer, time.Minute, 1, a)
 	got := picks(t, &balancer, time.Minute, 1100, a, b)
@@ -56,11 +56,11 @@ func TestBalancerForgetsWhoLeft(t *testing.T) {
 
 func TestBalancerRefusesOtherMachines(t *testing.T) {
 	for _, address := range []string{"192.0.2.1:80", "localhost:80", "example.com:80", "127.0.0.1", "[2001:db8::1]:80", "0.0.0.0:80", ""} {
-		var balancer balancer
-		_, err := balancer.pick(0, []string{a, address})
+		var balancer Balancer
+		_, err := balancer.Pick(0, []string{a, address})
 		require.ErrorContains(t, err, "endpoint", address)
 	}
-	var balancer balancer
-	_, err := balancer.pick(0, []string{"[::1]:80"})
+	var balancer Balancer
+	_, err := balancer.Pick(0, []string{"[::1]:80"})
 	require.NoError(t, err)
 }

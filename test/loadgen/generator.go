@@ -76,7 +76,7 @@ func setDefault[T comparable](field *T, value T) {
 type Generator struct {
 	config   Config
 	client   *http.Client
-	balancer balancer // of the goroutine in Run alone
+	balancer Balancer // of the goroutine in Run alone
 	recorder recorder
 	started  sync.Once
 }
@@ -89,7 +89,7 @@ func New(config Config) (*Generator, error) {
 	return &Generator{
 		config:   config,
 		client:   newClient(),
-		balancer: balancer{slowStart: config.SlowStart},
+		balancer: Balancer{slowStart: config.SlowStart},
 		recorder: recorder{failures: map[string]int{}},
 	}, nil
 }
@@ -169,7 +169,7 @@ func (g *Generator) arrive(ctx context.Context, at time.Duration, sent *sync.Wai
 	address := ""
 	if addresses := g.config.Endpoints.Endpoints(); len(addresses) > 0 {
 		var err error
-		if address, err = g.balancer.pick(at, addresses); err != nil {
+		if address, err = g.balancer.Pick(at, addresses); err != nil {
 			return fmt.Errorf("loadgen: %w", err)
 		}
 	}
