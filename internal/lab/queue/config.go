@@ -1,0 +1,78 @@
+// Package queue plays requests one by one: arrivals, a proxy, and pods that are event loops with a queue each. It is the
+// world of the lab for runs of minutes, in which it matters who waits and who gives up.
+//
+// The model is plausible, not identified: it was fitted to what one paper measured of two scalers under two loads, and
+// other models would fit as well. See [Defaults] for what was chosen, and [Variants] for models that a finding should
+// survive.
+package queue
+
+import "github.com/foresail/foresail/internal/lab"
+
+// Config is one run.
+type Config struct {
+	Load     lab.Load
+	Seed     uint64
+	Min, Max int // bounds that the view tells of
+	Warm     int // pods that are there from the start: ready, known to the proxy and past their slow start
+	Model    Model
+}
+
+// Model is how clients, proxy and pods behave. Times are milliseconds.
+type Model struct {
+	Service              float64 // CPU time of a request, on average over the routes, on a pod of speed 1
+	Routes               []Route // what requests are for; empty = all cost the same
+	ChunksMin, ChunksMax int     // pieces that a request's CPU time comes in, 1 to 64
+	WaitsMin, WaitsMax   int     // how many times between two pieces it waits for something else
+	WaitMin, WaitMax     float64 // how long one of those takes
+	Jump                 float64 // share of pieces that go to the front of the loop's queue, not to its end
+	SpeedSigma           float64 // standard deviation of the logarithm of a pod's speed
+
+	FailAbove  int     // requests in flight on a pod from which on it fails some
+	FailShare  float64 // share of arrivals that fail then
+	FailWithin float64 // time within which they do
+
+	Timeout   float64 // after which clients give up
+	StillRuns float64 // share of requests given up whose work is done all the same
+	Users     int     // requests that clients have in flight at most; arrivals beyond are dropped, not sent
+	Poisson   bool    // arrivals come at random; else evenly spaced by the rate, as a load generator sends them
+
+	Startup, StartupSpread float64 // from the decision to Ready, and how much less or more it may be
+	Notice                 float64 // from Ready to where the proxy could find the pod, at most
+	Refresh                float64 // how often the proxy looks for pods
+	SlowStart              float64 // time in which a pod's weight at the proxy rises to full
+	SlowStartFrom          float64 // share of full weight that it is never below
+}
+
+// Route is one kind of request.
+type Route struct {
+	Share float64 // of the requests; shares need not sum to 1
+	Cost  float64 // CPU time, relative to the other routes
+}
+
+// Defaults returns the model as fitted.
+func Defaults() Model {
+	return Model{
+		Service: 8.0,
+		Routes:  []Route{{20, 1.18}, {25, 2.10}, {20, 2.01}, {15, 0.83}, {10, 0.71}, {5, 4.6}, {5, 1.08}},
+
+		ChunksMin: 15, ChunksMax: 25,
+		WaitsMin: 1, WaitsMax: 3,
+		WaitMin: 1, WaitMax: 5,
+		Jump:       0.65,
+		SpeedSigma: 0.19,
+
+		FailAbove:  390,
+		FailShare:  0.35,
+		FailWithin: 1_000,
+
+		Timeout:   10_000,
+		StillRuns: 0.6,
+		Users:     2_000,
+
+		Startup: 19_000, StartupSpread: 3_000,
+		Notice:        5_000,
+		Refresh:       5_000,
+		SlowStart:     30_000,
+		SlowStartFrom: 0.1,
+	}
+}
