@@ -1,0 +1,159 @@
+package scaler
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// feed makes forecasts of what it has read of pods, as the adapter does: pods count from their Ready condition on, whose
+// time has whole seconds.
+type feed struct {
+	pipeline *pipeline.Pipeline
+	source   lab.Source
+	warmUp   int64 // for how long the fleet is read before a forecast is made (ms)
+	begun    int64 // the first sample (ms), 0 = none yet
+	series   map[string]*series
+}
+
+// series is what has been read of one pod.
+type series struct {
+	samples []pipeline.Sample
+	upTo    int64 // everything until then has been read
+}
+
+// warmUpTicks is how many sample intervals the adapter waits for before it makes a forecast.
+const warmUpTicks = 10
+
+var (
+	errNoReadyPods = errors.New("no pod is ready")
+	errWarmingUp   = errors.New("pods have not been read for long enough")
+)
+
+func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duration) (*feed, error) {
+	p.Threshold, p.Min, p.Max = s.Threshold, s.Min, s.Max
+	made, err := pipeline.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return &feed{pipeline: made, source: source, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}, nil
+}
+
+// forecast makes a forecast and returns its decision as cooldowns leave it.
+func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, error) {
+	p := f.pipeline.Params()
+	in := pipeline.Input{Now: v.Now, Target: v.Target, TargetRose: max(0, v.Rose), InitTimeout: initTimeout(v, p.InitTimeout)}
+	newest := pipeline.Never
+	in.Instances = f.instances(v, v.Now-(p.Window+p.RedistributionTimeout).Milliseconds())
+	for i := range in.Instances {
+		newest = max(newest, in.Instances[i].Start)
+	}
+	if err := f.cover(v, &in); err != nil {
+		return pipeline.Forecast{}, pipeline.Decision{}, err
+	}
+	forecast, err := f.pipeline.Run(in)
+	if err != nil {
+		return pipeline.Forecast{}, pipeline.Decision{}, err
+	}
+	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
+	if v.Fell >= 0 {
+		h.LastDown = v.Fell
+	}
+	return forecast, p.Cooldown.Apply(forecast.Decision, forecast.Target, v.Now, h), nil
+}
+
+// instances reads the pods and returns those that were active at or after a time, each with its samples.
+func (f *feed) instances(v *lab.View, since int64) []pipeline.Instance {
+	out := make([]pipeline.Instance, 0, len(v.Pods))
+	for _, p := range v.Pods {
+		if p.Ready > v.Now || p.Ended < since {
+			continue
+		}
+		s := f.series[p.ID]
+		if s == nil {
+			s = &series{upTo: max(0, since)} // nobody read anything before the run
+			f.series[p.ID] = s
+		}
+		s.read(f.source, p, v.Now, since)
+		x := pipeline.Instance{ID: p.ID, Start: wholeSeconds(p.Ready), Samples: s.samples}
+		if p.Ended <= v.Now {
+			x.End = p.Ended
+		}
+		out = append(out, x)
+	}
+	if len(out) < len(f.series) {
+		f.forget(out)
+	}
+	return out
+}
+
+func (f *feed) forget(kept []pipeline.Instance) {
+	present := make(map[string]bool, len(kept))
+	for i := range kept {
+		present[kept[i].ID] = true
+	}
+	for id := range f.series {
+		if !present[id] {
+			delete(f.series, id)
+		}
+	}
+}
+
+// read appends what has come in, and drops what is older than a time but for the newest such sample.
+func (s *series) read(source lab.Source, p *lab.Pod, now, since int64) {
+	s.samples = source.Read(p, &p.Busy, s.upTo, now, s.samples)
+	if n := len(s.samples); n > 0 {
+		s.upTo = max(s.upTo, s.samples[n-1].T)
+	}
+	drop := 0
+	for drop+1 < len(s.samples) && s.samples[drop+1].T < since {
+		drop++
+	}
+	s.samples = append(s.samples[:0], s.samples[drop:]...)
+}
+
+// cover refuses to forecast before there is something to forecast from, as the adapter does.
+func (f *feed) cover(v *lab.View, in *pipeline.Input) error {
+	active, first := 0, int64(0)
+	for i := range in.Instances {
+		x := &in.Instances[i]
+		if x.End != 0 {
+			continue
+		}
+		active++
+		if n := len(x.Samples); n > 0 && (first == 0 || x.Samples[0].T < first) {
+			first = x.Samples[0].T
+		}
+	}
+	if active == 0 {
+		f.begun = 0
+		return errNoReadyPods
+	}
+	if f.begun == 0 {
+		f.begun = first
+	}
+	if f.warmUp > 0 && (f.begun == 0 || f.begun+f.warmUp > v.Now) {
+		return errWarmingUp
+	}
+	in.Since = f.begun
+	return nil
+}
+
+// initTimeout estimates how long a pod takes to start from those that exist, in order of readiness.
+func initTimeout(v *lab.View, initial time.Duration) time.Duration {
+	started := slices.DeleteFunc(running(v), func(p *lab.Pod) bool { return p.Ready > v.Now || p.Ready <= p.Created })
+	slices.SortFunc(started, func(a, b *lab.Pod) int {
+		return cmp.Or(cmp.Compare(a.Ready, b.Ready), cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	estimate := pipeline.NewInitTimeout(initial)
+	for _, p := range started[max(0, len(started)-64):] {
+		estimate.Observe(wholeSeconds(p.Created), wholeSeconds(p.Ready))
+	}
+	return estimate.Value()
+}
+
+func wholeSeconds(t int64) int64 { return floorDiv(t, 1000) * 1000 }

@@ -1,0 +1,75 @@
+package scaler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/foresail/foresail/internal/lab"
+)
+
+// Sources are how scalers get to see how busy pods are.
+type Sources struct {
+	Foresail lab.Source
+	Paper    lab.Source
+	KEDA     lab.Source // what Prometheus has of the gauge
+	Kubelet  lab.Source // CPU as the kubelet samples it; metrics-server collects it, see MetricsServer
+
+	// MetricsServer is how often metrics-server collects from the kubelet, and when within that time.
+	MetricsServer      time.Duration
+	MetricsServerPhase time.Duration
+}
+
+// DefaultSources returns what the lab's model says: Foresail reads pods each second; the paper's pods push readings of a
+// second in batches of five; Prometheus scrapes a gauge over 5 s each 5 s; the kubelet samples CPU over 10 s, which
+// metrics-server collects each 15 s. When within their periods they do so is drawn from the seed.
+func DefaultSources(seed uint64) Sources {
+	at := func(of string, period time.Duration) time.Duration {
+		return time.Duration(phase(seed, of, period)) * time.Millisecond
+	}
+	return Sources{
+		Foresail: lab.EverySecond(),
+		Paper:    lab.Source{Window: time.Second, Period: time.Second, Phase: at("the paper's batches", 5*time.Second), Batch: 5 * time.Second},
+		KEDA:     lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
+		Kubelet:  lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
+
+		MetricsServer: 15 * time.Second, MetricsServerPhase: at("metrics-server", 15*time.Second),
+	}
+}
+
+func (s *Sources) check() error {
+	for _, x := range []struct {
+		name   string
+		period time.Duration
+	}{
+		{"sources.foresail.period", s.Foresail.Period},
+		{"sources.paper.period", s.Paper.Period},
+		{"sources.keda.period", s.KEDA.Period},
+		{"sources.kubelet.period", s.Kubelet.Period},
+		{"sources.metricsServer", s.MetricsServer},
+	} {
+		if x.period < time.Millisecond {
+			return fmt.Errorf("%s: %s: must be at least 1ms", x.name, x.period)
+		}
+	}
+	return nil
+}
+
+// latest returns the mean over the window of the newest reading of a pod at a time that could be seen then, and when it was
+// taken; false before there is one.
+func latest(s lab.Source, p *lab.Pod, now int64) (value float64, t int64, ok bool) {
+	period, ph := s.Period.Milliseconds(), s.Phase.Milliseconds()
+	t = ph + floorDiv(now-s.Lag.Milliseconds()-ph, period)*period
+	begin := max(0, p.Ready, t-s.Window.Milliseconds())
+	if t >= p.Ended || begin >= t {
+		return 0, 0, false
+	}
+	return p.Busy.Mean(begin, t), t, true
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

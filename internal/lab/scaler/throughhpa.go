@@ -1,0 +1,118 @@
+package scaler
+
+import (
+	"context"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
+
+	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/hpa"
+)
+
+// route is one of the metrics that Foresail serves and the target that an HPA has for it.
+type route struct {
+	metric  string
+	average bool
+	target  func(threshold float64) int64 // in milli-units
+	exact   bool                          // the HPA has no tolerance of its own
+}
+
+var (
+	loadTotal  = route{metric: externalmetrics.LoadTotal, average: true, target: milli}
+	loadPerPod = route{metric: externalmetrics.Load, target: milli}
+	replicas   = route{metric: externalmetrics.Replicas, average: true, target: func(float64) int64 { return 1000 }, exact: true}
+)
+
+// throughHPA returns Foresail with an HPA that reads one of its metrics each 15 s. A forecast is a function of what has been
+// read alone, so it is made when it is asked for.
+func throughHPA(r route) func(Setup) (lab.Scaler, error) {
+	return func(s Setup) (lab.Scaler, error) {
+		behavior := s.Behavior
+		if r.exact {
+			behavior = withoutTolerance(behavior)
+		}
+		h, err := hpa.New(s.Min, s.Max, behavior, hpa.DefaultFlags())
+		if err != nil {
+			return nil, err
+		}
+		p := s.params()
+		f, err := newFeed(p, &s, s.Sources.Foresail, warmUpTicks*p.Interval)
+		if err != nil {
+			return nil, err
+		}
+		served := &served{feed: f}
+		served.provider = externalmetrics.New(served, func() time.Time { return served.snapshot.At })
+		metric := func(v *lab.View) hpa.Metric {
+			total, err := served.read(v, r.metric)
+			return hpa.External{Total: total, Target: r.target(s.Threshold), Average: r.average, Err: err}
+		}
+		return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metric: metric, pods: podsOf}, nil
+	}
+}
+
+// withoutTolerance returns a behaviour with a tolerance of zero in both directions.
+func withoutTolerance(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.HorizontalPodAutoscalerBehavior {
+	exact := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
+	if b != nil {
+		exact = b.DeepCopy()
+	}
+	for _, rules := range []**autoscalingv2.HPAScalingRules{&exact.ScaleUp, &exact.ScaleDown} {
+		if *rules == nil {
+			*rules = &autoscalingv2.HPAScalingRules{}
+		}
+		(*rules).Tolerance = &resource.Quantity{}
+	}
+	return exact
+}
+
+// served is the one PredictedMetric of a run, and the door that serves it.
+type served struct {
+	feed     *feed
+	provider *externalmetrics.Provider
+	snapshot snapshot.Snapshot
+}
+
+var (
+	theMetric   = types.NamespacedName{Namespace: "lab", Name: "load"}
+	theSelector = labels.SelectorFromSet(labels.Set{externalmetrics.LabelMetric: theMetric.Name})
+)
+
+// read makes a forecast and reads one of the metrics that are served of it, in milli-units.
+func (s *served) read(v *lab.View, metric string) (int64, error) {
+	p := s.feed.pipeline.Params()
+	s.snapshot = snapshot.Snapshot{
+		Metric: theMetric, TargetKind: "Deployment", TargetName: "load", Threshold: p.Threshold, StaleAfter: p.StaleAfter,
+		At: time.UnixMilli(v.Now), NewestSample: time.UnixMilli(v.Now),
+	}
+	for _, pod := range v.Pods {
+		if pod.IsReady(v.Now) {
+			s.snapshot.Ready++
+		}
+	}
+	s.snapshot.Forecast, s.snapshot.Decision, s.snapshot.Err = s.feed.forecast(v)
+	s.snapshot.Joint = snapshot.Join([]snapshot.Snapshot{s.snapshot})
+	list, err := s.provider.GetExternalMetric(context.Background(), theMetric.Namespace, theSelector, provider.ExternalMetricInfo{Metric: metric})
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for i := range list.Items {
+		total += list.Items[i].Value.MilliValue()
+	}
+	return total, nil
+}
+
+// Get implements externalmetrics.Reader.
+func (s *served) Get(metric types.NamespacedName) (snapshot.Snapshot, bool) {
+	return s.snapshot, metric == theMetric
+}
+
+// List implements externalmetrics.Reader.
+func (s *served) List(string) []snapshot.Snapshot { return []snapshot.Snapshot{s.snapshot} }
