@@ -16,6 +16,9 @@ type direct struct {
 	feed *feed
 }
 
+// Forecast implements Forecaster.
+func (d *direct) Forecast() (pipeline.Forecast, bool) { return d.feed.last, d.feed.last.Now != 0 }
+
 // newPaper returns the paper's scaler: readings of a second come in batches of five, and N* is done each 5 s.
 func newPaper(s Setup) (lab.Scaler, error) {
 	p := s.Paper

@@ -18,6 +18,7 @@ type feed struct {
 	warmUp   int64 // for how long the fleet is read before a forecast is made (ms)
 	begun    int64 // the first sample (ms), 0 = none yet
 	series   map[string]*series
+	last     pipeline.Forecast // zero if the last one failed
 }
 
 // series is what has been read of one pod.
@@ -45,6 +46,7 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 
 // forecast makes a forecast and returns its decision as cooldowns leave it.
 func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, error) {
+	f.last = pipeline.Forecast{}
 	p := f.pipeline.Params()
 	in := pipeline.Input{Now: v.Now, Target: v.Target, TargetRose: max(0, v.Rose), InitTimeout: initTimeout(v, p.InitTimeout)}
 	newest := pipeline.Never
@@ -59,6 +61,7 @@ func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, erro
 	if err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
+	f.last = forecast
 	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
 	if v.Fell >= 0 {
 		h.LastDown = v.Fell

@@ -34,6 +34,13 @@ type Setup struct {
 	Cost float64  // for the bounds: work of a request, in seconds of one event loop
 }
 
+// Forecaster is a scaler that goes by a forecast: paper and foresail-*.
+type Forecaster interface {
+	lab.Scaler
+	// Forecast returns what the last decision was made from; false if there was no forecast.
+	Forecast() (pipeline.Forecast, bool)
+}
+
 var makers = []struct {
 	name string
 	make func(Setup) (lab.Scaler, error)

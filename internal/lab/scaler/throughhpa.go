@@ -14,6 +14,7 @@ import (
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/hpa"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // route is one of the metrics that Foresail serves and the target that an HPA has for it.
@@ -53,9 +54,19 @@ func throughHPA(r route) func(Setup) (lab.Scaler, error) {
 			total, err := served.read(v, r.metric)
 			return hpa.External{Total: total, Target: r.target(s.Threshold), Average: r.average, Err: err}
 		}
-		return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metric: metric, pods: podsOf}, nil
+		scaled := autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metric: metric, pods: podsOf}
+		return &forecasting{autoscaled: scaled, feed: f}, nil
 	}
 }
+
+// forecasting is an HPA that reads a forecast.
+type forecasting struct {
+	autoscaled
+	feed *feed
+}
+
+// Forecast implements Forecaster.
+func (f *forecasting) Forecast() (pipeline.Forecast, bool) { return f.feed.last, f.feed.last.Now != 0 }
 
 // withoutTolerance returns a behaviour with a tolerance of zero in both directions.
 func withoutTolerance(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autoscalingv2.HorizontalPodAutoscalerBehavior {
