@@ -19,6 +19,10 @@ type Config struct {
 
 	ProxyDelay time.Duration // from a pod's readiness until requests reach it; 0 = at once
 	SlowStart  time.Duration // for how long after that its share grows, from a tenth to all of it; 0 = all of it at once
+
+	// Unclipped has Busy be what a pod was asked to do, even where that is more than it can: a scaler then sees requests,
+	// in units of a pod's capacity, and not utilisation.
+	Unclipped bool
 }
 
 const (
@@ -109,8 +113,17 @@ func (w *World) playSecond(t int64) {
 		}
 		requests, total = requests-n, total-s.weight
 		s.pod.Requests.Add(t, n)
-		s.pod.Busy.Add(t, min(1, n/w.config.Capacity))
+		s.pod.Busy.Add(t, w.busy(n))
 	}
+}
+
+// busy is what a pod's meter shows of a second with so many requests.
+func (w *World) busy(requests float64) float64 {
+	asked := requests / w.config.Capacity
+	if w.config.Unclipped {
+		return asked
+	}
+	return min(1, asked)
 }
 
 // weight is how much of a whole pod's share a pod gets at a time.

@@ -142,6 +142,10 @@ func TestOverloadIsLost(t *testing.T) {
 		assert.InDelta(t, 1, p.Busy.Mean(0, 60_000), 1e-12, "busy all the time, and no more")
 		assert.InDelta(t, 1000, p.Requests.Mean(0, 60_000), 20, "what reaches it is more than it can do")
 	}
+	c.Unclipped = true
+	w = fluid.New(c)
+	play(w, 0, 60)
+	assert.InDelta(t, 10, w.View().Pods[0].Busy.Mean(0, 60_000), 0.2, "what it was asked to do")
 	c.Load = steady(0)
 	w = fluid.New(c)
 	play(w, 0, 60)
