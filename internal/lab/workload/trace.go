@@ -110,6 +110,30 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	return r, r.checkGaps(times, lines)
 }
 
+// Point is a rate at a time, in requests per second.
+type Point struct {
+	At   time.Time
+	Rate float64 // finite, 0 or more
+}
+
+// NewTrace returns a trace of points, whose times must rise. The error tells of too few of them, and of gaps, of which
+// nothing is known.
+func NewTrace(name string, points []Point) (*Trace, error) {
+	if len(points) < 2 {
+		return nil, fmt.Errorf("%d points: must be at least 2", len(points))
+	}
+	r := &Trace{Name: name, Start: points[0].At.UTC()}
+	for _, p := range points {
+		r.line = append(r.line, point{p.At.Sub(r.Start).Milliseconds(), p.Rate})
+	}
+	r.Step = r.usualStep()
+	if i, gap := r.gap(); gap > 0 {
+		return nil, fmt.Errorf("nothing is known between %s and %s: must be at most %s, %d times the usual step",
+			points[i-1].At.UTC().Format(time.RFC3339), points[i].At.UTC().Format(time.RFC3339), widestGap*r.Step, widestGap)
+	}
+	return r, nil
+}
+
 // TraceName is what the trace of a file is called: the file's name without folder and ending.
 func TraceName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
@@ -151,12 +175,20 @@ func (r *Trace) usualStep() time.Duration {
 }
 
 func (r *Trace) checkGaps(times []float64, lines []int) error {
-	most := widestGap * r.Step
-	for i := range times[1:] {
-		if gap := time.Duration(r.line[i+1].t-r.line[i].t) * time.Millisecond; gap > most {
-			return fmt.Errorf("line %d: unix_seconds: %.15g: is %s after the line before: must be at most %s, %d times the usual step; "+
-				"add lines with 0 where nothing arrived, or cut the trace", lines[i+1], times[i+1], gap, most, widestGap)
+	i, gap := r.gap()
+	if gap == 0 {
+		return nil
+	}
+	return fmt.Errorf("line %d: unix_seconds: %.15g: is %s after the line before: must be at most %s, %d times the usual step; "+
+		"add lines with 0 where nothing arrived, or cut the trace", lines[i], times[i], gap, widestGap*r.Step, widestGap)
+}
+
+// gap returns the first line that is too long after the one before, and how long; 0 if there is none.
+func (r *Trace) gap() (i int, gap time.Duration) {
+	for i := 1; i < len(r.line); i++ {
+		if gap := time.Duration(r.line[i].t-r.line[i-1].t) * time.Millisecond; gap > widestGap*r.Step {
+			return i, gap
 		}
 	}
-	return nil
+	return 0, 0
 }

@@ -86,3 +86,19 @@ func FuzzReadTrace(f *testing.F) {
 		}
 	})
 }
+
+func TestTraceOfPoints(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC) }
+	trace, err := workload.NewTrace("web", []workload.Point{{at(0), 10}, {at(1), 20}, {at(2), 0}})
+	require.NoError(t, err)
+	assert.Equal(t, "web", trace.Name)
+	assert.Equal(t, at(0), trace.Start)
+	assert.Equal(t, time.Minute, trace.Step)
+	assert.Equal(t, 2*time.Minute, trace.Length())
+	assert.Equal(t, 15.0, trace.Rate(30_000))
+
+	_, err = workload.NewTrace("web", []workload.Point{{at(0), 10}})
+	assert.EqualError(t, err, "1 points: must be at least 2")
+	_, err = workload.NewTrace("web", []workload.Point{{at(0), 10}, {at(1), 10}, {at(2), 10}, {at(8), 10}})
+	assert.EqualError(t, err, "nothing is known between 2026-01-02T03:02:00Z and 2026-01-02T03:08:00Z: must be at most 5m0s, 5 times the usual step")
+}
