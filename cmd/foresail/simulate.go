@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/foresail/foresail/internal/lab/compare"
+	"github.com/foresail/foresail/internal/lab/queue"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/workload"
+	"github.com/foresail/foresail/pipeline"
+)
+
+const (
+	traceProfile        = "file"
+	mostSeeds           = 1000
+	mostPods            = 1000
+	mostSimulated       = 6 * time.Hour
+	shortestStartup     = time.Second
+	longestStartup      = 10 * time.Minute
+	defaultStartup      = 19 * time.Second
+	defaultSimulatedMin = 4
+	defaultSimulatedMax = 20
+)
+
+const simulateHelp = `Simulate plays scalers against a load, request by request and in virtual time: what users would
+see of each, and what it would cost. Nothing of it needs a cluster.
+
+A pod is an event loop that does a request's 8 ms of work in pieces; too many requests in flight make it
+fail some, and clients give up after ten seconds. New pods take --startup to be ready, ten seconds at the most
+until the proxy knows them, and half a minute until they have their full share of requests. The model
+was fitted to what one paper measured of two scalers (hpa-cpu and keda); it is plausible, not
+identified. Look at differences rather than at figures, and whether they survive --variants.
+
+Scalers (--scaler):
+
+  hpa-cpu            an HPA on CPU
+  keda               an HPA on the utilisation of the event loop, which Prometheus reads every 5 s
+  paper              the paper's scaler, which sets replicas itself every 5 s
+  foresail-total     Foresail, through an HPA that reads predicted_load_total ...
+  foresail-load      ... predicted_load ...
+  foresail-replicas  ... or predicted_replicas
+  foresail-direct    Foresail's decision, acted on without an HPA
+  clairvoyant        a bound: knows the future, and starts each pod one start-up time ahead
+  instant            a bound: knows the true load of each second, but not the future
+
+The three that go through an HPA have the behaviour that docs/hpa.md recommends, and the HPA's
+own defaults as NAME/hpa-defaults. Settings of the forecast are the recommended ones, or those of
+--spec, of which threshold, minReplicas and maxReplicas are not used; startup.initial is 25 s
+unless --startup or --spec says otherwise.
+
+Profiles (--profile): ramp and spike are the paper's; sine, sawtooth, noise, bursts, drift and falling ask other
+things of a scaler. --trace plays a file of your own instead:
+
+  unix_seconds,requests_per_second
+  1700000000,412
+  1700000060,430
+
+Each scaler meets the same arrivals and the same pods, seed by seed, so that differences between scalers are
+far more certain than their figures. The table has means over the seeds, with half the 95% interval.
+Success is of the requests sent; dropped ones were never sent, because too many were under way.
+Violation is the time in which ready pods had more load than the threshold, saturated that in
+which they had more than they can do, under and over the time with too few and too many pods.
+
+--out gets summary.csv (profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,
+actions,reversals; success is a share), intervals.csv (every figure with half its interval, and how much more it is than
+keda's), seeds.csv (every run), and charts as SVG and PNG. Files of one command line are the same to the byte.`
+
+const simulateExamples = `  # The paper's comparison, with charts
+  foresail simulate --out comparison
+
+  # Twenty seconds of it: one profile, three scalers, three seeds
+  foresail simulate --profile spike --scaler keda,paper,foresail-total --seeds 3
+
+  # Your own hour, with your own settings, for pods that take a minute to start
+  foresail simulate --trace checkout.csv --spec checkout-elu.yaml --startup 1m --max 40
+
+  # Does the order of scalers depend on what a pod is taken to be?
+  foresail simulate --variants --out variants`
+
+func newSimulateCommand() *cobra.Command {
+	o := &simulateOptions{}
+	c := &cobra.Command{
+		Use:     "simulate [--profile NAME,...] [--trace FILE] [--scaler NAME,...] [--out DIR]",
+		Short:   "Compare scalers request by request, in virtual time",
+		Long:    simulateHelp,
+		Example: simulateExamples,
+		Args:    noArguments,
+
+		DisableFlagsInUseLine: true,
+	}
+	o.addFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o.startupGiven = c.Flags().Changed("startup")
+		config, err := o.config(c.Flags().Changed("profile"))
+		if err != nil {
+			return err
+		}
+		if err := o.makeOut(); err != nil {
+			return err
+		}
+		return o.run(c, config)
+	}
+	return c
+}
+
+// simulateOptions are the flags of simulate.
+type simulateOptions struct {
+	profiles, scalers  []string
+	trace, spec, out   string
+	scale, threshold   float64
+	seeds, least, most int
+	first              uint64
+	startup            time.Duration
+	startupGiven       bool
+	variants           bool
+}
+
+func (o *simulateOptions) addFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringSliceVar(&o.profiles, "profile", []string{"ramp", "spike"}, "`names` of loads to play: "+acceptedProfiles())
+	f.StringVar(&o.trace, "trace", "", "`file` with a load to play: "+workload.TraceHelp)
+	f.Float64Var(&o.scale, "trace-scale", 1, "`factor` that the trace's rates are multiplied by")
+	f.StringSliceVar(&o.scalers, "scaler", compare.ScalerNames(), "`names` of the scalers to compare")
+	f.IntVar(&o.seeds, "seeds", 20, "how many seeds each scaler meets")
+	f.Uint64Var(&o.first, "seed", 1, "the first seed")
+	f.Float64Var(&o.threshold, "threshold", 0.7, "utilisation that scalers are to hold, above 0 and below 1")
+	f.IntVar(&o.least, "min", defaultSimulatedMin, "the fewest pods, which a run starts with")
+	f.IntVar(&o.most, "max", defaultSimulatedMax, "the most pods")
+	f.DurationVar(&o.startup, "startup", defaultStartup, "how long a pod takes to be ready, on average")
+	f.StringVar(&o.spec, "spec", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the recommended ones")
+	f.StringVar(&o.out, "out", "", "`directory` for summary.csv, further figures and charts; empty writes none")
+	f.BoolVar(&o.variants, "variants", false, "also play other models of pods, and tell whether the order of scalers changes")
+}
+
+func acceptedProfiles() string {
+	return strings.Join(workload.Names(), ", ") + ", or " + traceProfile + ", which is that of --trace"
+}
+
+// config makes a comparison of the flags. chosen tells whether profiles were named.
+func (o *simulateOptions) config(chosen bool) (compare.Config, error) {
+	if err := o.check(); err != nil {
+		return compare.Config{}, err
+	}
+	profiles, err := o.loads(chosen)
+	if err != nil {
+		return compare.Config{}, err
+	}
+	settings, err := o.settings()
+	if err != nil {
+		return compare.Config{}, err
+	}
+	model := queue.Defaults()
+	model.Startup = float64(o.startup.Milliseconds())
+	model.StartupSpread = min(model.StartupSpread, model.Startup)
+	c := compare.Config{
+		Profiles: profiles, Scalers: o.scalers, Model: model,
+		Setup: scaler.Setup{
+			Threshold: o.threshold, Min: o.least, Max: o.most, Startup: o.startup,
+			Params: settings, Paper: scaler.PaperParams(),
+		},
+	}
+	for i := range o.seeds {
+		c.Seeds = append(c.Seeds, o.first+uint64(i))
+	}
+	if err := c.Check(); err != nil {
+		return compare.Config{}, usageError{err}
+	}
+	return c, nil
+}
+
+func (o *simulateOptions) check() error {
+	for _, c := range []struct {
+		flag   string
+		value  any
+		ok     bool
+		accept string
+	}{
+		{"seeds", o.seeds, o.seeds >= 1 && o.seeds <= mostSeeds, fmt.Sprintf("from 1 to %d", mostSeeds)},
+		{"threshold", o.threshold, o.threshold > 0 && o.threshold < 1, "above 0 and below 1"},
+		{"min", o.least, o.least >= 1 && o.least <= mostPods, fmt.Sprintf("from 1 to %d", mostPods)},
+		{"max", o.most, o.most >= o.least && o.most <= mostPods, fmt.Sprintf("at least --min (%d) and at most %d", o.least, mostPods)},
+		{"startup", o.startup, o.startup >= shortestStartup && o.startup <= longestStartup, fmt.Sprintf("from %s to %s", shortestStartup, longestStartup)},
+		{"trace-scale", o.scale, o.scale > 0 && o.scale <= 1e9, "above 0 and at most 1e9"},
+		{"scaler", "none", len(o.scalers) > 0, acceptedScalers()},
+		{"profile", "none", len(o.profiles) > 0, acceptedProfiles()},
+	} {
+		if !c.ok {
+			return badFlag(c.flag, c.value, c.accept)
+		}
+	}
+	for i, name := range o.scalers {
+		if !slices.Contains(compare.ScalerNames(), name) {
+			return badFlag("scaler", fmt.Sprintf("%q", name), acceptedScalers())
+		}
+		if slices.Contains(o.scalers[:i], name) {
+			return badFlag("scaler", fmt.Sprintf("%q twice", name), "each once")
+		}
+	}
+	return nil
+}
+
+func acceptedScalers() string { return "one or more of " + strings.Join(compare.ScalerNames(), ", ") }
+
+// loads are the profiles to play. A trace stands in for the profiles unless they were chosen too.
+func (o *simulateOptions) loads(chosen bool) ([]compare.Profile, error) {
+	names := o.profiles
+	if o.trace != "" && !chosen {
+		names = []string{traceProfile}
+	}
+	if o.trace != "" && !slices.Contains(names, traceProfile) {
+		names = append(slices.Clone(names), traceProfile)
+	}
+	var profiles []compare.Profile
+	for i, name := range names {
+		switch {
+		case slices.Contains(names[:i], name):
+			return nil, badFlag("profile", fmt.Sprintf("%q twice", name), "each once")
+		case name == traceProfile:
+			trace, err := o.readTrace()
+			if err != nil {
+				return nil, err
+			}
+			profiles = append(profiles, compare.TraceProfile(trace))
+		case slices.Contains(workload.Names(), name):
+			profiles = append(profiles, compare.NamedProfile(name))
+		default:
+			return nil, badFlag("profile", fmt.Sprintf("%q", name), "one or more of "+acceptedProfiles())
+		}
+	}
+	return profiles, nil
+}
+
+func (o *simulateOptions) readTrace() (*workload.Trace, error) {
+	if o.trace == "" {
+		return nil, badFlag("trace", "missing", "given with --profile "+traceProfile)
+	}
+	f, err := os.Open(o.trace)
+	if err != nil {
+		return nil, badFlag("trace", err, "a file: "+workload.TraceHelp)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	trace, err := workload.ReadTrace(workload.TraceName(o.trace), f)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--trace %s: %w", o.trace, err)}
+	}
+	if slices.Contains(workload.Names(), trace.Name) {
+		trace.Name += ".csv"
+	}
+	if trace.Length() > mostSimulated {
+		return nil, badFlag("trace", fmt.Sprintf("%s is %s long", o.trace, trace.Length()), fmt.Sprintf("at most %s: every request is played", mostSimulated))
+	}
+	return trace.Scaled(o.scale), nil
+}
+
+// settings are those of Foresail's forecast.
+func (o *simulateOptions) settings() (pipeline.Params, error) {
+	if o.spec != "" {
+		return readParams(o.spec)
+	}
+	p := scaler.RecommendedParams()
+	if o.startupGiven {
+		p.InitTimeout = o.startup
+	}
+	return p, nil
+}
+
+// makeOut makes the directory for files before anything takes time.
+func (o *simulateOptions) makeOut() error {
+	if o.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return badFlag("out", err, "a directory that can be written to")
+	}
+	return nil
+}
+
+// run plays the comparison and tells what came of it; of one that was stopped, what had been done.
+func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
+	ctx, total := c.Context(), config.Runs()
+	if o.variants {
+		total += config.VariantRuns()
+	}
+	progress := newRunProgress(c.ErrOrStderr(), total)
+	result, err := compare.Play(ctx, config, func(compare.Run) { progress.step() })
+	var variants []compare.Variant
+	if err == nil && o.variants {
+		variants, err = compare.PlayVariants(ctx, config, result, func(compare.Run) { progress.step() })
+	}
+	progress.end()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if failed := o.tell(c.OutOrStdout(), result, variants); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("stopped after %d of %d runs: what is told is of the seeds that every scaler had met by then", progress.done, total)
+	}
+	return nil
+}
+
+// tell writes the tables and files.
+func (o *simulateOptions) tell(stdout io.Writer, result *compare.Result, variants []compare.Variant) error {
+	if err := result.WriteTable(stdout); err != nil {
+		return err
+	}
+	if err := result.WriteCalibration(stdout); err != nil {
+		return err
+	}
+	if len(variants) > 1 {
+		if err := compare.WriteVariants(stdout, variants); err != nil {
+			return err
+		}
+	}
+	if o.out == "" || len(result.Outcomes) == 0 {
+		return nil
+	}
+	files := map[string]func(io.Writer) error{
+		"summary.csv": result.WriteSummary, "intervals.csv": result.WriteIntervals, "seeds.csv": result.WriteSeeds,
+	}
+	if len(variants) > 1 {
+		files["variants.csv"] = func(w io.Writer) error { return compare.WriteVariantsCSV(w, variants) }
+	}
+	for name, write := range files {
+		if err := writeFile(filepath.Join(o.out, name), write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file anew.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
