@@ -1,0 +1,86 @@
+package backtest
+
+import (
+	"context"
+	"time"
+)
+
+// How much of a trace is played by what needs many runs.
+const (
+	frontierBudget = 24 * time.Hour
+	searchBudget   = 12 * time.Hour
+	judgeBudget    = 24 * time.Hour
+)
+
+// Row is a scaler as it is set, and its figures.
+type Row struct {
+	Setting
+	Figures
+}
+
+// Result is all that a backtest found.
+type Result struct {
+	Options  *Options
+	Summary  []Row // each scaler over the whole trace
+	Frontier []Row // each scaler with each target, over FrontierHours
+	Advice   *Advice
+
+	FrontierHours float64
+	Timeline      *Timeline
+}
+
+// Run plays the scalers against the trace. It is a function of its options.
+func Run(ctx context.Context, o *Options) (*Result, error) {
+	p := newPlayer(o)
+	r := &Result{Options: o}
+	tuned, judged := p.parts()
+	whole := append(tuned, judged...)
+	settings := make([]Setting, 0, len(o.Scalers))
+	for _, name := range o.Scalers {
+		settings = append(settings, o.setting(name))
+	}
+	var err error
+	if r.Summary, err = p.rows(ctx, settings, whole); err != nil {
+		return nil, err
+	}
+	if r.Frontier, err = p.frontier(ctx, settings, spread(whole, frontierBudget)); err != nil {
+		return nil, err
+	}
+	if o.Advise {
+		if r.Advice, err = p.advise(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// parts are the sections that settings may be searched on, and those that they are judged on.
+func (p *player) parts() (tuned, judged []section) {
+	end := p.Trace.Length().Truncate(time.Second).Milliseconds()
+	cut := int64(tunedShare*float64(end)) / second * second
+	return sections(0, cut), sections(cut, end)
+}
+
+func (p *player) rows(ctx context.Context, settings []Setting, on []section) ([]Row, error) {
+	figures, err := p.play(ctx, settings, on)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, len(settings))
+	for i := range rows {
+		rows[i] = Row{settings[i], figures[i]}
+	}
+	return rows, nil
+}
+
+// frontier plays each scaler with each target.
+func (p *player) frontier(ctx context.Context, settings []Setting, on []section) ([]Row, error) {
+	var all []Setting
+	for _, s := range settings {
+		for _, target := range p.Targets {
+			s.Target = target
+			all = append(all, s)
+		}
+	}
+	return p.rows(ctx, all, on)
+}
