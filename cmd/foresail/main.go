@@ -48,6 +48,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		newExplainCommand(),
 		newCostCommand(),
 		newReplayCommand(),
+		newBacktestCommand(),
 		newSimulateCommand(),
 		newVersionCommand(),
 	)
