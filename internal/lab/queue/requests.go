@@ -57,6 +57,18 @@ func (l *Latency) Quantile(share float64) float64 {
 	return 0
 }
 
+// Share returns the share of the requests that took a whole number of ms at most, or 0 of nothing.
+func (l *Latency) Share(ms int) float64 {
+	if l.n == 0 {
+		return 0
+	}
+	n := 0
+	for _, count := range l.count[:min(len(l.count), max(0, ms+1))] {
+		n += count
+	}
+	return float64(n) / float64(l.n)
+}
+
 type outcome uint8
 
 const (
@@ -96,10 +108,10 @@ func (l *log) arrived(second int64) int {
 	return l.before[second]
 }
 
-// since sums up the requests that arrived from a second on.
-func (l *log) since(second int64) Requests {
+// between sums up the requests that arrived from one second on and before another.
+func (l *log) between(from, to int64) Requests {
 	var r Requests
-	for i := l.arrived(second); i < len(l.outcomes); i++ {
+	for i := l.arrived(from); i < l.arrived(to); i++ {
 		switch l.outcomes[i] {
 		case succeeded:
 			r.Succeeded++
