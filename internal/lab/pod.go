@@ -23,7 +23,7 @@ func (p *Pod) IsReady(t int64) bool { return p.Ready <= t && t < p.Ended }
 func (p *Pod) Exists(t int64) bool { return p.Created <= t && t < p.Ended }
 
 // Meter adds something up by the second of its happening, as a counter that is read each second would.
-// The zero value is ready. Times must not be before what was forgotten.
+// The zero value is ready. What is added is in order of seconds.
 type Meter struct {
 	first int64     // the second of bins[0]
 	bins  []float64 // what happened in each second

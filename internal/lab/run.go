@@ -20,10 +20,11 @@ type World interface {
 	Second() Second
 }
 
-// Second is what was true in one second of a run.
+// Second is what was true in one second of a run. What scalers do has no influence on Rate and Offered: they tell of what
+// users wanted, without the noise of counting.
 type Second struct {
-	Rate    float64 // requests per second that arrived, on average
-	Offered float64 // work that arrived, in pods that it would keep busy
+	Rate    float64 // requests per second that were to arrive, on average
+	Offered float64 // their work, in pods of average speed that it would keep busy
 	Pods    int     // pods that exist, ready or not: what is paid for
 	Ready   int     // pods that are ready and that the proxy knows
 	Target  int
@@ -53,6 +54,9 @@ func Run(w World, s Scaler, span Span, progress func(t int64)) *Record {
 		for at := s.Next(); at < t+second; at = s.Next() {
 			w.Advance(max(at, t))
 			r.apply(w, s)
+			if s.Next() <= at {
+				panic("a scaler wants to look again at a time that has passed")
+			}
 		}
 		w.Advance(t + second)
 		if t >= r.From {

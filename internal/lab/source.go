@@ -7,26 +7,34 @@ import (
 )
 
 // Source is how readings of a pod reach a scaler: a gauge that is the mean over a Window, read each Period, which can be
-// seen Lag later or, where they come in batches, with the next one.
+// seen Lag later or, where they come in batches, Lag after the next one. Window, Period, Phase, Batch and BatchPhase are
+// whole seconds: a meter tells of seconds that have passed.
 type Source struct {
-	Window time.Duration
-	Period time.Duration
-	Phase  time.Duration // when within a period it is read
-	Lag    time.Duration
-	Batch  time.Duration // 0 = each reading on its own
+	Window     time.Duration
+	Period     time.Duration
+	Phase      time.Duration // when within a period it is read
+	Lag        time.Duration
+	Batch      time.Duration // 0 = each reading on its own
+	BatchPhase time.Duration // when within that time batches go out
 }
 
-// EverySecond is a pod's own endpoint read each second, as the source "pods" of a PredictedMetric does.
-func EverySecond() Source { return Source{Window: time.Second, Period: time.Second} }
+// EverySecond is a pod's own endpoint read each second, as the source "pods" of a PredictedMetric does. The forecast that
+// is served was made up to a second ago, of readings some tenths of a second old.
+func EverySecond() Source {
+	return Source{Window: time.Second, Period: time.Second, Lag: time.Second}
+}
 
 // Read appends the readings of a meter that can be seen now, of times after from, in order of time. A pod is read while
 // it is ready.
 func (s Source) Read(p *Pod, m *Meter, from, now int64, out []pipeline.Sample) []pipeline.Sample {
+	if p.Ready >= now {
+		return out
+	}
 	period, phase := s.Period.Milliseconds(), s.Phase.Milliseconds()
 	from = max(from, p.Ready)
-	t := phase + ((from-phase)/period+1)*period
+	t := phase + (floorDiv(from-phase, period)+1)*period
 	for ; t <= now && t < p.Ended && s.seen(t) <= now; t += period {
-		begin := max(p.Ready, t-s.Window.Milliseconds())
+		begin := max(0, p.Ready, t-s.Window.Milliseconds())
 		if begin < t {
 			out = append(out, pipeline.Sample{T: t, V: m.Mean(begin, t)})
 		}
@@ -36,10 +44,18 @@ func (s Source) Read(p *Pod, m *Meter, from, now int64, out []pipeline.Sample) [
 
 // seen returns when a reading of a time can be seen. It does not fall as t rises.
 func (s Source) seen(t int64) int64 {
-	t += s.Lag.Milliseconds()
 	if b := s.Batch.Milliseconds(); b > 0 {
-		phase := s.Phase.Milliseconds() % b
-		t = phase + (t-phase+b-1)/b*b
+		phase := s.BatchPhase.Milliseconds()
+		t = phase - floorDiv(phase-t, b)*b
 	}
-	return t
+	return t + s.Lag.Milliseconds()
+}
+
+// floorDiv rounds down, where Go's division rounds towards zero.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }

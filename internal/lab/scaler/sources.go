@@ -24,11 +24,11 @@ type Sources struct {
 // metrics-server collects each 15 s. When within their periods they do so is drawn from the seed.
 func DefaultSources(seed uint64) Sources {
 	at := func(of string, period time.Duration) time.Duration {
-		return time.Duration(phase(seed, of, period)) * time.Millisecond
+		return (time.Duration(phase(seed, of, period)) * time.Millisecond).Truncate(time.Second)
 	}
 	return Sources{
 		Foresail: lab.EverySecond(),
-		Paper:    lab.Source{Window: time.Second, Period: time.Second, Phase: at("the paper's batches", 5*time.Second), Batch: 5 * time.Second},
+		Paper:    lab.Source{Window: time.Second, Period: time.Second, Batch: 5 * time.Second, BatchPhase: at("the paper's batches", 5*time.Second)},
 		KEDA:     lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
 		Kubelet:  lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
 
