@@ -82,6 +82,11 @@ SPAN ?= 2m
 bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an hour, 8 GB of memory)
 	go test -run '^$$' -bench 'RemoteWrite|Pods' -benchtime 1x -timeout 3h ./test/bench -args -span $(SPAN)
 
+LIVE ?=
+.PHONY: bench-live
+bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA's included, in real time (50 minutes; LIVE="--scalers keda" and the like)
+	go run ./test/benchlive $(LIVE)
+
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME

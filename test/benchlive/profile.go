@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/foresail/foresail/test/loadgen"
+)
+
+// profile is a load that scalers are compared under.
+type profile struct {
+	name string
+	load loadgen.Profile // what counts, in requests per second of the full load
+}
+
+// lead is how long the first rate of a profile lasts before what counts begins.
+const lead = time.Minute
+
+// profiles are those of the paper, which called them ramp and spike.
+func profiles() []profile {
+	return []profile{
+		{"ramp", loadgen.Profile{
+			{At: 0, RPS: 100}, {At: 30 * time.Second, RPS: 10}, {At: 180 * time.Second, RPS: 800}, {At: 270 * time.Second, RPS: 800},
+		}},
+		{"spike", loadgen.Profile{{At: 0, RPS: 0}, {At: 10 * time.Second, RPS: 800}, {At: 130 * time.Second, RPS: 800}}},
+	}
+}
+
+// profilesNamed finds profiles by their names.
+func profilesNamed(names []string) ([]profile, error) {
+	return pick("profile", names, profiles(), func(p profile) string { return p.name })
+}
+
+// pick finds things by their names, in the order of the names.
+func pick[T any](kind string, names []string, all []T, name func(T) string) ([]T, error) {
+	var found []T
+	for _, wanted := range names {
+		i := slices.IndexFunc(all, func(t T) bool { return name(t) == wanted })
+		if i < 0 {
+			var known []string
+			for _, t := range all {
+				known = append(known, name(t))
+			}
+			return nil, fmt.Errorf("%s %q: want one of %s", kind, wanted, strings.Join(known, ", "))
+		}
+		found = append(found, all[i])
+	}
+	return found, nil
+}
+
+// divided returns the profile with its rates divided.
+func (p profile) divided(by float64) profile {
+	p.load = slices.Clone(p.load)
+	for i := range p.load {
+		p.load[i].RPS /= by
+	}
+	return p
+}
+
+// shortened returns the profile with its time divided, for a run that only shows that everything works.
+func (p profile) shortened(by int) profile {
+	p.load = slices.Clone(p.load)
+	for i := range p.load {
+		p.load[i].At /= time.Duration(by)
+	}
+	return p
+}
+
+// first is the rate at the beginning.
+func (p profile) first() float64 { return p.load[0].RPS }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"math"
+	"text/template"
+	"time"
+
+	"github.com/foresail/foresail/test/monitoring"
+	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/workload"
+)
+
+const (
+	namespace = "live"
+	appName   = "app"
+
+	minPods, maxPods = 4, 20
+	threshold        = 0.7
+	// scrapeInterval is Prometheus': what KEDA reads is that old.
+	scrapeInterval = 5 * time.Second
+)
+
+//go:embed *.yaml
+var manifests embed.FS
+
+// scaler is one way to scale the application.
+type scaler struct {
+	name     string // as in the output of `foresail simulate`
+	manifest string
+	metric   string // of Foresail's, that the HPA reads
+	// What has to run for it.
+	foresail, metricsServer, prometheus, keda bool
+}
+
+// scalers are what is compared, in the order in which they are.
+func scalers() []scaler {
+	return []scaler{
+		{name: "hpa-cpu", manifest: "cpu.yaml", metricsServer: true},
+		{name: "keda", manifest: "keda.yaml", prometheus: true, keda: true},
+		{name: "current", manifest: "foresail.yaml", metric: "predicted_load_total", foresail: true, prometheus: true},
+		{name: "foresail-total", manifest: "foresail.yaml", metric: "predicted_load_total", foresail: true},
+		{name: "foresail-load", manifest: "foresail.yaml", metric: "predicted_load", foresail: true},
+		{name: "foresail-replicas", manifest: "foresail.yaml", metric: "predicted_replicas", foresail: true},
+	}
+}
+
+// defaultScalers are those that are compared unless others are asked for.
+func defaultScalers() []string {
+	return []string{"hpa-cpu", "keda", "foresail-total", "foresail-replicas"}
+}
+
+// stage is what runs for one play of one scaler.
+type stage struct {
+	settings   settings
+	binaries   binaries
+	scaler     scaler
+	stack      *stack.Stack
+	prometheus string // its URL; "" without
+}
+
+// deploy applies the application, starts what its scaler needs, until ctx ends, and waits until the HPA reads what it shall.
+func (s *stage) deploy(ctx context.Context) error {
+	if err := s.apply(ctx, "app.yaml"); err != nil {
+		return err
+	}
+	if err := s.waitForPods(ctx, minPods); err != nil {
+		return err
+	}
+	if err := s.startSources(ctx); err != nil {
+		return err
+	}
+	if err := s.apply(ctx, s.scaler.manifest); err != nil {
+		return err
+	}
+	return s.waitForHPA(ctx)
+}
+
+func (s *stage) apply(ctx context.Context, file string) error {
+	manifest, err := s.manifest(file)
+	if err != nil {
+		return err
+	}
+	_, err = s.stack.Cluster.Apply(ctx, manifest)
+	return err
+}
+
+func (s *stage) manifest(file string) ([]byte, error) {
+	parsed, err := template.ParseFS(manifests, file)
+	if err != nil {
+		return nil, err
+	}
+	var manifest bytes.Buffer
+	err = parsed.Execute(&manifest, map[string]any{
+		"Namespace": namespace, "Name": appName, "Min": minPods, "Max": maxPods,
+		"WorkloadLabel": stack.WorkloadLabel, "ServiceTimeAnnotation": workload.ServiceTimeAnnotation,
+		"ServiceTime": s.settings.serviceTime(), "Threshold": threshold, "Percent": math.Round(100 * threshold),
+		"Metric": s.scaler.metric, "Utilization": stack.Utilization, "Prometheus": s.prometheus,
+	})
+	return manifest.Bytes(), err
+}
+
+// startSources starts what the scaler reads.
+func (s *stage) startSources(ctx context.Context) error {
+	if s.scaler.metricsServer {
+		_, err := monitoring.StartMetricsServer(ctx, s.stack.Cluster, monitoring.MetricsServerOptions{
+			Progress: s.settings.progress, Selector: stack.WorkloadLabel + "=true",
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s.scaler.prometheus {
+		if err := s.startPrometheus(ctx); err != nil {
+			return err
+		}
+	}
+	if s.scaler.keda {
+		return s.startKEDA(ctx)
+	}
+	if s.scaler.foresail {
+		return s.startForesail(ctx)
+	}
+	return nil
+}
+
+func (s *stage) startPrometheus(ctx context.Context) error {
+	p, err := monitoring.StartPrometheus(ctx, s.stack.Cluster, monitoring.PrometheusOptions{
+		Progress: s.settings.progress, Selector: stack.WorkloadLabel + "=true", ScrapeInterval: scrapeInterval,
+		// It finds new pods sooner than it does by default: what reads it shall not come off worse for that.
+		ExtraArgs: []string{"--scrape.discovery-reload-interval=1s"},
+	})
+	if err != nil {
+		return err
+	}
+	s.prometheus = p.URL
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	return p.WaitReady(ctx)
+}
+
+func (s *stage) startForesail(ctx context.Context) error {
+	adapter, err := s.stack.StartAdapter(ctx, "foresail")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	if err := adapter.WaitReady(ctx); err != nil {
+		return err
+	}
+	return s.stack.Register(ctx, adapter)
+}
+
+// simulated is the name of the same in the lab.
+func (s scaler) simulated() string {
+	if s.name == "current" {
+		return "keda"
+	}
+	return s.name
+}
