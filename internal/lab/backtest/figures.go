@@ -70,6 +70,7 @@ func (f Figures) Bill(perViolationMinute float64) float64 {
 // Errors add up how far forecasts were off what came, in pods' work, at the horizon of the forecast.
 type Errors struct {
 	N        int
+	Horizon  float64 // seconds
 	Forecast float64 // of the scaler
 	Naive    float64 // of the load of the last second, taken to stay: the scale of the others
 	Mean     float64 // of the mean load of the last quarter of a minute, taken to stay
@@ -77,7 +78,7 @@ type Errors struct {
 }
 
 func (e Errors) plus(o Errors) Errors {
-	return Errors{e.N + o.N, e.Forecast + o.Forecast, e.Naive + o.Naive, e.Mean + o.Mean, e.Linear + o.Linear}
+	return Errors{e.N + o.N, e.Horizon + o.Horizon, e.Forecast + o.Forecast, e.Naive + o.Naive, e.Mean + o.Mean, e.Linear + o.Linear}
 }
 
 // MASE is the mean absolute error of the scaler's forecast, scaled by that of the naive one; NaN if it made none, or if the

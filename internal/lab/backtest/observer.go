@@ -65,6 +65,7 @@ func (o *observer) judge(now int64, f *pipeline.Forecast) {
 	truth := o.load.Rate(at) * o.cost
 	last := o.totals[len(o.totals)-1]
 	o.errors.N++
+	o.errors.Horizon += f.Horizon.Seconds()
 	o.errors.Forecast += math.Abs(f.Total - truth)
 	o.errors.Naive += math.Abs(last - truth)
 	o.errors.Mean += math.Abs(mean(o.totals[len(o.totals)-meanOver:]) - truth)

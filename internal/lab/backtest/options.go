@@ -10,6 +10,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/fluid"
 	"github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/workload"
 	"github.com/foresail/foresail/pipeline"
@@ -94,8 +95,12 @@ func (o *Options) scaler(s *Setting, load lab.Load, seed uint64) (lab.Scaler, er
 	if s.Metric == Requests {
 		p.Saturation = pipeline.Saturation{}
 	}
+	startup := o.Startup
+	if s.Scaler == "clairvoyant" {
+		startup = fluid.LongestStartup(startup) + time.Second // no pod is ever late
+	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: o.Min, Max: o.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: o.Startup, Seed: seed, Load: load, Cost: 1 / o.Capacity,
+		Startup: startup, Seed: seed, Load: load, Cost: 1 / o.Capacity,
 	})
 }

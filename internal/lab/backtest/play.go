@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -105,7 +106,8 @@ func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Err
 	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: p.Min, Max: p.Max, Warm: p.need().Pods(load.Rate(0) / p.Capacity),
-		Capacity: p.Capacity, Startup: p.Startup, Unclipped: s.Metric == Requests,
+		Capacity: p.Capacity, Startup: p.Startup,
+		Exact: p.Trace.Step <= time.Second, Unclipped: s.Metric == Requests,
 	})
 	return lab.Run(world, watched, span, nil), watched.errors, nil
 }

@@ -1,6 +1,7 @@
 package fluid
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,6 +20,10 @@ type Config struct {
 
 	ProxyDelay time.Duration // from a pod's readiness until requests reach it; 0 = at once
 	SlowStart  time.Duration // for how long after that its share grows, from a tenth to all of it; 0 = all of it at once
+
+	// Exact has as many requests arrive as Load says, for loads that are counts of seconds themselves: chance has its part in
+	// them already.
+	Exact bool
 
 	// Unclipped has Busy be what a pod was asked to do, even where that is more than it can: a scaler then sees requests,
 	// in units of a pod's capacity, and not utilisation.
@@ -40,6 +45,11 @@ const (
 	// tidyEach is how often what is older is let go of.
 	tidyEach = 60 * second
 )
+
+// LongestStartup is how long the slowest pod takes to become ready, of pods that take so long on average.
+func LongestStartup(mean time.Duration) time.Duration {
+	return time.Duration((1+startupSpread)*float64(mean)) + time.Second/2
+}
 
 // World implements lab.World.
 type World struct {
@@ -97,7 +107,10 @@ func (w *World) playSecond(t int64) {
 		w.tidy(t)
 	}
 	w.rate = max(0, w.config.Load.Rate(t+second/2))
-	requests := poisson(w.arrivals, w.rate)
+	requests := math.Round(w.rate)
+	if !w.config.Exact {
+		requests = poisson(w.arrivals, w.rate)
+	}
 	w.shares = w.shares[:0]
 	total := 0.0
 	for _, p := range w.pods {

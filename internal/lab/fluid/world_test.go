@@ -73,6 +73,7 @@ func TestPodsStartWithinTheSpread(t *testing.T) {
 	assert.EqualValues(t, 33_000, most, "10.25 + 23 s, rounded")
 	assert.InDelta(t, 20_000, total/196, 400)
 
+	assert.Equal(t, 23_500*time.Millisecond, fluid.LongestStartup(c.Startup))
 	before := w.Second()
 	assert.Equal(t, 200, before.Pods)
 	assert.Equal(t, 4, before.Ready)
@@ -131,6 +132,17 @@ func TestRequestsAreConservedAndPoisson(t *testing.T) {
 		assert.InDelta(t, rate, variance, 0.05*rate+0.05, "of a Poisson process, rate %v", rate)
 		assert.InDelta(t, rate/7, first/seconds, 0.03*rate/7+0.01, "a seventh each")
 	}
+}
+
+func TestExactLoadsHaveNoNoiseOfCounting(t *testing.T) {
+	c := config()
+	c.Load, c.Exact = steady(137), true
+	w := fluid.New(c)
+	for s := range int64(100) {
+		w.Advance((s + 1) * 1000)
+		assert.InDelta(t, 137, sum(w.View().Pods, func(p *lab.Pod) float64 { return p.Requests.Mean(s*1000, (s+1)*1000) }), 1e-9)
+	}
+	assert.NotEqual(t, 137.0/4, w.View().Pods[0].Requests.Mean(0, 100_000), "which pod they go to is left to chance")
 }
 
 func TestOverloadIsLost(t *testing.T) {
