@@ -11,6 +11,7 @@ type Requests struct {
 	Dropped   int
 
 	Latency Latency // of all that were sent; one that timed out has waited as long as clients do
+	Answers Latency // of those that succeeded
 }
 
 // Success returns the share of the requests sent that succeeded, or 1 where none was sent.
@@ -115,6 +116,7 @@ func (l *log) between(from, to int64) Requests {
 		switch l.outcomes[i] {
 		case succeeded:
 			r.Succeeded++
+			r.Answers.add(float64(l.latencies[i]))
 		case timedOut:
 			r.TimedOut++
 		case refused:

@@ -59,6 +59,8 @@ func TestEachArrivalIsAnsweredFailedOrDropped(t *testing.T) {
 			assert.Less(t, got.Latency.Share(median-1), 0.5)
 			assert.Equal(t, 1.0, got.Latency.Share(1_000_000))
 			assert.Zero(t, got.Latency.Share(-1))
+			assert.Less(t, got.Answers.Share(200), 1.0, "some are slow")
+			assert.Equal(t, 1.0, got.Answers.Share(int(c.Model.Timeout)), "but none slower than clients wait")
 			if len(wants) == 1 { // more than four pods can do
 				assert.Positive(t, got.Dropped)
 				assert.Positive(t, got.TimedOut)
