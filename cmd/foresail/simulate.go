@@ -332,6 +332,11 @@ func (o *simulateOptions) tell(stdout io.Writer, result *compare.Result, variant
 	if len(variants) > 1 {
 		files["variants.csv"] = func(w io.Writer) error { return compare.WriteVariantsCSV(w, variants) }
 	}
+	for _, chart := range result.Charts(o.threshold, o.most) {
+		for _, format := range []string{"svg", "png"} {
+			files[chart.Name+"."+format] = func(w io.Writer) error { return chart.Write(w, format) }
+		}
+	}
 	for name, write := range files {
 		if err := writeFile(filepath.Join(o.out, name), write); err != nil {
 			return err

@@ -141,7 +141,7 @@ func (c Config) play(i int) (*Run, error) {
 			Requests: figures(requests),
 			Pods:     score.OfPods(record, score.Need{Threshold: setup.Threshold, Min: setup.Min, Max: setup.Max}),
 		},
-		Series: watch.series(record),
+		Series: watch.series(record, requests),
 	}, nil
 }
 

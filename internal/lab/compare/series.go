@@ -18,6 +18,24 @@ type Series struct {
 	Utilization []float64 // share of time that ready pods were busy, on average over them; NaN without one
 	Ready       []float64 // pods that took requests
 	Pods        []float64 // pods that were paid for
+	Median, P90 []float64 // latency in ms of the requests sent then; NaN where there were none
+	Lost        []float64 // share of the requests that arrived then which failed or were dropped; NaN where there were none
+
+	// Answered has, for each of Latencies, the share of all requests that arrived which were answered within that time.
+	Answered []float64
+}
+
+// Latencies are the times, in ms, at which distributions are looked at.
+func Latencies() []int {
+	const perDecade = 24
+	var times []int
+	for i := perDecade; i <= 4*perDecade; i++ { // 10 ms to 10 s
+		ms := int(math.Round(math.Pow(10, float64(i)/perDecade)))
+		if len(times) == 0 || ms > times[len(times)-1] {
+			times = append(times, ms)
+		}
+	}
+	return times
 }
 
 // watch follows a run from outside.
@@ -48,7 +66,8 @@ func (w *watch) second(t int64) {
 	w.utilization = append(w.utilization, sum/n)
 }
 
-func (w *watch) series(r *lab.Record) Series {
+// series is called after all requests have been answered.
+func (w *watch) series(r *lab.Record, all queue.Requests) Series {
 	s := Series{Step: time.Duration(w.step) * time.Second, Utilization: thin(w.utilization, w.step)}
 	of := func(value func(lab.Second) float64) []float64 {
 		all := make([]float64, len(r.Seconds))
@@ -60,7 +79,24 @@ func (w *watch) series(r *lab.Record) Series {
 	s.Rate = of(func(s lab.Second) float64 { return s.Rate })
 	s.Ready = of(func(s lab.Second) float64 { return float64(s.Ready) })
 	s.Pods = of(func(s lab.Second) float64 { return float64(s.Pods) })
+	for i := range s.Pods {
+		from := w.from + int64(i)*w.step*1000
+		part := w.world.Between(from, from+w.step*1000)
+		s.Median = append(s.Median, quantile(part, 0.5))
+		s.P90 = append(s.P90, quantile(part, 0.9))
+		s.Lost = append(s.Lost, float64(part.Sent-part.Succeeded+part.Dropped)/float64(part.Sent+part.Dropped))
+	}
+	for _, ms := range Latencies() {
+		s.Answered = append(s.Answered, all.Answers.Share(ms)*float64(all.Succeeded)/float64(all.Sent+all.Dropped))
+	}
 	return s
+}
+
+func quantile(r queue.Requests, share float64) float64 {
+	if r.Sent == 0 {
+		return math.NaN()
+	}
+	return r.Latency.Quantile(share)
 }
 
 // thin returns the means of so many values after another. Values that are not known (NaN) are left out.
