@@ -32,6 +32,7 @@ func New(lowest, highest int, behavior *autoscalingv2.HorizontalPodAutoscalerBeh
 	a.up, a.down = defaultRules(&flags)
 	if behavior != nil {
 		a.behaves = true
+		a.down.window = a.down.window.Truncate(time.Second) // the API has whole seconds
 		a.up, a.down = a.up.with(behavior.ScaleUp), a.down.with(behavior.ScaleDown)
 	}
 	return a, nil
@@ -58,10 +59,12 @@ func (a *Autoscaler) Sync(s State, metrics ...Metric) (int, error) {
 			replicas = a.limit(&s, wanted)
 		}
 	}
-	if replicas != s.Spec {
-		a.history.changes = append(a.history.changes, moment{s.Now, replicas - s.Spec})
+	if replicas > s.Spec {
+		a.history.rose(s.Now, replicas-s.Spec, &a.up)
+	} else if replicas < s.Spec {
+		a.history.fell(s.Now, s.Spec-replicas, &a.down)
 	}
-	a.history.forget(s.Now - a.memory().Milliseconds())
+	a.history.forget(s.Now - max(a.up.window, a.down.window).Milliseconds())
 	return replicas, err
 }
 
@@ -123,15 +126,4 @@ func (a *Autoscaler) stabilize(s *State, wanted int) int {
 		return most
 	}
 	return min(max(s.Spec, least), most)
-}
-
-// memory is for how long anything is remembered.
-func (a *Autoscaler) memory() time.Duration {
-	longest := max(a.up.window, a.down.window)
-	for _, r := range []rules{a.up, a.down} {
-		for _, p := range r.policies {
-			longest = max(longest, time.Duration(p.PeriodSeconds)*time.Second)
-		}
-	}
-	return longest
 }

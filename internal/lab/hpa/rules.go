@@ -28,7 +28,7 @@ func defaultRules(f *Flags) (up, down rules) {
 		choice: autoscalingv2.MaxChangePolicySelect, tolerance: f.Tolerance,
 	}
 	down = rules{
-		window:   f.DownscaleStabilization.Truncate(time.Second),
+		window:   f.DownscaleStabilization,
 		policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: period}},
 		choice:   autoscalingv2.MaxChangePolicySelect, tolerance: f.Tolerance,
 	}
@@ -93,4 +93,13 @@ func (r *rules) allowed(now int64, replicas int, h *history, of func(p autoscali
 		out = append(out, of(p, replicas-h.change(now, p.PeriodSeconds)))
 	}
 	return out
+}
+
+// lookBack is how far back any of the policies looks (ms).
+func (r *rules) lookBack() int64 {
+	longest := int32(0)
+	for _, p := range r.policies {
+		longest = max(longest, p.PeriodSeconds)
+	}
+	return int64(longest) * 1000
 }
