@@ -143,9 +143,6 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		Scalers: o.scalers, Startup: o.startup, Advise: o.advise, ViolationCost: o.violationCost, Metric: backtest.Utilization,
 		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}
-	if o.out != "" {
-		out.Targets = backtest.Targets()
-	}
 	for i := range o.seeds {
 		out.Seeds = append(out.Seeds, o.seed+uint64(i))
 	}
@@ -155,6 +152,9 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		}
 	}
 	out.Threshold, out.Min, out.Max = o.threshold, o.min, o.max
+	if o.out != "" {
+		out.Targets = backtest.Targets(o.threshold)
+	}
 	trace, err := o.readTrace(c.Context())
 	if err != nil {
 		return nil, err

@@ -56,7 +56,8 @@ type Advice struct {
 	Tried         int
 	Default, Best Setting
 	Tuned, Judged Comparison
-	ViolationCost float64
+	ViolationCost float64 // pod-hours that a minute of violation is worth
+	Capacity      float64 // of a pod, requests per second
 }
 
 // Comparison has the figures of the two settings on one part of the trace.
@@ -76,7 +77,7 @@ func (a *Advice) Holds() bool {
 func (p *player) advise(ctx context.Context) (*Advice, error) {
 	const name = "foresail-total"
 	tuned, judged := p.parts()
-	a := &Advice{Scaler: name, Default: p.setting(name), ViolationCost: p.ViolationCost}
+	a := &Advice{Scaler: name, Default: p.setting(name), ViolationCost: p.ViolationCost, Capacity: p.Capacity}
 	if err := p.search(ctx, a, spread(tuned, searchBudget)); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,12 @@ type Result struct {
 	Advice   *Advice
 
 	FrontierHours float64
-	Timeline      *Timeline
+	BeyondMax     float64   // minutes in which all pods that there may be would have been too few
+	Timeline      *Timeline // with a frontier only
 }
+
+// Exact tells whether as many requests arrive as the trace says: it counts seconds, and has its chance in it.
+func (r *Result) Exact() bool { return r.Options.exact() }
 
 // Run plays the scalers against the trace. It is a function of its options.
 func Run(ctx context.Context, o *Options) (*Result, error) {
@@ -43,8 +47,16 @@ func Run(ctx context.Context, o *Options) (*Result, error) {
 	if r.Summary, err = p.rows(ctx, settings, whole); err != nil {
 		return nil, err
 	}
-	if r.Frontier, err = p.frontier(ctx, settings, spread(whole, frontierBudget)); err != nil {
-		return nil, err
+	r.BeyondMax = p.beyondMax()
+	if len(o.Targets) > 0 {
+		some := spread(whole, frontierBudget)
+		r.FrontierHours = length(some).Hours()
+		if r.Frontier, err = p.frontier(ctx, settings, some); err != nil {
+			return nil, err
+		}
+		if r.Timeline, err = p.timeline(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if o.Advise {
 		if r.Advice, err = p.advise(ctx); err != nil {

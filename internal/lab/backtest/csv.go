@@ -34,6 +34,15 @@ func (r *Result) WriteFrontier(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
+// WriteForecasts writes a line for each way to forecast, as forecast.csv has it.
+func (r *Result) WriteForecasts(w io.Writer) error {
+	rows := [][]string{{"trace", "forecast", "horizon_s", "mean_error_pods", "mase"}}
+	for _, f := range r.Forecasts() {
+		rows = append(rows, []string{r.Options.Trace.Name, f.Name, decimals(f.Horizon, 1), decimals(f.Error, 4), decimals(f.MASE, 3)})
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
 // decimals writes a number with so many decimals, and nothing for what is not known.
 func decimals(v float64, n int) string {
 	if math.IsNaN(v) {

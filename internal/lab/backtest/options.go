@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -39,8 +40,12 @@ type Options struct {
 	Progress func(done, all int) // called after each run, from any goroutine; nil = not
 }
 
-// Targets returns the targets that a frontier has by default.
-func Targets() []float64 { return []float64{0.4, 0.5, 0.6, 0.7, 0.8, 0.9} }
+// Targets returns the targets that a frontier has by default, the threshold among them.
+func Targets(threshold float64) []float64 {
+	targets := []float64{0.4, 0.5, 0.6, 0.7, 0.8, 0.9, threshold}
+	slices.Sort(targets)
+	return slices.Compact(targets)
+}
 
 // Capacity returns the capacity with which half of the most pods hold the threshold under all but the largest hundredth of
 // a trace's rates.
@@ -86,8 +91,11 @@ func (o *Options) setting(name string) Setting {
 	return s
 }
 
+// exact tells whether the trace counts the requests of seconds.
+func (o *Options) exact() bool { return o.Trace.Step <= time.Second }
+
 // isOurs tells whether a scaler is one of Foresail's.
-func isOurs(name string) bool { return len(name) > 9 && name[:9] == "foresail-" }
+func isOurs(name string) bool { return strings.HasPrefix(name, "foresail-") }
 
 // scaler makes the scaler of a run.
 func (o *Options) scaler(s *Setting, load lab.Load, seed uint64) (lab.Scaler, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -107,7 +106,7 @@ func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Err
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: p.Min, Max: p.Max, Warm: p.need().Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,
-		Exact: p.Trace.Step <= time.Second, Unclipped: s.Metric == Requests,
+		Exact: p.exact(), Unclipped: s.Metric == Requests,
 	})
 	return lab.Run(world, watched, span, nil), watched.errors, nil
 }

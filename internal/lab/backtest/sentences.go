@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Change is one field that is set otherwise.
@@ -30,40 +32,69 @@ func (a *Advice) Changes() []Change {
 	return out
 }
 
+// Spec is a part of a PredictedMetric with what is advised; empty if nothing is.
+func (a *Advice) Spec() string {
+	if !a.Holds() {
+		return ""
+	}
+	out, head := map[string]any{}, ""
+	for _, c := range a.Changes() {
+		group, field, nested := strings.Cut(c.Field, ".")
+		switch {
+		case c.Field == "metric":
+		case !nested:
+			out[group] = c.To
+		default:
+			fields, ok := out[group].(map[string]any)
+			if !ok {
+				fields = map[string]any{}
+				out[group] = fields
+			}
+			fields[field] = c.To
+		}
+	}
+	if a.Best.Metric == Requests {
+		head = "# of a metric in requests per second\n"
+		out["threshold"] = fmt.Sprintf("%.4g", a.Best.Target*a.Capacity)
+	}
+	text, err := yaml.Marshal(map[string]any{"spec": out})
+	if err != nil {
+		panic(err) // of maps of strings
+	}
+	return head + string(text)
+}
+
 // Sentences say what is advised and why, in words.
 func (a *Advice) Sentences() []string {
-	searched := fmt.Sprintf("%d settings of %s were tried on parts of the first %.0f%% of the trace (%.1f h), a minute in violation counted as %g pod-hours.",
+	searched := fmt.Sprintf("%d settings of %s were tried on parts of the first %.0f%% of the trace (%.1f h), a minute in violation counted as much as %g pod-hours.",
 		a.Tried, a.Scaler, 100*tunedShare, a.Tuned.Best.Hours, a.ViolationCost)
 	if a.Best == a.Default {
-		return []string{"Advice: keep the settings. " + searched + " None did better."}
+		return []string{"Keep the settings.", searched + " None did better."}
 	}
 	changes := make([]string, 0, 4)
 	for _, c := range a.Changes() {
 		changes = append(changes, fmt.Sprintf("%s %s instead of %s", c.Field, c.To, c.From))
 	}
-	before, after := a.Judged.Default, a.Judged.Best
-	judged := fmt.Sprintf("on parts of the rest (%.1f h), which the search did not see, violations went from %.1f to %.1f minutes and pod-hours from %.1f to %.1f",
-		after.Hours, before.ViolationMinutes, after.ViolationMinutes, before.PodHours, after.PodHours)
-	gain := 100 * a.Judged.Gain(a.ViolationCost)
-	first := fmt.Sprintf("%s The best had %s, and a bill smaller by %.1f%%.", searched, strings.Join(changes, ", "), 100*a.Tuned.Gain(a.ViolationCost))
+	set := strings.Join(changes, ", ")
+	found := fmt.Sprintf("%s There %s.", searched, compared(a.Tuned, a.ViolationCost))
+	judged := fmt.Sprintf("on parts of the rest (%.1f h), which the search did not see, %s.", a.Judged.Best.Hours, compared(a.Judged, a.ViolationCost))
 	if !a.Holds() {
-		return []string{
-			"Advice: keep the settings. " + first,
-			fmt.Sprintf("That did not hold up: %s, a bill %s.", judged, smaller(gain)),
-		}
+		return []string{"Keep the settings.", fmt.Sprintf("%s That was with %s.", found, set), "It did not hold up: " + judged}
 	}
-	return []string{
-		fmt.Sprintf("Advice: set %s.", strings.Join(changes, ", ")),
-		first,
-		fmt.Sprintf("It held up: %s, a bill %s.", judged, smaller(gain)),
-	}
+	return []string{fmt.Sprintf("Set %s.", set), found, "It held up: " + judged}
+}
+
+// compared says what the best settings do to the figures.
+func compared(c Comparison, violationCost float64) string {
+	return fmt.Sprintf("violations went from %.1f to %.1f minutes and pod-hours from %.1f to %.1f, both together %s",
+		c.Default.ViolationMinutes, c.Best.ViolationMinutes, c.Default.PodHours, c.Best.PodHours, smaller(100*c.Gain(violationCost)))
 }
 
 func smaller(percent float64) string {
 	if percent < 0 {
-		return fmt.Sprintf("larger by %.1f%%", -percent)
+		return fmt.Sprintf("%.1f%% more", -percent)
 	}
-	return fmt.Sprintf("smaller by %.1f%%", percent)
+	return fmt.Sprintf("%.1f%% less", percent)
 }
 
 // duration writes a span without zeros at its end, in days from two of them on.

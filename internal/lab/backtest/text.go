@@ -13,6 +13,9 @@ func (r *Result) WriteText(w io.Writer) error {
 	for _, line := range r.assumptions() {
 		fmt.Fprintln(&b, line)
 	}
+	for _, finding := range r.Findings() {
+		fmt.Fprintln(&b, finding)
+	}
 	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "scaler\tviolation min\t% of time\tsaturated min\tpod-hours\tpods\tactions\treversals\tMASE\t")
@@ -24,7 +27,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		return err
 	}
 	if r.Advice != nil {
-		fmt.Fprintln(&b)
+		fmt.Fprintln(&b, "\nAdvice")
 		for _, sentence := range r.Advice.Sentences() {
 			fmt.Fprintln(&b, sentence)
 		}
