@@ -45,7 +45,7 @@ func newKEDA(s Setup) (lab.Scaler, error) {
 	metric := func(v *lab.View) hpa.Metric {
 		sum, seen := 0.0, false
 		for _, p := range running(v) {
-			if value, _, ok := latest(s.Sources.KEDA, p, v.Now); ok {
+			if value, _, ok := latest(s.Sources.KEDA, p, p.Ready, v.Now); ok {
 				sum, seen = sum+value, true
 			}
 		}
@@ -87,12 +87,13 @@ func podsOf(v *lab.View) []hpa.Pod {
 }
 
 // withUsage adds what metrics-server has of each pod. What it has is from its last collection, and was sampled by the
-// kubelet before that.
+// kubelet before that, from the start of the pod's container on.
 func withUsage(pods []hpa.Pod, all []*lab.Pod, s Sources, now int64) []hpa.Pod {
 	every, at := s.MetricsServer.Milliseconds(), s.MetricsServerPhase.Milliseconds()
 	collected := at + floorDiv(now-at, every)*every
 	for i, p := range all {
-		if value, t, ok := latest(s.Kubelet, p, collected); ok {
+		started := p.Created + containerStart.Milliseconds()
+		if value, t, ok := latest(s.Kubelet, p, started, collected); ok {
 			pods[i].Usage = &hpa.Usage{Value: milli(value * cpuPerBusy), T: t, Window: s.Kubelet.Window}
 		}
 	}

@@ -48,6 +48,7 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 func (f *feed) forecast(v *lab.View) (pipeline.Forecast, pipeline.Decision, error) {
 	f.last = pipeline.Forecast{}
 	p := f.pipeline.Params()
+	// A count that is there at the beginning is taken to have just risen.
 	in := pipeline.Input{Now: v.Now, Target: v.Target, TargetRose: max(0, v.Rose), InitTimeout: initTimeout(v, p.InitTimeout)}
 	newest := pipeline.Never
 	in.Instances = f.instances(v, v.Now-(p.Window+p.RedistributionTimeout).Milliseconds())

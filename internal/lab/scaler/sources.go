@@ -54,12 +54,12 @@ func (s *Sources) check() error {
 	return nil
 }
 
-// latest returns the mean over the window of the newest reading of a pod at a time that could be seen then, and when it was
-// taken; false before there is one.
-func latest(s lab.Source, p *lab.Pod, now int64) (value float64, t int64, ok bool) {
+// latest returns the newest reading of a pod, which can be read since some time, that can be seen at a time: the mean over the
+// window, and when it was taken; false before there is one.
+func latest(s lab.Source, p *lab.Pod, since, now int64) (value float64, t int64, ok bool) {
 	period, ph := s.Period.Milliseconds(), s.Phase.Milliseconds()
 	t = ph + floorDiv(now-s.Lag.Milliseconds()-ph, period)*period
-	begin := max(0, p.Ready, t-s.Window.Milliseconds())
+	begin := max(0, since, t-s.Window.Milliseconds())
 	if t >= p.Ended || begin >= t {
 		return 0, 0, false
 	}
