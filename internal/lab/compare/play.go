@@ -95,6 +95,9 @@ func Play(ctx context.Context, c Config, done func(Run)) (*Result, error) {
 		}
 	}()
 	for range runs {
+		if ctx.Err() != nil {
+			return c.result(runs), ctx.Err()
+		}
 		var end finished
 		select {
 		case end = <-ends:
