@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -62,12 +64,27 @@ func TestPodSeconds(t *testing.T) {
 	assert.Zero(t, podSeconds(nil))
 }
 
+func TestLateness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		assert.Zero(t, lateness(ctx), "a bubble's clock waits for everybody")
+	})
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(100-i))
+	}
+	assert.EqualValues(t, 100, quantile(hundred, 0.99))
+	assert.EqualValues(t, 51, quantile(hundred, 0.5))
+	assert.Zero(t, quantile(nil, 0.5))
+}
+
 func TestTable(t *testing.T) {
-	live := row{profile: "ramp", scaler: "keda", runs: 1, success: 0.95, mean: 1000, p50: 150, p90: 3500, p99: 10000, sent: 100, failed: 5, podSeconds: 2000}
+	live := row{profile: "ramp", scaler: "keda", runs: 1, success: 0.95, mean: 1000, p50: 150, p90: 3500, p99: 10000, sent: 100, failed: 5, podSeconds: 2000, late: 1.5}
 	other := live
 	other.scaler = "hpa-cpu"
 	simulated := live
-	simulated.simulated, simulated.runs, simulated.success, simulated.p90, simulated.podSeconds = true, 20, 0.97, 3000, 2100
+	simulated.simulated, simulated.runs, simulated.success, simulated.p90, simulated.podSeconds, simulated.late = true, 20, 0.97, 3000, 2100, 0
 	lines := strings.Split(table([]row{live, other, simulated}), "\n")
 	require.Len(t, lines, 6)
 	assert.Regexp(t, `^ramp +keda +live +95.00% +1000 +150 +3500 +10000 +5 +0 +2000$`, lines[1])
@@ -80,9 +97,9 @@ func TestTable(t *testing.T) {
 	require.NoError(t, writeSummary(file, []row{live, simulated}))
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, `profile,scaler,where,runs,success,mean_ms,p50_ms,p90_ms,p99_ms,sent,failed,dropped,pod_seconds
-ramp,keda,live,1,0.95000,1000.0,150.0,3500.0,10000.0,100.0,5.0,0.0,2000.0
-ramp,keda,simulated,20,0.97000,1000.0,150.0,3000.0,10000.0,100.0,5.0,0.0,2100.0
+	assert.Equal(t, `profile,scaler,where,runs,success,mean_ms,p50_ms,p90_ms,p99_ms,sent,failed,dropped,pod_seconds,late_ms
+ramp,keda,live,1,0.95000,1000.0,150.0,3500.0,10000.0,100.0,5.0,0.0,2000.0,1.5
+ramp,keda,simulated,20,0.97000,1000.0,150.0,3000.0,10000.0,100.0,5.0,0.0,2100.0,0.0
 `, string(content))
 }
 

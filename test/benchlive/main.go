@@ -123,7 +123,11 @@ func playAll(ctx context.Context, b binaries, c settings, ps []profile, scs []sc
 				return rows, err
 			}
 			rows = append(rows, r.row())
-			fmt.Fprintf(c.progress, "%s\n", strings.TrimSpace(rows[len(rows)-1].line()))
+			fmt.Fprintf(c.progress, "%s\n", strings.TrimSpace(r.row().line()))
+			if r.late > c.serviceTime() {
+				fmt.Fprintf(c.progress, "%s: %s: the machine was busy with other things, and late by %s: these figures mean little\n",
+					p.name, sc.name, r.late.Round(time.Millisecond))
+			}
 			if err := writeFile(filepath.Join(c.out, p.name+"-"+sc.name+".csv"), func(w io.Writer) error {
 				return writeMoments(w, p, r.moments)
 			}); err != nil {

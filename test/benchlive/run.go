@@ -52,6 +52,7 @@ type result struct {
 	profile, scaler string
 	outcome
 	podSeconds float64
+	late       time.Duration // of the machine, see lateness
 	moments    []moment
 }
 
@@ -102,6 +103,10 @@ func (s *stage) play(ctx context.Context, p profile) (result, error) {
 	parts.Go(func() (err error) {
 		r.moments, err = s.watch(watching, front)
 		return err
+	})
+	parts.Go(func() error {
+		r.late = lateness(watching)
+		return nil
 	})
 	if err := parts.Wait(); err != nil {
 		return result{}, err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // row is the figures of a scaler under a profile, live or simulated. Latencies are milliseconds.
@@ -18,6 +19,7 @@ type row struct {
 	mean, p50, p90, p99   float64
 	sent, failed, dropped float64
 	podSeconds            float64
+	late                  float64 // of the machine, see lateness; 0 where simulated
 }
 
 func (r result) row() row {
@@ -25,6 +27,7 @@ func (r result) row() row {
 		profile: r.profile, scaler: r.scaler, runs: 1,
 		success: r.Success(), mean: r.Mean, p50: r.P50, p90: r.P90, p99: r.P99,
 		sent: float64(r.Sent), failed: float64(r.Failed), dropped: float64(r.Dropped), podSeconds: r.podSeconds,
+		late: float64(r.late) / float64(time.Millisecond),
 	}
 }
 
@@ -75,11 +78,11 @@ func table(rows []row) string {
 
 func writeSummary(path string, rows []row) error {
 	lines := [][]string{{
-		"profile", "scaler", "where", "runs", "success", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "sent", "failed", "dropped", "pod_seconds",
+		"profile", "scaler", "where", "runs", "success", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "sent", "failed", "dropped", "pod_seconds", "late_ms",
 	}}
 	for _, r := range rows {
 		line := []string{r.profile, r.scaler, r.where(), strconv.Itoa(r.runs), fmt.Sprintf("%.5f", r.success)}
-		for _, v := range []float64{r.mean, r.p50, r.p90, r.p99, r.sent, r.failed, r.dropped, r.podSeconds} {
+		for _, v := range []float64{r.mean, r.p50, r.p90, r.p99, r.sent, r.failed, r.dropped, r.podSeconds, r.late} {
 			line = append(line, fmt.Sprintf("%.1f", v))
 		}
 		lines = append(lines, line)
