@@ -304,10 +304,14 @@ func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	if failed := o.tell(c.OutOrStdout(), result, variants); failed != nil {
 		return failed
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case len(result.Outcomes) == 0:
+		return fmt.Errorf("stopped after %d of %d runs: no seed had met every scaler by then", progress.done, total)
+	default:
 		return fmt.Errorf("stopped after %d of %d runs: what is told is of the seeds that every scaler had met by then", progress.done, total)
 	}
-	return nil
 }
 
 // tell writes the tables and files.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A trace of twenty seconds, which is played after a lead-in of a minute.
+const shortTrace = "unix_seconds,requests_per_second\n1700000000,60\n1700000010,90\n1700000020,60\n"
+
+func TestSimulateWritesTablesAndFiles(t *testing.T) {
+	trace := file(t, "shop.csv", shortTrace)
+	out := filepath.Join(t.TempDir(), "new", "out")
+	args := []string{"simulate", "--trace", trace, "--trace-scale", "2", "--seeds", "2", "--scaler", "keda,foresail-total", "--out", out}
+	code, stdout, stderr := foresail(t, "", args...)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "shop: what users saw (mean ± half the 95% interval over 2 seeds)\nSCALER          SUCCESS %     MEAN ms")
+	assert.Contains(t, stdout, "\nkeda            100.00 ±0.00  ")
+	assert.Contains(t, stdout, "\nforesail-total  100.00 ±0.00  ")
+	assert.Contains(t, stdout, "shop: how much more than keda, seed by seed")
+	assert.NotContains(t, stdout, "calibration", "the paper has measured nothing of this")
+	assert.Equal(t, "1 of 4 runs\n2 of 4 runs\n3 of 4 runs\n4 of 4 runs\n", stderr)
+
+	var names []string
+	first := map[string]string{}
+	for _, e := range entries(t, out) {
+		names = append(names, e)
+		first[e] = read(t, filepath.Join(out, e))
+	}
+	assert.Equal(t, []string{
+		"intervals.csv", "seeds.csv", "shop-answers.png", "shop-answers.svg", "shop-cost.png", "shop-cost.svg",
+		"shop-latency.png", "shop-latency.svg", "shop-scaling.png", "shop-scaling.svg", "summary.csv",
+	}, names)
+	lines := strings.Split(first["summary.csv"], "\n")
+	assert.Equal(t, "profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,actions,reversals", lines[0])
+	assert.Regexp(t, `^shop,keda,2,1\.000000,\d+\.\d\d,.*,80\.00,0\.00,0\.00,0\.00,0\.00$`, lines[1])
+
+	// Once more, over what is there.
+	code, again, _ := foresail(t, "", args...)
+	require.Equal(t, exitDone, code)
+	assert.Equal(t, stdout, again)
+	for name, content := range first {
+		assert.True(t, content == read(t, filepath.Join(out, name)), "%s differs", name)
+	}
+}
+
+func entries(t *testing.T, folder string) []string {
+	t.Helper()
+	list, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}
+
+func TestSimulateComparesModels(t *testing.T) {
+	out := t.TempDir()
+	code, stdout, stderr := foresail(t, "", "simulate", "--trace", file(t, "shop.csv", shortTrace), "--seeds", "1",
+		"--scaler", "keda", "--variants", "--out", out)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "shop: success in % under other models of pods, and place\nSCALER                 fitted      fifo ")
+	assert.Contains(t, stderr, "6 of 6 runs\n")
+	assert.Contains(t, read(t, filepath.Join(out, "variants.csv")), "profile,scaler,model,seeds,success,success_half,place\nshop,keda,fitted,1,1.000000,,1\n")
+}
+
+func TestSimulateTakesSettings(t *testing.T) {
+	trace := file(t, "shop.csv", shortTrace)
+	pods := func(args ...string) string {
+		out := t.TempDir()
+		code, _, stderr := foresail(t, "", append([]string{"simulate", "--trace", trace, "--seeds", "1", "--scaler", "foresail-direct", "--out", out}, args...)...)
+		require.Equal(t, exitDone, code, stderr)
+		row := strings.Split(strings.Split(read(t, filepath.Join(out, "summary.csv")), "\n")[1], ",")
+		return row[9]
+	}
+	assert.Equal(t, "80.00", pods(), "four pods are enough")
+	assert.Equal(t, "40.00", pods("--min", "2"))
+	assert.Equal(t, "140.00", pods("--max", "7", "--threshold", "0.05"))
+	assert.Equal(t, "20.00", pods("--min", "1", "--max", "1"))
+	never := file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\ncooldown: {upAfterUp: 1h}\n")
+	assert.Equal(t, "80.00", pods("--max", "7", "--threshold", "0.05", "--spec", never))
+}
+
+func TestSimulateToldToStopTellsWhatWasDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	code := execute(ctx, []string{"simulate", "--seeds", "1"}, strings.NewReader(""), &out, &errs)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs.String(), "foresail simulate: stopped after 0 of 24 runs: no seed had met every scaler by then")
+	assert.Empty(t, out.String())
+}
+
+func TestSimulateRefusesUnusableArguments(t *testing.T) {
+	trace := file(t, "shop.csv", shortTrace)
+	var long strings.Builder
+	long.WriteString("unix_seconds,requests_per_second\n")
+	for _, at := range []string{"0", "7200", "14400", "21601"} {
+		long.WriteString(at + ",1\n")
+	}
+	for args, want := range map[string]string{
+		"ramp":                 `unexpected argument "ramp": foresail simulate takes flags only`,
+		"--profile rampp":      `--profile: "rampp": must be one or more of ramp, spike, sine, sawtooth, noise, bursts, drift, falling, or file, which is that of --trace`,
+		"--profile ramp,ramp":  `--profile: "ramp" twice: must be each once`,
+		"--profile file":       "--trace: missing: must be given with --profile file",
+		"--trace /nonexistent": "--trace: open /nonexistent: no such file or directory: must be a file: CSV with the header",
+		"--trace " + file(t, "bad.csv", "unix_seconds,value\n1,2\n2,-2\n"): `line 3: value: "-2": must be a number, 0 or more`,
+		"--trace " + file(t, "long.csv", long.String()):                    "long.csv is 6h0m1s long: must be at most 6h0m0s: every request is played",
+		"--trace " + trace + " --trace-scale 0":                            "--trace-scale: 0: must be above 0",
+		"--scaler kedda":                                                   `--scaler: "kedda": must be one or more of hpa-cpu, keda, paper, foresail-total, foresail-total/hpa-defaults,`,
+		"--scaler keda,keda":                                               `--scaler: "keda" twice: must be each once`,
+		"--seeds 0":                                                        "--seeds: 0: must be from 1 to 1000",
+		"--seeds many":                                                     `--seeds: "many": must be a whole number`,
+		"--seed -1":                                                        `--seed: "-1": must be a whole number, 0 or more`,
+		"--threshold 1":                                                    "--threshold: 1: must be above 0 and below 1",
+		"--threshold NaN":                                                  "--threshold: NaN: must be above 0 and below 1",
+		"--min 0":                                                          "--min: 0: must be from 1 to 1000",
+		"--min 8 --max 7":                                                  "--max: 7: must be at least --min (8) and at most 1000",
+		"--startup 0s":                                                     "--startup: 0s: must be from 1s to 10m0s",
+		"--spec /nonexistent":                                              "--spec: open /nonexistent",
+		"--spec " + file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\nsaturation: {max: 710m}") + " --threshold 0.8": "saturation.max: 0.71: must be finite and above the threshold (0.8)",
+		"--out " + filepath.Join(trace, "below"): "--out: mkdir " + trace + ": not a directory: must be a directory that can be written to",
+	} {
+		code, out, stderr := foresail(t, "", append([]string{"simulate"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Contains(t, stderr, want, args)
+		assert.Empty(t, out, args)
+	}
+}
