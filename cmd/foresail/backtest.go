@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/foresail/foresail/internal/lab/backtest"
 	"github.com/foresail/foresail/internal/lab/scaler"
@@ -117,10 +114,15 @@ func (o *backtestOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	progress := showProgress(c.ErrOrStderr())
-	options.Progress = progress.tell
+	progress := newRunProgress(c.ErrOrStderr(), 1)
+	if progress.bar != nil { // how many runs there will be is not known, which lines could not tell
+		options.Progress = func(_, all int) {
+			progress.expect(all + 1) // more may come, and a bar that was full is not drawn again
+			progress.step()
+		}
+	}
 	result, err := backtest.Run(c.Context(), options)
-	progress.clear()
+	progress.end()
 	if err != nil {
 		return err
 	}
@@ -289,35 +291,4 @@ func (o *backtestOptions) askPrometheus(ctx context.Context) (*workload.Trace, e
 		To: time.Now(), Since: time.Duration(since), Step: time.Duration(step),
 		Unanswered: "look whether --query selects anything there, and whether it did --since " + o.since + " ago",
 	})
-}
-
-// progress is a line that tells how far a command is, where somebody can see it.
-type progress struct {
-	out   io.Writer // nil = nobody can
-	mu    sync.Mutex
-	shown int // hundredths
-}
-
-func showProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return &progress{out: f}
-	}
-	return &progress{}
-}
-
-// tell shows that so many of all parts are done.
-func (p *progress) tell(done, all int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if hundredths := 100 * done / max(1, all); p.out != nil && hundredths != p.shown {
-		p.shown = hundredths
-		_, _ = fmt.Fprintf(p.out, "\r%d of %d runs ", done, all)
-	}
-}
-
-// clear removes the line.
-func (p *progress) clear() {
-	if p.out != nil && p.shown > 0 {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }

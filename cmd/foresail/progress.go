@@ -47,6 +47,14 @@ func (p *runProgress) step() {
 	}
 }
 
+// expect says how many there are, as far as is known by now.
+func (p *runProgress) expect(total int) {
+	p.total = total
+	if p.bar != nil && total != p.bar.GetMax() {
+		p.bar.ChangeMax(total)
+	}
+}
+
 // end takes the bar away.
 func (p *runProgress) end() {
 	if p.bar != nil {

@@ -66,10 +66,12 @@ func Run(ctx context.Context, o *Options) (*Result, error) {
 	return r, nil
 }
 
-// parts are the sections that settings may be searched on, and those that they are judged on.
+// parts are the sections that settings may be searched on, and those that they are judged on. The cut is at a line of the
+// trace: between two of them the load would tell of the second.
 func (p *player) parts() (tuned, judged []section) {
 	end := p.Trace.Length().Truncate(time.Second).Milliseconds()
-	cut := int64(tunedShare*float64(end)) / second * second
+	step := max(second, p.Trace.Step.Truncate(time.Second).Milliseconds())
+	cut := int64(tunedShare*float64(end)) / step * step
 	return sections(0, cut), sections(cut, end)
 }
 

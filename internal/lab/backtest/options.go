@@ -37,7 +37,8 @@ type Options struct {
 	Advise        bool      // whether to search for settings
 	ViolationCost float64   // pod-hours that a minute of violation is worth
 
-	Progress func(done, all int) // called after each run, from any goroutine; nil = not
+	// Progress is called after each run, never by two at once. All are those that are known of so far. nil = not.
+	Progress func(done, all int)
 }
 
 // Targets returns the targets that a frontier has by default, the threshold among them.

@@ -3,7 +3,7 @@ package backtest
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +33,8 @@ const (
 // player plays settings against a trace.
 type player struct {
 	*Options
-	done, all atomic.Int64 // runs
+	mu        sync.Mutex
+	done, all int // runs
 }
 
 func newPlayer(o *Options) *player { return &player{Options: o} }
@@ -46,7 +47,7 @@ func (p *player) need() score.Need {
 func (p *player) play(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
 	each := len(parts) * len(p.Seeds)
 	runs := make([]Figures, len(settings)*each)
-	p.all.Add(int64(len(runs)))
+	p.all += len(runs)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range runs {
@@ -74,9 +75,11 @@ func (p *player) play(ctx context.Context, settings []Setting, parts []section) 
 }
 
 func (p *player) tell() {
-	done := p.done.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
 	if p.Progress != nil {
-		p.Progress(int(done), int(p.all.Load()))
+		p.Progress(p.done, p.all)
 	}
 }
 

@@ -1,0 +1,341 @@
+package backtest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/internal/lab"
+	"github.com/foresail/foresail/internal/lab/backtest"
+	"github.com/foresail/foresail/internal/lab/fluid"
+	"github.com/foresail/foresail/internal/lab/scaler"
+	"github.com/foresail/foresail/internal/lab/workload"
+	"github.com/foresail/foresail/pipeline"
+)
+
+var began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// traceOf returns a trace with a value a minute.
+func traceOf(t *testing.T, minutes int, rate func(minute int) float64) *workload.Trace {
+	t.Helper()
+	var points []workload.Point
+	for i := range minutes + 1 {
+		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Minute), Rate: rate(i)})
+	}
+	trace, err := workload.NewTrace("waves", points)
+	require.NoError(t, err)
+	return trace
+}
+
+// waves go up and down between 100 and 700 requests/s within half an hour.
+func waves(minute int) float64 { return 400 - 300*math.Cos(2*math.Pi*float64(minute)/30) }
+
+func options(t *testing.T) *backtest.Options {
+	return &backtest.Options{
+		Trace: traceOf(t, 120, waves), Scalers: scaler.Names(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
+		Startup: 25 * time.Second, Seeds: []uint64{1}, Metric: backtest.Utilization,
+		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
+		Targets: []float64{0.5, 0.7}, Advise: true, ViolationCost: 1,
+	}
+}
+
+func files(t *testing.T, o *backtest.Options) map[string]string {
+	t.Helper()
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "made")
+	require.NoError(t, r.WriteFiles(dir))
+	out := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		out[e.Name()] = string(text)
+	}
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	out["text"] = text.String()
+	return out
+}
+
+// Not even the order in which runs come to an end has a say in the outcome.
+func TestIsAFunctionOfItsOptions(t *testing.T) {
+	o := options(t)
+	o.Seeds = []uint64{1, 2}
+	several := files(t, o)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	assert.Equal(t, several, files(t, o))
+}
+
+func TestFiles(t *testing.T) {
+	got := files(t, options(t))
+	for _, name := range []string{"frontier.svg", "frontier.png", "timeline.svg", "timeline.png"} {
+		assert.NotEmpty(t, got[name], name)
+	}
+	assert.True(t, strings.HasPrefix(got["summary.csv"],
+		"trace,scaler,violation_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\n"), got["summary.csv"])
+	rows := table(t, got["summary.csv"])
+	require.Len(t, rows, len(scaler.Names()))
+	for i, name := range scaler.Names() {
+		assert.Equal(t, []string{"waves", name}, rows[i][:2])
+		assert.Equal(t, name == "paper" || strings.HasPrefix(name, "foresail-"), rows[i][9] != "", "%s: who forecasts nothing has no MASE", name)
+		if name == "clairvoyant" {
+			assert.Equal(t, "0.00", rows[i][2])
+		}
+	}
+	frontier := table(t, got["frontier.csv"])
+	require.Len(t, frontier, 2*len(scaler.Names()))
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "2.00"}, frontier[0][:4])
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "2.00"}, frontier[1][:4])
+	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
+	for _, row := range table(t, got["forecast.csv"])[:1] {
+		assert.Equal(t, "1.000", row[4], "naive")
+	}
+}
+
+func table(t *testing.T, text string) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	return rows[1:]
+}
+
+// The report is well-formed, asks for nothing from elsewhere, and has the figures of the tables.
+func TestReport(t *testing.T) {
+	o := options(t)
+	o.Trace.Name = `<script>alert("x")</script>`
+	got := files(t, o)
+	report := got["report.html"]
+	d := xml.NewDecoder(strings.NewReader(report))
+	d.AutoClose, d.Entity = xml.HTMLAutoClose, xml.HTMLEntity
+	elements := map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if e, ok := token.(xml.StartElement); ok {
+			elements[e.Name.Local]++
+			for _, a := range e.Attr {
+				assert.NotContains(t, []string{"src", "href"}, a.Name.Local, "%s", e.Name.Local)
+			}
+		}
+	}
+	assert.Equal(t, 2, elements["svg"])
+	assert.Equal(t, 2, elements["table"])
+	assert.Zero(t, elements["script"])
+	assert.Zero(t, elements["link"])
+	assert.NotContains(t, strings.ReplaceAll(report, "http://www.w3.org/", ""), "://")
+	assert.NotContains(t, report, "url(")
+	for _, row := range table(t, got["summary.csv"]) {
+		assert.Regexp(t, fmt.Sprintf(`<td>%s</td><td>\d+\.\d</td><td>\d+\.\d\d%%</td>`, row[1]), report)
+	}
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	for _, row := range r.Summary {
+		assert.Contains(t, report, fmt.Sprintf("<td>%.1f</td><td>%.2f%%</td><td>%.1f</td><td>%.1f</td>",
+			row.ViolationMinutes, 100*row.ViolationShare(), row.SaturatedMinutes, row.PodHours))
+	}
+}
+
+func TestSectionsCoverATraceOnce(t *testing.T) {
+	for _, length := range []int64{600, 6 * 3600, 6*3600 + 1, 27 * 86_400, 12_347} {
+		end := int64(100)
+		for _, s := range backtest.Sections(100, 100+length) {
+			assert.Equal(t, end, s[0])
+			assert.LessOrEqual(t, s[1]-s[0], int64(6*3600)+1)
+			end = s[1]
+		}
+		assert.Equal(t, 100+length, end)
+	}
+	n, first, last := backtest.Spread(100, 10)
+	assert.Equal(t, []int{10, 5, 95}, []int{n, first, last})
+	n, first, last = backtest.Spread(7, 10)
+	assert.Equal(t, []int{7, 0, 6}, []int{n, first, last})
+	n, _, _ = backtest.Spread(7, 0)
+	assert.Equal(t, 1, n)
+}
+
+type climb struct{ from, each float64 } // requests per second, and more each second
+
+func (c climb) Rate(t int64) float64 { return c.from + c.each*float64(t)/1000 }
+
+// oracle forecasts what will come, and more.
+type oracle struct {
+	next int64
+	load lab.Load
+	over float64
+}
+
+func (o *oracle) Next() int64 { return o.next }
+
+func (o *oracle) Decide(v *lab.View) int {
+	o.next += 1000
+	return v.Target
+}
+
+func (o *oracle) Forecast() (pipeline.Forecast, bool) {
+	now := o.next - 1000
+	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over}, true
+}
+
+// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second to stay is 0.405 pods
+// off, as that second's mean was half a second ago; a straight line is off by nothing.
+func TestErrorsOfKnownSeries(t *testing.T) {
+	load := climb{2000, 10}
+	world := func() lab.World {
+		return fluid.New(fluid.Config{Load: load, Exact: true, Seed: 1, Min: 10, Max: 10, Warm: 10, Capacity: 1000})
+	}
+	span := lab.Span{Lead: 2 * time.Minute, Length: 4 * time.Minute}
+	e := backtest.Judge(&oracle{load: load, over: 0.081}, world(), load, 1.0/1000, span)
+	assert.Equal(t, 4*60-40+1, e.N, "what is forecast of later than the end is not judged")
+	n := float64(e.N)
+	assert.InDelta(t, 0.405, e.Naive/n, 1e-9)
+	assert.InDelta(t, 0.405+0.07, e.Mean/n, 1e-9, "the middle of a quarter of a minute is 7 s before the last second")
+	assert.InDelta(t, 0.005, e.Linear/n, 1e-9, "half a second")
+	assert.InDelta(t, 0.081, e.Forecast/n, 1e-9)
+	assert.InDelta(t, 0.2, e.MASE(), 1e-9)
+
+	assert.True(t, math.IsNaN(backtest.Errors{}.MASE()), "not known")
+	assert.InDelta(t, 7, backtest.Continued([]float64{1, 2, 3, 4}, 3), 1e-12)
+}
+
+func TestCapacityHasTheHighEndTakeHalfOfThePods(t *testing.T) {
+	trace := traceOf(t, 199, func(minute int) float64 { return float64(minute + 1) })
+	c, err := backtest.Capacity(trace, 0.5, 20)
+	require.NoError(t, err)
+	assert.InDelta(t, 198/(0.5*10), c, 1e-12, "198 is the 198th of 200")
+	_, err = backtest.Capacity(traceOf(t, 500, func(minute int) float64 { return float64(minute / 500) }), 0.5, 20)
+	assert.ErrorContains(t, err, "zero nearly everywhere")
+}
+
+// What settings are judged on has no part in which are found, and none in the figures of the search.
+func TestAdviceDoesNotSeeWhatItIsJudgedOn(t *testing.T) {
+	o := options(t)
+	tunedTo, judgedFrom := backtest.Parts(o)
+	assert.EqualValues(t, 72*60, tunedTo)
+	assert.EqualValues(t, 72*60, judgedFrom)
+	honest, err := backtest.Advise(t.Context(), o)
+	require.NoError(t, err)
+	require.NotEqual(t, honest.Default, honest.Best, "the search finds something")
+
+	o.Trace = traceOf(t, 120, func(minute int) float64 {
+		if minute > 72 {
+			return 1300 * float64(minute%2)
+		}
+		return waves(minute)
+	})
+	poisoned, err := backtest.Advise(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, honest.Best, poisoned.Best)
+	assert.Equal(t, honest.Tried, poisoned.Tried)
+	assert.Equal(t, honest.Tuned, poisoned.Tuned)
+	assert.NotEqual(t, honest.Judged, poisoned.Judged)
+}
+
+func TestAdviceIsWhatHoldsUp(t *testing.T) {
+	figures := func(violations, podHours float64) backtest.Figures {
+		return backtest.Figures{Hours: 10, ViolationMinutes: violations, PodHours: podHours}
+	}
+	a := backtest.Advice{
+		Scaler: "foresail-total", Tried: 20, ViolationCost: 2, Capacity: 100,
+		Default: backtest.Setting{Target: 0.7, Metric: backtest.Utilization, Params: pipeline.DefaultParams()},
+		Tuned:   backtest.Comparison{Default: figures(10, 80), Best: figures(5, 80)},
+		Judged:  backtest.Comparison{Default: figures(10, 80), Best: figures(9, 72)},
+	}
+	a.Best = a.Default
+	assert.False(t, a.Holds())
+	assert.Equal(t, "Keep the settings.", a.Sentences()[0])
+
+	a.Best.Target, a.Best.Metric = 0.65, backtest.Requests
+	a.Best.Params.HorizonMultiplier, a.Best.Params.ReactionDelay = 1.6, 30*time.Second
+	assert.True(t, a.Holds())
+	assert.Equal(t, []string{
+		"Set threshold 0.65 instead of 0.7, metric requests instead of utilization, horizon.multiplier 1.6 instead of 1.2, horizon.reactionDelay 30s instead of 15s.",
+		"20 settings of foresail-total were tried on parts of the first 60% of the trace (10.0 h), a minute in violation counted as much as 2 pod-hours. " +
+			"There violations went from 10.0 to 5.0 minutes and pod-hours from 80.0 to 80.0, both together 10.0% less.",
+		"It held up: on parts of the rest (10.0 h), which the search did not see, violations went from 10.0 to 9.0 minutes and pod-hours from 80.0 to 72.0, " +
+			"both together 10.0% less.",
+	}, a.Sentences())
+	assert.Equal(t, "# of a metric in requests per second\nspec:\n  horizon:\n    multiplier: \"1.6\"\n    reactionDelay: 30s\n  threshold: \"65\"\n", a.Spec())
+
+	a.Judged.Best = figures(11, 80)
+	assert.False(t, a.Holds())
+	assert.Empty(t, a.Spec())
+	assert.Equal(t, "Keep the settings.", a.Sentences()[0])
+	assert.Regexp(t, "^It did not hold up: .* 2.0% more.$", a.Sentences()[2])
+}
+
+// Where a scaler is late is told for the same cost, and what it costs for being late as often.
+func TestFindings(t *testing.T) {
+	row := func(name string, target, violations, podHours float64) backtest.Row {
+		return backtest.Row{
+			Setting: backtest.Setting{Scaler: name, Target: target},
+			Figures: backtest.Figures{Hours: 10, ViolationMinutes: violations, PodHours: podHours},
+		}
+	}
+	o := options(t)
+	r := backtest.Result{
+		Options: o, BeyondMax: 1.5,
+		Summary:  []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
+		Frontier: []backtest.Row{row("keda", 0.5, 6, 60), row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
+	}
+	assert.Equal(t, []string{
+		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
+			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
+		"With a lower target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be late 5.50% of the time, foresail-total 2.00%.",
+		"With a target that has it late as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
+		"For 1.5 minutes even all 20 pods would have been too few: a higher maximum is needed to have no violations.",
+	}, r.Findings())
+}
+
+func TestRefusesWhatCannotBePlayed(t *testing.T) {
+	for want, change := range map[string]func(*backtest.Options){
+		"the trace is 9m0s long: must be at least 10m0s": func(o *backtest.Options) { o.Trace = traceOf(t, 9, waves) },
+		"the trace is zero everywhere":                   func(o *backtest.Options) { o.Trace = o.Trace.Scaled(0) },
+		`scaler: "x": must be one of hpa-cpu`:            func(o *backtest.Options) { o.Scalers = []string{"x"} },
+		"horizon.multiplier: -1":                         func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
+	} {
+		o := options(t)
+		require.NoError(t, o.Validate())
+		change(o)
+		assert.ErrorContains(t, o.Validate(), want)
+	}
+}
+
+func TestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options(t)
+	o.Progress = func(int, int) { cancel() }
+	_, err := backtest.Run(ctx, o)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestProgressCountsEachRun(t *testing.T) {
+	o := options(t)
+	var done, all int
+	o.Progress = func(d, a int) {
+		assert.Equal(t, done+1, d)
+		assert.LessOrEqual(t, d, a)
+		done, all = d, a
+	}
+	_, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, all, done)
+}
