@@ -36,19 +36,31 @@ func DefaultSources(seed uint64) Sources {
 	}
 }
 
+// check refuses times that are not whole seconds: what happens within one is not known before it has passed.
 func (s *Sources) check() error {
 	for _, x := range []struct {
 		name   string
-		period time.Duration
+		source lab.Source
 	}{
-		{"sources.foresail.period", s.Foresail.Period},
-		{"sources.paper.period", s.Paper.Period},
-		{"sources.keda.period", s.KEDA.Period},
-		{"sources.kubelet.period", s.Kubelet.Period},
-		{"sources.metricsServer", s.MetricsServer},
+		{"foresail", s.Foresail},
+		{"paper", s.Paper},
+		{"keda", s.KEDA},
+		{"kubelet", s.Kubelet},
+		{"metricsServer", lab.Source{Window: time.Second, Period: s.MetricsServer, Phase: s.MetricsServerPhase}},
 	} {
-		if x.period < time.Millisecond {
-			return fmt.Errorf("%s: %s: must be at least 1ms", x.name, x.period)
+		for _, v := range []struct {
+			field        string
+			value, least time.Duration
+		}{
+			{"window", x.source.Window, time.Second},
+			{"period", x.source.Period, time.Second},
+			{"phase", x.source.Phase, 0},
+			{"batch", x.source.Batch, 0},
+			{"batchPhase", x.source.BatchPhase, 0},
+		} {
+			if v.value < v.least || v.value%time.Second != 0 {
+				return fmt.Errorf("sources.%s.%s: %s: must be whole seconds, at least %s", x.name, v.field, v.value, v.least)
+			}
 		}
 	}
 	return nil

@@ -29,12 +29,11 @@ func ramp(from, to float64, begin, end int64) loadOf {
 
 // world is pods that share a load equally, without chance: a request costs 8 ms, a pod takes 20 s to start.
 type world struct {
-	load     lab.Load
-	now      int64
-	view     lab.View
-	created  int
-	played   lab.Second
-	min, max int
+	load    lab.Load
+	now     int64
+	view    lab.View
+	created int
+	played  lab.Second
 }
 
 const (
