@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// traffic returns a file with waves of 100 to 700 requests/s, a line a minute.
+func traffic(t *testing.T, minutes int) string {
+	var b strings.Builder
+	b.WriteString("unix_seconds,requests_per_second\n")
+	for m := range minutes + 1 {
+		fmt.Fprintf(&b, "%d,%.2f\n", 1_700_000_000+60*m, 400-300*math.Cos(2*math.Pi*float64(m)/30))
+	}
+	return file(t, "traffic.csv", b.String())
+}
+
+func TestBacktestWritesTablesAndAReport(t *testing.T) {
+	trace, out := traffic(t, 60), filepath.Join(t.TempDir(), "report")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--out", out)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Empty(t, stderr, "progress is for terminals")
+	assert.Contains(t, stdout, "traffic: 1h from 2023-11-14 22:13:20 UTC, a value each 1m, at most 700 requests/s.\nA pod takes 100 requests/s, and 25s to start.")
+	assert.Regexp(t, `(?m)^ +foresail-total +\d`, stdout)
+	assert.Contains(t, stdout, "\nAdvice\n")
+	assert.Contains(t, stdout, filepath.Join(out, "report.html")+" has the report.")
+	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png", "timeline.svg", "timeline.png", "report.html"} {
+		assert.FileExists(t, filepath.Join(out, name))
+	}
+	summary, err := os.ReadFile(filepath.Join(out, "summary.csv"))
+	require.NoError(t, err)
+	assert.Regexp(t, `^trace,scaler,violation_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,hpa-cpu,`, string(summary))
+}
+
+func TestBacktestDerivesACapacity(t *testing.T) {
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers", "keda,instant", "--advise=false")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "at most 350 requests/s.\nA pod takes 50 requests/s (derived: ", "350 requests/s take half of 20 pods at 0.7")
+	assert.NotContains(t, stdout, "Advice")
+	assert.NotContains(t, stdout, "foresail")
+}
+
+func TestBacktestTakesASpec(t *testing.T) {
+	spec := file(t, "spec.yaml", "threshold: 60\nminReplicas: 3\nmaxReplicas: 12\n")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--spec", spec, "--max", "15", "--scalers", "foresail-total", "--advise=false")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "3 to 15 pods; the load of each is not to exceed 0.6.")
+}
+
+func TestBacktestReadsPrometheus(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if user != "me" || password != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		assert.Equal(t, "rate(x[1m])", r.FormValue("query"))
+		var samples []string
+		for at := number(t, r.FormValue("start")); at <= number(t, r.FormValue("end")); at += number(t, r.FormValue("step")) {
+			samples = append(samples, fmt.Sprintf(`[%.3f,"70"]`, at))
+		}
+		series := fmt.Sprintf(`{"metric":{"pod":"%%d"},"values":[%s]}`, strings.Join(samples, ","))
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s,%s]}}`, fmt.Sprintf(series, 1), fmt.Sprintf(series, 2))
+	}))
+	defer server.Close()
+	ask := []string{"backtest", "--prometheus", server.URL, "--query", "rate(x[1m])", "--since", "1h", "--step", "30s", "--scalers", "keda", "--advise=false"}
+	code, _, stderr := foresail(t, "", ask...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "HTTP status 401 Unauthorized")
+
+	servers := file(t, "servers.yaml", fmt.Sprintf("servers: [{address: %q, httpClientConfig: {basic_auth: {username: me, password: secret}}}]", server.URL))
+	code, stdout, stderr := foresail(t, "", append(ask, "--prometheus-config-file", servers)...)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Regexp(t, `^prometheus: 1h from .*, a value each 30s, at most 140 requests/s\.`, stdout)
+}
+
+func TestBacktestRefuses(t *testing.T) {
+	trace := traffic(t, 20)
+	empty := file(t, "empty.csv", "")
+	level := file(t, "zero.csv", "unix_seconds,requests_per_second\n0,0\n600,0\n1200,0\n")
+	spec := file(t, "spec.yaml", "threshold: 60\nmaxReplicas: 12\n")
+	only := "backtest --trace " + trace + " "
+	ask := "backtest --prometheus http://localhost:9090 --query x "
+	for args, want := range map[string]string{
+		"backtest":                                    "--trace: missing: must be a file with the traffic, unless --prometheus and --query say where it is known",
+		"backtest --trace /nowhere":                   "--trace: open /nowhere: no such file or directory: must be CSV",
+		"backtest --trace " + empty:                   "it is empty: must be CSV",
+		"backtest --trace " + level:                   "--capacity: missing: must be given: the trace is zero nearly everywhere",
+		"backtest --capacity 1 --trace " + level:      "the trace is zero everywhere",
+		"backtest --trace " + traffic(t, 5):           "the trace is 5m0s long: must be at least 10m0s",
+		only + "--prometheus http://u:p@localhost":    `--prometheus: "…@localhost": must be left out where --trace is given`,
+		only + "--query x":                            `--query: "x": must be left out unless --prometheus says whom to ask`,
+		only + "--capacity -1":                        "--capacity: -1: must be finite and above 0, or 0 to derive it",
+		only + "--capacity NaN":                       "--capacity: NaN: must be",
+		only + "--scale 0":                            "--scale: 0: must be finite and above 0",
+		only + "--threshold 1":                        "--threshold: 1: must be above 0 and below 1",
+		only + "--startup 0s":                         "--startup: 0s: must be above 0s and at most 1h",
+		only + "--min 0":                              "--min: 0: must be at least 1",
+		only + "--min 9 --max 8":                      "--max: 8: must be at least --min (9)",
+		only + "--seeds 0":                            "--seeds: 0: must be from 1 to 1000",
+		only + "--violation-cost -1":                  "--violation-cost: -1: must be finite, 0 or more",
+		only + "--scalers keda,x":                     `--scalers: "x": must be some of hpa-cpu, keda`,
+		only + "--scalers keda,keda":                  `--scalers: "keda": must be listed once`,
+		only + "--spec /nowhere":                      "--spec: open /nowhere",
+		only + "--spec " + spec:                       "--capacity: missing: must be given where --spec has a threshold of requests (60)",
+		only + "--capacity 50 --spec " + spec:         "--spec: threshold 60: must be one with a threshold below --capacity (50)",
+		only + "x":                                    `unexpected argument "x": foresail backtest takes flags only`,
+		"backtest --prometheus http://localhost:9090": "--query: missing: must be PromQL that returns requests per second",
+		"backtest --prometheus x:90 --query x":        `--prometheus: "x:90": must be an http or https URL`,
+		ask + "--since soon":                          `--since: "soon": must be a span of time, such as 30s, 12h or 7d`,
+		ask + "--step 100ms":                          `--step: "100ms": must be a span of time, such as 30s, 12h or 7d, at least 1s`,
+		ask + "--since 1m --step 1m":                  "--step: 1m: must be such that there are 2 to 1000000 in --since (1m)",
+		ask + "--prometheus-config-file /nowhere":     "--prometheus-config-file: reading the file of Prometheus servers",
+	} {
+		code, stdout, stderr := foresail(t, "", strings.Fields(args)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Contains(t, stderr, want, args)
+		assert.Empty(t, stdout, args)
+	}
+}
