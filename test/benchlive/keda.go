@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
@@ -35,13 +36,13 @@ func (s *stage) startKEDA(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.startKEDAOperator(ctx, metrics); err != nil {
+	if err := s.startKEDAOperator(metrics); err != nil {
 		return err
 	}
 	return s.startKEDAAdapter(ctx, metrics)
 }
 
-func (s *stage) startKEDAOperator(ctx context.Context, metricsPort int) error {
+func (s *stage) startKEDAOperator(metricsPort int) error {
 	certFile, keyFile, err := s.stack.Cluster.ServingCertificate("localhost")
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (s *stage) startKEDAOperator(ctx context.Context, metricsPort int) error {
 	if err != nil {
 		return err
 	}
-	return s.startProgram(ctx, kedaOperatorBinary, []string{
+	return s.startProgram(kedaOperatorBinary, []string{
 		"--kubeconfig=" + s.stack.Cluster.Kubeconfig(),
 		"--metrics-service-bind-address=" + local(metricsPort),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
@@ -67,7 +68,8 @@ func (s *stage) startKEDAOperator(ctx context.Context, metricsPort int) error {
 	})
 }
 
-// startKEDAAdapter has the operator know the adapter by a client's certificate, and the API server by a server's.
+// startKEDAAdapter has the operator know the adapter by a client's certificate, and the API server by a server's. What it tells
+// of itself, at a port of its own, it tells at every address: there is no flag for one.
 func (s *stage) startKEDAAdapter(ctx context.Context, metricsPort int) error {
 	client, err := s.stack.Cluster.RESTConfigFor("keda-metrics-adapter")
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *stage) startKEDAAdapter(ctx context.Context, metricsPort int) error {
 		return err
 	}
 	kubeconfig := s.stack.Cluster.Kubeconfig()
-	err = s.startProgram(ctx, kedaAdapterBinary, []string{
+	err = s.startProgram(kedaAdapterBinary, []string{
 		"--kubeconfig=" + kubeconfig, "--lister-kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(api.Port), "--port=" + strconv.Itoa(own),
@@ -110,8 +112,8 @@ func (s *stage) startKEDAAdapter(ctx context.Context, metricsPort int) error {
 	return s.stack.Cluster.WaitAggregated(ctx, api.Name())
 }
 
-// startProgram runs a program of KEDA's until ctx ends.
-func (s *stage) startProgram(ctx context.Context, name string, args []string) error {
+// startProgram runs a program of KEDA's until close.
+func (s *stage) startProgram(name string, args []string) error {
 	dir := s.stack.Cluster.Dir()
 	// It wants to be told by its environment, which env replaces itself with.
 	command := append([]string{
@@ -122,7 +124,7 @@ func (s *stage) startProgram(ctx context.Context, name string, args []string) er
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { _ = process.Signal(os.Kill) }) // the cluster it works on ends too
+	s.stops = append(s.stops, func() error { return process.Stop(time.Second) })
 	return nil
 }
 

@@ -63,18 +63,19 @@ func play(ctx context.Context, b binaries, c settings, p profile, sc scaler) (r 
 	if err != nil {
 		return result{}, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	s := &stage{settings: c, binaries: b, scaler: sc, stack: base}
+	playing, cancel := context.WithCancelCause(ctx)
 	defer func() {
+		closed := s.close()
 		cancel(nil)
-		err = errors.Join(err, base.Close())
+		err = errors.Join(err, closed, base.Close())
 	}()
 	go func() {
 		<-base.Cluster.Done()
 		cancel(base.Cluster.Err())
 	}()
-	s := &stage{settings: c, binaries: b, scaler: sc, stack: base}
-	r, err = s.play(ctx, p)
-	if err != nil {
+	r, err = s.play(playing, p)
+	if err != nil && ctx.Err() == nil {
 		err = errors.Join(fmt.Errorf("%s: %s: %w", p.name, sc.name, err), s.keepLogs(p))
 	}
 	return r, err

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"math"
+	"slices"
 	"text/template"
 	"time"
 
@@ -23,6 +25,9 @@ const (
 	scrapeInterval = 5 * time.Second
 )
 
+// forecastManifest has the PredictedMetric and its HPA.
+const forecastManifest = "foresail.yaml"
+
 //go:embed *.yaml
 var manifests embed.FS
 
@@ -40,10 +45,10 @@ func scalers() []scaler {
 	return []scaler{
 		{name: "hpa-cpu", manifest: "cpu.yaml", metricsServer: true},
 		{name: "keda", manifest: "keda.yaml", prometheus: true, keda: true},
-		{name: "current", manifest: "foresail.yaml", metric: "predicted_load_total", foresail: true, prometheus: true},
-		{name: "foresail-total", manifest: "foresail.yaml", metric: "predicted_load_total", foresail: true},
-		{name: "foresail-load", manifest: "foresail.yaml", metric: "predicted_load", foresail: true},
-		{name: "foresail-replicas", manifest: "foresail.yaml", metric: "predicted_replicas", foresail: true},
+		{name: "current", manifest: forecastManifest, metric: "predicted_load_total", foresail: true, prometheus: true},
+		{name: "foresail-total", manifest: forecastManifest, metric: "predicted_load_total", foresail: true},
+		{name: "foresail-load", manifest: forecastManifest, metric: "predicted_load", foresail: true},
+		{name: "foresail-replicas", manifest: forecastManifest, metric: "predicted_replicas", foresail: true},
 	}
 }
 
@@ -59,9 +64,10 @@ type stage struct {
 	scaler     scaler
 	stack      *stack.Stack
 	prometheus string // its URL; "" without
+	stops      []func() error
 }
 
-// deploy applies the application, starts what its scaler needs, until ctx ends, and waits until the HPA reads what it shall.
+// deploy applies the application, starts what its scaler needs and waits until the HPA reads what it shall.
 func (s *stage) deploy(ctx context.Context) error {
 	if err := s.apply(ctx, "app.yaml"); err != nil {
 		return err
@@ -76,6 +82,15 @@ func (s *stage) deploy(ctx context.Context) error {
 		return err
 	}
 	return s.waitForHPA(ctx)
+}
+
+// close ends what was started, in the reverse order.
+func (s *stage) close() error {
+	var errs []error
+	for _, stop := range slices.Backward(s.stops) {
+		errs = append(errs, stop())
+	}
+	return errors.Join(errs...)
 }
 
 func (s *stage) apply(ctx context.Context, file string) error {
@@ -102,15 +117,16 @@ func (s *stage) manifest(file string) ([]byte, error) {
 	return manifest.Bytes(), err
 }
 
-// startSources starts what the scaler reads.
+// startSources starts what the scaler reads. It is there until close, and until ctx ends at the latest.
 func (s *stage) startSources(ctx context.Context) error {
 	if s.scaler.metricsServer {
-		_, err := monitoring.StartMetricsServer(ctx, s.stack.Cluster, monitoring.MetricsServerOptions{
+		m, err := monitoring.StartMetricsServer(ctx, s.stack.Cluster, monitoring.MetricsServerOptions{
 			Progress: s.settings.progress, Selector: stack.WorkloadLabel + "=true",
 		})
 		if err != nil {
 			return err
 		}
+		s.stops = append(s.stops, m.Stop)
 	}
 	if s.scaler.prometheus {
 		if err := s.startPrometheus(ctx); err != nil {
@@ -135,6 +151,7 @@ func (s *stage) startPrometheus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.stops = append(s.stops, p.Stop)
 	s.prometheus = p.URL
 	ctx, cancel := withPatience(ctx)
 	defer cancel()

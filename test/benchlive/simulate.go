@@ -1,25 +1,29 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"time"
 
+	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/internal/lab"
 	"github.com/foresail/foresail/internal/lab/compare"
 	"github.com/foresail/foresail/internal/lab/queue"
 	labscaler "github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/internal/lab/workload"
+	"github.com/foresail/foresail/pipeline"
 	"github.com/foresail/foresail/test/loadgen"
 )
 
 // simulate plays the same in the lab, with pods like those that are live here, and returns means over seeds.
 func simulate(ctx context.Context, c settings, ps []profile, scs []scaler, seeds int) ([]row, error) {
+	forecast, err := c.forecast()
+	if err != nil {
+		return nil, err
+	}
 	config := compare.Config{
 		Model: c.model(),
-		Setup: labscaler.Setup{
-			Threshold: threshold, Params: labscaler.RecommendedParams(), Paper: labscaler.PaperParams(),
-			Min: minPods, Max: maxPods, Startup: c.startup,
-		},
+		Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods, Startup: c.startup},
 	}
 	for _, p := range ps {
 		config.Profiles = append(config.Profiles, compare.Profile{
@@ -44,6 +48,21 @@ func simulate(ctx context.Context, c settings, ps []profile, scs []scaler, seeds
 		}
 	}
 	return rows, nil
+}
+
+// forecast is the settings of the PredictedMetric that is live.
+func (c settings) forecast() (pipeline.Params, error) {
+	s := stage{settings: c}
+	manifest, err := s.manifest(forecastManifest)
+	if err != nil {
+		return pipeline.Params{}, err
+	}
+	document, _, _ := bytes.Cut(manifest, []byte("\n---\n"))
+	spec, err := params.ParseSpec(document)
+	if err != nil {
+		return pipeline.Params{}, err
+	}
+	return params.FromSpec(spec)
 }
 
 // model is that of the pods of test/workload: a queue in which each waits its turn, for one piece of work.
