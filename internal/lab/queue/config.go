@@ -25,7 +25,7 @@ type Model struct {
 	WaitsMin, WaitsMax   int     // how many times between two pieces it waits for something else
 	WaitMin, WaitMax     float64 // how long one of those takes
 	Jump                 float64 // share of pieces that go to the front of the loop's queue, not to its end
-	SpeedSigma           float64 // standard deviation of the logarithm of a pod's speed
+	SpeedSigma           float64 // standard deviation of the logarithm of a pod's speed, which is 1 on average
 
 	FailAbove  int     // requests in flight on a pod from which on it fails some
 	FailShare  float64 // share of arrivals that fail then
@@ -49,7 +49,26 @@ type Route struct {
 	Cost  float64 // CPU time, relative to the other routes
 }
 
-// Defaults returns the model as fitted.
+// Defaults returns the model as fitted to what the paper measured of an HPA on CPU and of KEDA, each with a ramp and with a
+// spike: success within 5 points, mean and 90th percentile of latency within 25%. What the paper's own scaler does in it is
+// a prediction.
+//
+// What is known of the paper's pods: they wait 1 to 5 ms for a database, six of them collapse between 750 and 830 requests
+// per second (so a request takes some 8 ms of CPU), they start in some 19 s, readiness is probed each 5 s, and the proxy
+// resolves their name each 5 s and has a slow start of 30 s; clients give up after 10 s, and no more than 2,000 wait.
+//
+// What was chosen:
+//   - Speeds are 1 on average, which six pods' collapse speaks for, and differ by 22%. Less made too few requests slow
+//     or lost: that pods differ is what drives the worst tenth of the latencies.
+//   - Each piece may jump the queue, the first one and those after a wait too, and pieces of a request are of one length.
+//     That these be otherwise made next to no difference.
+//   - An arrival that fails early takes no CPU time, counts as in flight until it fails, and its latency counts, as a load
+//     generator counts that of an error page. A request that timed out counts as 10 s, and is no longer in flight even
+//     where its work goes on. Nothing is tried again.
+//   - A pod can be found from up to 5 s after it is Ready, evenly spread, and is known to the proxy when that next resolves
+//     the name, which it does for all pods at once. Then its weight rises as Envoy's does: linear from nothing, but never
+//     below 10%.
+//   - Removed pods get no requests from that moment, and finish what they have.
 func Defaults() Model {
 	return Model{
 		Service: 8.0,
@@ -59,7 +78,7 @@ func Defaults() Model {
 		WaitsMin: 1, WaitsMax: 3,
 		WaitMin: 1, WaitMax: 5,
 		Jump:       0.65,
-		SpeedSigma: 0.19,
+		SpeedSigma: 0.22,
 
 		FailAbove:  390,
 		FailShare:  0.35,

@@ -8,8 +8,10 @@ import (
 	"github.com/foresail/foresail/internal/lab"
 )
 
-// kept is for how long pods that ended stay in the view, in ms.
-const kept = 600_000
+const (
+	kept    = 600_000 // for how long pods that ended stay in the view, in ms
+	sampled = 100     // how far apart the rate is looked at to tell of a second, in ms
+)
 
 // World is a [lab.World] in which each request is played.
 type World struct {
@@ -161,7 +163,7 @@ func (w *World) create() *server {
 	w.made++
 	r := lab.Random(w.seed, "pod/"+id)
 	s := &server{w: w, running: idle, ends: never, next: never}
-	s.slow = math.Exp(-m.SpeedSigma * r.NormFloat64())
+	s.slow = math.Exp(m.SpeedSigma*m.SpeedSigma/2 - m.SpeedSigma*r.NormFloat64())
 	ready := math.Round(float64(w.now) + m.Startup + m.StartupSpread*(2*r.Float64()-1))
 	s.pod = lab.Pod{ID: id, Created: w.now, Ready: int64(ready), Ended: lab.Never}
 	s.known = w.refreshed(ready + m.Notice*r.Float64())
@@ -238,11 +240,13 @@ func (w *World) View() *lab.View {
 
 // Second implements [lab.World].
 func (w *World) Second() lab.Second {
-	second := w.now/1000 - 1
-	n := float64(w.log.arrived(second+1) - w.log.arrived(second))
+	rate := 0.0
+	for t := w.now - 1000; t < w.now; t += sampled {
+		rate += w.config.Load.Rate(t+sampled/2) * sampled / 1000
+	}
 	return lab.Second{
-		Rate:    n,
-		Offered: n * w.model.Service / 1000,
+		Rate:    rate,
+		Offered: rate * w.model.Service / 1000,
 		Pods:    len(w.alive()),
 		Ready:   len(w.proxy.pods),
 		Target:  w.target,
