@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,7 +38,7 @@ func TestTheModelIsAsFarFromThePaperAsItWasFitted(t *testing.T) {
 				p90 += r.Latency.Quantile(0.9) / seeds
 				p99 += r.Latency.Quantile(0.99) / seeds
 			}
-			t.Log(fmt.Sprintf("success %.1f%%, mean %.0f ms, p50 %.0f ms, p90 %.0f ms, p99 %.0f ms", success, mean, p50, p90, p99))
+			t.Logf("success %.1f%%, mean %.0f ms, p50 %.0f ms, p90 %.0f ms, p99 %.0f ms", success, mean, p50, p90, p99)
 			assert.InDelta(t, c.success, success, 5)
 			assert.InEpsilon(t, c.mean, mean, 0.25)
 			assert.InEpsilon(t, c.p90, p90, 0.25)

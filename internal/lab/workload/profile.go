@@ -83,7 +83,7 @@ func (l line) to(rate, seconds float64) line {
 }
 
 // start is level for a lead-in.
-func start(rate float64, lead time.Duration) line {
+func start(rate float64) line {
 	return line{{0, rate}, {lead.Milliseconds(), rate}}
 }
 
@@ -98,18 +98,18 @@ const (
 
 // ramp is the paper's: a lull, a rise to 800 requests per second in two and a half minutes, and a plateau.
 func ramp(uint64) (line, lab.Span) {
-	return start(100, lead).to(10, 30).to(800, 150).to(800, 90), lab.Span{Lead: lead, Length: 270 * time.Second}
+	return start(100).to(10, 30).to(800, 150).to(800, 90), lab.Span{Lead: lead, Length: 270 * time.Second}
 }
 
 // spike is the paper's: from nothing to 800 requests per second in ten seconds.
 func spike(uint64) (line, lab.Span) {
-	return start(0, lead).to(800, 10).to(800, 120), lab.Span{Lead: lead, Length: 130 * time.Second}
+	return start(0).to(800, 10).to(800, 120), lab.Span{Lead: lead, Length: 130 * time.Second}
 }
 
 // sine is three waves of five minutes between 100 and 700 requests per second.
 func sine(uint64) (line, lab.Span) {
 	const length, period = 900, 300
-	l := start(100, lead)
+	l := start(100)
 	for s := 1; s <= length; s++ {
 		l = l.to(400-300*math.Cos(2*math.Pi*float64(s)/period), 1)
 	}
@@ -118,7 +118,7 @@ func sine(uint64) (line, lab.Span) {
 
 // sawtooth rises for three minutes and falls at once, five times.
 func sawtooth(uint64) (line, lab.Span) {
-	l := start(100, lead)
+	l := start(100)
 	for range 5 {
 		l = l.to(700, 175).to(100, 5)
 	}
@@ -140,7 +140,7 @@ func noise(seed uint64) (line, lab.Span) {
 func bursts(seed uint64) (line, lab.Span) {
 	const length = 900 * time.Second
 	r := lab.Random(seed, "profile/bursts")
-	l := start(100, lead)
+	l := start(100)
 	for l.end() < (lead + length).Milliseconds() {
 		l = l.to(100, 40+80*r.Float64()).to(500, 2).to(500, 20+40*r.Float64()).to(100, 2)
 	}
@@ -151,7 +151,7 @@ func bursts(seed uint64) (line, lab.Span) {
 func drift(seed uint64) (line, lab.Span) {
 	const length, step = 1200, 10
 	r := lab.Random(seed, "profile/drift")
-	l := start(150, lead)
+	l := start(150)
 	off := 0.0
 	for s := step; s <= length; s += step {
 		off = 0.9*off + 0.02*r.NormFloat64()

@@ -61,7 +61,7 @@ func (r *Trace) Scaled(factor float64) *Trace {
 func (r *Trace) Profile() Profile {
 	l := climb(r.line[0].rate)
 	if first := r.line[0].rate; first < l[0].rate {
-		l = start(first, lead)
+		l = start(first)
 	}
 	begin := l.end()
 	for _, p := range r.line[1:] {
