@@ -32,53 +32,57 @@ const (
 	defaultSimulatedMax = 20
 )
 
-const simulateHelp = `Simulate plays scalers against a load, request by request and in virtual time: what users would
-see of each, and what it would cost. Nothing of it needs a cluster.
+const simulateHelp = `Simulate plays scalers against a load, request by request and in virtual time: what users would see
+of each, and what it would take. It needs no cluster.
 
-A pod is an event loop that does a request's 8 ms of work in pieces; too many requests in flight make it
-fail some, and clients give up after ten seconds. New pods take --startup to be ready, ten seconds at the most
-until the proxy knows them, and half a minute until they have their full share of requests. The model
-was fitted to what one paper measured of two scalers (hpa-cpu and keda); it is plausible, not
-identified. Look at differences rather than at figures, and whether they survive --variants.
+A pod is an event loop that does the 8 ms of work of a request in pieces. With too many requests in
+flight it fails some, and clients give up after ten seconds. A new pod takes --startup to be ready,
+ten seconds at the most until the proxy knows it, and half a minute to its full share of requests.
+The model was fitted to what one paper measured of two scalers, hpa-cpu and keda. It is plausible,
+not identified: look at differences rather than figures, and whether they survive --variants.
 
 Scalers (--scaler):
 
   hpa-cpu            an HPA on CPU
-  keda               an HPA on the utilisation of the event loop, which Prometheus reads every 5 s
+  keda               an HPA on the utilisation of event loops, which is scraped every 5 s
   paper              the paper's scaler, which sets replicas itself every 5 s
   foresail-total     Foresail, through an HPA that reads predicted_load_total ...
   foresail-load      ... predicted_load ...
   foresail-replicas  ... or predicted_replicas
-  foresail-direct    Foresail's decision, acted on without an HPA
+  foresail-direct    Foresail's own decision, without an HPA
   clairvoyant        a bound: knows the future, and starts each pod one start-up time ahead
   instant            a bound: knows the true load of each second, but not the future
 
-The three that go through an HPA have the behaviour that docs/hpa.md recommends, and the HPA's
-own defaults as NAME/hpa-defaults. Settings of the forecast are the recommended ones, or those of
---spec, of which threshold, minReplicas and maxReplicas are not used; startup.initial is 25 s
-unless --startup or --spec says otherwise.
+The three that go through an HPA have the behaviour that docs/hpa.md recommends and, as
+NAME/hpa-defaults, the HPA's own. The forecast has the recommended settings, or those of --spec but
+for threshold, minReplicas and maxReplicas. startup.initial is what --spec says or, without one,
+--startup if that is given.
 
-Profiles (--profile): ramp and spike are the paper's; sine, sawtooth, noise, bursts, drift and falling ask other
-things of a scaler. --trace plays a file of your own instead:
+Loads (--profile): ramp and spike are the paper's; sine, sawtooth, noise, bursts, drift and falling
+ask other things of a scaler. --trace plays one of your own instead, of six hours at the most:
 
   unix_seconds,requests_per_second
   1700000000,412
   1700000060,430
 
-Each scaler meets the same arrivals and the same pods, seed by seed, so that differences between scalers are
-far more certain than their figures. The table has means over the seeds, with half the 95% interval.
+Each scaler meets the same arrivals and the same pods, seed by seed, so that differences are far
+more certain than figures. The tables have means over the seeds, with half the 95% interval.
 Success is of the requests sent; dropped ones were never sent, because too many were under way.
-Violation is the time in which ready pods had more load than the threshold, saturated that in
-which they had more than they can do, under and over the time with too few and too many pods.
+Under and over are the time with fewer and more pods than hold the threshold; violation is that in
+which pods had more load than the threshold, saturated that in which they had more than they can do.
 
---out gets summary.csv (profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,
-actions,reversals; success is a share), intervals.csv (every figure with half its interval, and how much more it is than
-keda's), seeds.csv (every run), and charts as SVG and PNG. Files of one command line are the same to the byte.`
+--out gets summary.csv with the columns
+
+  profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,actions,reversals
+
+(success is a share), intervals.csv (every figure, half its interval, and how much more it is than
+keda's), seeds.csv (every run), and charts as SVG and PNG. The same command line writes the same
+bytes. Interrupted, it tells what was done by then.`
 
 const simulateExamples = `  # The paper's comparison, with charts
   foresail simulate --out comparison
 
-  # Twenty seconds of it: one profile, three scalers, three seeds
+  # A quick look: one load, three scalers, three seeds
   foresail simulate --profile spike --scaler keda,paper,foresail-total --seeds 3
 
   # Your own hour, with your own settings, for pods that take a minute to start
@@ -138,8 +142,8 @@ func (o *simulateOptions) addFlags(c *cobra.Command) {
 	f.IntVar(&o.most, "max", defaultSimulatedMax, "the most pods")
 	f.DurationVar(&o.startup, "startup", defaultStartup, "how long a pod takes to be ready, on average")
 	f.StringVar(&o.spec, "spec", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the recommended ones")
-	f.StringVar(&o.out, "out", "", "`directory` for summary.csv, further figures and charts; empty writes none")
-	f.BoolVar(&o.variants, "variants", false, "also play other models of pods, and tell whether the order of scalers changes")
+	f.StringVar(&o.out, "out", "", "`directory` for summary.csv, further figures and charts; empty writes no files")
+	f.BoolVar(&o.variants, "variants", false, "also play other models of pods, and tell whether the order of scalers changes; takes six times as long")
 }
 
 func acceptedProfiles() string {

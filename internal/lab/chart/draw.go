@@ -61,7 +61,7 @@ func (p Page) head(width vg.Length) vg.Length {
 
 func (p Page) draw(c draw.Canvas) {
 	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+	c.Fill(c.Path())
 	width := c.Max.X - c.Min.X
 	y := c.Max.Y - margin
 	c.FillText(style(titleSize, draw.XLeft, draw.YTop), vg.Point{X: margin, Y: y}, p.Title)
@@ -156,7 +156,7 @@ func (a Axis) set(to *plot.Axis) {
 	to.Label.Padding = 2
 	to.Tick.Label.Font = style(textSize, 0, 0).Font
 	to.Padding = 0
-	to.LineStyle.Width, to.Tick.LineStyle.Width, to.Tick.Length = 0.5, 0.5, 3
+	to.Width, to.Tick.Width, to.Tick.Length = 0.5, 0.5, 3
 	if a.Log {
 		to.Scale = plot.LogScale{}
 	}

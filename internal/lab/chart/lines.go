@@ -3,6 +3,7 @@ package chart
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -65,8 +66,8 @@ func band(part []pair) []vg.Point {
 	for _, p := range part {
 		points = append(points, p.high)
 	}
-	for i := len(part) - 1; i >= 0; i-- {
-		points = append(points, part[i].low)
+	for _, p := range slices.Backward(part) {
+		points = append(points, p.low)
 	}
 	return points
 }

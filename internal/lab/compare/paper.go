@@ -35,18 +35,18 @@ func (r *Result) WriteCalibration(w io.Writer) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	writeRow(table, []string{"PROFILE", "SCALER", "SUCCESS %", "MEAN ms", "P50 ms", "P90 ms", "P99 ms", "ERRORS", ""})
-	any := false
+	rows := 0
 	for _, m := range paper {
 		for _, o := range r.Outcomes {
 			s, ok := o.scaler(m.scaler)
 			if !ok || o.Profile != m.profile {
 				continue
 			}
-			any = true
+			rows++
 			writeRow(table, m.beside(s))
 		}
 	}
-	if !any {
+	if rows == 0 {
 		return nil
 	}
 	_ = table.Flush() // a strings.Builder takes all
