@@ -100,7 +100,9 @@ func TestSelectPolicy(t *testing.T) {
 
 func TestWindowUpwards(t *testing.T) {
 	window := int32(60)
-	x := newTarget(t, 5, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}})
+	x := newTarget(t, 5, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{
+		ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window},
+	})
 	assert.Equal(t, 5, x.want(15, 5))
 	assert.Equal(t, 5, x.want(15, 9))
 	assert.Equal(t, 5, x.want(15, 8))
@@ -112,7 +114,9 @@ func TestWindowUpwards(t *testing.T) {
 // counts with it: so the controller does it.
 func TestForgetsChangesByTheirOwnDirection(t *testing.T) {
 	x := newTarget(t, 20, 1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{
-		ScaleUp: &autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 100}}},
+		ScaleUp: &autoscalingv2.HPAScalingRules{
+			Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 100}},
+		},
 		ScaleDown: &autoscalingv2.HPAScalingRules{
 			StabilizationWindowSeconds: new(int32),
 			Policies:                   []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 5, PeriodSeconds: 10}},
@@ -147,7 +151,9 @@ func TestSeveralMetrics(t *testing.T) {
 		{"all failing change nothing", []Metric{fails, fails}, 10, true},
 		{"none changes nothing", nil, 10, true},
 	} {
-		a, err := New(1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32)}}, DefaultFlags())
+		a, err := New(1, 100, &autoscalingv2.HorizontalPodAutoscalerBehavior{
+			ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32)},
+		}, DefaultFlags())
 		require.NoError(t, err)
 		got, err := a.Sync(found(10, 10, 10), c.metrics...)
 		assert.Equal(t, c.want, got, c.rule)

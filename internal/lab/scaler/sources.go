@@ -28,9 +28,12 @@ func DefaultSources(seed uint64) Sources {
 	}
 	return Sources{
 		Foresail: lab.EverySecond(),
-		Paper:    lab.Source{Window: time.Second, Period: time.Second, Batch: 5 * time.Second, BatchPhase: at("the paper's batches", 5*time.Second)},
-		KEDA:     lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
-		Kubelet:  lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
+		Paper: lab.Source{
+			Window: time.Second, Period: time.Second,
+			Batch: 5 * time.Second, BatchPhase: at("the paper's batches", 5*time.Second),
+		},
+		KEDA:    lab.Source{Window: 5 * time.Second, Period: 5 * time.Second, Phase: at("scrapes", 5*time.Second)},
+		Kubelet: lab.Source{Window: 10 * time.Second, Period: 10 * time.Second, Phase: at("the kubelet", 10*time.Second)},
 
 		MetricsServer: 15 * time.Second, MetricsServerPhase: at("metrics-server", 15*time.Second),
 	}

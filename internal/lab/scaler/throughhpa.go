@@ -109,7 +109,8 @@ func (s *served) read(v *lab.View, metric string) (int64, error) {
 	}
 	s.snapshot.Forecast, s.snapshot.Decision, s.snapshot.Err = s.feed.forecast(v)
 	s.snapshot.Joint = snapshot.Join([]snapshot.Snapshot{s.snapshot})
-	list, err := s.provider.GetExternalMetric(context.Background(), theMetric.Namespace, theSelector, provider.ExternalMetricInfo{Metric: metric})
+	info := provider.ExternalMetricInfo{Metric: metric}
+	list, err := s.provider.GetExternalMetric(context.Background(), theMetric.Namespace, theSelector, info)
 	if err != nil {
 		return 0, err
 	}
