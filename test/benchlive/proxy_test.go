@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,19 +17,27 @@ import (
 )
 
 // ready is a list of pods that a test changes.
-type ready []string
+type ready struct{ addresses atomic.Pointer[[]string] }
 
-func (r *ready) Endpoints() []string { return *r }
+func readyPods(addresses ...string) *ready {
+	r := &ready{}
+	r.set(addresses...)
+	return r
+}
+
+func (r *ready) set(addresses ...string) { r.addresses.Store(&addresses) }
+
+func (r *ready) Endpoints() []string { return *r.addresses.Load() }
 
 func TestDiscoveryIsLateForNewPodsAndNotForThoseThatGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pods := &ready{"a", "b"}
+		pods := readyPods("a", "b")
 		d := newDiscovery(pods)
 		go d.run(t.Context())
 		assert.Equal(t, []string{"a", "b"}, d.Endpoints(), "what is there at the start is known")
 
 		time.Sleep(time.Second + time.Millisecond)
-		*pods = ready{"b", "c"}
+		pods.set("b", "c")
 		time.Sleep(200 * time.Millisecond)
 		assert.Equal(t, []string{"b"}, d.Endpoints(), "a has gone")
 		time.Sleep(5 * time.Second)
@@ -39,7 +48,7 @@ func TestDiscoveryIsLateForNewPodsAndNotForThoseThatGo(t *testing.T) {
 }
 
 func TestProxyGivesANewPodItsShareSlowly(t *testing.T) {
-	pods := &ready{"127.0.0.1:1", "127.0.0.2:1"}
+	pods := readyPods("127.0.0.1:1", "127.0.0.2:1")
 	p := newProxy(pods)
 	count := func(at time.Duration, n int) map[string]int {
 		counts := map[string]int{}
@@ -51,7 +60,7 @@ func TestProxyGivesANewPodItsShareSlowly(t *testing.T) {
 		return counts
 	}
 	assert.Equal(t, map[string]int{"127.0.0.1:1": 50, "127.0.0.2:1": 50}, count(0, 100), "both are new")
-	*pods = append(*pods, "127.0.0.3:1")
+	pods.set("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1")
 	count(time.Minute, 1)
 	for age, weight := range map[time.Duration]float64{0: 0.1, slowStart / 2: 0.5, slowStart: 1} {
 		assert.InDelta(t, weight/(2+weight)*2100, count(time.Minute+age, 2100)["127.0.0.3:1"], 2, "%s after it was seen", age)
@@ -61,7 +70,7 @@ func TestProxyGivesANewPodItsShareSlowly(t *testing.T) {
 func TestProxyPassesRequestsOn(t *testing.T) {
 	pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
 	defer pod.Close()
-	pods := &ready{}
+	pods := readyPods()
 	p := newProxy(pods)
 	front := httptest.NewServer(p)
 	defer front.Close()
@@ -76,7 +85,7 @@ func TestProxyPassesRequestsOn(t *testing.T) {
 
 	status, _ := get("/lead")
 	assert.Equal(t, http.StatusServiceUnavailable, status, "no pod is known")
-	*pods = ready{strings.TrimPrefix(pod.URL, "http://")}
+	pods.set(strings.TrimPrefix(pod.URL, "http://"))
 	status, body := get("/lead")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, "/lead", body)
