@@ -78,10 +78,10 @@ func (p *player) advise(ctx context.Context) (*Advice, error) {
 	const name = "foresail-total"
 	tuned, judged := p.parts()
 	a := &Advice{Scaler: name, Default: p.setting(name), ViolationCost: p.ViolationCost, Capacity: p.Capacity}
-	if err := p.search(ctx, a, spread(tuned, searchBudget)); err != nil {
+	if err := p.search(ctx, a, tuned.sample(searchBudget, p.Seeds[0])); err != nil {
 		return nil, err
 	}
-	figures, err := p.play(ctx, []Setting{a.Default, a.Best}, spread(judged, judgeBudget))
+	figures, err := p.play(ctx, []Setting{a.Default, a.Best}, judged.sample(judgeBudget, p.Seeds[0]))
 	if err != nil {
 		return nil, err
 	}

@@ -37,19 +37,17 @@ func (r *Result) Exact() bool { return r.Options.exact() }
 func Run(ctx context.Context, o *Options) (*Result, error) {
 	p := newPlayer(o)
 	r := &Result{Options: o}
-	tuned, judged := p.parts()
-	whole := append(tuned, judged...)
 	settings := make([]Setting, 0, len(o.Scalers))
 	for _, name := range o.Scalers {
 		settings = append(settings, o.setting(name))
 	}
 	var err error
-	if r.Summary, err = p.rows(ctx, settings, whole); err != nil {
+	if r.Summary, err = p.rows(ctx, settings, p.whole().sections(longestSection)); err != nil {
 		return nil, err
 	}
 	r.BeyondMax = p.beyondMax()
 	if len(o.Targets) > 0 {
-		some := spread(whole, frontierBudget)
+		some := p.whole().sample(frontierBudget, o.Seeds[0])
 		r.FrontierHours = length(some).Hours()
 		if r.Frontier, err = p.frontier(ctx, settings, some); err != nil {
 			return nil, err
@@ -66,13 +64,18 @@ func Run(ctx context.Context, o *Options) (*Result, error) {
 	return r, nil
 }
 
-// parts are the sections that settings may be searched on, and those that they are judged on. The cut is at a line of the
-// trace: between two of them the load would tell of the second.
-func (p *player) parts() (tuned, judged []section) {
-	end := p.Trace.Length().Truncate(time.Second).Milliseconds()
+// whole is all of the trace.
+func (p *player) whole() section {
+	return section{0, p.Trace.Length().Truncate(time.Second).Milliseconds()}
+}
+
+// parts are what settings may be searched on, and what they are judged on. The cut is at a line of the trace: between two of
+// them the load would tell of the second.
+func (p *player) parts() (tuned, judged section) {
+	end := p.whole().to
 	step := max(second, p.Trace.Step.Truncate(time.Second).Milliseconds())
 	cut := int64(tunedShare*float64(end)) / step * step
-	return sections(0, cut), sections(cut, end)
+	return section{0, cut}, section{cut, end}
 }
 
 func (p *player) rows(ctx context.Context, settings []Setting, on []section) ([]Row, error) {

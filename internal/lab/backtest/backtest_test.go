@@ -46,7 +46,7 @@ func waves(minute int) float64 { return 400 - 300*math.Cos(2*math.Pi*float64(min
 
 func options(t *testing.T) *backtest.Options {
 	return &backtest.Options{
-		Trace: traceOf(t, 120, waves), Scalers: scaler.Names(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
+		Trace: traceOf(t, 60, waves), Scalers: scaler.Names(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
 		Startup: 25 * time.Second, Seeds: []uint64{1}, Metric: backtest.Utilization,
 		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 		Targets: []float64{0.5, 0.7}, Advise: true, ViolationCost: 1,
@@ -100,8 +100,8 @@ func TestFiles(t *testing.T) {
 	}
 	frontier := table(t, got["frontier.csv"])
 	require.Len(t, frontier, 2*len(scaler.Names()))
-	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "2.00"}, frontier[0][:4])
-	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "2.00"}, frontier[1][:4])
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "1.00"}, frontier[0][:4])
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "1.00"}, frontier[1][:4])
 	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
 	for _, row := range table(t, got["forecast.csv"])[:1] {
 		assert.Equal(t, "1.000", row[4], "naive")
@@ -164,12 +164,23 @@ func TestSectionsCoverATraceOnce(t *testing.T) {
 		}
 		assert.Equal(t, 100+length, end)
 	}
-	n, first, last := backtest.Spread(100, 10)
-	assert.Equal(t, []int{10, 5, 95}, []int{n, first, last})
-	n, first, last = backtest.Spread(7, 10)
-	assert.Equal(t, []int{7, 0, 6}, []int{n, first, last})
-	n, _, _ = backtest.Spread(7, 0)
-	assert.Equal(t, 1, n)
+}
+
+func TestSomeSectionsStandForALongTrace(t *testing.T) {
+	const day = 86_400
+	assert.Equal(t, backtest.Sections(0, day), backtest.Sample(0, day, 24*time.Hour, 1), "all of what is short enough")
+
+	picked := backtest.Sample(0, 24*day, 24*time.Hour, 1)
+	require.Len(t, picked, 24)
+	hours := map[int64]bool{}
+	for i, s := range picked {
+		assert.EqualValues(t, 3600, s[1]-s[0])
+		assert.Equal(t, int64(i), s[0]/day, "one of each day")
+		hours[s[0]%day] = true
+	}
+	assert.Greater(t, len(hours), 8, "at different times of the day")
+	assert.Equal(t, picked, backtest.Sample(0, 24*day, 24*time.Hour, 1))
+	assert.NotEqual(t, picked, backtest.Sample(0, 24*day, 24*time.Hour, 2))
 }
 
 type climb struct{ from, each float64 } // requests per second, and more each second
@@ -229,14 +240,14 @@ func TestCapacityHasTheHighEndTakeHalfOfThePods(t *testing.T) {
 func TestAdviceDoesNotSeeWhatItIsJudgedOn(t *testing.T) {
 	o := options(t)
 	tunedTo, judgedFrom := backtest.Parts(o)
-	assert.EqualValues(t, 72*60, tunedTo)
-	assert.EqualValues(t, 72*60, judgedFrom)
+	assert.EqualValues(t, 36*60, tunedTo)
+	assert.EqualValues(t, 36*60, judgedFrom)
 	honest, err := backtest.Advise(t.Context(), o)
 	require.NoError(t, err)
 	require.NotEqual(t, honest.Default, honest.Best, "the search finds something")
 
-	o.Trace = traceOf(t, 120, func(minute int) float64 {
-		if minute > 72 {
+	o.Trace = traceOf(t, 60, func(minute int) float64 {
+		if minute > 36 {
 			return 1300 * float64(minute%2)
 		}
 		return waves(minute)
@@ -280,6 +291,10 @@ func TestAdviceIsWhatHoldsUp(t *testing.T) {
 	assert.Empty(t, a.Spec())
 	assert.Equal(t, "Keep the settings.", a.Sentences()[0])
 	assert.Regexp(t, "^It did not hold up: .* 2.0% more.$", a.Sentences()[2])
+
+	a.Judged.Best = figures(9.6, 80)
+	assert.False(t, a.Holds())
+	assert.Regexp(t, "^Too little of it held up to change them for: .* 0.8% less.$", a.Sentences()[2])
 }
 
 // Where a scaler is late is told for the same cost, and what it costs for being late as often.

@@ -10,29 +10,28 @@ import (
 // Continued is where a straight line through values goes on to.
 var Continued = continued
 
-// Sections returns the beginnings and ends of sections, and of those that a budget allows, in seconds.
+// Sections returns the beginnings and ends of the sections of a part, in seconds.
 func Sections(from, to int64) [][2]int64 {
+	return inSeconds(section{from * second, to * second}.sections(longestSection))
+}
+
+// Sample returns those of the sections that stand for a part.
+func Sample(from, to int64, budget time.Duration, seed uint64) [][2]int64 {
+	return inSeconds(section{from * second, to * second}.sample(budget, seed))
+}
+
+func inSeconds(all []section) [][2]int64 {
 	var out [][2]int64
-	for _, s := range sections(from*second, to*second) {
+	for _, s := range all {
 		out = append(out, [2]int64{s.from / second, s.to / second})
 	}
 	return out
 }
 
-// Parts returns where the part that settings are judged on begins, and both parts, in seconds.
+// Parts returns where the part ends that settings are searched on, and where that begins that they are judged on, in seconds.
 func Parts(o *Options) (tunedTo, judgedFrom int64) {
 	tuned, judged := newPlayer(o).parts()
-	return tuned[len(tuned)-1].to / second, judged[0].from / second
-}
-
-// Spread returns how long the sections are that are picked of so many of an hour each, and the first and last of them.
-func Spread(of, hours int) (n, first, last int) {
-	all := make([]section, of)
-	for i := range all {
-		all[i] = section{int64(i) * 3600 * second, int64(i+1) * 3600 * second}
-	}
-	picked := spread(all, time.Duration(hours)*time.Hour)
-	return len(picked), int(picked[0].from / 3600 / second), int(picked[len(picked)-1].from / 3600 / second)
+	return tuned.to / second, judged.from / second
 }
 
 // Judge has a scaler decide each second of a world under a load, and returns how far its forecasts were off.

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -96,11 +97,7 @@ func (p *player) one(s *Setting, part section, seed uint64) (Figures, error) {
 func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Errors, error) {
 	load, span := part.load(p.Trace), part.span()
 	// Each section has chance of its own, the same for all settings.
-	chance := lab.Random(seed, "section")
-	for range part.from / longestSection.Milliseconds() {
-		chance.Uint64()
-	}
-	runSeed := chance.Uint64()
+	runSeed := lab.Random(seed, fmt.Sprintf("section from %d", part.from)).Uint64()
 	scaler, err := p.scaler(s, load, runSeed)
 	if err != nil {
 		return nil, Errors{}, err

@@ -9,6 +9,8 @@ import (
 const (
 	// longestSection bounds the memory of a run, and is short enough for several to be played at once.
 	longestSection = 6 * time.Hour
+	// sampled is how long sections are of which some stand for all.
+	sampled = time.Hour
 	// lead is longer than a scaler looks back, so that it does not matter where a section begins.
 	lead = 10 * time.Minute
 )
@@ -16,27 +18,31 @@ const (
 // section is a part of a trace, from and to in ms.
 type section struct{ from, to int64 }
 
-// sections cuts what is between two times into parts that are about as long as each other.
-func sections(from, to int64) []section {
-	n := max(1, (to-from+longestSection.Milliseconds()-1)/longestSection.Milliseconds())
+// sections cuts a part of a trace into sections that are about as long as each other, and no longer than a limit but for a
+// second.
+func (s section) sections(longest time.Duration) []section {
+	n := max(1, (s.to-s.from+longest.Milliseconds()-1)/longest.Milliseconds())
 	out := make([]section, 0, n)
 	for i := range n {
-		begin, end := from+(to-from)*i/n, from+(to-from)*(i+1)/n
-		out = append(out, section{begin / 1000 * 1000, end / 1000 * 1000})
+		begin, end := s.from+(s.to-s.from)*i/n, s.from+(s.to-s.from)*(i+1)/n
+		out = append(out, section{begin / second * second, end / second * second})
 	}
 	return out
 }
 
-// spread takes sections evenly out of all, so many that they last about as long as the budget.
-func spread(all []section, budget time.Duration) []section {
-	total := length(all)
-	n := max(1, int(float64(len(all))*min(1, float64(budget)/float64(total))))
-	if n >= len(all) {
-		return all
+// sample takes short sections out of a part, about as many as the budget has time for: one of each stretch of the same
+// length, which one is left to chance, lest it be the same hour of each day. All of a part is taken that is no longer.
+func (s section) sample(budget time.Duration, seed uint64) []section {
+	if time.Duration(s.to-s.from)*time.Millisecond <= budget {
+		return s.sections(longestSection)
 	}
+	all := s.sections(sampled)
+	n := max(1, int(budget/sampled))
+	r := lab.Random(seed, "sections to play")
 	out := make([]section, 0, n)
 	for i := range n {
-		out = append(out, all[(2*i+1)*len(all)/(2*n)])
+		begin, end := len(all)*i/n, len(all)*(i+1)/n
+		out = append(out, all[begin+r.IntN(end-begin)])
 	}
 	return out
 }

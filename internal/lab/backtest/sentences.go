@@ -66,8 +66,8 @@ func (a *Advice) Spec() string {
 
 // Sentences say what is advised and why, in words.
 func (a *Advice) Sentences() []string {
-	searched := fmt.Sprintf("%d settings of %s were tried on parts of the first %.0f%% of the trace (%.1f h), a minute in violation counted as much as %g pod-hours.",
-		a.Tried, a.Scaler, 100*tunedShare, a.Tuned.Best.Hours, a.ViolationCost)
+	searched := fmt.Sprintf("%d settings of %s were tried on parts of the first %.0f%% of the trace (%.1f h), a minute in violation counted as much as %s.",
+		a.Tried, a.Scaler, 100*tunedShare, a.Tuned.Best.Hours, podHours(a.ViolationCost))
 	if a.Best == a.Default {
 		return []string{"Keep the settings.", searched + " None did better."}
 	}
@@ -79,7 +79,11 @@ func (a *Advice) Sentences() []string {
 	found := fmt.Sprintf("%s There %s.", searched, compared(a.Tuned, a.ViolationCost))
 	judged := fmt.Sprintf("on parts of the rest (%.1f h), which the search did not see, %s.", a.Judged.Best.Hours, compared(a.Judged, a.ViolationCost))
 	if !a.Holds() {
-		return []string{"Keep the settings.", fmt.Sprintf("%s That was with %s.", found, set), "It did not hold up: " + judged}
+		verdict := "It did not hold up: "
+		if a.Judged.Gain(a.ViolationCost) > 0 {
+			verdict = "Too little of it held up to change them for: "
+		}
+		return []string{"Keep the settings.", fmt.Sprintf("%s That was with %s.", found, set), verdict + judged}
 	}
 	return []string{fmt.Sprintf("Set %s.", set), found, "It held up: " + judged}
 }
@@ -88,6 +92,13 @@ func (a *Advice) Sentences() []string {
 func compared(c Comparison, violationCost float64) string {
 	return fmt.Sprintf("violations went from %.1f to %.1f minutes and pod-hours from %.1f to %.1f, both together %s",
 		c.Default.ViolationMinutes, c.Best.ViolationMinutes, c.Default.PodHours, c.Best.PodHours, smaller(100*c.Gain(violationCost)))
+}
+
+func podHours(n float64) string {
+	if n == 1 {
+		return "a pod-hour"
+	}
+	return fmt.Sprintf("%g pod-hours", n)
 }
 
 func smaller(percent float64) string {
