@@ -33,6 +33,9 @@ type Result struct {
 // Exact tells whether as many requests arrive as the trace says: it counts seconds, and has its chance in it.
 func (r *Result) Exact() bool { return r.Options.exact() }
 
+// Sampled tells whether some hours stand for the whole trace where many runs were needed.
+func (r *Result) Sampled() bool { return r.Options.Trace.Length() > frontierBudget }
+
 // Run plays the scalers against the trace. It is a function of its options.
 func Run(ctx context.Context, o *Options) (*Result, error) {
 	p := newPlayer(o)

@@ -3,5 +3,5 @@
 //
 // A trace is played in sections of some hours, each in a world of its own after a lead-in of what came before it, so that
 // many can be played at once and none takes much memory. What needs many runs (the frontier, the search for settings)
-// plays some of the sections, evenly spread.
+// plays hours from all over the trace.
 package backtest
