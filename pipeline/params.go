@@ -9,6 +9,7 @@ import (
 
 // Params configures a pipeline. Field comments give the paper's symbol; DefaultParams gives the defaults.
 type Params struct {
+	Method    Method
 	Model     Model
 	Threshold float64 // τ, per instance, in units of the metric
 	Min, Max  int     // N_min, N_max
@@ -21,6 +22,8 @@ type Params struct {
 
 	LevelUp, LevelDown float64 // α↑, α↓
 	TrendUp, TrendDown float64 // β↑, β↓
+
+	NoiseMargin float64 // of the adaptive method: how many standard deviations of the load's noise are added to a forecast
 
 	Saturation Saturation
 
@@ -40,6 +43,15 @@ type Params struct {
 	StaleAfter time.Duration // the age at which data is refused
 	Cooldown   Cooldown
 }
+
+// Method names a way to forecast from the loads of the window.
+type Method string
+
+// The methods there are.
+const (
+	Holt     Method = "Holt"     // the paper's; the zero value means it as well
+	Adaptive Method = "Adaptive" // lines through as many ticks as agree, trusted as far as noise allows
+)
 
 // Saturation describes a metric that cannot rise above Max (v_max); within Zone (σ_z, a share of Max) of it the
 // reading is taken to be clipped (paper, section 7.8).
@@ -65,6 +77,18 @@ func DefaultParams() Params {
 	}
 }
 
+// AdaptiveParams returns the defaults of the adaptive method: a longer window, in which earlier crests show, and none of the
+// margins and limits that keep Holt's method from acting on noise and overshooting. Threshold and Max must be set.
+func AdaptiveParams() Params {
+	p := DefaultParams()
+	p.Method, p.NoiseMargin = Adaptive, 0.8
+	p.Window = 5 * time.Minute
+	p.HorizonMultiplier = 1
+	p.ScaleDownMargin, p.MaxStep = 0.05, 0
+	p.Cooldown.DownAfterUp, p.Cooldown.DownAfterDown = 0, 0 // it falls for reasons, not for noise
+	return p
+}
+
 // maxTicks bounds the grid of one run; a window of a day at one second stays below it.
 const maxTicks = 100_000
 
@@ -82,6 +106,7 @@ func (e *FieldError) Error() string {
 // Validate returns every broken precondition, each a *FieldError, joined; nil if there is none.
 func (p Params) Validate() error {
 	var v validator
+	v.method(p)
 	v.model(p)
 	v.require(p.Min >= 1, "minReplicas", p.Min, "at least 1")
 	v.require(p.Max >= p.Min, "maxReplicas", p.Max, fmt.Sprintf("at least minReplicas (%d)", p.Min))
@@ -120,6 +145,12 @@ func (v *validator) require(ok bool, field string, value any, accept string) {
 
 func (v *validator) share(field string, value float64) {
 	v.require(value >= 0 && value <= 1, field, value, "between 0 and 1")
+}
+
+func (v *validator) method(p Params) {
+	known := p.Method == "" || p.Method == Holt || p.Method == Adaptive
+	v.require(known, "forecast.method", string(p.Method), "Holt or Adaptive")
+	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "forecast.noiseMargin", p.NoiseMargin, "between 0 and 10")
 }
 
 func (v *validator) model(p Params) {

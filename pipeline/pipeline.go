@@ -14,6 +14,7 @@ type Forecast struct {
 	Tick int64 // t_last, the newest tick at which any instance is known (ms)
 
 	Level   float64 // A_now, the smoothed load
+	Error   float64 // the standard error of Level, where the method knows it
 	Trend   float64 // its change per tick
 	Horizon time.Duration
 	Total   float64 // A_H, the load at the horizon
@@ -99,7 +100,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
 	w.impute()
-	loads := w.redistribute(p.params.Model, p.params.ramp())
+	loads := p.loads(w)
 	p.addDemand(in.Demand, &f)
 
 	newest := loads[len(loads)-1]
@@ -108,14 +109,17 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Target == 0 {
 		f.Target = max(1, newest.active)
 	}
-	state, missed := p.params.predict(loads, p.missed)
-	p.missed = missed
-	p.extrapolate(&f, state, &in)
+	o := p.outlook(loads, w)
+	p.extrapolate(&f, o, &in)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
-	f.Decision = p.params.decide(&f, pending)
+	if p.params.Method == Adaptive {
+		f.Decision = p.params.settle(&f, pending)
+	} else {
+		f.Decision = p.params.decide(&f, pending)
+	}
 	return f, nil
 }
 
@@ -164,6 +168,25 @@ func (p *Pipeline) align(samples []Sample, ok limits, active ticks, out []float6
 	return known, cleaned
 }
 
+// loads gives the aggregate of each tick, as the method sees it.
+func (p *Pipeline) loads(w *window) []load {
+	if p.params.Method == Adaptive {
+		return w.total(&p.params)
+	}
+	return w.redistribute(p.params.Model, p.params.ramp())
+}
+
+// outlook is what the method makes of the loads.
+func (p *Pipeline) outlook(loads []load, w *window) outlook {
+	if p.params.Method == Adaptive {
+		w.scratch = resize(w.scratch, w.n)
+		return adapt(loads, w.spacing(), w.scratch)
+	}
+	state, missed := p.params.predict(loads, p.missed)
+	p.missed = missed
+	return outlook{trend: state, lasts: math.Inf(1), most: math.Inf(1)}
+}
+
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
 func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 	w := &p.window
@@ -183,21 +206,17 @@ func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 }
 
 // extrapolate carries the trend to the horizon, counted from now and not from the newest data (paper, section 7.10).
-func (p *Pipeline) extrapolate(f *Forecast, t trend, in *Input) {
+func (p *Pipeline) extrapolate(f *Forecast, o outlook, in *Input) {
 	initTimeout := in.InitTimeout
 	if initTimeout <= 0 {
 		initTimeout = p.params.InitTimeout
 	}
 	h := p.params.horizon(millis(initTimeout))
 	f.Horizon = duration(h)
-	f.Level, f.Trend = t.level, t.slope
-	growth := t.slope * (float64(in.Now-f.Tick) + h) / float64(p.window.step)
-	f.Total = max(0, f.Level+growth)
-	f.Damped = f.Total
-	if growth > 0 && f.Level > 0 {
-		k := p.params.RiskFactor
-		f.Damped = f.Level + growth*k/(k+growth/f.Level)
-	}
+	f.Level, f.Error, f.Trend = o.level, o.levelError, o.slope
+	ticks := (float64(in.Now-f.Tick) + h) / float64(p.window.step)
+	f.Total = o.total(ticks)
+	f.Damped = p.params.damped(f, &o, o.growth(ticks))
 
 	present := f.Weight
 	if present == 0 {
@@ -208,6 +227,22 @@ func (p *Pipeline) extrapolate(f *Forecast, t trend, in *Input) {
 	f.LoadPredicted = m.PerInstance(f.Total, float64(f.Target))
 	f.Required = m.Required(f.Damped, p.params.Threshold)
 	f.Serve = p.params.Threshold * f.Required
+	if p.params.Method == Adaptive {
+		f.Serve = p.params.steady(f)
+	}
+}
+
+// damped is A_ω. The adaptive method has left out of its trend what cannot be trusted; it takes nothing away before the load
+// has fallen, and adds what the load is off the line by, as noise does not wait for instances to start.
+func (p *Params) damped(f *Forecast, o *outlook, growth float64) float64 {
+	switch {
+	case p.Method == Adaptive:
+		return max(f.Level, f.Total) + p.NoiseMargin*o.noise
+	case growth > 0 && f.Level > 0:
+		return f.Level + growth*p.RiskFactor/(p.RiskFactor+growth/f.Level)
+	default:
+		return f.Total
+	}
 }
 
 func (f *Forecast) finite() bool {

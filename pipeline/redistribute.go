@@ -13,6 +13,7 @@ type load struct {
 	delta     float64 // Δ, the part of the change of Ā since the tick before that weights alone have made
 	weight    float64 // N^w, the instances counted by weight
 	active    int
+	clipped   bool // the adaptive method: what is effective is a lower bound of the load
 }
 
 // ramp is the weight of a new instance by its age: w(a) = (e^{κa/T_R} − 1)/(e^κ − 1), 1 from T_R on (paper, section 6.3).

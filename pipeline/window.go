@@ -22,6 +22,7 @@ type window struct {
 	scratch []float64 // the loads of one instance, or the demand
 	byStart []*series // sorted by their start
 	weights weights
+	settled []settled // by tick, of the adaptive method
 }
 
 // series is one instance on the grid. Its value at tick k is measured where k is in known, and imputed at the other

@@ -169,7 +169,7 @@ func (o *simulateOptions) config(chosen bool) (compare.Config, error) {
 	c := compare.Config{
 		Profiles: profiles, Scalers: o.scalers, Model: model,
 		Setup: scaler.Setup{
-			Threshold: o.threshold, Min: o.least, Max: o.most, Startup: o.startup,
+			Threshold: o.threshold, Min: o.least, Max: o.most, Startup: untilInFull(model),
 			Params: settings, Paper: scaler.PaperParams(),
 		},
 	}
@@ -180,6 +180,13 @@ func (o *simulateOptions) config(chosen bool) (compare.Config, error) {
 		return compare.Config{}, usageError{err}
 	}
 	return c, nil
+}
+
+// untilInFull is how long a pod takes, on average, to be of full use: what the clairvoyant orders it ahead by. While the
+// proxy starts it slowly it is of half use.
+func untilInFull(m queue.Model) time.Duration {
+	ms := m.Startup + (m.Notice+m.Refresh)/2 + m.SlowStart/2
+	return time.Duration(ms) * time.Millisecond
 }
 
 func (o *simulateOptions) check() error {

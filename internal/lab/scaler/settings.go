@@ -9,7 +9,7 @@ import (
 
 // RecommendedParams are the settings of the forecast that foresail-* have unless others are tried, for a utilisation.
 func RecommendedParams() pipeline.Params {
-	p := pipeline.DefaultParams()
+	p := pipeline.AdaptiveParams()
 	p.Saturation = utilization()
 	return p
 }
@@ -25,10 +25,18 @@ func utilization() pipeline.Saturation {
 	return pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
 }
 
-// RecommendedBehavior is what docs/hpa.md recommends for an HPA that reads forecasts.
+// RecommendedBehavior is what docs/hpa.md recommends for an HPA that reads forecasts: to rise to what is forecast at once,
+// and to fall once two looks agree.
 func RecommendedBehavior() *autoscalingv2.HorizontalPodAutoscalerBehavior {
-	tolerance, window := resource.MustParse("0"), int32(0)
+	tolerance, atOnce, twoLooks := resource.MustParse("0"), int32(0), int32(30)
 	return &autoscalingv2.HorizontalPodAutoscalerBehavior{
-		ScaleUp: &autoscalingv2.HPAScalingRules{Tolerance: &tolerance, StabilizationWindowSeconds: &window},
+		ScaleUp: &autoscalingv2.HPAScalingRules{
+			Tolerance: &tolerance, StabilizationWindowSeconds: &atOnce,
+			Policies: []autoscalingv2.HPAScalingPolicy{
+				{Type: autoscalingv2.PercentScalingPolicy, Value: 400, PeriodSeconds: 15},
+				{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15},
+			},
+		},
+		ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &twoLooks},
 	}
 }

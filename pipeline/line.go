@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// agreement is the half-width, in standard errors, of the intervals that lines through few and through many ticks share.
+	agreement = 2.5
+	// significance is how many standard errors of a slope noise is taken to explain.
+	significance = 4
+
+	leastTicks, mostTicks = 3, 90 // that a line goes through
+
+	// leastNoise is the least standard deviation of a load, as a share of the largest.
+	leastNoise = 0.01
+	// lately is how many ticks noise is estimated from on their own as well, as it may have become more.
+	lately = 20
+	// faint is the share of the largest load below which a load tells nothing of noise.
+	faint = 0.05
+)
+
+// line is a straight line through the newest loads: the load at the last of them, and its change per tick, with their
+// standard errors.
+type line struct {
+	level, slope           float64
+	levelError, slopeError float64
+	ticks                  int // how many it goes through
+}
+
+// trust is the part of the slope that noise does not explain.
+func (l line) trust() float64 {
+	if l.slopeError == 0 {
+		return 1
+	}
+	explained := significance * l.slopeError / l.slope
+	return max(0, 1-explained*explained)
+}
+
+// fit finds the line through as many of the newest loads as agree on one: lines through more and more of them are tried for
+// as long as the intervals around all their levels, and around all their slopes, have a value in common (the rule of
+// intersecting confidence intervals: Goldenshluger and Nemirovski, 1997).
+func fit(loads []load, spacing int, scratch []float64) line {
+	loads = loads[max(0, len(loads)-mostTicks):]
+	n := len(loads)
+	if n < leastTicks {
+		return join(loads)
+	}
+	sigma := relativeNoise(loads, spacing, scratch)
+	level, slope := everything(), everything()
+	var best line
+	for m := leastTicks; ; m = min(n, m+(m+2)/3) {
+		l := through(loads[n-m:], sigma)
+		level = level.and(l.level, agreement*l.levelError)
+		slope = slope.and(l.slope, agreement*l.slopeError)
+		if level.empty() || slope.empty() {
+			return best
+		}
+		best = l
+		if m == n {
+			return best
+		}
+	}
+}
+
+// join is the line through loads that are too few to fit one.
+func join(loads []load) line {
+	switch n := len(loads); n {
+	case 0:
+		return line{}
+	case 1:
+		return line{level: loads[0].effective, ticks: n}
+	default:
+		first, last := loads[0].effective, loads[n-1].effective
+		return line{level: last, slope: (last - first) / float64(n-1), ticks: n}
+	}
+}
+
+// through is the line of least squares through loads. The standard deviation of a load of x is taken to be sigma·√x.
+func through(loads []load, sigma float64) line {
+	n := float64(len(loads))
+	middle := (n - 1) / 2
+	var sum, moment float64
+	for i, l := range loads {
+		sum += l.effective
+		moment += (float64(i) - middle) * l.effective
+	}
+	mean := sum / n
+	spread := n * (n*n - 1) / 12
+	l := line{slope: moment / spread, ticks: len(loads)}
+	l.level = max(0, mean+l.slope*middle)
+	noise := sigma * math.Sqrt(max(mean, 0))
+	l.slopeError = noise / math.Sqrt(spread)
+	l.levelError = noise * math.Sqrt(1/n+middle*middle/spread)
+	return l
+}
+
+// interval is the numbers from low to high.
+type interval struct{ low, high float64 }
+
+func everything() interval { return interval{math.Inf(-1), math.Inf(1)} }
+
+func (i interval) empty() bool { return i.low > i.high }
+
+// and is what an interval has in common with the one around a value.
+func (i interval) and(value, half float64) interval {
+	return interval{max(i.low, value-half), min(i.high, value+half)}
+}
+
+// relativeNoise estimates the standard deviation of a load of 1, where that of a load of x is √x times as large, as it is of
+// what is counted. It is made of how far loads are off the line between one some ticks before and one as many after, by
+// the median, so that a few jumps do not count. The largest of some distances is taken: noise that lasts for some ticks
+// does not show between neighbours, nor does that of readings with straight lines between them.
+func relativeNoise(loads []load, spacing int, scratch []float64) float64 {
+	peak := 0.0
+	for _, l := range loads {
+		peak = max(peak, l.effective)
+	}
+	if peak <= 0 {
+		return 0
+	}
+	floor := faint * peak
+	sigma := max(leastNoise*math.Sqrt(peak), unevenness(loads[max(0, len(loads)-lately):], 1, floor, scratch))
+	for _, distance := range [...]int{1, 5, 15, spacing} {
+		sigma = max(sigma, unevenness(loads, distance, floor, scratch))
+	}
+	return sigma
+}
+
+// unevenness is the estimate of relativeNoise from ticks at one distance, with loads below a floor left out; 0 of too few.
+func unevenness(loads []load, distance int, floor float64, scratch []float64) float64 {
+	off := scratch[:0]
+	for k := distance; k+distance < len(loads); k++ {
+		if middle := loads[k].effective; middle >= floor {
+			bend := loads[k-distance].effective - 2*middle + loads[k+distance].effective
+			off = append(off, math.Abs(bend)/math.Sqrt(6*middle))
+		}
+	}
+	if len(off) < 4*distance {
+		return 0
+	}
+	slices.Sort(off)
+	const normal = 1.4826 // the standard deviation of a normal variable by the median of its size
+	return normal * off[len(off)/2]
+}
+
+// deviation is the standard deviation of the newest loads, those of a minute of ticks, around the line through them; 0 of few.
+func deviation(loads []load) float64 {
+	loads = loads[max(0, len(loads)-60):]
+	if len(loads) < 5 {
+		return 0
+	}
+	l := through(loads, 0)
+	sum, n := 0.0, len(loads)
+	for i, x := range loads {
+		off := x.effective - (l.level - l.slope*float64(n-1-i))
+		sum += off * off
+	}
+	return math.Sqrt(sum / float64(n-2))
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+// total returns one aggregate for each tick of [w.first, w.last] for the adaptive method: the sum of all instances. An
+// instance that has started less than T_R ago counts for no more than the average of those established before, so that
+// what it does only to warm up is no load; what it takes over from others is in the sum already. A tick is clipped if
+// at least half of the established instances read as much as they can.
+func (w *window) total(p *Params) []load {
+	w.markNewcomers()
+	w.loads = zeroed(w.loads, w.n+1)
+	w.settled = zeroed(w.settled, w.n)
+	span := w.span()
+	for i := range w.series {
+		s := &w.series[i]
+		s.growing = ticks{}
+		if s.newcomer {
+			s.growing = s.active.and(span).and(ticks{0, w.index(s.Start + p.RedistributionTimeout.Milliseconds())})
+		}
+		w.addEstablished(s, p)
+	}
+	for i := range w.series {
+		w.addNew(&w.series[i], p)
+	}
+	for k := w.first; k <= w.last; k++ {
+		l, s := &w.loads[k], w.settled[k]
+		l.raw, l.weight = l.effective, float64(l.active)
+		l.clipped = s.clipped > 0 && 2*s.clipped >= s.count
+	}
+	return w.loads[w.first : w.last+1]
+}
+
+// clippedTicks is for how many ticks in a row an instance must read as much as it can: a single one is noise.
+const clippedTicks = 3
+
+// settled counts the established instances of a tick, and those of them that are clipped, with their sum.
+type settled struct {
+	count, clipped int
+	sum            float64
+}
+
+func (w *window) addEstablished(s *series, p *Params) {
+	at := s.active.and(w.span())
+	at.from = max(at.from, s.growing.to)
+	top, run := p.Saturation.Max*(1-p.Saturation.Zone), 0
+	for k := at.from; k < at.to; k++ {
+		g := p.Model.Load(s.values[k])
+		w.loads[k].effective += g
+		w.loads[k].active++
+		e := &w.settled[k]
+		e.count++
+		e.sum += g
+		if !p.Saturation.Enabled || s.values[k] < top {
+			run = 0
+			continue
+		}
+		if run++; run == clippedTicks {
+			for j := k - clippedTicks + 1; j < k; j++ {
+				w.settled[j].clipped++
+			}
+		}
+		if run >= clippedTicks {
+			e.clipped++
+		}
+	}
+}
+
+func (w *window) addNew(s *series, p *Params) {
+	for k := s.growing.from; k < s.growing.to; k++ {
+		g := p.Model.Load(s.values[k])
+		if e := w.settled[k]; e.count > 0 {
+			g = min(g, e.sum/float64(e.count))
+		}
+		w.loads[k].effective += g
+		w.loads[k].active++
+	}
+}
+
+// spacing is how many ticks apart readings are, by the instance that is read least often.
+func (w *window) spacing() int {
+	widest := int64(1)
+	for i := range w.series {
+		samples := w.series[i].Samples
+		if n := int64(len(samples)); n > 2 {
+			widest = max(widest, ((samples[n-1].T-samples[0].T)/(n-1)+w.step/2)/w.step)
+		}
+	}
+	return int(min(widest, int64(w.n)))
+}
