@@ -1,6 +1,7 @@
 package fluid
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,6 +39,9 @@ const (
 	// slowStartShare is the share of a pod with which slow start begins.
 	slowStartShare = 0.1
 
+	// patience is how much work may wait at a pod, in seconds of it: clients give up after that.
+	patience = 10
+
 	// keepMeters is how far back meters can be read.
 	keepMeters = 15 * 60 * second
 	// keepEnded is how long views show pods that have ended.
@@ -66,8 +70,9 @@ type World struct {
 	created      int        // ever
 	target       int
 	rose, fell   int64
-	shares       []share // scratch
-	delay, ramps int64   // ProxyDelay and SlowStart in ms
+	shares       []share              // scratch
+	waiting      map[*lab.Pod]float64 // work that pods have not come to, in seconds
+	delay, ramps int64                // ProxyDelay and SlowStart in ms
 }
 
 // share is the part of the requests that a pod is dealt.
@@ -84,7 +89,8 @@ func New(c Config) *World {
 		config:   c,
 		arrivals: lab.Random(c.Seed, "arrivals"), deal: lab.Random(c.Seed, "deal"), startups: lab.Random(c.Seed, "startups"),
 		target: c.Warm, rose: -1, fell: -1,
-		delay: c.ProxyDelay.Milliseconds(), ramps: c.SlowStart.Milliseconds(),
+		waiting: map[*lab.Pod]float64{},
+		delay:   c.ProxyDelay.Milliseconds(), ramps: c.SlowStart.Milliseconds(),
 	}
 	for range c.Warm {
 		w.create().Ready = 0
@@ -126,17 +132,24 @@ func (w *World) playSecond(t int64) {
 		}
 		requests, total = requests-n, total-s.weight
 		s.pod.Requests.Add(t, n)
-		s.pod.Busy.Add(t, w.busy(n))
+		s.pod.Busy.Add(t, w.work(s.pod, n/w.config.Capacity))
 	}
 }
 
-// busy is what a pod's meter shows of a second with so many requests.
-func (w *World) busy(requests float64) float64 {
-	asked := requests / w.config.Capacity
+// work adds work to what a pod has to do and returns how busy that keeps it for a second, in seconds. What it does not come
+// to waits, up to what clients have the patience for.
+func (w *World) work(p *lab.Pod, asked float64) float64 {
 	if w.config.Unclipped {
 		return asked
 	}
-	return min(1, asked)
+	asked += w.waiting[p]
+	done := min(1, asked)
+	if rest := min(asked-done, patience); rest > 0 {
+		w.waiting[p] = rest
+	} else {
+		delete(w.waiting, p)
+	}
+	return done
 }
 
 // weight is how much of a whole pod's share a pod gets at a time.
@@ -159,6 +172,7 @@ func (w *World) isKnown(p *lab.Pod, t int64) bool {
 // tidy lets go of what nobody looks at any more.
 func (w *World) tidy(t int64) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *lab.Pod) bool { return p.Ended < t-keepEnded })
+	maps.DeleteFunc(w.waiting, func(p *lab.Pod, _ float64) bool { return p.Ended <= t })
 	for _, p := range w.pods {
 		p.Busy.Forget(t - keepMeters)
 		p.Requests.Forget(t - keepMeters)

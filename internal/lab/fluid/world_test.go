@@ -145,7 +145,7 @@ func TestExactLoadsHaveNoNoiseOfCounting(t *testing.T) {
 	assert.NotEqual(t, 137.0/4, w.View().Pods[0].Requests.Mean(0, 100_000), "which pod they go to is left to chance")
 }
 
-func TestOverloadIsLost(t *testing.T) {
+func TestOverloadWaitsForTenSecondsOfWork(t *testing.T) {
 	c := config()
 	c.Load = steady(4000)
 	w := fluid.New(c)
