@@ -25,16 +25,16 @@ const (
 // autoscaled has an HPA set the replicas, each 15 s.
 type autoscaled struct {
 	clock
-	hpa    *hpa.Autoscaler
-	metric func(*lab.View) hpa.Metric
-	pods   func(*lab.View) []hpa.Pod
+	hpa     *hpa.Autoscaler
+	metrics func(*lab.View) []hpa.Metric
+	pods    func(*lab.View) []hpa.Pod
 }
 
-// Decide implements lab.Scaler. An HPA whose metric cannot be read leaves the replicas as they are.
+// Decide implements lab.Scaler. An HPA whose metrics cannot be read leaves the replicas as they are.
 func (a *autoscaled) Decide(v *lab.View) int {
 	a.tick()
 	pods := a.pods(v)
-	n, _ := a.hpa.Sync(hpa.State{Now: v.Now, Spec: v.Target, Status: len(pods), Pods: pods}, a.metric(v))
+	n, _ := a.hpa.Sync(hpa.State{Now: v.Now, Spec: v.Target, Status: len(pods), Pods: pods}, a.metrics(v)...)
 	return n
 }
 
@@ -42,7 +42,7 @@ func (a *autoscaled) Decide(v *lab.View) int {
 // is an AverageValue.
 func newKEDA(s Setup) (lab.Scaler, error) {
 	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
-	metric := func(v *lab.View) hpa.Metric {
+	metrics := func(v *lab.View) []hpa.Metric {
 		sum, seen := 0.0, false
 		for _, p := range running(v) {
 			if value, _, ok := latest(s.Sources.KEDA, p, p.Ready, v.Now); ok {
@@ -53,9 +53,9 @@ func newKEDA(s Setup) (lab.Scaler, error) {
 		if !seen {
 			m.Err = errors.New("no pod has been scraped")
 		}
-		return m
+		return []hpa.Metric{m}
 	}
-	return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metric: metric, pods: podsOf}, err
+	return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metrics: metrics, pods: podsOf}, err
 }
 
 // newCPU returns an HPA on CPU utilisation.
@@ -64,8 +64,8 @@ func newCPU(s Setup) (lab.Scaler, error) {
 	target := int(math.Round(s.Threshold * 100))
 	return &autoscaled{
 		clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h,
-		metric: func(*lab.View) hpa.Metric { return hpa.Utilization{Target: target} },
-		pods:   func(v *lab.View) []hpa.Pod { return withUsage(podsOf(v), running(v), s.Sources, v.Now) },
+		metrics: func(*lab.View) []hpa.Metric { return []hpa.Metric{hpa.Utilization{Target: target}} },
+		pods:    func(v *lab.View) []hpa.Pod { return withUsage(podsOf(v), running(v), s.Sources, v.Now) },
 	}, err
 }
 

@@ -15,6 +15,7 @@ import (
 type feed struct {
 	pipeline *pipeline.Pipeline
 	source   lab.Source
+	meter    func(*lab.Pod) *lab.Meter
 	warmUp   int64 // for how long the fleet is read before a forecast is made (ms)
 	begun    int64 // the first sample (ms), 0 = none yet
 	series   map[string]*series
@@ -41,7 +42,7 @@ func newFeed(p pipeline.Params, s *Setup, source lab.Source, warmUp time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	return &feed{pipeline: made, source: source, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}, nil
+	return &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}, nil
 }
 
 // forecast makes a forecast and returns its decision as cooldowns leave it.
@@ -82,7 +83,7 @@ func (f *feed) instances(v *lab.View, since int64) []pipeline.Instance {
 			s = &series{upTo: max(0, since)} // nobody read anything before the run
 			f.series[p.ID] = s
 		}
-		s.read(f.source, p, v.Now, since)
+		s.read(f.source, p, f.meter(p), v.Now, since)
 		x := pipeline.Instance{ID: p.ID, Start: wholeSeconds(p.Ready), Samples: s.samples}
 		if p.Ended <= v.Now {
 			x.End = p.Ended
@@ -108,8 +109,8 @@ func (f *feed) forget(kept []pipeline.Instance) {
 }
 
 // read appends what has come in, and drops what is older than a time but for the newest such sample.
-func (s *series) read(source lab.Source, p *lab.Pod, now, since int64) {
-	s.samples = source.Read(p, &p.Busy, s.upTo, now, s.samples)
+func (s *series) read(source lab.Source, p *lab.Pod, m *lab.Meter, now, since int64) {
+	s.samples = source.Read(p, m, s.upTo, now, s.samples)
 	if n := len(s.samples); n > 0 {
 		s.upTo = max(s.upTo, s.samples[n-1].T)
 	}

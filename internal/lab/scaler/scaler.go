@@ -20,6 +20,9 @@ type Setup struct {
 	Params pipeline.Params // of the forecast of foresail-*; Threshold, Min and Max are taken from above
 	Paper  pipeline.Params // of the forecast of paper, likewise
 
+	// Metric is what foresail-total, foresail-load and foresail-replicas read of each pod.
+	Metric Metric
+
 	// Behavior is the behaviour of the HPA that foresail-total, foresail-load and foresail-replicas go through; nil = none.
 	// The HPAs of hpa-cpu and keda have none.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -31,7 +34,7 @@ type Setup struct {
 	Seed    uint64  // of when the periods of scalers begin
 
 	Load lab.Load // for the bounds: what will arrive
-	Cost float64  // for the bounds: work of a request, in seconds of one event loop
+	Cost float64  // for the bounds, and who reads requests: work of a request, in seconds of one event loop
 }
 
 // Forecaster is a scaler that goes by a forecast: paper and foresail-*.

@@ -43,23 +43,28 @@ func throughHPA(r route) func(Setup) (lab.Scaler, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := s.params()
-		f, err := newFeed(p, &s, s.Sources.Foresail, warmUpTicks*p.Interval)
+		feeds, err := s.feeds()
 		if err != nil {
 			return nil, err
 		}
-		served := &served{feed: f}
-		served.provider = externalmetrics.New(served, func() time.Time { return served.snapshot.At })
-		metric := func(v *lab.View) hpa.Metric {
-			total, err := served.read(v, r.metric)
-			return hpa.External{Total: total, Target: r.target(s.Threshold), Average: r.average, Err: err}
+		var all []*served
+		for _, f := range feeds {
+			all = append(all, newServed(f))
 		}
-		scaled := autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metric: metric, pods: podsOf}
-		return &forecasting{autoscaled: scaled, feed: f}, nil
+		metrics := func(v *lab.View) []hpa.Metric {
+			read := make([]hpa.Metric, len(all))
+			for i, x := range all {
+				total, err := x.read(v, r.metric)
+				read[i] = hpa.External{Total: total, Target: r.target(x.feed.pipeline.Params().Threshold), Average: r.average, Err: err}
+			}
+			return read
+		}
+		scaled := autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metrics: metrics, pods: podsOf}
+		return &forecasting{autoscaled: scaled, feed: feeds[0]}, nil
 	}
 }
 
-// forecasting is an HPA that reads a forecast.
+// forecasting is an HPA that reads forecasts, the first of which is told of.
 type forecasting struct {
 	autoscaled
 	feed *feed
@@ -83,11 +88,17 @@ func withoutTolerance(b *autoscalingv2.HorizontalPodAutoscalerBehavior) *autosca
 	return exact
 }
 
-// served is the one PredictedMetric of a run, and the door that serves it.
+// served is a PredictedMetric, and the door that serves it.
 type served struct {
 	feed     *feed
 	provider *externalmetrics.Provider
 	snapshot snapshot.Snapshot
+}
+
+func newServed(f *feed) *served {
+	s := &served{feed: f}
+	s.provider = externalmetrics.New(s, func() time.Time { return s.snapshot.At })
+	return s
 }
 
 var (
