@@ -12,6 +12,7 @@ type Stages struct {
 	Missed    []float64   // the load without its forecast; 0 at the first tick
 	Weight    []float64   // N^w
 	Active    []int
+	Clipped   []bool // of the adaptive method
 }
 
 // Stages returns the stages of the last run that succeeded.
@@ -29,6 +30,7 @@ func (p *Pipeline) Stages() Stages {
 		s.Delta = append(s.Delta, l.delta)
 		s.Weight = append(s.Weight, l.weight)
 		s.Active = append(s.Active, l.active)
+		s.Clipped = append(s.Clipped, l.clipped)
 	}
 	return s
 }
@@ -36,4 +38,67 @@ func (p *Pipeline) Stages() Stages {
 // Weight is w(a) under the parameters (paper, section 6.3).
 func Weight(p Params, age time.Duration) float64 {
 	return p.ramp().at(millis(age))
+}
+
+// Loads are the aggregates of ticks, oldest first, as the adaptive method reads them.
+type Loads []load
+
+// LoadsOf returns loads of which none is clipped.
+func LoadsOf(values ...float64) Loads {
+	loads := make(Loads, len(values))
+	for i, v := range values {
+		loads[i].effective = v
+	}
+	return loads
+}
+
+// Clip marks the loads from one tick up to, and without, another as clipped.
+func (l Loads) Clip(from, to int) Loads {
+	for k := from; k < to; k++ {
+		l[k].clipped = true
+	}
+	return l
+}
+
+func (l Loads) scratch() []float64 { return make([]float64, len(l)) }
+
+// Line is a line through the newest of loads.
+type Line struct {
+	Level, Slope, LevelError, SlopeError float64
+	Ticks                                int
+}
+
+func exported(l line) Line { return Line{l.level, l.slope, l.levelError, l.slopeError, l.ticks} }
+
+// Trust is the part of the slope that noise does not explain.
+func (l Line) Trust() float64 { return line{slope: l.Slope, slopeError: l.SlopeError}.trust() }
+
+// Through is the line through all loads.
+func (l Loads) Through(sigma float64) Line { return exported(through(l, sigma)) }
+
+// Fit is the line through as many of the newest loads as agree on one.
+func (l Loads) Fit(spacing int) Line { return exported(fit(l, spacing, l.scratch())) }
+
+// Noise is the estimate of relativeNoise, and Deviation that of deviation.
+func (l Loads) Noise(spacing int) float64 { return relativeNoise(l, spacing, l.scratch()) }
+func (l Loads) Deviation() float64        { return deviation(l) }
+
+// Crest is the highest load that the loads have come down from.
+func (l Loads) Crest(spacing int) float64 { return crest(l, spacing, l.scratch()) }
+
+// Outlook is what the adaptive method makes of loads.
+type Outlook struct {
+	Level, Slope, LevelError, Noise, Lasts, Ahead, Least, Most float64
+	Total                                                      func(ticks float64) float64
+}
+
+// Adapt makes an outlook.
+func (l Loads) Adapt(spacing int) Outlook {
+	o := adapt(l, spacing, l.scratch())
+	return Outlook{o.level, o.slope, o.levelError, o.noise, o.lasts, o.ahead, o.least, o.most, o.total}
+}
+
+// Settle is the decision of the adaptive method on a forecast, with what it gives an average over instances to scale on.
+func Settle(p Params, f Forecast, pending bool) (d Decision, serve float64) {
+	return p.settle(&f, pending), p.steady(&f)
 }
