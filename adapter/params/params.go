@@ -23,6 +23,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
 	p := pipeline.Params{
+		Method:    pipeline.Method(s.Forecast.Method),
 		Model:     model(s.Model),
 		Threshold: number(s.Threshold),
 		Min:       int(*s.MinReplicas),
@@ -38,6 +39,8 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		LevelDown: number(*s.Smoothing.LevelDown),
 		TrendUp:   number(*s.Smoothing.TrendUp),
 		TrendDown: number(*s.Smoothing.TrendDown),
+
+		NoiseMargin: optional(s.Forecast.NoiseMargin),
 
 		Saturation: saturation(s.Saturation),
 
@@ -62,7 +65,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 			DownAfterDown: s.Cooldown.DownAfterDown.Duration,
 		},
 	}
-	return p, errors.Join(checkBaseline(s.Model), checkStaleAfter(s), inSpec(p.Validate()))
+	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()))
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -72,12 +75,16 @@ func number(q resource.Quantity) float64 {
 	return f
 }
 
-func model(m v1alpha1.Model) pipeline.Model {
-	converted := pipeline.Model{Kind: pipeline.ModelKind(m.Type)}
-	if m.Baseline != nil {
-		converted.Baseline = number(*m.Baseline)
+// optional is number, and 0 of what is absent.
+func optional(q *resource.Quantity) float64 {
+	if q == nil {
+		return 0
 	}
-	return converted
+	return number(*q)
+}
+
+func model(m v1alpha1.Model) pipeline.Model {
+	return pipeline.Model{Kind: pipeline.ModelKind(m.Type), Baseline: optional(m.Baseline)}
 }
 
 // checkBaseline refuses a baseline that would be ignored, and its absence where 0 would be made of it.
@@ -90,6 +97,14 @@ func checkBaseline(m v1alpha1.Model) error {
 		return &pipeline.FieldError{Field: field, Value: m.Baseline, Accept: "absent unless type is Overhead"}
 	}
 	return nil
+}
+
+// checkNoiseMargin refuses a margin that would be ignored.
+func checkNoiseMargin(f v1alpha1.Forecast) error {
+	if f.NoiseMargin == nil || f.Method == v1alpha1.ForecastAdaptive {
+		return nil
+	}
+	return &pipeline.FieldError{Field: "spec.forecast.noiseMargin", Value: f.NoiseMargin, Accept: "absent unless forecast.method is Adaptive"}
 }
 
 // checkStaleAfter refuses a limit that data would pass between one reading and the next.

@@ -34,6 +34,7 @@ func minimal() v1alpha1.PredictedMetricSpec {
 
 func TestDefaultsAreThePipelines(t *testing.T) {
 	want := pipeline.DefaultParams()
+	want.Method = pipeline.Holt
 	want.Threshold, want.Max = 0.7, 20
 	want.Saturation = pipeline.Saturation{}
 	got, err := FromSpec(minimal())
@@ -47,6 +48,17 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.DefaultParams().Saturation.Zone}, got.Saturation)
 }
 
+func TestDefaultsOfTheAdaptiveMethodAreThePipelines(t *testing.T) {
+	want := pipeline.AdaptiveParams()
+	want.Threshold, want.Max = 0.7, 20
+	want.Saturation = pipeline.Saturation{}
+	spec := minimal()
+	spec.Forecast.Method = v1alpha1.ForecastAdaptive
+	got, err := FromSpec(spec)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
 // Each field is given a value of its own, so that none can stand in for another.
 func TestEveryFieldArrivesWhereItBelongs(t *testing.T) {
 	spec, err := ParseSpec([]byte(`
@@ -55,6 +67,7 @@ minReplicas: 4
 maxReplicas: 21
 model: {type: Overhead, baseline: 50m}
 saturation: {max: 1100m, zone: 30m}
+forecast: {method: Adaptive, noiseMargin: 900m}
 window: 91s
 sampleInterval: 2s
 redistribution: {timeout: 31s, shape: "-1.5"}
@@ -71,6 +84,7 @@ staleAfter: 32s
 	require.NoError(t, err)
 	assert.Equal(t, given, spec, "the caller's spec has been changed")
 	assert.Equal(t, pipeline.Params{
+		Method: pipeline.Adaptive, NoiseMargin: 0.9,
 		Threshold: 0.7, Min: 4, Max: 21,
 		Model:      pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.05},
 		Saturation: pipeline.Saturation{Enabled: true, Max: 1.1, Zone: 0.03},
@@ -121,6 +135,18 @@ func TestAllProblemsAreReported(t *testing.T) {
 	var field *pipeline.FieldError
 	require.ErrorAs(t, err, &field)
 	assert.EqualError(t, field, "spec.model.baseline: 100m: must be absent unless type is Overhead")
+
+	for text, want := range map[string]string{
+		"{method: holt}":                         "spec.forecast.method: holt: must be Holt or Adaptive",
+		"{noiseMargin: 800m}":                    "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
+		"{method: Adaptive, noiseMargin: 10.5}":  "spec.forecast.noiseMargin: 10.5: must be between 0 and 10",
+		"{method: Adaptive, noiseMargin: -800m}": "spec.forecast.noiseMargin: -0.8: must be between 0 and 10",
+	} {
+		spec, err := ParseSpec([]byte(`{threshold: 1, maxReplicas: 20, forecast: ` + text + `}`))
+		require.NoError(t, err)
+		_, err = FromSpec(spec)
+		assert.EqualError(t, err, want)
+	}
 }
 
 func TestFromSpecTakesWhatTheAPIServerTakes(t *testing.T) {
@@ -171,11 +197,17 @@ func randomSpec(random *rand.Rand) map[string]any {
 	span := []any{"-1s", "0s", "1ms", "12s", "1m30s", "40s", "1h"}
 	fields := []func(spec map[string]any){
 		set("minReplicas", one(0, 1, 2, 20, 21)),
+		set("forecast.method", one("Holt", "Adaptive")),
+		set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m")),
+		func(spec map[string]any) {
+			set("forecast.method", "Adaptive")(spec)
+			set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m"))(spec)
+		},
 		set("model.type", one("Linear", "Overhead", "Quadratic")),
 		set("model.baseline", one("-1m", 0, "100m", "700m")),
 		func(spec map[string]any) {
 			set("model.type", "Overhead")(spec)
-			set("model.baseline", one(0, "100m", "500m", "600m", "0.7"))(spec)
+			set("model.baseline", one(0, "100m", "500m", "600m", "666m", "667m", "0.7"))(spec)
 		},
 		set("saturation.max", one("1", "700m", "701m")),
 		func(spec map[string]any) {
@@ -183,7 +215,7 @@ func randomSpec(random *rand.Rand) map[string]any {
 			set("saturation.zone", one(share...))(spec)
 		},
 		set("window", one("0s", "1ms", "2s", "1999ms", "90s", "24h", "28h")),
-		set("sampleInterval", one("0s", "1ms", "1s", "1.5s", "1500us", "45s", "45001ms", "0.5ms")),
+		set("sampleInterval", one("0s", "1ms", "2ms", "3ms", "1s", "1.5s", "1500us", "45s", "45001ms", "150s", "150001ms", "0.5ms")),
 		set("redistribution.timeout", one(span...)),
 		set("redistribution.shape", one(-51, -50, 0, "0.001", 50, "50.1")),
 		set("smoothing.levelUp", one(share...)),

@@ -200,7 +200,7 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 
 // apply makes one PredictedMetric so, or tells what is in the way.
 func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) problem {
-	pm.Spec.Default() // for objects stored before a field had its default
+	pm.Spec.Default() // for what an API server cannot fill in, and objects stored before a field had its default
 	config, err := configOf(pm)
 	if err != nil {
 		return problem{err: err}

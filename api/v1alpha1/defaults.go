@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Default fills in every absent field that has a default, as the API server does. The default of staleAfter depends
-// on the source and stays absent.
+// Default fills in every absent field that has a default: as the API server does, and those whose default depends on the
+// method, which an API server cannot. The default of staleAfter depends on the source and stays absent.
 func (s *PredictedMetricSpec) Default() {
 	setDefault(&s.MinReplicas, 1)
 	if s.Model.Type == "" {
@@ -17,7 +17,8 @@ func (s *PredictedMetricSpec) Default() {
 	if s.Saturation != nil {
 		setQuantity(&s.Saturation.Zone, "20m")
 	}
-	setSpan(&s.Window, 90*time.Second)
+	s.Forecast.setDefaults()
+	s.setDefaultsOfMethod()
 	setSpan(&s.SampleInterval, time.Second)
 	s.Source.setDefaults()
 	s.Redistribution.setDefaults()
@@ -26,6 +27,37 @@ func (s *PredictedMetricSpec) Default() {
 	s.Horizon.setDefaults()
 	s.Decision.setDefaults()
 	s.Cooldown.setDefaults()
+}
+
+func (f *Forecast) setDefaults() {
+	setString(&f.Method, ForecastHolt)
+	if f.Method == ForecastAdaptive {
+		setQuantity(&f.NoiseMargin, "800m")
+	}
+}
+
+// methodDefaults are the defaults that depend on the method.
+type methodDefaults struct {
+	window                      time.Duration
+	multiplier, scaleDownMargin string
+	maxStep                     int32
+	downAfterUp, downAfterDown  time.Duration
+}
+
+func (s *PredictedMetricSpec) setDefaultsOfMethod() {
+	d := methodDefaults{
+		window: 90 * time.Second, multiplier: "1200m", scaleDownMargin: "300m", maxStep: 4,
+		downAfterUp: 3 * time.Minute, downAfterDown: time.Minute,
+	}
+	if s.Forecast.Method == ForecastAdaptive {
+		d = methodDefaults{window: 5 * time.Minute, multiplier: "1", scaleDownMargin: "50m"}
+	}
+	setSpan(&s.Window, d.window)
+	setQuantity(&s.Horizon.Multiplier, d.multiplier)
+	setQuantity(&s.Decision.ScaleDownMargin, d.scaleDownMargin)
+	setDefault(&s.Decision.MaxStep, d.maxStep)
+	setSpan(&s.Cooldown.DownAfterUp, d.downAfterUp)
+	setSpan(&s.Cooldown.DownAfterDown, d.downAfterDown)
 }
 
 func (s *Source) setDefaults() {
@@ -68,7 +100,6 @@ func (s *Startup) setDefaults() {
 }
 
 func (h *Horizon) setDefaults() {
-	setQuantity(&h.Multiplier, "1200m")
 	setSpan(&h.Min, 10*time.Second)
 	setSpan(&h.Max, 40*time.Second)
 	setSpan(&h.ReactionDelay, 15*time.Second)
@@ -77,17 +108,13 @@ func (h *Horizon) setDefaults() {
 func (d *Decision) setDefaults() {
 	setQuantity(&d.TrendAngle, "10")
 	setQuantity(&d.RiskFactor, "2")
-	setQuantity(&d.ScaleDownMargin, "300m")
 	setQuantity(&d.Spillover, "100m")
-	setDefault(&d.MaxStep, 4)
 	setSpan(&d.PendingExpiry, time.Minute)
 }
 
 func (c *Cooldown) setDefaults() {
 	setSpan(&c.UpAfterUp, 5*time.Second)
 	setSpan(&c.UpAfterDown, 5*time.Second)
-	setSpan(&c.DownAfterUp, 3*time.Minute)
-	setSpan(&c.DownAfterDown, time.Minute)
 }
 
 func setDefault[T any](field **T, value T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -25,6 +26,7 @@ type kind struct {
 	name, crd, dir string
 	empty          func() runtime.Object
 	fillIn         func(runtime.Object)
+	ofMethod       [][]string // paths of fields whose default depends on the method, and is none of the CRD's
 }
 
 var kinds = []kind{
@@ -32,6 +34,11 @@ var kinds = []kind{
 		name: "PredictedMetric", crd: "../../manifests/crds/foresail.dev_predictedmetrics.yaml", dir: "testdata",
 		empty:  func() runtime.Object { return &v1alpha1.PredictedMetric{} },
 		fillIn: func(o runtime.Object) { o.(*v1alpha1.PredictedMetric).Spec.Default() },
+		ofMethod: [][]string{
+			{"spec", "forecast", "noiseMargin"}, {"spec", "window"}, {"spec", "horizon", "multiplier"},
+			{"spec", "decision", "scaleDownMargin"}, {"spec", "decision", "maxStep"},
+			{"spec", "cooldown", "downAfterUp"}, {"spec", "cooldown", "downAfterDown"},
+		},
 	},
 	{
 		name: "WorkerPool", crd: "../../manifests/crds/foresail.dev_workerpools.yaml", dir: "testdata/workerpool",
@@ -122,7 +129,17 @@ func TestDefaultDoesWhatTheAPIServerDoes(t *testing.T) {
 		crd.Default(object)
 		theirs := k.decode(t, object)
 
-		assert.JSONEq(t, encode(t, theirs), encode(t, ours))
+		// What depends on the method an API server leaves out, and Default fills in where it is done.
+		var filledIn map[string]any
+		require.NoError(t, json.Unmarshal([]byte(encode(t, ours)), &filledIn))
+		for _, path := range k.ofMethod {
+			if _, given, _ := unstructured.NestedFieldNoCopy(object, path...); !given {
+				unstructured.RemoveNestedField(filledIn, path...)
+			}
+		}
+		assert.JSONEq(t, encode(t, theirs), encode(t, filledIn))
+		k.fillIn(theirs)
+		assert.Equal(t, encode(t, theirs), encode(t, ours))
 		again := ours.DeepCopyObject()
 		k.fillIn(again)
 		assert.Equal(t, ours, again)

@@ -47,15 +47,17 @@ type PredictedMetricList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration(self.source.resource.interval) + duration(self.source.resource.interval)))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
 // +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
-// +kubebuilder:validation:XValidation:rule="duration(self.window) >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
-// +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('1ms') || duration(self.window).getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s') >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
+// +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('1ms') || duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s').getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="has(self.model.baseline) == (self.model.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other",fieldPath=".model.baseline"
 // +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
-// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(string(self.decision.scaleDownMargin)).asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
+// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(has(self.decision.scaleDownMargin) ? string(self.decision.scaleDownMargin) : self.forecast.method == 'Adaptive' ? '50m' : '300m').asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
 // +kubebuilder:validation:XValidation:rule="!has(self.saturation) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
 // +kubebuilder:validation:XValidation:rule="duration(self.horizon.max) >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
+// +kubebuilder:validation:XValidation:rule="!has(self.forecast.noiseMargin) || self.forecast.method == 'Adaptive'",message="forecast.noiseMargin must be absent unless forecast.method is Adaptive",fieldPath=".forecast.noiseMargin"
 //
-// The rules on two fields stand here, as rules of model or horizon would refuse the default {} of these.
+// The rules on two fields stand here, as rules of model or horizon would refuse the default {} of these. A field whose
+// default depends on the method has none in the schema, so that rules on it name both.
 type PredictedMetricSpec struct {
 	// What is scaled: anything with a scale subresource, in the namespace of the PredictedMetric.
 	// +required
@@ -94,9 +96,13 @@ type PredictedMetricSpec struct {
 	// +optional
 	Saturation *Saturation `json:"saturation,omitempty"`
 
-	// How far back a forecast looks.
+	// How the load is forecast. Fields that say so have another default with method Adaptive.
 	// +optional
-	// +default="90s"
+	// +default={}
+	Forecast Forecast `json:"forecast,omitzero"`
+
+	// How far back a forecast looks. Default: 90s, with method Adaptive 5m.
+	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="window must be a duration above 0s, such as 90s"
@@ -115,7 +121,7 @@ type PredictedMetricSpec struct {
 	// +default={}
 	Redistribution Redistribution `json:"redistribution,omitzero"`
 
-	// How fast level and trend follow the load.
+	// How fast level and trend follow the load, with method Holt. The method Adaptive finds that out itself.
 	// +optional
 	// +default={}
 	Smoothing Smoothing `json:"smoothing,omitzero"`
@@ -218,6 +224,35 @@ type Saturation struct {
 	Zone *resource.Quantity `json:"zone,omitempty"`
 }
 
+// ForecastMethod names a way to forecast the load from that of the window.
+//
+// +kubebuilder:validation:Enum=Holt;Adaptive
+type ForecastMethod string
+
+// The methods there are.
+const (
+	ForecastHolt     ForecastMethod = "Holt"     // the paper's: a level and a trend, smoothed
+	ForecastAdaptive ForecastMethod = "Adaptive" // lines through as much of the window as agrees, trusted as far as noise allows
+)
+
+// Forecast says how the load is forecast.
+type Forecast struct {
+	// Holt: the paper's algorithm, which smooths level and trend with fixed weights and damps rises. Adaptive: a straight
+	// line through as much of the window as is one, whose slope counts by what noise does not explain of it, and whose
+	// forecast never is below the present load.
+	// +optional
+	// +default="Holt"
+	Method ForecastMethod `json:"method,omitempty"`
+
+	// How many standard deviations of the noise of the load are added to a forecast. With method Adaptive only. Default: 800m.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('10')) <= 0",message="forecast.noiseMargin must be a quantity between 0 and 10, such as 800m"
+	NoiseMargin *resource.Quantity `json:"noiseMargin,omitempty"`
+}
+
 // Redistribution describes how a new instance takes over load from the others.
 type Redistribution struct {
 	// How long it takes until a new instance counts in full; 0s counts it in full at once.
@@ -295,9 +330,8 @@ type Startup struct {
 
 // Horizon says how far ahead the load is forecast.
 type Horizon struct {
-	// Times the startup time.
+	// Times the startup time. Default: 1200m, with method Adaptive 1.
 	// +optional
-	// +default="1200m"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
@@ -341,7 +375,7 @@ type Decision struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
 	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
 
-	// How far a forecast rise is trusted: a rise by this many times the present load counts half.
+	// How far a forecast rise is trusted: a rise by this many times the present load counts half. With method Holt only.
 	// +optional
 	// +default="2"
 	// +kubebuilder:validation:XIntOrString
@@ -351,9 +385,8 @@ type Decision struct {
 	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
 
 	// How much room scale-down leaves: the replicas that remain would stay below threshold under a load this share
-	// higher. With a baseline, threshold/(1 + scaleDownMargin) must stay above it.
+	// higher. With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 300m, with method Adaptive 50m.
 	// +optional
-	// +default="300m"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
@@ -369,9 +402,8 @@ type Decision struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
 	Spillover *resource.Quantity `json:"spillover,omitempty"`
 
-	// The most replicas that are added at once; 0 is no limit.
+	// The most replicas that are added at once; 0 is no limit. Default: 4, with method Adaptive 0.
 	// +optional
-	// +default=4
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="decision.maxStep must be 0 (no limit) or more"
 	MaxStep *int32 `json:"maxStep,omitempty"`
 
@@ -403,17 +435,15 @@ type Cooldown struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
 	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
 
-	// From a scale-up to a scale-down, counted from the start of the newest instance.
+	// From a scale-up to a scale-down, counted from the start of the newest instance. Default: 180s, with method Adaptive 0s.
 	// +optional
-	// +default="180s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
 	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
 
-	// Between two scale-downs.
+	// Between two scale-downs. Default: 60s, with method Adaptive 0s.
 	// +optional
-	// +default="60s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterDown must be a duration of 0s or more, such as 60s"
