@@ -179,7 +179,6 @@ func (p *Pipeline) loads(w *window) []load {
 // outlook is what the method makes of the loads.
 func (p *Pipeline) outlook(loads []load, w *window) outlook {
 	if p.params.Method == Adaptive {
-		w.scratch = resize(w.scratch, w.n)
 		return adapt(loads, w.spacing(), w.scratch)
 	}
 	state, missed := p.params.predict(loads, p.missed)

@@ -8,6 +8,7 @@ func (w *window) total(p *Params) []load {
 	w.markNewcomers()
 	w.loads = zeroed(w.loads, w.n+1)
 	w.settled = zeroed(w.settled, w.n)
+	w.scratch = resize(w.scratch, w.n)
 	span := w.span()
 	for i := range w.series {
 		s := &w.series[i]
