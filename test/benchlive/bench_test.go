@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
+	labscaler "github.com/foresail/foresail/internal/lab/scaler"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -53,6 +56,31 @@ func TestManifests(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSettingsAreThoseOfTheLab(t *testing.T) {
+	sc, err := pick("scaler", []string{"foresail-total"}, scalers(), func(s scaler) string { return s.name })
+	require.NoError(t, err)
+	s := stage{settings: settings{scale: 4}, scaler: sc[0]}
+	manifest, err := s.manifest(forecastManifest)
+	require.NoError(t, err)
+	_, document, _ := bytes.Cut(manifest, []byte("\n---\n"))
+	var hpa autoscalingv2.HorizontalPodAutoscaler
+	require.NoError(t, yaml.UnmarshalStrict(document, &hpa))
+	assert.Equal(t, asYAML(t, labscaler.RecommendedBehavior()), asYAML(t, hpa.Spec.Behavior))
+
+	want := labscaler.RecommendedParams()
+	want.Threshold, want.Min, want.Max = threshold, minPods, maxPods
+	got, err := s.settings.forecast()
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+func asYAML(t *testing.T, object any) string {
+	t.Helper()
+	text, err := yaml.Marshal(object)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func TestPodSeconds(t *testing.T) {
