@@ -22,6 +22,25 @@ func TestDefaults(t *testing.T) {
 		[]any{p.Window, p.HorizonMax, p.ReactionDelay, p.Spillover, p.MaxStep, p.PendingExpiry, p.StaleAfter, p.Saturation})
 }
 
+// The defaults of the adaptive method lack what those of the paper's do, and nothing else.
+func TestAdaptiveDefaults(t *testing.T) {
+	p := pipeline.AdaptiveParams()
+	var fields []string
+	for _, e := range fieldErrors(t, p.Validate()) {
+		fields = append(fields, e.Field)
+	}
+	require.Equal(t, []string{"threshold", "maxReplicas"}, fields)
+	p.Threshold, p.Max = tau, 20
+	require.NoError(t, p.Validate())
+
+	want := defaults()
+	want.Method, want.NoiseMargin, want.Window, want.HorizonMultiplier = pipeline.Adaptive, 0.8, 5*time.Minute, 1
+	want.ScaleDownMargin, want.MaxStep = 0.05, 0
+	want.Cooldown.DownAfterUp, want.Cooldown.DownAfterDown = 0, 0
+	require.Equal(t, want, p)
+	require.Empty(t, defaults().Method, "the paper's method is the default")
+}
+
 // fieldErrors returns what Validate has joined.
 func fieldErrors(t *testing.T, err error) []*pipeline.FieldError {
 	t.Helper()
@@ -44,6 +63,10 @@ func TestValidation(t *testing.T) {
 		set  func(*params)
 		want string
 	}{
+		{func(p *params) { p.Method = "adaptive" }, "forecast.method: adaptive: must be Holt or Adaptive"},
+		{func(p *params) { p.NoiseMargin = -0.1 }, "forecast.noiseMargin: -0.1: must be between 0 and 10"},
+		{func(p *params) { p.NoiseMargin = 10.1 }, "forecast.noiseMargin: 10.1: must be between 0 and 10"},
+		{func(p *params) { p.NoiseMargin = nan }, "forecast.noiseMargin: NaN: must be between 0 and 10"},
 		{func(p *params) { p.Threshold = 0 }, "threshold: 0: must be finite and above 0"},
 		{func(p *params) { p.Threshold = -0.7 }, "threshold: -0.7: must be finite and above 0"},
 		{func(p *params) { p.Threshold = nan }, "threshold: NaN: must be finite and above 0"},
@@ -146,6 +169,8 @@ func TestValidationAcceptsBounds(t *testing.T) {
 			p.RedistributionShape, p.HorizonMultiplier, p.ScaleDownMargin = 50, 100, 100
 			p.Saturation = pipeline.Saturation{Enabled: true, Max: math.MaxFloat64, Zone: math.Nextafter(1, 0)}
 		},
+		"no margin of noise":              func(p *params) { p.Method, p.NoiseMargin = pipeline.Adaptive, 0 },
+		"the largest margin of noise":     func(p *params) { p.Method, p.NoiseMargin = pipeline.Holt, 10 },
 		"a saturation that is off":        func(p *params) { p.Saturation = pipeline.Saturation{Max: -1, Zone: 7} },
 		"a baseline of another model":     func(p *params) { p.Model.Baseline = 7 },
 		"a model without a name":          func(p *params) { p.Model.Kind = "" },

@@ -144,7 +144,8 @@ func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 	ok := limits{latest: in.Now + step, lowest: p.params.Model.lowest()}
 	for i := range w.series {
 		s := &w.series[i]
-		s.known, _ = p.align(s.Samples, ok, s.active, s.values, f)
+		known, used := p.align(s.Samples, ok, s.active, s.values, f)
+		s.known, s.spacing = known, w.grid.spacing(used)
 		if !s.known.empty() {
 			w.first, w.last = min(w.first, s.known.from), max(w.last, s.known.to-1)
 		}

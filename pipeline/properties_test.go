@@ -15,13 +15,27 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// forFleets calls check with random parameters and inputs that make a forecast.
-func forFleets(t *testing.T, n int, check func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast)) {
+// methods are all there are.
+var methods = []pipeline.Method{pipeline.Holt, pipeline.Adaptive}
+
+type check func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast)
+
+// forFleets calls check with random parameters and inputs that make a forecast, by each method.
+func forFleets(t *testing.T, n int, check check) {
+	t.Helper()
+	for _, method := range methods {
+		forFleetsBy(t, method, n, check)
+	}
+}
+
+// forFleetsBy is forFleets of one method.
+func forFleetsBy(t *testing.T, method pipeline.Method, n int, check check) {
 	t.Helper()
 	forecasts := 0
 	for seed := range uint64(n) {
 		r := newFleets(1_000_000 + seed)
 		params := r.params()
+		params.Method = method
 		in := r.input(params)
 		p, err := pipeline.New(params)
 		require.NoError(t, err)
@@ -64,7 +78,7 @@ func TestWeightsGrow(t *testing.T) {
 // Paper, section 6.5: Ā falls only where the raw sum falls below what it was, and then to the raw sum.
 func TestAggregateFallsOnlyWithTheRawSum(t *testing.T) {
 	held, fell := 0, 0
-	forFleets(t, 1500, func(_ fleets, params pipeline.Params, in pipeline.Input, _ pipeline.Forecast) {
+	forFleetsBy(t, pipeline.Holt, 1500, func(_ fleets, params pipeline.Params, in pipeline.Input, _ pipeline.Forecast) {
 		in.Demand = nil
 		_, s := stages(t, params, in)
 		for k := 1; k < len(s.Effective); k++ {
@@ -206,7 +220,14 @@ func TestOrderDoesNotMatter(t *testing.T) {
 
 // The same window gives the same answer, bit for bit, on a pipeline that is new and on one that has run on others.
 func TestRunsLeaveNothingBehind(t *testing.T) {
+	for _, method := range methods {
+		t.Run(string(method), func(t *testing.T) { runsLeaveNothingBehind(t, method) })
+	}
+}
+
+func runsLeaveNothingBehind(t *testing.T, method pipeline.Method) {
 	params := newFleets(7).params()
+	params.Method = method
 	used, err := pipeline.New(params)
 	require.NoError(t, err)
 	require.Equal(t, params, used.Params())
@@ -230,9 +251,9 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 }
 
 // Samples from before the window change nothing, but for the newest of them: a restart that can read the window again,
-// and that one, answers as before.
+// and that one, answers as before. (The adaptive method tells from all samples how far they are apart.)
 func TestOlderSamplesDoNotMatter(t *testing.T) {
-	forFleets(t, 1500, func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
+	forFleetsBy(t, pipeline.Holt, 1500, func(r fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
 		step := params.Interval.Milliseconds()
 		start := in.Now - params.Window.Milliseconds() // the newest sample up to here is kept
 		older := func(samples []pipeline.Sample) []pipeline.Sample {
@@ -335,6 +356,7 @@ func TestSharedMemoryChangesNothing(t *testing.T) {
 	for range 2000 {
 		params := r.params()
 		in := r.input(params)
+		params.Method = pick(r, methods...)
 		p, err := pipeline.New(params)
 		require.NoError(t, err)
 		want, wantErr := p.Run(in)
@@ -342,4 +364,43 @@ func TestSharedMemoryChangesNothing(t *testing.T) {
 		require.Equal(t, wantErr, err)
 		require.Equal(t, want, got)
 	}
+}
+
+// Every forecast is of finite numbers within their bounds, by any method.
+func TestForecastsHoldTheirBounds(t *testing.T) {
+	forFleets(t, 3000, func(_ fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
+		checkForecast(t, params, in, want)
+	})
+}
+
+// To the adaptive method it is all the same in what unit a load is measured: where the metric and all that it is held against
+// is 64 times as much, the forecast is as well, and the decision stays. By a power of 4 that is so to the bit.
+func TestUnitsDoNotMatter(t *testing.T) {
+	forFleetsBy(t, pipeline.Adaptive, 1500, func(_ fleets, params pipeline.Params, in pipeline.Input, want pipeline.Forecast) {
+		const c = 64
+		params.Threshold, params.Model.Baseline, params.Saturation.Max = c*params.Threshold, c*params.Model.Baseline, c*params.Saturation.Max
+		ofLoad := float64(c)
+		if params.Model.Kind == pipeline.Quadratic {
+			ofLoad *= c
+		}
+		times := func(c float64, samples []pipeline.Sample) []pipeline.Sample {
+			samples = slices.Clone(samples)
+			for i := range samples {
+				samples[i].V *= c
+			}
+			return samples
+		}
+		in.Demand = times(ofLoad, in.Demand)
+		in.Instances = slices.Clone(in.Instances)
+		for i := range in.Instances {
+			in.Instances[i].Samples = times(c, in.Instances[i].Samples)
+		}
+		for _, x := range []*float64{&want.Level, &want.Error, &want.Trend, &want.Total, &want.Damped} {
+			*x *= ofLoad
+		}
+		for _, x := range []*float64{&want.LoadNow, &want.LoadPredicted, &want.Serve} {
+			*x *= c
+		}
+		require.Equal(t, want, run(t, params, in))
+	})
 }

@@ -79,10 +79,16 @@ func (w *window) addNew(s *series, p *Params) {
 func (w *window) spacing() int {
 	widest := int64(1)
 	for i := range w.series {
-		samples := w.series[i].Samples
-		if n := int64(len(samples)); n > 2 {
-			widest = max(widest, ((samples[n-1].T-samples[0].T)/(n-1)+w.step/2)/w.step)
-		}
+		widest = max(widest, w.series[i].spacing)
 	}
 	return int(min(widest, int64(w.n)))
+}
+
+// spacing is how many ticks apart samples in order of time are on average; 0 of too few.
+func (g grid) spacing(samples []Sample) int64 {
+	n := int64(len(samples))
+	if n <= 2 {
+		return 0
+	}
+	return ((samples[n-1].T-samples[0].T)/(n-1) + g.step/2) / g.step
 }

@@ -32,6 +32,7 @@ type series struct {
 	active, known ticks
 	values        []float64
 	newcomer      bool  // it had another instance to take load over from when it started
+	spacing       int64 // how many ticks its samples are apart
 	growing       ticks // where its weight is not known to be 1, and the first tick after
 }
 
