@@ -71,12 +71,19 @@ Success is of the requests sent; dropped ones were never sent, because too many 
 Under and over are the time with fewer and more pods than hold the threshold; violation is that in
 which pods had more load than the threshold, saturated that in which they had more than they can do.
 
+--lessons changes one thing at a time and compares with what is recommended, in tables of their own:
+how old readings of pods are (freshness), for how late a reader a forecast is (delay), the HPA's
+behavior, the metric, and the forecast's method. They play foresail-total, and all but the method's
+have the settings of --spec. Where neither --profile nor --trace chooses loads some lessons play
+further ones, and that on the method all eight.
+
 --out gets summary.csv with the columns
 
   profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,actions,reversals
 
 (success is a share), intervals.csv (every figure, half its interval, and how much more it is than
-keda's), seeds.csv (every run), and charts as SVG and PNG. The same command line writes the same
+keda's), seeds.csv (every run), variants.csv and lessons.csv where they were played, and charts as
+SVG and PNG. The same command line writes the same
 bytes. Interrupted, it tells what was done by then.`
 
 const simulateExamples = `  # The paper's comparison, with charts
@@ -89,7 +96,10 @@ const simulateExamples = `  # The paper's comparison, with charts
   foresail simulate --trace checkout.csv --spec checkout-elu.yaml --startup 1m --max 40
 
   # Does the order of scalers depend on what a pod is taken to be?
-  foresail simulate --variants --out variants`
+  foresail simulate --variants --out variants
+
+  # What is each of the recommended settings worth?
+  foresail simulate --scaler keda --lessons --out lessons`
 
 func newSimulateCommand() *cobra.Command {
 	o := &simulateOptions{}
@@ -105,6 +115,7 @@ func newSimulateCommand() *cobra.Command {
 	o.addFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.startupGiven = c.Flags().Changed("startup")
+		o.loadsGiven = c.Flags().Changed("profile") || o.trace != ""
 		config, err := o.config(c.Flags().Changed("profile"))
 		if err != nil {
 			return err
@@ -126,7 +137,8 @@ type simulateOptions struct {
 	first              uint64
 	startup            time.Duration
 	startupGiven       bool
-	variants           bool
+	variants, lessons  bool
+	loadsGiven         bool // by --profile or --trace
 }
 
 func (o *simulateOptions) addFlags(c *cobra.Command) {
@@ -144,6 +156,7 @@ func (o *simulateOptions) addFlags(c *cobra.Command) {
 	f.StringVar(&o.spec, "spec", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the recommended ones")
 	f.StringVar(&o.out, "out", "", "`directory` for summary.csv, further figures and charts; empty writes no files")
 	f.BoolVar(&o.variants, "variants", false, "also play other models of pods, and tell whether the order of scalers changes; takes six times as long")
+	f.BoolVar(&o.lessons, "lessons", false, "also change one setting after the other, and tell what each is worth; takes some minutes")
 }
 
 func acceptedProfiles() string {
@@ -302,17 +315,24 @@ func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	if o.variants {
 		total += config.VariantRuns()
 	}
+	if o.lessons {
+		total += config.LessonRuns(!o.loadsGiven)
+	}
 	progress := newRunProgress(c.ErrOrStderr(), total)
-	result, err := compare.Play(ctx, config, func(compare.Run) { progress.step() })
-	var variants []compare.Variant
+	step := func(compare.Run) { progress.step() }
+	result, err := compare.Play(ctx, config, step)
+	told := told{result: result}
 	if err == nil && o.variants {
-		variants, err = compare.PlayVariants(ctx, config, result, func(compare.Run) { progress.step() })
+		told.variants, err = compare.PlayVariants(ctx, config, result, step)
+	}
+	if err == nil && o.lessons {
+		told.lessons, err = compare.PlayLessons(ctx, config, !o.loadsGiven, step)
 	}
 	progress.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if failed := o.tell(c.OutOrStdout(), result, variants); failed != nil {
+	if failed := o.tell(c.OutOrStdout(), told); failed != nil {
 		return failed
 	}
 	switch {
@@ -325,27 +345,46 @@ func (o *simulateOptions) run(c *cobra.Command, config compare.Config) error {
 	}
 }
 
-// tell writes the tables and files.
-func (o *simulateOptions) tell(stdout io.Writer, result *compare.Result, variants []compare.Variant) error {
-	if err := result.WriteTable(stdout); err != nil {
+// told is what there is to tell.
+type told struct {
+	result   *compare.Result
+	variants []compare.Variant
+	lessons  []compare.Lesson
+}
+
+// tables writes what is for people.
+func (t told) tables(w io.Writer) error {
+	if err := t.result.WriteTable(w); err != nil {
 		return err
 	}
-	if err := result.WriteCalibration(stdout); err != nil {
+	if err := t.result.WriteCalibration(w); err != nil {
 		return err
 	}
-	if len(variants) > 1 {
-		if err := compare.WriteVariants(stdout, variants); err != nil {
+	if len(t.variants) > 1 {
+		if err := compare.WriteVariants(w, t.variants); err != nil {
 			return err
 		}
 	}
+	return compare.WriteLessons(w, t.lessons)
+}
+
+// tell writes the tables and files.
+func (o *simulateOptions) tell(stdout io.Writer, t told) error {
+	if err := t.tables(stdout); err != nil {
+		return err
+	}
+	result := t.result
 	if o.out == "" || len(result.Outcomes) == 0 {
 		return nil
 	}
 	files := map[string]func(io.Writer) error{
 		"summary.csv": result.WriteSummary, "intervals.csv": result.WriteIntervals, "seeds.csv": result.WriteSeeds,
 	}
-	if len(variants) > 1 {
-		files["variants.csv"] = func(w io.Writer) error { return compare.WriteVariantsCSV(w, variants) }
+	if len(t.variants) > 1 {
+		files["variants.csv"] = func(w io.Writer) error { return compare.WriteVariantsCSV(w, t.variants) }
+	}
+	if len(t.lessons) > 0 {
+		files["lessons.csv"] = func(w io.Writer) error { return compare.WriteLessonsCSV(w, t.lessons) }
 	}
 	for _, chart := range result.Charts(o.threshold, o.most) {
 		for _, format := range []string{"svg", "png"} {

@@ -78,6 +78,17 @@ func TestSimulateComparesModels(t *testing.T) {
 	assert.Contains(t, read(t, filepath.Join(out, "variants.csv")), "profile,scaler,model,seeds,success,success_half,place\nshop,keda,fitted,1,1.000000,,1\n")
 }
 
+func TestSimulateTellsLessons(t *testing.T) {
+	out := t.TempDir()
+	code, stdout, stderr := foresail(t, "", "simulate", "--trace", file(t, "shop.csv", shortTrace), "--seeds", "1",
+		"--scaler", "keda", "--lessons", "--out", out)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, `freshness, shop: how old readings of pods may be (1 seed; more: than "each second")`)
+	assert.Contains(t, stdout, `method, shop: how forecasts are made, forecast.method (1 seed; more: than "Adaptive")`)
+	assert.NotContains(t, stdout, "sine", "only the load that was chosen")
+	assert.Contains(t, read(t, filepath.Join(out, "lessons.csv")), "\nmethod,shop,keda,Adaptive,1,1.000000,,")
+}
+
 func TestSimulateTakesSettings(t *testing.T) {
 	trace := file(t, "shop.csv", shortTrace)
 	pods := func(args ...string) string {

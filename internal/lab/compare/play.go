@@ -22,6 +22,8 @@ type Config struct {
 	Model    queue.Model
 	// Setup is what scalers are made of, but for Seed, Load and Behavior, which each run has of its own.
 	Setup scaler.Setup
+
+	variants []variant // of a lesson, by the names in Scalers; nil = those are of ScalerNames
 }
 
 // Profile is a load by name, drawn for each seed.
@@ -60,7 +62,7 @@ func (c Config) Check() error {
 			return err
 		}
 		for _, name := range c.Scalers {
-			if _, err := newScaler(name, c.setup(p, 1)); err != nil {
+			if _, err := c.scaler(name, c.setup(p, 1)); err != nil {
 				return err
 			}
 		}
@@ -130,7 +132,7 @@ func (c Config) play(i int) (*Run, error) {
 		return nil, err
 	}
 	setup := c.setup(drawn, seed)
-	s, err := newScaler(name, setup)
+	s, err := c.scaler(name, setup)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +154,15 @@ func (c Config) setup(p workload.Profile, seed uint64) scaler.Setup {
 	s := c.Setup
 	s.Load, s.Seed, s.Cost = p.Load, seed, c.Model.Service/1000
 	return s
+}
+
+func (c Config) scaler(name string, s scaler.Setup) (lab.Scaler, error) {
+	for _, v := range c.variants {
+		if v.name == name {
+			return newScaler(v.scaler, s, v.change)
+		}
+	}
+	return newScaler(name, s, nil)
 }
 
 func figures(r queue.Requests) score.Requests {

@@ -30,8 +30,8 @@ func ScalerNames() []string {
 	return names
 }
 
-// newScaler makes the scaler of a name.
-func newScaler(name string, s scaler.Setup) (lab.Scaler, error) {
+// newScaler makes the scaler of a name, with a change of what it would have; nil = none.
+func newScaler(name string, s scaler.Setup, change func(*scaler.Setup)) (lab.Scaler, error) {
 	base, defaults := strings.CutSuffix(name, hpaDefaults)
 	if defaults && !slices.Contains(throughHPA, base) {
 		return nil, fmt.Errorf("scaler %q: want one of %s", name, strings.Join(ScalerNames(), ", "))
@@ -41,6 +41,9 @@ func newScaler(name string, s scaler.Setup) (lab.Scaler, error) {
 	}
 	if base != "clairvoyant" {
 		s.Startup = 0 // nobody else knows: they assume what their settings say, until they have seen pods start
+	}
+	if change != nil {
+		change(&s)
 	}
 	return scaler.New(base, s)
 }
