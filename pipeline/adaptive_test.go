@@ -320,7 +320,7 @@ func TestNoiseIsNoCrest(t *testing.T) {
 	for _, c := range []struct {
 		mean float64
 		most int
-	}{{10, 100}, {50, 50}, {200, 20}} {
+	}{{10, 100}, {50, 50}, {200, 5}} {
 		crests := 0
 		for seed := range uint64(windows) {
 			r := newFleets(seed)

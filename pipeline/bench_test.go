@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -45,6 +46,27 @@ func newWorkload(instances, ticks int) workload {
 	return workload{fmt.Sprintf("instances=%d/ticks=%d", instances, ticks), params, in, make([]float64, ticks)}
 }
 
+// adapting returns a workload as the adaptive method has it: a window of five minutes.
+func adapting(name string, in func(*pipeline.Params, *pipeline.Input)) workload {
+	w := newWorkload(20, 300)
+	w.name = name + "/" + w.name
+	p := adaptive()
+	p.Window = w.params.Window
+	w.params = p
+	in(&w.params, &w.in)
+	return w
+}
+
+// clip has the instances read at most a half, so that the fleet is clipped now and then.
+func clip(p *pipeline.Params, in *pipeline.Input) {
+	p.Threshold, p.Saturation = 0.4, pipeline.Saturation{Enabled: true, Max: 0.5}
+	for _, i := range in.Instances {
+		for k := range i.Samples {
+			i.Samples[k].V = min(0.5, i.Samples[k].V*(0.6+0.4*math.Abs(math.Sin(float64(k)/40)))+0.2)
+		}
+	}
+}
+
 // bent returns a fleet of 20 over 90 ticks, every instance of which bend has changed.
 func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instance)) workload {
 	w := newWorkload(20, 90)
@@ -58,7 +80,8 @@ func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instanc
 
 func workloads() []workload {
 	return []workload{
-		newWorkload(20, 90), newWorkload(20, 900), newWorkload(200, 90),
+		newWorkload(20, 90), newWorkload(20, 900), newWorkload(200, 90), newWorkload(20, 300),
+		adapting("adaptive", func(*pipeline.Params, *pipeline.Input) {}), adapting("adaptive-clipped", clip),
 		bent("settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
 		bent("joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
 		bent("rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),
@@ -115,7 +138,7 @@ func BenchmarkRun(b *testing.B) {
 
 // BenchmarkSum is what BenchmarkRun is to be held against.
 func BenchmarkSum(b *testing.B) {
-	for _, w := range workloads()[:3] {
+	for _, w := range workloads()[:4] {
 		b.Run(w.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -162,8 +185,18 @@ func perCall(n int, call func()) float64 {
 
 // After its first run a pipeline allocates nothing, however long the window, also where samples are out of order.
 func TestRunAllocatesNothing(t *testing.T) {
-	for _, ticks := range []int{90, 900} {
+	for _, method := range methods {
+		for _, ticks := range []int{90, 300, 900} {
+			t.Run(fmt.Sprintf("%s/%d ticks", method, ticks), func(t *testing.T) { allocatesNothing(t, method, ticks) })
+		}
+	}
+}
+
+func allocatesNothing(t *testing.T, method pipeline.Method, ticks int) {
+	for _, bend := range []func(*pipeline.Params, *pipeline.Input){func(*pipeline.Params, *pipeline.Input) {}, clip} {
 		params, in := busy(20, ticks)
+		params.Method = method
+		bend(&params, &in)
 		for i := range 5 {
 			s := in.Instances[i].Samples
 			s[0], s[7] = s[7], s[0]
@@ -175,6 +208,6 @@ func TestRunAllocatesNothing(t *testing.T) {
 			if _, err := p.Run(in); err != nil {
 				t.Error(err)
 			}
-		}), "%d ticks", ticks)
+		}))
 	}
 }
