@@ -21,6 +21,9 @@ const (
 	faint = 0.05
 )
 
+// distances are how many ticks apart loads are, beside the spacing of readings, that noise is estimated from.
+var distances = [...]int{1, 5, 15}
+
 // line is a straight line through the newest loads: the load at the last of them, and its change per tick, with their
 // standard errors.
 type line struct {
@@ -122,8 +125,11 @@ func relativeNoise(loads []load, spacing int, scratch []float64) float64 {
 	}
 	floor := faint * peak
 	sigma := max(leastNoise*math.Sqrt(peak), unevenness(loads[max(0, len(loads)-lately):], 1, floor, scratch))
-	for _, distance := range [...]int{1, 5, 15, spacing} {
+	for _, distance := range distances {
 		sigma = max(sigma, unevenness(loads, distance, floor, scratch))
+	}
+	if !slices.Contains(distances[:], spacing) {
+		sigma = max(sigma, unevenness(loads, spacing, floor, scratch))
 	}
 	return sigma
 }

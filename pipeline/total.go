@@ -41,25 +41,37 @@ type settled struct {
 func (w *window) addEstablished(s *series, p *Params) {
 	at := s.active.and(w.span())
 	at.from = max(at.from, s.growing.to)
-	top, run := p.Saturation.Max*(1-p.Saturation.Zone), 0
-	for k := at.from; k < at.to; k++ {
-		g := p.Model.Load(s.values[k])
-		w.loads[k].effective += g
-		w.loads[k].active++
-		e := &w.settled[k]
-		e.count++
-		e.sum += g
-		if !p.Saturation.Enabled || s.values[k] < top {
+	if at.empty() {
+		return
+	}
+	g := p.Model.loads(s.values, at, w.scratch)[at.from:at.to]
+	loads, settled := w.loads[at.from:at.to], w.settled[at.from:at.to]
+	for k, v := range g {
+		loads[k].effective += v
+		loads[k].active++
+		settled[k].count++
+		settled[k].sum += v
+	}
+	if p.Saturation.Enabled {
+		countClipped(s.values[at.from:at.to], p.Saturation.Max*(1-p.Saturation.Zone), settled)
+	}
+}
+
+// countClipped counts the ticks at which an instance is clipped: those of at least clippedTicks at top or above.
+func countClipped(values []float64, top float64, settled []settled) {
+	run := 0
+	for k, v := range values {
+		if v < top {
 			run = 0
 			continue
 		}
 		if run++; run == clippedTicks {
 			for j := k - clippedTicks + 1; j < k; j++ {
-				w.settled[j].clipped++
+				settled[j].clipped++
 			}
 		}
 		if run >= clippedTicks {
-			e.clipped++
+			settled[k].clipped++
 		}
 	}
 }
