@@ -40,9 +40,15 @@ type outlook struct {
 // adapt makes an outlook of the loads, oldest first. Readings are spacing ticks apart; scratch has room for a number for each
 // load.
 func adapt(loads []load, spacing int, scratch []float64) outlook {
+	sigma := relativeNoise(newest(loads), spacing, scratch)
 	begin, end := readable(loads, spacing, scratch)
-	l := fit(loads[begin:end], spacing, scratch)
-	o := outlook{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: crest(loads, spacing, scratch)}
+	var l line
+	if end == len(loads) && len(newest(loads[begin:])) == len(newest(loads)) {
+		l = fitWithin(newest(loads), sigma) // all that it may go through can be read, and its noise is known
+	} else {
+		l = fit(loads[begin:end], spacing, scratch)
+	}
+	o := outlook{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: crest(loads, sigma)}
 	o.level, o.slope = l.level, l.slope*l.trust()
 	if end == len(loads) {
 		o.noise = deviation(loads[begin:end])

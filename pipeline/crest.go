@@ -10,9 +10,8 @@ const (
 )
 
 // crest is the highest load that the loads of the window have come down from, by a large share of it and by more than noise.
-// It is infinite where they have not.
-func crest(loads []load, spacing int, scratch []float64) float64 {
-	sigma := relativeNoise(loads[max(0, len(loads)-mostTicks):], spacing, scratch)
+// It is infinite where they have not. The standard deviation of a load of x is taken to be sigma·√x.
+func crest(loads []load, sigma float64) float64 {
 	highest := 0.0
 	top, bottom, falling := 0.0, 0.0, false
 	for ; len(loads) >= crestTicks; loads = loads[crestTicks:] {

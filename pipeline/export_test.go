@@ -84,7 +84,9 @@ func (l Loads) Noise(spacing int) float64 { return relativeNoise(l, spacing, l.s
 func (l Loads) Deviation() float64        { return deviation(l) }
 
 // Crest is the highest load that the loads have come down from.
-func (l Loads) Crest(spacing int) float64 { return crest(l, spacing, l.scratch()) }
+func (l Loads) Crest(spacing int) float64 {
+	return crest(l, relativeNoise(newest(l), spacing, l.scratch()))
+}
 
 // Outlook is what the adaptive method makes of loads.
 type Outlook struct {

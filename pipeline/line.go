@@ -45,12 +45,19 @@ func (l line) trust() float64 {
 // as long as the intervals around all their levels, and around all their slopes, have a value in common (the rule of
 // intersecting confidence intervals: Goldenshluger and Nemirovski, 1997).
 func fit(loads []load, spacing int, scratch []float64) line {
-	loads = loads[max(0, len(loads)-mostTicks):]
+	loads = newest(loads)
+	return fitWithin(loads, relativeNoise(loads, spacing, scratch))
+}
+
+// newest are as many of the newest loads as a line goes through at the most.
+func newest(loads []load) []load { return loads[max(0, len(loads)-mostTicks):] }
+
+// fitWithin is fit of no more than mostTicks, whose noise is known.
+func fitWithin(loads []load, sigma float64) line {
 	n := len(loads)
 	if n < leastTicks {
 		return join(loads)
 	}
-	sigma := relativeNoise(loads, spacing, scratch)
 	level, slope := everything(), everything()
 	var best line
 	for m := leastTicks; ; m = min(n, m+(m+2)/3) {

@@ -246,7 +246,7 @@ func (p *Params) damped(f *Forecast, o *outlook, growth float64) float64 {
 }
 
 func (f *Forecast) finite() bool {
-	for _, x := range []float64{f.Level, f.Trend, f.Total, f.Damped, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
+	for _, x := range []float64{f.Level, f.Error, f.Trend, f.Total, f.Damped, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return false
 		}
