@@ -238,8 +238,8 @@ const (
 // Forecast says how the load is forecast.
 type Forecast struct {
 	// Holt: the paper's algorithm, which smooths level and trend with fixed weights and damps rises. Adaptive: a straight
-	// line through as much of the window as is one, whose slope counts by what noise does not explain of it, and whose
-	// forecast never is below the present load.
+	// line through as much of the window as is one, whose slope counts by what noise does not explain of it. It asks for
+	// fewer replicas only once the load has fallen.
 	// +optional
 	// +default="Holt"
 	Method ForecastMethod `json:"method,omitempty"`
