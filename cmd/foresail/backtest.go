@@ -32,10 +32,14 @@ The load comes from a file or from Prometheus. A file is CSV with a header and a
 
 A query of Prometheus returns requests per second; the sum of its series is the load.
 
+Lines a second apart are counts: as many requests arrive in the second that begins there. Where they
+are further apart the load runs straight from line to line, and requests arrive at random. --scale
+multiplies each rate; of counts the noise as well, though four times the traffic is only twice as
+noisy.
+
 Pods are alike. Each takes --capacity requests per second before it is fully busy, and is ready
---startup after it was ordered. Requests arrive at random, as many as the trace says on average. A
-minute is in violation if the load of a ready pod is above --threshold, and saturated if it is above
-1. Requests are not simulated one by one: for latencies see foresail simulate.
+--startup after it was ordered. A minute is in violation if the load of a ready pod is above
+--threshold, and saturated if it is above 1. Requests are not simulated one by one: for latencies see foresail simulate.
 
 The scalers are hpa-cpu and keda (HPAs on CPU and on utilisation as measured), paper (the paper's),
 foresail-total, foresail-load and foresail-replicas (HPAs on what Foresail serves), foresail-direct,
@@ -94,7 +98,7 @@ func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs.StringVar(&o.since, "since", "7d", "how far back to ask Prometheus, such as 12h or 7d")
 	fs.StringVar(&o.step, "step", "1m", "time between two points that Prometheus is asked for")
 	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty asks without")
-	fs.Float64Var(&o.scale, "scale", 1, "what to multiply each rate of the traffic by")
+	fs.Float64Var(&o.scale, "scale", 1, "what to multiply each rate of the traffic by, and the noise in counts of seconds with it")
 	fs.Float64Var(&o.capacity, "capacity", 0, "requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its high end (99%) takes half of --max")
 	fs.DurationVar(&o.startup, "startup", 25*time.Second, "how long a pod takes from being ordered to being ready")
 	fs.Float64Var(&o.threshold, "threshold", 0.7, "utilisation of a pod that is not to be exceeded, and that scalers aim at")

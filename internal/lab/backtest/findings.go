@@ -131,9 +131,9 @@ func (r *Result) Forecasts() []Forecast {
 // beyondMax is for how many minutes all pods that there may be would have been too few.
 func (p *player) beyondMax() float64 {
 	seconds := 0
-	most := float64(p.Max) * p.Threshold * p.Capacity
+	load, most := p.load(), float64(p.Max)*p.Threshold*p.Capacity
 	for t := int64(0); t < p.Trace.Length().Milliseconds()/second; t++ {
-		if p.Trace.Rate(t*second+second/2) > most {
+		if load.Rate(t*second+second/2) > most {
 			seconds++
 		}
 	}

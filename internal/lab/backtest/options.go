@@ -95,6 +95,14 @@ func (o *Options) setting(name string) Setting {
 // exact tells whether the trace counts the requests of seconds.
 func (o *Options) exact() bool { return o.Trace.Step <= time.Second }
 
+// load is what is played.
+func (o *Options) load() lab.Load {
+	if o.exact() {
+		return counted{o.Trace}
+	}
+	return o.Trace
+}
+
 // isOurs tells whether a scaler is one of Foresail's.
 func isOurs(name string) bool { return strings.HasPrefix(name, "foresail-") }
 

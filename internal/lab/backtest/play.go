@@ -95,7 +95,7 @@ func (p *player) one(s *Setting, part section, seed uint64) (Figures, error) {
 }
 
 func (p *player) record(s *Setting, part section, seed uint64) (*lab.Record, Errors, error) {
-	load, span := part.load(p.Trace), part.span()
+	load, span := part.load(p.load()), part.span()
 	// Each section has chance of its own, the same for all settings.
 	runSeed := lab.Random(seed, fmt.Sprintf("section from %d", part.from)).Uint64()
 	scaler, err := p.scaler(s, load, runSeed)

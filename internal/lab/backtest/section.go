@@ -63,6 +63,12 @@ func (s section) span() lab.Span {
 // load is the trace as it is in the section, which begins after the lead-in.
 func (s section) load(trace lab.Load) lab.Load { return shifted{trace, s.from - lead.Milliseconds()} }
 
+// counted is a load that was recorded as counts of seconds: what the trace has at the beginning of a second holds for all of it.
+type counted struct{ lab.Load }
+
+// Rate implements lab.Load.
+func (c counted) Rate(t int64) float64 { return c.Load.Rate(t - (t%second+second)%second) }
+
 type shifted struct {
 	lab.Load
 	by int64

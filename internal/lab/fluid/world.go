@@ -22,8 +22,8 @@ type Config struct {
 	ProxyDelay time.Duration // from a pod's readiness until requests reach it; 0 = at once
 	SlowStart  time.Duration // for how long after that its share grows, from a tenth to all of it; 0 = all of it at once
 
-	// Exact has as many requests arrive as Load says, for loads that are counts of seconds themselves: chance has its part in
-	// them already.
+	// Exact has as many requests arrive in each second as Load says of its beginning, for loads that are counts of seconds
+	// themselves: chance has its part in them already, and between two of them there is nothing.
 	Exact bool
 
 	// Unclipped has Busy be what a pod was asked to do, even where that is more than it can: a scaler then sees requests,
@@ -112,11 +112,7 @@ func (w *World) playSecond(t int64) {
 	if t%tidyEach == 0 {
 		w.tidy(t)
 	}
-	w.rate = max(0, w.config.Load.Rate(t+second/2))
-	requests := math.Round(w.rate)
-	if !w.config.Exact {
-		requests = poisson(w.arrivals, w.rate)
-	}
+	requests := w.arrive(t)
 	w.shares = w.shares[:0]
 	total := 0.0
 	for _, p := range w.pods {
@@ -134,6 +130,16 @@ func (w *World) playSecond(t int64) {
 		s.pod.Requests.Add(t, n)
 		s.pod.Busy.Add(t, w.work(s.pod, n/w.config.Capacity))
 	}
+}
+
+// arrive notes the rate of the second that begins at t and returns how many requests arrive in it.
+func (w *World) arrive(t int64) float64 {
+	if w.config.Exact {
+		w.rate = max(0, w.config.Load.Rate(t))
+		return math.Round(w.rate)
+	}
+	w.rate = max(0, w.config.Load.Rate(t+second/2))
+	return poisson(w.arrivals, w.rate)
 }
 
 // work adds work to what a pod has to do and returns how busy that keeps it for a second, in seconds. What it does not come

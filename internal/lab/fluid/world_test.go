@@ -16,6 +16,10 @@ type steady float64
 
 func (s steady) Rate(int64) float64 { return float64(s) }
 
+type loadOf func(t int64) float64
+
+func (l loadOf) Rate(t int64) float64 { return l(t) }
+
 type ramp float64 // requests per second more each second
 
 func (r ramp) Rate(t int64) float64 { return float64(r) * float64(t) / 1000 }
@@ -143,6 +147,23 @@ func TestExactLoadsHaveNoNoiseOfCounting(t *testing.T) {
 		assert.InDelta(t, 137, sum(w.View().Pods, func(p *lab.Pod) float64 { return p.Requests.Mean(s*1000, (s+1)*1000) }), 1e-9)
 	}
 	assert.NotEqual(t, 137.0/4, w.View().Pods[0].Requests.Mean(0, 100_000), "which pod they go to is left to chance")
+}
+
+// Counts of seconds that follow each other are not evened out.
+func TestExactLoadsArePlayedSecondBySecond(t *testing.T) {
+	c := config()
+	c.Load, c.Exact = loadOf(func(at int64) float64 { // straight between 0 and 100, as a trace has it between two counts
+		phase := float64(at%2000) / 1000
+		return 100 * min(phase, 2-phase)
+	}), true
+	w := fluid.New(c)
+	for s, second := range play(w, 0, 20) {
+		count := 100 * float64(s%2)
+		from := int64(s) * 1000
+		assert.InDelta(t, count, sum(w.View().Pods, func(p *lab.Pod) float64 { return p.Requests.Mean(from, from+1000) }), 1e-9)
+		assert.InDelta(t, count, second.Rate, 0)
+		assert.InDelta(t, count/c.Capacity, second.Offered, 1e-12)
+	}
 }
 
 func TestOverloadWaitsForTenSecondsOfWork(t *testing.T) {
