@@ -50,7 +50,8 @@ Scalers (--scaler):
   foresail-load      ... predicted_load ...
   foresail-replicas  ... or predicted_replicas
   foresail-direct    Foresail's own decision, without an HPA
-  clairvoyant        a bound: knows the future, and starts each pod one start-up time ahead
+  clairvoyant        a bound: knows the future, and orders each pod as long ahead as it takes until the
+                     proxy knows it and half of its slow start is over: 39 s by default
   instant            a bound: knows the true load of each second, but not the future
 
 The three that go through an HPA have the behaviour that docs/hpa.md recommends and, as
@@ -71,11 +72,11 @@ Success is of the requests sent; dropped ones were never sent, because too many 
 Under and over are the time with fewer and more pods than hold the threshold; violation is that in
 which pods had more load than the threshold, saturated that in which they had more than they can do.
 
---lessons changes one thing at a time and compares with what is recommended, in tables of their own:
+--lessons changes one thing about foresail-total at a time, and compares with what is recommended:
 how old readings of pods are (freshness), for how late a reader a forecast is (delay), the HPA's
-behavior, the metric, and the forecast's method. They play foresail-total, and all but the method's
-have the settings of --spec. Where neither --profile nor --trace chooses loads some lessons play
-further ones, and that on the method all eight.
+behavior, whether utilisation, requests or both are read (metric), and the forecast's method, each
+with its own defaults. --scaler has no say in it. Where neither --profile nor --trace chooses loads,
+lessons on what happens while load falls play further ones, and that on the method all eight.
 
 --out gets summary.csv with the columns
 
