@@ -57,6 +57,11 @@ func TestDefaultsOfTheAdaptiveMethodAreThePipelines(t *testing.T) {
 	got, err := FromSpec(spec)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+
+	// The file has all of them, as the documentation tells them.
+	got, err = FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
 }
 
 // Each field is given a value of its own, so that none can stand in for another.

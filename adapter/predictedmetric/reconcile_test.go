@@ -240,6 +240,22 @@ func TestReconcileChangesTheSource(t *testing.T) {
 	}
 }
 
+// What an API server leaves to the method is filled in before anything reads it.
+func TestReconcileFillsInWhatDependsOnTheMethod(t *testing.T) {
+	pm := predictedMetric()
+	pm.Spec.Source = v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}}
+	pm.Spec.Forecast.Method = v1alpha1.ForecastAdaptive
+	require.Nil(t, pm.Spec.Window)
+	c := newCluster(t, pm)
+	c.reconcile()
+	require.NoError(t, c.problems.get(key).err)
+	assert.Equal(t, 5*time.Minute, c.reading.prometheus[key].Window)
+
+	var stored v1alpha1.PredictedMetric
+	require.NoError(t, c.Client.Get(t.Context(), key, &stored))
+	assert.Equal(t, pm.Spec, stored.Spec, "it is no default of the object's")
+}
+
 func TestReconcileRefusesWhatCannotBePushed(t *testing.T) {
 	pm := predictedMetric()
 	pm.Spec.Source = v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "elu"}}
