@@ -17,7 +17,7 @@ const (
 	// carriedOn is for how much longer than it has lasted a trend is taken to go on.
 	carriedOn = 1.25
 	// hiddenGrowth is the share of what it shows that a clipped fleet is taken to be short of, at the least.
-	hiddenGrowth = 0.25
+	hiddenGrowth = 0.15
 	// chance is up to how many standard deviations clipped ticks may be above the line before them and be noise of it.
 	chance = 5
 	// fewTicks are too few to tell how noisy a load is.
@@ -40,16 +40,16 @@ type outlook struct {
 // adapt makes an outlook of the loads, oldest first. Readings are spacing ticks apart; scratch has room for a number for each
 // load.
 func adapt(loads []load, spacing int, scratch []float64) outlook {
-	sigma := relativeNoise(newest(loads), spacing, scratch)
+	sigma := relativeNoise(newest(loads, spacing), spacing, scratch)
 	begin, end := readable(loads, spacing, scratch)
 	var l line
-	if end == len(loads) && len(newest(loads[begin:])) == len(newest(loads)) {
-		l = fitWithin(newest(loads), sigma) // all that it may go through can be read, and its noise is known
+	if read := loads[begin:end]; end == len(loads) && len(newest(read, spacing)) == len(newest(loads, spacing)) {
+		l = fitWithin(newest(read, spacing), ofTicks(sigma, spacing)) // all that it may go through can be read
 	} else {
-		l = fit(loads[begin:end], spacing, scratch)
+		l = fit(read, spacing, scratch)
 	}
 	o := outlook{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: crest(loads, sigma)}
-	o.level, o.slope = l.level, l.slope*l.trust()
+	o.level, o.slope = max(0, l.level), l.slope*l.trust()
 	if end == len(loads) {
 		o.noise = deviation(loads[begin:end])
 		return o
@@ -62,6 +62,11 @@ func adapt(loads []load, spacing int, scratch []float64) outlook {
 	o.ahead = float64(len(loads) - end)
 	o.level = max(o.level, shown-o.growth(0))
 	o.least = shown * (1 + hiddenGrowth)
+	if shown < o.most {
+		o.most = max(o.most, o.least)
+	} else {
+		o.most = math.Inf(1) // it has come to the crest again, and may pass it unseen
+	}
 	return o
 }
 

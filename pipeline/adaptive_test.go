@@ -138,7 +138,7 @@ func TestNoiseMargin(t *testing.T) {
 	require.InDelta(t, 2*(damped(0.8)-damped(0)), damped(1.6)-damped(0), 1e-12)
 }
 
-// While a fleet is clipped its load is taken to go on rising as it did, and to be at least a quarter more than what shows.
+// While a fleet is clipped its load is taken to go on rising as it did, and to be at least 15% more than what shows.
 func TestClippedRiseGoesOn(t *testing.T) {
 	for _, since := range []int{5, 10, 20, 30, 60} {
 		values := append(repeat(100, 10), ramp(60, 10.5, 0.5)...) // up to 40
@@ -148,21 +148,21 @@ func TestClippedRiseGoesOn(t *testing.T) {
 		require.Equal(t, float64(since), o.Ahead)
 		require.InDelta(t, 0.5, o.Slope, 0.02)
 		require.InDelta(t, 40, o.Level, 0.2)
-		require.Equal(t, 50.0, o.Least)
+		require.InDelta(t, 46, o.Least, 1e-9)
 		require.Zero(t, o.Noise)
 		for _, ticks := range []float64{0, 10, 40} {
-			want := max(50, 40+0.5*min(float64(since)+ticks, 75))
+			want := max(46, 40+0.5*min(float64(since)+ticks, 75))
 			require.InDelta(t, want, o.Total(ticks), 4, "clipped for %d, %v ahead", since, ticks)
 		}
 	}
 	flat := append(repeat(100, 20), repeat(20, 24)...)
-	require.Equal(t, 30.0, pipeline.LoadsOf(flat...).Clip(100, 120).Adapt(1).Total(40), "without a rise before")
+	require.InDelta(t, 1.15*24, pipeline.LoadsOf(flat...).Clip(100, 120).Adapt(1).Total(40), 1e-9, "without a rise before")
 	falling := append(ramp(100, 60, -0.5), repeat(20, 24)...)
 	o := pipeline.LoadsOf(falling...).Clip(100, 120).Adapt(1)
 	require.Zero(t, o.Slope, "what fell before it was clipped does not go on falling")
-	require.Equal(t, 30.0, o.Total(40))
+	require.InDelta(t, 1.15*24, o.Total(40), 1e-9)
 	more := append(repeat(100, 20), append(repeat(20, 24), repeat(20, 36)...)...)
-	require.Equal(t, 45.0, pipeline.LoadsOf(more...).Clip(100, 140).Adapt(1).Total(0), "a fleet that has grown shows more")
+	require.InDelta(t, 1.15*36, pipeline.LoadsOf(more...).Clip(100, 140).Adapt(1).Total(0), 1e-9, "a fleet that has grown shows more")
 }
 
 // As seen from outside: four instances that read all they can, and newcomers that do not yet.
@@ -185,7 +185,7 @@ func TestNewcomersDoNotEndAClippedRise(t *testing.T) {
 	}
 	for _, now := range []int{50, 60, 70} {
 		alone := fleet(0, now)
-		require.GreaterOrEqual(t, alone.Total, 4*1.25)
+		require.GreaterOrEqual(t, alone.Total, 4*1.15-1e-9)
 		require.InDelta(t, 0.06, alone.Trend, 0.006, "at %d", now) // 4·0.6/40
 		require.InDelta(t, 4+0.06*min(50, float64(now-clippedFrom)+40), alone.Total, 0.5, "at %d", now)
 		joined := fleet(5, now)
@@ -203,11 +203,11 @@ func TestClippedThroughout(t *testing.T) {
 		require.Equal(t, 8.0, o.Level)
 		require.Zero(t, o.Slope)
 		for _, ticks := range []float64{0, 40, 1000} {
-			require.Equal(t, 10.0, o.Total(ticks))
+			require.InDelta(t, 9.2, o.Total(ticks), 1e-9)
 		}
 	}
 	f := run(t, clipping(), at(60_000, constants(1, 1, 1)...))
-	require.InDelta(t, 3.75, f.Total, 1e-12)
+	require.InDelta(t, 3.45, f.Total, 1e-12)
 	require.Equal(t, pipeline.ScaleUp, f.Decision.Action)
 	require.Equal(t, 5, f.Decision.Wanted)
 }
@@ -251,7 +251,7 @@ func TestNoiseExplainsShortClippedRuns(t *testing.T) {
 			assert.Zero(t, o.Least, name)
 			assert.Zero(t, o.Ahead, name)
 		} else {
-			assert.Equal(t, 1.25*c.values[len(c.values)-1], o.Least, name)
+			assert.InDelta(t, 1.15*c.values[len(c.values)-1], o.Least, 1e-9, name)
 			assert.Equal(t, float64(c.to-c.from), o.Ahead, name)
 		}
 	}
@@ -288,6 +288,50 @@ func TestCrestCapsARise(t *testing.T) {
 	require.InDelta(t, 100, passed.Most, 1e-9)
 	require.InDelta(t, 160, passed.Level, 2)
 	require.InDelta(t, 240, passed.Total(40), 5)
+}
+
+// A fleet that is clipped may have passed the crest unseen, once it shows as much; until then it is bounded by the crest,
+// but never by less than it shows.
+func TestACrestBoundsNothingOfWhatShows(t *testing.T) {
+	hump := slices.Concat(repeat(60, 20), repeat(40, 43), repeat(80, 20), ramp(10, 22, 1.5))
+	clipped := func(shown float64) pipeline.Outlook {
+		values := append(slices.Clone(hump), repeat(10, shown)...)
+		return pipeline.LoadsOf(values...).Clip(len(hump), len(values)).Adapt(1)
+	}
+	passed := clipped(60)
+	require.True(t, math.IsInf(passed.Most, 1))
+	require.GreaterOrEqual(t, passed.Total(40), 1.15*60-1e-9)
+	below := clipped(41)
+	require.InDelta(t, 1.15*41, below.Most, 1e-9)
+	require.InDelta(t, 1.15*41, below.Total(40), 1e-9)
+	far := clipped(36)
+	require.InDelta(t, 43, far.Total(40), 1e-9)
+	before := pipeline.LoadsOf(slices.Concat(repeat(60, 20), repeat(40, 40), repeat(80, 20))...).Clip(60, 100)
+	require.InDelta(t, 1.15*40, before.Crest(1), 1e-9, "a crest that was clipped was higher than it shows")
+}
+
+// Noise of readings that are far apart is no trend either.
+func TestNoiseOfCoarseReadingsIsNoTrend(t *testing.T) {
+	for _, spacing := range []int{1, 5, 15, 30} {
+		r, trends := newFleets(uint64(spacing)), 0
+		const windows = 300
+		for range windows {
+			readings := repeat(300/spacing+1, 50)
+			for i := range readings {
+				readings[i] += 5 * r.NormFloat64()
+			}
+			values := make([]float64, 300)
+			for k := range values {
+				a, b := readings[k/spacing], readings[k/spacing+1]
+				values[k] = a + (b-a)*float64(k%spacing)/float64(spacing)
+			}
+			o := pipeline.LoadsOf(values...).Adapt(spacing)
+			if math.Abs(o.Slope*min(40, o.Lasts)) > 5 {
+				trends++
+			}
+		}
+		assert.LessOrEqual(t, trends, windows/50, "readings %d ticks apart", spacing)
+	}
 }
 
 func TestCrest(t *testing.T) {

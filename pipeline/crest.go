@@ -10,13 +10,17 @@ const (
 )
 
 // crest is the highest load that the loads of the window have come down from, by a large share of it and by more than noise.
-// It is infinite where they have not. The standard deviation of a load of x is taken to be sigma·√x.
+// It is infinite where they have not. Clipped loads were more than they show. The standard deviation of a load of x is taken
+// to be sigma·√x.
 func crest(loads []load, sigma float64) float64 {
 	highest := 0.0
 	top, bottom, falling := 0.0, 0.0, false
 	for ; len(loads) >= crestTicks; loads = loads[crestTicks:] {
 		mean := 0.0
 		for _, x := range loads[:crestTicks] {
+			if x.clipped {
+				x.effective *= 1 + hiddenGrowth
+			}
 			mean += x.effective / crestTicks
 		}
 		swing := max(fallen*top, 4*sigma*math.Sqrt(max(top, mean)/crestTicks))

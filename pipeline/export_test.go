@@ -85,7 +85,7 @@ func (l Loads) Deviation() float64        { return deviation(l) }
 
 // Crest is the highest load that the loads have come down from.
 func (l Loads) Crest(spacing int) float64 {
-	return crest(l, relativeNoise(newest(l), spacing, l.scratch()))
+	return crest(l, relativeNoise(newest(l, spacing), spacing, l.scratch()))
 }
 
 // Outlook is what the adaptive method makes of loads.

@@ -12,6 +12,7 @@ const (
 	significance = 4
 
 	leastTicks, mostTicks = 3, 90 // that a line goes through
+	mostReadings          = 12    // that it may go through where that is more
 
 	// leastNoise is the least standard deviation of a load, as a share of the largest.
 	leastNoise = 0.01
@@ -45,14 +46,19 @@ func (l line) trust() float64 {
 // as long as the intervals around all their levels, and around all their slopes, have a value in common (the rule of
 // intersecting confidence intervals: Goldenshluger and Nemirovski, 1997).
 func fit(loads []load, spacing int, scratch []float64) line {
-	loads = newest(loads)
-	return fitWithin(loads, relativeNoise(loads, spacing, scratch))
+	loads = newest(loads, spacing)
+	return fitWithin(loads, ofTicks(relativeNoise(loads, spacing, scratch), spacing))
 }
 
 // newest are as many of the newest loads as a line goes through at the most.
-func newest(loads []load) []load { return loads[max(0, len(loads)-mostTicks):] }
+func newest(loads []load, spacing int) []load {
+	return loads[max(0, len(loads)-max(mostTicks, mostReadings*spacing)):]
+}
 
-// fitWithin is fit of no more than mostTicks, whose noise is known.
+// ofTicks is the noise that ticks would have if they told as little as the readings that they lie between, each by itself.
+func ofTicks(sigma float64, spacing int) float64 { return sigma * math.Sqrt(float64(spacing)) }
+
+// fitWithin is fit of no more than the newest, whose noise is known.
 func fitWithin(loads []load, sigma float64) line {
 	n := len(loads)
 	if n < leastTicks {
@@ -99,7 +105,7 @@ func through(loads []load, sigma float64) line {
 	mean := sum / n
 	spread := n * (n*n - 1) / 12
 	l := line{slope: moment / spread, ticks: len(loads)}
-	l.level = max(0, mean+l.slope*middle)
+	l.level = mean + l.slope*middle
 	noise := sigma * math.Sqrt(max(mean, 0))
 	l.slopeError = noise / math.Sqrt(spread)
 	l.levelError = noise * math.Sqrt(1/n+middle*middle/spread)

@@ -71,7 +71,7 @@ func naiveThrough(values []float64, sigma float64) pipeline.Line {
 		levelShare, slopeShare = levelShare+inLevel*inLevel, slopeShare+inSlope*inSlope
 	}
 	return pipeline.Line{
-		Level: max(0, at0+slope*(n-1)), Slope: slope,
+		Level: at0 + slope*(n-1), Slope: slope,
 		LevelError: noise * math.Sqrt(levelShare), SlopeError: noise * math.Sqrt(slopeShare), Ticks: len(values),
 	}
 }
@@ -89,7 +89,7 @@ func TestLineOfLeastSquares(t *testing.T) {
 		require.InDeltaSlice(t, []float64{want.Level, want.Slope, want.LevelError, want.SlopeError},
 			[]float64{got.Level, got.Slope, got.LevelError, got.SlopeError}, 1e-9, "seed %d", seed)
 	}
-	assert.Zero(t, pipeline.LoadsOf(ramp(10, 9, -4)...).Through(1).Level, "no load is below nothing")
+	assert.Zero(t, pipeline.LoadsOf(ramp(10, 9, -4)...).Adapt(1).Level, "no load is below nothing")
 }
 
 // What is one line is fitted as one, up to 90 ticks of it; noise is never taken to be less than a hundredth.

@@ -23,6 +23,7 @@ func (w *window) total(p *Params) []load {
 	}
 	for k := w.first; k <= w.last; k++ {
 		l, s := &w.loads[k], w.settled[k]
+		l.effective = max(0, l.effective) // idle instances may be below the baseline of the Overhead model
 		l.raw, l.weight = l.effective, float64(l.active)
 		l.clipped = s.clipped > 0 && 2*s.clipped >= s.count
 	}

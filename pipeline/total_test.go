@@ -220,7 +220,7 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 			}
 			total += g
 		}
-		totals = append(totals, total)
+		totals = append(totals, math.Max(0, total))
 		clipped = append(clipped, atTop > 0 && float64(atTop) >= float64(established)/2)
 	}
 	return totals, clipped
