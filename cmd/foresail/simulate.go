@@ -43,8 +43,8 @@ not identified: look at differences rather than figures, and whether they surviv
 
 Scalers (--scaler):
 
-  hpa-cpu            an HPA on CPU
-  keda               an HPA on the utilisation of event loops, which is scraped every 5 s
+  hpa-cpu            an HPA on CPU, with the HPA's own behaviour
+  keda               an HPA on the utilisation of event loops, which is scraped every 5 s, likewise
   paper              the paper's scaler, which sets replicas itself every 5 s
   foresail-total     Foresail, through an HPA that reads predicted_load_total ...
   foresail-load      ... predicted_load ...
@@ -54,10 +54,14 @@ Scalers (--scaler):
                      proxy knows it and half of its slow start is over: 39 s by default
   instant            a bound: knows the true load of each second, but not the future
 
-The three that go through an HPA have the behaviour that docs/hpa.md recommends and, as
-NAME/hpa-defaults, the HPA's own. The forecast has the recommended settings, or those of --spec but
-for threshold, minReplicas and maxReplicas. startup.initial is what --spec says or, without one,
---startup if that is given.
+The HPAs of foresail-* have the behaviour that docs/hpa.md recommends: up without tolerance and by up
+to 400% in 15 s, down after 30 s. An HPA's own ignores 10%, doubles pods (or adds 4) in 15 s and keeps
+them for 5 minutes. How much is the forecast's and how much the behaviour's tell keda/same-behavior and
+hpa-cpu/same-behavior, which have that of foresail-*, and foresail-total/hpa-defaults (-load,
+-replicas), which have the HPA's own.
+
+The forecast has the recommended settings, or those of --spec but for threshold, minReplicas and
+maxReplicas. startup.initial is what --spec says or, without one, --startup if that is given.
 
 Loads (--profile): ramp and spike are the paper's; sine, sawtooth, noise, bursts, drift and falling
 ask other things of a scaler. --trace plays one of your own instead, of six hours at the most:

@@ -112,7 +112,7 @@ func TestSimulateToldToStopTellsWhatWasDone(t *testing.T) {
 	var out, errs strings.Builder
 	code := execute(ctx, []string{"simulate", "--seeds", "1"}, strings.NewReader(""), &out, &errs)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, errs.String(), "foresail simulate: stopped after 0 of 24 runs: no seed had met every scaler by then")
+	assert.Contains(t, errs.String(), "foresail simulate: stopped after 0 of 28 runs: no seed had met every scaler by then")
 	assert.Empty(t, out.String())
 }
 
@@ -132,7 +132,7 @@ func TestSimulateRefusesUnusableArguments(t *testing.T) {
 		"--trace " + file(t, "bad.csv", "unix_seconds,value\n1,2\n2,-2\n"): `line 3: value: "-2": must be a number, 0 or more`,
 		"--trace " + file(t, "long.csv", long.String()):                    "long.csv is 6h0m1s long: must be at most 6h0m0s: every request is played",
 		"--trace " + trace + " --trace-scale 0":                            "--trace-scale: 0: must be above 0",
-		"--scaler kedda":                                                   `--scaler: "kedda": must be one or more of hpa-cpu, keda, paper, foresail-total, foresail-total/hpa-defaults,`,
+		"--scaler kedda":                                                   `--scaler: "kedda": must be one or more of hpa-cpu, keda, paper, foresail-total, foresail-load,`,
 		"--scaler keda,keda":                                               `--scaler: "keda" twice: must be each once`,
 		"--seeds 0":                                                        "--seeds: 0: must be from 1 to 1000",
 		"--seeds many":                                                     `--seeds: "many": must be a whole number`,

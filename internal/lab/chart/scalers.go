@@ -1,5 +1,7 @@
 package chart
 
+import "strings"
+
 // scalers have one look in all charts: what reacts is warm, what forecasts is cool, and bounds are grey.
 var scalers = map[string]Style{
 	"hpa-cpu":           {Color: Vermilion, Width: 1.5},
@@ -13,8 +15,13 @@ var scalers = map[string]Style{
 	"instant":           {Color: Grey, Width: 1.2, Dash: []float64{6, 2}},
 }
 
-// Scaler returns how lines of a scaler look, by its name, in every chart; ok is false of one that is not known.
+// Scaler returns how lines of a scaler look, by its name, in every chart; ok is false of one that is not known. A variation
+// of a scaler, NAME/HOW, looks as that does, but dashed.
 func Scaler(name string) (look Style, ok bool) {
-	look, ok = scalers[name]
+	base, _, varied := strings.Cut(name, "/")
+	look, ok = scalers[base]
+	if varied {
+		look.Dash = []float64{5, 3}
+	}
 	return look, ok
 }

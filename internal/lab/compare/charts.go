@@ -246,10 +246,10 @@ func around(label string, of []score.Interval, limit float64) chart.Axis {
 	return chart.Between(label, low, min(high, limit))
 }
 
-// scalerShape tells scalers, those with the HPA's defaults and bounds apart.
+// scalerShape tells scalers, variations of them and bounds apart.
 func scalerShape(name string) chart.Shape {
 	switch {
-	case strings.HasSuffix(name, hpaDefaults):
+	case strings.Contains(name, "/"):
 		return chart.Ring
 	case name == "clairvoyant" || name == "instant":
 		return chart.Triangle
@@ -257,15 +257,11 @@ func scalerShape(name string) chart.Shape {
 	return chart.Dot
 }
 
-// scalerStyle gives each scaler a look of its own, and one with the HPA's defaults that of the other, but dashed.
+// scalerStyle is how a scaler looks. Each must look somehow.
 func scalerStyle(name string) chart.Style {
-	base, defaults := strings.CutSuffix(name, hpaDefaults)
-	style, ok := chart.Scaler(base)
+	style, ok := chart.Scaler(name)
 	if !ok {
-		panic(fmt.Sprintf("compare: nobody has said how lines of scaler %q look", base))
-	}
-	if defaults {
-		style.Dash = []float64{5, 3}
+		panic(fmt.Sprintf("compare: nobody has said how lines of scaler %q look", name))
 	}
 	return style
 }

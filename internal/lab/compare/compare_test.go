@@ -204,7 +204,7 @@ func TestSettingsThatScalersRefuseAreToldBeforeARun(t *testing.T) {
 	assert.ErrorContains(t, c.Check(), "threshold: 1.5")
 	c = tiny()
 	c.Scalers = []string{"keda/hpa-defaults"}
-	assert.ErrorContains(t, c.Check(), `scaler "keda/hpa-defaults": want one of hpa-cpu, keda, paper, foresail-total, foresail-total/hpa-defaults,`)
+	assert.ErrorContains(t, c.Check(), `scaler: "keda/hpa-defaults": must be one of hpa-cpu, keda, paper, foresail-total, foresail-load,`)
 	_, err := Play(t.Context(), c, nil)
 	assert.ErrorContains(t, err, "keda/hpa-defaults")
 }

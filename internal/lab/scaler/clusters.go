@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/internal/lab"
@@ -40,8 +41,8 @@ func (a *autoscaled) Decide(v *lab.View) int {
 
 // newKEDA returns an HPA on the utilisation that Prometheus has of the pods that are ready: a trigger of KEDA whose target
 // is an AverageValue.
-func newKEDA(s Setup) (lab.Scaler, error) {
-	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
+func newKEDA(s Setup, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (lab.Scaler, error) {
+	h, err := hpa.New(s.Min, s.Max, behavior, hpa.DefaultFlags())
 	metrics := func(v *lab.View) []hpa.Metric {
 		sum, seen := 0.0, false
 		for _, p := range running(v) {
@@ -59,8 +60,8 @@ func newKEDA(s Setup) (lab.Scaler, error) {
 }
 
 // newCPU returns an HPA on CPU utilisation.
-func newCPU(s Setup) (lab.Scaler, error) {
-	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
+func newCPU(s Setup, behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (lab.Scaler, error) {
+	h, err := hpa.New(s.Min, s.Max, behavior, hpa.DefaultFlags())
 	target := int(math.Round(s.Threshold * 100))
 	return &autoscaled{
 		clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h,

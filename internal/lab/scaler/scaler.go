@@ -23,8 +23,8 @@ type Setup struct {
 	// Metric is what foresail-total, foresail-load and foresail-replicas read of each pod.
 	Metric Metric
 
-	// Behavior is the behaviour of the HPA that foresail-total, foresail-load and foresail-replicas go through; nil = none.
-	// The HPAs of hpa-cpu and keda have none.
+	// Behavior is the behaviour of the HPA that foresail-total, foresail-load and foresail-replicas go through, and of those
+	// of NAME/same-behavior; nil = none. The HPAs of hpa-cpu, keda and NAME/hpa-defaults have none.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 
 	// Startup is how long a pod takes to serve: what foresail-* assume until they have seen pods start (0 = what Params
@@ -44,33 +44,9 @@ type Forecaster interface {
 	Forecast() (pipeline.Forecast, bool)
 }
 
-var makers = []struct {
-	name string
-	make func(Setup) (lab.Scaler, error)
-}{
-	{"hpa-cpu", newCPU},
-	{"keda", newKEDA},
-	{"paper", newPaper},
-	{"foresail-total", throughHPA(loadTotal)},
-	{"foresail-load", throughHPA(loadPerPod)},
-	{"foresail-replicas", throughHPA(replicas)},
-	{"foresail-direct", newDirect},
-	{"clairvoyant", newClairvoyant},
-	{"instant", newInstant},
-}
-
-// Names returns the names of all scalers, in the order in which results list them.
-func Names() []string {
-	names := make([]string, 0, len(makers))
-	for _, m := range makers {
-		names = append(names, m.name)
-	}
-	return names
-}
-
 // New returns a scaler by its name, for one run.
 func New(name string, s Setup) (lab.Scaler, error) {
-	for _, m := range makers {
+	for _, m := range slices.Concat(makers, variations) {
 		if m.name == name {
 			if err := s.check(); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -82,7 +58,7 @@ func New(name string, s Setup) (lab.Scaler, error) {
 			return made, nil
 		}
 	}
-	return nil, fmt.Errorf("scaler: %q: must be one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("scaler: %q: must be one of %s", name, strings.Join(AllNames(), ", "))
 }
 
 // check refuses what no scaler can work with, and fills in sources.

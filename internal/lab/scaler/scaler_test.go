@@ -3,6 +3,7 @@ package scaler
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ var bounds = []string{"clairvoyant", "instant"}
 
 func TestEveryScalerFollowsARamp(t *testing.T) {
 	load := ramp(200, 1000, 70_000, 220_000)
-	for _, name := range Names() {
+	for _, name := range AllNames() {
 		r := play(t, name, testSetup(load), need(200), 5*time.Minute)
 		last := r.Seconds[len(r.Seconds)-1]
 		assert.GreaterOrEqual(t, last.Ready, need(1000)-1, "%s: within the HPA's tolerance", name)
@@ -27,7 +28,7 @@ func TestEveryScalerFollowsARamp(t *testing.T) {
 }
 
 func TestNoScalerActsOnASteadyLoad(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range AllNames() {
 		for _, rate := range []float64{200, 262, 350} { // 3 pods, just below 3, exactly 4
 			r := play(t, name, testSetup(ramp(rate, rate, 0, 1)), need(rate), 15*time.Minute)
 			assert.Empty(t, r.Changes, "%s at %v requests/s", name, rate)
@@ -36,7 +37,7 @@ func TestNoScalerActsOnASteadyLoad(t *testing.T) {
 }
 
 func TestEveryScalerScalesDownInTheEnd(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range AllNames() {
 		r := play(t, name, testSetup(ramp(1000, 200, 70_000, 100_000)), need(1000), 20*time.Minute)
 		last := r.Seconds[len(r.Seconds)-1]
 		assert.LessOrEqual(t, last.Ready, need(200)+2, name)
@@ -60,7 +61,7 @@ func TestHonestScalersDoNotKnowTheFuture(t *testing.T) {
 	until := func(r *lab.Record) []lab.Change {
 		return slices.DeleteFunc(r.Changes, func(c lab.Change) bool { return c.T >= parting })
 	}
-	for _, name := range Names() {
+	for _, name := range AllNames() {
 		a := until(play(t, name, testSetup(rises), 4, 5*time.Minute))
 		b := until(play(t, name, testSetup(other), 4, 5*time.Minute))
 		if name == "clairvoyant" {
@@ -74,7 +75,7 @@ func TestHonestScalersDoNotKnowTheFuture(t *testing.T) {
 
 func TestHonestScalersAreNotAskingForTheLoad(t *testing.T) {
 	seen := ramp(200, 1000, 70_000, 220_000)
-	for _, name := range Names() {
+	for _, name := range AllNames() {
 		if slices.Contains(bounds, name) {
 			continue
 		}
@@ -101,11 +102,32 @@ func TestScalersOfOneSeedThatGoThroughAnHPALookTogether(t *testing.T) {
 		times[want] = true
 		assert.GreaterOrEqual(t, want, int64(0))
 		assert.Less(t, want, hpaPeriod.Milliseconds())
-		for _, name := range []string{"hpa-cpu", "foresail-total", "foresail-load", "foresail-replicas"} {
+		for _, name := range append([]string{"hpa-cpu", "foresail-total", "foresail-load", "foresail-replicas"}, Variations()...) {
 			assert.Equal(t, want, first(name, seed), name)
 		}
 	}
 	assert.Greater(t, len(times), 45, "seeds differ")
+}
+
+// What differs between a scaler and its variation is how the HPA behaves, and nothing else.
+func TestVariationsDifferInTheBehaviourOfTheirHPAs(t *testing.T) {
+	changes := func(name string, s Setup) []lab.Change {
+		return play(t, name, s, need(1000), 10*time.Minute).Changes
+	}
+	none := testSetup(ramp(1000, 200, 70_000, 100_000)) // where it counts for how long an HPA keeps its pods
+	behaves := none
+	behaves.Behavior = RecommendedBehavior()
+	for _, name := range Variations() {
+		base, how, _ := strings.Cut(name, "/")
+		assert.Equal(t, changes(base, none), changes(name, none), "%s where none is said", name)
+		if how == "hpa-defaults" {
+			assert.Equal(t, changes(name, none), changes(name, behaves), name)
+		} else {
+			assert.Equal(t, changes(base, none), changes(base, behaves), base)
+			base = name
+		}
+		assert.NotEqual(t, changes(base, none), changes(base, behaves), base)
+	}
 }
 
 func TestClairvoyantIsNeverShortAndNeverHasMoreThanItTakes(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTellsForecastsOfThoseThatGoByOne(t *testing.T) {
-	for _, name := range scaler.Names() {
+	for _, name := range scaler.AllNames() {
 		s, err := scaler.New(name, scaler.Setup{
 			Threshold: 0.7, Min: 1, Max: 10, Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(),
 			Behavior: scaler.RecommendedBehavior(), Startup: 1, Load: rate(100), Cost: 0.01,
