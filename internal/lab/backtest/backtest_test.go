@@ -46,7 +46,7 @@ func waves(minute int) float64 { return 400 - 300*math.Cos(2*math.Pi*float64(min
 
 func options(t *testing.T) *backtest.Options {
 	return &backtest.Options{
-		Trace: traceOf(t, 60, waves), Scalers: scaler.Names(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
+		Trace: traceOf(t, 60, waves), Scalers: backtest.Scalers(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
 		Startup: 25 * time.Second, Seeds: []uint64{1}, Metric: backtest.Utilization,
 		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 		Targets: []float64{0.5, 0.7}, Advise: true, ViolationCost: 1,
@@ -90,8 +90,8 @@ func TestFiles(t *testing.T) {
 	assert.True(t, strings.HasPrefix(got["summary.csv"],
 		"trace,scaler,violation_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\n"), got["summary.csv"])
 	rows := table(t, got["summary.csv"])
-	require.Len(t, rows, len(scaler.Names()))
-	for i, name := range scaler.Names() {
+	require.Len(t, rows, len(backtest.Scalers()))
+	for i, name := range backtest.Scalers() {
 		assert.Equal(t, []string{"waves", name}, rows[i][:2])
 		assert.Equal(t, name == "paper" || strings.HasPrefix(name, "foresail-"), rows[i][9] != "", "%s: who forecasts nothing has no MASE", name)
 		if name == "clairvoyant" {
@@ -99,7 +99,7 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	frontier := table(t, got["frontier.csv"])
-	require.Len(t, frontier, 2*len(scaler.Names()))
+	require.Len(t, frontier, 2*len(backtest.Scalers()))
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "1.00"}, frontier[0][:4])
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "1.00"}, frontier[1][:4])
 	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
@@ -342,6 +342,32 @@ func TestFindings(t *testing.T) {
 		"With a target that has it late as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
 		"For 1.5 minutes even all 20 pods would have been too few: a higher maximum is needed to have no violations.",
 	}, r.Findings())
+}
+
+// What the behaviour of HPAs does is not passed off as the forecast's.
+func TestFindingsTellWhatTheRivalWouldDoWithTheSameBehaviour(t *testing.T) {
+	row := func(name string, target, violations, podHours float64) backtest.Row {
+		return backtest.Row{
+			Setting: backtest.Setting{Scaler: name, Target: target},
+			Figures: backtest.Figures{Hours: 10, ViolationMinutes: violations, PodHours: podHours},
+		}
+	}
+	r := backtest.Result{
+		Options: options(t),
+		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.7, 24, 45)},
+	}
+	text := func() string {
+		all := r.Findings()
+		return all[len(all)-1]
+	}
+	begin := "Not all of this is the forecast's doing: with the behavior of foresail-total's HPA, keda would be late for 24.0 minutes (4.00% of the time) " +
+		"and pay for 45.0 pod-hours, 10.0% less than foresail-total"
+	assert.Equal(t, begin+".", text())
+	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
+	assert.Equal(t, begin+"; for as many pods (5.00) it would be late 2.50% of the time, foresail-total 2.00%"+
+		"; late as rarely (2.00%), it would pay for 5.17 pods, foresail-total for 5.00.", text())
+	r.Summary[2].PodHours = 50
+	assert.Contains(t, text(), "50.0 pod-hours, as much as foresail-total;")
 }
 
 func TestRefusesWhatCannotBePlayed(t *testing.T) {

@@ -8,17 +8,13 @@ import (
 	"github.com/foresail/foresail/internal/lab/chart"
 )
 
-// styles tell scalers apart, in colour and without.
-var styles = map[string]chart.Style{
-	"hpa-cpu":           {Color: chart.Vermilion, Width: 1.5},
-	"keda":              {Color: chart.Orange, Width: 1.5},
-	"paper":             {Color: chart.Purple, Width: 1.5},
-	"foresail-total":    {Color: chart.Blue, Width: 2},
-	"foresail-load":     {Color: chart.Blue, Width: 1.25, Dash: []float64{5, 3}},
-	"foresail-replicas": {Color: chart.SkyBlue, Width: 1.5},
-	"foresail-direct":   {Color: chart.Green, Width: 1.5},
-	"clairvoyant":       {Color: chart.Grey, Width: 1.25, Dash: []float64{2, 2}},
-	"instant":           {Color: chart.Grey, Width: 1.25, Dash: []float64{6, 2}},
+// style is how a scaler looks, in colour and without.
+func style(name string) chart.Style {
+	look, ok := chart.Scaler(name)
+	if !ok {
+		panic(fmt.Sprintf("backtest: nobody has said how lines of scaler %q look", name))
+	}
+	return look
 }
 
 // frontierChart shows what each scaler costs against how often it is late, with the targets that were tried.
@@ -39,7 +35,7 @@ func (r *Result) frontierChart() chart.Page {
 	c.X = chart.Linear("pods, on average", dearest)
 	c.Y = shares("share of time in violation", least, most)
 	for _, name := range r.Options.Scalers {
-		line := chart.Line{Style: styles[name]}
+		line := chart.Line{Style: style(name)}
 		for _, row := range r.Frontier {
 			if row.Scaler != name {
 				continue
@@ -47,11 +43,11 @@ func (r *Result) frontierChart() chart.Page {
 			x, y := row.Pods(), max(row.ViolationShare(), c.Y.Min)
 			line.X, line.Y = append(line.X, x), append(line.Y, y)
 			if row.Target == r.Options.Threshold {
-				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(), Style: styles[name]})
+				c.Marks = append(c.Marks, chart.Mark{X: x, Y: y, OffX: math.NaN(), OffY: math.NaN(), Style: style(name)})
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		page.Legend = append(page.Legend, chart.Entry{Name: name, Style: styles[name]})
+		page.Legend = append(page.Legend, chart.Entry{Name: name, Style: style(name)})
 	}
 	page.Charts = []chart.Chart{c}
 	return page
@@ -94,8 +90,8 @@ func (r *Result) timelineChart() chart.Page {
 	pods := chart.Chart{Lines: []chart.Line{{X: minutes, Y: t.Needed, Style: chart.Style{Color: chart.Shade}, Fill: true}}}
 	for _, s := range t.Scalers {
 		most = max(most, maximum(s.Ready))
-		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: styles[s.Name]})
-		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: styles[s.Name]})
+		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: style(s.Name)})
+		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: style(s.Name)})
 	}
 	right := chart.Linear("requests/s", maximum(t.Rate))
 	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Linear("ready pods", most), &right

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // The scalers that the findings compare.
 const (
 	ours  = "foresail-total"
 	rival = "keda"
+	equal = "keda/same-behavior" // the rival, but its HPA behaves as that of ours
 )
 
 // row returns a scaler's row of the summary.
@@ -32,6 +34,9 @@ func (r *Result) Findings() []string {
 			rival, b.ViolationMinutes, 100*b.ViolationShare(), ours, a.PodHours, rival, b.PodHours, more(a.PodHours/b.PodHours)))
 		out = append(out, r.atEqual()...)
 	}
+	if c, ok := r.row(equal); ok && hasOurs {
+		out = append(out, r.sameBehavior(a, c))
+	}
 	if r.BeyondMax > 0 {
 		out = append(out, fmt.Sprintf("For %.1f minutes even all %d pods would have been too few: a higher maximum is needed to have no violations.",
 			r.BeyondMax, r.Options.Max))
@@ -42,11 +47,10 @@ func (r *Result) Findings() []string {
 // atEqual compares the two where the rival is set to be late as often as ours at the threshold, or to cost as much: on
 // different scales they would both be right.
 func (r *Result) atEqual() []string {
-	i := slices.IndexFunc(r.Frontier, func(row Row) bool { return row.Scaler == ours && row.Target == r.Options.Threshold })
-	if i < 0 {
+	at, ok := r.atThreshold()
+	if !ok {
 		return nil
 	}
-	at := r.Frontier[i]
 	var out []string
 	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.ViolationShare); ok {
 		out = append(out, fmt.Sprintf("With a lower target, so that it pays for as many pods as %s (%.2f on average), %s would be late %.2f%% of the time, "+
@@ -57,6 +61,32 @@ func (r *Result) atEqual() []string {
 			ours, 100*at.ViolationShare(), rival, pods, ours, at.Pods()))
 	}
 	return out
+}
+
+// sameBehavior says what the rival comes to if its HPA behaves as that of ours does: what is left is what the forecast does.
+func (r *Result) sameBehavior(a, c Row) string {
+	text := fmt.Sprintf("Not all of this is the forecast's doing: with the behavior of %s's HPA, %s would be late for %.1f minutes (%.2f%% of the time) "+
+		"and pay for %.1f pod-hours, %s %s", ours, rival, c.ViolationMinutes, 100*c.ViolationShare(), c.PodHours, than(c.PodHours/a.PodHours), ours)
+	at, ok := r.atThreshold()
+	if !ok {
+		return text + "."
+	}
+	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.ViolationShare); ok {
+		text += fmt.Sprintf("; for as many pods (%.2f) it would be late %.2f%% of the time, %s %.2f%%", at.Pods(), 100*share, ours, 100*at.ViolationShare())
+	}
+	if pods, ok := r.read(equal, at.ViolationShare(), Figures.ViolationShare, Figures.Pods); ok {
+		text += fmt.Sprintf("; late as rarely (%.2f%%), it would pay for %.2f pods, %s for %.2f", 100*at.ViolationShare(), pods, ours, at.Pods())
+	}
+	return text + "."
+}
+
+// atThreshold is ours on the frontier, as it was in the summary.
+func (r *Result) atThreshold() (Row, bool) {
+	i := slices.IndexFunc(r.Frontier, func(row Row) bool { return row.Scaler == ours && row.Target == r.Options.Threshold })
+	if i < 0 {
+		return Row{}, false
+	}
+	return r.Frontier[i], true
 }
 
 // read reads one measure off the frontier of a scaler where another has a value, between the targets that were tried; false
@@ -93,6 +123,15 @@ func more(ratio float64) string {
 	default:
 		return "as much"
 	}
+}
+
+// than is more with a word to go on with.
+func than(ratio float64) string {
+	text := more(ratio)
+	if strings.HasSuffix(text, "more") || strings.HasSuffix(text, "less") {
+		return text + " than"
+	}
+	return text + " as"
 }
 
 // Forecast is how far one way to forecast was off.

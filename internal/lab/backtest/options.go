@@ -20,7 +20,7 @@ import (
 // Options say what to play.
 type Options struct {
 	Trace           *workload.Trace
-	Scalers         []string // names of internal/lab/scaler
+	Scalers         []string // of scaler.AllNames
 	Threshold       float64  // utilisation of a pod that is not to be exceeded, and that scalers aim at
 	Min, Max        int
 	Capacity        float64       // requests per second that keep one pod fully busy
@@ -28,8 +28,9 @@ type Options struct {
 	Startup         time.Duration // from the decision until a pod is ready, on average
 	Seeds           []uint64
 
-	Params   pipeline.Params // of Foresail; threshold, minimum and maximum are taken from above
-	Paper    pipeline.Params // of the paper's scaler, likewise
+	Params pipeline.Params // of Foresail; threshold, minimum and maximum are taken from above
+	Paper  pipeline.Params // of the paper's scaler, likewise
+	// Behavior is that of the HPAs of foresail-*, and of NAME/same-behavior.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 	Metric   Metric // that Foresail reads
 
@@ -39,6 +40,11 @@ type Options struct {
 
 	// Progress is called after each run, never by two at once. All are those that are known of so far. nil = not.
 	Progress func(done, all int)
+}
+
+// Scalers returns what is played by default: what there is, and after it what tells forecasts and the behaviour of HPAs apart.
+func Scalers() []string {
+	return append(scaler.Names(), "hpa-cpu/same-behavior", equal, ours+"/hpa-defaults")
 }
 
 // Targets returns the targets that a frontier has by default, the threshold among them.
