@@ -181,7 +181,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 	if err := out.Validate(); err != nil {
 		return nil, usageError{err}
 	}
-	return out, nil
+	return out, makeOut(o.out)
 }
 
 // validate finds what is wrong with flags on their own.

@@ -125,7 +125,7 @@ func newSimulateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := o.makeOut(); err != nil {
+		if err := makeOut(o.out); err != nil {
 			return err
 		}
 		return o.run(c, config)
@@ -303,12 +303,12 @@ func (o *simulateOptions) settings() (pipeline.Params, error) {
 	return p, nil
 }
 
-// makeOut makes the directory for files before anything takes time.
-func (o *simulateOptions) makeOut() error {
-	if o.out == "" {
+// makeOut makes the directory of --out, if it is given, before anything takes time.
+func makeOut(out string) error {
+	if out == "" {
 		return nil
 	}
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
+	if err := os.MkdirAll(out, 0o777); err != nil {
 		return badFlag("out", err, "a directory that can be written to")
 	}
 	return nil
