@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/foresail/foresail/pipeline"
 )
 
 // tunedShare is the part of a trace, from its beginning, that settings are searched on. They are judged on the rest.
@@ -18,35 +20,55 @@ type dimension struct {
 	set   []func(*Setting)
 }
 
-// dimensions are what the search tries.
-func dimensions(threshold float64) []dimension {
-	change := func(set ...func(*Setting)) []func(*Setting) { return set }
-	targets := make([]func(*Setting), 0, 5)
+// dimensions are what the search tries: what every method reads, and what the one that is searched for does.
+func dimensions(threshold float64, method pipeline.Method) []dimension {
+	own := smoothing
+	if method == pipeline.Adaptive {
+		own = noise
+	}
+	return append(own(), common(threshold)...)
+}
+
+// vary is a dimension of values of one field.
+func vary[T any](field string, set func(s *Setting, value T), values ...T) dimension {
+	d := dimension{field: field}
+	for _, value := range values {
+		d.set = append(d.set, func(s *Setting) { set(s, value) })
+	}
+	return d
+}
+
+func common(threshold float64) []dimension {
+	targets := make([]float64, 0, 5)
 	for _, by := range []float64{-0.15, -0.1, -0.05, 0.05, 0.1} {
 		if target := math.Round((threshold+by)*1000) / 1000; target >= 0.1 && target < 1 {
-			targets = append(targets, func(s *Setting) { s.Target = target })
+			targets = append(targets, target)
 		}
 	}
-	horizon := func(multiplier float64) func(*Setting) {
-		return func(s *Setting) { s.Params.HorizonMultiplier = multiplier }
-	}
-	delay := func(d time.Duration) func(*Setting) { return func(s *Setting) { s.Params.ReactionDelay = d } }
-	smooth := func(level, trend float64) func(*Setting) {
-		return func(s *Setting) {
-			s.Params.LevelUp, s.Params.LevelDown, s.Params.TrendUp, s.Params.TrendDown = level, min(level, 0.1), trend, min(trend, 0.1)
-		}
-	}
-	redistribute := func(d time.Duration) func(*Setting) {
-		return func(s *Setting) { s.Params.RedistributionTimeout = d }
-	}
-	metric := func(m Metric) func(*Setting) { return func(s *Setting) { s.Metric = m } }
+	const s = time.Second
 	return []dimension{
-		{"smoothing", change(smooth(0.1, 0.05), smooth(0.05, 0.02), smooth(0.2, 0.1), smooth(0.2, 0.2))},
-		{"threshold", targets},
-		{"horizon.multiplier", change(horizon(0.6), horizon(0.9), horizon(1.2), horizon(1.6))},
-		{"horizon.reactionDelay", change(delay(0), delay(15*time.Second), delay(30*time.Second))},
-		{"redistribution.timeout", change(redistribute(5*time.Second), redistribute(30*time.Second))},
-		{"metric", change(metric(Utilization), metric(Requests))},
+		vary("threshold", func(s *Setting, v float64) { s.Target = v }, targets...),
+		vary("horizon.multiplier", func(s *Setting, v float64) { s.Params.HorizonMultiplier = v }, 0.6, 0.9, 1.2, 1.6),
+		vary("horizon.reactionDelay", func(s *Setting, v time.Duration) { s.Params.ReactionDelay = v }, 0, 15*s, 30*s),
+		vary("redistribution.timeout", func(s *Setting, v time.Duration) { s.Params.RedistributionTimeout = v }, 5*s, 30*s),
+		vary("metric", func(s *Setting, v Metric) { s.Metric = v }, Utilization, Requests),
+	}
+}
+
+// smoothing is what Holt's method alone reads. Level and trend fall by a weight of no more than 0.1.
+func smoothing() []dimension {
+	type weights struct{ level, trend float64 }
+	return []dimension{vary("smoothing", func(s *Setting, w weights) {
+		s.Params.LevelUp, s.Params.LevelDown, s.Params.TrendUp, s.Params.TrendDown = w.level, min(w.level, 0.1), w.trend, min(w.trend, 0.1)
+	}, weights{0.1, 0.05}, weights{0.05, 0.02}, weights{0.2, 0.1}, weights{0.2, 0.2})}
+}
+
+// noise is what the adaptive method reads and Holt's does not, or what it reads otherwise.
+func noise() []dimension {
+	return []dimension{
+		vary("forecast.noiseMargin", func(s *Setting, v float64) { s.Params.NoiseMargin = v }, 0, 0.4, 1.2, 1.6),
+		vary("window", func(s *Setting, v time.Duration) { s.Params.Window = v }, 2*time.Minute, 8*time.Minute),
+		vary("decision.scaleDownMargin", func(s *Setting, v float64) { s.Params.ScaleDownMargin = v }, 0, 0.1, 0.2),
 	}
 }
 
@@ -99,7 +121,7 @@ func (p *player) search(ctx context.Context, a *Advice, on []section) error {
 	a.Best = a.Default
 	for range 2 {
 		begin := a.Best
-		for _, d := range dimensions(p.Threshold) {
+		for _, d := range dimensions(p.Threshold, a.Default.Params.Method) {
 			var fresh []Setting
 			candidates := d.of(a.Best)
 			for _, c := range candidates {

@@ -284,6 +284,35 @@ func TestAdviceDoesNotSeeWhatItIsJudgedOn(t *testing.T) {
 	assert.NotEqual(t, honest.Judged, poisoned.Judged)
 }
 
+// What a method does not read would be tried for nothing.
+func TestTheSearchTriesWhatTheMethodReads(t *testing.T) {
+	common := []string{"threshold", "metric", "horizon.multiplier", "horizon.reactionDelay", "redistribution.timeout"}
+	for _, c := range []struct {
+		params pipeline.Params
+		own    []string
+	}{
+		{pipeline.DefaultParams(), []string{"smoothing"}},
+		{scaler.RecommendedParams(), []string{"forecast.noiseMargin", "window", "decision.scaleDownMargin"}},
+	} {
+		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Params: c.params, Metric: backtest.Utilization}
+		var fields []string
+		for field, tried := range backtest.Tried(s) {
+			fields = append(fields, field)
+			for _, v := range tried {
+				a := backtest.Advice{Default: s, Best: v}
+				for _, change := range a.Changes() {
+					assert.True(t, strings.HasPrefix(change.Field, field), "%s is told as %s", field, change.Field)
+				}
+				assert.Equal(t, v == s, len(a.Changes()) == 0, "%s: what is changed is told", field)
+				p := v.Params
+				p.Threshold, p.Max = v.Target, 20
+				assert.NoError(t, p.Validate(), field)
+			}
+		}
+		assert.ElementsMatch(t, append(c.own, common...), fields)
+	}
+}
+
 func TestAdviceIsWhatHoldsUp(t *testing.T) {
 	figures := func(violations, podHours float64) backtest.Figures {
 		return backtest.Figures{Hours: 10, ViolationMinutes: violations, PodHours: podHours}

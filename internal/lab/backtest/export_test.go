@@ -34,6 +34,15 @@ func Parts(o *Options) (tunedTo, judgedFrom int64) {
 	return tuned.to / second, judged.from / second
 }
 
+// Tried returns, by the field that it changes, what a search makes of a setting.
+func Tried(s Setting) map[string][]Setting {
+	out := map[string][]Setting{}
+	for _, d := range dimensions(s.Target, s.Params.Method) {
+		out[d.field] = d.of(s)
+	}
+	return out
+}
+
 // Judge has a scaler decide each second of a world under a load, and returns how far its forecasts were off.
 func Judge(s lab.Scaler, w lab.World, load lab.Load, cost float64, span lab.Span) Errors {
 	o := &observer{Scaler: s, load: load, cost: cost, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}

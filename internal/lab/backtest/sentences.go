@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/pipeline"
 )
 
 // Change is one field that is set otherwise.
@@ -22,6 +24,9 @@ func (a *Advice) Changes() []Change {
 	d, b := &a.Default, &a.Best
 	add("threshold", d.Target, b.Target)
 	add("metric", d.Metric, b.Metric)
+	add("forecast.noiseMargin", d.Params.NoiseMargin, b.Params.NoiseMargin)
+	add("window", d.Params.Window, b.Params.Window)
+	add("decision.scaleDownMargin", d.Params.ScaleDownMargin, b.Params.ScaleDownMargin)
 	add("horizon.multiplier", d.Params.HorizonMultiplier, b.Params.HorizonMultiplier)
 	add("horizon.reactionDelay", d.Params.ReactionDelay, b.Params.ReactionDelay)
 	add("redistribution.timeout", d.Params.RedistributionTimeout, b.Params.RedistributionTimeout)
@@ -38,6 +43,9 @@ func (a *Advice) Spec() string {
 		return ""
 	}
 	out, head := map[string]any{}, ""
+	if a.Best.Params.Method == pipeline.Adaptive { // which is no PredictedMetric's unless it says so
+		out["forecast"] = map[string]any{"method": string(pipeline.Adaptive)}
+	}
 	for _, c := range a.Changes() {
 		group, field, nested := strings.Cut(c.Field, ".")
 		switch {
