@@ -74,7 +74,9 @@ Each scaler meets the same arrivals and the same pods, seed by seed, so that dif
 more certain than figures. The tables have means over the seeds, with half the 95% interval.
 Success is of the requests sent; dropped ones were never sent, because too many were under way.
 Under and over are the time with fewer and more pods than hold the threshold; violation is that in
-which pods had more load than the threshold, saturated that in which they had more than they can do.
+which pods had more load than the threshold, saturated that in which they had more than they can do:
+seconds, added up and told in minutes. Where clairvoyant is played, pod-seconds are told as a multiple
+of its own too; that depends on its lead.
 
 --lessons changes one thing about foresail-total at a time, and compares with what is recommended:
 how old readings of pods are (freshness), for how late a reader a forecast is (delay), the HPA's

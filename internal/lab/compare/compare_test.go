@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,6 +252,25 @@ func TestTableForPeople(t *testing.T) {
 	out.Reset()
 	require.NoError(t, one.WriteTable(&out))
 	golden(t, "one-seed.txt", out.String())
+}
+
+func TestPodsAreAMultipleOfTheBound(t *testing.T) {
+	r := byHand()
+	var out bytes.Buffer
+	require.NoError(t, r.WriteTable(&out))
+	assert.NotContains(t, out.String(), "TIMES", "without the bound")
+
+	s := r.Outcomes[0].Scalers
+	bound := ScalerRuns{Bound, slices.Clone(s[0].Runs)}
+	for i := range bound.Runs {
+		bound.Runs[i].Figures.Pods.Seconds *= 0.8
+	}
+	r.Outcomes[0].Scalers = append(s, bound)
+	out.Reset()
+	require.NoError(t, r.WriteTable(&out))
+	assert.Regexp(t, `SCALER +POD-SECONDS +TIMES clairvoyant's +UNDER s`, out.String())
+	assert.Regexp(t, `keda +1550 ±124 +1.250 ±0.000 `, out.String())
+	assert.Regexp(t, `clairvoyant +1240 ±99 +1.000 ±0.000 `, out.String())
 }
 
 func TestCalibrationIsOfTheProfilesOfThePaper(t *testing.T) {

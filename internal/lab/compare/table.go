@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -78,12 +79,30 @@ func (o Outcome) table(text *strings.Builder) {
 	}
 	own := func(s ScalerRuns, c cell) score.Interval { return s.Interval(c.figure) }
 	o.part(text, fmt.Sprintf("%s: what users saw (%s)", o.Profile, how), users(), false, own)
-	o.part(text, fmt.Sprintf("\n%s: what it took", o.Profile), pods(), false, own)
+	o.tookPart(text, own)
 	if _, ok := o.scaler(Rival); !ok || len(o.Scalers) == 1 {
 		return
 	}
 	title := fmt.Sprintf("\n%s: how much more than %s, seed by seed (* = the 95%% interval leaves no doubt about the sign)", o.Profile, Rival)
 	o.part(text, title, against(), true, func(s ScalerRuns, c cell) score.Interval { return o.moreThanRival(s, c.figure) })
+}
+
+// tookPart writes what it took and, where the bound was played, how many times what it takes who knows the future.
+func (o Outcome) tookPart(text *strings.Builder, own func(ScalerRuns, cell) score.Interval) {
+	title, columns := fmt.Sprintf("\n%s: what it took", o.Profile), pods()
+	bound, ok := o.scaler(Bound)
+	if !ok {
+		o.part(text, title, columns, false, own)
+		return
+	}
+	ratio := cell{title: "TIMES " + Bound + "'s", decimals: 3}
+	seconds := columns[0].figure
+	o.part(text, title, slices.Insert(columns, 1, ratio), false, func(s ScalerRuns, c cell) score.Interval {
+		if c.title == ratio.title {
+			return score.Ratio(s.Values(seconds), bound.Values(seconds))
+		}
+		return own(s, c)
+	})
 }
 
 // part writes one block of columns, with a line for each scaler, but for the rival where all are compared with it.

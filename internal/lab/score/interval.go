@@ -45,6 +45,20 @@ func Difference(a, b []float64) Interval {
 	return IntervalOf(differences)
 }
 
+// Ratio returns the interval of how many times b a is, seed by seed, on the terms of [Difference]. It is not known where b is 0.
+func Ratio(a, b []float64) Interval {
+	if len(a) != len(b) {
+		panic(fmt.Sprintf("score: %d and %d values make no pairs", len(a), len(b)))
+	}
+	ratios := make([]float64, len(a))
+	for i := range a {
+		if ratios[i] = a[i] / b[i]; b[i] == 0 {
+			ratios[i] = math.NaN()
+		}
+	}
+	return IntervalOf(ratios)
+}
+
 // Low is the lower end of the interval.
 func (i Interval) Low() float64 { return i.Mean - i.Half }
 
