@@ -38,8 +38,9 @@ multiplies each rate; of counts the noise as well, though four times the traffic
 noisy.
 
 Pods are alike. Each takes --capacity requests per second before it is fully busy, and is ready
---startup after it was ordered. A minute is in violation if the load of a ready pod is above
---threshold, and saturated if it is above 1. Requests are not simulated one by one: for latencies see foresail simulate.
+--startup after it was ordered. A second is in violation if the load of a ready pod is above
+--threshold, and saturated if it is above 1; minutes of either are such seconds, wherever they fall,
+divided by 60. Requests are not simulated one by one: for latencies see foresail simulate.
 
 The scalers are hpa-cpu and keda (HPAs on CPU and on utilisation as measured), paper (the paper's),
 foresail-total, foresail-load and foresail-replicas (HPAs on what Foresail serves), foresail-direct,
@@ -115,7 +116,7 @@ func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs.Uint64Var(&o.seed, "seed", 1, "of all that is random; the same seed gives the same figures")
 	fs.IntVar(&o.seeds, "seeds", 1, "how many seeds to play, from --seed on; figures are their means")
 	fs.BoolVar(&o.advise, "advise", true, "search for better settings")
-	fs.Float64Var(&o.violationCost, "violation-cost", 1, "pod-hours that a minute in violation is worth, for advice")
+	fs.Float64Var(&o.violationCost, "violation-cost", 1, "pod-hours that a minute (60 seconds) in violation is worth, for advice")
 	fs.StringVar(&o.out, "out", "", "`directory` to write the report, the charts and the tables to; it is made if missing")
 }
 

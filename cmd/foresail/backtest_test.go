@@ -41,6 +41,18 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	assert.Regexp(t, `^trace,scaler,violation_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,hpa-cpu,`, string(summary))
 }
 
+// Nobody is to take a minute with a second in violation for one.
+func TestHelpSaysWhatAMinuteInViolationIs(t *testing.T) {
+	for command, want := range map[string]string{
+		"backtest": "minutes of either are such seconds, wherever they fall,\ndivided by 60.",
+		"simulate": "seconds, added up and told in minutes.",
+	} {
+		code, stdout, stderr := foresail(t, "", command, "--help")
+		require.Equal(t, exitDone, code, stderr)
+		assert.Contains(t, stdout, want)
+	}
+}
+
 func TestBacktestDerivesACapacity(t *testing.T) {
 	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers", "keda,instant", "--advise=false")
 	require.Equal(t, exitDone, code, stderr)

@@ -78,7 +78,7 @@ type Advice struct {
 	Tried         int
 	Default, Best Setting
 	Tuned, Judged Comparison
-	ViolationCost float64 // pod-hours that a minute of violation is worth
+	ViolationCost float64 // pod-hours that 60 seconds in violation are worth
 	Capacity      float64 // of a pod, requests per second
 }
 

@@ -10,8 +10,8 @@ import (
 type Figures struct {
 	Hours            float64 // that were played
 	PodHours         float64
-	ViolationMinutes float64 // in which the load of a ready pod was above the threshold
-	SaturatedMinutes float64 // in which it was above what a pod can do
+	ViolationMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
+	SaturatedMinutes float64 // seconds in which it was above what a pod can do, divided by 60
 	UnderSeconds     float64
 	OverSeconds      float64
 	Actions          float64

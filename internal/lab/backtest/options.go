@@ -36,7 +36,7 @@ type Options struct {
 
 	Targets       []float64 // of the frontier; none = no frontier
 	Advise        bool      // whether to search for settings
-	ViolationCost float64   // pod-hours that a minute of violation is worth
+	ViolationCost float64   // pod-hours that 60 seconds in violation are worth
 
 	// Progress is called after each run, never by two at once. All are those that are known of so far. nil = not.
 	Progress func(done, all int)

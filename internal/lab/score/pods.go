@@ -34,8 +34,8 @@ type Pods struct {
 	OverSeconds      float64 // with more
 	Short            float64 // pods that were missing, on average over all seconds
 	Spare            float64 // pods that were too many, likewise
-	ViolationMinutes float64 // in which the load of a ready pod was above the threshold
-	SaturatedMinutes float64 // in which it was above what a pod can do
+	ViolationMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
+	SaturatedMinutes float64 // seconds in which it was above what a pod can do, divided by 60
 	Actions          float64 // changes of the target
 	Reversals        float64 // changes within five minutes of one in the other direction
 }
