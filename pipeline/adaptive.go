@@ -31,6 +31,7 @@ type outlook struct {
 	trend
 	lasts       float64 // for how many ticks the trend goes on
 	ahead       float64 // for how many it has gone on since the level could last be read
+	shown       float64 // what a clipped fleet reads
 	least, most float64 // bounds of the load at the horizon; most holds while the level is below it
 
 	levelError float64 // standard error of the level
@@ -55,6 +56,7 @@ func adapt(loads []load, spacing int, scratch []float64) outlook {
 		return o
 	}
 	shown := loads[len(loads)-1].effective
+	o.shown = shown
 	if begin == end { // it has been clipped for the whole window
 		o.level = shown
 	}
@@ -73,6 +75,14 @@ func adapt(loads []load, spacing int, scratch []float64) outlook {
 // growth is how far the load rises or falls from the level in a number of ticks from the newest.
 func (o *outlook) growth(ticks float64) float64 {
 	return o.slope * min(o.ahead+ticks, o.lasts)
+}
+
+// present is the load now: of a clipped fleet no less than it shows.
+func (o *outlook) present() float64 {
+	if o.ahead == 0 {
+		return o.level
+	}
+	return min(max(o.level+o.growth(0), o.shown), max(o.most, o.shown))
 }
 
 // total is the load in a number of ticks from the newest.

@@ -186,6 +186,7 @@ func TestNewcomersDoNotEndAClippedRise(t *testing.T) {
 	for _, now := range []int{50, 60, 70} {
 		alone := fleet(0, now)
 		require.GreaterOrEqual(t, alone.Total, 4*1.15-1e-9)
+		require.GreaterOrEqual(t, alone.LoadNow, 1.0, "a fleet that reads all it can has no less to do")
 		require.InDelta(t, 0.06, alone.Trend, 0.006, "at %d", now) // 4·0.6/40
 		require.InDelta(t, 4+0.06*min(50, float64(now-clippedFrom)+40), alone.Total, 0.5, "at %d", now)
 		joined := fleet(5, now)

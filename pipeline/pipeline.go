@@ -213,7 +213,7 @@ func (p *Pipeline) extrapolate(f *Forecast, o outlook, in *Input) {
 	}
 	h := p.params.horizon(millis(initTimeout))
 	f.Horizon = duration(h)
-	f.Level, f.Error, f.Trend = o.level, o.levelError, o.slope
+	f.Level, f.Error, f.Trend = o.present(), o.levelError, o.slope
 	ticks := (float64(in.Now-f.Tick) + h) / float64(p.window.step)
 	f.Total = o.total(ticks)
 	f.Damped = p.params.damped(f, &o, o.growth(ticks))
