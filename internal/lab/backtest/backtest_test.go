@@ -367,7 +367,7 @@ func TestFindings(t *testing.T) {
 	assert.Equal(t, []string{
 		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
 			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
-		"With a lower target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be late 5.50% of the time, foresail-total 2.00%.",
+		"With another target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be late 5.50% of the time, foresail-total 2.00%.",
 		"With a target that has it late as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
 		"For 1.5 minutes even all 20 pods would have been too few: a higher maximum is needed to have no violations.",
 	}, r.Findings())
@@ -389,7 +389,7 @@ func TestFindingsTellWhatTheRivalWouldDoWithTheSameBehaviour(t *testing.T) {
 		all := r.Findings()
 		return all[len(all)-1]
 	}
-	begin := "Not all of this is the forecast's doing: with the behavior of foresail-total's HPA, keda would be late for 24.0 minutes (4.00% of the time) " +
+	begin := "With the behavior of foresail-total's HPA, keda would be late for 24.0 minutes (4.00% of the time) " +
 		"and pay for 45.0 pod-hours, 10.0% less than foresail-total"
 	assert.Equal(t, begin+".", text())
 	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}

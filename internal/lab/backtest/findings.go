@@ -53,7 +53,7 @@ func (r *Result) atEqual() []string {
 	}
 	var out []string
 	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.ViolationShare); ok {
-		out = append(out, fmt.Sprintf("With a lower target, so that it pays for as many pods as %s (%.2f on average), %s would be late %.2f%% of the time, "+
+		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as %s (%.2f on average), %s would be late %.2f%% of the time, "+
 			"%s %.2f%%.", ours, at.Pods(), rival, 100*share, ours, 100*at.ViolationShare()))
 	}
 	if pods, ok := r.read(rival, at.ViolationShare(), Figures.ViolationShare, Figures.Pods); ok {
@@ -65,7 +65,7 @@ func (r *Result) atEqual() []string {
 
 // sameBehavior says what the rival comes to if its HPA behaves as that of ours does: what is left is what the forecast does.
 func (r *Result) sameBehavior(a, c Row) string {
-	text := fmt.Sprintf("Not all of this is the forecast's doing: with the behavior of %s's HPA, %s would be late for %.1f minutes (%.2f%% of the time) "+
+	text := fmt.Sprintf("With the behavior of %s's HPA, %s would be late for %.1f minutes (%.2f%% of the time) "+
 		"and pay for %.1f pod-hours, %s %s", ours, rival, c.ViolationMinutes, 100*c.ViolationShare(), c.PodHours, than(c.PodHours/a.PodHours), ours)
 	at, ok := r.atThreshold()
 	if !ok {

@@ -263,7 +263,7 @@ func TestPodsAreAMultipleOfTheBound(t *testing.T) {
 	s := r.Outcomes[0].Scalers
 	bound := ScalerRuns{Bound, slices.Clone(s[0].Runs)}
 	for i := range bound.Runs {
-		bound.Runs[i].Figures.Pods.Seconds *= 0.8
+		bound.Runs[i].Figures.Seconds *= 0.8
 	}
 	r.Outcomes[0].Scalers = append(s, bound)
 	out.Reset()
