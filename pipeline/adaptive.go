@@ -55,16 +55,15 @@ func adapt(loads []load, spacing int, scratch []float64) outlook {
 		o.noise = deviation(loads[begin:end])
 		return o
 	}
-	shown := loads[len(loads)-1].effective
-	o.shown = shown
+	o.shown = loads[len(loads)-1].effective
 	if begin == end { // it has been clipped for the whole window
-		o.level = shown
+		o.level = o.shown
 	}
 	o.slope = max(0, o.slope)
 	o.ahead = float64(len(loads) - end)
-	o.level = max(o.level, shown-o.growth(0))
-	o.least = shown * (1 + hiddenGrowth)
-	if shown < o.most {
+	o.level = max(o.level, o.shown-o.growth(0))
+	o.least = o.shown * (1 + hiddenGrowth)
+	if o.shown < o.most {
 		o.most = max(o.most, o.least)
 	} else {
 		o.most = math.Inf(1) // it has come to the crest again, and may pass it unseen
