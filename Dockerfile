@@ -1,4 +1,4 @@
-# A static binary in an image with nothing else; it runs as nobody and writes no file.
+# An image with a static, stripped binary and nothing else. It runs as nobody and writes no file.
 FROM golang:1.26 AS build
 ARG VERSION=unknown
 WORKDIR /src
@@ -11,7 +11,7 @@ COPY internal internal
 COPY nodepool nodepool
 COPY pipeline pipeline
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=$VERSION" -o /foresail ./cmd/foresail
+    CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$VERSION" -o /foresail ./cmd/foresail
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /foresail /foresail

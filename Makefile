@@ -5,18 +5,25 @@ SHELL := /usr/bin/env bash
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
-# What is quick. Some of it talks to a real API server, which is built first.
-UNIT = $(shell go list ./... | grep -v -e /test/e2e -e /test/controlplane -e /test/monitoring -e /test/nodejs -e /test/nodepool -e '/test/extender$$')
+# The packages that run a whole control plane. Two of SHARING run at a time; those of ALONE need both cores.
+SHARING = ./test/e2e ./test/controlplane/... ./test/monitoring/... ./test/nodepool/...
+ALONE = ./test/extender ./test/nodejs/...
+UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE))")
+# The files with tests of real lengths, which begin with "//go:build long".
+LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build .*long' . || true)
 # The race detector needs a C compiler; without one the tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+# Stripped, and the same to the byte wherever and whenever it is built. The Dockerfile has the same flags.
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$(VERSION)"
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Watch a real HPA scale ahead of a ramp, beside one that follows the present load (5 minutes)
+	@echo "make demo: builds Foresail (a minute) and, the first time, Kubernetes (up to 12 minutes on two cores); then the ramp takes 4 minutes" >&2
 	go run ./test/demo
 
 .PHONY: demo-nodes
@@ -24,11 +31,16 @@ demo-nodes: ## Watch worker nodes be launched ahead of demand, and drained when 
 	go run ./test/demonodes
 
 .PHONY: test
-test: vet test-unit test-e2e ## Run all tests: vet, unit tests with the race detector, tests on a real control plane
+test: announce-test vet test-unit test-e2e ## Run all tests: vet, unit tests with the race detector, tests on a real control plane
+
+.PHONY: announce-test
+announce-test:
+	@echo "make test: vet, unit tests, then tests on a real control plane; 15 minutes on two cores. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
 	go vet ./...
+	go vet -tags long ./...
 
 .PHONY: test-unit
 test-unit: controlplane moto ## Run the unit tests with the race detector
@@ -36,8 +48,16 @@ test-unit: controlplane moto ## Run the unit tests with the race detector
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 30 minutes; needs Node.js 18 or later)
-	go test -count=1 -p 1 -timeout 40m ./test/controlplane/... ./test/monitoring/... ./test/nodejs/... ./test/nodepool/... ./test/extender ./test/e2e/...
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 8 minutes; needs Node.js 18.2 or later)
+	go test -count=1 -p 2 -timeout 20m $(SHARING)
+	go test -count=1 -p 1 -timeout 20m $(ALONE)
+
+.PHONY: test-long
+test-long: controlplane monitoring moto ## Run the tests of real lengths that `make test` leaves out (build tag long)
+	@for dir in $(sort $(dir $(LONG))); do \
+	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
+	  (set -x; go test -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
+	done
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
@@ -53,7 +73,19 @@ monitoring: ## Build Prometheus and metrics-server into .cache (minutes once, th
 
 .PHONY: build
 build: ## Build the foresail command into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.release=$(VERSION)" -o bin/foresail ./cmd/foresail
+	$(BUILD) -o bin/foresail ./cmd/foresail
+
+.PHONY: reproducible
+reproducible: ## Build the command twice, in two folders and without a shared cache, and compare the results (20 minutes)
+	@rm -rf out/reproducible && mkdir -p out/reproducible
+	@for copy in a b; do \
+	  mkdir out/reproducible/$$copy out/reproducible/$$copy.cache; \
+	  git archive HEAD | tar -xf - -C out/reproducible/$$copy; \
+	  (cd out/reproducible/$$copy && GOCACHE=$$PWD.cache $(BUILD) -buildvcs=false -o ../$$copy.bin ./cmd/foresail); \
+	  rm -rf out/reproducible/$$copy out/reproducible/$$copy.cache; \
+	done
+	sha256sum out/reproducible/a.bin out/reproducible/b.bin
+	cmp out/reproducible/a.bin out/reproducible/b.bin
 
 .PHONY: image
 image: ## Build the container image (needs docker)
@@ -101,12 +133,27 @@ generate: ## Generate deep copies and CRDs
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 
+.PHONY: docs
+docs: ## Write the generated sections and the tables of figures of the documentation anew
+	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./cmd/foresail
+	go run ./internal/docs
+
+FIGURES ?= paper
+.PHONY: figures
+figures: ## Measure figures of the docs anew (FIGURES=paper,others,ablations: minutes; those of traces need FORESAIL_TRACES)
+	go run ./internal/docs -measure $(FIGURES)
+
+.PHONY: verify-docs
+verify-docs: ## Fail if the generated sections or tables of the docs are not up to date
+	go test -run Generated ./docs ./cmd/foresail
+	go run ./internal/docs -check
+
 .PHONY: lint
 lint: ## Run golangci-lint (builds it the first time, which takes minutes)
 	$(LINT) run ./...
 
 .PHONY: verify
-verify: generate ## Fail if generated files are not up to date, or code is not formatted
+verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
 	git diff --exit-code -- api manifests/crds
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 

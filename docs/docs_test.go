@@ -1,16 +1,15 @@
-// Package docs_test holds the documentation to what it is about: snippets are valid, metrics and flags exist, links lead
-// somewhere.
+// Package docs_test checks the documentation against the code: blocks are valid, metrics and tests exist, links resolve, tables are
+// up to date.
 package docs_test
 
 import (
 	"context"
-	"encoding/pem"
-	"fmt"
-	"net/http/httptest"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,27 +17,22 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/fake"
-	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/nodeload"
-	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/adapter/source/prometheus"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/resource"
-	"github.com/foresail/foresail/internal/crdtest"
-	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/internal/docgen"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/tell"
 )
 
-// pages are the documents, by their paths from here.
+// pages returns the pages by their paths from here.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -55,124 +49,24 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-var fence = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
-
-// snippets returns the YAML documents of a page.
-func snippets(page string) []string {
-	var found []string
-	for _, match := range fence.FindAllStringSubmatch(page, -1) {
-		block := strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n")
-		found = append(found, strings.Split(block, "\n---\n")...)
-	}
-	return found
-}
-
-// object reads a snippet, with whole numbers as such.
-func object(t *testing.T, snippet string) map[string]any {
-	t.Helper()
-	text, err := yaml.YAMLToJSON([]byte(snippet))
-	require.NoError(t, err, snippet)
-	var o map[string]any
-	require.NoError(t, json.Unmarshal(text, &o), snippet)
-	return o
-}
-
-func TestSnippets(t *testing.T) {
-	crd := crdtest.Load(t, "../manifests/crds/foresail.dev_predictedmetrics.yaml")
-	seen := map[string]int{}
-	for page, text := range pages(t) {
-		for _, snippet := range snippets(text) {
-			o := object(t, snippet)
-			switch {
-			case o["kind"] == "PredictedMetric":
-				seen["PredictedMetric"]++
-				isPredictedMetric(t, crd, page, snippet, o)
-			case o["kind"] == "PrometheusRule":
-				seen["rules"]++
-				areRules(t, o["spec"])
-			case o["groups"] != nil:
-				seen["rules"]++
-				areRules(t, o)
-			case o["kind"] == "NetworkPolicy":
-				seen["NetworkPolicy"]++
-				assert.NoError(t, yaml.UnmarshalStrict([]byte(snippet), &networkingv1.NetworkPolicy{}), page)
-			case o["kind"] == "Kustomization":
-				seen["Kustomization"]++
-				file, err := os.ReadFile("../manifests/examples/combined/kustomization.yaml")
-				require.NoError(t, err)
-				assert.Equal(t, object(t, string(file)), o, page)
-			case o["servers"] != nil:
-				seen["servers"]++
-				areServers(t, snippet)
-			}
-		}
-	}
-	assert.Equal(t, map[string]int{"PredictedMetric": 5, "rules": 3, "servers": 1, "NetworkPolicy": 1, "Kustomization": 1}, seen)
-}
-
 var nodeQuery = regexp.MustCompile(`--extender-(?:cpu|memory)-query='([^']+)'`)
 
-// TestQueriesOfNodesAreTaken: one that says not how far it looks back is refused.
-func TestQueriesOfNodesAreTaken(t *testing.T) {
+// TestQueriesOfNodesHaveARange checks the examples by Foresail's own rule.
+func TestQueriesOfNodesHaveARange(t *testing.T) {
 	queries := nodeQuery.FindAllStringSubmatch(pages(t)["extender.md"], -1)
 	assert.Len(t, queries, 4)
 	for _, match := range queries {
-		assert.Equal(t, time.Minute, nodeload.LookBack(match[1]), match[1])
+		assert.Equal(t, time.Minute, nodeusage.LookBack(match[1]), match[1])
 	}
 }
 
-func isPredictedMetric(t *testing.T, crd *crdtest.Definition, page, snippet string, o map[string]any) {
-	t.Helper()
-	assert.Empty(t, crd.UnknownFields(o), page)
-	crd.Default(o)
-	assert.Empty(t, crd.Validate(o), page)
-	spec, err := params.ParseSpec([]byte(snippet))
-	require.NoError(t, err, page)
-	_, err = params.FromSpec(spec)
-	assert.NoError(t, err, page)
-}
+// metric is one of Foresail's own metrics.
+type metric struct{ name, labels, help string }
 
-func areRules(t *testing.T, spec any) {
-	t.Helper()
-	text, err := yaml.Marshal(spec)
-	require.NoError(t, err)
-	var rules struct {
-		Groups []struct {
-			Name, Interval string
-			Rules          []struct {
-				Alert, Record, Expr, For string
-				Labels, Annotations      map[string]string
-			}
-		}
-	}
-	require.NoError(t, yaml.UnmarshalStrict(text, &rules))
-	require.NotEmpty(t, rules.Groups)
-	for _, group := range rules.Groups {
-		require.NotEmpty(t, group.Rules)
-		for _, rule := range group.Rules {
-			assert.NotEqual(t, rule.Alert == "", rule.Record == "", "one of the two")
-			assert.NotEmpty(t, rule.Expr)
-		}
-	}
-}
+// catalogue is a Registerer that keeps Foresail's own metrics.
+type catalogue struct{ metrics []metric }
 
-func areServers(t *testing.T, snippet string) {
-	t.Helper()
-	folder := t.TempDir()
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	for file, content := range map[string][]byte{"servers.yaml": []byte(snippet), "ca.crt": authority, "token": []byte("t"), "password": []byte("p")} {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, file), content, 0o600))
-	}
-	_, err := promapi.LoadServers(filepath.Join(folder, "servers.yaml"))
-	assert.NoError(t, err)
-}
-
-// catalogue is a Registerer that keeps the names of Foresail's own metrics.
-type catalogue struct{ names []string }
-
-var descName = regexp.MustCompile(`fqName: "(foresail_[^"]+)"`)
+var description = regexp.MustCompile(`fqName: "(foresail_[^"]+)", help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{.*?\}, variableLabels: \{(.*?)\}`)
 
 func (c *catalogue) Register(collector client.Collector) error {
 	described := make(chan *client.Desc)
@@ -181,8 +75,12 @@ func (c *catalogue) Register(collector client.Collector) error {
 		close(described)
 	}()
 	for desc := range described {
-		if match := descName.FindStringSubmatch(desc.String()); match != nil {
-			c.names = append(c.names, match[1])
+		if match := description.FindStringSubmatch(desc.String()); match != nil {
+			help, err := strconv.Unquote(match[2])
+			if err != nil {
+				return err
+			}
+			c.metrics = append(c.metrics, metric{name: match[1], labels: match[3], help: help})
 		}
 	}
 	return nil
@@ -190,13 +88,16 @@ func (c *catalogue) Register(collector client.Collector) error {
 
 func (c *catalogue) MustRegister(all ...client.Collector) {
 	for _, collector := range all {
-		_ = c.Register(collector) // never fails
+		if err := c.Register(collector); err != nil {
+			panic(err)
+		}
 	}
 }
 
 func (c *catalogue) Unregister(client.Collector) bool { return false }
 
-func metrics(t *testing.T) []string {
+// metrics returns Foresail's own metrics, sorted by name.
+func metrics(t *testing.T) []metric {
 	t.Helper()
 	c := &catalogue{}
 	c.MustRegister(externalmetrics.New(forecaster.New(time.Now, c), time.Now))
@@ -205,7 +106,7 @@ func metrics(t *testing.T) []string {
 	remotewrite.New(remotewrite.Options{Registerer: c})
 	resource.New(resource.Options{Registerer: c})
 	tell.NewMetrics(c)
-	loads, err := nodeload.New(nodeload.Options{Source: &nodeload.MetricsAPI{}, Registry: c})
+	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{}, Registry: c})
 	require.NoError(t, err)
 	_, err = extender.New(extender.Options{
 		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: c,
@@ -216,7 +117,8 @@ func metrics(t *testing.T) []string {
 	over, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, server.Run(over))
-	return c.names
+	slices.SortFunc(c.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	return slices.Compact(c.metrics)
 }
 
 var (
@@ -224,57 +126,86 @@ var (
 	histogramSeries = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
 )
 
-func TestMetricsAreThoseThatThereAre(t *testing.T) {
-	there := metrics(t)
-	require.NotEmpty(t, there)
+func TestMetricsThatPagesNameExist(t *testing.T) {
+	var names []string
+	for _, m := range metrics(t) {
+		names = append(names, m.name)
+	}
+	require.NotEmpty(t, names)
 	for page, text := range pages(t) {
 		for _, name := range metricName.FindAllString(text, -1) {
-			assert.Contains(t, there, histogramSeries.ReplaceAllString(name, "_seconds"), page)
+			assert.Contains(t, names, histogramSeries.ReplaceAllString(name, "_seconds"), page)
 		}
 	}
-	told := metricName.FindAllString(pages(t)["operating.md"], -1)
-	for _, name := range there {
-		assert.Contains(t, told, name, "operating.md has all of them")
-	}
 }
 
-// flagSources returns the files that define flags of run whose names tell what they are of.
-func flagSources(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	for _, file := range []string{"sources.go", "nodepool.go", "costreports.go", "extender.go"} {
-		source, err := os.ReadFile("../cmd/foresail/" + file)
-		require.NoError(t, err)
-		all.Write(source)
-	}
-	return all.String()
+// metricSections are the generated tables of metrics in operating.md, by the prefixes of their names. The first that fits counts.
+var metricSections = []struct {
+	name     string
+	prefixes []string
+	labels   string // of all of them, left out of the table
+}{
+	{"metrics-pods", []string{"foresail_scrape"}, ""},
+	{"metrics-prometheus", []string{"foresail_prometheus_"}, ""},
+	{"metrics-remote-write", []string{"foresail_remote_write_"}, ""},
+	{"metrics-resource", []string{"foresail_resource_"}, ""},
+	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
+	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_"}, ""},
+	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 
-const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify|extender)"
-
-var flagName = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
-
-func TestFlagsAreThoseThatThereAre(t *testing.T) {
-	source := flagSources(t)
-	found := 0
-	for page, text := range pages(t) {
-		for _, match := range flagName.FindAllStringSubmatch(text, -1) {
-			found++
-			assert.Contains(t, source, fmt.Sprintf("%q", match[1]), page)
+func TestMetricTablesAreGenerated(t *testing.T) {
+	tables := map[string][][]string{}
+	for _, m := range metrics(t) {
+		for _, section := range metricSections {
+			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(m.name, prefix) }) {
+				continue
+			}
+			name := m.name
+			if labels := strings.Trim(strings.TrimPrefix(m.labels, section.labels), ","); labels != "" {
+				name += "{" + labels + "}"
+			}
+			tables[section.name] = append(tables[section.name], []string{"`" + name + "`", m.help})
+			break
 		}
 	}
-	assert.NotZero(t, found)
+	for _, section := range metricSections {
+		rows := append([][]string{{"metric", ""}}, tables[section.name]...)
+		docgen.Verify(t, "operating.md", section.name, docgen.Table(rows))
+	}
 }
 
-var definedFlag = regexp.MustCompile(`"(` + prefixes + `-[a-z-]*[a-z])"`)
+var packageName = regexp.MustCompile("`([a-z][a-z0-9/]+)`")
 
-func TestOperatingHasEveryFlagOfSources(t *testing.T) {
-	source := flagSources(t)
-	defined := definedFlag.FindAllStringSubmatch(source, -1)
-	require.GreaterOrEqual(t, len(defined), strings.Count(source, "Var("), "flags of other names are to be found too")
-	told := pages(t)["operating.md"] + pages(t)["extender.md"]
-	for _, match := range defined {
-		assert.Contains(t, told, "| `--"+match[1]+"` |", "operating.md has all of them, extender.md those of the extender")
+// TestArchitectureNamesEveryPackage compares the rows of architecture.md with the folders that have code. Folders of tests' own
+// programs and suites need no row.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	var named []string
+	for line := range strings.Lines(pages(t)["architecture.md"]) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			continue
+		}
+		for _, match := range packageName.FindAllStringSubmatch(cells[1], -1) {
+			named = append(named, match[1])
+			assert.DirExists(t, filepath.Join("..", match[1]))
+		}
+	}
+	require.NotEmpty(t, named)
+	for _, root := range []string{"adapter", "api", "cmd", "internal", "nodepool", "pipeline", "test"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			folder := strings.TrimPrefix(filepath.Dir(path), "../")
+			part := strings.HasPrefix(folder, "test/") && strings.Count(folder, "/") > 1
+			if !part && !strings.HasSuffix(folder, "test") && !slices.Contains(named, folder) {
+				assert.Fail(t, "architecture.md has no row for "+folder)
+				named = append(named, folder)
+			}
+			return nil
+		}))
 	}
 }
 
@@ -284,7 +215,7 @@ var (
 	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksResolve(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(match[1], "://") {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,9 +19,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
@@ -140,6 +144,31 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	assert.Equal(t, base.Containers[0], container, "nothing else differs")
 	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
 	assert.Equal(t, []string{"foresail-extender"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
+}
+
+func TestDaemonSetRunsOnControlPlaneNodes(t *testing.T) {
+	pod := one[*appsv1.DaemonSet](t, render(t, "overlays/extender")).Spec.Template
+	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: pod.Spec})
+	const role = "node-role.kubernetes.io/control-plane"
+	for name, test := range map[string]struct {
+		labels map[string]string
+		want   bool
+	}{
+		"kubeadm": {map[string]string{role: ""}, true},
+		"K3s":     {map[string]string{role: "true"}, true},
+		"worker":  {map[string]string{"node-role.kubernetes.io/worker": ""}, false},
+	} {
+		runs, err := affinity.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: test.labels}})
+		require.NoError(t, err)
+		assert.Equal(t, test.want, runs, name)
+	}
+	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+		for _, value := range []string{"", "true"} {
+			taints := []corev1.Taint{{Key: role, Value: value, Effect: effect}}
+			_, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), taints, pod.Spec.Tolerations, nil, false)
+			assert.False(t, untolerated, "%s=%s:%s", role, value, effect)
+		}
+	}
 }
 
 // clusterRolesOf are the ClusterRoles that an account of Foresail's namespace has.

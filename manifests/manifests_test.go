@@ -325,7 +325,7 @@ func TestExamplesFitTogether(t *testing.T) {
 		ref := hpa.Spec.ScaleTargetRef
 		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 		assert.Equal(t, pm.Spec.MinReplicas, hpa.Spec.MinReplicas)
-		assert.Equal(t, pm.Spec.MaxReplicas, hpa.Spec.MaxReplicas)
+		assert.Equal(t, hpa.Spec.MaxReplicas, *pm.Spec.MaxReplicas)
 		assert.Zero(t, hpa.Spec.Behavior.ScaleUp.Tolerance.Sign())
 		require.Len(t, hpa.Spec.Metrics, 1)
 		external := hpa.Spec.Metrics[0].External

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -218,10 +219,16 @@ func TestCrashAtEveryAct(t *testing.T) {
 	}
 }
 
-// TestManyProcesses has processes tick in any order, with clocks that are off, saves that conflict or whose answers are
-// lost, launches that are refused or lost, processes that stop for a while, instances that go by themselves.
+// TestManyProcesses runs cycles of several processes in random order, with wrong clocks, saves that conflict or whose
+// answers are lost, failing launches, restarts, and instances that vanish. A run depends on nothing but its seed, the
+// name of the subtest: FORESAIL_SEEDS=5-6 repeats that of 5.
 func TestManyProcesses(t *testing.T) {
-	for seed := range uint64(10) {
+	from, to := uint64(0), uint64(10)
+	if v := os.Getenv("FORESAIL_SEEDS"); v != "" {
+		_, err := fmt.Sscanf(v, "%d-%d", &from, &to)
+		require.NoError(t, err, "FORESAIL_SEEDS=%s: must be the first seed and the one after the last, such as 10-500", v)
+	}
+	for seed := from; seed < to; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			manyProcesses(t, rand.New(rand.NewPCG(seed, 7)))
@@ -309,7 +316,7 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool) {
 	if chance(0.02) {
 		r.spec.Plan.Min = 1 + random.IntN(5)
 	}
-	for id, i := range r.world.instances {
+	for id, i := range inOrder(r.world.instances) {
 		if chance(0.0005) && i.endedAt.IsZero() {
 			i.endedAt = r.clock.now()
 			if n := r.world.nodes["node-"+id]; n != nil {
@@ -322,7 +329,7 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool) {
 			}
 		}
 	}
-	for _, n := range r.world.nodes {
+	for _, n := range inOrder(r.world.nodes) {
 		if chance(0.01) && n.mark == "" && !n.cordon && n.ready {
 			n.pods = append(n.pods, &fakePod{name: "p"})
 		}

@@ -191,7 +191,7 @@ var shape = corev1.ResourceList{
 // settle has happen what time brings: nodes join, pods leave, instances end.
 func (w *fakeWorld) settle() {
 	now := w.clock.now()
-	for _, i := range w.instances {
+	for _, i := range inOrder(w.instances) {
 		if !i.joined && i.endedAt.IsZero() && (w.joins == nil || w.joins(i.launch)) && now.Sub(i.Launched) >= w.joinDelay {
 			i.joined, i.State = true, provider.Running
 			w.addNode(i, now)

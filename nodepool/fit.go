@@ -30,7 +30,7 @@ func (t *tick) spend(d plan.Decision) plan.Decision {
 
 // hold has a decision to launch do nothing.
 func hold(d plan.Decision, why string) plan.Decision {
-	d.Step, d.Reason, d.Urgent, d.Want, d.Placements = plan.Hold, plan.NoRoom, false, d.Workers, nil
+	d.Step, d.Reason, d.Urgent, d.Want, d.Placements = plan.Hold, plan.InsufficientCapacity, false, d.Workers, nil
 	d.Message = fmt.Sprintf("No change to %d workers: %s", d.Workers, why)
 	return d
 }

@@ -343,7 +343,7 @@ func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
 	case s.missing.IsZero() && node.Object.Labels[LabelPool] != t.options.Name:
 		return t.act.label(ctx, name, t.options.Name)
 	case !node.Ready && t.missed(s):
-		if err := t.act.deleteNode(ctx, name, i.ProviderID); err != nil {
+		if err := t.act.deleteNode(ctx, name, node.Object.Spec.ProviderID); err != nil {
 			return err
 		}
 		t.event(Event{Reason: EventNodeDeleted, Node: name, Instance: i.ID, Message: fmt.Sprintf("Deleted node %s, whose instance has gone", name)})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/world"
 )
 
@@ -246,4 +247,22 @@ func TestStoppedInstancesGo(t *testing.T) {
 	require.Empty(t, r.record().Condemned)
 	require.NotContains(t, r.nodeNames(), "node-i-old1")
 	require.Contains(t, r.nodeNames(), "node-i-old3")
+}
+
+// TestNewProcessDeletesNodesOfGoneInstances starts a process after the cloud has stopped listing an instance. The process
+// knows the instance from the journal, without a provider id, and its Node was never labelled.
+func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
+	for name, record := range map[string]state.Record{
+		"condemned":   {Condemned: []state.Condemned{{InstanceID: "i-old0", Reason: condemnedJoinFailed}}},
+		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.world.add(1)
+			r.world.instances["i-old0"].endedAt = r.clock.now()
+			_, err := r.store.Save(t.Context(), "workers", record)
+			require.NoError(t, err)
+			r.until("the Node to be deleted", 10*time.Minute, func() bool { return len(r.world.nodes) == 0 })
+		})
+	}
 }

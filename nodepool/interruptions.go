@@ -144,7 +144,7 @@ func (t *tick) interrupted(m Message) bool {
 		if target.State == state.RemovalDrained || target.State == state.RemovalTerminated {
 			return false // it is about to go anyway
 		}
-		// Nobody wanted it, so that nothing replaces it. The interruption goes on where the scale-down was.
+		// Nobody desired it, so that nothing replaces it. The interruption goes on where the scale-down was.
 		target.State, target.Since, target.Error = state.RemovalFailed, r.Since, "the cloud takes the instance back"
 		r.Replaced = true
 	}

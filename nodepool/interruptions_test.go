@@ -115,7 +115,7 @@ func TestInterruptedTargetOfAScaleDown(t *testing.T) {
 	r.take("i-old0")
 	r.until("it has gone", 3*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	r.pass(time.Minute)
-	require.Zero(t, r.world.launches, "nobody wanted it")
+	require.Zero(t, r.world.launches, "nobody desired it")
 	require.Equal(t, []string{"node-i-old1", "node-i-old2"}, r.nodeNames())
 	r.clean()
 }
@@ -212,7 +212,7 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-func TestReplacementsAreAsManyAsAreWanted(t *testing.T) {
+func TestReplacementsAreAsManyAsAreDesired(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
@@ -222,7 +222,7 @@ func TestReplacementsAreAsManyAsAreWanted(t *testing.T) {
 	r.take("i-old1")
 	r.take("i-old2")
 	r.pass(10 * time.Minute)
-	require.Equal(t, 2, r.world.launches, "three are wanted")
+	require.Equal(t, 2, r.world.launches, "three are desired")
 	require.Equal(t, 3, r.running())
 }
 

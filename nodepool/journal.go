@@ -102,7 +102,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 	if a := r.Action; a != nil {
 		notAfter(&a.Started, now)
 		for i := range a.Slots {
-			notAfter(&a.Slots[i].Asked, now)
+			notAfter(&a.Slots[i].Requested, now)
 			notAfter(&a.Slots[i].NotBefore, now.Add(retryMax))
 		}
 		trimRemovals(a.Targets, now)

@@ -111,9 +111,9 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	demand := t.demand(&s, offers)
 	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
 		Now: t.now, Workers: t.joined(s.Workers, plan.Worker.Counts), Leaving: t.joined(s.Workers, leaving),
-		Expected: expected(s.Workers), Demand: demand, InitTimeout: t.initTimeout(),
+		Expected: expected(s.Workers), Demand: demand, StartupTime: t.startupTime(),
 	})
-	s.Seasonal = t.options.Signals.Seasonal(ctx, t.now, t.initTimeout())
+	s.Seasonal = t.options.Signals.Seasonal(ctx, t.now, t.startupTime())
 	return s
 }
 
@@ -145,7 +145,7 @@ func (t *tick) room(a *state.Action) (planned, more int) {
 	if t.now.Sub(a.Started) > t.spec.Join.Timeout/2 {
 		return planned, 0
 	}
-	return planned, max(0, min(t.spec.Plan.Batch()-wanted(a), plan.MaxBatch-len(a.Slots)))
+	return planned, max(0, min(t.spec.Plan.Batch()-desired(a), plan.MaxBatch-len(a.Slots)))
 }
 
 // notices are the interruptions that no replacement has been asked for yet.
@@ -267,7 +267,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 	packed := packing.Pack(in)
 	t.shapes = packed.Shapes
 	s.Pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped), Refused: packed.Refused,
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped), Filtered: packed.Filtered,
 		OldestFor: t.oldest(due, packed.Unhelped), Unhelped: all.Unhelped,
 	}
 	return all
@@ -346,11 +346,11 @@ func expected(workers []plan.Worker) (n int) {
 	return n
 }
 
-// initTimeout is T_I: what launches take, as the last ones did.
-func (t *tick) initTimeout() time.Duration {
-	estimate := pipeline.NewInitTimeout(t.spec.InitTimeout)
+// startupTime is T_I: what launches take, as the last ones did.
+func (t *tick) startupTime() time.Duration {
+	estimate := pipeline.NewStartupTime(t.spec.StartupTime)
 	for _, j := range t.record.Joins {
-		estimate.Observe(j.Asked.UnixMilli(), j.Ready.UnixMilli())
+		estimate.Observe(j.Requested.UnixMilli(), j.Ready.UnixMilli())
 	}
 	return estimate.Value()
 }

@@ -58,7 +58,7 @@ type Observer interface {
 type Signals interface {
 	Observe(ctx context.Context, o signal.Observation) []plan.Signal
 	// Seasonal returns nil if the pool has no seasonal floor.
-	Seasonal(ctx context.Context, now time.Time, initTimeout time.Duration) *plan.Seasonal
+	Seasonal(ctx context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal
 }
 
 // Drainer empties nodes. All its calls may be repeated.
@@ -127,8 +127,8 @@ type Told struct {
 	Decision plan.Decision
 	Snapshot plan.Snapshot // that the decision was made from
 	Record   state.Record  // after the tick, as far as it is known; read only
-	// InitTimeout is how long launches take until their nodes are Ready, as assumed or measured.
-	InitTimeout time.Duration
+	// StartupTime is how long launches take until their nodes are Ready, as assumed or measured.
+	StartupTime time.Duration
 	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
 	Health error
 	Events []Event // what happened in this tick, in order
@@ -149,29 +149,29 @@ type EventReason string
 
 // The events.
 const (
-	EventLeading         EventReason = "Leading"         // this process took the lease
-	EventScaleUpBegun    EventReason = "ScaleUpBegun"    // its plan is in the journal
-	EventScaleUpGrown    EventReason = "ScaleUpGrown"    // further nodes are in its plan
-	EventLaunched        EventReason = "Launched"        // an instance
-	EventLaunchFailed    EventReason = "LaunchFailed"    // definitively; another may take its place
-	EventJoined          EventReason = "Joined"          // the node of an instance is Ready
-	EventJoinFailed      EventReason = "JoinFailed"      // it is not, and its time is over
-	EventVanished        EventReason = "Vanished"        // an instance went that nobody here terminated
-	EventScaledUp        EventReason = "ScaledUp"        // all or part of the nodes joined
-	EventScaleUpFailed   EventReason = "ScaleUpFailed"   // nothing joined
-	EventScaleDownBegun  EventReason = "ScaleDownBegun"  // its plan is in the journal
-	EventScaleDownEnding EventReason = "ScaleDownEnding" // it is given up: nodes that can be are restored
-	EventDrained         EventReason = "Drained"         // a node is empty
-	EventDrainFailed     EventReason = "DrainFailed"     // the node takes pods again
-	EventTerminated      EventReason = "Terminated"      // an instance
-	EventScaledDown      EventReason = "ScaledDown"      // its last node is done with
-	EventInterrupted     EventReason = "Interrupted"     // the cloud takes an instance back
-	EventRebalance       EventReason = "Rebalance"       // the cloud advises to leave an instance
-	EventReplacement     EventReason = "Replacement"     // of an interrupted instance, in an open scale-up
-	EventBroken          EventReason = "Broken"          // the node of a worker has not been Ready for long
-	EventOrphan          EventReason = "Orphan"          // an instance without a node and without an action
-	EventRestored        EventReason = "Restored"        // a node carried the mark of an action that is over
-	EventNodeDeleted     EventReason = "NodeDeleted"     // the Node of an instance that has gone
+	EventLeading          EventReason = "Leading"          // this process took the lease
+	EventScaleUpStarted   EventReason = "ScaleUpStarted"   // its plan is in the journal
+	EventScaleUpExtended  EventReason = "ScaleUpExtended"  // further nodes are in its plan
+	EventLaunched         EventReason = "Launched"         // an instance
+	EventLaunchFailed     EventReason = "LaunchFailed"     // definitively; another may take its place
+	EventJoined           EventReason = "Joined"           // the node of an instance is Ready
+	EventJoinFailed       EventReason = "JoinFailed"       // it is not, and its time is over
+	EventVanished         EventReason = "Vanished"         // an instance went that nobody here terminated
+	EventScaledUp         EventReason = "ScaledUp"         // all or part of the nodes joined
+	EventScaleUpFailed    EventReason = "ScaleUpFailed"    // nothing joined
+	EventScaleDownStarted EventReason = "ScaleDownStarted" // its plan is in the journal
+	EventScaleDownAborted EventReason = "ScaleDownAborted" // it is given up: nodes that can be are restored
+	EventDrained          EventReason = "Drained"          // a node is empty
+	EventDrainFailed      EventReason = "DrainFailed"      // the node takes pods again
+	EventTerminated       EventReason = "Terminated"       // an instance
+	EventScaledDown       EventReason = "ScaledDown"       // its last node is done with
+	EventInterrupted      EventReason = "Interrupted"      // the cloud takes an instance back
+	EventRebalance        EventReason = "Rebalance"        // the cloud advises to leave an instance
+	EventReplacement      EventReason = "Replacement"      // of an interrupted instance, in an open scale-up
+	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
+	EventOrphan           EventReason = "Orphan"           // an instance without a node and without an action
+	EventRestored         EventReason = "Restored"         // a node carried the mark of an action that is over
+	EventNodeDeleted      EventReason = "NodeDeleted"      // the Node of an instance that has gone
 )
 
 // NotDecided is the reason of a tick that came to no decision, as the journal could not be read.

@@ -44,7 +44,7 @@ func draining(r *rig) *fakePod {
 	r.world.add(3)
 	r.oneZone()
 	r.spec.Plan.Max = 2
-	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest}
 	pod := &fakePod{name: "shop/cart", refused: "the budget allows none"}
 	r.load("node-i-old0", pod)
 	return pod

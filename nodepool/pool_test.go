@@ -17,13 +17,13 @@ func TestPendingPodsGetNodes(t *testing.T) {
 	r.pend(4)
 	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Len(t, r.world.nodes, 4)
-	require.Equal(t, []EventReason{EventLeading, EventScaleUpBegun, EventLaunched, EventLaunched, EventJoined, EventJoined, EventScaledUp}, r.events())
+	require.Equal(t, []EventReason{EventLeading, EventScaleUpStarted, EventLaunched, EventLaunched, EventJoined, EventJoined, EventScaledUp}, r.events())
 
 	record := r.record()
 	require.Nil(t, record.Action)
 	require.Equal(t, r.clock.now(), record.LastUp)
 	require.Len(t, record.Joins, 2)
-	require.Equal(t, 30*time.Second, record.Joins[0].Ready.Sub(record.Joins[0].Asked))
+	require.Equal(t, 30*time.Second, record.Joins[0].Ready.Sub(record.Joins[0].Requested))
 	require.NoError(t, r.health)
 }
 
@@ -38,8 +38,8 @@ func TestIdlePoolShrinks(t *testing.T) {
 	require.Equal(t, 2, r.running())
 	require.Equal(t, []EventReason{
 		EventLeading,
-		EventScaleDownBegun, EventDrained, EventTerminated, EventScaledDown,
-		EventScaleDownBegun, EventDrained, EventTerminated, EventScaledDown,
+		EventScaleDownStarted, EventDrained, EventTerminated, EventScaledDown,
+		EventScaleDownStarted, EventDrained, EventTerminated, EventScaledDown,
 	}, r.events())
 	r.pass(5 * time.Minute)
 	require.Equal(t, plan.AtMinimum, r.told[len(r.told)-1].Decision.Reason)

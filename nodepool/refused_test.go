@@ -23,10 +23,10 @@ func TestRefusedForLoadGetsOneNode(t *testing.T) {
 	require.Zero(t, r.world.launches, "there is room by requests")
 
 	for i := range r.world.pending {
-		r.world.pending[i].Refused = true
+		r.world.pending[i].Filtered = true
 	}
 	r.until("a node was launched", time.Minute, func() bool { return r.world.launches == 1 })
-	require.Contains(t, r.told[len(r.told)-1].Decision.Message, "refused the nodes that were there")
+	require.Contains(t, r.told[len(r.told)-1].Decision.Message, "the scheduler extender filtered the existing nodes for 2 of them")
 	r.until("it has joined", 2*time.Minute, func() bool { return len(r.world.nodes) == 3 })
 	for name, n := range r.world.nodes {
 		if len(n.pods) == 0 {
@@ -36,7 +36,7 @@ func TestRefusedForLoadGetsOneNode(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, 2, r.told[len(r.told)-1].Snapshot.Pending.Refused)
+	require.Equal(t, 2, r.told[len(r.told)-1].Snapshot.Pending.Filtered)
 	require.Equal(t, 2, r.told[len(r.told)-1].Snapshot.Pending.Room)
 }
 

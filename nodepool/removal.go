@@ -312,6 +312,12 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 		}
 		r.Node = name
 	}
+	if r.ProviderID == "" {
+		// A process that never saw the instance listed knows its provider id from its Node alone.
+		if n := m.nodeNamed(r.Node); n != nil && provider.IDOf(n.Object.Spec.ProviderID) == r.InstanceID {
+			r.ProviderID = n.Object.Spec.ProviderID
+		}
+	}
 	if r.Node != "" && r.ProviderID != "" {
 		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
 			return err

@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig {
 			Idle: plan.Idle{For: time.Hour, CPU: 1, Memory: 1}, CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute,
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: time.Hour,
 		},
-		Template: packing.Template{}, Interval: 15 * time.Second, InitTimeout: 2 * time.Minute,
+		Template: packing.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
 		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain: Drain{Timeout: 5 * time.Minute},
 	}

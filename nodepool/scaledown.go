@@ -27,7 +27,7 @@ func (t *tick) beginDown(ctx context.Context) error {
 		})
 	}
 	t.record.Action = a
-	t.event(Event{Reason: EventScaleDownBegun, Message: t.decision.Message, Action: a.ID})
+	t.event(Event{Reason: EventScaleDownStarted, Message: t.decision.Message, Action: a.ID})
 	return t.save(ctx)
 }
 
@@ -76,7 +76,7 @@ func (t *tick) notAnyMore(a *state.Action) string {
 	case t.options.Now().Sub(a.Started) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
 	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:
-		return "more workers are wanted: " + d.Message
+		return "more workers are desired: " + d.Message
 	}
 	return ""
 }
@@ -100,7 +100,7 @@ func (t *tick) abandon(ctx context.Context, why string) error {
 	if !changed {
 		return nil
 	}
-	t.event(Event{Reason: EventScaleDownEnding, Warning: old, Action: a.ID, Message: "The scale-down is given up: " + why})
+	t.event(Event{Reason: EventScaleDownAborted, Warning: old, Action: a.ID, Message: "The scale-down is given up: " + why})
 	return t.save(ctx)
 }
 
@@ -159,7 +159,7 @@ func (t *tick) drop(ctx context.Context, at int, why string) error {
 	r := &t.record.Action.Targets[at]
 	r.State, r.Since, r.Error = state.RemovalRestoring, t.options.Now(), why
 	t.event(Event{
-		Reason: EventScaleDownEnding, Instance: r.InstanceID, Node: r.Node, Action: t.record.Action.ID,
+		Reason: EventScaleDownAborted, Instance: r.InstanceID, Node: r.Node, Action: t.record.Action.ID,
 		Message: fmt.Sprintf("Node %s stays: %s", r.Node, why),
 	})
 	return t.save(ctx)

@@ -19,7 +19,7 @@ func idle(t *testing.T, n int) *rig {
 	r.world.add(n)
 	r.oneZone()
 	r.spec.Plan.Min, r.spec.Plan.Idle.For = 1, time.Minute
-	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest}
 	return r
 }
 
@@ -227,13 +227,13 @@ func TestTerminationsThatAreRefused(t *testing.T) {
 		r := idle(t, 3)
 		r.world.termErr = refused(class)
 		r.pass(4 * time.Hour)
-		begun := r.count(EventScaleDownBegun)
+		begun := r.count(EventScaleDownStarted)
 		require.Positive(t, begun)
 		require.LessOrEqual(t, begun, 3*4, class, "each once an hour")
 		require.Len(t, r.record().FailedDrains, 3, class)
 		r.restart()
 		r.pass(time.Hour)
-		require.LessOrEqual(t, r.count(EventScaleDownBegun), begun+4, "another process knows how often")
+		require.LessOrEqual(t, r.count(EventScaleDownStarted), begun+4, "another process knows how often")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestLastOfAZoneStays(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 2, time.Minute
-	r.spec.Plan.Victims = []plan.Scorer{plan.Oldest}
+	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest}
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)
 	require.Equal(t, "i-old1", r.record().Action.Targets[1].InstanceID)
@@ -272,7 +272,7 @@ func TestUnknownWorldWaits(t *testing.T) {
 	}
 }
 
-func TestManyUnreadyWaits(t *testing.T) {
+func TestTooManyUnreadyWaits(t *testing.T) {
 	r := idle(t, 8)
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)

@@ -67,7 +67,7 @@ func (t *tick) beginUp(ctx context.Context) error {
 			replaced++
 		}
 	}
-	t.event(Event{Reason: EventScaleUpBegun, Message: t.decision.Message, Action: a.ID})
+	t.event(Event{Reason: EventScaleUpStarted, Message: t.decision.Message, Action: a.ID})
 	return t.save(ctx)
 }
 
@@ -82,7 +82,7 @@ func (t *tick) extendUp(ctx context.Context) error {
 	for _, p := range t.decision.Placements {
 		addSlot(t.record.Action, p, nil)
 	}
-	t.event(Event{Reason: EventScaleUpGrown, Message: t.decision.Message, Action: t.record.Action.ID})
+	t.event(Event{Reason: EventScaleUpExtended, Message: t.decision.Message, Action: t.record.Action.ID})
 	return t.save(ctx)
 }
 
@@ -151,8 +151,8 @@ func (t *tick) adopt(ctx context.Context, a *state.Action) error {
 // launched puts an instance into its slot.
 func (t *tick) launched(s *state.Slot, i provider.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
-	if s.Asked.IsZero() {
-		s.Asked = t.options.Now()
+	if s.Requested.IsZero() {
+		s.Requested = t.options.Now()
 	}
 	t.event(Event{
 		Reason: EventLaunched, Instance: i.ID, Action: t.record.Action.ID,
@@ -172,8 +172,8 @@ func (t *tick) launch(ctx context.Context, at int) error {
 		t.fail(s, fmt.Sprintf("no instance in %s: %s", t.spec.Join.Timeout, s.Error))
 		return t.save(ctx)
 	}
-	if s.Asked.IsZero() {
-		s.Asked = now
+	if s.Requested.IsZero() {
+		s.Requested = now
 	}
 	i, err := t.act.launch(ctx, provider.Launch{Action: a.ID, Slot: s.Number, Token: s.Token, Placement: s.Placement})
 	if err == nil {
@@ -194,7 +194,7 @@ func (t *tick) launchFailed(ctx context.Context, at int, err error) error {
 	s := &a.Slots[at]
 	now := t.options.Now()
 	switch class := provider.ClassOf(err); {
-	case class == provider.Unknown, class == provider.Throttled, class == provider.TokenMismatch && now.Sub(s.Asked) < t.options.VanishGrace:
+	case class == provider.Unknown, class == provider.Throttled, class == provider.TokenMismatch && now.Sub(s.Requested) < t.options.VanishGrace:
 		// After a mismatch the token may have launched an instance with other parameters, that is not listed yet.
 		s.Tries++
 		s.NotBefore, s.Error = now.Add(t.backoff(s.Tries, retryMin, retryMax)), err.Error()
@@ -227,7 +227,7 @@ func (t *tick) fail(s *state.Slot, why string) {
 // cool keeps placements from being tried that would fail for the same reason: of capacity that very one, of a quota its
 // market wherever, of addresses its zone in whichever market.
 func (t *tick) cool(class provider.Class, p plan.Placement, until time.Time, err error) {
-	c := plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: until, Why: err.Error()}
+	c := plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: until, Reason: err.Error()}
 	switch class {
 	case provider.Quota:
 		c.Zone, c.InstanceType = "", ""
@@ -243,7 +243,7 @@ func (t *tick) cool(class provider.Class, p plan.Placement, until time.Time, err
 func (t *tick) suspect(p plan.Placement, why string) {
 	t.trust(p)
 	t.record.Cooling = append(t.record.Cooling, plan.Cooling{
-		Zone: p.Zone, InstanceType: p.InstanceType, Until: t.options.Now().Add(suspectFor), Why: why, Suspected: true,
+		Zone: p.Zone, InstanceType: p.InstanceType, Until: t.options.Now().Add(suspectFor), Reason: why, Suspected: true,
 	})
 }
 
@@ -322,7 +322,7 @@ func (t *tick) verify(ctx context.Context) error {
 			t.join(s, node.Object.Name, node.ReadySince)
 		case there && listed.State == provider.Leaving, t.gone(s.InstanceID):
 			t.fail(s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
-		case t.listErr == nil && t.options.Now().Sub(s.Asked) > t.spec.Join.Timeout:
+		case t.listErr == nil && t.options.Now().Sub(s.Requested) > t.spec.Join.Timeout:
 			t.joinFailed(s)
 			failed = append(failed, s.InstanceID)
 		default:
@@ -346,17 +346,17 @@ func (t *tick) verify(ctx context.Context) error {
 
 // join puts a node into its slot.
 func (t *tick) join(s *state.Slot, node string, since time.Time) {
-	if since.IsZero() || since.Before(s.Asked) {
+	if since.IsZero() || since.Before(s.Requested) {
 		since = t.now
 	}
 	s.State, s.Node = state.SlotReady, node
 	t.trust(s.Placement)
 	r := &t.record
-	r.Joins = append(r.Joins, state.Join{Asked: s.Asked, Ready: since})
+	r.Joins = append(r.Joins, state.Join{Requested: s.Requested, Ready: since})
 	r.Joins = r.Joins[max(0, len(r.Joins)-keptJoins):]
 	t.event(Event{
 		Reason: EventJoined, Instance: s.InstanceID, Node: node, Action: r.Action.ID,
-		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID, since.Sub(s.Asked).Round(time.Second)),
+		Message: fmt.Sprintf("Node %s of %s is Ready, %s after it was asked for", node, s.InstanceID, since.Sub(s.Requested).Round(time.Second)),
 	})
 }
 
@@ -392,17 +392,17 @@ func (t *tick) finishUp(ctx context.Context) error {
 	r := &t.record
 	if ready > 0 {
 		r.LastUp, r.Failures = t.options.Now(), 0
-		t.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, wanted(a), because(failed))})
+		t.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
 		r.FailedAt, r.Failures = t.options.Now(), r.Failures+1
-		t.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", wanted(a), because(failed))})
+		t.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", desired(a), because(failed))})
 	}
 	r.Action = nil
 	return t.save(ctx)
 }
 
-// wanted counts the nodes of a scale-up: slots that take another's place are not further ones.
-func wanted(a *state.Action) (n int) {
+// desired counts the nodes of a scale-up: slots that take another's place are not further ones.
+func desired(a *state.Action) (n int) {
 	for _, s := range a.Slots {
 		if s.Replaces == nil {
 			n++

@@ -59,7 +59,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 	record := r.record()
 	require.Equal(t, 1, record.Failures)
 	require.Equal(t, plan.BackingOff, r.lastReason(30*time.Second))
-	require.Equal(t, plan.NoRoom, r.lastReason(time.Minute))
+	require.Equal(t, plan.InsufficientCapacity, r.lastReason(time.Minute))
 
 	r.world.capacity = nil
 	r.until("it is tried again when the placements have cooled", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
@@ -94,7 +94,7 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 			require.Len(t, record.Cooling, 1)
 			got := record.Cooling[0]
 			require.Equal(t, r.clock.now().Add(coolFor), got.Until)
-			got.Until, got.Why = time.Time{}, ""
+			got.Until, got.Reason = time.Time{}, ""
 			require.Equal(t, want, got)
 
 			require.Len(t, record.Action.Slots, 2)
@@ -354,12 +354,12 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 	r.tick()
 	r.until("two more are", time.Minute, func() bool { return r.world.launches == 3 })
 	require.Equal(t, first.ID, r.record().Action.ID)
-	require.Equal(t, 1, r.count(EventScaleUpGrown))
+	require.Equal(t, 1, r.count(EventScaleUpExtended))
 
 	r.signals.signals[0].Want = 9 // of which the batch, 5, takes two
 	r.until("all of the batch has joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Equal(t, 5, r.world.launches)
-	require.Equal(t, 1, r.count(EventScaleUpBegun))
+	require.Equal(t, 1, r.count(EventScaleUpStarted))
 	r.pass(4 * time.Minute)
 	require.Equal(t, 5, r.world.launches, "the cooldown is between scale-ups")
 }
@@ -448,13 +448,13 @@ func TestNoNodeThatHelpsNobody(t *testing.T) {
 	}
 }
 
-func TestJoinsTellTheInitTimeout(t *testing.T) {
+func TestJoinsTellTheStartupTime(t *testing.T) {
 	r := wanting(t, 1)
 	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	r.tick()
 	told := r.told[len(r.told)-1]
-	require.Equal(t, 108*time.Second, told.InitTimeout, "a tenth less than the two minutes assumed, as it took 30 s")
-	require.Equal(t, told.InitTimeout, r.signals.seen[len(r.signals.seen)-1].InitTimeout)
+	require.Equal(t, 108*time.Second, told.StartupTime, "a tenth less than the two minutes assumed, as it took 30 s")
+	require.Equal(t, told.StartupTime, r.signals.seen[len(r.signals.seen)-1].StartupTime)
 	for n := 2; n < 8; n++ {
 		r.spec.Plan.Min = n
 		r.until(fmt.Sprintf("%d have joined", n), 30*time.Minute, func() bool { return len(r.record().Joins) == n })

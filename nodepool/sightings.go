@@ -123,7 +123,7 @@ func told(r state.Record) []provider.Instance {
 func instanceOf(a state.Action, s state.Slot) provider.Instance {
 	return provider.Instance{
 		ID: s.InstanceID, ProviderID: s.ProviderID, Action: a.ID, Slot: s.Number, Token: s.Token,
-		Placement: s.Placement, State: provider.Pending, Launched: s.Asked,
+		Placement: s.Placement, State: provider.Pending, Launched: s.Requested,
 	}
 }
 

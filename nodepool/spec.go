@@ -17,7 +17,7 @@ type Spec struct {
 	Plan        plan.Pool
 	Template    packing.Template
 	Interval    time.Duration // of ticks while nothing is open
-	InitTimeout time.Duration // T_I until launches have been measured
+	StartupTime time.Duration // T_I until launches have been measured
 	Join        Join
 	Drain       Drain
 	// DryRun decides and tells, and does nothing: it neither begins an action nor resumes an open one, which waits in the
@@ -47,7 +47,7 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 		Plan:        planOf(name, s),
 		Template:    templateOf(s.Template),
 		Interval:    s.Forecast.Interval.Duration,
-		InitTimeout: s.Forecast.InitTimeout.Duration,
+		StartupTime: s.Forecast.StartupTime.Duration,
 		Join: Join{
 			Timeout:       s.Join.Timeout.Duration,
 			KeepFailedFor: s.Join.KeepFailedFor.Duration,
@@ -83,8 +83,8 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,
 	}
-	for _, v := range s.Victims {
-		p.Victims = append(p.Victims, plan.Scorer(v))
+	for _, v := range s.RemovalOrder {
+		p.RemovalOrder = append(p.RemovalOrder, plan.Scorer(v))
 	}
 	return p
 }

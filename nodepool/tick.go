@@ -153,7 +153,7 @@ func (t *tick) tell(ctx context.Context, health error) {
 	}
 	t.options.Teller.Tell(ctx, Told{
 		Pool: t.options.Name, At: t.now, Leading: t.leading, DryRun: t.spec.DryRun,
-		Decision: t.decision, Snapshot: t.snapshot, Record: t.record, InitTimeout: t.initTimeout(),
+		Decision: t.decision, Snapshot: t.snapshot, Record: t.record, StartupTime: t.startupTime(),
 		Health: health, Events: t.events,
 	})
 }

@@ -3,53 +3,64 @@ package pipeline
 import "math"
 
 // The adaptive method forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7).
-// It trusts a trend as far as the loads bear it out:
+// It trusts a trend as far as the loads support it:
 //
 //   - the line goes through as many ticks as are one line, so that it is calm where the load is and quick where it jumps;
 //   - its slope counts by what noise does not explain of it, and not at all where noise may be all there is;
 //   - it is carried on for little longer than it has lasted;
-//   - a load that comes back up is not taken to pass what it had come down from, until it does;
-//   - ticks at which instances read as much as they can tell no more than that the load is at least that. The load is taken
-//     to have gone on rising through them as it rose before.
+//   - a load that rises again is not assumed to pass its recent peak, until it does;
+//   - at ticks at which instances read the maximum of the metric, the load is at least that. It is assumed to have gone on
+//     rising through them as it rose before.
 //
-// Its constants were chosen on the profiles and traces of internal/lab (docs/lab.md).
+// Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
 const (
-	// carriedOn is for how much longer than it has lasted a trend is taken to go on.
+	// carriedOn is how long a trend is extended, in units of how long it has lasted.
 	carriedOn = 1.25
-	// hiddenGrowth is the share of what it shows that a clipped fleet is taken to be short of, at the least.
+	// hiddenGrowth is how much more load than it shows a clipped fleet is assumed to have, at least.
 	hiddenGrowth = 0.15
-	// chance is up to how many standard deviations clipped ticks may be above the line before them and be noise of it.
+	// chance is how many standard deviations above the line before them clipped ticks may be and still count as noise.
 	chance = 5
-	// fewTicks are too few to tell how noisy a load is.
+	// fewTicks are too few to estimate the noise of a load.
 	fewTicks = 10
-	// briefly is for how many ticks a fleet may be clipped without counting as that, where nothing is known of its noise.
+	// briefly is how many clipped ticks are ignored if the noise is unknown.
 	briefly = 5
 )
 
-// outlook is what a method makes of the loads of the window.
-type outlook struct {
-	trend
-	lasts       float64 // for how many ticks the trend goes on
-	ahead       float64 // for how many it has gone on since the level could last be read
-	shown       float64 // what a clipped fleet reads
-	least, most float64 // bounds of the load at the horizon; most holds while the level is below it
+// adaptive is the method of this file.
+type adaptive struct{ *Params }
 
-	levelError float64 // standard error of the level
-	noise      float64 // standard deviation of loads around the line
+func (p adaptive) loads(w *window) []load { return w.total(p.Params) }
+
+func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) projection {
+	return project(loads, newSampling(w.spacing(), ahead), w.scratch)
 }
 
-// adapt makes an outlook of the loads, oldest first. Readings are spacing ticks apart; scratch has room for a number for each
-// load.
-func adapt(loads []load, spacing int, scratch []float64) outlook {
-	sigma := relativeNoise(newest(loads, spacing), spacing, scratch)
-	begin, end := readable(loads, spacing, scratch)
-	var l line
-	if read := loads[begin:end]; end == len(loads) && len(newest(read, spacing)) == len(newest(loads, spacing)) {
-		l = fitWithin(newest(read, spacing), ofTicks(sigma, spacing)) // all that it may go through can be read
-	} else {
-		l = fit(read, spacing, scratch)
+// planned takes nothing away before the load has fallen, and adds a margin for noise, which does not wait for instances to
+// start. What cannot be trusted of a trend is not in the projection.
+func (p adaptive) planned(f Forecast, o projection, _ float64) float64 {
+	return max(f.Level, f.Total) + p.NoiseMargin*o.noise
+}
+
+func (p adaptive) lookBack(r reach) reach {
+	r.windowNeeded = duration(math.Ceil(r.horizon / carriedOn))
+	if p.WindowFollowsHorizon {
+		follows := min(duration(math.Ceil(windowPerHorizon*r.horizon)), maxTicks*p.Interval)
+		r.window = max(r.window, follows)
 	}
-	o := outlook{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: crest(loads, sigma)}
+	return r
+}
+
+// project returns the projection of the loads, oldest first. Scratch has room for a number for each load.
+func project(loads []load, s sampling, scratch []float64) projection {
+	sigma := relativeNoise(s.newest(loads), s.spacing, scratch)
+	begin, end := readable(loads, s, scratch)
+	var l line
+	if read := loads[begin:end]; end == len(loads) && len(s.newest(read)) == len(s.newest(loads)) {
+		l = fitWithin(s.newest(read), ofTicks(sigma, s.spacing)) // all that it may go through can be read
+	} else {
+		l = fit(read, s, scratch)
+	}
+	o := projection{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: recentPeak(loads, sigma)}
 	o.level, o.slope = max(0, l.level), l.slope*l.trust()
 	if end == len(loads) {
 		o.noise = deviation(loads[begin:end])
@@ -66,43 +77,21 @@ func adapt(loads []load, spacing int, scratch []float64) outlook {
 	if o.shown < o.most {
 		o.most = max(o.most, o.least)
 	} else {
-		o.most = math.Inf(1) // it has come to the crest again, and may pass it unseen
+		o.most = math.Inf(1) // it has reached the peak again, and may pass it unseen
 	}
 	return o
 }
 
-// growth is how far the load rises or falls from the level in a number of ticks from the newest.
-func (o *outlook) growth(ticks float64) float64 {
-	return o.slope * min(o.ahead+ticks, o.lasts)
-}
-
-// present is the load now: of a clipped fleet no less than it shows.
-func (o *outlook) present() float64 {
-	if o.ahead == 0 {
-		return o.level
-	}
-	return min(max(o.level+o.growth(0), o.shown), max(o.most, o.shown))
-}
-
-// total is the load in a number of ticks from the newest.
-func (o *outlook) total(ticks float64) float64 {
-	total := max(0, o.level+o.growth(ticks), o.least)
-	if o.level < o.most {
-		return min(total, o.most)
-	}
-	return total
-}
-
 // readable returns the newest ticks at which the load can be read: those after which it has been clipped up to now, or
 // those since it was clipped last.
-func readable(loads []load, spacing int, scratch []float64) (begin, end int) {
+func readable(loads []load, s sampling, scratch []float64) (begin, end int) {
 	for k := 0; ; {
 		from, to := clippedRun(loads, k)
 		if from == len(loads) {
 			return begin, from
 		}
 		before := loads[begin:from]
-		if !explains(fit(before, spacing, scratch), before, loads[from:to]) {
+		if !explains(fit(before, s, scratch), before, loads[from:to]) {
 			if to == len(loads) {
 				return begin, from
 			}
@@ -125,7 +114,7 @@ func clippedRun(loads []load, k int) (from, to int) {
 	return from, to
 }
 
-// explains tells whether clipped ticks may be no more than the noise of the loads before them, which the line goes through.
+// explains reports whether clipped ticks may be noise of the loads before them, which the line goes through.
 func explains(l line, before, clipped []load) bool {
 	if len(before) < fewTicks {
 		return len(clipped) < briefly
@@ -137,4 +126,91 @@ func explains(l line, before, clipped []load) bool {
 	n := float64(len(clipped))
 	above := shown - (l.level + l.slope*l.trust()*n/2)
 	return above > 0 && above*math.Sqrt(n) < chance*deviation(before)
+}
+
+const (
+	// fallen is the share of a peak by which a load must have fallen.
+	fallen = 0.3
+	// peakTicks are averaged, so that a single tick is no peak.
+	peakTicks = 5
+)
+
+// recentPeak is the highest load that the loads of the window have come down from, by a large share of it and by more than noise.
+// It is infinite where they have not. Clipped loads were more than they show. The standard deviation of a load of x is taken
+// to be sigma·√x.
+func recentPeak(loads []load, sigma float64) float64 {
+	highest := 0.0
+	top, bottom, falling := 0.0, 0.0, false
+	for ; len(loads) >= peakTicks; loads = loads[peakTicks:] {
+		mean := 0.0
+		for _, x := range loads[:peakTicks] {
+			if x.clipped {
+				x.effective *= 1 + hiddenGrowth
+			}
+			mean += x.effective / peakTicks
+		}
+		swing := max(fallen*top, 4*sigma*math.Sqrt(max(top, mean)/peakTicks))
+		switch {
+		case !falling && mean >= top:
+			top = mean
+		case !falling && mean < top-swing:
+			falling, bottom = true, mean
+			highest = max(highest, top)
+		case falling && mean <= bottom:
+			bottom = mean
+		case falling && mean > bottom+swing:
+			falling, top = false, mean
+		}
+	}
+	if highest == 0 {
+		return math.Inf(1)
+	}
+	return highest
+}
+
+// decide follows the need both ways, unless the present count is good enough (in place of sections 8.2 to 8.5 of the
+// paper): the forecast has no trend that noise explains.
+func (p adaptive) decide(f Forecast, pending bool) Decision {
+	d := Decision{Direction: p.direction(&f), Desired: f.Target, Reason: NoNeed}
+	up, down := p.goodEnough(&f)
+	switch {
+	case up > f.Target:
+		d.Desired = clamp(up, f.Target, p.highest(f.Target))
+		d.Reason = AboveThreshold
+		if up > d.Desired && d.Desired >= p.Max {
+			d.Reason = AtMaximum
+		}
+	case down >= f.Target && f.Target >= p.Min:
+		// neither too few nor too many
+	case pending:
+		d.Reason = ScaleUpPending
+	default:
+		d.Desired = clamp(down, p.Min, max(f.Target, p.Min))
+		d.Reason = Headroom
+		if d.Desired > f.Target {
+			d.Reason = BelowMinimum
+		}
+	}
+	d.Action = actionOf(d.Desired, f.Target)
+	return d
+}
+
+// goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and what
+// the need is not known by.
+func (p adaptive) goodEnough(f *Forecast) (least, most int) {
+	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
+	slack := p.Spillover + unknown
+	least = count(math.Ceil(f.Required - slack - roundingSlack))
+	most = count(math.Ceil(f.Required*(1+p.ScaleDownMargin) + slack - roundingSlack))
+	return least, most
+}
+
+// served is what the target can carry while that is good enough, so that an HPA without tolerance keeps it; otherwise the
+// need.
+func (p adaptive) served(f Forecast) float64 {
+	least, most := p.goodEnough(&f)
+	if least <= f.Target && f.Target <= most && f.Target >= p.Min {
+		return p.Threshold * float64(f.Target)
+	}
+	return p.Threshold * f.Required
 }

@@ -77,7 +77,7 @@ func TestTrendsEnd(t *testing.T) {
 	for _, n := range []int{10, 20, 36, 64} {
 		values := append(repeat(150-n, 100), ramp(n, 104, 4)...)
 		loads := pipeline.LoadsOf(values...)
-		l, o := loads.Fit(1), loads.Adapt(1)
+		l, o := loads.Fit(1), loads.Project(1)
 		require.Equal(t, 1.25*float64(l.Ticks), o.Lasts)
 		require.Equal(t, l.Level, o.Level)
 		require.Equal(t, l.Slope*l.Trust(), o.Slope)
@@ -88,7 +88,7 @@ func TestTrendsEnd(t *testing.T) {
 		require.Equal(t, o.Total(o.Lasts), o.Total(1e9))
 		require.InDelta(t, values[149]+4*1.25*float64(n), o.Total(1e9), 0.25*4*1.25*float64(n)+2, "over %d", n)
 	}
-	falling := pipeline.LoadsOf(ramp(90, 1000, -10)...).Adapt(1)
+	falling := pipeline.LoadsOf(ramp(90, 1000, -10)...).Project(1)
 	require.InDelta(t, 110-400, falling.Level+40*falling.Slope, 1)
 	require.Zero(t, falling.Total(40), "load does not fall below nothing")
 }
@@ -97,7 +97,7 @@ func TestTrendsEnd(t *testing.T) {
 // a steep rise, it is carried on for a moment, by some twice the jump at most.
 func TestAdaptiveFollowsAJump(t *testing.T) {
 	for since := 1; since <= 20; since++ {
-		o := pipeline.LoadsOf(append(repeat(200, 10), repeat(since, 20)...)...).Adapt(1)
+		o := pipeline.LoadsOf(append(repeat(200, 10), repeat(since, 20)...)...).Project(1)
 		assert.GreaterOrEqual(t, o.Total(40), 20-1e-9, "%d ticks after", since)
 		assert.LessOrEqual(t, o.Total(40), 42.0, "%d ticks after", since)
 		if since >= 3 {
@@ -144,7 +144,7 @@ func TestClippedRiseGoesOn(t *testing.T) {
 		values := append(repeat(100, 10), ramp(60, 10.5, 0.5)...) // up to 40
 		values = append(values, repeat(since, 40)...)
 		n := len(values)
-		o := pipeline.LoadsOf(values...).Clip(160, n).Adapt(1)
+		o := pipeline.LoadsOf(values...).Clip(160, n).Project(1)
 		require.Equal(t, float64(since), o.Ahead)
 		require.InDelta(t, 0.5, o.Slope, 0.02)
 		require.InDelta(t, 40, o.Level, 0.2)
@@ -156,13 +156,13 @@ func TestClippedRiseGoesOn(t *testing.T) {
 		}
 	}
 	flat := append(repeat(100, 20), repeat(20, 24)...)
-	require.InDelta(t, 1.15*24, pipeline.LoadsOf(flat...).Clip(100, 120).Adapt(1).Total(40), 1e-9, "without a rise before")
+	require.InDelta(t, 1.15*24, pipeline.LoadsOf(flat...).Clip(100, 120).Project(1).Total(40), 1e-9, "without a rise before")
 	falling := append(ramp(100, 60, -0.5), repeat(20, 24)...)
-	o := pipeline.LoadsOf(falling...).Clip(100, 120).Adapt(1)
+	o := pipeline.LoadsOf(falling...).Clip(100, 120).Project(1)
 	require.Zero(t, o.Slope, "what fell before it was clipped does not go on falling")
 	require.InDelta(t, 1.15*24, o.Total(40), 1e-9)
 	more := append(repeat(100, 20), append(repeat(20, 24), repeat(20, 36)...)...)
-	require.InDelta(t, 1.15*36, pipeline.LoadsOf(more...).Clip(100, 140).Adapt(1).Total(0), 1e-9, "a fleet that has grown shows more")
+	require.InDelta(t, 1.15*36, pipeline.LoadsOf(more...).Clip(100, 140).Project(1).Total(0), 1e-9, "a fleet that has grown shows more")
 }
 
 // As seen from outside: four instances that read all they can, and newcomers that do not yet.
@@ -198,9 +198,9 @@ func TestNewcomersDoNotEndAClippedRise(t *testing.T) {
 
 // A whole window that is clipped shows a bound, and no trend.
 func TestClippedThroughout(t *testing.T) {
-	require.Equal(t, 8.0, pipeline.LoadsOf(repeat(4, 8)...).Clip(0, 4).Adapt(1).Total(40), "a few ticks may be noise")
+	require.Equal(t, 8.0, pipeline.LoadsOf(repeat(4, 8)...).Clip(0, 4).Project(1).Total(40), "a few ticks may be noise")
 	for _, n := range []int{5, 20, 300} {
-		o := pipeline.LoadsOf(repeat(n, 8)...).Clip(0, n).Adapt(1)
+		o := pipeline.LoadsOf(repeat(n, 8)...).Clip(0, n).Project(1)
 		require.Equal(t, 8.0, o.Level)
 		require.Zero(t, o.Slope)
 		for _, ticks := range []float64{0, 40, 1000} {
@@ -210,7 +210,7 @@ func TestClippedThroughout(t *testing.T) {
 	f := run(t, clipping(), at(60_000, constants(1, 1, 1)...))
 	require.InDelta(t, 3.45, f.Total, 1e-12)
 	require.Equal(t, pipeline.ScaleUp, f.Decision.Action)
-	require.Equal(t, 5, f.Decision.Wanted)
+	require.Equal(t, 5, f.Decision.Desired)
 }
 
 // Ticks that are clipped only as noise has it are as any others.
@@ -229,8 +229,8 @@ func TestNoiseExplainsShortClippedRuns(t *testing.T) {
 				values[run.at+k] = 56
 			}
 		}
-		want := pipeline.LoadsOf(values...).Adapt(1)
-		got := pipeline.LoadsOf(values...).Clip(100, 103).Clip(150, 153).Clip(197, 200).Adapt(1)
+		want := pipeline.LoadsOf(values...).Project(1)
+		got := pipeline.LoadsOf(values...).Clip(100, 103).Clip(150, 153).Clip(197, 200).Project(1)
 		want.Total, got.Total = nil, nil
 		require.Equal(t, want, got, "seed %d", seed)
 	}
@@ -247,7 +247,7 @@ func TestNoiseExplainsShortClippedRuns(t *testing.T) {
 		"no more than the load before":       {append(noisy(1, 100), repeat(3, 40)...), 100, 103, false},
 		"two thirds of the ticks of a run":   {append(repeat(9, 5), 9, 9, 1, 9, 9), 9, 14, false},
 	} {
-		o := pipeline.LoadsOf(c.values...).Clip(c.from, c.to).Adapt(1)
+		o := pipeline.LoadsOf(c.values...).Clip(c.from, c.to).Project(1)
 		if c.ignored {
 			assert.Zero(t, o.Least, name)
 			assert.Zero(t, o.Ahead, name)
@@ -261,43 +261,43 @@ func TestNoiseExplainsShortClippedRuns(t *testing.T) {
 // What has been read since the fleet was clipped last is what counts, and single ticks between clipped ones do not end a run.
 func TestReadableSinceClipped(t *testing.T) {
 	values := slices.Concat(repeat(100, 10), repeat(30, 40), repeat(12, 22))
-	o := pipeline.LoadsOf(values...).Clip(100, 130).Adapt(1)
+	o := pipeline.LoadsOf(values...).Clip(100, 130).Project(1)
 	require.InDelta(t, 22, o.Level, 1e-9)
 	require.Zero(t, o.Slope)
 	require.Zero(t, o.Ahead)
 	require.Equal(t, 1.25*12, o.Lasts)
 
-	o = pipeline.LoadsOf(values[:131]...).Clip(100, 112).Clip(113, 130).Adapt(1)
+	o = pipeline.LoadsOf(values[:131]...).Clip(100, 112).Clip(113, 130).Project(1)
 	require.Equal(t, 22.0, o.Level, "all that can be read is the last tick")
-	o = pipeline.LoadsOf(values[:130]...).Clip(100, 112).Clip(113, 130).Adapt(1)
+	o = pipeline.LoadsOf(values[:130]...).Clip(100, 112).Clip(113, 130).Project(1)
 	require.Equal(t, 30.0, o.Ahead)
-	o = pipeline.LoadsOf(values[:130]...).Clip(100, 112).Clip(114, 130).Adapt(1)
+	o = pipeline.LoadsOf(values[:130]...).Clip(100, 112).Clip(114, 130).Project(1)
 	require.Equal(t, 16.0, o.Ahead, "two ticks end it")
 }
 
 // A load that comes back up is not taken to pass what it came down from, until it does.
-func TestCrestCapsARise(t *testing.T) {
+func TestRecentPeakCapsARise(t *testing.T) {
 	down := slices.Concat(repeat(60, 100), ramp(40, 98, -2), repeat(30, 20))
 	for _, rise := range []int{28, 30, 35} {
-		o := pipeline.LoadsOf(append(slices.Clone(down), ramp(rise, 22, 2)...)...).Adapt(1)
+		o := pipeline.LoadsOf(append(slices.Clone(down), ramp(rise, 22, 2)...)...).Project(1)
 		require.InDelta(t, 100, o.Most, 1e-9)
 		require.Greater(t, o.Level+o.Slope*min(40, o.Lasts), 105.0, "risen for %d", rise)
 		require.InDelta(t, 100, o.Total(40), 1e-9, "risen for %d", rise)
 		require.Less(t, o.Total(0), 100.0)
 	}
-	passed := pipeline.LoadsOf(append(slices.Clone(down), ramp(70, 22, 2)...)...).Adapt(1)
+	passed := pipeline.LoadsOf(append(slices.Clone(down), ramp(70, 22, 2)...)...).Project(1)
 	require.InDelta(t, 100, passed.Most, 1e-9)
 	require.InDelta(t, 160, passed.Level, 2)
 	require.InDelta(t, 240, passed.Total(40), 5)
 }
 
-// A fleet that is clipped may have passed the crest unseen, once it shows as much; until then it is bounded by the crest,
+// A fleet that is clipped may have passed the peak unseen, once it shows as much; until then it is bounded by the peak,
 // but never by less than it shows.
-func TestACrestBoundsNothingOfWhatShows(t *testing.T) {
+func TestRecentPeakDoesNotHideLoad(t *testing.T) {
 	hump := slices.Concat(repeat(60, 20), repeat(40, 43), repeat(80, 20), ramp(10, 22, 1.5))
-	clipped := func(shown float64) pipeline.Outlook {
+	clipped := func(shown float64) pipeline.Projection {
 		values := append(slices.Clone(hump), repeat(10, shown)...)
-		return pipeline.LoadsOf(values...).Clip(len(hump), len(values)).Adapt(1)
+		return pipeline.LoadsOf(values...).Clip(len(hump), len(values)).Project(1)
 	}
 	passed := clipped(60)
 	require.True(t, math.IsInf(passed.Most, 1))
@@ -308,7 +308,7 @@ func TestACrestBoundsNothingOfWhatShows(t *testing.T) {
 	far := clipped(36)
 	require.InDelta(t, 43, far.Total(40), 1e-9)
 	before := pipeline.LoadsOf(slices.Concat(repeat(60, 20), repeat(40, 40), repeat(80, 20))...).Clip(60, 100)
-	require.InDelta(t, 1.15*40, before.Crest(1), 1e-9, "a crest that was clipped was higher than it shows")
+	require.InDelta(t, 1.15*40, before.RecentPeak(1), 1e-9, "a peak that was clipped was higher than it shows")
 }
 
 // Noise of readings that are far apart is no trend either.
@@ -326,7 +326,7 @@ func TestNoiseOfCoarseReadingsIsNoTrend(t *testing.T) {
 				a, b := readings[k/spacing], readings[k/spacing+1]
 				values[k] = a + (b-a)*float64(k%spacing)/float64(spacing)
 			}
-			o := pipeline.LoadsOf(values...).Adapt(spacing)
+			o := pipeline.LoadsOf(values...).Project(spacing)
 			if math.Abs(o.Slope*min(40, o.Lasts)) > 5 {
 				trends++
 			}
@@ -335,7 +335,7 @@ func TestNoiseOfCoarseReadingsIsNoTrend(t *testing.T) {
 	}
 }
 
-func TestCrest(t *testing.T) {
+func TestRecentPeak(t *testing.T) {
 	inf := math.Inf(1)
 	for name, c := range map[string]struct {
 		values []float64
@@ -355,26 +355,26 @@ func TestCrest(t *testing.T) {
 		"the higher of two, second": {slices.Concat(repeat(30, 80), repeat(30, 20), repeat(30, 100), repeat(99, 10)), 100},
 		"a small one on the way":    {slices.Concat(repeat(30, 100), repeat(30, 20), repeat(30, 30), repeat(99, 10)), 100},
 	} {
-		require.InDelta(t, 1/c.want, 1/pipeline.LoadsOf(c.values...).Crest(1), 1e-12, name)
+		require.InDelta(t, 1/c.want, 1/pipeline.LoadsOf(c.values...).RecentPeak(1), 1e-12, name)
 	}
 }
 
-// Noise alone seldom looks like a crest that the load has come down from, and the less the more is counted.
-func TestNoiseIsNoCrest(t *testing.T) {
+// Noise alone seldom looks like a peak that the load has come down from, and the less the more is counted.
+func TestNoiseIsNoPeak(t *testing.T) {
 	const windows = 1000
 	for _, c := range []struct {
 		mean float64
 		most int
 	}{{10, 100}, {50, 50}, {200, 5}} {
-		crests := 0
+		peaks := 0
 		for seed := range uint64(windows) {
 			r := newFleets(seed)
 			values := r.read(300, 1, func() float64 { return r.counts(c.mean) })
-			if !math.IsInf(pipeline.LoadsOf(values...).Crest(1), 1) {
-				crests++
+			if !math.IsInf(pipeline.LoadsOf(values...).RecentPeak(1), 1) {
+				peaks++
 			}
 		}
-		t.Logf("counts of %v: %d of %d windows have a crest", c.mean, crests, windows)
-		require.LessOrEqual(t, crests, c.most)
+		t.Logf("counts of %v: %d of %d windows have a peak", c.mean, peaks, windows)
+		require.LessOrEqual(t, peaks, c.most)
 	}
 }

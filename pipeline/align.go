@@ -48,7 +48,7 @@ func floorDiv(a, b int64) int64 {
 
 // align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper, section
 // 4.2), and returns those ticks. They are all from the first sample to the last, as whatever is between two neighbours is
-// interpolated. It also says whether the samples are clean; where they are not, what it has written means nothing.
+// interpolated. It also reports whether the samples are clean; if not, out is undefined.
 func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (known ticks, isClean bool) {
 	if len(samples) == 0 {
 		return ticks{}, true
@@ -97,7 +97,7 @@ func (l limits) value(v float64) bool { return l.lowest <= v && v <= math.MaxFlo
 func (l limits) sample(s Sample) bool { return s.T <= l.latest && l.value(s.V) }
 
 // clean returns, in the memory of buf, the samples that may be aligned, sorted, one for each timestamp (the last given
-// wins), and how many it refused: values that g is not defined for and samples from the future.
+// wins), and how many it dropped: values that g is not defined for and samples from the future.
 func clean(samples []Sample, ok limits, buf []Sample) (cleaned []Sample, dropped int) {
 	buf = buf[:0]
 	for _, s := range samples {

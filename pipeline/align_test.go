@@ -82,7 +82,7 @@ func TestTicksOutsideOfTheLifetime(t *testing.T) {
 	near(t, []float64{3, 4, 5, 6}, s.Effective, "aligned")
 }
 
-func TestSamplesThatAreRefused(t *testing.T) {
+func TestDropsUnusableSamples(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for name, c := range map[string]struct {
 		model   pipeline.ModelKind
@@ -151,7 +151,7 @@ func TestStaleData(t *testing.T) {
 	require.EqualError(t, err, "the newest data is 30.001s old, more than the limit of 30s")
 }
 
-func TestInputsThatAreRefused(t *testing.T) {
+func TestRejectsUnusableInputs(t *testing.T) {
 	p, err := pipeline.New(defaults())
 	require.NoError(t, err)
 

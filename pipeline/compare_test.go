@@ -63,7 +63,7 @@ func TestNaiveAgrees(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, kind := range []string{
-		"no data", "stale", "UP", "DOWN", "HORIZONTAL", "up", "down", "hold", "absorbed", "delta", "TrendRising", "AboveThreshold",
+		"no data", "stale", "Rising", "Falling", "Steady", "ScaleUp", "ScaleDown", "Hold", "absorbed", "delta", "TrendRising", "AboveThreshold",
 		"Headroom", "BelowMinimum", "AtMaximum", "NoNeed", "ScaleUpPending", "StillOverloaded",
 	} {
 		require.Greater(t, seen[kind], 10, "the fleets hardly ever come to %q", kind)
@@ -115,8 +115,8 @@ func compareForecast(t *testing.T, seed uint64, model pipeline.Model, threshold 
 		t.Errorf("seed %d: tick, active, target, dropped are %d %d %d %d, naively %d %d %d %d", seed,
 			got.Tick, got.Active, got.Target, got.Dropped, want.last, want.active, want.target, want.dropped)
 	}
-	if d := got.Decision; d.Direction != want.direction || d.Wanted != want.wanted || d.Action != want.action {
-		t.Errorf("seed %d: decision is %+v, naively %s %d %s", seed, d, want.direction, want.wanted, want.action)
+	if d := got.Decision; d.Direction != want.direction || d.Desired != want.desired || d.Action != want.action {
+		t.Errorf("seed %d: decision is %+v, naively %s %d %s", seed, d, want.direction, want.desired, want.action)
 	}
 	if d := got.Horizon - want.horizon; d < -time.Microsecond || d > time.Microsecond {
 		t.Errorf("seed %d: horizon is %s, naively %s", seed, got.Horizon, want.horizon)

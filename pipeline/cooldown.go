@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cooldown holds the least time between two changes of the target, by the directions of the later and the earlier
+// Cooldown holds the minimum time between two changes of the target, by the directions of the later and the earlier
 // one (paper, section 9.3). A zero duration switches that cooldown off.
 type Cooldown struct {
 	UpAfterUp, UpAfterDown, DownAfterUp, DownAfterDown time.Duration
@@ -27,24 +27,24 @@ func (c Cooldown) Apply(d Decision, target int, now int64, h History) Decision {
 		blocked = within(now, h.NewestStart, c.DownAfterUp) || within(now, h.LastDown, c.DownAfterDown)
 	}
 	if blocked {
-		d.Wanted, d.Action, d.Reason = target, Hold, CoolingDown
+		d.Desired, d.Action, d.Reason = target, Hold, CoolingDown
 	}
 	return d
 }
 
-// within tells whether less than d has passed between since and now. Clocks disagree: what seems yet to happen has
-// just happened, but for a d of zero, which asks for nothing.
+// within reports whether less than d has passed between since and now. As clocks disagree, a time in the future counts as
+// now. A d of zero is never within.
 func within(now, since int64, d time.Duration) bool {
 	return d > 0 && since != Never && float64(now)-float64(since) < millis(d)
 }
 
-// Largest returns the index of the decision that several metrics of one target come to: the largest wanted count,
+// Largest returns the index of the decision that several metrics of one target come to: the largest desired count,
 // the first of equals; -1 without decisions (paper, section 1.4).
 func Largest(decisions []Decision) int {
-	best, wanted := -1, math.MinInt
+	best, desired := -1, math.MinInt
 	for i, d := range decisions {
-		if d.Wanted > wanted {
-			best, wanted = i, d.Wanted
+		if d.Desired > desired {
+			best, desired = i, d.Desired
 		}
 	}
 	return best

@@ -15,10 +15,10 @@ func TestCooldowns(t *testing.T) {
 	ago := func(d time.Duration) int64 { return now - d.Milliseconds() }
 	all := pipeline.Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 7 * time.Second, DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute}
 	require.Equal(t, pipeline.Cooldown{UpAfterUp: 5 * time.Second, UpAfterDown: 5 * time.Second, DownAfterUp: 3 * time.Minute, DownAfterDown: time.Minute},
-		pipeline.DefaultParams().Cooldown)
-	up := pipeline.Decision{Direction: pipeline.Up, Wanted: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}
-	down := pipeline.Decision{Direction: pipeline.Down, Wanted: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}
-	hold := pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 4, Action: pipeline.Hold, Reason: pipeline.NoNeed}
+		pipeline.HoltParams().Cooldown)
+	up := pipeline.Decision{Direction: pipeline.Rising, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}
+	down := pipeline.Decision{Direction: pipeline.Falling, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}
+	hold := pipeline.Decision{Direction: pipeline.Steady, Desired: 4, Action: pipeline.Hold, Reason: pipeline.NoNeed}
 	for name, c := range map[string]struct {
 		cooldown pipeline.Cooldown
 		decision pipeline.Decision
@@ -46,7 +46,7 @@ func TestCooldowns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := c.decision
 			if c.blocked {
-				want = pipeline.Decision{Direction: want.Direction, Wanted: 4, Action: pipeline.Hold, Reason: pipeline.CoolingDown}
+				want = pipeline.Decision{Direction: want.Direction, Desired: 4, Action: pipeline.Hold, Reason: pipeline.CoolingDown}
 			}
 			require.Equal(t, want, c.cooldown.Apply(c.decision, 4, now, c.history))
 		})

@@ -7,9 +7,9 @@ type Direction string
 
 // The directions of a trend.
 const (
-	Up         Direction = "UP"
-	Down       Direction = "DOWN"
-	Horizontal Direction = "HORIZONTAL"
+	Rising  Direction = "Rising"
+	Falling Direction = "Falling"
+	Steady  Direction = "Steady"
 )
 
 // Action is what a decision does to the target count.
@@ -17,23 +17,23 @@ type Action string
 
 // What a decision may do.
 const (
-	ScaleUp   Action = "up"
-	ScaleDown Action = "down"
-	Hold      Action = "hold"
+	ScaleUp   Action = "ScaleUp"
+	ScaleDown Action = "ScaleDown"
+	Hold      Action = "Hold"
 )
 
-// Reason says why a decision is what it is, as a word that logs, metrics and events share.
+// Reason is the reason of a decision as one word, which logs, metrics and events share.
 type Reason string
 
 // The reasons there are.
 const (
-	TrendRising     Reason = "TrendRising"     // the trend direction is UP: the count fits the prediction, and is no fewer for that
+	TrendRising     Reason = "TrendRising"     // the load is rising: the count fits the prediction and is not lowered
 	AboveThreshold  Reason = "AboveThreshold"  // the predicted load per instance is above the threshold
 	Headroom        Reason = "Headroom"        // fewer instances would do, with the margin
-	BelowMinimum    Reason = "BelowMinimum"    // fewer instances are asked for than the minimum
+	BelowMinimum    Reason = "BelowMinimum"    // the target is below the minimum
 	AtMaximum       Reason = "AtMaximum"       // more would be needed than the maximum allows
 	NoNeed          Reason = "NoNeed"          // the count fits the load
-	ScaleUpPending  Reason = "ScaleUpPending"  // instances asked for have not started yet
+	ScaleUpPending  Reason = "ScaleUpPending"  // requested instances have not started yet
 	StillOverloaded Reason = "StillOverloaded" // the prediction is falling below the threshold, the present is not yet
 	CoolingDown     Reason = "CoolingDown"     // a cooldown has not passed
 )
@@ -41,7 +41,7 @@ const (
 // Decision is the outcome of stage five.
 type Decision struct {
 	Direction Direction
-	Wanted    int // N*
+	Desired   int // N*
 	Action    Action
 	Reason    Reason
 }
@@ -50,13 +50,13 @@ type Decision struct {
 const roundingSlack = 1e-9
 
 // decide turns the forecast into a target count (paper, sections 8.3 to 8.5).
-func (p *Params) decide(f *Forecast, pending bool) Decision {
-	d := Decision{Direction: p.direction(f), Wanted: f.Target, Reason: NoNeed}
+func (p holt) decide(f Forecast, pending bool) Decision {
+	d := Decision{Direction: p.direction(&f), Desired: f.Target, Reason: NoNeed}
 	tau := p.Threshold
 	switch {
-	case d.Direction == Up || f.LoadPredicted > tau:
-		d.Wanted = clamp(p.scaleUpCount(f), f.Target, p.highest(f.Target))
-		d.Reason = p.scaleUpReason(d, f)
+	case d.Direction == Rising || f.LoadPredicted > tau:
+		d.Desired = clamp(p.scaleUpCount(&f), f.Target, p.highest(f.Target))
+		d.Reason = p.scaleUpReason(d, &f)
 	case f.LoadPredicted >= tau:
 		// exactly at the threshold: nothing to gain either way
 	case f.LoadNow >= tau:
@@ -65,29 +65,29 @@ func (p *Params) decide(f *Forecast, pending bool) Decision {
 		d.Reason = ScaleUpPending
 	default:
 		n := count(math.Floor(p.Model.Required(f.Level, tau/(1+p.ScaleDownMargin))+roundingSlack) + 1)
-		d.Wanted = clamp(n, p.Min, f.Target)
-		if d.Wanted < f.Target {
+		d.Desired = clamp(n, p.Min, f.Target)
+		if d.Desired < f.Target {
 			d.Reason = Headroom
-		} else if d.Wanted > f.Target {
+		} else if d.Desired > f.Target {
 			d.Reason = BelowMinimum
 		}
 	}
-	d.Action = actionOf(d.Wanted, f.Target)
+	d.Action = actionOf(d.Desired, f.Target)
 	return d
 }
 
 func (p *Params) direction(f *Forecast) Direction {
 	if f.Level <= 0 {
-		return Horizontal
+		return Steady
 	}
 	gamma, limit := f.Trend/f.Level, math.Tan(p.TrendAngle*math.Pi/180)
 	switch {
 	case gamma > limit:
-		return Up
+		return Rising
 	case gamma < -limit:
-		return Down
+		return Falling
 	default:
-		return Horizontal
+		return Steady
 	}
 }
 
@@ -100,7 +100,7 @@ func (p *Params) scaleUpCount(f *Forecast) int {
 	return count(n)
 }
 
-// count converts a whole number of instances, held to what an int32 of the Kubernetes API can say.
+// count converts a whole number of instances, limited to an int32 of the Kubernetes API.
 func count(n float64) int { return int(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 func (p *Params) highest(target int) int {
@@ -114,9 +114,9 @@ func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
 	switch {
 	case f.LoadPredicted <= p.Threshold:
 		return TrendRising
-	case d.Wanted > f.Target:
+	case d.Desired > f.Target:
 		return AboveThreshold
-	case d.Wanted >= p.Max && f.Required > float64(d.Wanted)+roundingSlack:
+	case d.Desired >= p.Max && f.Required > float64(d.Desired)+roundingSlack:
 		return AtMaximum
 	default:
 		return NoNeed
@@ -126,11 +126,11 @@ func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
 // clamp holds n to [low, high]; where the bounds cross, low wins.
 func clamp(n, low, high int) int { return max(low, min(n, high)) }
 
-func actionOf(wanted, target int) Action {
+func actionOf(desired, target int) Action {
 	switch {
-	case wanted > target:
+	case desired > target:
 		return ScaleUp
-	case wanted < target:
+	case desired < target:
 		return ScaleDown
 	default:
 		return Hold

@@ -27,12 +27,12 @@ func TestAsymmetricRisk(t *testing.T) {
 	require.InDelta(t, a.Damped/tau, a.Required, 1e-12)
 	require.InDelta(t, a.Damped, a.Serve, 1e-12)
 
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 7, Action: pipeline.Hold, Reason: pipeline.NoNeed}, a.Decision)
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}, b.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.NoNeed}, a.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}, b.Decision)
 
 	p := following()
 	p.RiskFactor = 50 // a user to whom too few instances are far worse than too many
-	require.Equal(t, 8, run(t, p, trending(7, 3.34, 2.26)).Decision.Wanted)
+	require.Equal(t, 8, run(t, p, trending(7, 3.34, 2.26)).Decision.Desired)
 }
 
 // Paper, section 8.4, figure 20: an instance of which less than a tenth is needed is not added, unless there is
@@ -55,7 +55,7 @@ func TestTrimSpillover(t *testing.T) {
 			p.Spillover = c.spillover
 			f := run(t, p, trending(7, c.level, growthFor(c.required*tau-c.level, c.level, p.RiskFactor)))
 			require.InDelta(t, c.required, f.Required, 1e-12)
-			require.Equal(t, c.want, f.Decision.Wanted)
+			require.Equal(t, c.want, f.Decision.Desired)
 		})
 	}
 }
@@ -68,15 +68,15 @@ func TestTrendDirection(t *testing.T) {
 		level, trend float64
 		want         pipeline.Direction
 	}{
-		"just steep enough":       {2, 2 * gamma * (1 + 1e-9), pipeline.Up},
-		"just not steep enough":   {2, 2 * gamma * (1 - 1e-9), pipeline.Horizontal},
-		"flat":                    {2, 0, pipeline.Horizontal},
-		"just not falling":        {2, -2 * gamma * (1 - 1e-9), pipeline.Horizontal},
-		"just falling":            {2, -2 * gamma * (1 + 1e-9), pipeline.Down},
-		"the same at any load":    {2000, 2000 * gamma * (1 + 1e-9), pipeline.Up},
-		"no load":                 {0, -1, pipeline.Horizontal},
-		"less than no load":       {-1, 1, pipeline.Horizontal},
-		"hardly any load, rising": {1e-6, 1e-6, pipeline.Up},
+		"just steep enough":       {2, 2 * gamma * (1 + 1e-9), pipeline.Rising},
+		"just not steep enough":   {2, 2 * gamma * (1 - 1e-9), pipeline.Steady},
+		"flat":                    {2, 0, pipeline.Steady},
+		"just not falling":        {2, -2 * gamma * (1 - 1e-9), pipeline.Steady},
+		"just falling":            {2, -2 * gamma * (1 + 1e-9), pipeline.Falling},
+		"the same at any load":    {2000, 2000 * gamma * (1 + 1e-9), pipeline.Rising},
+		"no load":                 {0, -1, pipeline.Steady},
+		"less than no load":       {-1, 1, pipeline.Steady},
+		"hardly any load, rising": {1e-6, 1e-6, pipeline.Rising},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := run(t, following(), trending(3, c.level, 20*c.trend))
@@ -96,35 +96,35 @@ func TestScalingDirection(t *testing.T) {
 		want          pipeline.Decision
 	}{
 		"fits": {4, 2.5, 0, 4, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 4, Action: pipeline.Hold, Reason: pipeline.NoNeed}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 4, Action: pipeline.Hold, Reason: pipeline.NoNeed}},
 		"far more than fits": {4, 6, 0, 4, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
 		"overloaded, falling too slowly": {4, 4, -0.5, 4, pipeline.Never, // 3.5/4 > τ
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 5, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 5, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
 		"overloaded, falling fast enough": {4, 4, -2, 4, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 4, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 4, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
 		"rising steeply, but enough for it": {7, 0.5, 2.5, 7, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Up, Wanted: 7, Action: pipeline.Hold, Reason: pipeline.TrendRising}},
+			pipeline.Decision{Direction: pipeline.Rising, Desired: 7, Action: pipeline.Hold, Reason: pipeline.TrendRising}},
 		"rising steeply, and not enough": {4, 2, 8, 4, pipeline.Never, // 2 + 8·2/(2+4) = 4.67
-			pipeline.Decision{Direction: pipeline.Up, Wanted: 7, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Rising, Desired: 7, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
 		"idle": {7, 1, 0, 7, pipeline.Never, // 1·1.3/0.75 = 1.73
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"falling steeply": {7, 2, -10, 7, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Down, Wanted: 4, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
+			pipeline.Decision{Direction: pipeline.Falling, Desired: 4, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"asked for and not there": {4, 1, 0, 7, rose,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 7, Action: pipeline.Hold, Reason: pipeline.ScaleUpPending}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.ScaleUpPending}},
 		"asked for long ago": {4, 1, 0, 7, 1000 - 60_000,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"asked for just not long ago": {4, 1, 0, 7, 1001 - 60_000,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 7, Action: pipeline.Hold, Reason: pipeline.ScaleUpPending}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.ScaleUpPending}},
 		"asked for by nobody knows whom": {4, 1, 0, 7, pipeline.Never,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"asked for and there": {7, 1, 0, 7, rose,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.ScaleDown, Reason: pipeline.Headroom}},
 		"what is asked for is enough": {4, 3.5, 0, 7, rose, // P_now is over the threshold
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 7, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 7, Action: pipeline.Hold, Reason: pipeline.StillOverloaded}},
 		"what is asked for is not enough": {4, 5.6, 0, 7, rose,
-			pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
+			pipeline.Decision{Direction: pipeline.Steady, Desired: 8, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := trending(c.n, c.level, c.growth)
@@ -141,7 +141,7 @@ func TestAtTheThreshold(t *testing.T) {
 	in := at(1000, pipeline.Instance{ID: "a", Samples: everySecond(0, 0.5, 0.5)}, pipeline.Instance{ID: "b", Samples: everySecond(0, 0.5, 0.5)})
 	f := run(t, p, in)
 	require.Equal(t, 0.5, f.LoadPredicted)
-	require.Equal(t, pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 2, Action: pipeline.Hold, Reason: pipeline.NoNeed}, f.Decision)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 2, Action: pipeline.Hold, Reason: pipeline.NoNeed}, f.Decision)
 
 	in.Target = 3 // P_H is below, P_now is not
 	require.Equal(t, pipeline.StillOverloaded, run(t, p, in).Decision.Reason)
@@ -151,23 +151,23 @@ func TestAtTheThreshold(t *testing.T) {
 func TestScaleDown(t *testing.T) {
 	for level := 0.05; level < 7*tau/1.3; level += 0.05 {
 		f := run(t, following(), trending(7, level, 0))
-		n := f.Decision.Wanted
+		n := f.Decision.Desired
 		require.Less(t, level/float64(n)*1.3, tau+1e-9, "level %v, %d instances", level, n)
 		if n > 1 {
 			require.GreaterOrEqual(t, level/float64(n-1)*1.3, tau-1e-9, "level %v: %d instances would do", level, n-1)
 		}
 	}
 	// ⌊N(2.1, 0.75/1.3)⌋ + 1 = ⌊3.64⌋ + 1
-	require.Equal(t, 4, run(t, following(), trending(7, 2.1, 0)).Decision.Wanted)
+	require.Equal(t, 4, run(t, following(), trending(7, 2.1, 0)).Decision.Desired)
 
 	// N(A, τ/(1+μ)) is 3 here, and 4 then, whatever the rounding: 3 would leave no room.
-	require.Equal(t, 4, run(t, following(), trending(7, 3*tau/1.3, 0)).Decision.Wanted)
-	require.Equal(t, 4, run(t, following(), trending(7, 3*tau/1.3*(1-1e-12), 0)).Decision.Wanted)
+	require.Equal(t, 4, run(t, following(), trending(7, 3*tau/1.3, 0)).Decision.Desired)
+	require.Equal(t, 4, run(t, following(), trending(7, 3*tau/1.3*(1-1e-12), 0)).Decision.Desired)
 
 	p := following()
 	p.Model, p.Threshold = overhead, 0.75
 	// (2.4 − 7·0.2)/(0.75/1.3 − 0.2) = 1/0.3769 = 2.65
-	require.Equal(t, 3, run(t, p, trending(7, 2.4, 0)).Decision.Wanted)
+	require.Equal(t, 3, run(t, p, trending(7, 2.4, 0)).Decision.Desired)
 }
 
 // Paper, sections 8.4 and 8.5, safety bounds; where two bounds cross, the lower one holds.
@@ -200,7 +200,7 @@ func TestBounds(t *testing.T) {
 			in := trending(4, c.level, c.growth)
 			in.Target = c.target
 			d := run(t, p, in).Decision
-			require.Equal(t, c.want, d.Wanted)
+			require.Equal(t, c.want, d.Desired)
 			require.Equal(t, c.reason, d.Reason)
 		})
 	}
@@ -230,7 +230,7 @@ func TestLargest(t *testing.T) {
 	for _, level := range []float64{2.1, 5.6, 1, 5.6} {
 		decisions = append(decisions, run(t, following(), trending(7, level, 0)).Decision)
 	}
-	require.Equal(t, []int{4, 8, 2, 8}, []int{decisions[0].Wanted, decisions[1].Wanted, decisions[2].Wanted, decisions[3].Wanted})
+	require.Equal(t, []int{4, 8, 2, 8}, []int{decisions[0].Desired, decisions[1].Desired, decisions[2].Desired, decisions[3].Desired})
 	require.Equal(t, 1, pipeline.Largest(decisions), "the first of equals")
 	require.Equal(t, 0, pipeline.Largest(decisions[2:3]))
 }

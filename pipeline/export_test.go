@@ -77,30 +77,30 @@ func (l Line) Trust() float64 { return line{slope: l.Slope, slopeError: l.SlopeE
 func (l Loads) Through(sigma float64) Line { return exported(through(l, sigma)) }
 
 // Fit is the line through as many of the newest loads as agree on one.
-func (l Loads) Fit(spacing int) Line { return exported(fit(l, spacing, l.scratch())) }
+func (l Loads) Fit(spacing int) Line { return exported(fit(l, newSampling(spacing, 0), l.scratch())) }
 
 // Noise is the estimate of relativeNoise, and Deviation that of deviation.
 func (l Loads) Noise(spacing int) float64 { return relativeNoise(l, spacing, l.scratch()) }
 func (l Loads) Deviation() float64        { return deviation(l) }
 
-// Crest is the highest load that the loads have come down from.
-func (l Loads) Crest(spacing int) float64 {
-	return crest(l, relativeNoise(newest(l, spacing), spacing, l.scratch()))
+// RecentPeak is the highest load that the loads have come down from.
+func (l Loads) RecentPeak(spacing int) float64 {
+	return recentPeak(l, relativeNoise(newSampling(spacing, 0).newest(l), spacing, l.scratch()))
 }
 
-// Outlook is what the adaptive method makes of loads.
-type Outlook struct {
+// Projection is what the adaptive method makes of loads.
+type Projection struct {
 	Level, Slope, LevelError, Noise, Lasts, Ahead, Least, Most float64
 	Total                                                      func(ticks float64) float64
 }
 
-// Adapt makes an outlook.
-func (l Loads) Adapt(spacing int) Outlook {
-	o := adapt(l, spacing, l.scratch())
-	return Outlook{o.level, o.slope, o.levelError, o.noise, o.lasts, o.ahead, o.least, o.most, o.total}
+// Project returns the projection of loads.
+func (l Loads) Project(spacing int) Projection {
+	o := project(l, newSampling(spacing, 0), l.scratch())
+	return Projection{o.level, o.slope, o.levelError, o.noise, o.lasts, o.ahead, o.least, o.most, o.total}
 }
 
-// Settle is the decision of the adaptive method on a forecast, with what it gives an average over instances to scale on.
-func Settle(p Params, f Forecast, pending bool) (d Decision, serve float64) {
-	return p.settle(&f, pending), p.steady(&f)
+// DecideAdaptive is the decision of the adaptive method on a forecast, with what it gives an average over instances to scale on.
+func DecideAdaptive(p Params, f Forecast, pending bool) (d Decision, serve float64) {
+	return adaptive{&p}.decide(f, pending), adaptive{&p}.served(f)
 }

@@ -19,7 +19,7 @@ type fuzzParams struct {
 	Threshold, Baseline                                  float64
 	Min, Max, MaxStep                                    int32
 	Interval, Window, StaleAfter                         int64
-	RedistributionTimeout, InitTimeout                   int64
+	RedistributionTimeout, StartupTime                   int64
 	HorizonMin, HorizonMax, ReactionDelay, PendingExpiry int64
 	RedistributionShape                                  float64
 	LevelUp, LevelDown, TrendUp, TrendDown               float64
@@ -36,7 +36,7 @@ func encodeParams(p pipeline.Params) fuzzParams {
 	e := fuzzParams{
 		Threshold: p.Threshold, Baseline: p.Model.Baseline, Min: int32(p.Min), Max: int32(p.Max), MaxStep: int32(p.MaxStep),
 		Interval: int64(p.Interval), Window: int64(p.Window), StaleAfter: int64(p.StaleAfter),
-		RedistributionTimeout: int64(p.RedistributionTimeout), InitTimeout: int64(p.InitTimeout),
+		RedistributionTimeout: int64(p.RedistributionTimeout), StartupTime: int64(p.StartupTime),
 		HorizonMin: int64(p.HorizonMin), HorizonMax: int64(p.HorizonMax), ReactionDelay: int64(p.ReactionDelay), PendingExpiry: int64(p.PendingExpiry),
 		RedistributionShape: p.RedistributionShape,
 		LevelUp:             p.LevelUp, LevelDown: p.LevelDown, TrendUp: p.TrendUp, TrendDown: p.TrendDown,
@@ -62,7 +62,7 @@ func (e fuzzParams) decode() pipeline.Params {
 		Model:     pipeline.Model{Kind: fuzzModels[int(e.Model)%len(fuzzModels)], Baseline: e.Baseline},
 		Threshold: e.Threshold, Min: int(e.Min), Max: int(e.Max), MaxStep: int(e.MaxStep),
 		Interval: time.Duration(e.Interval), Window: time.Duration(e.Window), StaleAfter: time.Duration(e.StaleAfter),
-		RedistributionTimeout: time.Duration(e.RedistributionTimeout), InitTimeout: time.Duration(e.InitTimeout),
+		RedistributionTimeout: time.Duration(e.RedistributionTimeout), StartupTime: time.Duration(e.StartupTime),
 		HorizonMin: time.Duration(e.HorizonMin), HorizonMax: time.Duration(e.HorizonMax),
 		ReactionDelay: time.Duration(e.ReactionDelay), PendingExpiry: time.Duration(e.PendingExpiry),
 		RedistributionShape: e.RedistributionShape,
@@ -76,7 +76,7 @@ func (e fuzzParams) decode() pipeline.Params {
 // fuzzInput is the head of an input as bytes. Records follow it until the bytes end: each an instance, or a sample of
 // the instance before it (of the demand, before the first instance).
 type fuzzInput struct {
-	Now, Since, TargetRose, InitTimeout int64
+	Now, Since, TargetRose, StartupTime int64
 	Target                              int32
 }
 
@@ -89,7 +89,7 @@ type fuzzRecord struct {
 
 func encode(p pipeline.Params, in pipeline.Input) []byte {
 	data := appendTo(nil, encodeParams(p))
-	data = appendTo(data, fuzzInput{in.Now, in.Since, in.TargetRose, int64(in.InitTimeout), int32(in.Target)})
+	data = appendTo(data, fuzzInput{in.Now, in.Since, in.TargetRose, int64(in.StartupTime), int32(in.Target)})
 	samples := func(of []pipeline.Sample) {
 		for _, s := range of {
 			data = appendTo(data, fuzzRecord{T: s.T, V: s.V})
@@ -127,7 +127,7 @@ func decode(data []byte) (pipeline.Params, pipeline.Input, bool) {
 	}
 	in := pipeline.Input{
 		Now: head.Now, Since: head.Since, TargetRose: head.TargetRose,
-		InitTimeout: time.Duration(head.InitTimeout), Target: int(head.Target),
+		StartupTime: time.Duration(head.StartupTime), Target: int(head.Target),
 	}
 	samples := &in.Demand
 	for record := (fuzzRecord{}); take(&data, &record); {
@@ -214,20 +214,20 @@ func checkForecast(t *testing.T, params pipeline.Params, in pipeline.Input, f pi
 	d := f.Decision
 	switch d.Action {
 	case pipeline.ScaleUp:
-		require.Greater(t, d.Wanted, f.Target)
-		require.LessOrEqual(t, d.Wanted, params.Max)
-		if params.MaxStep > 0 && d.Wanted > f.Target+params.MaxStep {
-			require.Equal(t, params.Min, d.Wanted)
+		require.Greater(t, d.Desired, f.Target)
+		require.LessOrEqual(t, d.Desired, params.Max)
+		if params.MaxStep > 0 && d.Desired > f.Target+params.MaxStep {
+			require.Equal(t, params.Min, d.Desired)
 		}
 	case pipeline.ScaleDown:
-		require.Less(t, d.Wanted, f.Target)
-		require.GreaterOrEqual(t, d.Wanted, params.Min)
+		require.Less(t, d.Desired, f.Target)
+		require.GreaterOrEqual(t, d.Desired, params.Min)
 		if params.Method != pipeline.Adaptive { // which may find too many even for a load that rises
-			require.NotEqual(t, pipeline.Up, d.Direction)
+			require.NotEqual(t, pipeline.Rising, d.Direction)
 		}
 	default:
 		require.Equal(t, pipeline.Hold, d.Action)
-		require.Equal(t, f.Target, d.Wanted)
+		require.Equal(t, f.Target, d.Desired)
 	}
 }
 

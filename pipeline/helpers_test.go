@@ -15,7 +15,7 @@ const tau = 0.75
 
 // defaults are the default parameters, with room to scale.
 func defaults() pipeline.Params {
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Threshold, p.Max = tau, 20
 	return p
 }

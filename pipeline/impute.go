@@ -3,7 +3,7 @@ package pipeline
 // impute fills the unknown values of the window in one forward pass (paper, section 5.3): what the instances that
 // have fallen silent carried before is kept and shared equally among all that are active and not known, newcomers
 // included. What known and departed instances carried before is not theirs to inherit. At a tick at which every
-// active instance is known, and that is most of them, there is nothing to do.
+// active instance is known, as at most ticks, there is nothing to do.
 func (w *window) impute() {
 	w.countSilent()
 	total := 0.0 // at the tick before

@@ -28,20 +28,20 @@ func (i *Instance) end() int64 {
 	return i.End
 }
 
-// Input is everything a forecast is made of, beside the parameters. A run neither changes nor keeps it.
+// Input is what a forecast is computed from, beside the parameters. A run neither changes nor keeps it.
 type Input struct {
 	Now       int64 // ms
 	Instances []Instance
 
-	// Since cuts the window short: ticks before it are not looked at (ms; 0 = the whole window). It is for a reader
-	// that has just begun and knows that what it has from before that time is only a part of the load.
+	// Since shortens the window: ticks before it are ignored (ms; 0 = the whole window). Set it if the samples from before
+	// are only a part of the load, as after a start.
 	Since int64
 
 	// Demand is load that no instance carries yet, in aggregate units. Before its first sample it adds nothing,
 	// after its last the value is held.
 	Demand []Sample
 
-	Target      int           // N_target, the count asked for; 0 = the instances active at the newest tick
+	Target      int           // N_target, the requested count; 0 = the instances active at the newest tick
 	TargetRose  int64         // when Target last rose (ms), or Never
-	InitTimeout time.Duration // T_I as measured; 0 = Params.InitTimeout
+	StartupTime time.Duration // T_I as measured; 0 = Params.StartupTime
 }

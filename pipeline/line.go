@@ -11,14 +11,14 @@ const (
 	// significance is how many standard errors of a slope noise is taken to explain.
 	significance = 4
 
-	leastTicks, mostTicks = 3, 90 // that a line goes through
+	leastTicks, mostTicks = 3, 90 // that a line goes through, unless the horizon needs more
 	mostReadings          = 12    // that it may go through where that is more
 
 	// leastNoise is the least standard deviation of a load, as a share of the largest.
 	leastNoise = 0.01
 	// lately is how many ticks noise is estimated from on their own as well, as it may have become more.
 	lately = 20
-	// faint is the share of the largest load below which a load tells nothing of noise.
+	// faint is the share of the largest load below which a load shows nothing of the noise.
 	faint = 0.05
 )
 
@@ -33,7 +33,7 @@ type line struct {
 	ticks                  int // how many it goes through
 }
 
-// trust is the part of the slope that noise does not explain.
+// trust returns the share of the slope that noise does not explain, from 0 to 1.
 func (l line) trust() float64 {
 	if l.slopeError == 0 {
 		return 1
@@ -45,17 +45,25 @@ func (l line) trust() float64 {
 // fit finds the line through as many of the newest loads as agree on one: lines through more and more of them are tried for
 // as long as the intervals around all their levels, and around all their slopes, have a value in common (the rule of
 // intersecting confidence intervals: Goldenshluger and Nemirovski, 1997).
-func fit(loads []load, spacing int, scratch []float64) line {
-	loads = newest(loads, spacing)
-	return fitWithin(loads, ofTicks(relativeNoise(loads, spacing, scratch), spacing))
+func fit(loads []load, s sampling, scratch []float64) line {
+	loads = s.newest(loads)
+	return fitWithin(loads, ofTicks(relativeNoise(loads, s.spacing, scratch), s.spacing))
 }
 
-// newest are as many of the newest loads as a line goes through at the most.
-func newest(loads []load, spacing int) []load {
-	return loads[max(0, len(loads)-max(mostTicks, mostReadings*spacing)):]
+// sampling limits the lines that are fitted: readings are spacing ticks apart, and a line goes through at most longest ticks.
+type sampling struct{ spacing, longest int }
+
+// newSampling allows lines that are long enough to be carried on for some ticks.
+func newSampling(spacing int, ahead float64) sampling {
+	needed := int(min(math.Ceil(ahead/carriedOn), maxTicks))
+	return sampling{spacing, max(mostTicks, mostReadings*spacing, needed)}
 }
 
-// ofTicks is the noise that ticks would have if they told as little as the readings that they lie between, each by itself.
+// newest returns the newest loads, as many as a line may go through.
+func (s sampling) newest(loads []load) []load { return loads[max(0, len(loads)-s.longest):] }
+
+// ofTicks returns the noise to assume for ticks that are interpolated between readings, as these hold no information of their
+// own.
 func ofTicks(sigma float64, spacing int) float64 { return sigma * math.Sqrt(float64(spacing)) }
 
 // fitWithin is fit of no more than the newest, whose noise is known.
@@ -80,7 +88,7 @@ func fitWithin(loads []load, sigma float64) line {
 	}
 }
 
-// join is the line through loads that are too few to fit one.
+// join returns the line from the first load to the last, for loads that are too few to fit one.
 func join(loads []load) line {
 	switch n := len(loads); n {
 	case 0:
@@ -119,7 +127,7 @@ func everything() interval { return interval{math.Inf(-1), math.Inf(1)} }
 
 func (i interval) empty() bool { return i.low > i.high }
 
-// and is what an interval has in common with the one around a value.
+// and returns what an interval has in common with the one around a value.
 func (i interval) and(value, half float64) interval {
 	return interval{max(i.low, value-half), min(i.high, value+half)}
 }

@@ -89,7 +89,7 @@ func TestLineOfLeastSquares(t *testing.T) {
 		require.InDeltaSlice(t, []float64{want.Level, want.Slope, want.LevelError, want.SlopeError},
 			[]float64{got.Level, got.Slope, got.LevelError, got.SlopeError}, 1e-9, "seed %d", seed)
 	}
-	assert.Zero(t, pipeline.LoadsOf(ramp(10, 9, -4)...).Adapt(1).Level, "no load is below nothing")
+	assert.Zero(t, pipeline.LoadsOf(ramp(10, 9, -4)...).Project(1).Level, "no load is below nothing")
 }
 
 // What is one line is fitted as one, up to 90 ticks of it; noise is never taken to be less than a hundredth.
@@ -277,7 +277,7 @@ func TestLinesScaleWithTheLoad(t *testing.T) {
 		got := large.Fit(spacing)
 		require.Equal(t, want, got, "seed %d", seed)
 		require.Equal(t, trust, got.Trust())
-		require.Equal(t, c*small.Crest(spacing), large.Crest(spacing), "seed %d", seed)
+		require.Equal(t, c*small.RecentPeak(spacing), large.RecentPeak(spacing), "seed %d", seed)
 	}
 }
 

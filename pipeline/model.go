@@ -66,7 +66,7 @@ func (m Model) loads(values []float64, at ticks, out []float64) []float64 {
 	return out
 }
 
-// InRange tells whether g is defined at v. A sample whose value is not in range is refused.
+// InRange reports whether g is defined at v. Samples out of range are dropped.
 func (m Model) InRange(v float64) bool { return limits{lowest: m.lowest()}.value(v) }
 
 // lowest is the bottom of the range of g; its top is the largest number there is.

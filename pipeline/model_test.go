@@ -46,7 +46,7 @@ func TestModelsInTheForecast(t *testing.T) {
 	in := at(1000,
 		pipeline.Instance{ID: "a", Samples: everySecond(0, 0.9, 0.9)},
 		pipeline.Instance{ID: "b", Samples: everySecond(0, 0.9, 0.9)})
-	wanted := map[pipeline.ModelKind]int{}
+	desired := map[pipeline.ModelKind]int{}
 	for _, m := range []pipeline.Model{linear, overhead, quadratic} {
 		p := defaults()
 		p.Model, p.Threshold = m, 0.7
@@ -54,9 +54,9 @@ func TestModelsInTheForecast(t *testing.T) {
 		require.InDelta(t, 0.9, f.LoadNow, 1e-12, m.Kind)
 		require.InDelta(t, 0.9, f.LoadPredicted, 1e-12, m.Kind)
 		require.Equal(t, pipeline.ScaleUp, f.Decision.Action, m.Kind)
-		wanted[m.Kind] = f.Decision.Wanted
+		desired[m.Kind] = f.Decision.Desired
 	}
-	require.Equal(t, 3, wanted[pipeline.Linear])    // 1.8/0.7 = 2.57
-	require.Equal(t, 3, wanted[pipeline.Overhead])  // 1.4/0.5 = 2.8
-	require.Equal(t, 4, wanted[pipeline.Quadratic]) // 1.62/0.49 = 3.31
+	require.Equal(t, 3, desired[pipeline.Linear])    // 1.8/0.7 = 2.57
+	require.Equal(t, 3, desired[pipeline.Overhead])  // 1.4/0.5 = 2.8
+	require.Equal(t, 4, desired[pipeline.Quadratic]) // 1.62/0.49 = 3.31
 }

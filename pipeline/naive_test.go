@@ -67,7 +67,7 @@ type naiveResult struct {
 	dropped  int
 
 	direction pipeline.Direction
-	wanted    int
+	desired   int
 	action    pipeline.Action
 }
 
@@ -367,9 +367,9 @@ func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Inst
 		r.target = 1
 	}
 
-	timeout := p.InitTimeout
-	if in.InitTimeout != 0 {
-		timeout = in.InitTimeout
+	timeout := p.StartupTime
+	if in.StartupTime != 0 {
+		timeout = in.StartupTime
 	}
 	h := p.HorizonMultiplier * float64(timeout)
 	h = math.Max(h, float64(p.HorizonMin))
@@ -392,11 +392,11 @@ func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Inst
 		gamma = r.trend / r.level
 	}
 	gamma0 := math.Tan(p.TrendAngle * math.Pi / 180)
-	r.direction = pipeline.Horizontal
+	r.direction = pipeline.Steady
 	if gamma > gamma0 {
-		r.direction = pipeline.Up
+		r.direction = pipeline.Rising
 	} else if gamma < -gamma0 {
-		r.direction = pipeline.Down
+		r.direction = pipeline.Falling
 	}
 	r.damped = r.total
 	if deltaA > 0 && r.level > 0 {
@@ -407,7 +407,7 @@ func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Inst
 	r.required = naiveRequired(p.Model, r.damped, p.Threshold)
 	r.serve = p.Threshold * r.required
 	switch tau := p.Threshold; {
-	case r.direction == pipeline.Up || r.ahead > tau:
+	case r.direction == pipeline.Rising || r.ahead > tau:
 		want := math.Ceil(r.required - 1e-9)
 		if r.now < tau && r.required-(want-1) < p.Spillover {
 			want--
@@ -416,17 +416,17 @@ func naiveDecide(p pipeline.Params, in pipeline.Input, instances []pipeline.Inst
 		if p.MaxStep > 0 && r.target+p.MaxStep < upper {
 			upper = r.target + p.MaxStep
 		}
-		r.wanted = naiveClamp(want, r.target, upper)
+		r.desired = naiveClamp(want, r.target, upper)
 	case r.ahead < tau && r.now < tau && !naivePending(p, in, r):
 		want := math.Floor(naiveRequired(p.Model, r.level, tau/(1+p.ScaleDownMargin))+1e-9) + 1
-		r.wanted = naiveClamp(want, p.Min, r.target)
+		r.desired = naiveClamp(want, p.Min, r.target)
 	default:
-		r.wanted = r.target
+		r.desired = r.target
 	}
 	switch {
-	case r.wanted > r.target:
+	case r.desired > r.target:
 		r.action = pipeline.ScaleUp
-	case r.wanted < r.target:
+	case r.desired < r.target:
 		r.action = pipeline.ScaleDown
 	default:
 		r.action = pipeline.Hold

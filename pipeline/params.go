@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Params configures a pipeline. Field comments give the paper's symbol; DefaultParams gives the defaults.
+// Params configures a pipeline. Field comments give the paper's symbol; HoltParams gives the defaults.
 type Params struct {
 	Method    Method
 	Model     Model
@@ -16,6 +16,9 @@ type Params struct {
 
 	Interval time.Duration // Δt, the spacing of the time grid
 	Window   time.Duration // W, how far back a forecast looks
+
+	// WindowFollowsHorizon makes the window longer where the horizon needs it; see WindowFor.
+	WindowFollowsHorizon bool
 
 	RedistributionTimeout time.Duration // T_R; 0 counts a new instance in full at once
 	RedistributionShape   float64       // κ; 0 is a straight line
@@ -27,7 +30,7 @@ type Params struct {
 
 	Saturation Saturation
 
-	InitTimeout       time.Duration // T_I, until a measured one is given with the Input
+	StartupTime       time.Duration // T_I, until a measured one is given with the Input
 	HorizonMultiplier float64       // η
 	HorizonMin        time.Duration // H_min
 	HorizonMax        time.Duration // H_max
@@ -36,11 +39,11 @@ type Params struct {
 	TrendAngle      float64       // θ_0 in degrees, of the angle whose tangent is trend/level per tick
 	RiskFactor      float64       // k
 	ScaleDownMargin float64       // μ
-	Spillover       float64       // the share of an instance that is not worth adding one for
+	Spillover       float64       // no instance is added for a smaller share of one
 	MaxStep         int           // N_step; 0 = no limit
-	PendingExpiry   time.Duration // for how long a risen target holds scale-down back while instances are missing
+	PendingExpiry   time.Duration // how long a raised target delays scale-down while instances are missing
 
-	StaleAfter time.Duration // the age at which data is refused
+	StaleAfter time.Duration // older data is an error
 	Cooldown   Cooldown
 }
 
@@ -50,7 +53,7 @@ type Method string
 // The methods there are.
 const (
 	Holt     Method = "Holt"     // the paper's; the zero value means it as well
-	Adaptive Method = "Adaptive" // lines through as many ticks as agree, trusted as far as noise allows
+	Adaptive Method = "Adaptive" // a line through as many of the newest loads as lie on one
 )
 
 // Saturation describes a metric that cannot rise above Max (v_max); within Zone (σ_z, a share of Max) of it the
@@ -60,16 +63,16 @@ type Saturation struct {
 	Max, Zone float64
 }
 
-// DefaultParams returns the defaults of the paper's table 8, with the reaction delay of an actuator that reads
+// HoltParams returns the defaults of the paper's table 8, with the reaction delay of an actuator that reads
 // every 15 s (an HPA). Threshold and Max have none and must be set.
-func DefaultParams() Params {
+func HoltParams() Params {
 	return Params{
 		Model: Model{Kind: Linear}, Min: 1,
 		Interval: time.Second, Window: 90 * time.Second,
 		RedistributionTimeout: 30 * time.Second, RedistributionShape: 1,
 		LevelUp: 0.2, LevelDown: 0.1, TrendUp: 0.2, TrendDown: 0.1,
 		Saturation:  Saturation{Zone: 0.02},
-		InitTimeout: 25 * time.Second, HorizonMultiplier: 1.2,
+		StartupTime: 25 * time.Second, HorizonMultiplier: 1.2,
 		HorizonMin: 10 * time.Second, HorizonMax: 40 * time.Second, ReactionDelay: 15 * time.Second,
 		TrendAngle: 10, RiskFactor: 2, ScaleDownMargin: 0.3, Spillover: 0.1, MaxStep: 4,
 		PendingExpiry: time.Minute, StaleAfter: 30 * time.Second,
@@ -77,22 +80,23 @@ func DefaultParams() Params {
 	}
 }
 
-// AdaptiveParams returns the defaults of the adaptive method: a longer window, in which earlier crests show, and none of the
-// margins and limits that keep Holt's method from acting on noise and overshooting. Threshold and Max must be set.
+// AdaptiveParams returns the defaults of the adaptive method. Its window is long enough to show earlier peaks and grows with
+// the horizon, the horizon follows the startup time, and there are none of the margins and limits that keep Holt's method
+// from acting on noise and overshooting. Threshold and Max must be set.
 func AdaptiveParams() Params {
-	p := DefaultParams()
+	p := HoltParams()
 	p.Method, p.NoiseMargin = Adaptive, 0.8
-	p.Window = 5 * time.Minute
-	p.HorizonMultiplier = 1
+	p.Window, p.WindowFollowsHorizon = 5*time.Minute, true
+	p.HorizonMultiplier, p.HorizonMax = 1, 20*time.Minute
 	p.ScaleDownMargin, p.MaxStep = 0.05, 0
 	p.Cooldown.DownAfterUp, p.Cooldown.DownAfterDown = 0, 0 // it falls for reasons, not for noise
 	return p
 }
 
-// maxTicks bounds the grid of one run; a window of a day at one second stays below it.
+// maxTicks bounds the grid of one run. A window of a day at one second is below it.
 const maxTicks = 100_000
 
-// FieldError says which field is wrong (by its path in a PredictedMetric's spec), what it is and what it may be.
+// FieldError names a wrong field (by its path in a PredictedMetric's spec), its value and what would be accepted.
 type FieldError struct {
 	Field  string
 	Value  any
@@ -136,7 +140,7 @@ func (p Params) Validate() error {
 
 type validator struct{ errs []error }
 
-// require is written so that a NaN, for which every comparison is false, is refused.
+// require takes a condition that is false for NaN, so that NaN is rejected.
 func (v *validator) require(ok bool, field string, value any, accept string) {
 	if !ok {
 		v.errs = append(v.errs, &FieldError{Field: field, Value: value, Accept: accept})
@@ -162,7 +166,7 @@ func (v *validator) model(p Params) {
 	case Overhead:
 		b := p.Model.Baseline
 		v.require(b >= 0 && b < p.Threshold, "model.baseline", b, fmt.Sprintf("at least 0 and below the threshold (%v)", p.Threshold))
-		// Scale-down asks for N(A, τ/(1+μ)), which is defined only where that threshold is above the baseline too.
+		// Scale-down needs N(A, τ/(1+μ)), which is defined only if that threshold is above the baseline too.
 		tooWide := b < p.Threshold && b >= p.Threshold/(1+p.ScaleDownMargin)
 		v.require(!tooWide, "decision.scaleDownMargin", p.ScaleDownMargin, fmt.Sprintf("below threshold/baseline - 1 (%.4g)", p.Threshold/b-1))
 	default:
@@ -176,7 +180,7 @@ func (v *validator) durations(p Params) {
 		value time.Duration
 	}{
 		{"redistribution.timeout", p.RedistributionTimeout},
-		{"startup.initial", p.InitTimeout},
+		{"startup.initial", p.StartupTime},
 		{"horizon.min", p.HorizonMin},
 		{"horizon.reactionDelay", p.ReactionDelay},
 		{"decision.pendingExpiry", p.PendingExpiry},

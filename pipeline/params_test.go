@@ -15,7 +15,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, p.Validate())
 	// Paper, table 8.
 	require.Equal(t, []any{time.Second, 25 * time.Second, 30 * time.Second, 1.2, 10 * time.Second, 1.0, 0.2, 0.1, 0.2, 0.1, 10.0, 2.0, 0.3},
-		[]any{p.Interval, p.InitTimeout, p.RedistributionTimeout, p.HorizonMultiplier, p.HorizonMin, p.RedistributionShape,
+		[]any{p.Interval, p.StartupTime, p.RedistributionTimeout, p.HorizonMultiplier, p.HorizonMin, p.RedistributionShape,
 			p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown, p.TrendAngle, p.RiskFactor, p.ScaleDownMargin})
 	// The reference deployment, and what this project adds.
 	require.Equal(t, []any{90 * time.Second, 40 * time.Second, 15 * time.Second, 0.1, 4, time.Minute, 30 * time.Second, pipeline.Saturation{Zone: 0.02}},
@@ -35,6 +35,7 @@ func TestAdaptiveDefaults(t *testing.T) {
 
 	want := defaults()
 	want.Method, want.NoiseMargin, want.Window, want.HorizonMultiplier = pipeline.Adaptive, 0.8, 5*time.Minute, 1
+	want.WindowFollowsHorizon, want.HorizonMax = true, 20*time.Minute
 	want.ScaleDownMargin, want.MaxStep = 0.05, 0
 	want.Cooldown.DownAfterUp, want.Cooldown.DownAfterDown = 0, 0
 	require.Equal(t, want, p)
@@ -106,7 +107,7 @@ func TestValidation(t *testing.T) {
 			"saturation.zone: 1: must be at least 0 and below 1"},
 		{func(p *params) { p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: -0.1} },
 			"saturation.zone: -0.1: must be at least 0 and below 1"},
-		{func(p *params) { p.InitTimeout = -time.Second }, "startup.initial: -1s: must be 0s or more"},
+		{func(p *params) { p.StartupTime = -time.Second }, "startup.initial: -1s: must be 0s or more"},
 		{func(p *params) { p.HorizonMultiplier = 0 }, "horizon.multiplier: 0: must be above 0 and at most 100"},
 		{func(p *params) { p.HorizonMultiplier = 101 }, "horizon.multiplier: 101: must be above 0 and at most 100"},
 		{func(p *params) { p.HorizonMin = -time.Second }, "horizon.min: -1s: must be 0s or more"},
@@ -158,7 +159,7 @@ func TestValidationAcceptsBounds(t *testing.T) {
 		"the least": func(p *params) {
 			p.Min, p.Max, p.Interval, p.Window = 1, 1, time.Millisecond, 2*time.Millisecond
 			p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 0, 0, 0, 0
-			p.RedistributionTimeout, p.RedistributionShape, p.InitTimeout = 0, -50, 0
+			p.RedistributionTimeout, p.RedistributionShape, p.StartupTime = 0, -50, 0
 			p.HorizonMin, p.HorizonMax, p.ReactionDelay, p.TrendAngle, p.ScaleDownMargin, p.Spillover, p.MaxStep = 0, 0, 0, 0, 0, 0, 0
 			p.PendingExpiry, p.StaleAfter, p.Cooldown = 0, 1, pipeline.Cooldown{}
 			p.Saturation = pipeline.Saturation{Enabled: true, Max: math.Nextafter(tau, 1)}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Forecast is the outcome of one run, with all the numbers that its decision was made from. Loads without a unit in
+// Forecast is the result of one run, with all numbers that its decision depends on. Loads without a unit in
 // their comment are aggregates; "per instance" means in units of the metric.
 type Forecast struct {
 	Now  int64 // ms
@@ -29,20 +29,25 @@ type Forecast struct {
 	Required      float64 // N(A_ω, τ), instances, as a real number
 	Serve         float64 // S_H = τ·N(A_ω, τ): what an average over instances with target τ scales on
 
-	Dropped  int // samples refused: not finite, out of the model's range, or from the future
+	HorizonNeeded time.Duration // Horizon, had there been no HorizonMax
+	HorizonLimit  HorizonLimit  // what keeps the forecast short of the startup time, if anything
+	Window        time.Duration // how far back this forecast looked
+	WindowNeeded  time.Duration // the shortest window that carries a trend to Horizon; 0 with Holt, which needs none
+
+	Dropped  int // samples rejected: not finite, out of the model's range, or from the future
 	Decision Decision
 }
 
-// ErrNoData says that at no tick of the window any instance is known.
+// ErrNoData is returned if no instance is known at any tick of the window.
 var ErrNoData = errors.New("no tick of the window has a value: at least two samples of one active instance are needed")
 
-// ErrOverflow says that the samples are so large that their sum is not a number.
+// ErrOverflow is returned if the samples are so large that their sum is not a finite number.
 var ErrOverflow = errors.New("the samples add up to more than a number can hold")
 
 // maxTime bounds times to what a float64 holds exactly, some 285,000 years.
 const maxTime = int64(1) << 53
 
-// StaleError says that the newest tick is older than data may be.
+// StaleError is returned if the newest tick is older than Params.StaleAfter.
 type StaleError struct{ Age, Limit time.Duration }
 
 func (e *StaleError) Error() string {
@@ -89,7 +94,11 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	}
 	defer p.window.forget()
 	p.missed = p.missed[:0]
-	f := Forecast{Now: in.Now}
+	r := p.params.reach(in.StartupTime)
+	f := Forecast{
+		Now: in.Now, Horizon: duration(r.horizon), HorizonNeeded: duration(r.horizonNeeded), HorizonLimit: r.limit(),
+		Window: r.window, WindowNeeded: r.windowNeeded,
+	}
 	w, err := p.fill(&in, &f)
 	if err != nil {
 		return Forecast{}, err
@@ -100,7 +109,8 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
 	w.impute()
-	loads := p.loads(w)
+	m := p.params.method()
+	loads := m.loads(w)
 	p.addDemand(in.Demand, &f)
 
 	newest := loads[len(loads)-1]
@@ -109,17 +119,15 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Target == 0 {
 		f.Target = max(1, newest.active)
 	}
-	o := p.outlook(loads, w)
-	p.extrapolate(&f, o, &in)
+	// Counted from the newest data, as now is later (paper, section 7.10).
+	ahead := (float64(in.Now-f.Tick) + r.horizon) / float64(w.step)
+	o := m.project(loads, w, ahead, p.memory)
+	p.extrapolate(&f, m, o, ahead)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
-	if p.params.Method == Adaptive {
-		f.Decision = p.params.settle(&f, pending)
-	} else {
-		f.Decision = p.params.decide(&f, pending)
-	}
+	f.Decision = m.decide(f, pending)
 	return f, nil
 }
 
@@ -133,7 +141,7 @@ func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
 	w := &p.window
 	step := p.params.Interval.Milliseconds()
-	w.grid = newGrid(in.Now, p.params.Window.Milliseconds(), step)
+	w.grid = newGrid(in.Now, f.Window.Milliseconds(), step)
 	if in.Since != 0 {
 		w.grid = w.from(in.Since)
 	}
@@ -169,24 +177,6 @@ func (p *Pipeline) align(samples []Sample, ok limits, active ticks, out []float6
 	return known, cleaned
 }
 
-// loads gives the aggregate of each tick, as the method sees it.
-func (p *Pipeline) loads(w *window) []load {
-	if p.params.Method == Adaptive {
-		return w.total(&p.params)
-	}
-	return w.redistribute(p.params.Model, p.params.ramp())
-}
-
-// outlook is what the method makes of the loads.
-func (p *Pipeline) outlook(loads []load, w *window) outlook {
-	if p.params.Method == Adaptive {
-		return adapt(loads, w.spacing(), w.scratch)
-	}
-	state, missed := p.params.predict(loads, p.missed)
-	p.missed = missed
-	return outlook{trend: state, lasts: math.Inf(1), most: math.Inf(1)}
-}
-
 // addDemand adds load that no instance carries yet to the effective aggregate of each tick.
 func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 	w := &p.window
@@ -205,44 +195,21 @@ func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 	}
 }
 
-// extrapolate carries the trend to the horizon, counted from now and not from the newest data (paper, section 7.10).
-func (p *Pipeline) extrapolate(f *Forecast, o outlook, in *Input) {
-	initTimeout := in.InitTimeout
-	if initTimeout <= 0 {
-		initTimeout = p.params.InitTimeout
-	}
-	h := p.params.horizon(millis(initTimeout))
-	f.Horizon = duration(h)
+// extrapolate carries the trend to the horizon, which is some ticks ahead of the newest data.
+func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float64) {
 	f.Level, f.Error, f.Trend = o.present(), o.levelError, o.slope
-	ticks := (float64(in.Now-f.Tick) + h) / float64(p.window.step)
 	f.Total = o.total(ticks)
-	f.Damped = p.params.damped(f, &o, o.growth(ticks))
+	f.Damped = m.planned(*f, o, o.growth(ticks))
 
 	present := f.Weight
 	if present == 0 {
 		present = float64(f.Active)
 	}
-	m := p.params.Model
-	f.LoadNow = m.PerInstance(f.Level, present)
-	f.LoadPredicted = m.PerInstance(f.Total, float64(f.Target))
-	f.Required = m.Required(f.Damped, p.params.Threshold)
-	f.Serve = p.params.Threshold * f.Required
-	if p.params.Method == Adaptive {
-		f.Serve = p.params.steady(f)
-	}
-}
-
-// damped is A_ω. The adaptive method has left out of its trend what cannot be trusted; it takes nothing away before the load
-// has fallen, and adds what the load is off the line by, as noise does not wait for instances to start.
-func (p *Params) damped(f *Forecast, o *outlook, growth float64) float64 {
-	switch {
-	case p.Method == Adaptive:
-		return max(f.Level, f.Total) + p.NoiseMargin*o.noise
-	case growth > 0 && f.Level > 0:
-		return f.Level + growth*p.RiskFactor/(p.RiskFactor+growth/f.Level)
-	default:
-		return f.Total
-	}
+	model := p.params.Model
+	f.LoadNow = model.PerInstance(f.Level, present)
+	f.LoadPredicted = model.PerInstance(f.Total, float64(f.Target))
+	f.Required = model.Required(f.Damped, p.params.Threshold)
+	f.Serve = m.served(*f)
 }
 
 func (f *Forecast) finite() bool {

@@ -1,9 +1,6 @@
 package pipeline
 
-import (
-	"math"
-	"time"
-)
+import "math"
 
 // trend is the state of Holt's method: the smoothed load and its change per tick (paper, section 7.2).
 type trend struct{ level, slope float64 }
@@ -48,19 +45,4 @@ func (p *Params) step(previous trend, in load) trend {
 		}
 	}
 	return t
-}
-
-// horizon is H = clamp(η·T_I, H_min, H_max) + D in ms (paper, section 7.9; D is ours: how much later than the data
-// the actuator may read the forecast).
-func (p *Params) horizon(initTimeout float64) float64 {
-	h := min(max(p.HorizonMultiplier*initTimeout, millis(p.HorizonMin)), millis(p.HorizonMax))
-	return h + millis(p.ReactionDelay)
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// duration is the reverse of millis, held to what a Duration can say, some 290 years.
-func duration(ms float64) time.Duration {
-	const most = 1<<63 - 1<<10 // the largest float64 below 2⁶³
-	return time.Duration(min(ms*float64(time.Millisecond), most))
 }

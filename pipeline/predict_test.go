@@ -217,8 +217,8 @@ func TestHorizon(t *testing.T) {
 		{12345 * time.Millisecond, 0, 0, 14814 * time.Millisecond},
 	} {
 		p := defaults()
-		p.InitTimeout, p.ReactionDelay = c.initial, c.delay
-		in.InitTimeout = c.measured
+		p.StartupTime, p.ReactionDelay = c.initial, c.delay
+		in.StartupTime = c.measured
 		require.InDelta(t, float64(c.want), float64(run(t, p, in).Horizon), 1e3, "%+v", c)
 	}
 	p := defaults()

@@ -170,7 +170,7 @@ func TestScalingAloneMakesNoTrend(t *testing.T) {
 			require.LessOrEqual(t, f.Trend, 1e-12, "seed %d at %d", seed, now)
 			require.GreaterOrEqual(t, f.Trend, -4e-3, "seed %d at %d", seed, now)
 			require.InDelta(t, 4, f.Level, 0.04, "seed %d at %d", seed, now)
-			require.Equal(t, pipeline.Horizontal, f.Decision.Direction)
+			require.Equal(t, pipeline.Steady, f.Decision.Direction)
 		}
 	}
 	require.Greater(t, absorbed, 1000)

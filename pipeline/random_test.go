@@ -25,7 +25,7 @@ func pick[T any](r fleets, of ...T) T { return of[r.IntN(len(of))] }
 
 // params returns parameters that are valid, and anywhere in what is valid.
 func (r fleets) params() pipeline.Params {
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Threshold = pick(r, 0.7, 0.75, 1, r.between(0.1, 200))
 	p.Model = pick(r, pipeline.Model{}, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic},
 		pipeline.Model{Kind: pipeline.Overhead, Baseline: p.Threshold * r.between(0, 0.2)})
@@ -44,7 +44,7 @@ func (r fleets) params() pipeline.Params {
 	if r.chance(0.4) {
 		p.Saturation = pipeline.Saturation{Enabled: true, Max: p.Threshold * r.between(1.01, 2), Zone: pick(r, 0, 0.02, r.between(0, 0.4))}
 	}
-	p.InitTimeout = r.millis(0, 60_000)
+	p.StartupTime = r.millis(0, 60_000)
 	p.HorizonMultiplier = r.between(0.1, 3)
 	p.HorizonMin = r.millis(0, 20_000)
 	p.HorizonMax = p.HorizonMin + r.millis(0, 40_000)
@@ -100,7 +100,7 @@ func (r fleets) input(p pipeline.Params) pipeline.Input {
 		in.TargetRose = in.Now - r.span(0, 150_000)
 	}
 	if r.chance(0.5) {
-		in.InitTimeout = r.millis(1, 60_000)
+		in.StartupTime = r.millis(1, 60_000)
 	}
 	return in
 }

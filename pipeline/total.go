@@ -3,7 +3,7 @@ package pipeline
 // total returns one aggregate for each tick of [w.first, w.last] for the adaptive method: the sum of all instances. An
 // instance that has started less than T_R ago counts for no more than the average of those established before, so that
 // what it does only to warm up is no load; what it takes over from others is in the sum already. A tick is clipped if
-// at least half of the established instances read as much as they can.
+// at least half of the established instances read the maximum of the metric.
 func (w *window) total(p *Params) []load {
 	w.markNewcomers()
 	w.loads = zeroed(w.loads, w.n+1)

@@ -55,7 +55,7 @@ func (c *churn) step(ctx context.Context) error {
 	}
 }
 
-// recount lists what is requested of each node, and what the ledger has of pods that no sample shows.
+// recount lists what is requested of each node, and what the assumed has of pods that no sample shows.
 func recount(t assert.TestingT, client kubernetes.Interface) map[string][2]use {
 	out := map[string][2]use{}
 	nodes, err := client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
@@ -75,7 +75,7 @@ func recount(t assert.TestingT, client kubernetes.Interface) map[string][2]use {
 	return out
 }
 
-func TestTalliesOfARealAPI(t *testing.T) {
+func TestTotalsOnARealAPI(t *testing.T) {
 	api, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Stop()) })
@@ -106,8 +106,8 @@ func TestTalliesOfARealAPI(t *testing.T) {
 	for range 6 {
 		require.EventuallyWithT(t, func(t *assert.CollectT) {
 			got := map[string][2]use{}
-			for name, n := range e.view().nodes {
-				got[name] = [2]use{n.requested.load(), n.ledger.load()}
+			for name, n := range e.snapshot().nodes {
+				got[name] = [2]use{n.requested.load(), n.assumed.load()}
 				counted += int(got[name][1].cpu)
 			}
 			assert.NoError(t, e.Ready())

@@ -73,10 +73,10 @@ func realPod(i int) *corev1.Pod {
 	}
 }
 
-// fleet is a view of n nodes of which some are refused, and their names as clouds give them.
-func fleet(n int) (*view, []string) {
+// fleet is a snapshot of n nodes of which some are refused, and their names as clouds give them.
+func fleet(n int) (*clusterSnapshot, []string) {
 	random := rand.New(rand.NewPCG(1, 2))
-	v, names := testView(), make([]string, n)
+	v, names := testSnapshot(), make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("ip-10-%d-%d-%d.eu-central-1.compute.internal", i>>16, i>>8&255, i&255)
 		node := testNode(names[i], 4*random.Float64(), 15*random.Float64())
@@ -139,7 +139,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
 func (d *discard) WriteHeader(code int)        { d.code = code }
 
-func TestTheBenchmarkedPodIsOfUsualSize(t *testing.T) {
+func TestBenchmarkPodSize(t *testing.T) {
 	body, err := json.Marshal(realPod(1))
 	require.NoError(t, err)
 	require.InDelta(t, 6000, len(body), 1000)

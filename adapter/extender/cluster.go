@@ -10,93 +10,95 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/foresail/foresail/internal/mirror"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// trusted is how long the API may be out of touch until views are not made any more. The last one is gone by for another
-// maxViewAge. A restart of an API server is shorter, where there are several.
+// trusted is how long snapshots are still made after the API was last in touch. Requests are answered from the last one for
+// another maxSnapshotAge. API servers restart faster, where there are several.
 const trusted = 10 * time.Second
 
-// cluster keeps the nodes and pods of a cluster at hand, and the tallies of what pods request up to date.
+// cluster caches nodes and pods, and keeps the totals of each node.
 type cluster struct {
 	client    kubernetes.Interface
 	workloads Workloads
 	mark      string
 	now       func() time.Time
-	ledger    *ledger
+	assumed   *assumedPods
 
-	mu    sync.Mutex // before that of the ledger, where both are held
-	nodes *mirror.Table[string, *corev1.Node, *nodeRecord]
-	pods  *mirror.Table[podID, *corev1.Pod, record]
-	homes map[unique.Handle[string]]*home
+	mu        sync.Mutex // taken before that of assumed
+	nodes     *objectcache.Table[string, *corev1.Node, *nodeRecord]
+	pods      *objectcache.Table[podID, *corev1.Pod, record]
+	nodeInfos map[unique.Handle[string]]*nodeInfo
 
-	evictable map[int32]int // how many pods are bound of each priority, but for those that are exempt
+	evictable map[int32]int // bound pods by priority, without exempt ones
 }
 
-// home is where pods are bound to: the name of a Node. It is kept while there are such pods or the Node, which may come
-// after its pods, go before them, or come again.
-type home struct {
-	*slot     // what it has come to of the Node that is there, or of one that is not there yet
+// nodeInfo belongs to the name of a Node. It exists while pods are bound to the name or the Node exists, which may come later
+// than its pods, go earlier, or come again.
+type nodeInfo struct {
+	*slot     // of the present Node, or of one that is not there yet
 	requested use
 	pods      int
 	node      bool
 }
 
-// nodeRecord is what is kept of a Node. It is immutable.
+// nodeRecord is the cached part of a Node. It is immutable.
 type nodeRecord struct {
-	key         unique.Handle[string] // its name: to make one twice a second of each is slow
+	key         unique.Handle[string] // its name; making the handle for each snapshot is slow
 	uid         types.UID
 	allocatable use
 	created     time.Time
 	readySince  time.Time // zero: it is not Ready
-	marked      bool      // as being removed
+	marked      bool      // by the taint or annotation of a removal
 	terms
 }
 
-// terms are what of a Node decides which pods can run on it, whatever is free. Their strings are shared: most nodes have the
-// same ones. They are immutable.
+// terms are the labels and taints of a Node. They decide which pods can run on it. Their strings are shared, as most nodes have
+// the same ones. They are immutable.
 type terms struct {
 	labels map[string]string
-	taints []corev1.Taint // those that repel pods, with one for a Node that is not to be scheduled to
+	taints []corev1.Taint // NoSchedule and NoExecute only; a cordoned Node has one too
 }
 
-// newCluster returns a cluster of which nothing is known until it is watched.
-func newCluster(o Options, l *ledger) *cluster {
+// newCluster returns an empty cache. watch fills it.
+func newCluster(o Options, l *assumedPods) *cluster {
 	c := &cluster{
-		client: o.Client, workloads: o.Workloads, mark: o.RemovalMark, now: o.Now, ledger: l,
-		homes: map[unique.Handle[string]]*home{}, evictable: map[int32]int{},
+		client: o.Client, workloads: o.Workloads, mark: o.RemovalMark, now: o.Now, assumed: l,
+		nodeInfos: map[unique.Handle[string]]*nodeInfo{}, evictable: map[int32]int{},
 	}
-	c.nodes = mirror.New(mirror.Options[string, *corev1.Node, *nodeRecord]{
-		What: "nodes", Lock: &c.mu, Now: o.Now, Patience: trusted, Key: func(n *corev1.Node) string { return n.Name },
+	c.nodes = objectcache.New(objectcache.Options[string, *corev1.Node, *nodeRecord]{
+		What: "nodes", Lock: &c.mu, Now: o.Now, MaxOutage: trusted, Key: func(n *corev1.Node) string { return n.Name },
 		Keep: func(n *corev1.Node) (*nodeRecord, bool) { return c.nodeRecordOf(n), true }, Changed: c.nodeChanged,
 	})
-	c.pods = mirror.New(mirror.Options[podID, *corev1.Pod, record]{
-		What: "pods", Lock: &c.mu, Now: o.Now, Patience: trusted, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
+	c.pods = objectcache.New(objectcache.Options[podID, *corev1.Pod, record]{
+		What: "pods", Lock: &c.mu, Now: o.Now, MaxOutage: trusted, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
 		Keep: func(p *corev1.Pod) (record, bool) { return recordOf(p, c.workloads, c.now()) }, Changed: c.podChanged,
 	})
 	return c
 }
 
-// watch keeps the cluster up to date until the context ends.
+// watch keeps the cache up to date until the context ends.
 func (c *cluster) watch(ctx context.Context) {
 	var reflectors sync.WaitGroup
 	defer reflectors.Wait()
 	core := c.client.CoreV1()
-	reflectors.Go(func() { mirror.Reflect(ctx, c.client, c.nodes, &corev1.Node{}, core.Nodes()) })
-	reflectors.Go(func() { mirror.Reflect(ctx, c.client, c.pods, &corev1.Pod{}, core.Pods("")) })
+	reflectors.Go(func() { objectcache.Reflect(ctx, c.client, c.nodes, &corev1.Node{}, core.Nodes()) })
+	reflectors.Go(func() { objectcache.Reflect(ctx, c.client, c.pods, &corev1.Pod{}, core.Pods("")) })
 }
 
-// state tells what keeps the cluster from being known.
+// state returns the reason that the cache is not complete or not current, nil if it is both.
 func (c *cluster) state(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return errors.Join(c.nodes.State(now), c.pods.State(now))
 }
 
-// list returns what is known of the Nodes that there are, by the API alone.
+// list returns all Nodes, without forecasts and the intent of pools.
 func (c *cluster) list(now time.Time) ([]node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +108,7 @@ func (c *cluster) list(now time.Time) ([]node, error) {
 	out := make([]node, 0, len(c.nodes.Rows()))
 	for name, r := range c.nodes.Rows() {
 		n := node{
-			slot: c.homes[r.key].slot, name: name,
+			slot: c.nodeInfos[r.key].slot, name: name,
 			allocatable: r.allocatable, created: r.created, readySince: r.readySince, terms: &r.terms,
 		}
 		if r.marked {
@@ -144,19 +146,19 @@ func termsOf(n *corev1.Node) terms {
 			closed = closed && taint.Key != corev1.TaintNodeUnschedulable
 		}
 	}
-	if closed { // and the taint that says so is still to come
+	if closed { // the taint comes a moment later
 		t.taints = append(t.taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	return t
 }
 
-// shared is the one copy of a string.
+// shared returns the one copy of a string.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // nodeChanged is called under the lock.
 func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 	key := unique.Make(name)
-	h := c.home(key)
+	h := c.nodeInfo(key)
 	if before != nil && (after == nil || before.uid != after.uid) {
 		c.renew(h)
 	}
@@ -169,32 +171,32 @@ func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {
 // podChanged is called under the lock.
 func (c *cluster) podChanged(id podID, before, after record) {
 	if before.isBound() {
-		h := c.home(before.node)
+		h := c.nodeInfo(before.node)
 		h.take(before, -1)
 		c.rank(before, -1)
-		defer c.leave(before.node, h) // once it may have come back
+		defer c.leave(before.node, h) // after the pod may have come back
 	}
 	if !after.isBound() {
 		if _, pending := c.pods.Rows()[id]; pending {
-			c.ledger.await(id)
+			c.assumed.await(id)
 		} else {
-			c.ledger.end(id)
+			c.assumed.end(id)
 		}
 		return
 	}
-	h := c.home(after.node)
+	h := c.nodeInfo(after.node)
 	h.take(after, 1)
 	c.rank(after, 1)
 	if before.node == after.node {
-		c.ledger.update(id, after.estimate, after.startedAt())
+		c.assumed.update(id, after.estimate, after.startedAt())
 		return
 	}
-	c.ledger.bind(id, entry{
+	c.assumed.bind(id, recentPod{
 		slot: h.slot, node: after.node.Value(), since: time.Unix(0, after.bound), started: after.startedAt(), estimate: after.estimate,
 	}, c.now())
 }
 
-// rank counts a pod that comes, with 1, or goes, with -1, by its priority.
+// rank counts a pod by its priority: pods is 1 for a new one, -1 for one that is gone.
 func (c *cluster) rank(r record, pods int) {
 	if r.exempt {
 		return
@@ -204,7 +206,7 @@ func (c *cluster) rank(r record, pods int) {
 	}
 }
 
-// lowest returns the lowest priority of pods that may be evicted for others, the highest that there is if there are none.
+// lowest returns the lowest priority of pods that may be preempted, math.MaxInt32 without any.
 func (c *cluster) lowest() int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,25 +217,25 @@ func (c *cluster) lowest() int32 {
 	return lowest
 }
 
-// home returns that of a name, which may be new.
-func (c *cluster) home(name unique.Handle[string]) *home {
-	h := c.homes[name]
+// nodeInfo returns the one of a name, and makes it if there is none.
+func (c *cluster) nodeInfo(name unique.Handle[string]) *nodeInfo {
+	h := c.nodeInfos[name]
 	if h == nil {
-		h = &home{slot: &slot{}}
-		c.homes[name] = h
+		h = &nodeInfo{slot: &slot{}}
+		c.nodeInfos[name] = h
 	}
 	return h
 }
 
-// leave forgets a home that nobody needs.
-func (c *cluster) leave(name unique.Handle[string], h *home) {
+// leave drops a nodeInfo without a Node and without pods.
+func (c *cluster) leave(name unique.Handle[string], h *nodeInfo) {
 	if h.pods == 0 && !h.node {
-		delete(c.homes, name)
+		delete(c.nodeInfos, name)
 	}
 }
 
-// take counts a pod that comes, with 1, or goes, with -1.
-func (h *home) take(r record, pods int) {
+// take adds a pod to the totals with 1, or removes it with -1.
+func (h *nodeInfo) take(r record, pods int) {
 	u := r.requests
 	if pods < 0 {
 		u = use{}.minus(u)
@@ -241,17 +243,102 @@ func (h *home) take(r record, pods int) {
 	h.requested = h.requested.plus(u)
 	h.pods += pods
 	h.slot.requested.add(u)
-	if !r.belongs {
-		h.guests.Add(int64(pods))
+	if !r.ofNode {
+		h.workloadPods.Add(int64(pods))
 	}
 }
 
-// renew gives the next Node of a name a slot of its own, with what is bound to the name: pods outlive their node for a
-// while, and the scheduler counts them on another of the name as well.
-func (c *cluster) renew(h *home) {
+// renew gives the next Node of a name a new slot with the pods that are bound to the name: pods outlive their Node for a while,
+// and the scheduler counts them on the next one too.
+func (c *cluster) renew(h *nodeInfo) {
 	fresh := &slot{}
 	fresh.requested.add(h.requested)
-	fresh.guests.Store(h.guests.Load())
-	c.ledger.move(h.slot, fresh)
+	fresh.workloadPods.Store(h.workloadPods.Load())
+	c.assumed.move(h.slot, fresh)
 	h.slot = fresh
+}
+
+// record is the cached part of a pod that has not ended. Its strings are shared: there may be 150,000 pods.
+type record struct {
+	node     unique.Handle[string] // zero: not bound
+	requests use
+	estimate use   // only of pods that were bound within assumedLife
+	bound    int64 // when, in ns since 1970
+	started  int64 // when the last container started, in ns since 1970; 0: not yet
+	priority int32
+	ofNode   bool // see there
+	exempt   bool // see isExempt
+}
+
+func (r record) isBound() bool { return r.node != unique.Handle[string]{} }
+
+// startedAt returns the zero time before the pod has started.
+func (r record) startedAt() time.Time {
+	if r.started == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, r.started)
+}
+
+// recordOf returns false for a pod that has ended: it uses nothing of its node.
+func recordOf(p *corev1.Pod, w Workloads, now time.Time) (record, bool) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return record{}, false
+	}
+	if p.Spec.NodeName == "" {
+		return record{}, true
+	}
+	bound := boundAt(p, now)
+	r := record{
+		node: unique.Make(p.Spec.NodeName), requests: requestsOf(p), bound: bound.UnixNano(), started: startedAt(p),
+		priority: schedulingv1.PodPriority(p), ofNode: ofNode(p), exempt: isExempt(p),
+	}
+	if now.Sub(bound) < assumedLife {
+		r.estimate = estimateOf(p, w)
+	}
+	return r, true
+}
+
+// ofNode reports whether a pod belongs to its node: a pod of a DaemonSet, or a static pod.
+func ofNode(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(p)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// boundAt returns when a pod was bound according to its condition if that can be right, else now. Static pods have no such
+// condition.
+func boundAt(p *corev1.Pod, now time.Time) time.Time {
+	for _, c := range p.Status.Conditions {
+		at := c.LastTransitionTime.Time
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !at.After(now) && !at.Before(p.CreationTimestamp.Time) {
+			return at
+		}
+	}
+	return now
+}
+
+// startedAt returns when the last container started, in ns since 1970, and 0 until all have started. Containers that ended since
+// did start.
+func startedAt(p *corev1.Pod) int64 {
+	last := int64(0)
+	for i := range p.Status.ContainerStatuses {
+		at := containerStart(&p.Status.ContainerStatuses[i])
+		if at.IsZero() {
+			return 0
+		}
+		last = max(last, at.UnixNano())
+	}
+	return last
+}
+
+func containerStart(c *corev1.ContainerStatus) metav1.Time {
+	switch {
+	case c.State.Running != nil:
+		return c.State.Running.StartedAt
+	case c.State.Terminated != nil:
+		return c.State.Terminated.StartedAt
+	case c.LastTerminationState.Terminated != nil:
+		return c.LastTerminationState.Terminated.StartedAt
+	}
+	return metav1.Time{}
 }

@@ -66,7 +66,7 @@ func large(b *testing.B) *Extender {
 	return e
 }
 
-// BenchmarkPodsHeld is what it takes to know all pods of a large cluster, 1,000 of which are on the ledger.
+// BenchmarkPodsHeld is what it takes to know all pods of a large cluster, 1,000 of which are on the assumed.
 func BenchmarkPodsHeld(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -112,19 +112,19 @@ func BenchmarkPodEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkViews is what a view of a large cluster costs, with pods that were bound of late.
+// BenchmarkViews is what a snapshot of a large cluster costs, with pods that were bound of late.
 func BenchmarkViews(b *testing.B) {
 	for _, recent := range []int{0, 1_000, 10_000} {
-		b.Run(fmt.Sprintf("%d pods on the ledger", recent), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%d pods on the assumed", recent), func(b *testing.B) {
 			e := large(b)
 			for i := range recent {
 				require.NoError(b, e.cluster.pods.Update(realistic(i, noon)))
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				e.look()
+				e.refresh()
 			}
-			require.Len(b, e.view().nodes, mostNodes)
+			require.Len(b, e.snapshot().nodes, mostNodes)
 		})
 	}
 }
@@ -134,11 +134,11 @@ func BenchmarkTentative(b *testing.B) {
 	e := large(b)
 	p := boundPod("p", "")
 	require.NoError(b, e.cluster.pods.Add(p))
-	e.look()
-	n := e.view().nodes["n-00000"]
+	e.refresh()
+	n := e.snapshot().nodes["n-00000"]
 	b.ReportAllocs()
-	defer func() { require.Len(b, e.ledger.scored, 1) }()
+	defer func() { require.Len(b, e.assumed.assumed, 1) }()
 	for b.Loop() {
-		e.tentative(p.UID, n, use{1, 1}, use{1, 1})
+		e.assume(p.UID, n, use{1, 1}, use{1, 1})
 	}
 }

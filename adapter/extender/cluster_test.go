@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unique"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
@@ -26,7 +27,7 @@ const removalMark = "example.com/removing"
 // listed is a cluster in which nothing is, as of a clock.
 func listed(t testing.TB, now func() time.Time) *cluster {
 	t.Helper()
-	c := newCluster(Options{Now: now, RemovalMark: removalMark}, newLedger(testRules()))
+	c := newCluster(Options{Now: now, RemovalMark: removalMark}, newAssumedPods(testRules()))
 	require.NoError(t, c.nodes.Replace(nil, ""))
 	require.NoError(t, c.pods.Replace(nil, ""))
 	return c
@@ -66,7 +67,7 @@ func (c *cluster) at(t assert.TestingT, name string) *node {
 	return nil
 }
 
-func TestWhatIsKnownOfNodes(t *testing.T) {
+func TestNodesInTheCache(t *testing.T) {
 	c := listed(t, always(noon))
 	assert.Nil(t, c.at(t, "n"))
 	require.NoError(t, c.nodes.Add(someNode("n", "1")))
@@ -93,10 +94,10 @@ func TestWhatIsKnownOfNodes(t *testing.T) {
 	assert.True(t, c.at(t, "n").readySince.IsZero())
 	require.NoError(t, c.nodes.Delete(down))
 	assert.Nil(t, c.at(t, "n"))
-	assert.Empty(t, c.homes)
+	assert.Empty(t, c.nodeInfos)
 }
 
-func TestWhatPodsANodeIsFor(t *testing.T) {
+func TestTaintsOfNodes(t *testing.T) {
 	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
 		return corev1.Taint{Key: key, Value: "v", Effect: effect}
 	}
@@ -126,8 +127,8 @@ func TestWhatPodsANodeIsFor(t *testing.T) {
 	assert.Same(t, unsafe.StringData(termsOf(one).labels["zone"]), unsafe.StringData(termsOf(other).labels["zone"]), "they share what is the same")
 }
 
-func TestNothingIsKnownUntilAllIsListed(t *testing.T) {
-	c := newCluster(Options{Now: always(noon)}, newLedger(testRules()))
+func TestUnknownUntilListed(t *testing.T) {
+	c := newCluster(Options{Now: always(noon)}, newAssumedPods(testRules()))
 	_, err := c.list(noon)
 	require.ErrorContains(t, err, "nodes: not listed yet\npods: not listed yet")
 	require.NoError(t, c.nodes.Replace(nil, ""))
@@ -136,17 +137,17 @@ func TestNothingIsKnownUntilAllIsListed(t *testing.T) {
 	require.NoError(t, c.state(noon))
 }
 
-func TestPodsComeBeforeTheirNode(t *testing.T) {
+func TestPodsBeforeTheirNode(t *testing.T) {
 	c := listed(t, always(noon))
 	require.NoError(t, c.pods.Add(boundPod("p", "n")))
 	require.NoError(t, c.pods.Add(boundPod("q", "n")))
 	require.NoError(t, c.pods.Delete(boundPod("q", "n")))
 	require.NoError(t, c.nodes.Add(someNode("n", "1")))
 	assert.Equal(t, boundRequests(), c.at(t, "n").requested.load())
-	assert.Equal(t, boundEstimate(), c.at(t, "n").ledger.load())
+	assert.Equal(t, boundEstimate(), c.at(t, "n").assumed.load())
 }
 
-func TestANodeOfTheSameName(t *testing.T) {
+func TestReplacedNode(t *testing.T) {
 	for name, again := range map[string]func(c *cluster) error{
 		"is made after the other has gone": func(c *cluster) error {
 			if err := c.nodes.Delete(someNode("n", "1")); err != nil {
@@ -163,17 +164,17 @@ func TestANodeOfTheSameName(t *testing.T) {
 			require.NoError(t, c.pods.Add(boundPod("p", "n")))
 			old := c.at(t, "n").slot
 			require.NoError(t, c.pods.Add(boundPod("q", "")))
-			c.ledger.score(idOf("uid-of-q"), guessOf(&node{slot: old}, use{1, 1}, use{1, 1}, noon))
+			c.assumed.assume(idOf("uid-of-q"), newAssumedPod(&node{slot: old}, use{1, 1}, use{1, 1}, noon))
 			require.NoError(t, again(c))
 			fresh := c.at(t, "n").slot
 			assert.NotSame(t, old, fresh)
 			assert.Equal(t, boundRequests(), fresh.requested.load(), "what is bound by name is there still")
-			assert.Equal(t, boundEstimate(), fresh.ledger.load())
+			assert.Equal(t, boundEstimate(), fresh.assumed.load())
 			require.NoError(t, c.pods.Delete(boundPod("p", "n")))
 			require.NoError(t, c.pods.Add(boundPod("q", "n")))
 			assert.Equal(t, boundRequests(), fresh.requested.load())
-			assert.Equal(t, boundEstimate(), fresh.ledger.load())
-			assert.Equal(t, use{}, old.ledger.load())
+			assert.Equal(t, boundEstimate(), fresh.assumed.load())
+			assert.Equal(t, use{}, old.assumed.load())
 		})
 	}
 }
@@ -184,25 +185,25 @@ func TestPendingPodsThatAreRemovedDoNotCount(t *testing.T) {
 	s := c.at(t, "n").slot
 	p := boundPod("p", "")
 	require.NoError(t, c.pods.Add(p))
-	c.ledger.score(idOf(p.UID), guessOf(&node{slot: s}, use{1, 1}, use{1, 1}, noon))
+	c.assumed.assume(idOf(p.UID), newAssumedPod(&node{slot: s}, use{1, 1}, use{1, 1}, noon))
 	require.NoError(t, c.pods.Update(p))
 	assert.Equal(t, use{1, 1}, s.requested.load(), "it is pending still")
 	require.NoError(t, c.pods.Delete(p))
 	assert.Equal(t, use{}, s.requested.load())
-	assert.Equal(t, use{}, s.ledger.load())
-	assert.Empty(t, c.ledger.scored)
-	assert.Empty(t, c.ledger.pending)
+	assert.Equal(t, use{}, s.assumed.load())
+	assert.Empty(t, c.assumed.assumed)
+	assert.Empty(t, c.assumed.pending)
 }
 
 // Anyone may ask about a pod, so that only those count which the API has.
-func TestOnlyPodsThatPendAreExpected(t *testing.T) {
+func TestAssumesOnlyPendingPods(t *testing.T) {
 	c := listed(t, always(noon))
 	require.NoError(t, c.nodes.Add(someNode("n", "1")))
 	s := c.at(t, "n").slot
 	asked := func() use {
-		c.ledger.score(idOf("uid-of-p"), guessOf(&node{slot: s}, use{1, 1}, use{1, 1}, noon))
-		defer c.ledger.forget(idOf("uid-of-p"))
-		return s.ledger.load()
+		c.assumed.assume(idOf("uid-of-p"), newAssumedPod(&node{slot: s}, use{1, 1}, use{1, 1}, noon))
+		defer c.assumed.forget(idOf("uid-of-p"))
+		return s.assumed.load()
 	}
 	assert.Equal(t, use{}, asked(), "nobody knows it")
 	require.NoError(t, c.pods.Add(boundPod("p", "")))
@@ -215,20 +216,20 @@ func TestOnlyPodsThatPendAreExpected(t *testing.T) {
 	assert.Equal(t, use{}, asked(), "it has ended")
 	require.NoError(t, c.pods.Delete(ended))
 	assert.Equal(t, use{}, asked(), "it is gone")
-	assert.Empty(t, c.ledger.pending)
+	assert.Empty(t, c.assumed.pending)
 }
 
-func TestBoundPodsCountAsNoMoreThanTheirNodeHas(t *testing.T) {
+func TestBoundPodsAreCappedAtAllocatable(t *testing.T) {
 	c := listed(t, always(noon))
 	p := boundPod("p", "n")
 	p.Spec.Containers = podOf(declared("a", "", "100", "", "1Ti")).Spec.Containers
 	require.NoError(t, c.pods.Add(p))
 	require.NoError(t, c.nodes.Add(someNode("n", "1")))
-	c.ledger.settle(noon, nil)
-	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").ledger.load())
+	c.assumed.recount(noon, nil)
+	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").assumed.load())
 	require.NoError(t, c.nodes.Update(someNode("n", "2")))
-	c.ledger.settle(noon, nil)
-	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").ledger.load())
+	c.assumed.recount(noon, nil)
+	assert.Equal(t, use{3900, 15 << 30}, c.at(t, "n").assumed.load())
 }
 
 // A pod without a time at which it was bound is not bound anew by each of its updates.
@@ -242,13 +243,13 @@ func TestPodsAreBoundOnce(t *testing.T) {
 		require.NoError(t, c.pods.Update(p))
 		require.NoError(t, c.pods.Replace([]any{p}, ""))
 		at = at.Add(time.Minute)
-		c.ledger.settle(at, nil)
+		c.assumed.recount(at, nil)
 	}
-	assert.Equal(t, use{}, c.at(t, "n").ledger.load())
+	assert.Equal(t, use{}, c.at(t, "n").assumed.load())
 	assert.Equal(t, boundRequests(), c.at(t, "n").requested.load())
 }
 
-func TestTheLowestPriorityThatIsBound(t *testing.T) {
+func TestLowestPriority(t *testing.T) {
 	c := listed(t, always(noon))
 	assert.EqualValues(t, math.MaxInt32, c.lowest(), "there is nothing to evict")
 	of := func(name, node string, priority int32) *corev1.Pod {
@@ -292,13 +293,13 @@ type play struct {
 	clock  time.Time
 	serial int
 
-	live    map[string]*corev1.Pod // by name; what has ended is there still
-	told    map[types.UID]bool     // those of them that have not ended, as told
-	bound   map[types.UID]time.Time
-	started map[types.UID]time.Time // first
-	scored  map[types.UID]*guess
-	there   map[string]*corev1.Node
-	loads   map[string]snapshot.NodeLoad
+	live       map[string]*corev1.Pod // by name; what has ended is there still
+	told       map[types.UID]bool     // those of them that have not ended, as told
+	bound      map[types.UID]time.Time
+	started    map[types.UID]time.Time // first
+	assumedNow map[types.UID]*assumedPod
+	there      map[string]*corev1.Node
+	loads      map[string]snapshot.NodeLoad
 }
 
 func (p *play) name(of string, n int) string { return fmt.Sprintf("%s-%d", of, p.random.IntN(n)) }
@@ -318,7 +319,7 @@ func (p *play) observe(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
-	delete(p.scored, pod.UID)
+	delete(p.assumedNow, pod.UID)
 	if _, known := p.bound[pod.UID]; !known {
 		p.bound[pod.UID] = boundAt(pod, p.clock)
 	}
@@ -330,7 +331,7 @@ func (p *play) observe(pod *corev1.Pod) {
 // miss remembers that a pod is told to have gone or ended. Of one that was never told of, that says nothing.
 func (p *play) miss(uid types.UID) {
 	if p.told[uid] {
-		delete(p.scored, uid)
+		delete(p.assumedNow, uid)
 		delete(p.told, uid)
 	}
 }
@@ -390,8 +391,8 @@ func (p *play) step() string {
 		return p.ask()
 	case 12:
 		if pod := p.live[p.name("p", 30)]; pod != nil {
-			delete(p.scored, pod.UID)
-			p.ledger.forget(idOf(pod.UID))
+			delete(p.assumedNow, pod.UID)
+			p.assumed.forget(idOf(pod.UID))
 		}
 		return "asked again"
 	case 13:
@@ -467,20 +468,20 @@ func (p *play) ask() string {
 	if n == nil {
 		return "scored, but no node is there"
 	}
-	g := guessOf(n, use{1 + p.random.Int64N(99), 5}, use{7, 1 + p.random.Int64N(99)}, p.clock)
+	g := newAssumedPod(n, use{1 + p.random.Int64N(99), 5}, use{7, 1 + p.random.Int64N(99)}, p.clock)
 	if pends {
-		p.scored[uid] = g
+		p.assumedNow[uid] = g
 	}
-	p.ledger.score(idOf(uid), g)
+	p.assumed.assume(idOf(uid), g)
 	return "scored"
 }
 
-// settle settles, and forgets what has been scored long ago.
-func (p *play) settle() {
-	p.ledger.settle(p.clock, p.loads)
-	for uid, e := range p.scored {
-		if p.clock.Sub(e.since) >= p.ledger.tentative {
-			delete(p.scored, uid)
+// settle rampUpTime, and forgets what has been scored long ago.
+func (p *play) recount() {
+	p.assumed.recount(p.clock, p.loads)
+	for uid, e := range p.assumedNow {
+		if p.clock.Sub(e.since) >= p.assumed.assumeTimeout {
+			delete(p.assumedNow, uid)
 		}
 	}
 }
@@ -493,7 +494,7 @@ func (p *play) requested(n *node) use {
 			sum = sum.plus(requestsOf(pod))
 		}
 	}
-	for _, e := range p.scored {
+	for _, e := range p.assumedNow {
 		if e.slot == n.slot {
 			sum = sum.plus(e.requests)
 		}
@@ -501,8 +502,8 @@ func (p *play) requested(n *node) use {
 	return sum
 }
 
-// guests counts pods that do not belong to a node itself.
-func (p *play) guests(n *node) (count int64) {
+// workloadPods counts pods that do not belong to a node itself.
+func (p *play) workloadPods(n *node) (count int64) {
 	for _, pod := range p.live {
 		if p.told[pod.UID] && pod.Spec.NodeName == n.name && pod.OwnerReferences[0].Kind == "ReplicaSet" {
 			count++
@@ -511,24 +512,24 @@ func (p *play) guests(n *node) (count int64) {
 	return count
 }
 
-// expected counts what the ledger should have for a node, by the formula in its head.
+// expected counts what the assumed should have for a node, by the formula in its head.
 func (p *play) expected(n *node) (cpu, memory float64) {
 	part := func(estimate int64, u snapshot.Use, started time.Time) float64 {
 		f := 0.0
 		if !started.IsZero() && !u.Sampled.IsZero() {
-			f = min(max(u.Sampled.Sub(started).Seconds()/max(u.Window, settles).Seconds(), 0), 1)
+			f = min(max(u.Sampled.Sub(started).Seconds()/max(u.Window, rampUpTime).Seconds(), 0), 1)
 		}
 		return float64(estimate) * (1 - f)
 	}
 	for _, pod := range p.live {
-		if !p.told[pod.UID] || pod.Spec.NodeName != n.name || p.clock.Sub(p.bound[pod.UID]) >= ledgerLife {
+		if !p.told[pod.UID] || pod.Spec.NodeName != n.name || p.clock.Sub(p.bound[pod.UID]) >= assumedLife {
 			continue
 		}
 		estimate := estimateOf(pod, nil).within(n.allocatable)
 		cpu += part(estimate.cpu, p.loads[n.name].CPU, p.started[pod.UID])
 		memory += part(estimate.memory, p.loads[n.name].Memory, p.started[pod.UID])
 	}
-	for _, e := range p.scored {
+	for _, e := range p.assumedNow {
 		if e.slot == n.slot {
 			cpu, memory = cpu+float64(e.estimate.cpu), memory+float64(e.estimate.memory)
 		}
@@ -536,12 +537,12 @@ func (p *play) expected(n *node) (cpu, memory float64) {
 	return cpu, memory
 }
 
-func TestTalliesAreWhatARecountTells(t *testing.T) {
+func TestTotalsMatchARecount(t *testing.T) {
 	for seed := range uint64(5) {
 		p := &play{
 			T: t, random: rand.New(rand.NewPCG(seed, 1)), clock: noon,
 			live: map[string]*corev1.Pod{}, told: map[types.UID]bool{}, bound: map[types.UID]time.Time{}, started: map[types.UID]time.Time{},
-			scored: map[types.UID]*guess{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
+			assumedNow: map[types.UID]*assumedPod{}, there: map[string]*corev1.Node{}, loads: map[string]snapshot.NodeLoad{},
 		}
 		p.cluster = listed(t, func() time.Time { return p.clock })
 		faded := 0
@@ -549,19 +550,19 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 			what := p.step()
 			settled := p.random.IntN(2) == 0
 			if settled {
-				p.settle()
+				p.recount()
 			}
 			nodes, err := p.list(p.clock)
 			require.NoError(t, err)
 			require.Len(t, nodes, len(p.there))
 			for _, n := range nodes {
 				require.Equal(t, p.requested(&n), n.requested.load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
-				require.Equal(t, p.guests(&n), n.guests.Load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
+				require.Equal(t, p.workloadPods(&n), n.workloadPods.Load(), "%s after %s, at %d of seed %d", n.name, what, i, seed)
 				if !settled {
 					continue
 				}
 				cpu, memory := p.expected(&n)
-				got := n.ledger.load()
+				got := n.assumed.load()
 				rounding := float64(len(p.live)) // down, of each pod
 				require.InDelta(t, cpu, got.cpu, rounding, "%s after %s, at %d of seed %d", n.name, what, i, seed)
 				require.InDelta(t, memory, got.memory, rounding, "%s after %s, at %d of seed %d", n.name, what, i, seed)
@@ -573,14 +574,99 @@ func TestTalliesAreWhatARecountTells(t *testing.T) {
 		assert.Positive(t, faded, "some pods counted in part")
 		require.NoError(t, p.pods.Replace(nil, ""))
 		p.clock = p.clock.Add(time.Hour)
-		p.settle()
+		p.recount()
 		for name := range p.there {
 			n := p.at(t, name)
-			assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.ledger.load()})
+			assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.assumed.load()})
 		}
-		assert.Len(t, p.homes, len(p.there))
-		assert.Empty(t, p.ledger.bound)
-		assert.Empty(t, p.ledger.scored)
-		assert.Empty(t, p.ledger.pending)
+		assert.Len(t, p.nodeInfos, len(p.there))
+		assert.Empty(t, p.assumed.bound)
+		assert.Empty(t, p.assumed.assumed)
+		assert.Empty(t, p.assumed.pending)
 	}
+}
+
+// noon is now in the tests of what is watched.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func since(kind corev1.PodConditionType, status corev1.ConditionStatus, at time.Time) corev1.PodCondition {
+	return corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(at)}
+}
+
+func TestBoundAt(t *testing.T) {
+	created := noon.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		conditions []corev1.PodCondition
+		want       time.Time
+	}{
+		"as the API says":         {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
+		"at once":                 {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, created)}, created},
+		"in the same moment":      {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon)}, noon},
+		"never told":              {nil, noon},
+		"in the future":           {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(time.Second))}, noon},
+		"before it was made":      {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, created.Add(-time.Second))}, noon},
+		"without a time":          {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, noon},
+		"not, but bound by hand":  {[]corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionFalse, noon.Add(-time.Minute))}, noon},
+		"of another condition":    {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon},
+		"as one of several tells": {[]corev1.PodCondition{since(corev1.PodReady, corev1.ConditionTrue, noon), since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}, noon.Add(-time.Minute)},
+	} {
+		p := podOf()
+		p.CreationTimestamp, p.Status.Conditions = metav1.NewTime(created), c.conditions
+		assert.Equal(t, c.want, boundAt(p, noon), name)
+	}
+}
+
+func TestPodRecord(t *testing.T) {
+	p := podOf(declared("a", "1", "2", "100Mi", ""))
+	r, ok := recordOf(p, nil, noon)
+	assert.True(t, ok, "it may be bound soon")
+	assert.Equal(t, record{}, r)
+	assert.False(t, r.isBound())
+
+	p.Spec.NodeName = "n"
+	p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+	p.Status.Conditions = []corev1.PodCondition{since(corev1.PodScheduled, corev1.ConditionTrue, noon.Add(-time.Minute))}
+	want := record{node: unique.Make("n"), requests: use{1000, 100 * mib}, estimate: use{1700, 70 * mib}, bound: noon.Add(-time.Minute).UnixNano()}
+	r, ok = recordOf(p, nil, noon)
+	assert.True(t, ok)
+	assert.Equal(t, want, r)
+	assert.True(t, r.startedAt().IsZero())
+
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(noon.Add(-time.Second))}
+	r, _ = recordOf(p, nil, noon)
+	assert.True(t, r.startedAt().Equal(noon.Add(-time.Second)))
+	r, _ = recordOf(p, nil, noon.Add(assumedLife))
+	assert.Equal(t, use{}, r.estimate, "the assumed does not need it any more")
+
+	for _, end := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		p.Status.Phase = end
+		_, ok = recordOf(p, nil, noon)
+		assert.False(t, ok, end)
+	}
+}
+
+func TestStartedAt(t *testing.T) {
+	early, late := noon.Add(-time.Minute), noon.Add(-time.Second)
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(late)}}
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	for name, c := range map[string]struct {
+		containers []corev1.ContainerStatus
+		want       time.Time // zero: not yet
+	}{
+		"no kubelet has told":    {nil, time.Time{}},
+		"one of two":             {[]corev1.ContainerStatus{ranSince(early), {State: waiting}}, time.Time{}},
+		"both":                   {[]corev1.ContainerStatus{ranSince(late), ranSince(early)}, late},
+		"one has ended":          {[]corev1.ContainerStatus{ranSince(early), {State: ended}}, late},
+		"one waits to run again": {[]corev1.ContainerStatus{ranSince(early), {State: waiting, LastTerminationState: ended}}, late},
+	} {
+		p := podOf()
+		p.Status.ContainerStatuses = c.containers
+		got := record{started: startedAt(p)}.startedAt()
+		assert.True(t, c.want.Equal(got), "%s: %s", name, got)
+	}
+}
+
+// With its key, in a map that is two thirds full, a pod takes some 120 bytes.
+func TestPodRecordSize(t *testing.T) {
+	assert.LessOrEqual(t, unsafe.Sizeof(record{})+unsafe.Sizeof(podID{}), uintptr(80))
 }

@@ -42,10 +42,10 @@ func fullPod() *corev1.Pod {
 	return p
 }
 
-// alike fails unless a question is answered by one pod as by the other.
+// alike fails unless a request is answered by one pod as by the other.
 func alike(t *testing.T, whole, kept *corev1.Pod) {
 	t.Helper()
-	a, b := subjectOf(whole, nil), subjectOf(kept, nil)
+	a, b := podRequestOf(whole, nil), podRequestOf(kept, nil)
 	assert.True(t, a.created.Equal(b.created))
 	a.object, b.object, a.created, b.created = nil, nil, epoch, epoch
 	assert.Equal(t, a, b)
@@ -67,77 +67,50 @@ func nodeAffinity(p *corev1.Pod) *corev1.NodeAffinity {
 	return p.Spec.Affinity.NodeAffinity
 }
 
-func texts(names [][]byte) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = string(name)
-	}
-	return out
-}
-
-func bytesOf(texts []string) [][]byte {
-	out := make([][]byte, len(texts))
-	for i, text := range texts {
-		out[i] = []byte(text)
-	}
-	return out
-}
-
-func TestWhatASchedulerWritesIsDecodedPlainly(t *testing.T) {
+func TestDecodesSchedulerRequests(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{"real": realPod(1), "full": fullPod(), "small": testPod(), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
-			body, err := json.Marshal(argsOf(pod, "b", "a", "c"))
-			require.NoError(t, err)
-			plain, err := decodePlain(body, nil, plenty)
-			require.NoError(t, err)
-			alike(t, pod, plain.pod)
-			assert.Equal(t, []string{"b", "a", "c"}, texts(plain.names))
-			assert.Empty(t, plain.pod.Annotations)
-			assert.Empty(t, plain.pod.ManagedFields)
-			assert.Empty(t, plain.pod.Spec.Volumes)
-			indented, err := json.MarshalIndent(argsOf(pod, "b"), " ", "\t")
-			require.NoError(t, err)
-			plain, err = decodePlain(indented, nil, plenty)
-			require.NoError(t, err)
-			alike(t, pod, plain.pod)
+			for format, encode := range map[string]func(any) ([]byte, error){
+				"compact":  json.Marshal,
+				"indented": func(v any) ([]byte, error) { return json.MarshalIndent(v, " ", "\t") },
+			} {
+				body, err := encode(argsOf(pod, "b", "a", "c"))
+				require.NoError(t, err)
+				got, names, err := decode(body, plenty)
+				require.NoError(t, err, format)
+				alike(t, pod, got)
+				assert.Equal(t, []string{"b", "a", "c"}, names, format)
+				assert.Empty(t, got.Annotations)
+				assert.Empty(t, got.ManagedFields)
+				assert.Empty(t, got.Spec.Volumes)
+			}
 		})
 	}
 }
 
-func TestWhatIsNotWrittenPlainlyIsDecodedAllTheSame(t *testing.T) {
-	for name, test := range map[string]struct {
-		body  string
-		plain bool
-	}{
-		"plain":                  {`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a"]}`, true},
-		"another order":          {` {"NodeNames" : [ "a" ] , "Pod" : {"metadata":{"name":"p"}} } `, true},
-		"names of another kind":  {`{"pod":{"metadata":{"name":"p"}},"nodenames":["a"]}`, false},
-		"a field of another":     {`{"Pod":{"metaData":{"name":"p"}},"NodeNames":["a"]}`, false},
-		"an escape in a name":    {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["\u0061"]}`, false},
-		"an escape in a key":     {`{"P\u006fd":{"metadata":{"name":"p"}},"NodeNames":["a"]}`, false},
-		"a field twice":          {`{"Pod":{"metadata":{"name":"x"}},"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"]}`, false},
-		"names twice":            {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["x"],"NodeNames":["a"]}`, false},
-		"a field of its own":     {`{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"Trace":{}}`, false},
-		"nodes as well":          {`{"Pod":{"metadata":{"name":"p"}},"Nodes":{},"NodeNames":["a"]}`, false},
-		"part of a pod twice":    {`{"Pod":{"metadata":{"name":"x"},"metadata":{"name":"p"}},"NodeNames":["a"]}`, true},
-		"much in what is unread": {`{"Pod":{"spec":{"volumes":[{"a":"}]\\\""},[],{}],"hostIPC":true},"metadata":{"name":"p","generation":1e3}},"NodeNames":["a"]}`, true},
+func TestDecodesUnusualJSON(t *testing.T) {
+	for name, body := range map[string]string{
+		"another order":          ` {"NodeNames" : [ "a" ] , "Pod" : {"metadata":{"name":"p"}} } `,
+		"other capitals":         `{"pod":{"metaData":{"name":"p"}},"nodenames":["a"]}`,
+		"an escape in a name":    `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["\u0061"]}`,
+		"an escape in a key":     `{"P\u006fd":{"metadata":{"name":"p"}},"NodeNames":["a"]}`,
+		"a field twice":          `{"Pod":{"metadata":{"name":"x"}},"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"]}`,
+		"names twice":            `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["x"],"NodeNames":["a"]}`,
+		"an unknown field":       `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"Trace":{}}`,
+		"nodes as well":          `{"Pod":{"metadata":{"name":"p"}},"Nodes":{},"NodeNames":["a"]}`,
+		"part of a pod twice":    `{"Pod":{"metadata":{"name":"x"},"metadata":{"name":"p"}},"NodeNames":["a"]}`,
+		"much in skipped fields": `{"Pod":{"spec":{"volumes":[{"a":"}]\\\""},[],{}],"hostIPC":true},"metadata":{"name":"p","generation":1e3}},"NodeNames":["a"]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decodePlain([]byte(test.body), nil, plenty)
-			if test.plain {
-				require.NoError(t, err)
-			} else {
-				require.ErrorIs(t, err, errNotPlain)
-			}
-			got, err := decode([]byte(test.body), nil, plenty)
+			pod, names, err := decode([]byte(body), plenty)
 			require.NoError(t, err)
-			assert.Equal(t, "p", got.pod.Name)
-			assert.Equal(t, []string{"a"}, texts(got.names))
+			assert.Equal(t, "p", pod.Name)
+			assert.Equal(t, []string{"a"}, names)
 		})
 	}
 }
 
-func TestWhatIsNoQuestionIsRefused(t *testing.T) {
+func TestRejectsOtherBodies(t *testing.T) {
 	for name, test := range map[string]struct{ body, want string }{
 		"nothing":        {"", "unexpected end of JSON input"},
 		"an empty one":   {"{}", "has no Pod"},
@@ -151,37 +124,34 @@ func TestWhatIsNoQuestionIsRefused(t *testing.T) {
 		"a wrong amount": {`{"Pod":{"spec":{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}},"NodeNames":["a"]}`, "quantities must match"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decode([]byte(test.body), nil, plenty)
+			_, _, err := decode([]byte(test.body), plenty)
 			assert.ErrorContains(t, err, test.want)
 			assert.ErrorContains(t, err, "foresail: ")
 		})
 	}
 }
 
-// What is nested without end must not fill the stack, for which there is no recovery.
-func TestNestedRequestsAreRefused(t *testing.T) {
+// Deep nesting must not overflow the stack: Go cannot recover from that.
+func TestRejectsDeeplyNestedRequests(t *testing.T) {
 	for name, body := range nested(maxBody) {
-		_, err := decode([]byte(body), nil, plenty)
-		assert.ErrorIs(t, err, errIntricate, name)
-		_, err = decode([]byte(body), nil, maxBody)
+		_, _, err := decode([]byte(body), plenty)
+		assert.ErrorIs(t, err, errTooManyValues, name)
+		_, _, err = decode([]byte(body), maxBody)
 		assert.ErrorContains(t, err, "exceeded max depth", name)
 	}
-	_, err := decodePlain([]byte(`{"Pod":{"status":{"conditions":[[]]}},"NodeNames":["a"]}`), nil, plenty)
-	assert.ErrorIs(t, err, errNotPlain)
 }
 
 // plenty is how many nodes may be asked about in tests.
 const plenty = 1000
 
-// Each is refused whether it is written plainly or not.
-func TestMoreThanAnyClusterHasIsRefused(t *testing.T) {
+func TestRejectsMoreThanAnyClusterHas(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("n", n) }
 	list := func(item string, n int) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 	}
 	for name, test := range map[string]struct{ pod, names, want string }{
 		"names":               {`{}`, list(`"a"`, plenty), ""},
-		"too many names":      {`{}`, list(`"a"`, plenty+1), "want 1000 or fewer"},
+		"too many names":      {`{}`, list(`"a"`, plenty+1), "names 1001 nodes: want 1000 or fewer"},
 		"a long name":         {`{}`, `["` + long(253) + `"]`, ""},
 		"a name too long":     {`{}`, `["` + long(254) + `"]`, "the name of a node has 254 bytes: want 253 or fewer"},
 		"a pod's":             {`{"metadata":{"name":"` + long(254) + `"}}`, `["a"]`, "the name of the Pod has 254 bytes"},
@@ -189,12 +159,14 @@ func TestMoreThanAnyClusterHasIsRefused(t *testing.T) {
 		"a long UID":          {`{"metadata":{"uid":"` + long(128) + `"}}`, `["a"]`, ""},
 		"a UID too long":      {`{"metadata":{"uid":"` + long(129) + `"}}`, `["a"]`, "the UID of the Pod has 129 bytes: want 128 or fewer"},
 		"a thousand parts":    {`{"spec":{"containers":` + list(`{"resources":{"requests":{"cpu":"1","memory":"1"}}}`, 1000) + `}}`, `["a"]`, ""},
-		"too many parts":      {`{"spec":{"containers":` + list(`{}`, mostValues) + `}}`, `["a"]`, "more than 10000 values"},
-		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*mostValues) + `}}`, `["a"]`, "more than 10000 values"},
-		"too many labels":     {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*mostValues), "[]") + `}}}`, `["a"]`, "more than 10000 values"},
+		"too many containers": {`{"spec":{"containers":` + list(`{}`, 501) + `,"initContainers":` + list(`{}`, 500) + `}}`, `["a"]`, "the Pod has 1001 containers: want 1000 or fewer"},
+		"too many parts":      {`{"spec":{"containers":` + list(`{}`, maxValues) + `}}`, `["a"]`, "more than 50000 values"},
+		"too many that are 0": {`{"spec":{"containers":` + list(`null`, 2*maxValues) + `}}`, `["a"]`, "more than 50000 values"},
+		"too many labels":     {`{"metadata":{"labels":{` + strings.Trim(list(`"a":""`, 2*maxValues), "[]") + `}}}`, `["a"]`, "more than 50000 values"},
+		"a long annotation":   {`{"metadata":{"annotations":{"a":"` + strings.Repeat(`[{\",`, 100_000) + `"}}}`, `["a"]`, ""},
 	} {
 		for _, key := range []string{"NodeNames", "nodeNames"} {
-			_, err := decode([]byte(`{"Pod":`+test.pod+`,"`+key+`":`+test.names+`}`), nil, plenty)
+			_, _, err := decode([]byte(`{"Pod":`+test.pod+`,"`+key+`":`+test.names+`}`), plenty)
 			if test.want == "" {
 				assert.NoError(t, err, "%s, %s", name, key)
 			} else {
@@ -232,36 +204,27 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"Pod":{"metadata":{"labels":{"a":"\ud83d\ude00"}},"spec":null,"status":[]},"NodeNames":[]}`))
 	f.Add([]byte(`{"Pod":{"spec":{"containers":[null,{"resources":{}}],"initContainers":{}}},"NodeNames":["a","a"]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decode(body, nil, plenty)
+		pod, names, err := decode(body, plenty)
 		if err == nil {
-			require.NotNil(t, got.pod)
-			require.NoError(t, got.check())
+			require.NotNil(t, pod)
 		}
 		var want extenderv1.ExtenderArgs
 		if json.Unmarshal(body, &want) != nil || want.Pod == nil || want.NodeNames == nil {
 			return
 		}
-		if valuesIn(body) > mostValues || (&asked{want.Pod, bytesOf(*want.NodeNames)}).check() != nil || len(*want.NodeNames) > plenty {
-			return // that is refused
+		if values(body) > maxValues+plenty || isLong(want.Pod, *want.NodeNames) {
+			require.Error(t, err)
+			return
 		}
 		require.NoError(t, err)
-		assert.Equal(t, len(*want.NodeNames), len(got.names))
-		assert.True(t, slices.Equal(*want.NodeNames, texts(got.names)))
-		alike(t, want.Pod, got.pod)
+		assert.Equal(t, *want.NodeNames, names)
+		alike(t, want.Pod, pod)
 	})
 }
 
-// FuzzAppendString compares with encoding/json.
-func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "node-1.example.com", `a"b\c`, "\x00\x1f\x7f", "é\u2028", "\xff", "<&>", strings.Repeat("a", 300)} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		quoted, err := json.Marshal(s)
-		require.NoError(t, err)
-		var want, got string
-		require.NoError(t, json.Unmarshal(quoted, &want))
-		require.NoError(t, json.Unmarshal(appendString(nil, s), &got))
-		assert.Equal(t, want, got)
-	})
+// isLong reports whether a request exceeds one of the limits.
+func isLong(p *corev1.Pod, names []string) bool {
+	return len(names) > plenty || slices.ContainsFunc(names, func(n string) bool { return len(n) > maxNameBytes }) ||
+		len(p.Name) > maxNameBytes || len(p.Namespace) > maxNameBytes || len(p.UID) > maxUIDBytes ||
+		len(p.Spec.Containers)+len(p.Spec.InitContainers) > maxContainers
 }

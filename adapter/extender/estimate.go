@@ -16,22 +16,21 @@ const (
 	cpuShare    = 0.85
 	memoryShare = 0.70
 
-	// mostOfRequest is how often what is requested a limit counts, at most.
-	mostOfRequest = 2
+	// maxOfRequest is how often what is requested a limit counts, at most.
+	maxOfRequest = 2
 
 	unknownCPU    = 250       // millicores
 	unknownMemory = 200 << 20 // bytes
 )
 
-// requestsOf returns what the scheduler reserves for a pod.
+// requestsOf returns the requests of a pod as the scheduler sums them.
 func requestsOf(p *corev1.Pod) use {
 	r := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
 	return use{cpu: r.Cpu().MilliValue(), memory: r.Memory().Value()}
 }
 
-// estimateOf returns what a pod is expected to use once it serves, of each resource the first of these that is known:
-// what a pod of its workload is predicted to use, a share of what it declares, and a small amount. It is above 0.
-// workloads may be nil.
+// estimateOf returns the expected use of a running pod, per resource the first that is known: the forecast of its workload, a
+// share of its requests and limits, a small amount. It is above 0. workloads may be nil.
 func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	var u use
 	if workloads != nil {
@@ -51,7 +50,7 @@ func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	return u
 }
 
-// amountOf rounds up, and takes what is no amount for none.
+// amountOf rounds up. Numbers that are no amount become 0.
 func amountOf(x float64) int64 {
 	if !(x > 0) || x >= math.MaxInt64/1024 {
 		return 0
@@ -66,8 +65,7 @@ func firstAboveZero(a, b int64) int64 {
 	return b
 }
 
-// declaring returns a pod each container of which requests all that it declares. The scheduler's sums of it are then those of
-// all that.
+// declaring returns a pod whose requests are what its containers declare, so that the scheduler's sums apply.
 func declaring(p *corev1.Pod) *corev1.Pod {
 	out := *p
 	out.Spec.InitContainers, out.Spec.Containers = declaringAll(p.Spec.InitContainers), declaringAll(p.Spec.Containers)
@@ -86,8 +84,7 @@ func declaringAll(all []corev1.Container) []corev1.Container {
 	return out
 }
 
-// declaredOf is what requests and limits come to together: the limit up to mostOfRequest times what is requested, where
-// anything is, and no less than that.
+// declaredOf joins requests and limits: the limit, up to maxOfRequest times the request where there is one.
 func declaredOf(requests, limits corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -104,7 +101,7 @@ func bounded(limit, request apiresource.Quantity) apiresource.Quantity {
 	if request.Sign() <= 0 {
 		return limit
 	}
-	if most := request.DeepCopy(); most.Mul(mostOfRequest) && most.Cmp(limit) < 0 {
+	if most := request.DeepCopy(); most.Mul(maxOfRequest) && most.Cmp(limit) < 0 {
 		return most
 	}
 	return limit

@@ -103,7 +103,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-func TestRequestsAreThoseOfTheScheduler(t *testing.T) {
+func TestRequestsMatchTheScheduler(t *testing.T) {
 	p := podOf(declared("a", "1", "2", "100Mi", ""), declared("b", "100m", "", "", "50Mi"))
 	p.Spec.InitContainers = []corev1.Container{declared("i", "500m", "", "400Mi", ""), sidecar(declared("s", "50m", "", "1Mi", ""))}
 	assert.Equal(t, use{1150, 400 * mib}, requestsOf(p))

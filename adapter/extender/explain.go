@@ -11,55 +11,55 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ExplainPath is below what ExplainHandler answers: ExplainPath + NAMESPACE + "/" + NAME.
+// ExplainPath is the path of ExplainHandler: ExplainPath + NAMESPACE + "/" + NAME.
 const ExplainPath = "/extender/pods/"
 
-// Explanation is what was answered for a pod last.
+// Explanation has the last decisions for a pod.
 type Explanation struct {
-	Namespace  string         `json:"namespace"`
-	Name       string         `json:"name"`
-	Filter     *FilterFinding `json:"filter,omitempty"`     // nil: not asked, or not lately
-	Prioritize *ScoreFinding  `json:"prioritize,omitempty"` // the same; also if one node was left
+	Namespace  string          `json:"namespace"`
+	Name       string          `json:"name"`
+	Filter     *FilterDecision `json:"filter,omitempty"`     // nil: not asked, or not lately
+	Prioritize *ScoreDecision  `json:"prioritize,omitempty"` // the same; also if one node was left
 }
 
-// Finding is what both have in common.
-type Finding struct {
+// Decision is the common part of both.
+type Decision struct {
 	At       time.Time `json:"at"`
-	ViewedAt time.Time `json:"viewedAt,omitzero"` // of when the view of the cluster was; zero: there was none
+	CachedAt time.Time `json:"cachedAt,omitzero"` // of when the snapshot of the cluster was; zero: there was none
 	UID      types.UID `json:"uid"`
 	Requests Amounts   `json:"requests"`
 	Estimate Amounts   `json:"estimate"` // what the pod is expected to use
 	Message  string    `json:"message"`
 }
 
-// FilterFinding says which nodes were refused.
-type FilterFinding struct {
-	Finding  `json:",inline"`
-	Accepted int          `json:"accepted"`
-	Refused  int          `json:"refused"`
+// FilterDecision has the nodes that passed and those that were filtered.
+type FilterDecision struct {
+	Decision `json:",inline"`
+	Passed   int          `json:"passed"`
+	Filtered int          `json:"filtered"`
 	WaitsFor string       `json:"waitsFor,omitempty"` // the pool that would have to grow
 	Nodes    []FilterNode `json:"nodes"`
 }
 
-// ScoreFinding says how nodes were scored.
-type ScoreFinding struct {
-	Finding `json:",inline"`
-	Nodes   []ScoredNode `json:"nodes"`
+// ScoreDecision has the scores of nodes.
+type ScoreDecision struct {
+	Decision `json:",inline"`
+	Nodes    []ScoredNode `json:"nodes"`
 }
 
 // FilterNode is the verdict on a node.
 type FilterNode struct {
-	Name    string `json:"name"`
-	Refused bool   `json:"refused"`
-	Reason  string `json:"reason"`            // fits, exempt, nominated, removing, memory or cpu
-	Unknown string `json:"unknown,omitempty"` // what was not known: no_view, unknown_node, no_allocatable, no_prediction or stale_prediction
-	Pool    string `json:"pool,omitempty"`    // that removes the node, or would next
-	Message string `json:"message"`
-	CPU     *Share `json:"cpu,omitempty"` // nil: the node was not known
-	Memory  *Share `json:"memory,omitempty"`
+	Name     string `json:"name"`
+	Filtered bool   `json:"filtered"`
+	Reason   string `json:"reason"`            // fits, exempt, nominated, removing, memory or cpu
+	Unknown  string `json:"unknown,omitempty"` // what was not known: no_cache, unknown_node, no_allocatable, no_prediction or stale_prediction
+	Pool     string `json:"pool,omitempty"`    // that removes the node, or would next
+	Message  string `json:"message"`
+	CPU      *Share `json:"cpu,omitempty"` // nil: the node was not known
+	Memory   *Share `json:"memory,omitempty"`
 }
 
-// ScoredNode is the score of a node, round(10*pack(used)*c*warmth), or one less where another node is the best alone.
+// ScoredNode is the score of a node: round(10*pack(used)*c*warmth), less one if another node is the best.
 type ScoredNode struct {
 	Name      string  `json:"name"`
 	Score     int     `json:"score"`
@@ -79,25 +79,24 @@ type Amounts struct {
 	Memory float64 `json:"memoryBytes"`
 }
 
-// Share is what a node has and what of it counted, in cores or bytes.
+// Share has the amounts of one resource of a node, in cores or bytes.
 type Share struct {
 	Predicted   *float64 `json:"predicted,omitempty"` // nil: there was no fresh prediction, and requests counted instead
 	Upper       *float64 `json:"upper,omitempty"`     // the estimate from above, which limits are compared with
-	Ledger      float64  `json:"ledger"`              // for pods that came since the prediction
+	Assumed     float64  `json:"assumed"`             // for pods that came since the prediction
 	Requested   float64  `json:"requested"`
 	Pod         float64  `json:"pod"` // what the pod that was asked about counted as
 	Allocatable float64  `json:"allocatable"`
 }
 
-// ExplainHandler answers GET ExplainPath{namespace}/{name} with the Explanation of a pod, 404 if it was not asked about
-// lately.
+// ExplainHandler answers GET ExplainPath{namespace}/{name} with the Explanation of a pod, and 404 without a recent request for it.
 func (e *Extender) ExplainHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+ExplainPath+"{namespace}/{name}", e.door.explain)
+	mux.HandleFunc("GET "+ExplainPath+"{namespace}/{name}", e.handler.explain)
 	return mux
 }
 
-func (d *door) explain(w http.ResponseWriter, r *http.Request) {
+func (d *handler) explain(w http.ResponseWriter, r *http.Request) {
 	pod := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	explanation, ok := d.explanation(pod)
 	if !ok {
@@ -108,162 +107,162 @@ func (d *door) explain(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(explanation) // who has gone needs no answer
 }
 
-func (d *door) explanation(pod types.NamespacedName) (Explanation, bool) {
-	filter, prioritize := d.trail.of(pod)
+func (d *handler) explanation(pod types.NamespacedName) (Explanation, bool) {
+	filter, prioritize := d.decisions.of(pod)
 	e := Explanation{Namespace: pod.Namespace, Name: pod.Name}
 	if filter != nil {
-		e.Filter = d.rules.filterFinding(filter)
+		e.Filter = d.rules.filterDecision(filter)
 	}
 	if prioritize != nil {
-		e.Prioritize = d.rules.scoreFinding(prioritize)
+		e.Prioritize = d.rules.scoreDecision(prioritize)
 	}
 	return e, filter != nil || prioritize != nil
 }
 
-func (f *finding) told() Finding {
-	return Finding{At: f.at, ViewedAt: f.viewed, UID: f.pod.uid, Requests: f.pod.requests.told(), Estimate: f.pod.estimate.told()}
+func (f *decision) forJSON() Decision {
+	return Decision{At: f.at, CachedAt: f.cached, UID: f.pod.uid, Requests: f.pod.requests.forJSON(), Estimate: f.pod.estimate.forJSON()}
 }
 
-func (u use) told() Amounts { return Amounts{CPU: float64(u.cpu) / 1000, Memory: float64(u.memory)} }
+func (u use) forJSON() Amounts { return Amounts{CPU: float64(u.cpu) / 1000, Memory: float64(u.memory)} }
 
-func (r Rules) filterFinding(f *finding) *FilterFinding {
-	out := &FilterFinding{Finding: f.told(), WaitsFor: f.awaited, Nodes: make([]FilterNode, len(f.verdicts))}
+func (r Rules) filterDecision(f *decision) *FilterDecision {
+	out := &FilterDecision{Decision: f.forJSON(), WaitsFor: f.awaited, Nodes: make([]FilterNode, len(f.verdicts))}
 	for i := range f.verdicts {
 		v := &f.verdicts[i]
-		n := FilterNode{Name: v.name, Refused: f.room.refuses(v), Reason: v.reason.String(), Unknown: v.gap.told(), Pool: v.pool}
+		n := FilterNode{Name: v.name, Filtered: f.room.filters(v), Reason: v.reason.String(), Unknown: v.gap.forJSON(), Pool: v.pool}
 		n.CPU, n.Memory = v.shares(f.pod.estimate)
 		n.Message = r.filterMessage(v, &n, f.room)
-		if out.Nodes[i] = n; n.Refused {
-			out.Refused++
+		if out.Nodes[i] = n; n.Filtered {
+			out.Filtered++
 		} else {
-			out.Accepted++
+			out.Passed++
 		}
 	}
 	out.Message = f.filterMessage(out)
 	return out
 }
 
-func (f *finding) filterMessage(out *FilterFinding) string {
+func (f *decision) filterMessage(out *FilterDecision) string {
 	switch {
 	case f.pod.exempt:
-		return "No node is refused to pods of DaemonSets and to critical ones."
+		return "Pods of DaemonSets and critical pods pass on every node."
 	case f.room == waits:
-		return fmt.Sprintf("Every node would pass a limit, so that the pod waits for the pool %s to grow.", f.awaited)
+		return fmt.Sprintf("Every node would exceed a limit: the pod waits for the pool %s to grow.", f.awaited)
 	case f.room == elsewhere:
-		return "Every node that the scheduler asked about would pass a limit, and others have room: it is to try again on those."
+		return "Every node that the scheduler asked about would exceed a limit, but others have room: the scheduler tries those next."
 	case f.room == passed:
-		return "Every node would pass a limit and no pool can grow for the pod, it has waited for long enough, or it would evict others: limits do not count."
+		return "Every node would exceed a limit, so the limits are ignored: no pool can grow for the pod, it has waited for its maximum, or it would preempt others."
 	}
-	return fmt.Sprintf("%d of %d nodes are refused.", out.Refused, len(out.Nodes))
+	return fmt.Sprintf("%d of %d nodes are filtered.", out.Filtered, len(out.Nodes))
 }
 
-func (r Rules) filterMessage(v *verdict, n *FilterNode, room room) string {
+func (r Rules) filterMessage(v *verdict, n *FilterNode, room outcome) string {
 	switch v.reason {
 	case exempt:
-		return "accepted, as on every node"
+		return "passed, as every node does for this pod"
 	case nominated:
-		return "accepted: the scheduler has promised the node to the pod"
+		return "passed: the scheduler nominated the node for the pod"
 	case removing:
-		return "refused: " + removedBy(v.pool)
+		return "filtered: " + removedBy(v.pool)
 	case overMemory:
 		return over("memory", n.Memory, r.MemoryLimit, bytesText) + unheard(room)
 	case overCPU:
 		return over("CPU", n.CPU, r.CPULimit, coresText) + unheard(room)
 	}
 	if v.gap != noGap {
-		return "accepted: " + v.gap.words()
+		return "passed: " + v.gap.words()
 	}
-	return "accepted"
+	return "passed"
 }
 
 func over(what string, s *Share, limit float64, text func(float64) string) string {
-	return fmt.Sprintf("%s up to %s predicted, %s for pods that came since and %s of this one would pass %.0f%% of %s",
-		what, text(*s.Upper), text(s.Ledger), text(s.Pod), 100*limit, text(s.Allocatable))
+	return fmt.Sprintf("%s up to %s predicted, %s of assumed pods and %s of this one would exceed %.0f%% of %s",
+		what, text(*s.Upper), text(s.Assumed), text(s.Pod), 100*limit, text(s.Allocatable))
 }
 
-func unheard(r room) string {
+func unheard(r outcome) string {
 	if r == passed {
-		return "; accepted, since no node is left"
+		return "; passed, since no node is left"
 	}
-	return ": refused"
+	return ": filtered"
 }
 
-// removedBy says who removes a node: a pool, or a taint where that alone tells.
+// removedBy names the pool that removes a node, or the taint.
 func removedBy(who string) string { return "it is being removed (" + who + ")" }
 
-func (r Rules) scoreFinding(f *finding) *ScoreFinding {
-	out := &ScoreFinding{Finding: f.told(), Nodes: make([]ScoredNode, len(f.verdicts))}
+func (r Rules) scoreDecision(f *decision) *ScoreDecision {
+	out := &ScoreDecision{Decision: f.forJSON(), Nodes: make([]ScoredNode, len(f.verdicts))}
 	for i := range f.verdicts {
 		v := &f.verdicts[i]
 		n := ScoredNode{
 			Name: v.name, Score: int(v.score), Used: finite(v.used), Warmth: finite(v.warmth), Candidate: v.pool != "",
-			Unknown: v.gap.told(), Pool: v.pool,
+			Unknown: v.gap.forJSON(), Pool: v.pool,
 		}
 		n.CPU, n.Memory = v.shares(f.pod.scheduled)
 		n.Message = r.scoreMessage(v)
 		out.Nodes[i] = n
 	}
-	out.Message = fmt.Sprintf("%d nodes are scored: the fuller the better up to %.0f%%, the emptier the better beyond.", len(out.Nodes), 100*r.Target)
-	if len(f.verdicts) > 0 && f.verdicts[0].gap == gapView {
-		out.Message = "All nodes are scored alike: " + gapView.words() + "."
+	out.Message = fmt.Sprintf("%d nodes are scored: fuller is better up to %.0f%%, emptier is better above.", len(out.Nodes), 100*r.Target)
+	if len(f.verdicts) > 0 && f.verdicts[0].gap == gapSnapshot {
+		out.Message = "All nodes get the same score: " + gapSnapshot.words() + "."
 	}
 	return out
 }
 
 func (r Rules) scoreMessage(v *verdict) string {
-	if v.gap == gapView {
-		return gapView.words()
+	if v.gap == gapSnapshot {
+		return gapSnapshot.words()
 	}
 	text := fmt.Sprintf("%.0f%% used with this pod", 100*v.used)
 	if v.gap != noGap {
-		text += ", by what is known: " + v.gap.words()
+		text += ", as far as known: " + v.gap.words()
 	}
 	if v.warmth < 1 {
-		text += fmt.Sprintf("; warming up, which leaves %.0f%% of the score", 100*v.warmth)
+		text += fmt.Sprintf("; warming up: %.0f%% of the score", 100*v.warmth)
 	}
 	if v.second {
-		text += "; one less than that is worth, so that one node is the best alone"
+		text += "; reduced by one, so that a single node has the best score"
 	}
 	switch {
 	case v.reason == removing:
 		text += "; " + removedBy(v.pool)
 	case v.pool != "":
-		text += "; to be left empty, as the pool " + v.pool + " would remove it next"
+		text += "; kept empty: the pool " + v.pool + " would remove it next"
 	}
 	return text
 }
 
 // told is the gap for those who read JSON.
-func (g gap) told() string {
+func (g gap) forJSON() string {
 	if g == noGap {
 		return ""
 	}
 	return g.String()
 }
 
-// words say the gap in words.
+// words describes the gap.
 func (g gap) words() string {
 	return [gaps]string{
 		"all is known",
-		"there is no view of the cluster, or it is too old",
+		"the state of the cluster is not known, or too old",
 		"the node is not known yet",
-		"it is not known what can be allocated",
-		"there is no prediction of its use, so that requests count",
-		"the prediction of its use is too old, so that requests count",
+		"its allocatable resources are not known",
+		"there is no prediction of its use: requests count",
+		"the prediction of its use is too old: requests count",
 	}[g]
 }
 
-// shares tells what counted with a pod of some size, nil if the node was not known.
+// shares returns the amounts behind a verdict with a pod of some size, nil for an unknown node.
 func (v *verdict) shares(pod use) (cpu, memory *Share) {
 	if v.gap == gapNode || v.cpu == (share{}) && v.memory == (share{}) {
 		return nil, nil
 	}
-	amounts := pod.told()
-	return v.cpu.told(amounts.CPU), v.memory.told(amounts.Memory)
+	amounts := pod.forJSON()
+	return v.cpu.forJSON(amounts.CPU), v.memory.forJSON(amounts.Memory)
 }
 
-func (s share) told(pod float64) *Share {
-	out := &Share{Ledger: finite(s.ledger), Requested: finite(s.requested), Pod: pod, Allocatable: finite(s.allocatable)}
+func (s share) forJSON(pod float64) *Share {
+	out := &Share{Assumed: finite(s.assumed), Requested: finite(s.requested), Pod: pod, Allocatable: finite(s.allocatable)}
 	if !math.IsNaN(float64(s.predicted)) {
 		predicted, upper := finite(s.predicted), finite(s.upper)
 		out.Predicted, out.Upper = &predicted, &upper
@@ -271,7 +270,7 @@ func (s share) told(pod float64) *Share {
 	return out
 }
 
-// finite makes JSON of what may be beyond all bounds.
+// finite replaces numbers that JSON cannot express by 0.
 func finite(f float32) float64 {
 	if x := float64(f); !math.IsInf(x, 0) && !math.IsNaN(x) {
 		return x

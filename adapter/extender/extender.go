@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Period is how often a view is made.
+// Period is the time between two snapshots.
 const Period = 500 * time.Millisecond
 
-// Extender answers a scheduler. See the head of the package. It is safe for concurrent use.
+// Extender answers a scheduler. It is safe for concurrent use.
 type Extender struct {
 	rules     Rules
 	now       func() time.Time
@@ -22,29 +22,29 @@ type Extender struct {
 	forecasts Forecasts
 	pools     Pools
 
-	door    *door
+	handler *handler
 	cluster *cluster
-	ledger  *ledger
-	current atomic.Pointer[view]
-	trouble string // why no view could be made last, as logged; of the loop alone
+	assumed *assumedPods
+	current atomic.Pointer[clusterSnapshot]
+	trouble string // why no snapshot could be made last, as logged; of the loop alone
 }
 
-// New returns an Extender that knows nothing until it runs.
+// New returns an Extender without data. Run fills it.
 func New(o Options) (*Extender, error) {
 	o, err := o.complete()
 	if err != nil {
 		return nil, fmt.Errorf("options of the extender: %w", err)
 	}
-	e := &Extender{rules: o.Rules, now: o.Now, log: o.Log, forecasts: o.Forecasts, pools: o.Pools, ledger: newLedger(o.Rules)}
-	e.cluster = newCluster(o, e.ledger)
-	e.current.Store(&view{})
-	if e.door, err = newDoor(e, o); err != nil {
+	e := &Extender{rules: o.Rules, now: o.Now, log: o.Log, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules)}
+	e.cluster = newCluster(o, e.assumed)
+	e.current.Store(&clusterSnapshot{})
+	if e.handler, err = newHandler(e, o); err != nil {
 		return nil, fmt.Errorf("extender: %w", err)
 	}
 	return e, nil
 }
 
-// Run keeps the view up to date until the context ends. It is called once.
+// Run keeps the snapshot up to date until the context ends. It is called once.
 func (e *Extender) Run(ctx context.Context) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -56,14 +56,13 @@ func (e *Extender) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			e.look()
+			e.refresh()
 		}
 	}
 }
 
-// look makes a view of what is known now. While that is not to be trusted there is none, and the last one
-// ages with what counted beside it.
-func (e *Extender) look() {
+// refresh makes a snapshot. If the cache cannot be trusted it keeps the last one, which then ages.
+func (e *Extender) refresh() {
 	now := e.now()
 	loads := e.forecasts.NodeLoads()
 	nodes, err := e.cluster.list(now)
@@ -71,20 +70,20 @@ func (e *Extender) look() {
 	if err != nil {
 		return
 	}
-	var standing *Standing
+	var intent *PoolIntent
 	if e.pools != nil {
-		standing = e.pools.Standing()
+		intent = e.pools.PoolIntent()
 	}
-	v := newView(now, nodes, loads, e.ledger.busy(now), standing)
+	v := newSnapshot(now, nodes, loads, e.assumed.busy(now), intent)
 	v.lowest = e.cluster.lowest()
 	e.current.Store(v)
-	e.ledger.settle(now, loads.Nodes) // not before answers go by these samples: pods would be neither in those nor on the ledger
+	e.assumed.recount(now, loads.Nodes) // after the snapshot has these samples: otherwise pods would count in neither
 }
 
-// note logs what keeps views from being made when it begins, changes and ends, but for the first moments.
+// note logs when snapshots can no longer be made, and when they can again. It is silent before the first.
 func (e *Extender) note(err error) {
 	trouble := ""
-	if err != nil && !e.view().at.IsZero() {
+	if err != nil && !e.snapshot().at.IsZero() {
 		trouble = "lost"
 	}
 	if trouble == e.trouble {
@@ -92,34 +91,32 @@ func (e *Extender) note(err error) {
 	}
 	e.trouble = trouble
 	if trouble != "" {
-		e.log.Warn("the cluster is not known: scheduler is answered without predictions soon", "error", err)
+		e.log.Warn("nodes and pods cannot be watched: requests will soon be answered without predictions", "error", err)
 	} else {
-		e.log.Info("the cluster is known again")
+		e.log.Info("nodes and pods are watched again")
 	}
 }
 
-// Ready tells what has not been listed yet. From when everything has been, nothing keeps the extender from answering: with
-// less to go by, it lets pods pass.
+// Ready returns an error until nodes and pods have been listed once. After that the extender always answers: nodes without data
+// pass.
 func (e *Extender) Ready() error {
-	if !e.view().at.IsZero() {
+	if !e.snapshot().at.IsZero() {
 		return nil
 	}
 	if err := e.cluster.state(e.now()); err != nil {
-		return fmt.Errorf("the extender knows no nodes yet: %w", err)
+		return fmt.Errorf("the extender has no nodes yet: %w", err)
 	}
 	return nil
 }
 
-// view returns the newest view, never nil. One that was made of nothing, since not everything has been listed yet, is
-// of the zero time.
-func (e *Extender) view() *view { return e.current.Load() }
+// snapshot returns the newest snapshot, never nil. Its time is zero until everything has been listed.
+func (e *Extender) snapshot() *clusterSnapshot { return e.current.Load() }
 
-// tentative counts a pod on the node that it is likely to be bound to, until it is bound to any, is asked about again, or too much time passes. What it requests is told apart from what it is expected to use: nodes
-// without a prediction are scored on the one, the others on the other. A pod that the API does not have as one that is not
-// bound does not count.
-func (e *Extender) tentative(pod types.UID, n *node, requests, estimate use) {
-	e.ledger.score(idOf(pod), guessOf(n, requests, estimate, e.now()))
+// assume counts a pending pod on the node that it is likely to be bound to, until it is bound, asked about again, or
+// Rules.AssumeTimeout has passed. Nodes without a prediction are scored by requests, the others by the estimate.
+func (e *Extender) assume(pod types.UID, n *node, requests, estimate use) {
+	e.assumed.assume(idOf(pod), newAssumedPod(n, requests, estimate, e.now()))
 }
 
-// forget takes back what tentative counted of a pod: it is asked about again, and must not stand in its own way.
-func (e *Extender) forget(pod types.UID) { e.ledger.forget(idOf(pod)) }
+// forget removes what assume counted: the scheduler asks about the pod again.
+func (e *Extender) forget(pod types.UID) { e.assumed.forget(idOf(pod)) }

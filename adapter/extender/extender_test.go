@@ -25,26 +25,26 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/adapter/snapshot"
-	"github.com/foresail/foresail/internal/mirror"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // told are forecasts and pools as a test tells them.
 type told struct {
-	loads    atomic.Pointer[snapshot.NodeLoads]
-	standing atomic.Pointer[Standing]
+	loads  atomic.Pointer[snapshot.NodeLoads]
+	intent atomic.Pointer[PoolIntent]
 }
 
 func (t *told) NodeLoads() *snapshot.NodeLoads { return t.loads.Load() }
-func (t *told) Standing() *Standing            { return t.standing.Load() }
+func (t *told) PoolIntent() *PoolIntent        { return t.intent.Load() }
 
 func newTold() *told {
 	t := &told{}
 	t.loads.Store(&snapshot.NodeLoads{})
-	t.standing.Store(&Standing{})
+	t.intent.Store(&PoolIntent{})
 	return t
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestRejectsOptions(t *testing.T) {
 	good := Options{
 		Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: DefaultRules(), Registry: prometheus.NewRegistry(),
 	}
@@ -52,7 +52,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	require.NoError(t, err)
 	for want, change := range map[string]func(o *Options){
 		`Client is "": want one that`:                             func(o *Options) { o.Client = nil },
-		`Forecasts is "": want what`:                              func(o *Options) { o.Forecasts = nil },
+		`Forecasts is "": want forecasts`:                         func(o *Options) { o.Forecasts = nil },
 		`RemovalMark is "": want the key`:                         func(o *Options) { o.RemovalMark = "" },
 		`MemoryLimit is "1.5": want a share from 0`:               func(o *Options) { o.Rules.MemoryLimit = 1.5 },
 		`CPULimit is "-1": want a share from 0`:                   func(o *Options) { o.Rules.CPULimit = -1 },
@@ -60,8 +60,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		`Target is "NaN"`:                                         func(o *Options) { o.Rules.Target = math.NaN() },
 		`WarmUp is "-1ns": want 0s or more`:                       func(o *Options) { o.Rules.WarmUp = -1 },
 		`StaleAfter is "0s": want 1s or more`:                     func(o *Options) { o.Rules.StaleAfter = 0 },
-		`Patience is "-1s": want 0s or more`:                      func(o *Options) { o.Rules.Patience = -time.Second },
-		`Tentative is "-1s": want 0s or more`:                     func(o *Options) { o.Rules.Tentative = -time.Second },
+		`MaxWait is "-1s": want 0s or more`:                       func(o *Options) { o.Rules.MaxWait = -time.Second },
+		`AssumeTimeout is "-1s": want 0s or more`:                 func(o *Options) { o.Rules.AssumeTimeout = -time.Second },
 		"Target is \"0\": want a share above 0 and below 1\nWarm": func(o *Options) { o.Rules.Target, o.Rules.WarmUp = 0, -1 },
 	} {
 		o := good
@@ -72,12 +72,11 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// running is an Extender in a bubble, of a fake API.
-type running struct {
+// bubble is an Extender on a fake API, for a test in virtual time.
+type bubble struct {
 	*Extender
 	*told
-	api  *fake.Clientset
-	stop func()
+	api *fake.Clientset
 }
 
 // pass has time pass.
@@ -86,23 +85,27 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func run(t *testing.T, objects ...runtime.Object) *running {
+func newBubble(t *testing.T, objects ...runtime.Object) *bubble {
 	t.Helper()
-	r := &running{told: newTold(), api: fake.NewClientset(objects...)}
+	b := &bubble{told: newTold(), api: fake.NewClientset(objects...)}
 	e, err := New(Options{
-		Client: r.api, Forecasts: r.told, Pools: r.told, RemovalMark: removalMark, Rules: testRules(), Now: time.Now,
+		Client: b.api, Forecasts: b.told, Pools: b.told, RemovalMark: removalMark, Rules: testRules(), Now: time.Now,
 		Registry: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
-	r.Extender = e
+	b.Extender = e
+	return b
+}
+
+// start runs the Extender until the returned function is called.
+func (b *bubble) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	r.stop = func() {
+	go func() { ended <- b.Run(ctx) }()
+	return func() {
 		cancel()
 		require.NoError(t, <-ended)
 	}
-	return r
 }
 
 // boundNow is bound in the time of a bubble.
@@ -113,43 +116,43 @@ func boundNow(name, node string) *corev1.Pod {
 	return p
 }
 
-func TestViewsFollowTheCluster(t *testing.T) {
+func TestSnapshotsFollowTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := someNode("n", "1")
 		made.CreationTimestamp = metav1.NewTime(time.Now())
-		r := run(t, made, boundNow("p", "n"))
-		defer r.stop()
-		assert.True(t, r.view().at.IsZero())
-		require.ErrorContains(t, r.Ready(), "the extender knows no nodes yet: nodes: not listed yet")
+		r := newBubble(t, made, boundNow("p", "n"))
+		assert.True(t, r.snapshot().at.IsZero())
+		require.ErrorContains(t, r.Ready(), "the extender has no nodes yet: nodes: not listed yet")
+		defer r.start(t)()
 		pass(2 * time.Second)
 		require.NoError(t, r.Ready())
-		v := r.view()
+		v := r.snapshot()
 		assert.Less(t, time.Since(v.at), Period+time.Nanosecond)
 		n := v.nodes["n"]
 		require.NotNil(t, n)
 		assert.Equal(t, boundRequests(), n.requested.load())
-		assert.Equal(t, boundEstimate(), n.ledger.load())
+		assert.Equal(t, boundEstimate(), n.assumed.load())
 
 		pods := r.api.CoreV1().Pods("shop")
 		_, err := pods.Create(t.Context(), boundNow("q", ""), metav1.CreateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
-		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in views that are there already")
-		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.ledger.load())
+		r.assume("uid-of-q", n, use{5, 6}, use{7, 8})
+		assert.Equal(t, boundRequests().plus(use{5, 6}), n.requested.load(), "at once, also in snapshots that are there already")
+		assert.Equal(t, boundEstimate().plus(use{7, 8}), n.assumed.load())
 		r.forget("uid-of-q")
-		assert.Equal(t, boundEstimate(), n.ledger.load())
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		assert.Equal(t, boundEstimate(), n.assumed.load())
+		r.assume("uid-of-q", n, use{5, 6}, use{7, 8})
 		pass(3 * time.Second)
 		assert.Equal(t, boundRequests(), n.requested.load(), "it was never bound")
-		assert.Equal(t, boundEstimate(), n.ledger.load())
+		assert.Equal(t, boundEstimate(), n.assumed.load())
 
-		r.tentative("uid-of-q", n, use{5, 6}, use{7, 8})
+		r.assume("uid-of-q", n, use{5, 6}, use{7, 8})
 		_, err = pods.Update(t.Context(), boundNow("q", "n"), metav1.UpdateOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		assert.Equal(t, boundRequests().plus(boundRequests()), n.requested.load(), "without waiting for a view")
-		assert.Equal(t, boundEstimate().plus(boundEstimate()), n.ledger.load())
+		assert.Equal(t, boundRequests().plus(boundRequests()), n.requested.load(), "without waiting for a snapshot")
+		assert.Equal(t, boundEstimate().plus(boundEstimate()), n.assumed.load())
 
 		q := boundNow("q", "n")
 		q.Status.ContainerStatuses = []corev1.ContainerStatus{ranSince(time.Now())}
@@ -157,19 +160,19 @@ func TestViewsFollowTheCluster(t *testing.T) {
 		require.NoError(t, err)
 		reading := snapshot.Use{Sampled: time.Now().Add(30 * time.Second), Window: time.Minute, Now: 3, Predicted: 1, Upper: 2}
 		r.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
-		r.standing.Store(&Standing{Removing: map[string]string{"n": "pool"}})
+		r.intent.Store(&PoolIntent{Removing: map[string]string{"n": "pool"}})
 		pass(time.Second)
-		assert.Equal(t, boundEstimate().plus(use{425, 35 * mib}), n.ledger.load(), "half of it is in the sample")
-		assert.InDelta(t, 3, r.view().nodes["n"].cpu.Predicted, 0)
-		assert.Equal(t, "pool", r.view().nodes["n"].removing)
-		assert.Same(t, n.slot, r.view().nodes["n"].slot)
+		assert.Equal(t, boundEstimate().plus(use{425, 35 * mib}), n.assumed.load(), "half of it is in the sample")
+		assert.InDelta(t, 3, r.snapshot().nodes["n"].cpu.Predicted, 0)
+		assert.Equal(t, "pool", r.snapshot().nodes["n"].removing)
+		assert.Same(t, n.slot, r.snapshot().nodes["n"].slot)
 
 		require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
 		synctest.Wait()
 		assert.Equal(t, boundRequests(), n.requested.load())
-		pass(ledgerLife)
-		assert.Equal(t, use{}, n.ledger.load())
-		assert.InDelta(t, 1, r.view().nodes["n"].cpu.Predicted, 0, "no pod is new to it any more")
+		pass(assumedLife)
+		assert.Equal(t, use{}, n.assumed.load())
+		assert.InDelta(t, 1, r.snapshot().nodes["n"].cpu.Predicted, 0, "no pod is new to it any more")
 	})
 }
 
@@ -223,7 +226,7 @@ func (l *lonely) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface
 	return l.watch, nil
 }
 
-func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
+func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		e, err := New(Options{
@@ -236,20 +239,20 @@ func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		mend := api.cut()
 		ctx, cancel := context.WithCancel(t.Context())
 		var reflector sync.WaitGroup
-		reflector.Go(func() { mirror.Reflect(ctx, nil, e.cluster.nodes, &corev1.Node{}, &api) })
+		reflector.Go(func() { objectcache.Reflect(ctx, nil, e.cluster.nodes, &corev1.Node{}, &api) })
 		defer reflector.Wait()
 		defer cancel()
 		age := func(d time.Duration) time.Duration {
 			for range d / Period {
 				pass(Period)
-				e.look()
+				e.refresh()
 			}
-			return time.Since(e.view().at)
+			return time.Since(e.snapshot().at)
 		}
 		age(time.Minute)
-		assert.True(t, e.view().at.IsZero())
-		require.ErrorIs(t, e.Ready(), mirror.ErrUnsynced)
-		require.ErrorContains(t, e.Ready(), "the extender knows no nodes yet: nodes: ")
+		assert.True(t, e.snapshot().at.IsZero())
+		require.ErrorIs(t, e.Ready(), objectcache.ErrUnsynced)
+		require.ErrorContains(t, e.Ready(), "the extender has no nodes yet: nodes: ")
 		assert.Empty(t, log.String(), "it begins")
 		mend()
 		assert.Zero(t, age(time.Minute))
@@ -257,59 +260,59 @@ func TestViewsAgeWhileTheClusterIsUnknown(t *testing.T) {
 
 		mend = api.cut()
 		assert.Zero(t, age(trusted), "a restart of the API is borne")
-		assert.False(t, (&question{now: time.Now(), view: e.view()}).blind())
-		age(trusted + maxViewAge)
-		assert.True(t, (&question{now: time.Now(), view: e.view()}).blind(), "not for long")
-		assert.Equal(t, time.Minute, age(time.Minute-trusted-maxViewAge).Round(5*time.Second))
+		assert.False(t, (&evaluation{now: time.Now(), snapshot: e.snapshot()}).blind())
+		age(trusted + maxSnapshotAge)
+		assert.True(t, (&evaluation{now: time.Now(), snapshot: e.snapshot()}).blind(), "not for long")
+		assert.Equal(t, time.Minute, age(time.Minute-trusted-maxSnapshotAge).Round(5*time.Second))
 		require.NoError(t, e.Ready(), "it answers by what it knew")
 		assert.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
 		mend()
 		assert.Zero(t, age(time.Minute))
-		assert.Equal(t, 1, strings.Count(log.String(), "known again"), log.String())
+		assert.Equal(t, 1, strings.Count(log.String(), "watched again"), log.String())
 	})
 }
 
-// observer is pools that look at the ledger as a view is made.
+// observer is pools that look at the assumed as a snapshot is made.
 type observer struct {
-	look func() use
-	saw  use
+	refresh func() use
+	saw     use
 }
 
-func (o *observer) Standing() *Standing {
-	o.saw = o.look()
+func (o *observer) PoolIntent() *PoolIntent {
+	o.saw = o.refresh()
 	return nil
 }
 
-// As a sample shows a pod it leaves the ledger, but not before the view has that sample.
-func TestPodsLeaveTheLedgerOnceAViewHasTheirSample(t *testing.T) {
+// As a sample shows a pod it leaves the assumed, but not before the snapshot has that sample.
+func TestAssumedPodsAreDroppedOnceSampled(t *testing.T) {
 	f, pools := newTold(), &observer{}
 	e, err := New(Options{
 		Client: fake.NewClientset(), Forecasts: f, Pools: pools, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
-		Now: always(noon.Add(settles)),
+		Now: always(noon.Add(rampUpTime)),
 	})
 	require.NoError(t, err)
-	reading := snapshot.Use{Sampled: noon.Add(settles), Now: 1, Predicted: 1, Upper: 1}
+	reading := snapshot.Use{Sampled: noon.Add(rampUpTime), Now: 1, Predicted: 1, Upper: 1}
 	f.loads.Store(&snapshot.NodeLoads{Nodes: map[string]snapshot.NodeLoad{"n": {CPU: reading, Memory: reading}}})
 	p := boundPod("p", "n")
 	p.Status.ContainerStatuses, p.Spec.Priority = []corev1.ContainerStatus{ranSince(noon)}, new(int32(7))
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
 	require.NoError(t, e.cluster.pods.Update(p))
-	s := e.cluster.homes[unique.Make("n")].slot
-	pools.look = s.ledger.load
+	s := e.cluster.nodeInfos[unique.Make("n")].slot
+	pools.refresh = s.assumed.load
 
-	e.look()
-	assert.True(t, e.view().at.IsZero(), "pods are not listed")
-	assert.Equal(t, boundEstimate(), s.ledger.load(), "no view has the sample")
+	e.refresh()
+	assert.True(t, e.snapshot().at.IsZero(), "pods are not listed")
+	assert.Equal(t, boundEstimate(), s.assumed.load(), "no snapshot has the sample")
 	require.NoError(t, e.cluster.pods.Replace([]any{p}, ""))
-	e.look()
+	e.refresh()
 	assert.Equal(t, boundEstimate(), pools.saw, "none has yet")
-	assert.Equal(t, reading, e.view().nodes["n"].cpu)
-	assert.EqualValues(t, 7, e.view().lowest)
-	assert.Equal(t, use{}, s.ledger.load())
+	assert.Equal(t, reading, e.snapshot().nodes["n"].cpu)
+	assert.EqualValues(t, 7, e.snapshot().lowest)
+	assert.Equal(t, use{}, s.assumed.load())
 }
 
 // Answers are given while pods come and go: the race detector looks on.
-func TestViewsAreReadWhileTheyChange(t *testing.T) {
+func TestConcurrentReads(t *testing.T) {
 	f := newTold()
 	e, err := New(Options{
 		Client: fake.NewClientset(), Forecasts: f, RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(), Now: always(noon),
@@ -317,7 +320,7 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
 	require.NoError(t, e.cluster.pods.Replace([]any{boundPod("r", "")}, ""))
-	e.look()
+	e.refresh()
 	done := make(chan struct{})
 	var readers, writers sync.WaitGroup
 	for range 2 {
@@ -328,18 +331,18 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 					return
 				default:
 				}
-				n := e.view().nodes["n"]
-				if u := n.requested.load().plus(n.ledger.load()); u.cpu < 0 {
+				n := e.snapshot().nodes["n"]
+				if u := n.requested.load().plus(n.assumed.load()); u.cpu < 0 {
 					panic("less than nothing")
 				}
-				e.tentative("uid-of-r", n, use{1, 1}, use{1, 1})
+				e.assume("uid-of-r", n, use{1, 1}, use{1, 1})
 				e.forget("uid-of-r")
 			}
 		})
 	}
 	writers.Go(func() {
 		for range 300 {
-			e.look()
+			e.refresh()
 		}
 	})
 	for _, name := range []string{"p", "q"} {
@@ -359,7 +362,7 @@ func TestViewsAreReadWhileTheyChange(t *testing.T) {
 	writers.Wait()
 	close(done)
 	readers.Wait()
-	e.look()
-	n := e.view().nodes["n"]
-	assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.ledger.load()})
+	e.refresh()
+	n := e.snapshot().nodes["n"]
+	assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.assumed.load()})
 }

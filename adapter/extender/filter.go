@@ -2,33 +2,37 @@ package extender
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// room says what became of a pod that the limits left no node for.
-type room uint8
+// outcome is what happens to a pod when the limits leave no node for it.
+type outcome uint8
 
 const (
-	enough    room = iota
-	elsewhere      // there are nodes with room, which the scheduler did not ask about
-	waits          // it waits for a pool to grow
-	passed         // the limits are not heard
-	rooms
+	enough    outcome = iota
+	elsewhere         // other nodes have room, which the scheduler did not name
+	waits             // it waits for a pool to grow
+	passed            // the limits are ignored
+	outcomes
 )
 
 // String is the value of the label outcome of metrics.
-func (r room) String() string { return [rooms]string{"enough", "elsewhere", "waits", "passed"}[r] }
+func (r outcome) String() string {
+	return [outcomes]string{"enough", "elsewhere", "waits", "passed"}[r]
+}
 
-// refuses tells whether the pod must not go to the node of a verdict, by what was found and what became of the limits.
-func (r room) refuses(v *verdict) bool {
+// filters reports whether a verdict filters its node, given the outcome.
+func (r outcome) filters(v *verdict) bool {
 	switch v.reason {
 	case removing:
 		return true
@@ -39,9 +43,9 @@ func (r room) refuses(v *verdict) bool {
 	}
 }
 
-// filter finds which nodes the pod must not go to, and where the limits leave none what becomes of them. With the pod
-// waiting it tells the pool that is waited for.
-func (q *question) filter(out []verdict) (room, string) {
+// filter finds a verdict for each node, and the outcome if the limits leave none. With waits it also returns the pool that the
+// pod waits for.
+func (q *evaluation) filter(out []verdict) (outcome, string) {
 	blind := q.blind()
 	kept, over := 0, 0
 	for i, n := range q.nodes {
@@ -60,19 +64,19 @@ func (q *question) filter(out []verdict) (room, string) {
 	return q.fallback()
 }
 
-// A scheduler that has found leastSample nodes for a pod may stop to look for more. One that asks about fewer has no others.
-const leastSample = 100
+// minSample is the number of feasible nodes at which the scheduler may stop its search. With fewer names there are no others.
+const minSample = 100
 
-// mostElsewhere is how often a pod is told that other nodes have room. They may be ones that it cannot run on: what other
-// pods it is to be near, or apart from, and its volumes are not looked at.
-const mostElsewhere = 3
+// maxElsewhere is how often a pod is sent to other nodes. It may not be able to run on them: volumes and pod affinity are not
+// checked.
+const maxElsewhere = 3
 
-// fallback finds what becomes of a pod that every node asked about is too full for.
-func (q *question) fallback() (room, string) {
+// fallback finds the outcome for a pod that fits none of the nodes.
+func (q *evaluation) fallback() (outcome, string) {
 	if q.mayPreempt() {
-		return passed, "" // or pods would be evicted from nodes that are full, though none of these is
+		return passed, "" // otherwise it would preempt pods on full nodes, while none of these is full
 	}
-	if len(q.nodes) >= leastSample && q.past.elsewhere < mostElsewhere && q.hasRoomElsewhere() {
+	if len(q.nodes) >= minSample && q.past.elsewhere < maxElsewhere && q.hasRoomElsewhere() {
 		return elsewhere, ""
 	}
 	if pool, ok := q.growing(); ok {
@@ -81,12 +85,11 @@ func (q *question) fallback() (room, string) {
 	return passed, ""
 }
 
-// hasRoomElsewhere tells whether any node would do, for all that is known of it. Those asked about do not, so that it need
-// not be told which these are.
-func (q *question) hasRoomElsewhere() bool {
+// hasRoomElsewhere reports whether any node of the cluster fits. The named ones do not, so they need not be left out.
+func (q *evaluation) hasRoomElsewhere() bool {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(q.pod.object)
 	var as corev1.Node
-	for _, n := range q.view.nodes {
+	for _, n := range q.snapshot.nodes {
 		free := n.allocatable.minus(n.requested.load())
 		if n.readySince.IsZero() || q.pod.requests.cpu > free.cpu || q.pod.requests.memory > free.memory {
 			continue
@@ -103,12 +106,12 @@ func (q *question) hasRoomElsewhere() bool {
 	return false
 }
 
-// admit finds whether the pod may go to a node. What nothing is known of passes.
-func (q *question) admit(n *node, blind bool, v *verdict) {
+// admit finds the verdict on one node. A node without data passes.
+func (q *evaluation) admit(n *node, blind bool, v *verdict) {
 	if n == nil {
 		v.gap = gapNode
 		if blind {
-			v.gap = gapView
+			v.gap = gapSnapshot
 		}
 		if q.pod.exempt {
 			v.reason, v.gap = exempt, noGap
@@ -129,16 +132,15 @@ func (q *question) admit(n *node, blind bool, v *verdict) {
 	case n.name == q.pod.nominated:
 		v.reason = nominated
 	case blind:
-		v.gap = gapView
+		v.gap = gapSnapshot
 	default:
-		v.reason, v.gap = q.limits(cpu, memory, n.guests.Load() == 0)
+		v.reason, v.gap = q.limits(cpu, memory, n.workloadPods.Load() == 0)
 	}
 }
 
-// limits finds whether a node would pass a limit at the horizon, with the pod. A pod that would be alone on it is too large
-// for every node like it, or what is predicted is of others that have gone: it is not refused, unless another such pod is
-// expected there.
-func (q *question) limits(cpu, memory amount, empty bool) (reason, gap) {
+// limits compares the predicted use with the limits. A pod that would be alone on a node passes: it is too large for every such
+// node, or the prediction is of pods that are gone. It does not pass if another such pod is assumed there.
+func (q *evaluation) limits(cpu, memory amount, empty bool) (reason, gap) {
 	found := noGap
 	for _, l := range [...]struct {
 		limit  float64
@@ -154,22 +156,21 @@ func (q *question) limits(cpu, memory amount, empty bool) (reason, gap) {
 		}
 		if g := l.of.gap(); g != noGap {
 			found = max(found, g)
-		} else if pod := float64(l.pod); l.of.upper+l.of.ledger+pod > l.limit*l.of.allocatable && (!empty || l.of.ledger >= pod) {
+		} else if pod := float64(l.pod); l.of.upper+l.of.assumed+pod > l.limit*l.of.allocatable && (!empty || l.of.assumed >= pod) {
 			return l.reason, noGap
 		}
 	}
 	return fits, found
 }
 
-// growing tells a pool that can grow by a node that the pod could run on, if there is one and the pod has not waited for
-// too long.
-func (q *question) growing() (string, bool) {
-	if len(q.view.growing) == 0 || q.waited() >= q.rules.Patience {
+// growing returns a pool that can launch a node for the pod, unless the pod has waited for MaxWait.
+func (q *evaluation) growing() (string, bool) {
+	if len(q.snapshot.growing) == 0 || q.waited() >= q.rules.MaxWait {
 		return "", false
 	}
 	affinity := nodeaffinity.GetRequiredNodeAffinity(q.pod.object)
-	as := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "(new)"}} // without a name it would be any that a pod asks for
-	for _, g := range q.view.growing {
+	as := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "(new)"}} // an empty name would match any that a pod asks for
+	for _, g := range q.snapshot.growing {
 		if runsOn(q.pod.object, affinity, &terms{g.Labels, g.Taints}, &as) {
 			return g.Pool, true
 		}
@@ -177,15 +178,14 @@ func (q *question) growing() (string, bool) {
 	return "", false
 }
 
-// waited is for how long every node has been too full for the pod. After a restart only the pod tells, and only as long as
-// what it says is about that.
-func (q *question) waited() time.Duration {
+// waited returns how long no node has fit. After a restart it is taken from the pod's condition.
+func (q *evaluation) waited() time.Duration {
 	if !q.past.since.IsZero() {
 		return q.now.Sub(q.past.since)
 	}
 	for _, c := range q.pod.object.Status.Conditions {
 		if c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable ||
-			!strings.Contains(c.Message, v1alpha1.RefusedForLoad) {
+			!strings.Contains(c.Message, v1alpha1.FilteredForLoad) {
 			continue
 		}
 		if c.LastTransitionTime.IsZero() {
@@ -196,7 +196,7 @@ func (q *question) waited() time.Duration {
 	return 0
 }
 
-// runsOn tells whether a pod could run on a node of such terms. They are put into as, for those who ask for a Node.
+// runsOn reports whether a pod could run on a node with these labels and taints. as is a Node to fill in.
 func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, on *terms, as *corev1.Node) bool {
 	as.Labels = on.labels
 	if ok, err := affinity.Match(as); err != nil || !ok {
@@ -206,7 +206,81 @@ func runsOn(p *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, on *terms
 	return !untolerated
 }
 
-// repels tells whether a taint keeps pods from a node, rather than makes it less wanted.
+// repels reports whether a taint keeps pods off a node.
 func repels(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
+// waitHistory is what is remembered of a pod that fit no node.
+type waitHistory struct {
+	since     time.Time // when it began to wait; zero: not yet
+	elsewhere int       // how often it was sent to other nodes
+}
+
+// maxWaiting caps the number of waiting pods that are remembered. The scheduler could not retry more within minutes.
+const maxWaiting = 20_000
+
+// waitingLife is how long a pod is remembered after its last request. The scheduler retries after five minutes at the latest.
+const waitingLife = 15 * time.Minute
+
+// waitingPods remembers the pods that fit no node.
+type waitingPods struct {
+	mu     sync.Mutex
+	pods   map[types.UID]*waitingPod
+	pruned time.Time
+}
+
+type waitingPod struct {
+	waitHistory
+	last time.Time
+}
+
+func newWaitingPods() *waitingPods { return &waitingPods{pods: map[types.UID]*waitingPod{}} }
+
+// of returns the history of a pod.
+func (w *waitingPods) of(pod types.UID) waitHistory {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.pods[pod]; p != nil {
+		return p.waitHistory
+	}
+	return waitHistory{}
+}
+
+// note records the outcome for a pod. since is when it began to wait, if it does.
+func (w *waitingPods) note(pod types.UID, r outcome, since, now time.Time) {
+	if r == enough || pod == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.prune(now)
+	p := w.pods[pod]
+	if p == nil {
+		if r == passed || len(w.pods) >= maxWaiting {
+			return // further pods wait by their condition
+		}
+		p = &waitingPod{}
+		w.pods[pod] = p
+	}
+	p.last = now
+	switch {
+	case r == elsewhere:
+		p.elsewhere++
+	case r == waits && p.since.IsZero():
+		p.since = since
+	}
+}
+
+// prune drops pods without recent requests, once a minute.
+func (w *waitingPods) prune(now time.Time) {
+	if now.Sub(w.pruned) < time.Minute {
+		return
+	}
+	w.pruned = now
+	for uid, p := range w.pods {
+		if now.Sub(p.last) >= waitingLife {
+			delete(w.pods, uid)
+		}
+	}
 }

@@ -23,7 +23,7 @@ const gib = 1 << 30
 // above.
 func testNode(name string, cores, gibs float64) *node {
 	s := &slot{}
-	s.guests.Store(3)
+	s.workloadPods.Store(3)
 	return &node{
 		slot: s, name: name, allocatable: use{4000, 16 * gib}, created: epoch.Add(-time.Hour), readySince: epoch.Add(-time.Hour),
 		cpu:    snapshot.Use{Sampled: epoch.Add(-10 * time.Second), Horizon: 2 * time.Minute, Predicted: cores, Upper: cores * 1.1},
@@ -31,9 +31,9 @@ func testNode(name string, cores, gibs float64) *node {
 	}
 }
 
-// testView is a fresh view of nodes.
-func testView(nodes ...*node) *view {
-	v := &view{at: epoch, nodes: map[string]*node{}}
+// testSnapshot is a fresh snapshot of nodes.
+func testSnapshot(nodes ...*node) *clusterSnapshot {
+	v := &clusterSnapshot{at: epoch, nodes: map[string]*node{}}
 	for _, n := range nodes {
 		v.nodes[n.name] = n
 	}
@@ -50,37 +50,37 @@ func testPod() *corev1.Pod {
 	}
 }
 
-// counted is a call of tentative, or of forget if there is no node.
+// counted is a call of assumeTimeout, or of forget if there is no node.
 type counted struct {
 	uid                types.UID
 	node               string
 	requests, estimate use
 }
 
-// rig is a door with a view of its own.
+// rig is a door with a snapshot of its own.
 type rig struct {
 	*Extender
 	registry *prometheus.Registry
-	seen     *view
+	seen     *clusterSnapshot
 
 	mu      sync.Mutex
 	counted []counted
 }
 
-func newRig(rules Rules, v *view) *rig {
+func newRig(rules Rules, v *clusterSnapshot) *rig {
 	r := &rig{registry: prometheus.NewRegistry(), seen: v}
-	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }, ledger: newLedger(rules)}
+	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }, assumed: newAssumedPods(rules)}
 	r.current.Store(v)
-	d, err := newDoor(r.Extender, Options{Registry: r.registry, Log: slog.New(slog.DiscardHandler)})
+	d, err := newHandler(r.Extender, Options{Registry: r.registry, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
-	d.ledger = r
-	r.door = d
+	d.assumed = r
+	r.handler = d
 	return r
 }
 
-func (r *rig) tentative(pod types.UID, n *node, requests, estimate use) {
+func (r *rig) assume(pod types.UID, n *node, requests, estimate use) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counted = append(r.counted, counted{uid: pod, node: n.name, requests: requests, estimate: estimate})
@@ -92,9 +92,9 @@ func (r *rig) forget(pod types.UID) {
 	r.counted = append(r.counted, counted{uid: pod})
 }
 
-// questionOf asks about nodes; names that the view does not have are unknown.
-func questionOf(v *view, pod *corev1.Pod, rules Rules, names ...string) (*question, []verdict) {
-	q := &question{rules: rules, now: epoch, view: v, pod: subjectOf(pod, nil)}
+// evaluationOf asks about nodes; names that the snapshot does not have are unknown.
+func evaluationOf(v *clusterSnapshot, pod *corev1.Pod, rules Rules, names ...string) (*evaluation, []verdict) {
+	q := &evaluation{rules: rules, now: epoch, snapshot: v, pod: podRequestOf(pod, nil)}
 	out := make([]verdict, len(names))
 	for i, name := range names {
 		q.nodes = append(q.nodes, v.nodes[name])

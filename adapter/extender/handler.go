@@ -2,6 +2,7 @@ package extender
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,17 +16,19 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Prefix is the path that a scheduler is answered below: its urlPrefix ends in it, filterVerb is filter and
-// prioritizeVerb is prioritize.
+// Prefix is the path of the extender: the urlPrefix of the scheduler's configuration ends in it, with the verbs filter and
+// prioritize.
 const Prefix = "/scheduler"
 
-// What schedulers may have us hold at once, whoever they are. One scheduler asks one question after another.
+// What schedulers may have us hold at once, whoever they are. One scheduler asks one request after another.
 const (
-	// maxBody is the most that may be sent in a request, in bytes. It is a pod as large as any can be, and 50,000 names. What
-	// is made of it is bounded by decode.
+	// maxBody is the most that may be sent in a request, in bytes. It is a pod as large as any can be, and 50,000 names. decode
+	// bounds what is made of it.
 	maxBody = 8 << 20
 	// maxBodies is how much of bodies is held, in bytes. What is sent beyond that is refused.
 	maxBodies = 8 * maxBody
@@ -33,91 +36,85 @@ const (
 	maxWorking = 8
 	// pooledBody is the largest buffer that is kept for the next request, in bytes.
 	pooledBody = 1 << 20
-	// pooledNames is the longest list of names that is kept for the next request.
-	pooledNames = 50_000
 	// unknownNames is how many nodes may be asked about while it is not known how many there are.
 	unknownNames = 50_000
 )
 
-// door answers what is asked over HTTP.
-type door struct {
+// handler answers the requests of schedulers.
+type handler struct {
 	rules     Rules
 	now       func() time.Time
 	workloads Workloads
-	view      func() *view
-	ledger    counter
+	snapshot  func() *clusterSnapshot
+	assumed   assumer
 	telemetry *telemetry
-	trail     *trail
-	waiting   *waiting
+	decisions *decisionCache
+	waiting   *waitingPods
 	log       *slog.Logger
-	noted     atomic.Int64        // when it was last logged that a request cannot be answered, in Unix nanoseconds
-	desks     sync.Pool           // of *desk
+	noted     atomic.Int64        // when a rejected request was last logged, in Unix nanoseconds
+	scratches sync.Pool           // of *scratch
 	bodies    *semaphore.Weighted // in bytes
 	working   chan struct{}
 }
 
-// counter counts a pod on the nodes that it is likely to be bound to one of, for what it requests and for what it is
-// expected to use, until it is asked about again or seen to be bound.
-type counter interface {
-	tentative(pod types.UID, n *node, requests, estimate use)
+// assumer counts a pod on the node that it is likely to be bound to, until it is asked about again or bound.
+type assumer interface {
+	assume(pod types.UID, n *node, requests, estimate use)
 	forget(pod types.UID)
 }
 
-// newDoor returns the door of an Extender, with its metrics registered.
-func newDoor(e *Extender, o Options) (*door, error) {
+// newHandler returns the handler of an Extender, with its metrics registered.
+func newHandler(e *Extender, o Options) (*handler, error) {
 	t, err := newTelemetry(o.Registry, e)
 	if err != nil {
 		return nil, err
 	}
-	d := &door{
-		rules: e.rules, now: e.now, workloads: o.Workloads, view: e.view, ledger: e,
-		telemetry: t, trail: newTrail(maxTrail), waiting: newWaiting(), log: o.Log,
+	d := &handler{
+		rules: e.rules, now: e.now, workloads: o.Workloads, snapshot: e.snapshot, assumed: e,
+		telemetry: t, decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(), log: o.Log,
 		bodies: semaphore.NewWeighted(maxBodies), working: make(chan struct{}, maxWorking),
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	d.desks.New = func() any { return new(desk) }
+	d.scratches.New = func() any { return new(scratch) }
 	return d, nil
 }
 
-// Handler answers a scheduler at Prefix/filter and Prefix/prioritize. What is asked otherwise than by POST is answered
-// 405, a body that is not ExtenderArgs with names of nodes, or has more than a cluster, 400, one that is too large 413, and
-// what comes while too much else is sent 503, and what we fail at 500. As a scheduler does not read the
-// text of these, the filter answers ExtenderArgs with nodes in place of names 200, with the Error in its result.
+// Handler answers POST requests at Prefix/filter and Prefix/prioritize. Errors are 405 for other methods, 400 for bodies that are
+// not ExtenderArgs with names, 413 for large ones, 503 under overload, and 500 for bugs. As a scheduler does not log these, filter
+// answers ExtenderArgs without names with 200 and an Error in the result.
 func (e *Extender) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+Prefix+"/"+verbFilter, e.door.answer(verbFilter))
-	mux.Handle("POST "+Prefix+"/"+verbPrioritize, e.door.answer(verbPrioritize))
+	mux.Handle("POST "+Prefix+"/"+verbFilter, e.handler.answer(verbFilter))
+	mux.Handle("POST "+Prefix+"/"+verbPrioritize, e.handler.answer(verbPrioritize))
 	return mux
 }
 
-// desk is what an answer is worked out on. It is used for one after another.
-type desk struct {
+// scratch holds the buffers of one request. It is reused for later ones.
+type scratch struct {
 	in    bytes.Buffer
 	held  int64 // of door.bodies
-	out   []byte
-	names [][]byte
+	out   bytes.Buffer
 	nodes []*node
 }
 
-func (d *door) take() *desk { return d.desks.Get().(*desk) }
+func (d *handler) take() *scratch { return d.scratches.Get().(*scratch) }
 
-// give takes a desk back, cleared so that it keeps no view.
-func (d *door) give(k *desk) {
+// give returns a scratch to the pool, without references to a snapshot.
+func (d *handler) give(k *scratch) {
 	d.bodies.Release(k.held)
 	k.held = 0
-	if k.in.Cap() > pooledBody || cap(k.out) > pooledBody || cap(k.names) > pooledNames {
+	if k.in.Cap() > pooledBody || k.out.Cap() > pooledBody {
 		return
 	}
 	k.in.Reset()
-	k.out = k.out[:0]
-	clear(k.names)
+	k.out.Reset()
 	clear(k.nodes)
-	d.desks.Put(k)
+	d.scratches.Put(k)
 }
 
-func (d *door) answer(verb string) http.HandlerFunc {
+func (d *handler) answer(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		if isFirst(r) {
@@ -132,29 +129,30 @@ func (d *door) answer(verb string) http.HandlerFunc {
 		} else {
 			h.Set("Content-Type", "text/plain; charset=utf-8")
 		}
-		h.Set("Content-Length", strconv.Itoa(len(k.out))) // else a scheduler without HTTP/2 connects anew for every call
+		h.Set("Content-Length", strconv.Itoa(k.out.Len())) // without it an HTTP/1.1 scheduler reconnects for every call
 		w.WriteHeader(code)
-		_, _ = w.Write(k.out) // who has gone needs no answer
+		_, _ = w.Write(k.out.Bytes()) // the client may be gone
 		d.telemetry.answered(verb, code, time.Since(began))
 	}
 }
 
-// handleSafely is handle, but answers 500 where that panics: net/http would break the connection off, and tell almost nobody.
-func (d *door) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *desk) (code int) {
+// handleSafely answers 500 if handle panics: net/http would close the connection.
+func (d *handler) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *scratch) (code int) {
 	defer func() {
 		if why := recover(); why != nil {
-			d.log.Error("a scheduler is not answered for a fault of Foresail's", "verb", verb, "panic", why, "stack", string(debug.Stack()))
-			k.out = append(append(k.out[:0], errFault.Error()...), '\n')
+			d.log.Error("a request of a scheduler panicked", "verb", verb, "panic", why, "stack", string(debug.Stack()))
+			k.out.Reset()
+			fmt.Fprintln(&k.out, errFault)
 			code = http.StatusInternalServerError
 		}
 	}()
 	return d.handle(verb, w, r, k)
 }
 
-var errFault = errors.New("foresail: the answer failed for a fault of Foresail's, which its log tells")
+var errFault = errors.New("foresail: the request failed by a bug of Foresail, see its log")
 
-// handle reads a request, works out the answer, and returns its status.
-func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *desk) int {
+// handle reads a request, prepares the answer, and returns its status.
+func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k *scratch) int {
 	if code, err := d.read(w, r, k); err != nil {
 		return d.complain(verb, code, err, k)
 	}
@@ -164,30 +162,38 @@ func (d *door) handle(verb string, w http.ResponseWriter, r *http.Request, k *de
 	case <-r.Context().Done():
 		return d.complain(verb, http.StatusServiceUnavailable, errBusy, k)
 	}
-	asked, err := decode(k.in.Bytes(), k.names, d.view().mostNames())
+	pod, names, err := decode(k.in.Bytes(), d.snapshot().maxNames())
 	switch {
 	case errors.Is(err, errNodes) && verb == verbFilter:
 		d.note(verb, err)
-		k.out = appendUnfiltered(k.out, err)
-		return http.StatusOK
+		return k.write(&extenderv1.ExtenderFilterResult{Error: err.Error()})
 	case err != nil:
 		return d.complain(verb, http.StatusBadRequest, err, k)
 	}
-	k.names = asked.names
-	q, f := d.question(asked, k)
+	q, f := d.evaluation(pod, names, k)
+	answer := d.prioritize
 	if verb == verbFilter {
-		d.filter(q, f, k)
-	} else {
-		d.prioritize(q, f, k)
+		answer = d.filter
 	}
+	code := k.write(answer(q, f))
 	d.telemetry.judged(f.verdicts)
-	d.trail.add(verb, f)
+	d.decisions.add(verb, f)
+	return code
+}
+
+// write encodes an answer.
+func (k *scratch) write(answer any) int {
+	e := json.NewEncoder(&k.out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(answer); err != nil {
+		panic(err) // the types of answers have no values that cannot be encoded
+	}
 	return http.StatusOK
 }
 
 // read reads a body, and returns the status to answer if that fails.
-func (d *door) read(w http.ResponseWriter, r *http.Request, k *desk) (int, error) {
-	body := &metered{from: http.MaxBytesReader(w, r.Body, maxBody), of: d.bodies, desk: k}
+func (d *handler) read(w http.ResponseWriter, r *http.Request, k *scratch) (int, error) {
+	body := &metered{from: http.MaxBytesReader(w, r.Body, maxBody), of: d.bodies, scratch: k}
 	if n := r.ContentLength; n > int64(k.in.Cap()) && n <= pooledBody {
 		if !body.take(n) {
 			return http.StatusServiceUnavailable, errBusy
@@ -207,12 +213,12 @@ func (d *door) read(w http.ResponseWriter, r *http.Request, k *desk) (int, error
 	return http.StatusBadRequest, fmt.Errorf("foresail: the request ends early: %w", err)
 }
 
-// metered reads a body, as long as not too much is held of all of them.
+// metered reads a body while all bodies together stay below maxBodies.
 type metered struct {
-	from io.Reader
-	of   *semaphore.Weighted
-	desk *desk
-	paid int64 // bytes of what comes that are taken already
+	from    io.Reader
+	of      *semaphore.Weighted
+	scratch *scratch
+	paid    int64 // bytes of what comes that are taken already
 }
 
 // Read implements io.Reader.
@@ -230,45 +236,45 @@ func (m *metered) take(n int64) bool {
 	if !m.of.TryAcquire(n) {
 		return false
 	}
-	m.desk.held += n
+	m.scratch.held += n
 	return true
 }
 
-var errBusy = errors.New("foresail: too much is asked at once")
+var errBusy = errors.New("foresail: too many requests at once")
 
 var errTooLarge = fmt.Errorf("foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
 
-// complain makes the answer to a request that cannot be answered.
-func (d *door) complain(verb string, code int, err error, k *desk) int {
+// complain prepares the answer to a request that is rejected.
+func (d *handler) complain(verb string, code int, err error, k *scratch) int {
 	d.note(verb, err)
-	k.out = append(append(k.out, err.Error()...), '\n')
+	fmt.Fprintln(&k.out, err)
 	return code
 }
 
-// note logs that a request cannot be answered. A scheduler asks many times a second, so once a minute is enough.
-func (d *door) note(verb string, err error) {
+// note logs a rejected request, once a minute at most.
+func (d *handler) note(verb string, err error) {
 	now := d.now().UnixNano()
 	if last := d.noted.Load(); now-last < int64(time.Minute) || !d.noted.CompareAndSwap(last, now) {
 		return
 	}
-	d.log.Warn("a scheduler asks what cannot be answered", "verb", verb, "error", err)
+	d.log.Warn("rejected a request of a scheduler", "verb", verb, "error", err)
 }
 
-// question puts a question in terms of the view, with a verdict to be found for each node.
-func (d *door) question(a asked, k *desk) (*question, *finding) {
-	q := &question{rules: d.rules, now: d.now(), view: d.view(), pod: subjectOf(a.pod, d.workloads)}
+// evaluation prepares the verdicts on a pod and the named nodes.
+func (d *handler) evaluation(pod *corev1.Pod, names []string, k *scratch) (*evaluation, *decision) {
+	q := &evaluation{rules: d.rules, now: d.now(), snapshot: d.snapshot(), pod: podRequestOf(pod, d.workloads)}
 	q.past = d.waiting.of(q.pod.uid)
-	d.ledger.forget(q.pod.uid) // it must not stand in its own way
-	f := d.trail.fresh(len(a.names))
-	f.at, f.viewed, f.pod = q.now, q.view.at, q.pod.brief()
+	d.assumed.forget(q.pod.uid) // the pod must not count against itself
+	f := d.decisions.fresh(len(names))
+	f.at, f.cached, f.pod = q.now, q.snapshot.at, q.pod.summary()
 	f.text = len(q.pod.key.Namespace) + len(q.pod.key.Name) + len(q.pod.uid)
-	k.nodes = slices.Grow(k.nodes[:0], len(a.names))
-	for i, name := range a.names {
-		n := q.view.nodes[string(name)]
+	k.nodes = slices.Grow(k.nodes[:0], len(names))
+	for i, name := range names {
+		n := q.snapshot.nodes[name]
 		if n != nil {
 			f.verdicts[i].name = n.name
 		} else {
-			f.verdicts[i].name = string(name)
+			f.verdicts[i].name = name
 			f.text += len(name)
 		}
 		k.nodes = append(k.nodes, n)
@@ -277,23 +283,23 @@ func (d *door) question(a asked, k *desk) (*question, *finding) {
 	return q, f
 }
 
-func (d *door) filter(q *question, f *finding, k *desk) {
+func (d *handler) filter(q *evaluation, f *decision) any {
 	f.room, f.awaited = q.filter(f.verdicts)
 	d.waiting.note(q.pod.uid, f.room, q.now.Add(-q.waited()), q.now)
-	k.out = appendFiltered(k.out, f.verdicts, f.room)
-	d.expect(q, q.left(f.verdicts, f.room))
+	d.assume(q, q.left(f.verdicts, f.room))
 	d.telemetry.filtered(f.verdicts, f.room)
+	return filterResult(f.verdicts, f.room)
 }
 
-func (d *door) prioritize(q *question, f *finding, k *desk) {
+func (d *handler) prioritize(q *evaluation, f *decision) any {
 	q.prioritize(f.verdicts)
-	d.expect(q, q.best(f.verdicts))
-	k.out = appendScores(k.out, f.verdicts)
+	d.assume(q, q.best(f.verdicts))
+	return scores(f.verdicts)
 }
 
-// expect counts the pod on the node that it is likely to be bound to, nil for none.
-func (d *door) expect(q *question, n *node) {
+// assume counts the pod on a node, nil for none.
+func (d *handler) assume(q *evaluation, n *node) {
 	if n != nil && q.pod.uid != "" {
-		d.ledger.tentative(q.pod.uid, n, q.pod.requests, q.pod.estimate)
+		d.assumed.assume(q.pod.uid, n, q.pod.requests, q.pod.estimate)
 	}
 }

@@ -39,7 +39,7 @@ func strictly(t *testing.T, content []byte, into any) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-func TestWrongRequests(t *testing.T) {
+func TestRejectsRequests(t *testing.T) {
 	nodes := `{"Pod":{"metadata":{"name":"p"}},"Nodes":{"items":[]},"NodeNames":null}`
 	for name, test := range map[string]struct {
 		method, path, body string
@@ -58,7 +58,7 @@ func TestWrongRequests(t *testing.T) {
 		"a verb that is not set": {"POST", "/bind", "{}", 404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+			r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 			w := httptest.NewRecorder()
 			r.Handler().ServeHTTP(w, httptest.NewRequest(test.method, Prefix+test.path, strings.NewReader(test.body)))
 			assert.Equal(t, test.code, w.Code)
@@ -73,23 +73,22 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
-func TestARequestThatBreaksOffIsRefused(t *testing.T) {
-	r := newRig(DefaultRules(), testView())
+func TestRejectsTruncatedRequests(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot())
 	w := r.ask(verbFilter, io.MultiReader(strings.NewReader(`{"Pod":{}`), failing{}))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), "ends early")
 }
 
 // What is sent says nothing of how much memory there is.
-func TestLargeRequestsTakeLittleMemory(t *testing.T) {
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+func TestLargeRequestsUseLittleMemory(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	for name, test := range map[string]struct{ head, part, tail, want string }{
-		"names":                {`{"Pod":{},"NodeNames":[""`, `,""`, `]}`, "names too many nodes: want 1002 or fewer"},
-		"names in another way": {`{"Pod":{},"nodeNames":[""`, `,""`, `]}`, "more than 10000 values"},
-		"containers":           {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 10000 values"},
-		"labels":               {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`, `}}}}`, "more than 10000 values"},
-		"a name":               {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
-		"the name of a pod":    {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`, "the name of the Pod has 83"},
+		"names":             {`{"Pod":{},"NodeNames":[""`, `,""`, `]}`, "more than 50000 values"},
+		"containers":        {`{"NodeNames":["a"],"Pod":{"spec":{"containers":[{}`, `,{}`, `]}}}`, "more than 50000 values"},
+		"labels":            {`{"NodeNames":["a"],"Pod":{"metadata":{"labels":{"":""`, `,"":""`, `}}}}`, "more than 50000 values"},
+		"a name":            {`{"Pod":{},"NodeNames":["`, `n`, `"]}`, "the name of a node has 83"},
+		"the name of a pod": {`{"NodeNames":["a"],"Pod":{"metadata":{"name":"`, `n`, `"}}}`, "the name of the Pod has 83"},
 	} {
 		body := test.head + strings.Repeat(test.part, (maxBody-len(test.head)-len(test.tail))/len(test.part)) + test.tail
 		var before, after runtime.MemStats
@@ -100,23 +99,23 @@ func TestLargeRequestsTakeLittleMemory(t *testing.T) {
 		assert.Contains(t, w.Body.String(), test.want, name)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*maxBody), "%s: with the buffers that it has grown through", name)
 	}
-	filter, prioritize := r.door.trail.of(types.NamespacedName{})
+	filter, prioritize := r.handler.decisions.of(types.NamespacedName{})
 	assert.Nil(t, filter)
 	assert.Nil(t, prioritize)
 }
 
-func TestHowManyNodesMayBeAskedAbout(t *testing.T) {
-	assert.Equal(t, 1004, testView(testNode("a", 1, 1), testNode("b", 1, 1)).mostNames())
-	assert.Equal(t, unknownNames, (&view{}).mostNames(), "of a cluster that is not known")
+func TestMaxNames(t *testing.T) {
+	assert.Equal(t, 1004, testSnapshot(testNode("a", 1, 1), testNode("b", 1, 1)).maxNames())
+	assert.Equal(t, unknownNames, (&clusterSnapshot{}).maxNames(), "of a cluster that is not known")
 }
 
-func TestNamesOfNoNodeAreRememberedForAWhile(t *testing.T) {
-	r := newRig(DefaultRules(), testView())
+func TestUnknownNamesCountAgainstTheDecisionCache(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot())
 	var names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprintf("%0253d", i))
 	}
-	const asked, most = 120, maxTrail * int(unsafe.Sizeof(verdict{}))
+	const asked, most = 120, maxVerdicts * int(unsafe.Sizeof(verdict{}))
 	for i := range asked {
 		pod := testPod()
 		pod.Name = fmt.Sprint(i)
@@ -125,20 +124,20 @@ func TestNamesOfNoNodeAreRememberedForAWhile(t *testing.T) {
 		require.Equal(t, http.StatusOK, r.ask(verbFilter, bytes.NewReader(body)).Code)
 	}
 	held := 0
-	for e := r.door.trail.ages.Front(); e != nil; e = e.Next() {
-		f := e.Value.(*step).finding
+	for e := r.handler.decisions.ages.Front(); e != nil; e = e.Next() {
+		f := e.Value.(*cachedDecision).decision
 		held += cap(f.verdicts) * int(unsafe.Sizeof(verdict{}))
 		for _, v := range f.verdicts {
 			held += len(v.name)
 		}
 	}
-	assert.Less(t, r.door.trail.ages.Len(), asked)
+	assert.Less(t, r.handler.decisions.ages.Len(), asked)
 	assert.Positive(t, held)
 	assert.LessOrEqual(t, held, most)
 }
 
 func TestBodiesAreBoundedTogether(t *testing.T) {
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	body, err := json.Marshal(argsOf(testPod(), "a"))
 	require.NoError(t, err)
 	content := func(known bool) io.Reader {
@@ -147,26 +146,26 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		}
 		return io.MultiReader(bytes.NewReader(body)) // of a length that nobody tells
 	}
-	require.True(t, r.door.bodies.TryAcquire(maxBodies-int64(len(body))))
+	require.True(t, r.handler.bodies.TryAcquire(maxBodies-int64(len(body))))
 	for _, known := range []bool{true, false} {
 		assert.Equal(t, http.StatusOK, r.ask(verbFilter, content(known)).Code)
 	}
-	require.True(t, r.door.bodies.TryAcquire(1))
+	require.True(t, r.handler.bodies.TryAcquire(1))
 	for _, known := range []bool{true, false} {
 		w := r.ask(verbFilter, content(known))
 		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
-		assert.Contains(t, w.Body.String(), "too much is asked at once")
+		assert.Contains(t, w.Body.String(), "too many requests at once")
 	}
-	r.door.bodies.Release(1)
+	r.handler.bodies.Release(1)
 	assert.Equal(t, http.StatusOK, r.ask(verbFilter, content(true)).Code, "what was refused is not held")
-	r.door.bodies.Release(maxBodies - int64(len(body)))
-	assert.True(t, r.door.bodies.TryAcquire(maxBodies), "nothing is held")
+	r.handler.bodies.Release(maxBodies - int64(len(body)))
+	assert.True(t, r.handler.bodies.TryAcquire(maxBodies), "nothing is held")
 }
 
-func TestFewAreWorkedOnAtOnce(t *testing.T) {
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+func TestLimitsConcurrency(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	for range maxWorking {
-		r.door.working <- struct{}{}
+		r.handler.working <- struct{}{}
 	}
 	body, err := json.Marshal(argsOf(testPod(), "a"))
 	require.NoError(t, err)
@@ -177,45 +176,44 @@ func TestFewAreWorkedOnAtOnce(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code, "the scheduler has given up")
 	answered := make(chan int, 1)
 	go func() { answered <- r.ask(verbFilter, bytes.NewReader(body)).Code }()
-	<-r.door.working
+	<-r.handler.working
 	assert.Equal(t, http.StatusOK, <-answered, "it has waited")
-	assert.Len(t, r.door.working, maxWorking-1)
+	assert.Len(t, r.handler.working, maxWorking-1)
 }
 
-// faulty is a ledger that panics.
-type faulty struct{ counter }
+// faulty is a assumed that panics.
+type faulty struct{ assumer }
 
 func (faulty) forget(types.UID) { panic("nothing to forget") }
 
-func TestPanicsAreToldAndCounted(t *testing.T) {
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+func TestPanicsAreLoggedAndCounted(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	var log bytes.Buffer
-	r.door.log, r.door.ledger = slog.New(slog.NewTextHandler(&log, nil)), faulty{r}
+	r.handler.log, r.handler.assumed = slog.New(slog.NewTextHandler(&log, nil)), faulty{r}
 	body, err := json.Marshal(argsOf(testPod(), "a"))
 	require.NoError(t, err)
 	for range 2 * maxWorking { // each leaves its place
 		w := r.ask(verbFilter, bytes.NewReader(body))
 		assert.Equal(t, http.StatusInternalServerError, w.Code)
-		assert.Contains(t, w.Body.String(), "a fault of Foresail's")
+		assert.Contains(t, w.Body.String(), "by a bug of Foresail")
 	}
-	assert.InDelta(t, 2*maxWorking, testutil.ToFloat64(r.door.telemetry.requests.WithLabelValues(verbFilter, "500")), 0)
-	assert.Contains(t, log.String(), `level=ERROR msg="a scheduler is not answered`)
+	assert.InDelta(t, 2*maxWorking, testutil.ToFloat64(r.handler.telemetry.requests.WithLabelValues(verbFilter, "500")), 0)
+	assert.Contains(t, log.String(), `level=ERROR msg="a request of a scheduler panicked`)
 	assert.Contains(t, log.String(), "nothing to forget")
 	assert.Contains(t, log.String(), "handler_test.go", "where it happened")
-	r.door.ledger = r
+	r.handler.assumed = r
 	assert.Equal(t, http.StatusOK, r.ask(verbFilter, bytes.NewReader(body)).Code)
-	assert.True(t, r.door.bodies.TryAcquire(maxBodies), "nothing is held")
+	assert.True(t, r.handler.bodies.TryAcquire(maxBodies), "nothing is held")
 }
 
-func TestLargeDesksAreNotKept(t *testing.T) {
-	r := newRig(DefaultRules(), testView())
-	for name, k := range map[string]*desk{
-		"a body":  {in: *bytes.NewBuffer(make([]byte, 0, pooledBody+1)), names: make([][]byte, 1)},
-		"names":   {names: make([][]byte, pooledNames+1)},
-		"answers": {out: make([]byte, pooledBody+1)},
+func TestLargeBuffersAreNotKept(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot())
+	for name, k := range map[string]*scratch{
+		"a body":  {in: *bytes.NewBuffer(make([]byte, 0, pooledBody+1))},
+		"answers": {out: *bytes.NewBuffer(make([]byte, 0, pooledBody+1))},
 	} {
-		r.door.give(k)
-		assert.NotSame(t, k, r.door.take(), name)
+		r.handler.give(k)
+		assert.NotSame(t, k, r.handler.take(), name)
 	}
 }
 
@@ -228,57 +226,57 @@ func TestRequestsAreCountedAndTimed(t *testing.T) {
 	doomed.removing = "workers"
 	stale := testNode("stale", 1, 1)
 	stale.memory.Sampled = epoch.Add(-DefaultRules().StaleAfter - 1)
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1), testNode("full", 1, 16), doomed, stale))
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1), testNode("full", 1, 16), doomed, stale))
 	body, err := json.Marshal(argsOf(testPod(), "a", "full", "doomed", "stale", "stranger"))
 	require.NoError(t, err)
 	assert.Equal(t, 200, r.ask(verbFilter, bytes.NewReader(body)).Code)
 	assert.Equal(t, 200, r.ask(verbPrioritize, bytes.NewReader(body)).Code)
 	assert.Equal(t, 400, r.ask(verbFilter, strings.NewReader("{")).Code)
 	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(`
-# HELP foresail_extender_requests_total Requests of schedulers, by what was asked and by the HTTP status of the answer.
+# HELP foresail_extender_requests_total Requests of schedulers, by verb and HTTP status.
 # TYPE foresail_extender_requests_total counter
 foresail_extender_requests_total{code="200",verb="filter"} 1
 foresail_extender_requests_total{code="200",verb="prioritize"} 1
 foresail_extender_requests_total{code="400",verb="filter"} 1
-# HELP foresail_extender_nodes_refused_total Nodes that were refused to a pod, by why: removing (a WorkerPool removes it), memory or cpu (predicted to pass the limit).
-# TYPE foresail_extender_nodes_refused_total counter
-foresail_extender_nodes_refused_total{reason="cpu"} 0
-foresail_extender_nodes_refused_total{reason="memory"} 1
-foresail_extender_nodes_refused_total{reason="removing"} 1
-`), "foresail_extender_requests_total", "foresail_extender_nodes_refused_total"))
-	open := func(g gap) float64 { return testutil.ToFloat64(r.door.telemetry.open[g]) }
+# HELP foresail_extender_nodes_filtered_total Nodes that were filtered, by reason: removing (a WorkerPool removes it), memory or cpu (predicted to exceed the limit).
+# TYPE foresail_extender_nodes_filtered_total counter
+foresail_extender_nodes_filtered_total{reason="cpu"} 0
+foresail_extender_nodes_filtered_total{reason="memory"} 1
+foresail_extender_nodes_filtered_total{reason="removing"} 1
+`), "foresail_extender_requests_total", "foresail_extender_nodes_filtered_total"))
+	open := func(g gap) float64 { return testutil.ToFloat64(r.handler.telemetry.open[g]) }
 	assert.Equal(t, 2.0, open(gapStale))
 	assert.Equal(t, 2.0, open(gapNode))
 	assert.Equal(t, 0.0, open(gapPrediction))
-	assert.Equal(t, 0.0, open(gapView))
+	assert.Equal(t, 0.0, open(gapSnapshot))
 	n, err := testutil.GatherAndCount(r.registry, "foresail_extender_request_duration_seconds")
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
 }
 
-func TestTheStateIsTold(t *testing.T) {
+func TestStateMetrics(t *testing.T) {
 	a, b := testNode("a", 1, 1), testNode("b", 1, 1)
-	a.ledger.add(use{1500, gib})
-	b.ledger.add(use{500, gib})
-	v := testView(a, b)
+	a.assumed.add(use{1500, gib})
+	b.assumed.add(use{500, gib})
+	v := testSnapshot(a, b)
 	v.at = epoch.Add(-3 * time.Minute)
 	r := newRig(DefaultRules(), v)
-	r.ledger.bind(podID{1}, entry{slot: a.slot, since: epoch}, epoch)
+	r.assumed.bind(podID{1}, recentPod{slot: a.slot, since: epoch}, epoch)
 	want := `
-# HELP foresail_extender_ledger_pods Pods that count on nodes beside their predictions: that were bound of late, or are about to be.
-# TYPE foresail_extender_ledger_pods gauge
-foresail_extender_ledger_pods 1
-# HELP foresail_extender_ledger_cpu_cores CPU that counts on nodes beside their predictions, for pods that went there since.
-# TYPE foresail_extender_ledger_cpu_cores gauge
-foresail_extender_ledger_cpu_cores 2
-# HELP foresail_extender_ledger_memory_bytes Memory that counts on nodes beside their predictions, for pods that went there since.
-# TYPE foresail_extender_ledger_memory_bytes gauge
-foresail_extender_ledger_memory_bytes 2.147483648e+09
-# HELP foresail_extender_view_age_seconds Age of the view that answers are given from; -1 if there is none yet.
-# TYPE foresail_extender_view_age_seconds gauge
-foresail_extender_view_age_seconds 180
+# HELP foresail_extender_assumed_pods Pods that samples do not include yet: bound recently, or about to be.
+# TYPE foresail_extender_assumed_pods gauge
+foresail_extender_assumed_pods 1
+# HELP foresail_extender_assumed_cpu_cores CPU that assumed pods count for beyond the newest samples.
+# TYPE foresail_extender_assumed_cpu_cores gauge
+foresail_extender_assumed_cpu_cores 2
+# HELP foresail_extender_assumed_memory_bytes Memory that assumed pods count for beyond the newest samples.
+# TYPE foresail_extender_assumed_memory_bytes gauge
+foresail_extender_assumed_memory_bytes 2.147483648e+09
+# HELP foresail_extender_cache_age_seconds Age of the cached state of the cluster that requests are answered from; -1 before the first.
+# TYPE foresail_extender_cache_age_seconds gauge
+foresail_extender_cache_age_seconds 180
 `
-	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_ledger_pods", "foresail_extender_ledger_cpu_cores", "foresail_extender_ledger_memory_bytes", "foresail_extender_view_age_seconds"))
+	assert.NoError(t, testutil.GatherAndCompare(r.registry, strings.NewReader(want), "foresail_extender_assumed_pods", "foresail_extender_assumed_cpu_cores", "foresail_extender_assumed_memory_bytes", "foresail_extender_cache_age_seconds"))
 }
 
 // FuzzHandler sends anything. Whatever is answered is what a scheduler takes, about what it asked.
@@ -298,7 +296,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add(false, []byte(`{"Pod":{"spec":{"priority":2000000000,"containers":[{"resources":{"requests":{"cpu":"1e18","memory":"-1"}}}]}},"NodeNames":["a","full"]}`))
 	doomed := testNode("doomed", 1, 1)
 	doomed.removing = "workers"
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1), testNode("full", 1, 16), doomed))
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1), testNode("full", 1, 16), doomed))
 	f.Fuzz(func(t *testing.T, filter bool, body []byte) {
 		verb := verbPrioritize
 		if filter {
@@ -348,10 +346,10 @@ func FuzzHandler(f *testing.F) {
 }
 
 // A pod that is asked about is where it may go, and nowhere that it was expected before.
-func TestWhereAPodCountsWhileItIsScheduled(t *testing.T) {
+func TestPodIsAssumedOnOneNode(t *testing.T) {
 	fuller, emptier, doomed := testNode("fuller", 1.6, 1), testNode("emptier", 1, 1), testNode("doomed", 1, 1)
 	doomed.removing = "workers"
-	r := newRig(DefaultRules(), testView(fuller, emptier, doomed))
+	r := newRig(DefaultRules(), testSnapshot(fuller, emptier, doomed))
 	pod := testPod()
 	calls := func() (nodes []string) {
 		for _, c := range r.counted {

@@ -31,27 +31,27 @@ type Options struct {
 	Log      *slog.Logger // nil discards it
 }
 
-// Rules say what is refused and what is preferred. DefaultRules has the defaults.
+// Rules configure filter and prioritize. DefaultRules has the defaults.
 type Rules struct {
-	MemoryLimit float64       // share of allocatable memory that a node may be predicted to use; 0: no limit
-	CPULimit    float64       // the same of CPU
-	Target      float64       // T: the share of a node that is packed up to
-	WarmUp      time.Duration // from when a node is Ready until it is scored in full; 0: at once
-	StaleAfter  time.Duration // the age at which a prediction is not used any more
-	Patience    time.Duration // for how long a pod that no node has room for waits for a pool to grow
-	Tentative   time.Duration // for how long a pod counts on the node that was scored best, at most, until it is bound
-	NoLedger    bool          // pods that were bound since the last reading do not count; to compare with
+	MemoryLimit       float64       // share of allocatable memory that a node may be predicted to use; 0: no limit
+	CPULimit          float64       // the same of CPU
+	Target            float64       // T: share of a node up to which fuller nodes are preferred
+	WarmUp            time.Duration // time after Ready until a node gets its full score; 0: at once
+	StaleAfter        time.Duration // the age from which a prediction is not used
+	MaxWait           time.Duration // how long a pod that fits no node waits for a pool to grow
+	AssumeTimeout     time.Duration // how long a scored pod counts on its best node before it is bound
+	IgnoreAssumedPods bool          // pods count only once samples include them; for comparisons
 }
 
 // DefaultRules returns the defaults.
 func DefaultRules() Rules {
 	return Rules{
-		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, Patience: 3 * time.Minute,
-		Tentative: 30 * time.Second,
+		MemoryLimit: 0.95, Target: 0.65, WarmUp: 180 * time.Second, StaleAfter: 180 * time.Second, MaxWait: 3 * time.Minute,
+		AssumeTimeout: 30 * time.Second,
 	}
 }
 
-// Validate tells all that is wrong, each as an *OptionError, joined.
+// Validate returns all errors joined, each an *OptionError.
 func (r Rules) Validate() error {
 	var errs []error
 	share := func(field string, value float64, ok bool, want string) {
@@ -69,12 +69,12 @@ func (r Rules) Validate() error {
 	}
 	period("WarmUp", r.WarmUp, 0)
 	period("StaleAfter", r.StaleAfter, time.Second)
-	period("Patience", r.Patience, 0)
-	period("Tentative", r.Tentative, 0)
+	period("MaxWait", r.MaxWait, 0)
+	period("AssumeTimeout", r.AssumeTimeout, 0)
 	return errors.Join(errs...)
 }
 
-// complete returns options that have all that may be left out, or what is wrong, each as an *OptionError.
+// complete returns the options with defaults, or all errors joined, each an *OptionError.
 func (o Options) complete() (Options, error) {
 	errs := []error{o.Rules.Validate()}
 	require := func(field string, ok bool, want string) {
@@ -83,7 +83,7 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	require("Client", o.Client != nil, "one that may list and watch nodes and pods")
-	require("Forecasts", o.Forecasts != nil, "what tells the use of nodes")
+	require("Forecasts", o.Forecasts != nil, "forecasts of nodes")
 	require("RemovalMark", o.RemovalMark != "", "the key of the taint of nodes that are being removed")
 	if o.Now == nil {
 		o.Now = time.Now
@@ -94,32 +94,32 @@ func (o Options) complete() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// Forecasts tells what nodes are predicted to use.
+// Forecasts has the predicted use of nodes.
 type Forecasts interface {
 	// NodeLoads returns the newest snapshot, never nil. It does not block.
 	NodeLoads() *snapshot.NodeLoads
 }
 
-// Workloads tells what one pod of a workload is predicted to use.
+// Workloads has the predicted use of one pod of a workload.
 type Workloads interface {
 	// PodUse returns cores and bytes of one pod, each 0 if it is not forecast. It does not block.
 	PodUse(namespace string, pod labels.Set) (cores, bytes float64)
 }
 
-// Pools tells what pools of workers are about to do.
+// Pools has the intent of WorkerPools.
 type Pools interface {
-	// Standing returns what was seen last. It does not block.
-	Standing() *Standing
+	// PoolIntent returns what was seen last. It does not block.
+	PoolIntent() *PoolIntent
 }
 
-// Standing is what pools of workers are about to do, as of one moment. It is immutable.
-type Standing struct {
-	Removing   map[string]string // the pool, by the name of a Node that it has committed to remove
-	Candidates map[string]string // the pool, by the name of a Node that would be removed next
-	Growing    []Growth          // the pools that can grow
+// PoolIntent is what WorkerPools are about to do, as of one moment. It is immutable.
+type PoolIntent struct {
+	Removing   map[string]string // pools by the names of Nodes that they have committed to remove
+	Candidates map[string]string // pools by the names of Nodes that they would remove next
+	Growing    []Growth          // nodes that pools could launch
 }
 
-// Growth is what a new node of a pool that can grow comes up with.
+// Growth is a node that a pool could launch.
 type Growth struct {
 	Pool   string
 	Labels map[string]string

@@ -9,9 +9,9 @@ import (
 )
 
 // Whoever names the fields differently, as a command does, can tell each of them.
-func TestEachWrongRuleIsToldByItsField(t *testing.T) {
+func TestValidateNamesEachField(t *testing.T) {
 	require.NoError(t, DefaultRules().Validate())
-	joined, ok := Rules{MemoryLimit: -1, CPULimit: 2, Target: 1, WarmUp: -1, StaleAfter: -1, Patience: -1, Tentative: -1}.Validate().(interface{ Unwrap() []error })
+	joined, ok := Rules{MemoryLimit: -1, CPULimit: 2, Target: 1, WarmUp: -1, StaleAfter: -1, MaxWait: -1, AssumeTimeout: -1}.Validate().(interface{ Unwrap() []error })
 	require.True(t, ok)
 	var fields []string
 	for _, err := range joined.Unwrap() {
@@ -21,5 +21,5 @@ func TestEachWrongRuleIsToldByItsField(t *testing.T) {
 		assert.NotEmpty(t, wrong.Want)
 		fields = append(fields, wrong.Field)
 	}
-	assert.Equal(t, []string{"MemoryLimit", "CPULimit", "Target", "WarmUp", "StaleAfter", "Patience", "Tentative"}, fields)
+	assert.Equal(t, []string{"MemoryLimit", "CPULimit", "Target", "WarmUp", "StaleAfter", "MaxWait", "AssumeTimeout"}, fields)
 }

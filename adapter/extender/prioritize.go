@@ -1,15 +1,17 @@
 package extender
 
-import "math"
+import (
+	"math"
+)
 
-// leastWarmth is w of a node that became Ready just now. It is not 0: an empty node is better than one that overloads.
-const leastWarmth = 0.2
+// minWarmth is w of a node that became Ready just now. It is above 0: an empty node is better than one that overloads.
+const minWarmth = 0.2
 
 // prioritize scores nodes.
-func (q *question) prioritize(out []verdict) {
+func (q *evaluation) prioritize(out []verdict) {
 	if q.blind() {
 		for i := range out {
-			out[i].gap = gapView // and all scores are 0, so that the scheduler's own decide
+			out[i].gap = gapSnapshot // all scores stay 0: the scheduler's plugins decide
 		}
 		return
 	}
@@ -24,9 +26,8 @@ func (q *question) prioritize(out []verdict) {
 	}
 }
 
-// setApart leaves one node alone with the best score, and gives those that are as good by rounding one less. Eleven scores
-// are few: of many nodes with the best one the scheduler's own plugins would choose, for pod after pod the same, and the
-// ledger could not tell which. What is best before rounding is best of a burst's nodes in turn.
+// setApart leaves the best score to one node, and reduces that of equal ones by one. Among many nodes with the best score the
+// scheduler's own plugins choose, always the same one for a burst, and the extender could not know which.
 func setApart(out []verdict, first int) {
 	top := out[first].score
 	for i := range out {
@@ -36,9 +37,8 @@ func setApart(out []verdict, first int) {
 	}
 }
 
-// best returns the node of the best score, which the scheduler will take if all else is equal: nil if that is 0, or if
-// nothing is known of it.
-func (q *question) best(verdicts []verdict) *node {
+// best returns the node with the best score, nil if that is 0 or the node is unknown.
+func (q *evaluation) best(verdicts []verdict) *node {
 	var best *node
 	top := int8(0)
 	for i, n := range q.nodes {
@@ -49,13 +49,12 @@ func (q *question) best(verdicts []verdict) *node {
 	return best
 }
 
-// left returns the node that passed a filter if it is known and the only one. The scheduler takes it without asking for
-// scores.
-func (q *question) left(verdicts []verdict, r room) *node {
+// left returns the only node that passed the filter, if it is known. The scheduler takes it without asking for scores.
+func (q *evaluation) left(verdicts []verdict, r outcome) *node {
 	var left *node
 	passed := 0
 	for i, n := range q.nodes {
-		if r.refuses(&verdicts[i]) {
+		if r.filters(&verdicts[i]) {
 			continue
 		}
 		if passed++; passed > 1 {
@@ -66,12 +65,12 @@ func (q *question) left(verdicts []verdict, r room) *node {
 	return left
 }
 
-// score works out the score of a node, and returns it before rounding.
-func (q *question) score(n *node, v *verdict) float64 {
+// score sets the score of a node, and returns it before rounding.
+func (q *evaluation) score(n *node, v *verdict) float64 {
 	u, c := 0.0, 1.0
 	w := q.warmth(n)
 	if n == nil {
-		v.gap = gapNode // it came after the view was made, so that nothing runs on it yet
+		v.gap = gapNode // it came after the snapshot was made, so that nothing runs on it yet
 	} else {
 		cpu, memory := q.amounts(n)
 		v.cpu, v.memory = cpu.share(), memory.share()
@@ -89,21 +88,20 @@ func (q *question) score(n *node, v *verdict) float64 {
 	return worth
 }
 
-// used is the share of a node that is used with a pod of this size. Of what is not known to have room for anything no
-// share is used.
+// used returns the share of a node in use with a pod of this size, 0 if nothing is known to be allocatable.
 func (a amount) used(pod int64) float64 {
 	if a.allocatable <= 0 {
 		return 0
 	}
 	if a.fresh {
-		return (a.predicted + a.ledger + float64(pod)) / a.allocatable
+		return (a.predicted + a.assumed + float64(pod)) / a.allocatable
 	}
 	return (a.requested + float64(pod)) / a.allocatable
 }
 
-// warmth is how much of its score a node is worth while it warms up.
-func (q *question) warmth(n *node) float64 {
-	created := q.view.at
+// warmth returns w, the share of its score that a node keeps while it warms up.
+func (q *evaluation) warmth(n *node) float64 {
+	created := q.snapshot.at
 	if n != nil {
 		created = n.created
 	}
@@ -111,7 +109,18 @@ func (q *question) warmth(n *node) float64 {
 		return 1
 	}
 	if n == nil || n.readySince.IsZero() {
-		return leastWarmth
+		return minWarmth
 	}
-	return min(max(float64(q.now.Sub(n.readySince))/float64(q.rules.WarmUp), leastWarmth), 1)
+	return min(max(float64(q.now.Sub(n.readySince))/float64(q.rules.WarmUp), minWarmth), 1)
+}
+
+// pack returns how good it is that a share u of a node is in use: rising up to target, falling above it, and 0 above 1.
+func pack(u, target float64) float64 {
+	switch {
+	case u <= target:
+		return target + (1-target)*u/target
+	case u <= 1:
+		return target * (1 - u) / (1 - target)
+	}
+	return 0
 }

@@ -22,8 +22,8 @@ func TestPack(t *testing.T) {
 }
 
 // scoreOf scores one node, and returns the verdict.
-func scoreOf(v *view, rules Rules, pod *corev1.Pod, name string) verdict {
-	q, out := questionOf(v, pod, rules, name)
+func scoreOf(v *clusterSnapshot, rules Rules, pod *corev1.Pod, name string) verdict {
+	q, out := evaluationOf(v, pod, rules, name)
 	q.prioritize(out)
 	return out[0]
 }
@@ -43,23 +43,23 @@ func TestScores(t *testing.T) {
 		want int8
 		gap  gap
 	}{
-		"empty: u 0.25":                    {testNode("n", 0, 0), 0.25, 8, noGap},    // 6.5 + 3.5*0.25/0.65 = 7.85
-		"half: u 0.5":                      {testNode("n", 1, 1), 0.5, 9, noGap},     // 6.5 + 3.5*0.5/0.65 = 9.19
-		"at the target: u 0.65":            {testNode("n", 1.6, 1), 0.65, 10, noGap}, // 10
-		"beyond it: u 0.75":                {testNode("n", 2, 1), 0.75, 5, noGap},    // 6.5*0.25/0.35 = 4.64
-		"full: u 1":                        {testNode("n", 3, 1), 1, 0, noGap},       // 0
-		"overloaded: u 1.25":               {testNode("n", 4, 1), 1.25, 0, noGap},    // 0
-		"memory, if it is more: u 0.75":    {testNode("n", 0, 10), 0.75, 5, noGap},   // as above
-		"requests alone: u 0.5":            {unpredicted(use{1000, gib}), 0.5, 9, gapPrediction},
-		"requests of memory: u 0.75":       {unpredicted(use{0, 10 * gib}), 0.75, 5, gapPrediction},
-		"nothing allocatable: u 0":         {func() *node { n := testNode("n", 1, 1); n.allocatable = use{}; return n }(), 0, 7, gapAllocatable}, // 6.5 away from 0
-		"a half of it is known: u 0.5":     {func() *node { n := testNode("n", 1, 99); n.memory = snapshot.Use{}; return n }(), 0.5, 9, gapPrediction},
-		"a candidate":                      {func() *node { n := testNode("n", 1, 1); n.candidate = "workers"; return n }(), 0.5, 0, noGap},
-		"one that is going":                {func() *node { n := testNode("n", 1, 1); n.removing = "workers"; return n }(), 0.5, 0, noGap},
-		"what is not a number is nothing":  {testNode("n", math.NaN(), 1), math.NaN(), 0, noGap},
-		"the ledger counts beside: u 0.75": {func() *node { n := testNode("n", 1, 1); n.ledger.add(use{cpu: 1000}); return n }(), 0.75, 5, noGap},
-		"but not beside requests: u 0.5":   {func() *node { n := unpredicted(use{1000, gib}); n.ledger.add(use{cpu: 1000}); return n }(), 0.5, 9, gapPrediction},
-		"requests not beside a prediction": {func() *node { n := testNode("n", 1, 1); n.requested.add(use{cpu: 4000}); return n }(), 0.5, 9, noGap},
+		"empty: u 0.25":                     {testNode("n", 0, 0), 0.25, 8, noGap},    // 6.5 + 3.5*0.25/0.65 = 7.85
+		"half: u 0.5":                       {testNode("n", 1, 1), 0.5, 9, noGap},     // 6.5 + 3.5*0.5/0.65 = 9.19
+		"at the target: u 0.65":             {testNode("n", 1.6, 1), 0.65, 10, noGap}, // 10
+		"beyond it: u 0.75":                 {testNode("n", 2, 1), 0.75, 5, noGap},    // 6.5*0.25/0.35 = 4.64
+		"full: u 1":                         {testNode("n", 3, 1), 1, 0, noGap},       // 0
+		"overloaded: u 1.25":                {testNode("n", 4, 1), 1.25, 0, noGap},    // 0
+		"memory, if it is more: u 0.75":     {testNode("n", 0, 10), 0.75, 5, noGap},   // as above
+		"requests alone: u 0.5":             {unpredicted(use{1000, gib}), 0.5, 9, gapPrediction},
+		"requests of memory: u 0.75":        {unpredicted(use{0, 10 * gib}), 0.75, 5, gapPrediction},
+		"nothing allocatable: u 0":          {func() *node { n := testNode("n", 1, 1); n.allocatable = use{}; return n }(), 0, 7, gapAllocatable}, // 6.5 away from 0
+		"a half of it is known: u 0.5":      {func() *node { n := testNode("n", 1, 99); n.memory = snapshot.Use{}; return n }(), 0.5, 9, gapPrediction},
+		"a candidate":                       {func() *node { n := testNode("n", 1, 1); n.candidate = "workers"; return n }(), 0.5, 0, noGap},
+		"one that is going":                 {func() *node { n := testNode("n", 1, 1); n.removing = "workers"; return n }(), 0.5, 0, noGap},
+		"what is not a number is nothing":   {testNode("n", math.NaN(), 1), math.NaN(), 0, noGap},
+		"the assumed counts beside: u 0.75": {func() *node { n := testNode("n", 1, 1); n.assumed.add(use{cpu: 1000}); return n }(), 0.75, 5, noGap},
+		"but not beside requests: u 0.5":    {func() *node { n := unpredicted(use{1000, gib}); n.assumed.add(use{cpu: 1000}); return n }(), 0.5, 9, gapPrediction},
+		"requests not beside a prediction":  {func() *node { n := testNode("n", 1, 1); n.requested.add(use{cpu: 4000}); return n }(), 0.5, 9, noGap},
 		"a prediction that is stale: u 0.75": {func() *node {
 			n := testNode("n", 0, 0)
 			n.requested.add(use{cpu: 2000})
@@ -68,7 +68,7 @@ func TestScores(t *testing.T) {
 		}(), 0.75, 5, gapStale},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := scoreOf(testView(test.node), rules, testPod(), "n")
+			got := scoreOf(testSnapshot(test.node), rules, testPod(), "n")
 			if math.IsNaN(test.u) {
 				assert.True(t, math.IsNaN(float64(got.used)))
 			} else {
@@ -81,20 +81,20 @@ func TestScores(t *testing.T) {
 	}
 }
 
-func TestThePodCountsAsItsEstimateWhereItRequestsNothing(t *testing.T) {
+func TestScoresByEstimateWithoutRequests(t *testing.T) {
 	pod := testPod()
 	pod.Spec.Containers[0].Resources.Requests = nil
-	got := scoreOf(testView(testNode("n", 1, 1)), DefaultRules(), pod, "n")
-	assert.InDelta(t, (1000+float64(subjectOf(pod, nil).estimate.cpu))/4000, got.used, 1e-6)
+	got := scoreOf(testSnapshot(testNode("n", 1, 1)), DefaultRules(), pod, "n")
+	assert.InDelta(t, (1000+float64(podRequestOf(pod, nil).estimate.cpu))/4000, got.used, 1e-6)
 	assert.Greater(t, got.used, float32(0.25))
 }
 
-func TestWithoutTheLedgerPodsThatCameSinceDoNotCount(t *testing.T) {
+func TestIgnoreAssumedPods(t *testing.T) {
 	n := testNode("n", 1, 1)
-	n.ledger.add(use{cpu: 1000})
+	n.assumed.add(use{cpu: 1000})
 	rules := DefaultRules()
-	rules.NoLedger = true
-	assert.InDelta(t, 0.5, scoreOf(testView(n), rules, testPod(), "n").used, 1e-6)
+	rules.IgnoreAssumedPods = true
+	assert.InDelta(t, 0.5, scoreOf(testSnapshot(n), rules, testPod(), "n").used, 1e-6)
 }
 
 // Of a node at u = 0.65 the score is 10*w.
@@ -124,42 +124,42 @@ func TestWarmUp(t *testing.T) {
 			}
 			rules := DefaultRules()
 			rules.WarmUp = test.warmUp
-			assert.Equal(t, test.want, scoreOf(testView(n), rules, testPod(), "n").score)
+			assert.Equal(t, test.want, scoreOf(testSnapshot(n), rules, testPod(), "n").score)
 		})
 	}
 }
 
-func TestANodeThatIsNotKnownYetIsScoredAsOneThatJustCame(t *testing.T) {
+func TestScoreOfAnUnknownNode(t *testing.T) {
 	waited, newer := testPod(), testPod()
 	newer.CreationTimestamp = metav1.NewTime(epoch)
 	for _, test := range []struct {
 		pod  *corev1.Pod
 		want int8
 	}{{waited, 7}, {newer, 1}} {
-		got := scoreOf(testView(), DefaultRules(), test.pod, "n")
+		got := scoreOf(testSnapshot(), DefaultRules(), test.pod, "n")
 		assert.Equal(t, test.want, got.score)
 		assert.Equal(t, gapNode, got.gap)
 	}
 }
 
-func TestWithoutAViewAllAreScoredAlike(t *testing.T) {
-	old := testView(testNode("a", 0, 0), testNode("b", 1.6, 1))
-	old.at = epoch.Add(-maxViewAge - 1)
-	for _, v := range []*view{old, {}} {
-		q, out := questionOf(v, testPod(), DefaultRules(), "a", "b", "c")
+func TestScoresWithoutASnapshot(t *testing.T) {
+	old := testSnapshot(testNode("a", 0, 0), testNode("b", 1.6, 1))
+	old.at = epoch.Add(-maxSnapshotAge - 1)
+	for _, v := range []*clusterSnapshot{old, {}} {
+		q, out := evaluationOf(v, testPod(), DefaultRules(), "a", "b", "c")
 		q.prioritize(out)
 		for _, got := range out {
 			assert.Equal(t, out[0].score, got.score)
-			assert.Equal(t, gapView, got.gap)
+			assert.Equal(t, gapSnapshot, got.gap)
 		}
 		assert.Empty(t, q.best(out))
 	}
 }
 
-func TestWhichNodeAPodIsExpectedOn(t *testing.T) {
+func TestBestNode(t *testing.T) {
 	best, alike, less, none := testNode("best", 1.6, 1), testNode("alike", 1.58, 1), testNode("less", 1, 1), testNode("none", 4, 1)
 	twin := testNode("twin", 1.6, 1)
-	v := testView(best, alike, less, none, twin)
+	v := testSnapshot(best, alike, less, none, twin)
 	for name, test := range map[string]struct {
 		names []string
 		want  *node
@@ -172,14 +172,14 @@ func TestWhichNodeAPodIsExpectedOn(t *testing.T) {
 		"not a stranger":                  {[]string{"stranger"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, out := questionOf(v, testPod(), DefaultRules(), test.names...)
+			q, out := evaluationOf(v, testPod(), DefaultRules(), test.names...)
 			q.prioritize(out)
 			assert.Equal(t, test.want, q.best(out))
 		})
 	}
 	full, gone := testNode("full", 1, 16), testNode("gone", 1, 1)
 	gone.removing = "workers"
-	v = testView(best, less, full, gone)
+	v = testSnapshot(best, less, full, gone)
 	for name, test := range map[string]struct {
 		names []string
 		want  *node
@@ -192,7 +192,7 @@ func TestWhichNodeAPodIsExpectedOn(t *testing.T) {
 		"a stranger is":    {[]string{"gone", "stranger"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, out := questionOf(v, testPod(), DefaultRules(), test.names...)
+			q, out := evaluationOf(v, testPod(), DefaultRules(), test.names...)
 			r, _ := q.filter(out)
 			assert.Equal(t, test.want, q.left(out, r))
 		})
@@ -204,7 +204,7 @@ func FuzzScore(f *testing.F) {
 	f.Add(1.0, 2.0, 0.65, int64(0), int64(90))
 	f.Add(0.0, 5.0, 0.3, int64(-5), int64(0))
 	f.Add(math.Inf(1), math.NaN(), 0.99, int64(math.MaxInt64), int64(-1))
-	f.Fuzz(func(t *testing.T, a, b, target float64, ledger, ready int64) {
+	f.Fuzz(func(t *testing.T, a, b, target float64, assumed, ready int64) {
 		if !(target > 0 && target < 1) {
 			return
 		}
@@ -212,10 +212,10 @@ func FuzzScore(f *testing.F) {
 		rules.Target = target
 		one, two := testNode("one", a, 0), testNode("two", b, 0)
 		for _, n := range []*node{one, two} {
-			n.ledger.add(use{cpu: ledger})
+			n.assumed.add(use{cpu: assumed})
 			n.readySince = epoch.Add(-time.Duration(ready))
 		}
-		q, out := questionOf(testView(one, two), testPod(), rules, "one", "two")
+		q, out := evaluationOf(testSnapshot(one, two), testPod(), rules, "one", "two")
 		q.prioritize(out)
 		for _, v := range out {
 			assert.GreaterOrEqual(t, v.score, int8(0))

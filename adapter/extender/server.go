@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +32,7 @@ const (
 	stopTimeout   = 5 * time.Second
 )
 
-// ServerOptions say where a scheduler is answered, and who it and the server are to each other.
+// ServerOptions have the address and the certificates of a Server.
 type ServerOptions struct {
 	Address string // host:port to listen on; the host may be left out, port 0 is any
 
@@ -44,7 +47,7 @@ type ServerOptions struct {
 	Registry prometheus.Registerer // nil: failed connections are not counted
 }
 
-// OptionError says which field of Options, Rules or ServerOptions cannot be used, and why.
+// OptionError names a field of Options, Rules or ServerOptions, its value, and what is accepted.
 type OptionError struct {
 	Field, Value string
 	Want         string
@@ -62,7 +65,7 @@ func (e *OptionError) Error() string {
 // Unwrap returns what went wrong with the value.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// Server serves a handler over HTTPS, with HTTP/2 to who can.
+// Server serves a handler over HTTPS, with HTTP/2 where the client supports it.
 type Server struct {
 	http     *http.Server
 	listener net.Listener
@@ -72,18 +75,18 @@ type Server struct {
 // connectionKey is the key of a context's connection.
 type connectionKey struct{}
 
-// withConnection has requests tell whether they are the first of their connection.
+// withConnection adds the key of isFirst to the contexts of a connection.
 func withConnection(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, new(atomic.Bool))
 }
 
-// isFirst tells whether a request is the first of its connection, for one request of each connection.
+// isFirst reports whether a request is the first of its connection.
 func isFirst(r *http.Request) bool {
 	asked, ok := r.Context().Value(connectionKey{}).(*atomic.Bool)
 	return ok && !asked.Swap(true)
 }
 
-// credentials are certificates, and what reads them again.
+// credentials are certificates and the controllers that reload them.
 type credentials struct {
 	controller *dynamiccertificates.DynamicServingCertificateController
 	files      []dynamiccertificates.ControllerRunner
@@ -209,8 +212,7 @@ func (o ServerOptions) serving() (dynamiccertificates.CertKeyContentProvider, er
 	return content, nil
 }
 
-// selfSigned makes a certificate for a year that nobody needs to know beforehand: a scheduler whose configuration names no
-// authority takes any.
+// selfSigned makes a certificate for a year. A scheduler without a caFile accepts any.
 func selfSigned() (certificate, key []byte, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -221,4 +223,48 @@ func selfSigned() (certificate, key []byte, err error) {
 		return nil, nil, fmt.Errorf("make a certificate for the scheduler extender: %w", err)
 	}
 	return certificate, key, nil
+}
+
+// failures receives the log lines of net/http about connections. A scheduler with an untrusted certificate, or one that does not
+// trust ours, goes on without the extender: only these lines show it.
+type failures struct {
+	log   *slog.Logger
+	now   func() time.Time
+	count prometheus.Counter
+
+	mu   sync.Mutex
+	told time.Time // when it was last warned
+}
+
+func newFailures(log *slog.Logger, now func() time.Time) *failures {
+	return &failures{log: log, now: now, count: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "foresail_extender_tls_failures_total",
+		Help: "Connections that failed in the TLS handshake, without those that sent nothing.",
+	})}
+}
+
+// Write implements io.Writer.
+func (f *failures) Write(line []byte) (int, error) {
+	text := string(bytes.TrimSpace(line))
+	if !strings.Contains(text, "TLS handshake error") || strings.HasSuffix(text, ": EOF") { // as of a probe
+		f.log.Debug("serving the scheduler extender", "error", text)
+		return len(line), nil
+	}
+	f.count.Inc()
+	if f.first() {
+		f.log.Warn("a connection to the scheduler extender failed: the client has no certificate of the required authority, or does not trust ours", "error", text)
+	}
+	return len(line), nil
+}
+
+// first reports whether a minute has passed since it last returned true.
+func (f *failures) first() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if !f.told.IsZero() && now.Sub(f.told) < time.Minute {
+		return false
+	}
+	f.told = now
+	return true
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,10 +73,10 @@ func argsOf(pod *corev1.Pod, names ...string) extenderv1.ExtenderArgs {
 	return extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names}
 }
 
-func TestASchedulerIsAnsweredOnOneConnection(t *testing.T) {
+func TestHTTP2UsesOneConnection(t *testing.T) {
 	doomed := testNode("doomed", 1, 1)
 	doomed.removing = "workers"
-	r := newRig(DefaultRules(), testView(testNode("half", 1.6, 2), testNode("full", 1, 15), doomed, testNode("idle", 0, 0)))
+	r := newRig(DefaultRules(), testSnapshot(testNode("half", 1.6, 2), testNode("full", 1, 15), doomed, testNode("idle", 0, 0)))
 	url := serve(t, ServerOptions{}, r.Handler())
 	client := anyServer()
 	for range 10 {
@@ -93,15 +95,15 @@ func TestASchedulerIsAnsweredOnOneConnection(t *testing.T) {
 		post(t, client, url+Prefix+"/prioritize", argsOf(testPod(), "idle", "half"), &scores)
 		assert.Equal(t, extenderv1.HostPriorityList{{Host: "idle", Score: 8}, {Host: "half", Score: 10}}, scores)
 	}
-	assert.Equal(t, 1.0, testutil.ToFloat64(r.door.telemetry.connections))
+	assert.Equal(t, 1.0, testutil.ToFloat64(r.handler.telemetry.connections))
 	client.CloseIdleConnections()
 	var scores extenderv1.HostPriorityList
 	post(t, client, url+Prefix+"/prioritize", argsOf(testPod(), "idle"), &scores)
-	assert.Equal(t, 2.0, testutil.ToFloat64(r.door.telemetry.connections))
+	assert.Equal(t, 2.0, testutil.ToFloat64(r.handler.telemetry.connections))
 }
 
-func TestASchedulerOfHTTP1KeepsItsConnection(t *testing.T) {
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+func TestHTTP1KeepsItsConnection(t *testing.T) {
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	url := serve(t, ServerOptions{}, r.Handler())
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}}}
 	names := make([]string, 1000) // an answer that is too long to be given its length by the library
@@ -114,7 +116,7 @@ func TestASchedulerOfHTTP1KeepsItsConnection(t *testing.T) {
 		assert.Equal(t, 1, major)
 		assert.Len(t, scores, len(names))
 	}
-	assert.Equal(t, 1.0, testutil.ToFloat64(r.door.telemetry.connections))
+	assert.Equal(t, 1.0, testutil.ToFloat64(r.handler.telemetry.connections))
 }
 
 // keyPair writes a certificate with its key, and returns their files and the certificate.
@@ -148,7 +150,7 @@ func clientPair(t *testing.T, dir, name string) (certFile, keyFile string, conte
 	return certFile, keyFile, content
 }
 
-func TestServerOptionsThatCannotBeUsed(t *testing.T) {
+func TestRejectsServerOptions(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, _ := keyPair(t, dir, "server")
 	_, otherKey, _ := keyPair(t, dir, "other")
@@ -189,7 +191,7 @@ func poolOf(t *testing.T, content []byte) *x509.CertPool {
 	return pool
 }
 
-// showsSoon dials until the certificate that is shown is the wanted one.
+// showsSoon dials until the certificate that is shown is the desired one.
 func showsSoon(t *testing.T, url string, want []byte) {
 	t.Helper()
 	assert.Eventually(t, func() bool {
@@ -201,7 +203,7 @@ func showsSoon(t *testing.T, url string, want []byte) {
 	}, 30*time.Second, 20*time.Millisecond)
 }
 
-func TestCertificatesAreReadAgain(t *testing.T) {
+func TestCertificatesAreReloaded(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, content := keyPair(t, dir, "server")
 	url := serve(t, ServerOptions{CertFile: certFile, KeyFile: keyFile}, http.NotFoundHandler())
@@ -213,12 +215,12 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	showsSoon(t, url, other)
 }
 
-func TestClientsAreAskedForCertificates(t *testing.T) {
+func TestRequiresClientCertificates(t *testing.T) {
 	dir := t.TempDir()
 	clientCert, clientKey, content := clientPair(t, dir, "scheduler")
 	authorities := filepath.Join(dir, "authorities")
 	require.NoError(t, os.WriteFile(authorities, content, 0o600))
-	r := newRig(DefaultRules(), testView(testNode("a", 1, 1)))
+	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	url := serve(t, ServerOptions{ClientCAFile: authorities}, r.Handler()) + Prefix + "/filter"
 	clientWith := func(certFile, keyFile string) *http.Client {
 		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -248,7 +250,7 @@ func TestClientsAreAskedForCertificates(t *testing.T) {
 	assert.Eventually(t, func() bool { return !refuses(stranger) }, 30*time.Second, 20*time.Millisecond)
 }
 
-func TestRequestsUnderWayAreAnsweredAtTheEnd(t *testing.T) {
+func TestShutdownFinishesRequests(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
@@ -291,7 +293,7 @@ func TestRequestsUnderWayAreAnsweredAtTheEnd(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestAServerThatIsStoppedBeforeItBeginsEnds(t *testing.T) {
+func TestStopBeforeStart(t *testing.T) {
 	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,9 +301,60 @@ func TestAServerThatIsStoppedBeforeItBeginsEnds(t *testing.T) {
 	assert.NoError(t, server.Run(ctx))
 }
 
-func TestAListenerThatBreaksEndsTheServer(t *testing.T) {
+func TestBrokenListenerStopsTheServer(t *testing.T) {
 	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
 	require.NoError(t, err)
 	require.NoError(t, server.listener.Close())
 	assert.ErrorContains(t, server.Run(t.Context()), "serve the scheduler extender on 127.0.0.1:")
+}
+
+func TestFailedConnectionsAreLoggedOnceAMinute(t *testing.T) {
+	var log bytes.Buffer
+	now := noon
+	f := newFailures(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() time.Time { return now })
+	const failure = "http: TLS handshake error from 10.0.0.1:33: tls: failed to verify certificate\n"
+	for _, step := range []struct {
+		after       time.Duration
+		line        string
+		warn, count int
+	}{
+		{0, "http: TLS handshake error from 10.0.0.1:33: EOF\n", 0, 0},
+		{0, "http2: received GOAWAY\n", 0, 0},
+		{0, failure, 1, 1},
+		{time.Minute - 1, failure, 1, 2},
+		{time.Minute, failure, 2, 3},
+		{time.Minute + 1, failure, 2, 4},
+	} {
+		now = noon.Add(step.after)
+		n, err := f.Write([]byte(step.line))
+		require.NoError(t, err)
+		assert.Equal(t, len(step.line), n)
+		assert.Equal(t, step.warn, strings.Count(log.String(), "level=WARN"), log.String())
+		assert.InDelta(t, step.count, testutil.ToFloat64(f.count), 0)
+	}
+	assert.Equal(t, 2, strings.Count(log.String(), "level=DEBUG"))
+	assert.Contains(t, log.String(), "failed to verify certificate")
+}
+
+func TestClientsWithoutACertificateAreCounted(t *testing.T) {
+	dir, registry := t.TempDir(), prometheus.NewRegistry()
+	_, _, content := clientPair(t, dir, "scheduler")
+	authorities := filepath.Join(dir, "authorities")
+	require.NoError(t, os.WriteFile(authorities, content, 0o600))
+	url := serve(t, ServerOptions{ClientCAFile: authorities, Registry: registry}, http.NotFoundHandler())
+	response, err := anyServer().Get(url)
+	if err == nil {
+		response.Body.Close()
+	}
+	require.Error(t, err)
+	assert.EventuallyWithT(t, func(c *assert.CollectT) {
+		families, err := registry.Gather()
+		require.NoError(c, err)
+		require.Len(c, families, 1)
+		assert.Equal(c, "foresail_extender_tls_failures_total", families[0].GetName())
+		assert.GreaterOrEqual(c, families[0].GetMetric()[0].GetCounter().GetValue(), 1.0)
+	}, 10*time.Second, 10*time.Millisecond)
+
+	_, err = NewServer(ServerOptions{Address: "127.0.0.1:0", Registry: registry}, http.NotFoundHandler(), nil)
+	assert.ErrorContains(t, err, "duplicate")
 }

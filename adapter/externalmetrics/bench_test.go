@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
+	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/adapter/snapshot"
 )
 
-// fixed is a Reader that never changes, so that the benchmark measures the provider alone.
+// fixed is a serving.Reader that never changes, so that the benchmark measures the provider alone.
 type fixed struct {
 	byName map[types.NamespacedName]snapshot.Snapshot
 	list   []snapshot.Snapshot
@@ -33,14 +34,14 @@ func BenchmarkGetExternalMetric(b *testing.B) {
 			f.byName[s.Metric] = s
 		}
 		p := newTestProvider(f)
-		for _, label := range []string{LabelMetric, LabelTarget} {
-			last := map[string]string{LabelMetric: f.list[n-1].Metric.Name, LabelTarget: f.list[n-1].TargetName}
+		for _, label := range []string{serving.LabelMetric, serving.LabelTarget} {
+			last := map[string]string{serving.LabelMetric: f.list[n-1].Metric.Name, serving.LabelTarget: f.list[n-1].TargetName}
 			selector, err := labels.Parse(label + "=" + last[label])
 			require.NoError(b, err)
 			b.Run(fmt.Sprintf("by=%s/n=%d", label, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := p.GetExternalMetric(b.Context(), "shop", selector, provider.ExternalMetricInfo{Metric: LoadTotal}); err != nil {
+					if _, err := p.GetExternalMetric(b.Context(), "shop", selector, provider.ExternalMetricInfo{Metric: serving.LoadTotal}); err != nil {
 						b.Fatal(err)
 					}
 				}

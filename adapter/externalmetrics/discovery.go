@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 )
 
-// addAggregatedDiscovery lists the metrics in the aggregated discovery document too. The library fills the older ones
-// alone, and the cluster's API server takes an aggregated document without the group for a group without resources.
+// addAggregatedDiscovery lists the metrics in the aggregated discovery document too. The library fills only the older
+// documents, and the cluster's API server takes an aggregated one without the group for a group without resources.
 func addAggregatedDiscovery(server *genericapiserver.GenericAPIServer, p *Provider) error {
 	resources, err := endpoints.ConvertGroupVersionIntoToDiscovery(provider.NewExternalMetricResourceLister(p).ListAPIResources())
 	if err != nil {
@@ -48,14 +48,14 @@ func openAPI(version string) (*openapi.Config, *openapi.OpenAPIV3Config) {
 	return v2, v3
 }
 
-// definitions describes the types of the API and those of the endpoints that every API server has.
+// definitions returns the types of the API and of the endpoints that every API server has.
 func definitions(ref openapi.ReferenceCallback) map[string]openapi.OpenAPIDefinition {
 	all := coretypes.GetOpenAPIDefinitions(ref)
 	maps.Copy(all, metrictypes.GetOpenAPIDefinitions(ref))
 	return all
 }
 
-// build tells at /version what this program is, and leaves to the library which of its features are on.
+// build reports the version of this program at /version; features stay those of the library.
 type build struct {
 	basecompatibility.EffectiveVersion
 	info version.Info

@@ -16,7 +16,7 @@ import (
 // defaultPort is open to programs that are not root.
 const defaultPort = 6443
 
-// Options say where and how to serve, and which cluster to ask about clients.
+// Options are where and how to serve, and the cluster that authenticates clients.
 type Options struct {
 	// Kubeconfig names the file that says how to reach the cluster; empty inside a cluster. The authentication and the
 	// authorization options may name others.
@@ -25,13 +25,13 @@ type Options struct {
 	Generic *options.CustomMetricsAdapterServerOptions
 }
 
-// NewOptions returns the defaults: port 6443, and a certificate that is made at start, signed by itself and kept in memory.
+// NewOptions returns the defaults: port 6443 and a self-signed certificate that is made at start and kept in memory.
 func NewOptions() *Options {
 	o := options.NewCustomMetricsAdapterServerOptions()
 	o.SecureServing.BindPort = defaultPort
 	o.SecureServing.Required = true
 	o.SecureServing.ServerCert.CertDirectory = "" // a container's file system may be read-only
-	o.Audit = nil                                 // the cluster's API server audits what it passes on
+	o.Audit = nil                                 // the cluster's API server audits the requests that it proxies
 	o.Features.EnableProfiling = false
 	return &Options{Generic: o}
 }
@@ -64,7 +64,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// genericConfig makes a server's configuration from the options. The server listens from then on.
+// genericConfig makes the configuration of a server from the options, and begins to listen.
 func (o *Options) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	if authentication := o.Generic.Authentication; authentication.RemoteKubeConfigFile == "" {
 		authentication.RemoteKubeConfigFile = o.Kubeconfig

@@ -1,141 +1,104 @@
+// Package externalmetrics serves forecasts to HorizontalPodAutoscalers through external.metrics.k8s.io: it is the API
+// server of the metrics of package serving.
+//
+// An error is 404 where a metric or a PredictedMetric does not exist, 400 where a selector matches several whose values
+// cannot be added up, and 503 where there is no forecast at the moment. No answer carries Retry-After: the HPA's client
+// would wait for it, and other HPAs with it.
 package externalmetrics
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/external_metrics"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
-	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/serving"
 )
 
-// Reader gives access to what was published last. It answers from memory, never waits for a forecast, and is safe for
-// concurrent use. It knows every PredictedMetric that exists: one without a forecast has a snapshot that says why.
-type Reader interface {
-	// Get returns the snapshot of one PredictedMetric, and false if there is no such PredictedMetric.
-	Get(metric types.NamespacedName) (snapshot.Snapshot, bool)
-	// List returns the snapshots of a namespace, sorted by name.
-	List(namespace string) []snapshot.Snapshot
-}
-
-// Provider answers requests for external metrics. It is also the prometheus.Collector of what it has answered.
+// Provider answers requests for external metrics. It is also the prometheus.Collector of its requests.
 type Provider struct {
 	*telemetry
-	reader  Reader
-	clock   func() time.Time
-	metrics []metric
+	reader serving.Reader
+	clock  func() time.Time
 }
 
 var _ provider.ExternalMetricsProvider = (*Provider)(nil)
 
-// New returns a provider of what reader holds. The clock tells how old that is.
-func New(reader Reader, clock func() time.Time) *Provider {
-	metrics := servedMetrics()
-	return &Provider{telemetry: newTelemetry(metrics), reader: reader, clock: clock, metrics: metrics}
+// New returns a provider of the snapshots of reader, whose age it judges by the clock.
+func New(reader serving.Reader, clock func() time.Time) *Provider {
+	return &Provider{telemetry: newTelemetry(), reader: reader, clock: clock}
 }
 
-// ListAllExternalMetrics names the metrics that there are, whether or not there is a value of them.
+// ListAllExternalMetrics names all metrics, whether or not they have values.
 func (p *Provider) ListAllExternalMetrics() []provider.ExternalMetricInfo {
-	infos := make([]provider.ExternalMetricInfo, 0, len(p.metrics))
-	for _, m := range p.metrics {
-		infos = append(infos, provider.ExternalMetricInfo{Metric: m.name})
+	infos := make([]provider.ExternalMetricInfo, 0, len(serving.Metrics()))
+	for _, metric := range serving.Metrics() {
+		infos = append(infos, provider.ExternalMetricInfo{Metric: metric})
 	}
 	return infos
 }
 
 // GetExternalMetric returns one item for each PredictedMetric of the namespace that the selector matches. The list is
-// never empty: without an item, or with one that is not known, the answer is an error with a status.
+// never empty: without an item, or with one that has no value, it returns an error that carries a metav1.Status.
 func (p *Provider) GetExternalMetric(_ context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	start := p.clock()
-	list, refused := p.answer(request{namespace: namespace, selector: selector, metric: info.Metric, now: start})
-	p.observe(info.Metric, refused, p.clock().Sub(start))
-	if refused != nil {
-		return nil, refused
+	items, err := serving.Read(p.reader, serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start})
+	failed := asStatusError(err)
+	p.observe(info.Metric, failed, p.clock().Sub(start))
+	if failed != nil {
+		return nil, failed
+	}
+	list := &external_metrics.ExternalMetricValueList{Items: make([]external_metrics.ExternalMetricValue, 0, len(items))}
+	for _, item := range items {
+		list.Items = append(list.Items, external_metrics.ExternalMetricValue{
+			MetricName:   info.Metric,
+			MetricLabels: item.Labels,
+			Timestamp:    metav1.NewTime(item.Timestamp),
+			Value:        *resource.NewMilliQuantity(item.Milli, resource.DecimalSI),
+		})
 	}
 	return list, nil
 }
 
-// request is one read of a metric.
-type request struct {
-	namespace string
-	selector  labels.Selector
-	metric    string
-	now       time.Time
-}
+// statusError is an error of package serving as the Kubernetes API reports it.
+type statusError struct{ cause *serving.Error }
 
-func (p *Provider) answer(r request) (*external_metrics.ExternalMetricValueList, *refusal) {
-	m, ok := p.metric(r.metric)
+func asStatusError(err error) *statusError {
+	if err == nil {
+		return nil
+	}
+	known, ok := errors.AsType[*serving.Error](err)
 	if !ok {
-		return nil, unknownMetric(r.metric, p.metrics)
+		known = &serving.Error{Class: serving.Internal, Reason: serving.ReasonNoForecast, Message: err.Error()}
 	}
-	found := p.find(r)
-	if len(found) == 0 {
-		return nil, notFound(r, p.reader.List(r.namespace))
-	}
-	if len(found) > 1 && !m.sums {
-		return nil, ambiguous(r, found)
-	}
-	list := &external_metrics.ExternalMetricValueList{Items: make([]external_metrics.ExternalMetricValue, 0, len(found))}
-	for i := range found {
-		item, refused := m.item(&found[i], r.now)
-		if refused != nil {
-			return nil, refused.among(r, len(found))
-		}
-		list.Items = append(list.Items, item)
-	}
-	return list, nil
+	return &statusError{known}
 }
 
-func (p *Provider) metric(name string) (metric, bool) {
-	for _, m := range p.metrics {
-		if m.name == name {
-			return m, true
-		}
-	}
-	return metric{}, false
-}
+func (e *statusError) Error() string { return e.cause.Message }
+func (e *statusError) Unwrap() error { return e.cause }
 
-// find returns what the selector matches. A selector that names the PredictedMetric, as nearly all do, is one look-up.
-func (p *Provider) find(r request) []snapshot.Snapshot {
-	var candidates []snapshot.Snapshot
-	if name, named := r.selector.RequiresExactMatch(LabelMetric); named {
-		if s, ok := p.reader.Get(types.NamespacedName{Namespace: r.namespace, Name: name}); ok {
-			candidates = []snapshot.Snapshot{s}
-		}
-	} else {
-		candidates = p.reader.List(r.namespace)
+// Status implements apierrors.APIStatus. It has no RetryAfterSeconds: the HPA's client would sleep for it, and keep other
+// HPAs waiting.
+func (e *statusError) Status() metav1.Status {
+	status := metav1.Status{Status: metav1.StatusFailure, Message: e.cause.Message}
+	switch e.cause.Class {
+	case serving.NotFound:
+		status.Code, status.Reason = http.StatusNotFound, metav1.StatusReasonNotFound
+	case serving.Invalid:
+		status.Code, status.Reason = http.StatusBadRequest, metav1.StatusReasonBadRequest
+	case serving.Unavailable:
+		status.Code, status.Reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+	default:
+		status.Code, status.Reason = http.StatusInternalServerError, metav1.StatusReasonInternalError
 	}
-	var found []snapshot.Snapshot
-	for i := range candidates {
-		if r.selector.Matches(itemLabels{&candidates[i]}) {
-			found = append(found, candidates[i])
-		}
+	if e.cause.Name != "" {
+		status.Details = &metav1.StatusDetails{Group: "foresail.dev", Kind: "predictedmetrics", Name: e.cause.Name}
 	}
-	return found
-}
-
-// item returns the metric's value for one PredictedMetric, or why there is none.
-func (m metric) item(s *snapshot.Snapshot, now time.Time) (external_metrics.ExternalMetricValue, *refusal) {
-	if refused := unfit(s, now); refused != nil {
-		return external_metrics.ExternalMetricValue{}, refused
-	}
-	milli, refused := m.value(s)
-	if refused != nil {
-		return external_metrics.ExternalMetricValue{}, refused
-	}
-	timestamp := s.NewestSample
-	if timestamp.After(now) { // a pod's clock may be ahead of ours; readers take a time in the future for nonsense
-		timestamp = now
-	}
-	return external_metrics.ExternalMetricValue{
-		MetricName:   m.name,
-		MetricLabels: itemLabels{s}.set(),
-		Timestamp:    metav1.NewTime(timestamp),
-		Value:        *resource.NewMilliQuantity(milli, resource.DecimalSI),
-	}, nil
+	return status
 }

@@ -19,28 +19,28 @@ import (
 // serverName names the server in its OpenAPI documents and its logs.
 const serverName = "foresail-external-metrics"
 
-// requestTimeout bounds a request and with it how long a shutdown waits for one: an HPA reads every 15 s, and a pod has
-// 30 s to end.
+// requestTimeout bounds a request, and so how long a shutdown waits for it: an HPA reads every 15 s, and a pod has 30 s to
+// terminate.
 const requestTimeout = 15 * time.Second
 
 // Config is what a server serves.
 type Config struct {
 	Provider *Provider
-	// Ready tells why the server must not be sent requests, nil if it may be. It is the check "data" of /readyz.
-	// A cluster without an available server of the API cannot delete namespaces, so it is for the adapter as a whole
-	// (what exists has been read), not for the freshness of one PredictedMetric.
+	// Ready returns why the server must not receive requests yet, nil if it may. It is the check "data" of /readyz. A
+	// cluster in which no server of the API is available cannot delete namespaces, so Ready is about the adapter as a
+	// whole (it has read what exists), not about the freshness of one PredictedMetric.
 	Ready func() error
 	// Version of the program, for /version and the OpenAPI documents.
 	Version string
 }
 
-// Server serves external.metrics.k8s.io over HTTPS. It asks the cluster who its clients are and what they may read.
+// Server serves external.metrics.k8s.io over HTTPS. The cluster authenticates and authorizes its clients.
 type Server struct {
 	generic  *genericapiserver.GenericAPIServer
 	listener net.Listener
 }
 
-// NewServer listens, and reads from the cluster how to tell its clients apart. Options must be valid.
+// NewServer listens, and reads from the cluster how to authenticate clients. Options must be valid.
 func (o *Options) NewServer(c Config) (*Server, error) {
 	config, err := o.genericConfig()
 	if err != nil {
@@ -75,8 +75,7 @@ func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, e
 	return &Server{generic: server.GenericAPIServer, listener: config.SecureServing.Listener}, nil
 }
 
-// registerFreshness makes the library's histogram of the age of served values part of the server's /metrics, which are
-// those of the process.
+// registerFreshness adds the library's histogram of the age of served values to /metrics of the process.
 func registerFreshness() error {
 	err := freshness.RegisterMetrics(legacyregistry.Register)
 	if already := (prometheus.AlreadyRegisteredError{}); errors.As(err, &already) {
@@ -85,10 +84,10 @@ func registerFreshness() error {
 	return err
 }
 
-// Addr is the address that the server listens on.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until the context ends, then lets running requests finish. It is called once.
+// Run serves until the context ends, then lets running requests finish. It can be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
 		return fmt.Errorf("serve external metrics on %s: %w", s.Addr(), err)

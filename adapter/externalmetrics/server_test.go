@@ -27,6 +27,8 @@ import (
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	externalclient "k8s.io/metrics/pkg/client/external_metrics"
 
+	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/adapter/snapshot"
 )
 
@@ -34,19 +36,19 @@ import (
 type served struct {
 	cluster *cluster
 	server  *Server
-	memory  *memory
+	memory  *servingtest.Memory
 	unready atomic.Pointer[error]
 	stop    func() error // ends the server and returns what Run returned
 }
 
 // fresh is a healthy snapshot by the clock of the machine, which servers go by.
 func fresh(name, target string) snapshot.Snapshot {
-	return changed(healthy(name, target), func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
+	return servingtest.Changed(servingtest.Healthy(name, target), func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
 }
 
 func serve(t *testing.T, snapshots ...snapshot.Snapshot) *served {
 	t.Helper()
-	s := &served{cluster: newCluster(t), memory: newMemory(snapshots...)}
+	s := &served{cluster: newCluster(t), memory: servingtest.NewMemory(snapshots...)}
 	o := testOptions(t, s.cluster)
 	require.NoError(t, o.Validate())
 	server, err := o.NewServer(Config{Provider: New(s.memory, time.Now), Ready: s.ready, Version: "v1.2.3"})
@@ -135,7 +137,7 @@ const totalPath = "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/predict
 
 // The HPA controller's own client reads the values and the reasons why there are none.
 func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
-	waiting := changed(fresh("waiting", "y"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
+	waiting := servingtest.Changed(fresh("waiting", "y"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
 	s := serve(t, fresh("a", "x"), waiting)
 	client, err := externalclient.NewForConfig(s.config(hpaUser))
 	require.NoError(t, err)
@@ -145,7 +147,7 @@ func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
 		return client.NamespacedMetrics(namespace).List(metric, parsed)
 	}
 
-	for metric, want := range map[string]string{LoadTotal: "10010m", Load: "1001m", Replicas: "14"} {
+	for metric, want := range map[string]string{serving.LoadTotal: "10010m", serving.Load: "1001m", serving.Replicas: "14"} {
 		list, err := read("shop", metric, "predictedmetric in (a,b),kind=Deployment")
 		require.NoError(t, err)
 		require.Len(t, list.Items, 1)
@@ -157,22 +159,22 @@ func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
 		assert.False(t, item.Timestamp.After(time.Now()))
 	}
 
-	_, err = read("shop", LoadTotal, "predictedmetric=waiting")
+	_, err = read("shop", serving.LoadTotal, "predictedmetric=waiting")
 	assert.True(t, apierrors.IsServiceUnavailable(err))
 	assert.ErrorContains(t, err, "PredictedMetric shop/waiting: there is no forecast: no sample has been read yet")
-	_, err = read("shop", Load, "")
+	_, err = read("shop", serving.Load, "")
 	assert.True(t, apierrors.IsBadRequest(err))
 	assert.ErrorContains(t, err, "matches 2 PredictedMetrics (a, waiting)")
-	_, err = read("other", LoadTotal, "predictedmetric=a")
+	_, err = read("other", serving.LoadTotal, "predictedmetric=a")
 	assert.True(t, apierrors.IsNotFound(err))
 	assert.ErrorContains(t, err, `in namespace "other" matches no PredictedMetric`)
 	_, err = read("shop", "requests", "")
 	assert.True(t, apierrors.IsNotFound(err))
-	assert.ErrorContains(t, err, `there is no external metric "requests"`)
+	assert.ErrorContains(t, err, `there is no metric "requests"`)
 }
 
 func TestServerSpeaksPlainHTTPRight(t *testing.T) {
-	waiting := changed(fresh("waiting", "y"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
+	waiting := servingtest.Changed(fresh("waiting", "y"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
 	s := serve(t, fresh("a", "x"), waiting)
 
 	unavailable := s.get(t, totalPath+"?labelSelector=predictedmetric%3Dwaiting", hpaUser)
@@ -191,7 +193,7 @@ func TestServerSpeaksPlainHTTPRight(t *testing.T) {
 	assert.Len(t, list.Items, 1)
 }
 
-func TestServerAsksTheClusterWhoMayRead(t *testing.T) {
+func TestServerAuthorizesClientsThroughTheCluster(t *testing.T) {
 	s := serve(t, fresh("a", "x"))
 	asProxy := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{s.cluster.proxy}}
 	const user = "X-Remote-User"
@@ -229,7 +231,7 @@ func TestServerAsksTheClusterWhoMayRead(t *testing.T) {
 func TestServerIsDiscovered(t *testing.T) {
 	s := serve(t)
 	resources := []metav1.APIResource{}
-	for _, name := range []string{LoadTotal, Load, Replicas} {
+	for _, name := range []string{serving.LoadTotal, serving.Load, serving.Replicas} {
 		resources = append(resources, metav1.APIResource{Name: name, Namespaced: true, Kind: "ExternalMetricValueList", Verbs: metav1.Verbs{"get"}})
 	}
 
@@ -266,7 +268,7 @@ func TestServerIsDiscovered(t *testing.T) {
 			assert.Equal(t, metav1.Verbs{"get"}, r.Verbs)
 			assert.True(t, r.Namespaced)
 		}
-		assert.ElementsMatch(t, []string{LoadTotal, Load, Replicas}, names)
+		assert.ElementsMatch(t, []string{serving.LoadTotal, serving.Load, serving.Replicas}, names)
 	}
 }
 
@@ -353,7 +355,7 @@ func TestServersThatCannotBeMade(t *testing.T) {
 			o := testOptions(t, cluster)
 			listener := o.Generic.SecureServing.Listener
 			c.change(o, cluster)
-			_, err := o.NewServer(Config{Provider: New(newMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3"})
+			_, err := o.NewServer(Config{Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3"})
 			require.ErrorContains(t, err, c.message)
 			_ = listener.Close() // where the options were refused before they were looked at
 			_, err = net.DialTimeout("tcp", listener.Addr().String(), time.Second)

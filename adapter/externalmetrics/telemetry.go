@@ -4,22 +4,27 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/foresail/foresail/adapter/serving"
 )
 
-// otherMetric is the label value for names that do not exist: the client chooses those, so they are not counted apart.
+// resultOK is the result of a read with a value. Others are the reasons of package serving.
+const resultOK = "OK"
+
+// otherMetric is the label value of all metrics that do not exist: clients could choose any number of names.
 const otherMetric = "other"
 
-// telemetry counts and times requests.
+// telemetry counts and times reads.
 type telemetry struct {
 	requests *prometheus.CounterVec   // by metric and result
 	duration *prometheus.HistogramVec // by metric
 }
 
-func newTelemetry(metrics []metric) *telemetry {
+func newTelemetry() *telemetry {
 	t := &telemetry{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "foresail_external_metric_requests_total",
-			Help: "Reads of an external metric, by metric and by result: OK, or the reason why no value was served.",
+			Help: "Reads of an external metric, by metric and by result: OK, or the reason why there was no value.",
 		}, []string{"metric", "result"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "foresail_external_metric_request_duration_seconds",
@@ -27,25 +32,25 @@ func newTelemetry(metrics []metric) *telemetry {
 			Buckets: prometheus.ExponentialBuckets(1e-6, 4, 10),
 		}, []string{"metric"}),
 	}
-	for _, m := range metrics {
-		t.duration.WithLabelValues(m.name)
-		for _, result := range results() {
-			if result != resultUnknownMetric {
-				t.requests.WithLabelValues(m.name, result) // from 0, so that the first one is an increase
+	for _, metric := range serving.Metrics() {
+		t.duration.WithLabelValues(metric)
+		for _, result := range append(serving.Reasons(), resultOK) {
+			if result != serving.ReasonUnknownMetric {
+				t.requests.WithLabelValues(metric, result) // from 0, so that the first one is an increase
 			}
 		}
 	}
 	t.duration.WithLabelValues(otherMetric)
-	t.requests.WithLabelValues(otherMetric, resultUnknownMetric)
+	t.requests.WithLabelValues(otherMetric, serving.ReasonUnknownMetric)
 	return t
 }
 
-func (t *telemetry) observe(metric string, refused *refusal, took time.Duration) {
+func (t *telemetry) observe(metric string, failed *statusError, took time.Duration) {
 	result := resultOK
-	if refused != nil {
-		result = refused.result
+	if failed != nil {
+		result = failed.cause.Reason
 	}
-	if result == resultUnknownMetric {
+	if result == serving.ReasonUnknownMetric {
 		metric = otherMetric
 	}
 	t.requests.WithLabelValues(metric, result).Inc()

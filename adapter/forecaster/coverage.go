@@ -6,25 +6,25 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
 const (
-	// warmUpTicks is how many sample intervals the whole fleet must have been read for before a forecast is served.
+	// warmUpTicks is for how many sample intervals all pods must have been read before a forecast is served.
 	warmUpTicks = 10
-	// coverWait is how long the first reading of a pod is waited for before the others go on without it, at the least.
+	// coverWait is the least time to wait for the first reading of a pod before forecasts go on without it.
 	coverWait = 10 * time.Second
 )
 
-// coverage knows from when on every instance was read, and makes up for those that are not. The sum over a fleet of
-// which some pods have not been read is not a small load but no load at all: it would look like a sudden rise as
-// they come in, and like a sudden fall as others fall silent.
+// coverage records since when every instance has been read, and substitutes samples for those that are not. A sum with
+// some pods missing is no load: it would look like a sudden rise as they come in, and like a sudden fall as they stop.
 type coverage struct {
 	begun int64 // when the first sample was seen (ms), 0 = not yet
-	since int64 // the time from which on the fleet is covered (ms), 0 = not yet
+	since int64 // since when all instances are read (ms), 0 = not yet
 }
 
-// pace is the spans that coverage is judged by, in ms.
+// pace is the times that coverage depends on, in ms.
 type pace struct {
 	tick       int64 // Δt
 	reading    int64 // how often an instance is read
@@ -32,17 +32,17 @@ type pace struct {
 	staleAfter int64
 }
 
-// pace takes instances to be read as often as their samples show, or as the source is set to, whichever is less often.
+// pace assumes that instances are read as often as their samples show, or as the source is set to, whichever is rarer.
 func (f *Feed) pace() pace {
 	p := f.config.Params
 	return pace{
 		tick: p.Interval.Milliseconds(), reading: max(f.config.Interval, f.spacing.interval()).Milliseconds(),
-		window: p.Window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
+		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
 	}
 }
 
-// cover returns the time from which on the samples make up the load (ms), or an *Unavailable. Instances that were not
-// read as long as others get samples that the others vouch for.
+// cover returns since when the samples add up to the load (ms), or an *Unavailable. Instances that were not read for as long
+// as the others get samples from the mean of those.
 func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {
 	active := make([]*pipeline.Instance, 0, len(all))
 	unread, first, earliest := 0, int64(0), now
@@ -81,15 +81,15 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		c.since = max(first, earliest)
 	}
 	if left := c.since + max(warmUpTicks*p.tick, 2*p.reading) - now; left > 0 {
-		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be told in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
+		return 0, unavailable(snapshot.WarmingUp, "all ready pods are read; a trend can be seen in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
 	}
-	return c.since, c.vouch(active, p, now)
+	return c.since, c.substitute(active, p, now)
 }
 
-// vouch gives samples to instances that have not been read since they started or since the window did: the mean of those
-// that were read throughout, at its beginning and now. Otherwise a pod that serves but cannot be read would count as
-// idle. One that is read only late is taken to have been so before. Half of the fleet must be read.
-func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
+// substitute gives samples to instances that have not been read since their start or the start of the window: the mean of
+// those that were, at its beginning and now. Otherwise an unreadable pod that serves would count as idle. An instance that
+// was first read late gets its first value for the time before. Half of the instances must be read.
+func (c *coverage) substitute(active []*pipeline.Instance, p pace, now int64) error {
 	firstTick := (max(c.since, now-p.window)/p.tick + 1) * p.tick
 	var silent []*pipeline.Instance
 	var first, last float64
@@ -104,9 +104,9 @@ func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
 		if now-seen > p.staleAfter {
 			lost++
 		}
-		at := firstFrom(x.Samples, begin)
+		at := samples.Series(x.Samples).From(begin)
 		if at == n {
-			if x.Start <= firstTick || now-begin > 2*p.reading { // a newcomer is given time to be read
+			if x.Start <= firstTick || now-begin > 2*p.reading { // a new instance has some time to be read
 				silent = append(silent, x)
 			}
 			continue
@@ -121,7 +121,7 @@ func (c *coverage) vouch(active []*pipeline.Instance, p pace, now int64) error {
 			read++
 		}
 	}
-	// Where nothing at all comes in any more, the age of the data says so better.
+	// If no samples arrive at all, their age is the better reason.
 	if lost < len(active) && 2*lost > len(active) || 2*len(silent) > len(active) || len(silent) > 0 && read == 0 {
 		return unavailable(snapshot.PodsUnreadable, "%d of %d ready pods cannot be read", max(lost, len(silent)), len(active))
 	}

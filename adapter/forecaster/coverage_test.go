@@ -45,7 +45,7 @@ func TestRollingUpdateToUnreadablePods(t *testing.T) {
 }
 
 // Pods that can be read only a while after they are ready neither lower the load before nor raise it after.
-func TestPodsThatAreReadLate(t *testing.T) {
+func TestLateFirstSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(5))
 		w.pass(60*time.Second, nil)
@@ -76,7 +76,7 @@ func TestPodThatWasNeverReadAndThenIs(t *testing.T) {
 
 // The load of a fleet most of which cannot be read any more is unknown as soon as their data is stale, however long the
 // window is.
-func TestMostPodsFallSilent(t *testing.T) {
+func TestMostPodsBecomeUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(5))
 		w.pass(60*time.Second, nil)
@@ -112,7 +112,7 @@ func TestSlowSources(t *testing.T) {
 					for range pods {
 						fleet.start(time.Now().Add(-time.Hour))
 					}
-					feed.SetFleet(fleet)
+					feed.SetPods(fleet)
 					var seen bounds
 					served := 0
 					for second := range 600 {
@@ -153,7 +153,7 @@ func TestSamplesFromTheFutureAreFailures(t *testing.T) {
 		assert.InDelta(t, 2, s.Forecast.Serve, 0.01)
 		assert.Equal(t, time.Now(), s.NewestSample)
 		require.Len(t, s.Failing, 1)
-		assert.ErrorContains(t, s.Failing[0].Err, "still to come")
+		assert.ErrorContains(t, s.Failing[0].Err, "in the future")
 	})
 }
 
@@ -169,17 +169,17 @@ func TestAnotherSourceIsAnotherFeed(t *testing.T) {
 		require.NotSame(t, w.feed, fresh)
 		w.pass(30*time.Second, nil) // appends to the old feed
 		assert.Equal(t, snapshot.NoReadyPods, w.reason(), "nobody has told whose pods they are")
-		fresh.SetFleet(w.fleet)
+		fresh.SetPods(w.fleet)
 		w.pass(30*time.Second, nil)
 		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
 	})
 }
 
-func TestRefusedSpecSaysSo(t *testing.T) {
+func TestRejectedSpecIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
 		w.pass(30*time.Second, nil)
-		w.forecaster.Refuse(key, config(), fmt.Errorf("spec.threshold: 0"))
+		w.forecaster.Reject(key, config(), fmt.Errorf("spec.threshold: 0"))
 		w.pass(time.Second, nil)
 		assert.Equal(t, snapshot.InvalidSpec, w.reason())
 		assert.ErrorContains(t, w.get().Err, "spec.threshold: 0")
@@ -197,11 +197,11 @@ func TestRestartWhilePodsAreStarting(t *testing.T) {
 		fresh := New(time.Now, prometheus.NewRegistry())
 		feed, err := fresh.Set(key, config())
 		require.NoError(t, err)
-		feed.SetFleet(w.fleet)
+		feed.SetPods(w.fleet)
 		feed.SetReplicas(8)
 		w.forecaster, w.feed = fresh, feed
 		w.pass(30*time.Second, nil)
-		assert.Equal(t, 8, w.get().Decision.Wanted)
+		assert.Equal(t, 8, w.get().Decision.Desired)
 		assert.Equal(t, pipeline.ScaleUpPending, w.get().Decision.Reason)
 	})
 }
@@ -234,16 +234,16 @@ func TestBackfillIsServedAtOnce(t *testing.T) {
 }
 
 // Whatever is pushed, memory stays bounded, and what lies before the window is left out.
-func TestWhatIsKeptIsBounded(t *testing.T) {
+func TestSamplesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, steady(1))
 		now := time.Now().UnixMilli()
-		for i := range int64(mostSamples) {
-			w.feed.Append("pod-0", pipeline.Sample{T: now - mostSamples + i, V: 1})
+		for i := range int64(maxSamples) {
+			w.feed.Append("pod-0", pipeline.Sample{T: now - maxSamples + i, V: 1})
 		}
 		w.feed.Append("pod-0", pipeline.Sample{T: now - 3600_000, V: 9})
 		w.forecaster.runAll()
-		assert.Len(t, w.feed.series["pod-0"].samples, mostSamples)
+		assert.Len(t, *w.feed.series["pod-0"], maxSamples)
 		assert.Empty(t, w.get().Failing)
 		w.feed.Append("pod-0", pipeline.Sample{T: now, V: 1})
 		w.forecaster.runAll()
@@ -253,7 +253,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 }
 
 // How coarse samples are is taken from the samples: a server that is asked each second may have nothing newer.
-func TestCoarsenessShowsInTheSamples(t *testing.T) {
+func TestSampleResolutionShowsInTheSamples(t *testing.T) {
 	for _, c := range []struct {
 		every, late time.Duration
 		coarse      bool // for the default horizon of 30 s + 15 s
@@ -276,7 +276,7 @@ func TestCoarsenessShowsInTheSamples(t *testing.T) {
 				require.NoError(t, s.Err)
 				assert.InDelta(t, c.every.Seconds(), s.SampleInterval.Seconds(), 0.1)
 				assert.InDelta(t, (c.late + c.every/2).Seconds(), s.SampleDelay.Seconds(), 1.5)
-				shows, within := s.Coarseness()
+				shows, within := s.SampleResolution()
 				assert.Equal(t, s.Forecast.Horizon/2, within)
 				assert.Equal(t, c.coarse, shows > within, "%s of %s", shows, within)
 			})
@@ -284,22 +284,22 @@ func TestCoarsenessShowsInTheSamples(t *testing.T) {
 	}
 }
 
-func TestTroubleOfASourceIsPublished(t *testing.T) {
+func TestSourceErrorIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
 		w.pass(30*time.Second, nil)
-		w.feed.Trouble(fmt.Errorf("connection refused"))
+		w.feed.SourceFailed(fmt.Errorf("connection refused"))
 		w.pass(time.Second, nil)
 		require.NoError(t, w.get().Err, "what has been read is still fresh")
-		require.EqualError(t, w.get().Trouble, "connection refused")
-		w.feed.Trouble(nil)
+		require.EqualError(t, w.get().SourceErr, "connection refused")
+		w.feed.SourceFailed(nil)
 		w.pass(time.Second, nil)
-		assert.NoError(t, w.get().Trouble)
+		assert.NoError(t, w.get().SourceErr)
 	})
 }
 
 // What less than half of a fleet carries tells nothing of the others: the one pod that answers may be the idle one.
-func TestLessThanHalfOfAFleetIsNotVouchedFor(t *testing.T) {
+func TestNoSubstitutesForMoreThanHalfOfThePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(0.5))
 		for i := 1; i < 10; i++ {
@@ -325,7 +325,7 @@ func TestClockIsSetBack(t *testing.T) {
 		require.NoError(t, err)
 		pods := &fleet{}
 		id := pods.start(time.Now().Add(-time.Hour))
-		feed.SetFleet(pods)
+		feed.SetPods(pods)
 		run := func(seconds int) snapshot.Snapshot {
 			for range seconds {
 				time.Sleep(time.Second) // virtual time

@@ -12,15 +12,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Config is what a PredictedMetric asks for.
+// Config is the configuration of one PredictedMetric.
 type Config struct {
 	Params   pipeline.Params
-	Adaptive bool          // learn T_I from the start-ups of pods
+	Adaptive bool          // measure T_I from the start-ups of pods
 	Source   string        // the kind of source, such as pods
 	Origin   string        // identifies where samples come from and whose they are
 	Interval time.Duration // how often the source reads or asks; 0: samples come when they come
@@ -28,43 +29,46 @@ type Config struct {
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
 
-// target names what a feed's forecasts are to scale.
+// target identifies the scale target of a feed.
 type target struct{ namespace, group, kind, name string }
 
-// Fleet is the pods of the target, as package instances follows them.
-type Fleet interface {
+// Pods is the pods of the target, as package podtracker follows them.
+type Pods interface {
 	// Instances returns the active instances and those that ended at or after since.
-	Instances(since time.Time) []instances.Instance
+	Instances(since time.Time) []podtracker.Instance
 	// Ready counts ready pods as the HPA controller does.
 	Ready() int
-	// InitTimeout estimates how long a pod takes to start, from an assumed value and the start-ups seen.
-	InitTimeout(initial time.Duration) time.Duration
+	// StartupTime estimates how long a pod takes to start, from an assumed value and the start-ups measured.
+	StartupTime(initial time.Duration) time.Duration
+	// StartupsMeasured counts those.
+	StartupsMeasured() int
 }
 
-// mostSamples bounds what is kept of one instance, whatever is pushed, unless the window has more ticks than half of it.
-const mostSamples = 20_000
+// maxSamples bounds the samples of one instance, unless the window has more ticks than half of it.
+const maxSamples = 20_000
 
-// Feed takes what one PredictedMetric's forecasts are made of. It is a source.Sink and safe for concurrent use.
+// Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Sink and safe for concurrent use.
 type Feed struct {
 	key       types.NamespacedName
 	scaled    target
 	now       func() time.Time
 	published atomic.Pointer[snapshot.Snapshot]
-	fleet     atomic.Pointer[Fleet]
+	pods      atomic.Pointer[Pods]
 
-	mu       sync.Mutex
-	config   Config
-	pipeline *pipeline.Pipeline
-	replicas replicas
-	series   map[string]*series
-	failing  map[string]error
-	trouble  error // of the source as a whole
-	newest   int64 // time of the newest sample (ms), 0 without one
-	coverage coverage
-	spacing  spacing
+	mu        sync.Mutex
+	config    Config
+	pipeline  *pipeline.Pipeline
+	window    time.Duration // how far back the last forecast looked, which follows the startup time
+	replicas  replicas
+	series    map[string]*samples.Series
+	failing   map[string]error
+	sourceErr error // why the source as a whole cannot be read
+	newest    int64 // time of the newest sample (ms), 0 without one
+	coverage  coverage
+	spacing   spacing
 }
 
-// replicas is the scale target's planned count and when it last changed (ms), as far as has been seen.
+// replicas is the number of replicas that the target is set to, and when it was last seen to change (ms).
 type replicas struct {
 	count      int
 	known      bool
@@ -80,13 +84,13 @@ func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, e
 	f := &Feed{
 		key: key, scaled: c.target(key), now: now,
 		replicas: replicas{rose: pipeline.Never, fell: pipeline.Never},
-		series:   map[string]*series{}, failing: map[string]error{},
+		series:   map[string]*samples.Series{}, failing: map[string]error{},
 	}
 	return f, f.configure(c)
 }
 
-// newRefused returns a feed that says why there will be no forecast.
-func newRefused(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
+// newRejected returns a feed without forecasts, whose snapshot says why the spec was rejected.
+func newRejected(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
 	f := &Feed{key: key, scaled: c.target(key), now: now, config: c}
 	s := f.describe(now())
 	s.Err = unavailable(snapshot.InvalidSpec, "%v", why)
@@ -94,7 +98,7 @@ func newRefused(key types.NamespacedName, c Config, now func() time.Time, why er
 	return f
 }
 
-// configure makes c the configuration, or changes nothing if its parameters are refused.
+// configure makes c the configuration, or changes nothing if its parameters are invalid.
 func (f *Feed) configure(c Config) error {
 	p, err := pipeline.New(c.Params)
 	if err != nil {
@@ -103,6 +107,7 @@ func (f *Feed) configure(c Config) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.config, f.pipeline = c, p
+	f.window = c.Params.WindowFor(f.startupTime())
 	if f.published.Load() == nil {
 		s := f.describe(f.now())
 		s.Err = unavailable(snapshot.WaitingForSamples, "no sample has been read yet")
@@ -111,9 +116,9 @@ func (f *Feed) configure(c Config) error {
 	return nil
 }
 
-// beginAnew forgets what was read before a gap: what comes after it must cover the fleet again before it is a load, and
-// a line drawn across the gap would be invented.
-func (f *Feed) beginAnew() { f.series, f.coverage = map[string]*series{}, coverage{} }
+// reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
+// the gap would be invented.
+func (f *Feed) reset() { f.series, f.coverage = map[string]*samples.Series{}, coverage{} }
 
 func (f *Feed) readsFrom(origin string) bool {
 	f.mu.Lock()
@@ -121,11 +126,11 @@ func (f *Feed) readsFrom(origin string) bool {
 	return f.pipeline != nil && f.config.Origin == origin
 }
 
-// SetFleet says whose samples count.
-func (f *Feed) SetFleet(fleet Fleet) { f.fleet.Store(&fleet) }
+// SetPods sets the pods whose samples count.
+func (f *Feed) SetPods(pods Pods) { f.pods.Store(&pods) }
 
-// SetReplicas tells the target's planned count as of now. A count that was there before this process may have risen just
-// before, so it is taken to have: pods may still be on their way.
+// SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up: there may have been one just
+// before this process started, whose pods are not ready yet.
 func (f *Feed) SetReplicas(count int) {
 	now := f.now()
 	f.mu.Lock()
@@ -139,7 +144,7 @@ func (f *Feed) SetReplicas(count int) {
 	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
 }
 
-// LoseReplicas tells that the planned count cannot be read as of now: what is known of it is from before.
+// LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
 func (f *Feed) LoseReplicas() {
 	now := f.now()
 	f.mu.Lock()
@@ -149,30 +154,30 @@ func (f *Feed) LoseReplicas() {
 	}
 }
 
-// Append implements source.Sink. A sample from the future is a failure of its instance: it says nothing about now, and
-// would make everything else look old. One from long before the window says nothing either, and is left out.
-func (f *Feed) Append(instance string, samples ...pipeline.Sample) {
+// Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
+// Samples from long before the window are ignored.
+func (f *Feed) Append(instance string, added ...pipeline.Sample) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.series[instance]
 	if s == nil {
-		s = &series{}
+		s = &samples.Series{}
 		f.series[instance] = s
 	}
 	delete(f.failing, instance)
 	p := &f.config.Params
-	earliest, latest := now.Add(-2*p.Window).UnixMilli(), now.Add(p.Interval).UnixMilli()
-	most := max(mostSamples, 2*int(p.Window/p.Interval))
-	for _, x := range samples {
+	earliest, latest := now.Add(-2*f.window).UnixMilli(), now.Add(p.Interval).UnixMilli()
+	most := max(maxSamples, 2*int(f.window/p.Interval))
+	for _, x := range added {
 		switch {
 		case x.T > latest:
-			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
+			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
 		case x.T < earliest:
-		case len(s.samples) >= most:
+		case len(*s) >= most:
 			f.failing[instance] = fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", most, p.Interval)
 		default:
-			s.add(x)
+			s.Add(x)
 			f.newest = max(f.newest, x.T)
 		}
 	}
@@ -185,29 +190,29 @@ func (f *Feed) Fail(instance string, err error) {
 	f.failing[instance] = err
 }
 
-// Trouble implements source.Sink.
-func (f *Feed) Trouble(err error) {
+// SourceFailed implements source.Sink.
+func (f *Feed) SourceFailed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.trouble = err
+	f.sourceErr = err
 }
 
-// Snapshot returns what was last published, with the count of ready pods as it is now.
+// Snapshot returns the snapshot published last, with the number of ready pods as of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
-	if fleet := f.fleet.Load(); fleet != nil {
-		s.Ready = (*fleet).Ready()
+	if pods := f.pods.Load(); pods != nil {
+		s.Ready = (*pods).Ready()
 	}
 	return s
 }
 
-// workspace is the memory that forecasts are made in, one after the other.
+// workspace is memory that forecasts reuse, one after the other.
 type workspace struct {
 	memory    pipeline.Memory
 	instances []pipeline.Instance
 }
 
-// run makes a forecast and publishes it, or the reason why there is none, which it returns ("" for none).
+// run makes a forecast and publishes it. Without a forecast it publishes and returns the reason, else it returns "".
 func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +221,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	if f.newest > now.Add(f.config.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
 		f.newest = 0
-		f.beginAnew()
+		f.reset()
 	}
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
@@ -233,20 +238,22 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	return ""
 }
 
-// forecast runs the pipeline over the samples of the fleet and tells when its newest instance started (ms).
+// forecast runs the pipeline over the samples of the pods, and returns when the newest instance started (ms).
 func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast, newestStart int64, err error) {
-	fleet := f.fleet.Load()
-	if fleet == nil {
+	pods := f.pods.Load()
+	if pods == nil {
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
 	p := f.config.Params
-	windowStart := now.Add(-p.Window)
-	members := (*fleet).Instances(windowStart.Add(-p.RedistributionTimeout))
+	startupTime := f.startupTime()
+	f.window = p.WindowFor(startupTime)
+	windowStart := now.Add(-f.window)
+	members := (*pods).Instances(windowStart.Add(-p.RedistributionTimeout))
 	w.instances = f.members(members, windowStart.UnixMilli(), w.instances)
 	defer clear(w.instances) // the samples are the feed's
 	in := pipeline.Input{
 		Now: now.UnixMilli(), Instances: w.instances,
-		TargetRose: f.replicas.rose, InitTimeout: f.initTimeout(),
+		TargetRose: f.replicas.rose, StartupTime: startupTime,
 	}
 	if f.replicas.known {
 		in.Target = max(1, f.replicas.count)
@@ -263,9 +270,9 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	return forecast, newestStart, err
 }
 
-// members joins instances with their samples, and forgets the samples of instances that are no more and the failures
-// of those that have ended.
-func (f *Feed) members(fleet []instances.Instance, windowStart int64, out []pipeline.Instance) []pipeline.Instance {
+// members joins instances with their samples. It drops the samples of instances that no longer exist, and the failures of
+// ended ones.
+func (f *Feed) members(fleet []podtracker.Instance, windowStart int64, out []pipeline.Instance) []pipeline.Instance {
 	out = out[:0]
 	read := 0
 	for i := range fleet {
@@ -276,8 +283,8 @@ func (f *Feed) members(fleet []instances.Instance, windowStart int64, out []pipe
 			delete(f.failing, m.ID)
 		}
 		if s := f.series[m.ID]; s != nil {
-			s.trim(windowStart)
-			x.Samples = s.samples
+			s.Trim(windowStart)
+			x.Samples = *s
 			read++
 		}
 		out = append(out, x)
@@ -288,34 +295,37 @@ func (f *Feed) members(fleet []instances.Instance, windowStart int64, out []pipe
 	return out
 }
 
-// forget drops what belongs to nobody of a fleet.
-func (f *Feed) forget(fleet []instances.Instance) {
+// forget drops samples and failures of instances that no longer exist.
+func (f *Feed) forget(fleet []podtracker.Instance) {
 	present := make(map[string]bool, len(fleet))
 	for i := range fleet {
 		present[fleet[i].ID] = true
 	}
-	maps.DeleteFunc(f.series, func(id string, _ *series) bool { return !present[id] })
+	maps.DeleteFunc(f.series, func(id string, _ *samples.Series) bool { return !present[id] })
 	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
 }
 
-// rateSpan is the span that the rate of samples is taken over.
+// rateSpan is the time over which the rate of samples is measured.
 const rateSpan = 10 * time.Second
 
-// describe returns a snapshot of everything but the forecast.
+// describe returns a snapshot without a forecast.
 func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
 		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
-		Source: f.config.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.lateness(),
+		Source: f.config.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
 		ReplicasLost: f.replicas.lost,
-		InitTimeout:  f.initTimeout(), At: now, Failing: f.failures(), Trouble: f.trouble,
+		StartupTime:  f.startupTime(), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
+	}
+	if pods := f.pods.Load(); pods != nil && f.config.Adaptive {
+		s.StartupsMeasured = (*pods).StartupsMeasured()
 	}
 	if f.newest > 0 {
 		s.NewestSample = time.UnixMilli(f.newest)
 	}
 	count := 0
 	for _, x := range f.series {
-		count += x.countSince(now.Add(-rateSpan).UnixMilli())
+		count += x.CountSince(now.Add(-rateSpan).UnixMilli())
 	}
 	s.SamplesPerSecond = float64(count) / rateSpan.Seconds()
 	return s
@@ -326,8 +336,8 @@ func (f *Feed) failures() []snapshot.Failure {
 		return nil
 	}
 	names := map[string]string{}
-	if fleet := f.fleet.Load(); fleet != nil {
-		for _, m := range (*fleet).Instances(f.now()) {
+	if pods := f.pods.Load(); pods != nil {
+		for _, m := range (*pods).Instances(f.now()) {
 			names[m.ID] = m.Pod.Name
 		}
 	}
@@ -339,24 +349,24 @@ func (f *Feed) failures() []snapshot.Failure {
 	return out
 }
 
-// explain turns an error of a run into the reason that is published, and begins anew where the data has run out.
+// explain turns an error of a run into the published reason. It resets the feed where the samples have run out.
 func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
-	age, limit := now.Sub(time.UnixMilli(f.newest)), f.config.Params.StaleAfter
-	ranOut := f.newest > 0 && age > limit
+	newest, limit := time.UnixMilli(f.newest), f.config.Params.StaleAfter
+	ranOut := f.newest > 0 && snapshot.TooOld(newest, now, limit)
 	var why *snapshot.Unavailable
 	var stale *pipeline.StaleError
 	switch {
 	case errors.As(err, &why):
 	case errors.As(err, &stale), errors.Is(err, pipeline.ErrNoData):
 		if ranOut {
-			f.beginAnew()
+			f.reset()
 		}
 		why = unavailable(snapshot.WaitingForSamples, "no pod has been read twice within the window")
 	default:
 		why = unavailable(snapshot.BadSamples, "%v", err)
 	}
 	if why.Reason == snapshot.WaitingForSamples && ranOut {
-		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", age.Round(time.Second), limit)
+		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", now.Sub(newest).Round(time.Second), limit)
 		if every := f.spacing.interval(); 2*every > limit {
 			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that", every.Round(time.Second))
 		}
@@ -364,10 +374,10 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 	return why
 }
 
-func (f *Feed) initTimeout() time.Duration {
-	initial := f.config.Params.InitTimeout
-	if fleet := f.fleet.Load(); fleet != nil && f.config.Adaptive {
-		return (*fleet).InitTimeout(initial)
+func (f *Feed) startupTime() time.Duration {
+	initial := f.config.Params.StartupTime
+	if pods := f.pods.Load(); pods != nil && f.config.Adaptive {
+		return (*pods).StartupTime(initial)
 	}
 	return initial
 }

@@ -4,6 +4,8 @@ package forecaster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,7 +19,7 @@ import (
 	"github.com/foresail/foresail/adapter/snapshot"
 )
 
-// Period is how often forecasts are made at the most.
+// Period is how often forecasts are made.
 const Period = time.Second
 
 // Forecaster owns the feeds of all PredictedMetrics. It is safe for concurrent use.
@@ -32,7 +34,7 @@ type Forecaster struct {
 	byTarget    map[target][]*Feed // lists are replaced, not changed
 
 	startedAt, lastRound time.Time
-	settled              bool // every PredictedMetric had its chance to get data
+	settled              bool // every PredictedMetric has had its time to get data
 }
 
 // New returns a forecaster that reads the time from now and registers its metrics with r.
@@ -48,8 +50,8 @@ func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
 	return f
 }
 
-// Set adds a PredictedMetric or gives it another configuration. What has been read stays, unless it was read from
-// another source or target: then the feed is a new one, and what still arrives for the old one is lost.
+// Set adds a PredictedMetric or changes its configuration. The samples stay, unless they are of another source or target:
+// then the feed is a new one, and samples that still arrive for the old one are lost.
 func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	f.mu.RLock()
 	feed := f.feeds[key]
@@ -65,9 +67,9 @@ func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	return feed, nil
 }
 
-// Refuse has a PredictedMetric answer that its spec is refused, and why.
-func (f *Forecaster) Refuse(key types.NamespacedName, c Config, why error) {
-	f.put(key, newRefused(key, c, f.now, why))
+// Reject publishes for a PredictedMetric that its spec was rejected, and why.
+func (f *Forecaster) Reject(key types.NamespacedName, c Config, why error) {
+	f.put(key, newRejected(key, c, f.now, why))
 }
 
 func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
@@ -82,7 +84,7 @@ func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
 	f.byNamespace[key.Namespace][key.Name] = feed
 }
 
-// Remove forgets a PredictedMetric and everything read for it.
+// Remove removes a PredictedMetric and its samples.
 func (f *Forecaster) Remove(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +96,7 @@ func (f *Forecaster) Remove(key types.NamespacedName) {
 	}
 }
 
-// leave takes a feed, which may be nil, out of those of its target.
+// leave removes a feed, which may be nil, from those of its target.
 func (f *Forecaster) leave(feed *Feed) {
 	if feed == nil {
 		return
@@ -117,7 +119,7 @@ func (f *Forecaster) Get(key types.NamespacedName) (snapshot.Snapshot, bool) {
 	return f.snapshot(feed), true
 }
 
-// snapshot returns what a feed has published, with what the PredictedMetrics of its target come to together.
+// snapshot returns the published snapshot of a feed, with the combined decision of its target.
 func (f *Forecaster) snapshot(feed *Feed) snapshot.Snapshot {
 	s := feed.Snapshot()
 	others := f.byTarget[feed.scaled]
@@ -128,7 +130,7 @@ func (f *Forecaster) snapshot(feed *Feed) snapshot.Snapshot {
 			all = append(all, *other.published.Load())
 		}
 	}
-	s.Joint = snapshot.Join(all)
+	s.Combined = snapshot.Combine(all)
 	return s
 }
 
@@ -154,7 +156,7 @@ func (f *Forecaster) all() []*Feed {
 	return feeds
 }
 
-// Run makes forecasts once a Period until the context ends, on the whole seconds of the clock: replicas then forecast at
+// Run makes forecasts once a Period until the context ends, on whole seconds of the clock, so that all replicas forecast at
 // the same moments.
 func (f *Forecaster) Run(ctx context.Context) error {
 	begun := f.now()
@@ -199,4 +201,43 @@ func (f *Forecaster) runAll() {
 	f.mu.Lock()
 	f.lastRound = ended
 	f.mu.Unlock()
+}
+
+const (
+	// startLimit is how long a start waits for the first data of every PredictedMetric.
+	startLimit = time.Minute
+	// stallLimit is after how long without a round of forecasts the forecaster is not ready.
+	stallLimit = 10 * Period
+)
+
+// Ready returns why there is no data to serve, nil if there is. After the start it waits until every PredictedMetric whose
+// target has ready pods has been read for long enough, at most a minute: a rolling update of the adapter leaves no gap.
+// Later one PredictedMetric without data does not count: an error that says why is better than an unreachable server.
+func (f *Forecaster) Ready() error {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.startedAt.IsZero() {
+		return errors.New("the forecaster has not started")
+	}
+	if idle := now.Sub(f.lastRound); idle > stallLimit {
+		return fmt.Errorf("no forecast for %s", idle.Round(time.Second))
+	}
+	if f.settled || now.Sub(f.startedAt) > startLimit {
+		f.settled = true
+		return nil
+	}
+	waiting := 0
+	for _, feed := range f.feeds {
+		s := feed.Snapshot()
+		var u *snapshot.Unavailable
+		if errors.As(s.Err, &u) && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && s.Ready > 0 {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		return fmt.Errorf("%d of %d PredictedMetrics wait for their first data", waiting, len(f.feeds))
+	}
+	f.settled = true
+	return nil
 }

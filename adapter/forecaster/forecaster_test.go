@@ -14,19 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/pipeline"
 )
 
 // fleet is a Fleet whose pods the test starts and ends.
 type fleet struct {
-	all         []instances.Instance
-	initTimeout time.Duration
+	all         []podtracker.Instance
+	startupTime time.Duration
 }
 
-func (f *fleet) Instances(since time.Time) []instances.Instance {
-	var out []instances.Instance
+func (f *fleet) Instances(since time.Time) []podtracker.Instance {
+	var out []podtracker.Instance
 	for _, i := range f.all {
 		if i.End.IsZero() || !i.End.Before(since) {
 			out = append(out, i)
@@ -45,23 +45,25 @@ func (f *fleet) Ready() int {
 	return n
 }
 
-func (f *fleet) InitTimeout(initial time.Duration) time.Duration {
-	if f.initTimeout > 0 {
-		return f.initTimeout
+func (f *fleet) StartupsMeasured() int { return 0 }
+
+func (f *fleet) StartupTime(initial time.Duration) time.Duration {
+	if f.startupTime > 0 {
+		return f.startupTime
 	}
 	return initial
 }
 
 func (f *fleet) start(at time.Time) string {
 	id := fmt.Sprintf("pod-%d", len(f.all))
-	f.all = append(f.all, instances.Instance{ID: id, Pod: types.NamespacedName{Namespace: "shop", Name: id}, Start: at})
+	f.all = append(f.all, podtracker.Instance{ID: id, Pod: types.NamespacedName{Namespace: "shop", Name: id}, Start: at})
 	return id
 }
 
 var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 
 func config() Config {
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Threshold, p.Max = 0.7, 20
 	return Config{Params: p, Adaptive: true, Source: "pods", Interval: time.Second, TargetKind: "Deployment", TargetName: "checkout"}
 }
@@ -84,7 +86,7 @@ func newWorld(t *testing.T, pods int, load func(time.Time) float64) *world {
 	for range pods {
 		w.fleet.start(time.Now().Add(-time.Hour))
 	}
-	feed.SetFleet(w.fleet)
+	feed.SetPods(w.fleet)
 	feed.SetReplicas(pods)
 	return w
 }
@@ -160,7 +162,7 @@ func TestPartOfAFleetIsNoLoad(t *testing.T) {
 	})
 }
 
-func TestSilentPodIsVouchedForByTheOthers(t *testing.T) {
+func TestUnreadablePodGetsTheMeanOfTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
 		w.silent["pod-3"] = true
@@ -182,7 +184,7 @@ func TestSilentPodIsVouchedForByTheOthers(t *testing.T) {
 	})
 }
 
-func TestStaleDataIsRefusedAndRecoveryDoesNotJump(t *testing.T) {
+func TestStaleDataIsUnavailableAndRecoveryDoesNotJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
 		w.pass(60*time.Second, nil)
@@ -249,7 +251,7 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 		a := newWorld(t, 5, ramp)
 		b := newWorld(t, 5, ramp)
 		b.fleet = a.fleet
-		b.feed.SetFleet(a.fleet)
+		b.feed.SetPods(a.fleet)
 		a.pass(40*time.Second, nil)
 		for range 120 { // b starts later; both see the same samples from then on
 			a.pass(time.Second, func(snapshot.Snapshot) {
@@ -267,23 +269,23 @@ func TestScaleDownWaitsForReplicasThatHaveBeenAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(0.4))
 		w.pass(4*time.Minute, nil) // past the cooldown after the newest start
-		assert.Equal(t, 1, w.get().Decision.Wanted)
+		assert.Equal(t, 1, w.get().Decision.Desired)
 		w.feed.SetReplicas(8)
 		w.pass(time.Second, nil)
 		assert.Equal(t, pipeline.ScaleUpPending, w.get().Decision.Reason)
-		assert.Equal(t, 8, w.get().Decision.Wanted)
+		assert.Equal(t, 8, w.get().Decision.Desired)
 		w.pass(61*time.Second, nil)
-		assert.Equal(t, 1, w.get().Decision.Wanted)
+		assert.Equal(t, 1, w.get().Decision.Desired)
 		w.feed.SetReplicas(4)
 		w.pass(time.Second, nil)
 		assert.Equal(t, pipeline.CoolingDown, w.get().Decision.Reason)
 	})
 }
 
-func TestLearnedInitTimeoutMakesTheHorizon(t *testing.T) {
+func TestLearnedStartupTimeMakesTheHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
-		w.fleet.initTimeout = 30 * time.Second
+		w.fleet.startupTime = 30 * time.Second
 		w.pass(20*time.Second, nil)
 		assert.Equal(t, 51*time.Second, w.get().Forecast.Horizon) // 1.2 × 30 s + 15 s
 		c := config()
@@ -336,7 +338,7 @@ func TestRunMakesForecastsOnceAPeriod(t *testing.T) {
 		require.NoError(t, err)
 		pods := &fleet{}
 		id := pods.start(time.Now())
-		feed.SetFleet(pods)
+		feed.SetPods(pods)
 		go func() { _ = f.Run(t.Context()) }()
 		for range 30 {
 			time.Sleep(time.Second)

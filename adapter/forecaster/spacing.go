@@ -7,18 +7,18 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// settling is the time constant of the mean lateness: one late batch says little of a source.
-const settling = time.Minute
+// delayTime is the time constant of the mean delay: one late batch says little about a source.
+const delayTime = time.Minute
 
-// spacing knows how dense and how late samples are, as they show it themselves. What a source is set to does not tell:
-// a Prometheus server that is asked each second has nothing newer than its last scrape.
+// spacing measures how dense and how late samples are. The configured interval does not say: a Prometheus server that is
+// queried each second has nothing newer than its last scrape.
 type spacing struct {
 	apart float64 // mean time between two samples of an instance within the window (ms), 0 = not known
 	late  float64 // mean age of the newest sample when a forecast is made (ms)
-	at    int64   // when late was last brought up to date (ms), 0 = never
+	at    int64   // when late was last updated (ms), 0 = never
 }
 
-// measure takes the samples that a forecast is made of at a time, the newest of which is given.
+// measure takes the samples of a forecast made now, and the time of the newest of them.
 func (s *spacing) measure(all []pipeline.Instance, now, newest int64) {
 	span, gaps := int64(0), 0
 	for i := range all {
@@ -37,10 +37,10 @@ func (s *spacing) measure(all []pipeline.Instance, now, newest int64) {
 	if s.at == 0 {
 		s.late = age
 	} else {
-		s.late += (age - s.late) * -math.Expm1(-float64(now-s.at)/float64(settling.Milliseconds()))
+		s.late += (age - s.late) * -math.Expm1(-float64(now-s.at)/float64(delayTime.Milliseconds()))
 	}
 	s.at = now
 }
 
 func (s *spacing) interval() time.Duration { return time.Duration(s.apart * float64(time.Millisecond)) }
-func (s *spacing) lateness() time.Duration { return time.Duration(s.late * float64(time.Millisecond)) }
+func (s *spacing) delay() time.Duration    { return time.Duration(s.late * float64(time.Millisecond)) }

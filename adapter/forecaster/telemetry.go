@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/adapter/snapshot"
 )
 
-// telemetry is what Prometheus can read of the forecasts.
+// telemetry is the metrics of the forecasts.
 type telemetry struct {
 	runs  *prometheus.CounterVec
 	round prometheus.Histogram
@@ -38,7 +38,7 @@ func (t *telemetry) ran(failed snapshot.Reason) {
 	t.runs.WithLabelValues(result).Inc()
 }
 
-// collector exposes the current snapshots, so that nothing is left behind of a PredictedMetric that has gone.
+// collector exposes the current snapshots, so that no series is left of a deleted PredictedMetric.
 type collector struct{ forecaster *Forecaster }
 
 func describe(name, help string) *prometheus.Desc {
@@ -55,25 +55,25 @@ var (
 	descNow        = describe("load_per_instance", "Smoothed load per instance now, in units of the metric.")
 	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
 	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
-	descWanted     = describe("wanted_replicas", "Replicas that the decision asks for.")
-	descJoint      = describe("target_wanted_replicas", "Replicas that the PredictedMetrics of the target ask for together: the largest.")
+	descDesired    = describe("desired_replicas", "Replicas that the forecast needs.")
+	descCombined   = describe("target_desired_replicas", "Replicas that all PredictedMetrics of the target need together: the largest.")
 	descTarget     = describe("target_replicas", "Replicas that the scale target is set to.")
 	descReady      = describe("ready_pods", "Pods of the target that are Running and Ready.")
 	descAge        = describeSamples("sample_age_seconds", "Age of the newest sample.")
 	descRate       = describeSamples("samples_per_second", "Samples received over the last ten seconds, of all instances.")
-	descSpacing    = describeSamples("sample_interval_seconds", "Mean time between two samples of an instance, as the samples show it.")
-	descCoarse     = describeSamples("samples_too_coarse", "1 while changes of the load show too late in the samples for the horizon of the forecast, else 0.")
-	descTrouble    = describeSamples("source_failing", "1 while the source as a whole cannot be read, else 0.")
+	descSpacing    = describeSamples("sample_interval_seconds", "Mean time between two samples of an instance, as measured.")
+	descSparse     = describeSamples("samples_too_sparse", "1 while changes of the load show too late in the samples for the horizon of the forecast, else 0.")
+	descFailing    = describeSamples("source_failing", "1 while the source as a whole cannot be read, else 0.")
 	descUnreadable = describe("unreadable_pods", "Ready pods whose last reading failed.")
 	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
-	descInit       = describe("init_timeout_seconds", "How long a pod is taken to need to become Ready.")
-	descDropped    = describe("dropped_samples", "Samples in the window that were refused.")
+	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
+	descDropped    = describe("dropped_samples", "Samples in the window that were rejected.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAvailable, descThreshold, descNow, descPredicted, descTotal, descWanted, descJoint, descTarget,
-		descReady, descAge, descRate, descSpacing, descCoarse, descTrouble, descUnreadable, descHorizon, descInit, descDropped,
+		descAvailable, descThreshold, descNow, descPredicted, descTotal, descDesired, descCombined, descTarget,
+		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped,
 	} {
 		ch <- d
 	}
@@ -84,7 +84,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, feed := range c.forecaster.all() {
 		s, ok := c.forecaster.Get(feed.key)
 		if !ok {
-			continue // it has gone
+			continue // it has been deleted
 		}
 		collectSamples(ch, &s, now)
 		collectForecast(ch, &s)
@@ -96,15 +96,15 @@ func collectSamples(ch chan<- prometheus.Metric, s *snapshot.Snapshot, now time.
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name, s.Source)
 	}
 	gauge(descRate, s.SamplesPerSecond)
-	gauge(descTrouble, indicator(s.Trouble != nil))
+	gauge(descFailing, indicator(s.SourceErr != nil))
 	if !s.NewestSample.IsZero() {
 		gauge(descAge, now.Sub(s.NewestSample).Seconds())
 	}
 	if s.SampleInterval > 0 {
 		gauge(descSpacing, s.SampleInterval.Seconds())
 	}
-	if shows, within := s.Coarseness(); within > 0 {
-		gauge(descCoarse, indicator(shows > within))
+	if resolution, limit := s.SampleResolution(); limit > 0 {
+		gauge(descSparse, indicator(resolution > limit))
 	}
 }
 
@@ -115,7 +115,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descThreshold, s.Threshold)
 	gauge(descReady, float64(s.Ready))
 	gauge(descUnreadable, float64(len(s.Failing)))
-	gauge(descInit, s.InitTimeout.Seconds())
+	gauge(descStartup, s.StartupTime.Seconds())
 	gauge(descAvailable, indicator(s.Err == nil))
 	if s.Err != nil {
 		return
@@ -123,8 +123,8 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descNow, s.Forecast.LoadNow)
 	gauge(descPredicted, s.Forecast.LoadPredicted)
 	gauge(descTotal, s.Forecast.Serve)
-	gauge(descWanted, float64(s.Decision.Wanted))
-	gauge(descJoint, float64(s.Joint.Wanted))
+	gauge(descDesired, float64(s.Decision.Desired))
+	gauge(descCombined, float64(s.Combined.Desired))
 	gauge(descTarget, float64(s.Forecast.Target))
 	gauge(descHorizon, s.Forecast.Horizon.Seconds())
 	gauge(descDropped, float64(s.Forecast.Dropped))

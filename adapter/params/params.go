@@ -1,10 +1,10 @@
-// Package params turns the spec of a PredictedMetric into the parameters of its pipeline: the one place where the two
-// meet.
+// Package params converts the spec of a PredictedMetric to the parameters of its pipeline.
 package params
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -14,11 +14,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// minStaleAfter is the least that staleAfter defaults to: sources that are read often may miss some readings.
-const minStaleAfter = 30 * time.Second
-
-// FromSpec returns the parameters that a spec stands for, defaults filled in. Of the spec it needs threshold and
-// maxReplicas alone, so that a spec from a file will do. The error joins a *pipeline.FieldError for each problem.
+// FromSpec converts a spec, defaults filled in, to parameters. It requires only the threshold, so that specs in files may
+// leave out target and source. The error joins a *pipeline.FieldError for each problem.
 func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 	s := spec.DeepCopy()
 	s.Default()
@@ -27,10 +24,9 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		Model:     model(s.Model),
 		Threshold: number(s.Threshold),
 		Min:       int(*s.MinReplicas),
-		Max:       int(s.MaxReplicas),
+		Max:       maxReplicas(s.MaxReplicas),
 
 		Interval: s.SampleInterval.Duration,
-		Window:   s.Window.Duration,
 
 		RedistributionTimeout: s.Redistribution.Timeout.Duration,
 		RedistributionShape:   number(*s.Redistribution.Shape),
@@ -44,7 +40,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 
 		Saturation: saturation(s.Saturation),
 
-		InitTimeout:       s.Startup.Initial.Duration,
+		StartupTime:       s.Startup.Initial.Duration,
 		HorizonMultiplier: number(*s.Horizon.Multiplier),
 		HorizonMin:        s.Horizon.Min.Duration,
 		HorizonMax:        s.Horizon.Max.Duration,
@@ -65,12 +61,13 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 			DownAfterDown: s.Cooldown.DownAfterDown.Duration,
 		},
 	}
+	p.Window, p.WindowFollowsHorizon = window(s)
 	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()))
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
 func number(q resource.Quantity) float64 {
-	// Beyond the range of floats this is an infinity, which the pipeline refuses by name.
+	// Beyond the range of floats this is an infinity, which the pipeline rejects with the name of the field.
 	f, _ := strconv.ParseFloat(q.AsDec().String(), 64)
 	return f
 }
@@ -87,7 +84,7 @@ func model(m v1alpha1.Model) pipeline.Model {
 	return pipeline.Model{Kind: pipeline.ModelKind(m.Type), Baseline: optional(m.Baseline)}
 }
 
-// checkBaseline refuses a baseline that would be ignored, and its absence where 0 would be made of it.
+// checkBaseline rejects a baseline that would be ignored, and a missing one that would become 0.
 func checkBaseline(m v1alpha1.Model) error {
 	const field = "spec.model.baseline"
 	switch {
@@ -99,15 +96,15 @@ func checkBaseline(m v1alpha1.Model) error {
 	return nil
 }
 
-// checkNoiseMargin refuses a margin that would be ignored.
+// checkNoiseMargin rejects a margin that would be ignored.
 func checkNoiseMargin(f v1alpha1.Forecast) error {
-	if f.NoiseMargin == nil || f.Method == v1alpha1.ForecastAdaptive {
+	if f.NoiseMargin == nil || f.Method != v1alpha1.ForecastHolt {
 		return nil
 	}
 	return &pipeline.FieldError{Field: "spec.forecast.noiseMargin", Value: f.NoiseMargin, Accept: "absent unless forecast.method is Adaptive"}
 }
 
-// checkStaleAfter refuses a limit that data would pass between one reading and the next.
+// checkStaleAfter rejects a limit that data would exceed between two readings.
 func checkStaleAfter(s *v1alpha1.PredictedMetricSpec) error {
 	if s.StaleAfter == nil || s.StaleAfter.Duration <= 0 {
 		return nil
@@ -132,7 +129,29 @@ func staleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
 	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration
 	}
-	return max(minStaleAfter, 3*s.Source.Interval())
+	return max(v1alpha1.DurationAt("staleAfter", s.Forecast.Method).Duration, 3*s.Source.Interval())
+}
+
+// window returns the length of the window, and whether it may grow with the horizon: one that is set does not.
+func window(s *v1alpha1.PredictedMetricSpec) (length time.Duration, followsHorizon bool) {
+	if s.Window != nil {
+		return s.Window.Duration, false
+	}
+	return v1alpha1.DurationAt("window", s.Forecast.Method).Duration, s.Forecast.Method == v1alpha1.ForecastAdaptive
+}
+
+// InitialWindow returns how far back the first forecast of a valid spec looks, before any startup time is measured.
+func InitialWindow(spec v1alpha1.PredictedMetricSpec) time.Duration {
+	p, _ := FromSpec(spec)
+	return p.WindowFor(0)
+}
+
+// maxReplicas returns the limit, or none where the spec leaves it to the HPA.
+func maxReplicas(limit *int32) int {
+	if limit == nil {
+		return math.MaxInt32
+	}
+	return int(*limit)
 }
 
 // inSpec puts "spec." before the field of every *pipeline.FieldError that err joins.

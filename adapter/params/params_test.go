@@ -3,6 +3,7 @@ package params
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -29,15 +30,17 @@ const (
 )
 
 func minimal() v1alpha1.PredictedMetricSpec {
-	return v1alpha1.PredictedMetricSpec{Threshold: resource.MustParse("700m"), MaxReplicas: 20}
+	return v1alpha1.PredictedMetricSpec{Threshold: resource.MustParse("700m"), MaxReplicas: new(int32(20))}
 }
 
-func TestDefaultsAreThePipelines(t *testing.T) {
-	want := pipeline.DefaultParams()
+func TestHoltDefaultsAreThePipelines(t *testing.T) {
+	want := pipeline.HoltParams()
 	want.Method = pipeline.Holt
 	want.Threshold, want.Max = 0.7, 20
 	want.Saturation = pipeline.Saturation{}
-	got, err := FromSpec(minimal())
+	holt := minimal()
+	holt.Forecast.Method = v1alpha1.ForecastHolt
+	got, err := FromSpec(holt)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 
@@ -45,23 +48,34 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 	spec.Saturation = &v1alpha1.Saturation{Max: resource.MustParse("1")}
 	got, err = FromSpec(spec)
 	require.NoError(t, err)
-	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.DefaultParams().Saturation.Zone}, got.Saturation)
+	assert.Equal(t, pipeline.Saturation{Enabled: true, Max: 1, Zone: pipeline.HoltParams().Saturation.Zone}, got.Saturation)
 }
 
-func TestDefaultsOfTheAdaptiveMethodAreThePipelines(t *testing.T) {
+func TestAdaptiveDefaultsAreThePipelines(t *testing.T) {
 	want := pipeline.AdaptiveParams()
 	want.Threshold, want.Max = 0.7, 20
 	want.Saturation = pipeline.Saturation{}
+	for _, method := range []v1alpha1.ForecastMethod{"", v1alpha1.ForecastAdaptive} {
+		spec := minimal()
+		spec.Forecast.Method = method
+		got, err := FromSpec(spec)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+
+	// The file sets every default that depends on the method, the window too, which therefore does not grow.
+	got, err := FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
+	require.NoError(t, err)
+	want.WindowFollowsHorizon = false
+	assert.Equal(t, want, got)
+}
+
+func TestMaxReplicasAbsentIsNoLimit(t *testing.T) {
 	spec := minimal()
-	spec.Forecast.Method = v1alpha1.ForecastAdaptive
+	spec.MaxReplicas = nil
 	got, err := FromSpec(spec)
 	require.NoError(t, err)
-	assert.Equal(t, want, got)
-
-	// The file has all of them, as the documentation tells them.
-	got, err = FromSpec(readSpec(t, filepath.Join(testdata, "valid", "adaptive-full.yaml")))
-	require.NoError(t, err)
-	assert.Equal(t, want, got)
+	assert.Equal(t, math.MaxInt32, got.Max)
 }
 
 // Each field is given a value of its own, so that none can stand in for another.
@@ -77,7 +91,7 @@ window: 91s
 sampleInterval: 2s
 redistribution: {timeout: 31s, shape: "-1.5"}
 smoothing: {levelUp: 210m, levelDown: 110m, trendUp: 220m, trendDown: 120m}
-startup: {initial: 26s, adaptive: false}
+startup: {initial: 26s, measured: false}
 horizon: {multiplier: 1300m, min: 11s, max: 41s, reactionDelay: 16s}
 decision: {trendAngle: 12, riskFactor: 2500m, scaleDownMargin: 310m, spillover: 130m, maxStep: 5, pendingExpiry: 61s}
 cooldown: {upAfterUp: 6s, upAfterDown: 7s, downAfterUp: 181s, downAfterDown: 62s}
@@ -96,7 +110,7 @@ staleAfter: 32s
 		Window:     91 * time.Second, Interval: 2 * time.Second,
 		RedistributionTimeout: 31 * time.Second, RedistributionShape: -1.5,
 		LevelUp: 0.21, LevelDown: 0.11, TrendUp: 0.22, TrendDown: 0.12,
-		InitTimeout: 26 * time.Second, HorizonMultiplier: 1.3,
+		StartupTime: 26 * time.Second, HorizonMultiplier: 1.3,
 		HorizonMin: 11 * time.Second, HorizonMax: 41 * time.Second, ReactionDelay: 16 * time.Second,
 		TrendAngle: 12, RiskFactor: 2.5, ScaleDownMargin: 0.31, Spillover: 0.13, MaxStep: 5,
 		PendingExpiry: 61 * time.Second, StaleAfter: 32 * time.Second,
@@ -122,14 +136,14 @@ func TestStaleAfterFollowsTheSource(t *testing.T) {
 }
 
 func TestAllProblemsAreReported(t *testing.T) {
-	spec, err := ParseSpec([]byte(`{threshold: 0, smoothing: {levelUp: 2}, horizon: {min: 1m}, model: {type: Overhead}, minReplicas: 3}`))
+	spec, err := ParseSpec([]byte(`{threshold: 0, forecast: {method: Holt}, smoothing: {levelUp: 2}, horizon: {min: 1m}, model: {type: Overhead}, minReplicas: 3, maxReplicas: 2}`))
 	require.NoError(t, err)
 	_, err = FromSpec(spec)
 	assert.ElementsMatch(t, []string{
 		"spec.model.baseline: absent: must be given with type Overhead",
 		"spec.threshold: 0: must be finite and above 0",
 		"spec.model.baseline: 0: must be at least 0 and below the threshold (0)",
-		"spec.maxReplicas: 0: must be at least minReplicas (3)",
+		"spec.maxReplicas: 2: must be at least minReplicas (3)",
 		"spec.smoothing.levelUp: 2: must be between 0 and 1",
 		"spec.horizon.max: 40s: must be at least horizon.min (1m0s)",
 	}, strings.Split(err.Error(), "\n"))
@@ -143,7 +157,7 @@ func TestAllProblemsAreReported(t *testing.T) {
 
 	for text, want := range map[string]string{
 		"{method: holt}":                         "spec.forecast.method: holt: must be Holt or Adaptive",
-		"{noiseMargin: 800m}":                    "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
+		"{method: Holt, noiseMargin: 800m}":      "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
 		"{method: Adaptive, noiseMargin: 10.5}":  "spec.forecast.noiseMargin: 10.5: must be between 0 and 10",
 		"{method: Adaptive, noiseMargin: -800m}": "spec.forecast.noiseMargin: -0.8: must be between 0 and 10",
 	} {
@@ -154,7 +168,7 @@ func TestAllProblemsAreReported(t *testing.T) {
 	}
 }
 
-func TestFromSpecTakesWhatTheAPIServerTakes(t *testing.T) {
+func TestFromSpecAcceptsWhatTheAPIServerAccepts(t *testing.T) {
 	for _, file := range glob(t, "valid") {
 		spec := readSpec(t, file)
 		_, err := FromSpec(spec)
@@ -228,7 +242,7 @@ func randomSpec(random *rand.Rand) map[string]any {
 		set("smoothing.trendUp", one(share...)),
 		set("smoothing.trendDown", one(share...)),
 		set("startup.initial", one(span...)),
-		set("startup.adaptive", one(true, false)),
+		set("startup.measured", one(true, false)),
 		set("horizon.multiplier", one("-1", 0, "1n", 100, "100001m")),
 		set("horizon.min", one(span...)),
 		set("horizon.max", one(span...)),
@@ -357,7 +371,7 @@ func FuzzMilliValuesSurvive(f *testing.F) {
 	})
 }
 
-func TestParseSpecTakesASpecOrAnObject(t *testing.T) {
+func TestParseSpecAcceptsASpecOrAnObject(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join(testdata, "valid", "full.yaml"))
 	require.NoError(t, err)
 	var object v1alpha1.PredictedMetric
@@ -384,9 +398,9 @@ func encoded(t *testing.T, spec v1alpha1.PredictedMetricSpec) string {
 	return string(data)
 }
 
-func TestParseSpecSaysWhatIsWrongAndWhere(t *testing.T) {
+func TestParseSpecErrorsNameTheField(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":         {"", "the spec is empty: threshold and maxReplicas are required"},
+		"empty":         {"", "the spec is empty: threshold is required"},
 		"not an object": {"- 1", "not a spec in YAML or JSON"},
 		"not YAML":      {"a: [", "not a spec in YAML or JSON"},
 		"twice":         {"threshold: 1\nthreshold: 2", `"threshold" already set`},
@@ -400,8 +414,9 @@ func TestParseSpecSaysWhatIsWrongAndWhere(t *testing.T) {
 		"unit":          {"horizon: {max: 40 s}", "spec.horizon.max: 40 s: must be a duration, such as 90s"},
 		"count":         {"maxReplicas: 1.5", "spec.maxReplicas: 1.5: must be a whole number of 32 bits"},
 		"large count":   {"maxReplicas: 3000000000", "spec.maxReplicas: 3e+09: must be a whole number of 32 bits"},
-		"flag":          {"startup: {adaptive: maybe}", "spec.startup.adaptive: maybe: must be true or false"},
-		"string":        {"source: {pods: {port: 9090}}", "spec.source.pods.port: 9090: must be a string"},
+		"flag":          {"startup: {measured: maybe}", "spec.startup.measured: maybe: must be true or false"},
+		"port":          {"source: {pods: {port: 90.9}}", "spec.source.pods.port: 90.9: must be a number or a name"},
+		"string":        {"source: {pods: {path: 9090}}", "spec.source.pods.path: 9090: must be a string"},
 		"labels":        {"source: {pods: {matchLabels: {a: 1}}}", "spec.source.pods.matchLabels: map[a:1]: must be an object with strings as values"},
 		"object":        {"model: Linear", "spec.model: Linear: must be an object"},
 		"kind":          {"{apiVersion: foresail.dev/v1alpha1, kind: WorkerPool, spec: {}}", "kind: WorkerPool: must be PredictedMetric"},

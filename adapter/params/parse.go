@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -49,7 +50,7 @@ func specFields(data []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("not a spec in YAML or JSON: %w", err)
 	}
 	if len(fields) == 0 {
-		return nil, errors.New("the spec is empty: threshold and maxReplicas are required")
+		return nil, errors.New("the spec is empty: threshold is required")
 	}
 	if _, whole := fields["kind"]; !whole {
 		return fields, nil
@@ -75,7 +76,7 @@ func unwrap(object map[string]any) (map[string]any, error) {
 	return spec, errors.Join(errs...)
 }
 
-// onlyDocument returns the one YAML document in data that says something.
+// onlyDocument returns the one YAML document in data that is not empty.
 func onlyDocument(data []byte) ([]byte, error) {
 	var only []byte
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -98,17 +99,18 @@ func onlyDocument(data []byte) ([]byte, error) {
 	}
 }
 
-// accepted says, of the types that do not say so themselves, what is written for them.
+// accepted describes the values of types whose decoders do not describe them.
 var accepted = map[reflect.Type]string{
-	reflect.TypeFor[resource.Quantity](): "a quantity, such as 700m",
-	reflect.TypeFor[metav1.Duration]():   "a duration, such as 90s",
-	reflect.TypeFor[int32]():             "a whole number of 32 bits",
-	reflect.TypeFor[bool]():              "true or false",
-	reflect.TypeFor[map[string]string](): "an object with strings as values",
+	reflect.TypeFor[resource.Quantity]():  "a quantity, such as 700m",
+	reflect.TypeFor[metav1.Duration]():    "a duration, such as 90s",
+	reflect.TypeFor[int32]():              "a whole number of 32 bits",
+	reflect.TypeFor[intstr.IntOrString](): "a number or a name",
+	reflect.TypeFor[bool]():               "true or false",
+	reflect.TypeFor[map[string]string]():  "an object with strings as values",
 }
 
 // misfits returns an error for every field below path that type t does not have, and every value it cannot hold. The
-// decoders of quantities and durations say what is wrong, but not where.
+// decoders of quantities and durations do not name the field.
 func misfits(path string, value any, t reflect.Type) []error {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -133,7 +135,7 @@ func misfits(path string, value any, t reflect.Type) []error {
 	return misfitsOf(path, object, t)
 }
 
-// longExponent is what the CRD refuses too: to decode 1e-999999999 takes gigabytes.
+// longExponent is rejected by the CRD too: to decode 1e-999999999 takes gigabytes.
 var longExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
 func fits(value any, t reflect.Type) bool {

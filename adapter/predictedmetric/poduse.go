@@ -14,11 +14,11 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// lookAtUses is how often forecasts are looked at for what pods use.
-const lookAtUses = 2 * time.Second
+// usesPeriod is how often the predicted uses of pods are updated from forecasts.
+const usesPeriod = 2 * time.Second
 
-// PodUses tells what one pod of a target is predicted to use, by the PredictedMetrics with the source resource that read
-// whole pods. What it tells is at most a few seconds behind the forecasts.
+// PodUses returns what one pod of a target is predicted to use, from the PredictedMetrics with the source resource that
+// read whole pods. It is at most a few seconds behind the forecasts.
 type PodUses struct {
 	measured  *allMeasured
 	forecast  func(types.NamespacedName) (snapshot.Snapshot, bool)
@@ -26,16 +26,16 @@ type PodUses struct {
 	published atomic.Pointer[map[string]*usesOfNamespace]
 }
 
-// NewPodUses returns what tells of the PredictedMetrics of a Reconciler, once Run has looked at them.
+// NewPodUses returns the predicted uses of the PredictedMetrics of a Reconciler. They are empty until Run.
 func NewPodUses(r *Reconciler, now func() time.Time) *PodUses {
 	u := &PodUses{measured: &r.measured, forecast: r.Forecaster.Get, now: now}
 	u.published.Store(&map[string]*usesOfNamespace{})
 	return u
 }
 
-// Run looks at forecasts until the context ends.
+// Run updates the predicted uses until the context ends.
 func (u *PodUses) Run(ctx context.Context) error {
-	ticks := time.NewTicker(lookAtUses)
+	ticks := time.NewTicker(usesPeriod)
 	defer ticks.Stop()
 	for {
 		u.publish()
@@ -47,8 +47,8 @@ func (u *PodUses) Run(ctx context.Context) error {
 	}
 }
 
-// PodUse returns cores and bytes of one pod with these labels at the horizon of its forecast, each 0 if it is not
-// forecast. If several PredictedMetrics are of the pod, the largest counts. It does not block.
+// PodUse returns the cores and bytes that one pod with these labels is predicted to use at the horizon, each 0 without a
+// forecast. If several PredictedMetrics select the pod, the largest counts. It does not block.
 func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64) {
 	uses := (*u.published.Load())[namespace]
 	if uses == nil {
@@ -60,7 +60,7 @@ func (u *PodUses) PodUse(namespace string, pod labels.Set) (cores, bytes float64
 	return largest(uses.others, pod, cores, bytes)
 }
 
-// largest returns the larger of what was there before and what those uses say that are of the pod.
+// largest returns the largest of cores and bytes and of the uses that select the pod.
 func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mostBytes float64) {
 	for i := range uses {
 		switch use := &uses[i]; {
@@ -74,13 +74,13 @@ func largest(uses []podUse, pod labels.Set, cores, bytes float64) (mostCores, mo
 	return cores, bytes
 }
 
-// podUse is what one PredictedMetric says of each of the pods that it selects.
+// podUse is what each pod that one PredictedMetric selects is predicted to use.
 type podUse struct {
 	measured
 	predicted float64 // cores or bytes
 }
 
-// usesOfNamespace finds the uses that may be of a pod by its labels.
+// usesOfNamespace indexes the uses by the labels of pods.
 type usesOfNamespace struct {
 	byLabel map[requiredLabel][]podUse
 	others  []podUse // whose selectors require no label to have one value
@@ -92,7 +92,7 @@ func (u *PodUses) publish() {
 	now, found := u.now(), map[string]*usesOfNamespace{}
 	u.measured.each(func(key types.NamespacedName, m measured) {
 		s, ok := u.forecast(key)
-		if !ok || !tells(&s, now) {
+		if !ok || !s.Usable(now) {
 			return
 		}
 		if found[key.Namespace] == nil {
@@ -101,11 +101,6 @@ func (u *PodUses) publish() {
 		found[key.Namespace].add(podUse{m, s.Forecast.LoadPredicted})
 	})
 	u.published.Store(&found)
-}
-
-// tells says whether a forecast is there and not too old, also if nobody has made one since.
-func tells(s *snapshot.Snapshot, now time.Time) bool {
-	return s.Err == nil && now.Sub(s.At) <= s.StaleAfter
 }
 
 func (u *usesOfNamespace) add(use podUse) {
@@ -127,10 +122,10 @@ type measured struct {
 	selector labels.Selector
 }
 
-// allMeasured keeps what is measured by the PredictedMetrics whose samples are of whole pods.
+// allMeasured holds the PredictedMetrics whose samples are of whole pods.
 type allMeasured struct{ m sync.Map }
 
-// set takes what a spec, with its defaults, and a selector say. A forecast of one container is none of the pod.
+// set takes a spec with its defaults, and the selector of its target. A forecast of one container is not one of the pod.
 func (a *allMeasured) set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, selector labels.Selector) {
 	if r := spec.Source.Resource; r != nil && r.Container == "" {
 		a.m.Store(key, measured{r.Name, selector})

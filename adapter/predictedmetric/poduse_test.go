@@ -26,7 +26,7 @@ func (f forecasts) get(key types.NamespacedName) (snapshot.Snapshot, bool) {
 }
 
 func forecastOf(at time.Time, predicted float64) snapshot.Snapshot {
-	return snapshot.Snapshot{At: at, StaleAfter: time.Minute, Forecast: pipeline.Forecast{LoadPredicted: predicted}}
+	return snapshot.Snapshot{At: at, NewestSample: at, StaleAfter: time.Minute, Forecast: pipeline.Forecast{LoadPredicted: predicted}}
 }
 
 func resourceSpec(name v1alpha1.ResourceName, container string) *v1alpha1.PredictedMetricSpec {
@@ -89,7 +89,7 @@ func TestPodUsesFollowForecasts(t *testing.T) {
 		assert.Equal(t, 1.0, cores)
 
 		m.forget(key)
-		time.Sleep(lookAtUses)
+		time.Sleep(usesPeriod)
 		synctest.Wait()
 		cores, _ = u.PodUse("shop", labels.Set{"app": "checkout"})
 		assert.Zero(t, cores)
@@ -99,7 +99,7 @@ func TestPodUsesFollowForecasts(t *testing.T) {
 }
 
 // What is measured follows the spec and the scale, and ends with the PredictedMetric.
-func TestReconcileKnowsWhatIsMeasured(t *testing.T) {
+func TestReconcileRecordsMeasuredResources(t *testing.T) {
 	pm := predictedMetric()
 	c := newCluster(t, pm)
 	known := func() (found []string) {

@@ -1,5 +1,5 @@
-// Package predictedmetric makes what PredictedMetrics ask for happen: it points the sources at the pods of their
-// targets, keeps the forecaster configured, and tells in status and events what came of it.
+// Package predictedmetric reconciles PredictedMetrics: it points the sources at the pods of their targets, configures the
+// forecaster, and writes status and events.
 package predictedmetric
 
 import (
@@ -26,31 +26,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/instances"
 	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 const (
-	// resync is how often the scale of a watched target is read although nothing seems to have changed.
+	// resync is how often the scale of a watched target is read without an event.
 	resync = 5 * time.Minute
-	// poll is how often the scale of a target is read whose kind is not watched.
+	// poll is how often the scale of a target of a kind that is not watched is read.
 	poll = 5 * time.Second
-	// knownPoll is how often it is looked at a start whether all pods are known.
+	// knownPoll is how often a start checks whether all pods are known.
 	knownPoll = 200 * time.Millisecond
-	// retryFirst and retryMost bound how long a target that cannot be read is left alone, longer each time.
-	retryFirst, retryMost = time.Second, 30 * time.Second
+	// minRetry and maxRetry bound the back-off of a target that cannot be read.
+	minRetry, maxRetry = time.Second, 30 * time.Second
 )
 
-// Reconciler keeps sources and forecaster as the PredictedMetrics say. Every replica runs it.
+// Reconciler configures sources and forecaster from PredictedMetrics. Every replica runs it.
 type Reconciler struct {
 	Client     client.Client
 	Scales     *Scales
-	Tracker    *instances.Tracker
+	Tracker    *podtracker.Tracker
 	Forecaster *forecaster.Forecaster
-	Sources    Sources
-	// Known returns an *instances.UnlistedError until all pods of a namespace are known. Until then nothing there is
-	// followed: a source that brings the past along must know whose it is. nil = they are.
+	Sources    source.Set
+	// Known returns an *podtracker.UnlistedError until all pods of a namespace are known. Until then nothing there is
+	// followed: a source with a history must know the pods that it belongs to. nil: they are known.
 	Known func(namespace string) error
 
 	problems problems
@@ -58,12 +59,12 @@ type Reconciler struct {
 	settled  atomic.Bool
 }
 
-// problems keeps, for each PredictedMetric, what is wrong with it itself, for its status.
+// problems holds the problem of each PredictedMetric, for its status.
 type problems struct{ m sync.Map }
 
 // problem is why a PredictedMetric cannot be followed.
 type problem struct {
-	target bool // its scale target, not its spec
+	target bool // it is of the scale target, not of the spec
 	err    error
 }
 
@@ -86,7 +87,7 @@ const targetField = "spec.scaleTargetRef"
 
 func targetIndex(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
-// watchedKinds are the targets whose changes are told at once; others are polled.
+// watchedKinds are the kinds of targets that are watched; others are polled.
 var watchedKinds = map[schema.GroupKind]client.Object{
 	{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
 	{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
@@ -111,7 +112,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&v1alpha1.PredictedMetric{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 8, NeedLeaderElection: &all,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryFirst, retryMost),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minRetry, maxRetry),
 		})
 	for kind, object := range watchedKinds {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
@@ -126,7 +127,7 @@ func (r *Reconciler) metricsOf(kind schema.GroupKind) handler.MapFunc {
 		var list v1alpha1.PredictedMetricList
 		fields := client.MatchingFields{targetField: targetIndex(kind, o.GetName())}
 		if err := r.Client.List(ctx, &list, client.InNamespace(o.GetNamespace()), fields); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot find the PredictedMetrics of a target", "kind", kind, "name", o.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot list the PredictedMetrics of a target", "kind", kind, "name", o.GetName())
 			return nil
 		}
 		requests := make([]reconcile.Request, 0, len(list.Items))
@@ -159,9 +160,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.problems.m.Store(key, found)
 	switch {
 	case found.ofSpec():
-		ctrl.LoggerFrom(ctx).Info("the spec is refused", "why", found.err.Error())
-		r.refuse(key, &pm, found.err)
-		return reconcile.Result{RequeueAfter: resync}, nil // another spec is a new event, but files may be mended too
+		ctrl.LoggerFrom(ctx).Info("Rejected the spec", "reason", found.err.Error())
+		r.reject(key, &pm, found.err)
+		return reconcile.Result{RequeueAfter: resync}, nil // a new spec is an event, but a file that it names may change too
 	case found.ofTarget():
 		return reconcile.Result{}, found.err
 	case watchedKinds[kindOf(pm.Spec.ScaleTargetRef)] == nil:
@@ -171,16 +172,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 }
 
-func (r *Reconciler) unlisted(namespace string) *instances.UnlistedError {
+func (r *Reconciler) unlisted(namespace string) *podtracker.UnlistedError {
 	if r.Known == nil {
 		return nil
 	}
-	unlisted, _ := errors.AsType[*instances.UnlistedError](r.Known(namespace))
+	unlisted, _ := errors.AsType[*podtracker.UnlistedError](r.Known(namespace))
 	return unlisted
 }
 
-// Settled tells which PredictedMetrics of the cache have not been looked at yet since the start, nil if all have. Ones
-// that come later do not count: they must not keep the others from being served.
+// Settled returns an error until all PredictedMetrics that existed at the start have been reconciled. Later ones do not
+// count: they must not keep the others from being served.
 func (r *Reconciler) Settled(ctx context.Context) error {
 	if r.settled.Load() {
 		return nil
@@ -191,14 +192,14 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		if key := client.ObjectKeyFromObject(&list.Items[i]); !r.problems.known(key) {
-			return fmt.Errorf("the PredictedMetric %s has not been looked at yet", key)
+			return fmt.Errorf("the PredictedMetric %s has not been processed yet", key)
 		}
 	}
 	r.settled.Store(true)
 	return nil
 }
 
-// apply makes one PredictedMetric so, or tells what is in the way.
+// apply configures sources and forecaster for one PredictedMetric, or returns the problem.
 func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) problem {
 	pm.Spec.Default() // for what an API server cannot fill in, and objects stored before a field had its default
 	config, err := configOf(pm)
@@ -219,27 +220,27 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 		return problem{target: true, err: err}
 	}
 	feed.SetReplicas(int(t.replicas))
-	fleet := r.follow(key, t.selector, feed)
+	pods := r.follow(key, t.selector, feed)
 	r.measured.set(key, &pm.Spec, t.selector)
-	return problem{err: r.Sources.set(key, &pm.Spec, fleet, feed)}
+	return problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}
 }
 
-func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *instances.Fleet {
-	fleet := r.Tracker.Follow(key, key.Namespace, selector, nil)
-	feed.SetFleet(fleet)
-	return fleet
+func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *podtracker.TargetPods {
+	pods := r.Tracker.Follow(key, key.Namespace, selector, nil)
+	feed.SetPods(pods)
+	return pods
 }
 
-// refuse stops following and leaves the reason behind for whoever asks.
-func (r *Reconciler) refuse(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
-	r.Sources.remove(key, "")
+// reject stops following the target and publishes the reason.
+func (r *Reconciler) reject(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
+	r.Sources.Remove(key)
 	r.measured.forget(key)
 	r.Tracker.Forget(key)
-	r.Forecaster.Refuse(key, targetOf(pm.Spec.ScaleTargetRef), why)
+	r.Forecaster.Reject(key, targetOf(pm.Spec.ScaleTargetRef), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.Sources.remove(key, "")
+	r.Sources.Remove(key)
 	r.measured.forget(key)
 	r.Tracker.Forget(key)
 	r.Forecaster.Remove(key)
@@ -253,14 +254,14 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	}
 	ref := pm.Spec.ScaleTargetRef
 	c := targetOf(ref)
-	c.Params, c.Adaptive = p, *pm.Spec.Startup.Adaptive
+	c.Params, c.Adaptive = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval = pm.Spec.Source.Name(), pm.Spec.Source.Interval()
 	origin, err := json.Marshal(pm.Spec.Source)
 	c.Origin = fmt.Sprintf("%s %s %s", kindOf(ref), ref.Name, origin)
 	return c, err
 }
 
-// targetOf returns a configuration that says no more than what is scaled.
+// targetOf returns a configuration with the target alone.
 func targetOf(ref v1alpha1.ScaleTargetRef) forecaster.Config {
 	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name}
 }

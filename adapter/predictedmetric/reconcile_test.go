@@ -1,6 +1,7 @@
 package predictedmetric
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	scalefake "k8s.io/client-go/scale/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,54 +25,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
-	"github.com/foresail/foresail/adapter/source/pods"
-	prometheussource "github.com/foresail/foresail/adapter/source/prometheus"
-	"github.com/foresail/foresail/adapter/source/remotewrite"
-	resourcesource "github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// reading is what a source was told to read.
-type reading[C, F any] map[types.NamespacedName]C
+// fakeSource keeps the specs that it was set to.
+type fakeSource map[types.NamespacedName]v1alpha1.PredictedMetricSpec
 
-func (r reading[C, F]) Set(key types.NamespacedName, c C, _ F, _ source.Sink) error {
-	r[key] = c
+func (f fakeSource) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, _ *podtracker.TargetPods, _ source.Sink) error {
+	f[key] = *spec.DeepCopy()
 	return nil
 }
 
-func (r reading[C, F]) Remove(key types.NamespacedName) { delete(r, key) }
+func (f fakeSource) Remove(key types.NamespacedName) { delete(f, key) }
 
-// readings is what the sources of each kind were told to read.
-type readings struct {
-	pods        reading[pods.Config, pods.Fleet]
-	prometheus  reading[prometheussource.Config, prometheussource.Fleet]
-	remoteWrite reading[remotewrite.Config, remotewrite.Fleet]
-	resource    reading[resourcesource.Config, resourcesource.Fleet]
-}
+func (f fakeSource) Run(context.Context) error { return nil }
 
-func newReadings() *readings {
-	return &readings{
-		reading[pods.Config, pods.Fleet]{}, reading[prometheussource.Config, prometheussource.Fleet]{},
-		reading[remotewrite.Config, remotewrite.Fleet]{}, reading[resourcesource.Config, resourcesource.Fleet]{},
+func fakeSources() source.Set {
+	set := source.Set{}
+	for _, name := range v1alpha1.SourceNames() {
+		set[name] = fakeSource{}
 	}
-}
-
-func (r *readings) sources() Sources {
-	return Sources{Pods: r.pods, Prometheus: r.prometheus, RemoteWrite: r.remoteWrite, Resource: r.resource}
-}
-
-func (r *readings) count() int {
-	return len(r.pods) + len(r.prometheus) + len(r.remoteWrite) + len(r.resource)
+	return set
 }
 
 // cluster is the objects that a reconciler sees.
 type cluster struct {
 	*Reconciler
-	t       *testing.T
-	reading *readings
-	scale   *autoscalingv1.Scale // nil: the target does not exist
+	t     *testing.T
+	scale *autoscalingv1.Scale // nil: the target does not exist
+}
+
+// set returns the spec that a source was set to for the key.
+func (c *cluster) set(name string) (v1alpha1.PredictedMetricSpec, bool) {
+	spec, ok := c.Sources[name].(fakeSource)[key]
+	return spec, ok
+}
+
+// setCount returns how many specs are set, over all sources.
+func (c *cluster) setCount() (n int) {
+	for _, s := range c.Sources {
+		n += len(s.(fakeSource))
+	}
+	return n
 }
 
 var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
@@ -78,7 +76,7 @@ var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 func newCluster(t *testing.T, pms ...client.Object) *cluster {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	c := &cluster{t: t, reading: newReadings(), scale: &autoscalingv1.Scale{
+	c := &cluster{t: t, scale: &autoscalingv1.Scale{
 		Spec:   autoscalingv1.ScaleSpec{Replicas: 3},
 		Status: autoscalingv1.ScaleStatus{Selector: "app=checkout"},
 	}}
@@ -96,9 +94,9 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 	c.Reconciler = &Reconciler{
 		Client:     fake.NewClientBuilder().WithScheme(scheme).WithObjects(pms...).Build(),
 		Scales:     &Scales{Client: scales, Mapper: mapper},
-		Tracker:    instances.NewTracker(instances.Options{}),
+		Tracker:    podtracker.NewTracker(podtracker.Options{}),
 		Forecaster: forecaster.New(time.Now, prometheus.NewRegistry()),
-		Sources:    c.reading.sources(),
+		Sources:    fakeSources(),
 	}
 	return c
 }
@@ -114,9 +112,9 @@ func predictedMetric() *v1alpha1.PredictedMetric {
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec: v1alpha1.PredictedMetricSpec{
 			ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "checkout"},
-			Source:         v1alpha1.Source{Pods: &v1alpha1.PodsSource{Port: "9090", Metric: "elu"}},
+			Source:         v1alpha1.Source{Pods: &v1alpha1.PodsSource{Port: intstr.FromInt32(9090), Metric: "elu"}},
 			Threshold:      resource.MustParse("700m"),
-			MaxReplicas:    10,
+			MaxReplicas:    new(int32(10)),
 		},
 	}
 }
@@ -128,7 +126,10 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	assert.Equal(t, resync, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()))
 	require.NoError(t, c.problems.get(key).err)
-	assert.Equal(t, pods.Config{Port: "9090", Path: "/metrics", Metric: "elu", Type: source.Type("Gauge"), Interval: time.Second}, c.reading.pods[key])
+	spec, ok := c.set("pods")
+	require.True(t, ok)
+	assert.Equal(t, "/metrics", spec.Source.Pods.Path, "the defaults are filled in")
+	assert.Equal(t, time.Second, spec.Source.Pods.Interval.Duration)
 	s, ok := c.Forecaster.Get(key)
 	require.True(t, ok)
 	assert.InDelta(t, 0.7, s.Threshold, 0)
@@ -138,7 +139,7 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	c.reconcile()
 	_, ok = c.Forecaster.Get(key)
 	assert.False(t, ok)
-	assert.Zero(t, c.reading.count())
+	assert.Zero(t, c.setCount())
 	assert.False(t, c.problems.known(key))
 }
 
@@ -148,7 +149,7 @@ func TestReconcilePollsKindsThatAreNotWatched(t *testing.T) {
 	assert.Equal(t, poll, newCluster(t, pm).reconcile())
 }
 
-func TestReconcileTellsWhatIsWrongWithTheTarget(t *testing.T) {
+func TestReconcileReportsErrorsOfTheTarget(t *testing.T) {
 	for want, change := range map[string]func(*cluster, *v1alpha1.PredictedMetric){
 		`spec.scaleTargetRef: the scale of Deployment shop/checkout cannot be read`: func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale = nil },
 		`the scale of Deployment checkout has no selector`:                          func(c *cluster, _ *v1alpha1.PredictedMetric) { c.scale.Status.Selector = "" },
@@ -171,7 +172,7 @@ func TestReconcileTellsWhatIsWrongWithTheTarget(t *testing.T) {
 }
 
 // A spec that cannot be used is not followed, whatever was there before.
-func TestReconcileRefusesASpec(t *testing.T) {
+func TestReconcileRejectsInvalidSpecs(t *testing.T) {
 	pm := predictedMetric()
 	c := newCluster(t, pm)
 	c.reconcile()
@@ -184,7 +185,7 @@ func TestReconcileRefusesASpec(t *testing.T) {
 	refused, ok := c.Forecaster.Get(key)
 	require.True(t, ok)
 	assert.ErrorContains(t, refused.Err, "must be at least minReplicas (20)")
-	assert.Zero(t, c.reading.count())
+	assert.Zero(t, c.setCount())
 }
 
 // A kind of the same name in another group is not the one that is watched.
@@ -204,81 +205,59 @@ func TestSettledOnceIsSettled(t *testing.T) {
 	assert.NoError(t, c.Settled(t.Context()))
 }
 
-// Each source is told what the spec says, and the one before it to stop.
 func TestReconcileChangesTheSource(t *testing.T) {
 	pm := predictedMetric()
 	c := newCluster(t, pm)
 	c.reconcile()
-	for _, step := range []struct {
-		source v1alpha1.Source
-		check  func()
-	}{
-		{v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}}, func() {
-			assert.Equal(t, prometheussource.Config{
-				Address: "http://prometheus:9090", Query: "elu", PodLabel: "pod", NamespaceLabel: "namespace",
-				Type: source.Gauge, Interval: 5 * time.Second, Window: 90 * time.Second,
-			}, c.reading.prometheus[key])
-		}},
-		{v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "requests_total", Type: v1alpha1.MetricCounter, MatchLabels: map[string]string{"app": "checkout"}}}, func() {
-			assert.Equal(t, remotewrite.Config{
-				Metric: "requests_total", PodLabel: "pod", NamespaceLabel: "namespace", Type: source.Counter, MatchLabels: map[string]string{"app": "checkout"},
-			}, c.reading.remoteWrite[key])
-		}},
-		{v1alpha1.Source{Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}}, func() {
-			assert.Equal(t, resourcesource.Config{Name: "cpu", Container: "main", Interval: 15 * time.Second}, c.reading.resource[key])
-		}},
-		{predictedMetric().Spec.Source, func() { assert.Contains(t, c.reading.pods, key) }},
+	for _, selected := range []v1alpha1.Source{
+		{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}},
+		{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "requests_total", Type: v1alpha1.MetricCounter, MatchLabels: map[string]string{"app": "checkout"}}},
+		{Resource: &v1alpha1.ResourceSource{Name: v1alpha1.ResourceCPU, Container: "main"}},
+		predictedMetric().Spec.Source,
 	} {
-		pm.Spec.Source = step.source
+		pm.Spec.Source = selected
 		require.NoError(t, c.Client.Update(t.Context(), pm))
 		c.reconcile()
 		require.NoError(t, c.problems.get(key).err)
-		step.check()
-		assert.Equal(t, 1, c.reading.count(), "the source before is told to stop")
+		spec, ok := c.set(selected.Name())
+		require.True(t, ok, selected.Name())
+		require.NotNil(t, spec.Horizon.Max, "defaults are filled in")
+		assert.Equal(t, 1, c.setCount(), "the previous source must stop")
 		s, _ := c.Forecaster.Get(key)
-		assert.Equal(t, step.source.Name(), s.Source)
+		assert.Equal(t, selected.Name(), s.Source)
 	}
 }
 
 // What an API server leaves to the method is filled in before anything reads it.
-func TestReconcileFillsInWhatDependsOnTheMethod(t *testing.T) {
+func TestReconcileFillsInDefaultsOfTheMethod(t *testing.T) {
 	pm := predictedMetric()
 	pm.Spec.Source = v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{Address: "http://prometheus:9090", Query: "elu"}}
-	pm.Spec.Forecast.Method = v1alpha1.ForecastAdaptive
-	require.Nil(t, pm.Spec.Window)
+	require.Nil(t, pm.Spec.Horizon.Max)
 	c := newCluster(t, pm)
 	c.reconcile()
 	require.NoError(t, c.problems.get(key).err)
-	assert.Equal(t, 5*time.Minute, c.reading.prometheus[key].Window)
+	spec, _ := c.set("prometheus")
+	assert.Equal(t, 20*time.Minute, spec.Horizon.Max.Duration)
 
 	var stored v1alpha1.PredictedMetric
 	require.NoError(t, c.Client.Get(t.Context(), key, &stored))
 	assert.Equal(t, pm.Spec, stored.Spec, "it is no default of the object's")
 }
 
-func TestReconcileRefusesWhatCannotBePushed(t *testing.T) {
-	pm := predictedMetric()
-	pm.Spec.Source = v1alpha1.Source{RemoteWrite: &v1alpha1.RemoteWriteSource{Metric: "elu"}}
-	c := newCluster(t, pm)
-	c.Sources.RemoteWrite = nil
-	c.reconcile()
-	assert.ErrorContains(t, c.problems.get(key).err, "spec.source.remoteWrite: no samples can be pushed to Foresail as it runs: it must be started with --remote-write-address")
-}
-
 // A source that brings the past along must find the pods that it is the past of.
 func TestReconcileWaitsForThePods(t *testing.T) {
 	c := newCluster(t, predictedMetric())
-	var missing error = &instances.UnlistedError{Namespace: "shop"}
+	var missing error = &podtracker.UnlistedError{Namespace: "shop"}
 	c.Known = func(string) error { return missing }
 	assert.Equal(t, knownPoll, c.reconcile())
-	assert.Zero(t, c.reading.count())
+	assert.Zero(t, c.setCount())
 	require.Error(t, c.Settled(t.Context()))
 
-	missing = &instances.UnlistedError{Namespace: "shop", Err: errors.New("forbidden"), Lasting: true}
+	missing = &podtracker.UnlistedError{Namespace: "shop", Err: errors.New("forbidden"), Lasting: true}
 	assert.Equal(t, poll, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()), "the others are not to wait for it")
 	assert.ErrorContains(t, c.problems.get(key).err, "the pods of the namespace shop have not been listed yet: forbidden")
 	missing = nil
 	assert.Equal(t, resync, c.reconcile())
-	assert.Equal(t, 1, c.reading.count())
+	assert.Equal(t, 1, c.setCount())
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/pipeline"
@@ -18,27 +19,33 @@ import (
 
 // Reasons of conditions beside those of package snapshot.
 const (
-	reasonServed  = "ForecastServed"
-	reasonFresh   = "SamplesArrive"
-	reasonTrouble = "SourceFailing"
-	reasonFine    = "FineEnough"
-	reasonCoarse  = "TooCoarse"
-	reasonFound   = "ScaleRead"
-	reasonNoScale = "ScaleUnreadable"
-	reasonPending = "Pending"
+	reasonServed      = "ForecastServed"
+	reasonArriving    = "SamplesArriving"
+	reasonSourceFails = "SourceFailing"
+	reasonSomePods    = "SomePodsUnreadable"
+	reasonDense       = "SamplesDenseEnough"
+	reasonSparse      = "SamplesTooSparse"
+	reasonHorizon     = "CoversStartup"
+	reasonFound       = "ScaleRead"
+	reasonNoScale     = "ScaleUnreadable"
+	reasonPending     = "Pending"
 )
 
-// statusOf returns the status that pm should have, given what is known of it. The previous status matters only for
-// when a condition last changed and for the decision before this one.
+// statusOf returns the status of pm at now. Of the previous status it keeps the times at which conditions changed, and the
+// decisions.
 func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, known bool, now time.Time) v1alpha1.PredictedMetricStatus {
 	status := v1alpha1.PredictedMetricStatus{
 		ObservedGeneration: pm.Generation,
 		Conditions:         append([]metav1.Condition(nil), pm.Status.Conditions...),
 		LastDecision:       pm.Status.LastDecision,
+		PreviousDecisions:  pm.Status.PreviousDecisions,
 	}
 	conditions := []metav1.Condition{targetFound(p, known), samplesFresh(p, s, known, now), ready(p, s, known)}
-	if shows, within := s.Coarseness(); known && within > 0 {
-		conditions = append(conditions, samplesFine(&s, shows, within))
+	if resolution, limit := s.SampleResolution(); known && limit > 0 {
+		conditions = append(conditions, samplesSufficient(&s, resolution, limit))
+	}
+	if known && s.Err == nil {
+		conditions = append(conditions, horizonSufficient(&s.Forecast, pm.Spec.Horizon.ReactionDelay))
 	}
 	for _, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = pm.Generation, metav1.NewTime(now)
@@ -48,7 +55,8 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 		return status
 	}
 	status.ReadyReplicas = new(int32(s.Ready))
-	status.InitTimeout = seconds(s.InitTimeout)
+	status.StartupTime, status.StartupsMeasured = seconds(s.StartupTime), new(int32(s.StartupsMeasured))
+	status.UnreadablePods = new(int32(len(s.Failing)))
 	status.Source, status.SamplesPerSecond = s.Source, quantity(s.SamplesPerSecond)
 	if s.SampleInterval > 0 {
 		status.SampleInterval = seconds(s.SampleInterval)
@@ -66,17 +74,39 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	f := s.Forecast
 	status.Current, status.Predicted = quantity(f.LoadNow), quantity(f.LoadPredicted)
 	status.Level, status.Trend = quantity(f.Level), quantity(f.Trend)
-	status.Replicas, status.WantedReplicas = new(int32(f.Target)), new(int32(s.Decision.Wanted))
+	status.Replicas, status.DesiredReplicas = new(int32(f.Target)), new(int32(s.Decision.Desired))
 	status.Instances = new(int32(f.Active))
-	status.TargetWantedReplicas, status.DrivenBy = new(int32(s.Joint.Wanted)), s.Joint.DrivenBy
+	status.TargetDesiredReplicas, status.DrivenBy = new(int32(s.Combined.Desired)), s.Combined.DrivenBy
 	status.Horizon = seconds(f.Horizon)
+	status.Served = served(&s, now)
 	last, d := status.LastDecision, s.Decision
-	if last == nil || last.Wanted != int32(d.Wanted) || last.Action != string(d.Action) {
+	if last == nil || last.Desired != int32(d.Desired) || last.Action != string(d.Action) {
+		if last != nil {
+			status.PreviousDecisions = append([]v1alpha1.LastDecision{*last}, status.PreviousDecisions[:min(len(status.PreviousDecisions), maxPrevious-1)]...)
+		}
 		status.LastDecision = &v1alpha1.LastDecision{
 			Time: metav1.NewTime(now), Direction: string(d.Direction), Action: string(d.Action),
-			Wanted: int32(d.Wanted), Reason: string(d.Reason), Message: s.Explain(),
+			Desired: int32(d.Desired), Reason: string(d.Reason), Message: s.Explain(),
 		}
 	}
+}
+
+// maxPrevious is how many decisions before the last one a status has at most.
+const maxPrevious = 10
+
+// served returns the values that doors serve now, nil if there are none.
+func served(s *snapshot.Snapshot, now time.Time) *v1alpha1.ServedMetrics {
+	if serving.Check(s, now) != nil {
+		return nil
+	}
+	value := func(metric string) *resource.Quantity {
+		milli, err := serving.Value(metric, s)
+		if err != nil {
+			return nil
+		}
+		return resource.NewMilliQuantity(milli, resource.DecimalSI)
+	}
+	return &v1alpha1.ServedMetrics{LoadTotal: value(serving.LoadTotal), Load: value(serving.Load), Replicas: value(serving.Replicas)}
 }
 
 func condition(kind string, ok bool, reason, message string) metav1.Condition {
@@ -88,7 +118,7 @@ func condition(kind string, ok bool, reason, message string) metav1.Condition {
 }
 
 func unknown(kind string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonPending, Message: "the PredictedMetric has not been looked at yet"}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: reasonPending, Message: "the PredictedMetric has not been processed yet"}
 }
 
 func targetFound(p problem, known bool) metav1.Condition {
@@ -109,29 +139,51 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 		return unknown(kind)
 	case s.NewestSample.IsZero():
 		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", &s))
-	case now.Sub(s.NewestSample) > s.StaleAfter:
+	case s.SamplesTooOld(now):
 		message := fmt.Sprintf("the newest sample is %s old (limit %s)", now.Sub(s.NewestSample).Round(time.Second), s.StaleAfter)
 		return condition(kind, false, string(snapshot.Stale), withFailures(message, &s))
-	case s.Trouble != nil:
-		return condition(kind, true, reasonTrouble, withFailures("samples are still fresh, but their source fails", &s))
+	case s.SourceErr != nil:
+		return condition(kind, true, reasonSourceFails, withFailures("samples are still fresh, but their source fails", &s))
 	case len(s.Failing) > 0:
-		return condition(kind, true, "SomePodsUnreadable", withFailures("samples arrive, but not from every pod", &s))
+		return condition(kind, true, reasonSomePods, withFailures("samples arrive, but not from every pod", &s))
 	}
-	return condition(kind, true, reasonFresh, "samples arrive from every pod")
+	return condition(kind, true, reasonArriving, "samples arrive from every pod")
 }
 
-// samplesFine tells whether changes of the load show in the samples early enough for the horizon. While that is not
-// known the condition stays as it was, so that an alert does not end because samples have stopped coming.
-func samplesFine(s *snapshot.Snapshot, shows, within time.Duration) metav1.Condition {
-	kind := v1alpha1.ConditionSamplesFine
+// samplesSufficient reports whether changes of the load show in the samples early enough for the horizon. Without samples
+// the condition stays as it was, so that an alert does not end because samples have stopped.
+func samplesSufficient(s *snapshot.Snapshot, resolution, limit time.Duration) metav1.Condition {
+	kind := v1alpha1.ConditionSamplesSufficient
 	// In whole seconds, so that the message does not change with each status.
-	facts := fmt.Sprintf("samples are %s apart and come %s late", s.SampleInterval.Round(time.Second), s.SampleDelay.Round(time.Second))
-	if shows <= within {
-		return condition(kind, true, reasonFine, facts)
+	facts := fmt.Sprintf("samples are %s apart and arrive %s late", s.SampleInterval.Round(time.Second), s.SampleDelay.Round(time.Second))
+	if resolution <= limit {
+		return condition(kind, true, reasonDense, facts)
 	}
-	return condition(kind, false, reasonCoarse, fmt.Sprintf("%s: a change shows after %s (two samples and their delay), of a horizon of %s more than half; "+
-		"samples must be taken more often, or come sooner", facts, shows.Round(time.Second), (2*within).Round(time.Second)))
+	return condition(kind, false, reasonSparse, fmt.Sprintf("%s: a change shows after %s (two samples and their delay), more than half of the horizon (%s); "+
+		"take samples more often, or reduce their delay", facts, resolution.Round(time.Second), (2*limit).Round(time.Second)))
 }
+
+// horizonSufficient reports whether the forecast looks as far ahead as pods need to start, and from a long enough window.
+// Without a forecast the condition stays as it was.
+func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) metav1.Condition {
+	kind := v1alpha1.ConditionHorizonSufficient
+	switch f.HorizonLimit {
+	case pipeline.LimitedByMax:
+		needed := f.HorizonNeeded // by the time until the HPA acts longer than startup time × multiplier
+		if reactionDelay != nil {
+			needed -= reactionDelay.Duration
+		}
+		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the forecast looks %s ahead, pods need %s until they take load: set horizon.max to %s or more",
+			wholeSeconds(f.Horizon), wholeSeconds(f.HorizonNeeded), wholeSeconds(needed)))
+	case pipeline.LimitedByWindow:
+		return condition(kind, false, string(f.HorizonLimit), fmt.Sprintf("the window of %s is too short for a horizon of %s: leave window out, or set it to %s or more",
+			wholeSeconds(f.Window), wholeSeconds(f.Horizon), wholeSeconds(f.WindowNeeded)))
+	}
+	return condition(kind, true, reasonHorizon, "the forecast looks as far ahead as pods need to start")
+}
+
+// wholeSeconds rounds up, so that a limit that is set to it suffices.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	kind := v1alpha1.ConditionReady
@@ -149,15 +201,15 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 	return condition(kind, true, reasonServed, "a forecast is served")
 }
 
-// shownFailures is how many pods a condition names.
+// shownFailures is how many unreadable pods a condition names.
 const shownFailures = 3
 
-// withFailures adds what is wrong with the source and with the pods that cannot be read. Errors name addresses, which
-// differ from pod to pod; the age of a failure is left out, for it would change the condition each time.
+// withFailures adds the errors of the source and of the pods that cannot be read. The ages of failures are left out: they
+// would change the condition each time.
 func withFailures(message string, s *snapshot.Snapshot) string {
 	parts := []string{message}
-	if s.Trouble != nil {
-		parts = append(parts, s.Trouble.Error())
+	if s.SourceErr != nil {
+		parts = append(parts, s.SourceErr.Error())
 	}
 	for i, f := range s.Failing {
 		if i == shownFailures {
@@ -169,8 +221,8 @@ func withFailures(message string, s *snapshot.Snapshot) string {
 	return strings.Join(parts, "; ")
 }
 
-// quantity returns v with three significant digits, so that a status does not change with every digit; nil if v is
-// no number.
+// quantity returns v with three significant digits, so that noise does not change the status; nil if v is not finite or
+// too large.
 func quantity(v float64) *resource.Quantity {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -191,10 +243,10 @@ func seconds(d time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: d.Round(100 * time.Millisecond)}
 }
 
-// decided tells whether a decision asks for another count than the one before.
+// decided returns whether a decision needs another number of replicas than the one before.
 func decided(before, after *v1alpha1.LastDecision) bool {
 	if after == nil || after.Action == string(pipeline.Hold) {
 		return false
 	}
-	return before == nil || before.Wanted != after.Wanted || before.Action != after.Action
+	return before == nil || before.Desired != after.Desired || before.Action != after.Action
 }

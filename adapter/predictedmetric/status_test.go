@@ -22,12 +22,12 @@ var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func healthy() snapshot.Snapshot {
 	return snapshot.Snapshot{
 		Threshold: 0.7, StaleAfter: 30 * time.Second, NewestSample: now.Add(-800 * time.Millisecond), Ready: 4,
-		SamplesPerSecond: 4, InitTimeout: 20 * time.Second,
+		SamplesPerSecond: 4, StartupTime: 20 * time.Second,
 		Forecast: pipeline.Forecast{
 			Level: 2.41234, Trend: 0.0317, Horizon: 45 * time.Second, Target: 4, Active: 4,
 			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2,
 		},
-		Decision: pipeline.Decision{Direction: pipeline.Horizontal, Wanted: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold},
+		Decision: pipeline.Decision{Direction: pipeline.Steady, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold},
 	}
 }
 
@@ -43,7 +43,7 @@ func TestStatusOfAForecast(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	s := statusOf(pm, problem{}, healthy(), true, now)
 	assert.Equal(t, map[string]string{
-		"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArrive", "TargetFound": "True ScaleRead",
+		"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead", "HorizonSufficient": "True CoversStartup",
 	}, conditionsOf(s))
 	assert.Equal(t, int64(3), s.ObservedGeneration)
 	assert.Equal(t, "603m", s.Current.String())
@@ -51,7 +51,7 @@ func TestStatusOfAForecast(t *testing.T) {
 	assert.Equal(t, "2410m", s.Level.String())
 	assert.Equal(t, "32m", s.Trend.String())
 	assert.Equal(t, int32(4), *s.Replicas)
-	assert.Equal(t, int32(6), *s.WantedReplicas)
+	assert.Equal(t, int32(6), *s.DesiredReplicas)
 	assert.Equal(t, 45*time.Second, s.Horizon.Duration)
 	assert.Equal(t, 800*time.Millisecond, s.SampleAge.Duration)
 	require.NotNil(t, s.LastDecision)
@@ -73,8 +73,8 @@ func TestConditions(t *testing.T) {
 	}{
 		{"not looked at", problem{}, nil, true, map[string]string{"Ready": "Unknown Pending", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
 		{"bad spec", problem{err: errors.New("x")}, nil, true, map[string]string{"Ready": "False InvalidSpec", "SamplesFresh": "Unknown Pending", "TargetFound": "Unknown Pending"}},
-		{"no target", problem{target: true, err: errors.New("x")}, unavailable(snapshot.NoReadyPods), false, map[string]string{"Ready": "False ScaleUnreadable", "SamplesFresh": "True SamplesArrive", "TargetFound": "False ScaleUnreadable"}},
-		{"target for once unreadable", problem{target: true, err: errors.New("x")}, nil, false, map[string]string{"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArrive", "TargetFound": "False ScaleUnreadable"}},
+		{"no target", problem{target: true, err: errors.New("x")}, unavailable(snapshot.NoReadyPods), false, map[string]string{"Ready": "False ScaleUnreadable", "SamplesFresh": "True SamplesArriving", "TargetFound": "False ScaleUnreadable"}},
+		{"target for once unreadable", problem{target: true, err: errors.New("x")}, nil, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "False ScaleUnreadable"}},
 		{"no sample yet", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.WaitingForSamples)(s)
 			s.NewestSample = time.Time{}
@@ -83,7 +83,7 @@ func TestConditions(t *testing.T) {
 			unavailable(snapshot.Stale)(s)
 			s.NewestSample = now.Add(-31 * time.Second)
 		}, false, map[string]string{"Ready": "False Stale", "SamplesFresh": "False Stale", "TargetFound": "True ScaleRead"}},
-		{"one pod silent", problem{}, func(s *snapshot.Snapshot) { s.Failing = failing }, false, map[string]string{"Ready": "True ForecastServed", "SamplesFresh": "True SomePodsUnreadable", "TargetFound": "True ScaleRead"}},
+		{"one pod silent", problem{}, func(s *snapshot.Snapshot) { s.Failing = failing }, false, map[string]string{"HorizonSufficient": "True CoversStartup", "Ready": "True ForecastServed", "SamplesFresh": "True SomePodsUnreadable", "TargetFound": "True ScaleRead"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := healthy()
@@ -113,7 +113,7 @@ func TestNumbersOfAFailedForecastAreAbsent(t *testing.T) {
 	s.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: "why"}
 	status := statusOf(pm, problem{}, s, true, now.Add(time.Minute))
 	assert.Nil(t, status.Predicted)
-	assert.Nil(t, status.WantedReplicas)
+	assert.Nil(t, status.DesiredReplicas)
 	assert.Equal(t, pm.Status.LastDecision, status.LastDecision)
 }
 
@@ -124,11 +124,11 @@ func TestLastDecisionStaysWhileItIsTheSame(t *testing.T) {
 	s.Forecast.LoadPredicted = 0.9
 	status := statusOf(pm, problem{}, s, true, now.Add(time.Second))
 	assert.Equal(t, pm.Status.LastDecision, status.LastDecision)
-	assert.False(t, pressing(&pm.Status, &status), "numbers alone do not press")
-	s.Decision.Wanted = 7
+	assert.False(t, urgent(&pm.Status, &status), "numbers alone are not urgent")
+	s.Decision.Desired = 7
 	status = statusOf(pm, problem{}, s, true, now.Add(2*time.Second))
-	assert.Equal(t, int32(7), status.LastDecision.Wanted)
-	assert.True(t, pressing(&pm.Status, &status))
+	assert.Equal(t, int32(7), status.LastDecision.Desired)
+	assert.True(t, urgent(&pm.Status, &status))
 }
 
 func TestQuantityKeepsThreeDigits(t *testing.T) {
@@ -142,40 +142,68 @@ func TestQuantityKeepsThreeDigits(t *testing.T) {
 	}
 }
 
-func TestSamplesFine(t *testing.T) {
+func TestHorizonSufficient(t *testing.T) {
+	pm := &v1alpha1.PredictedMetric{}
+	pm.Spec.Horizon.ReactionDelay = &metav1.Duration{Duration: 15 * time.Second}
+	of := func(f pipeline.Forecast, err error) *metav1.Condition {
+		s := healthy()
+		s.Forecast, s.Err = f, err
+		pm.Status = statusOf(pm, problem{}, s, true, now)
+		return meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionHorizonSufficient)
+	}
+	lost := &snapshot.Unavailable{Reason: snapshot.Stale, Message: "old"}
+	assert.Nil(t, of(pipeline.Forecast{}, lost), "nothing is known before the first forecast")
+	c := of(pipeline.Forecast{Horizon: 45 * time.Second, HorizonNeeded: 45 * time.Second}, nil)
+	assert.Equal(t, metav1.ConditionTrue, c.Status)
+	assert.Equal(t, "CoversStartup", c.Reason)
+
+	c = of(pipeline.Forecast{Horizon: 55 * time.Second, HorizonNeeded: 230500 * time.Millisecond, HorizonLimit: pipeline.LimitedByMax}, nil)
+	assert.Equal(t, metav1.ConditionFalse, c.Status)
+	assert.Equal(t, "LimitedByMax", c.Reason)
+	assert.Equal(t, "the forecast looks 55s ahead, pods need 3m51s until they take load: set horizon.max to 3m36s or more", c.Message)
+
+	c = of(pipeline.Forecast{
+		Horizon: 195 * time.Second, HorizonNeeded: 195 * time.Second, HorizonLimit: pipeline.LimitedByWindow, Window: 90 * time.Second, WindowNeeded: 156 * time.Second,
+	}, nil)
+	assert.Equal(t, "LimitedByWindow", c.Reason)
+	assert.Equal(t, "the window of 1m30s is too short for a horizon of 3m15s: leave window out, or set it to 2m36s or more", c.Message)
+	assert.Equal(t, "LimitedByWindow", of(pipeline.Forecast{}, lost).Reason, "stays while there is no forecast")
+}
+
+func TestSamplesSufficient(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{}
 	of := func(every, late, horizon time.Duration) string {
 		s := healthy()
 		s.SampleInterval, s.SampleDelay, s.Forecast.Horizon = every, late, horizon
 		pm.Status = statusOf(pm, problem{}, s, true, now)
-		return conditionsOf(pm.Status)["SamplesFine"]
+		return conditionsOf(pm.Status)["SamplesSufficient"]
 	}
 	assert.Empty(t, of(0, 0, 45*time.Second), "nothing is known yet")
-	assert.Equal(t, "True FineEnough", of(time.Second, time.Second, 45*time.Second))
-	assert.Equal(t, "True FineEnough", of(5*time.Second, 6*time.Second, 45*time.Second))
-	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 45*time.Second))
-	assert.Equal(t, "True FineEnough", of(15*time.Second, 8*time.Second, 90*time.Second), "a longer horizon bears it")
-	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 45*time.Second))
-	assert.Equal(t, "False TooCoarse", of(15*time.Second, 8*time.Second, 0), "stays while there is no forecast")
+	assert.Equal(t, "True SamplesDenseEnough", of(time.Second, time.Second, 45*time.Second))
+	assert.Equal(t, "True SamplesDenseEnough", of(5*time.Second, 6*time.Second, 45*time.Second))
+	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 45*time.Second))
+	assert.Equal(t, "True SamplesDenseEnough", of(15*time.Second, 8*time.Second, 90*time.Second), "a longer horizon bears it")
+	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 45*time.Second))
+	assert.Equal(t, "False SamplesTooSparse", of(15*time.Second, 8*time.Second, 0), "stays while there is no forecast")
 	for _, c := range pm.Status.Conditions {
-		if c.Type == "SamplesFine" {
-			assert.Contains(t, c.Message, "samples are 15s apart and come 8s late: a change shows after 38s")
+		if c.Type == "SamplesSufficient" {
+			assert.Contains(t, c.Message, "samples are 15s apart and arrive 8s late: a change shows after 38s")
 		}
 	}
 }
 
-func TestStatusTellsWhichMetricDrives(t *testing.T) {
+func TestStatusNamesTheDrivingMetric(t *testing.T) {
 	h := healthy()
-	h.Joint = snapshot.Joint{Wanted: 9, DrivenBy: "heap", Metrics: 2}
+	h.Combined = snapshot.Combined{Desired: 9, DrivenBy: "heap", Metrics: 2}
 	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, h, true, now)
-	assert.Equal(t, int32(6), *s.WantedReplicas)
-	assert.Equal(t, int32(9), *s.TargetWantedReplicas)
+	assert.Equal(t, int32(6), *s.DesiredReplicas)
+	assert.Equal(t, int32(9), *s.TargetDesiredReplicas)
 	assert.Equal(t, "heap", s.DrivenBy)
 }
 
-func TestTroubleIsTold(t *testing.T) {
+func TestConditionsNameTheSourceError(t *testing.T) {
 	h := healthy()
-	h.Trouble = errors.New("connection refused")
+	h.SourceErr = errors.New("connection refused")
 	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, h, true, now)
 	assert.Equal(t, "True SourceFailing", conditionsOf(s)["SamplesFresh"])
 	h.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: "old"}

@@ -20,13 +20,13 @@ type Scales struct {
 	Mapper meta.RESTMapper
 }
 
-// target is what the scale subresource of a scale target says.
+// target is the content of the scale subresource of a scale target.
 type target struct {
-	replicas int32 // asked for (spec.replicas)
+	replicas int32 // spec.replicas
 	selector labels.Selector
 }
 
-// get reads the scale subresource that ref names. Errors say which field of ref is to be looked at.
+// get reads the scale subresource that ref names. Errors name the field of ref that is wrong.
 func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTargetRef) (target, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 
 func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {
 	if found.Status.Selector == "" {
-		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: pods cannot be told", ref.Kind, ref.Name)
+		return target{}, fmt.Errorf("the scale of %s %s has no selector in its status: its pods cannot be found", ref.Kind, ref.Name)
 	}
 	selector, err := labels.Parse(found.Status.Selector)
 	if err != nil {

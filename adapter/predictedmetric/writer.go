@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,12 +22,11 @@ import (
 )
 
 const (
-	// lookEvery is how often the writer looks for decisions and conditions that have changed.
-	lookEvery = 2 * time.Second
-	// refreshEvery is how often numbers alone are brought up to date.
-	refreshEvery = 15 * time.Second
-	// refreshesPerSecond bounds what refreshing numbers costs the API server: with many PredictedMetrics each is
-	// refreshed less often.
+	// checkPeriod is how often the writer checks for new decisions and changed conditions.
+	checkPeriod = 2 * time.Second
+	// refreshPeriod is how often numbers alone are written.
+	refreshPeriod = 15 * time.Second
+	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less often each.
 	refreshesPerSecond = 20
 )
 
@@ -39,6 +39,7 @@ type Writer struct {
 	Now        func() time.Time
 
 	written map[types.UID]time.Time
+	reports map[types.UID]*reports
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -46,8 +47,8 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
 func (w *Writer) Start(ctx context.Context) error {
-	w.written = map[types.UID]time.Time{}
-	ticker := time.NewTicker(lookEvery)
+	w.written, w.reports = map[types.UID]time.Time{}, map[types.UID]*reports{}
+	ticker := time.NewTicker(checkPeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -55,7 +56,7 @@ func (w *Writer) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if err := w.writeAll(ctx); err != nil && ctx.Err() == nil {
-				w.Log.Error(err, "cannot write status; trying again", "in", lookEvery)
+				w.Log.Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}
 	}
@@ -63,11 +64,11 @@ func (w *Writer) Start(ctx context.Context) error {
 
 func (w *Writer) writeAll(ctx context.Context) error {
 	var list v1alpha1.PredictedMetricList
-	// What is listed is the cache's own: it is only read, and copied where a status is written.
+	// The objects are those of the cache: they must be copied before a change.
 	if err := w.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	period := max(refreshEvery, time.Duration(len(list.Items))*time.Second/refreshesPerSecond)
+	period := max(refreshPeriod, time.Duration(len(list.Items))*time.Second/refreshesPerSecond)
 	present := make(map[types.UID]time.Time, len(list.Items))
 	var errs []error
 	for i := range list.Items {
@@ -80,41 +81,45 @@ func (w *Writer) writeAll(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	w.written = present
+	maps.DeleteFunc(w.reports, func(uid types.UID, _ *reports) bool { _, ok := present[uid]; return !ok })
 	return errors.Join(errs...)
 }
 
-// write brings one status up to date: at once if a condition or the decision has changed, else once a period.
+// write updates one status and its events: at once if a condition or the decision has changed, else once a period.
 func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period time.Duration) (wrote bool, err error) {
 	now := w.Now()
 	key := client.ObjectKeyFromObject(pm)
 	s, known := w.Reconciler.Forecaster.Get(key)
 	status := statusOf(pm, w.Reconciler.problems.get(key), s, known, now)
-	if !pressing(&pm.Status, &status) && now.Sub(w.written[pm.UID]) < period {
+	w.report(pm, &status, now)
+	if !urgent(&pm.Status, &status) && now.Sub(w.written[pm.UID]) < period {
 		return false, nil
 	}
+	status.UpdateTime = pm.Status.UpdateTime
 	if equality.Semantic.DeepEqual(pm.Status, status) {
 		return true, nil
 	}
+	status.UpdateTime = new(metav1.NewTime(now))
 	before := pm.DeepCopy()
 	after := pm.DeepCopy()
 	after.Status = *status.DeepCopy() // parts of it may be the cache's
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
-		return false, client.IgnoreNotFound(conflictIsNothing(err))
+		return false, client.IgnoreNotFound(ignoreConflict(err))
 	}
-	w.tell(before, after, s)
+	w.record(before, after, s.Ready)
 	return true, nil
 }
 
-// conflictIsNothing drops an error that says somebody else was faster: the next look sees what they wrote.
-func conflictIsNothing(err error) error {
+// ignoreConflict drops the error of a concurrent change: the next check sees it.
+func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
 }
 
-// pressing tells whether more has changed than numbers.
-func pressing(before, after *v1alpha1.PredictedMetricStatus) bool {
+// urgent returns whether more than numbers has changed.
+func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration {
 		return true
 	}
@@ -127,27 +132,97 @@ func pressing(before, after *v1alpha1.PredictedMetricStatus) bool {
 	return false
 }
 
-// tell makes events of what has changed.
-func (w *Writer) tell(before, after *v1alpha1.PredictedMetric, s snapshot.Snapshot) {
+// record logs what has changed, and makes an event of a decision.
+func (w *Writer) record(before, after *v1alpha1.PredictedMetric, ready int) {
 	log := w.Log.WithValues("predictedmetric", client.ObjectKeyFromObject(after))
 	if d := after.Status.LastDecision; decided(before.Status.LastDecision, d) {
-		log.Info("decided", "action", d.Action, "wanted", d.Wanted, "reason", d.Reason, "why", d.Message, "ready", s.Ready)
+		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready", ready)
 		// Events that differ in the note alone are folded into the first of them, so the action names the count.
-		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Wanted), "%s", d.Message)
+		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Desired), "%s", d.Message)
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
-		if old != nil && old.Status == c.Status && old.Reason == c.Reason {
-			continue
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason {
+			log.Info("Condition changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
 		}
-		log.Info("condition changed", "type", c.Type, "status", c.Status, "reason", c.Reason, "message", c.Message)
-		if c.Type != v1alpha1.ConditionReady || c.Status == metav1.ConditionUnknown {
-			continue
-		}
-		kind := corev1.EventTypeNormal
-		if c.Status == metav1.ConditionFalse {
-			kind = corev1.EventTypeWarning
-		}
-		w.Events.Eventf(after, nil, kind, c.Reason, "Forecast", "%s", c.Message)
 	}
+}
+
+const (
+	// startGrace is how long a PredictedMetric may take from its creation, or its pods from their start, until its first
+	// forecast without a Warning.
+	startGrace = 2 * time.Minute
+	// faultGrace is how long a fault that may pass by itself lasts without a Warning.
+	faultGrace = 30 * time.Second
+	// repeatPeriod is how long the event of one cause is not repeated.
+	repeatPeriod = 10 * time.Minute
+)
+
+// grace returns for how long a reason of Ready=False gets no Warning, and whether it ever gets one.
+func grace(reason string) (wait time.Duration, warns bool) {
+	switch reason {
+	case string(snapshot.InvalidSpec), string(snapshot.Stale), string(snapshot.BadSamples):
+		return 0, true // the user must act, or samples have been missing for staleAfter
+	case string(snapshot.WaitingForSamples), string(snapshot.WarmingUp):
+		return startGrace, true
+	case string(snapshot.NoReadyPods):
+		return 0, false // a target may be scaled to zero
+	default:
+		return faultGrace, true
+	}
+}
+
+// reports is what events have been made of the condition Ready of one PredictedMetric.
+type reports struct {
+	reason string               // of the condition now
+	since  time.Time            // since when it has this reason
+	sent   map[string]time.Time // by reason
+	served bool                 // the last event was of a forecast that is served
+}
+
+// report makes an event of the condition Ready once its grace has passed, each cause once: a healthy start has no Warning.
+func (w *Writer) report(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Status == metav1.ConditionUnknown {
+		return
+	}
+	r := w.reports[pm.UID]
+	if r == nil {
+		r = reportsBefore(pm, now)
+		w.reports[pm.UID] = r
+	}
+	if r.reason != c.Reason {
+		r.reason, r.since = c.Reason, now
+	}
+	if c.Status == metav1.ConditionTrue {
+		if !r.served {
+			r.served = true
+			w.Events.Eventf(pm, nil, corev1.EventTypeNormal, c.Reason, "Forecast", "%s", c.Message)
+		}
+		return
+	}
+	wait, warns := grace(c.Reason)
+	if !warns || now.Sub(r.since) < wait {
+		return
+	}
+	if sent, ok := r.sent[c.Reason]; ok && (!sent.Before(r.since) || now.Sub(sent) < repeatPeriod) {
+		return
+	}
+	r.sent[c.Reason], r.served = now, false
+	w.Events.Eventf(pm, nil, corev1.EventTypeWarning, c.Reason, "Forecast", "%s", c.Message)
+}
+
+// reportsBefore assumes that another leader has made the events of the present status.
+func reportsBefore(pm *v1alpha1.PredictedMetric, now time.Time) *reports {
+	r := &reports{sent: map[string]time.Time{}}
+	c := meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Status == metav1.ConditionUnknown {
+		return r
+	}
+	r.reason, r.since = c.Reason, c.LastTransitionTime.Time
+	r.served = c.Status == metav1.ConditionTrue
+	if wait, warns := grace(c.Reason); !r.served && warns && now.Sub(r.since) >= wait {
+		r.sent[c.Reason] = now
+	}
+	return r
 }

@@ -2,36 +2,48 @@ package snapshot
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Explain says in a sentence what was decided and from which numbers, or why there is no forecast. Logs, events and
-// status all tell it in these words.
+// Explain returns a sentence that says what was decided and from which values, or why there is no forecast. Logs, events
+// and status all use it.
 func (s *Snapshot) Explain() string {
 	if s.Err != nil {
 		return s.Err.Error()
 	}
 	f, d := &s.Forecast, s.Decision
-	load := fmt.Sprintf("%.3g a pod now, %.3g in %s with %d replicas, threshold %.3g",
-		f.LoadNow, f.LoadPredicted, f.Horizon.Round(time.Second), f.Target, s.Threshold)
+	load := fmt.Sprintf("%s a pod now, %s in %s with %d replicas, threshold %s",
+		s.round(f.LoadNow), s.round(f.LoadPredicted), f.Horizon.Round(time.Second), f.Target, s.round(s.Threshold))
 	return fmt.Sprintf("%s: %s", verdict(d, f.Target), load)
 }
 
+// round formats a load of one instance with the decimals that matter beside the threshold: about a thousandth of it.
+func (s *Snapshot) round(v float64) string {
+	decimals := 0.0
+	if s.Threshold > 0 {
+		decimals = max(0, 2-math.Floor(math.Log10(s.Threshold)))
+	}
+	unit := math.Pow(10, decimals)
+	return strconv.FormatFloat(math.Round(v*unit)/unit, 'f', -1, 64)
+}
+
 func verdict(d pipeline.Decision, target int) string {
-	if d.Wanted == target && d.Reason == pipeline.TrendRising {
+	if d.Desired == target && d.Reason == pipeline.TrendRising {
 		return fmt.Sprintf("%d replicas are enough although the load is rising steeply", target)
 	}
 	switch d.Reason {
 	case pipeline.AboveThreshold:
-		return fmt.Sprintf("%d replicas instead of %d, the predicted load is above the threshold", d.Wanted, target)
+		return fmt.Sprintf("%d replicas instead of %d, the predicted load is above the threshold", d.Desired, target)
 	case pipeline.TrendRising:
-		return fmt.Sprintf("%d replicas instead of %d, the load is rising steeply", d.Wanted, target)
+		return fmt.Sprintf("%d replicas instead of %d, the load is rising steeply", d.Desired, target)
 	case pipeline.Headroom:
-		return fmt.Sprintf("%d replicas instead of %d do", d.Wanted, target)
+		return fmt.Sprintf("%d replicas instead of %d do", d.Desired, target)
 	case pipeline.BelowMinimum:
-		return fmt.Sprintf("%d replicas instead of %d, the minimum", d.Wanted, target)
+		return fmt.Sprintf("%d replicas instead of %d, the minimum", d.Desired, target)
 	case pipeline.AtMaximum:
 		return fmt.Sprintf("%d replicas, the maximum, although the predicted load needs more", target)
 	case pipeline.ScaleUpPending:

@@ -1,7 +1,10 @@
-// Package snapshot holds the immutable result that forecasts are published as and that doors serve from.
+// Package snapshot holds the immutable values that forecasters publish and that the doors (the APIs that Foresail serves)
+// read.
 package snapshot
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,8 +12,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Snapshot is what is known of one PredictedMetric at one moment. It is never changed after it has been published,
-// but for Ready and Joint, which a reader gets as they are at the time of reading.
+// Snapshot is the state of one PredictedMetric at one moment. It never changes after publication. A reader gets a copy
+// in which Ready and Combined are as of the read.
 type Snapshot struct {
 	Metric     types.NamespacedName // the PredictedMetric
 	TargetKind string               // kind and name of its scaleTargetRef
@@ -18,39 +21,58 @@ type Snapshot struct {
 	Threshold  float64 // τ, per instance, in units of the metric
 	StaleAfter time.Duration
 
-	// Err says why there is no forecast (an *Unavailable); while it is not nil Forecast and Decision mean nothing.
+	// Err is why there is no forecast (an *Unavailable). While it is set, Forecast and Decision are meaningless.
 	Err      error
 	Forecast pipeline.Forecast
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
-	Joint    Joint             // with the other PredictedMetrics of the target
+	Combined Combined          // with the other PredictedMetrics of the target
 
-	// ReplicasLost is since when the planned count of the target cannot be read, zero if it can.
+	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
 
 	Source           string        // the kind of source, such as pods
 	NewestSample     time.Time     // zero: no sample yet
 	SamplesPerSecond float64       // received for all instances together, over the last ten seconds
 	SampleInterval   time.Duration // mean time between two samples of an instance; 0: not known
-	SampleDelay      time.Duration // mean age of the newest sample when forecasts are made
-	InitTimeout      time.Duration
-	Failing          []Failure // instances that could not be read of late, by pod name
-	Trouble          error     // what keeps the source as a whole from being read; nil: nothing
+	SampleDelay      time.Duration // mean age of the newest sample at the time of a forecast
+	StartupTime      time.Duration
+	StartupsMeasured int       // start-ups that StartupTime is measured from; 0: it is assumed
+	Failing          []Failure // instances whose last reading failed, by pod name
+	SourceErr        error     // why the source as a whole cannot be read; nil if it can
 	At               time.Time // when this was computed
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
 }
 
-// Undecided tells whether the planned count of the target is not known: a decision is made from it, while a load is not.
-// As with samples, a short gap is borne.
-func (s *Snapshot) Undecided() bool {
-	return s.Err != nil || !s.ReplicasLost.IsZero() && s.At.Sub(s.ReplicasLost) > s.StaleAfter
+// TooOld returns whether something that was taken at a time is older than limit now. The whole adapter judges freshness
+// by this one rule.
+func TooOld(at, now time.Time, limit time.Duration) bool { return now.Sub(at) > limit }
+
+// ForecastTooOld returns whether the forecast was computed longer than StaleAfter ago: the forecaster has stopped.
+func (s *Snapshot) ForecastTooOld(now time.Time) bool { return TooOld(s.At, now, s.StaleAfter) }
+
+// SamplesTooOld returns whether the newest sample is older than StaleAfter, or there is none.
+func (s *Snapshot) SamplesTooOld(now time.Time) bool {
+	return s.NewestSample.IsZero() || TooOld(s.NewestSample, now, s.StaleAfter)
 }
 
-// Coarseness tells how long a change of the load takes to show in the samples (two of them and their delay), and how
-// long it may take for the forecast to be of use: half of the horizon, so that the other half is left to act. Both
-// are 0 while either is unknown.
-func (s *Snapshot) Coarseness() (shows, within time.Duration) {
+// Usable returns whether the forecast may be used now, by the clock of whoever reads it: readers do not notice a
+// forecaster that has stopped.
+func (s *Snapshot) Usable(now time.Time) bool {
+	return s.Err == nil && !s.ForecastTooOld(now) && !s.SamplesTooOld(now)
+}
+
+// HasDecision returns whether a number of replicas has been decided. Unlike a load, a decision needs the replicas that
+// the target is set to; they may be unreadable for up to StaleAfter, as samples may.
+func (s *Snapshot) HasDecision() bool {
+	return s.Err == nil && (s.ReplicasLost.IsZero() || !TooOld(s.ReplicasLost, s.At, s.StaleAfter))
+}
+
+// SampleResolution returns after what time a change of the load shows in the samples (two of them and their delay), and
+// the longest that is useful: half of the horizon, so that the other half is left to act. Both are 0 while either is
+// unknown.
+func (s *Snapshot) SampleResolution() (resolution, limit time.Duration) {
 	if s.SampleInterval == 0 || s.Forecast.Horizon == 0 {
 		return 0, 0
 	}
@@ -63,24 +85,67 @@ type Failure struct {
 	Err error
 }
 
-// Reason classifies why there is no forecast, as a word that conditions, metrics and errors share.
+// Reason classifies why there is no forecast. Conditions, metrics and errors use the same words.
 type Reason string
 
 // Why there may be no forecast.
 const (
-	NoReadyPods       Reason = "NoReadyPods"       // the target has no pod that is Ready: there is no load to read
-	WaitingForSamples Reason = "WaitingForSamples" // pods are Ready, not all have been read yet
-	WarmingUp         Reason = "WarmingUp"         // all are read, for too short a time to tell a trend
+	NoReadyPods       Reason = "NoReadyPods"       // the target has no Ready pod, so there is no load to read
+	WaitingForSamples Reason = "WaitingForSamples" // pods are Ready, but not all have been read yet
+	WarmingUp         Reason = "WarmingUp"         // all are read, but not for long enough to see a trend
 	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
 	Stale             Reason = "Stale"             // the newest sample is too old
-	BadSamples        Reason = "BadSamples"        // the samples make no number
-	InvalidSpec       Reason = "InvalidSpec"       // the PredictedMetric asks for what cannot be done
+	BadSamples        Reason = "BadSamples"        // no load can be computed from the samples
+	InvalidSpec       Reason = "InvalidSpec"       // the spec of the PredictedMetric was rejected
 )
+
+// Reasons returns every Reason.
+func Reasons() []Reason {
+	return []Reason{NoReadyPods, WaitingForSamples, WarmingUp, PodsUnreadable, Stale, BadSamples, InvalidSpec}
+}
 
 // Unavailable is the error of a Snapshot without a forecast.
 type Unavailable struct {
 	Reason  Reason
-	Message string // what is missing, and where known what to do
+	Message string // what is missing and, where known, what to do
 }
 
 func (e *Unavailable) Error() string { return e.Message }
+
+// Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them
+// desires. While one of them has no decision, the target is not scaled down.
+type Combined struct {
+	Desired   int
+	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several
+	Undecided []string // the names of those without a decision, sorted
+	Metrics   int      // how many there are
+}
+
+// Combine combines the decisions of the PredictedMetrics of one target, in any order (paper, section 1.4). Without any
+// decision Desired is 0 and meaningless.
+func Combine(all []Snapshot) Combined {
+	if len(all) > 1 {
+		slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.Metric.Name, b.Metric.Name) })
+	}
+	c := Combined{Metrics: len(all)}
+	decisions := make([]pipeline.Decision, 0, len(all))
+	names := make([]string, 0, len(all))
+	current := 0
+	for i := range all {
+		if !all[i].HasDecision() {
+			c.Undecided = append(c.Undecided, all[i].Metric.Name)
+			continue
+		}
+		decisions, names = append(decisions, all[i].Decision), append(names, all[i].Metric.Name)
+		current = max(current, all[i].Forecast.Target)
+	}
+	best := pipeline.Largest(decisions)
+	if best < 0 {
+		return c
+	}
+	c.Desired, c.DrivenBy = decisions[best].Desired, names[best]
+	if len(c.Undecided) > 0 && c.Desired < current {
+		c.Desired, c.DrivenBy = current, c.Undecided[0]
+	}
+	return c
+}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Phase returns a moment within an interval that is the own of what the parts name: always the same one for the same
-// parts, so that replicas read a thing at the same time, and spread over the interval for different ones.
+// Phase returns a moment within an interval that depends on the parts alone. Replicas thus read the same thing at the
+// same time, and different things are spread over the interval.
 func Phase(interval time.Duration, parts ...string) time.Duration {
 	h := fnv.New64a()
 	for _, part := range parts {
@@ -18,14 +18,14 @@ func Phase(interval time.Duration, parts ...string) time.Duration {
 	return time.Duration(x % uint64(interval))
 }
 
-// UntilNext returns how long it is from now until the next time that is a phase behind a multiple of the interval: more
-// than 0, at most the interval. Both now and the phase are counted from the same origin.
+// UntilNext returns the time from now until the next moment that is a phase after a multiple of the interval: above 0,
+// at most the interval. Now and the phase have the same origin.
 func UntilNext(now, phase, interval time.Duration) time.Duration {
 	return interval - ((now-phase)%interval+interval)%interval
 }
 
-// Backoff returns how long it is from the n-th failure in a row (counted from 1) to the next try: it doubles from the
-// first one on, up to a limit, but is never less than the first.
+// Backoff returns the wait after the n-th failure in a row, counted from 1: it doubles from the first one up to a limit,
+// but is never less than the first.
 func Backoff(n int, first, limit time.Duration) time.Duration {
 	wait := first
 	for i := 1; i < n && wait < limit; i++ {

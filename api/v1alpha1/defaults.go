@@ -1,138 +1,152 @@
 package v1alpha1
 
 import (
-	"time"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// FieldDefault is the default of one field of a PredictedMetricSpec, by method, as YAML writes it; "" is none.
+type FieldDefault struct {
+	Field          string // path in the spec, such as horizon.max
+	Adaptive, Holt string
+	// Least marks a lower bound: the value follows from other fields, and Default leaves the field absent.
+	Least bool
+}
+
+// DependsOnMethod tells whether the default is the same with every method. One that is not is none of the CRD's, so that
+// an object that changes its method gets the defaults of the new one.
+func (d FieldDefault) DependsOnMethod() bool { return d.Adaptive != d.Holt }
+
+// defaults is the one table of defaults of a PredictedMetric. Tests hold the CRD, pipeline.AdaptiveParams,
+// pipeline.HoltParams and the documentation to it. A field below one that is absent, such as a source, has no default.
+var defaults = []FieldDefault{
+	{Field: "forecast.method", Adaptive: "Adaptive", Holt: "Adaptive"}, // first: the others depend on it
+	{Field: "minReplicas", Adaptive: "1", Holt: "1"},
+	{Field: "model.type", Adaptive: "Linear", Holt: "Linear"},
+	{Field: "saturation.zone", Adaptive: "20m", Holt: "20m"},
+	{Field: "forecast.noiseMargin", Adaptive: "800m"},
+	{Field: "window", Adaptive: "5m", Holt: "90s", Least: true},
+	{Field: "sampleInterval", Adaptive: "1s", Holt: "1s"},
+	{Field: "staleAfter", Adaptive: "30s", Holt: "30s", Least: true},
+
+	{Field: "source.pods.path", Adaptive: "/metrics", Holt: "/metrics"},
+	{Field: "source.pods.type", Adaptive: "Gauge", Holt: "Gauge"},
+	{Field: "source.pods.interval", Adaptive: "1s", Holt: "1s"},
+	{Field: "source.prometheus.podLabel", Adaptive: "pod", Holt: "pod"},
+	{Field: "source.prometheus.namespaceLabel", Adaptive: "namespace", Holt: "namespace"},
+	{Field: "source.prometheus.type", Adaptive: "Gauge", Holt: "Gauge"},
+	{Field: "source.prometheus.interval", Adaptive: "5s", Holt: "5s"},
+	{Field: "source.remoteWrite.podLabel", Adaptive: "pod", Holt: "pod"},
+	{Field: "source.remoteWrite.namespaceLabel", Adaptive: "namespace", Holt: "namespace"},
+	{Field: "source.remoteWrite.type", Adaptive: "Gauge", Holt: "Gauge"},
+	{Field: "source.resource.interval", Adaptive: "15s", Holt: "15s"},
+
+	{Field: "redistribution.timeout", Adaptive: "30s", Holt: "30s"},
+	{Field: "redistribution.shape", Adaptive: "1", Holt: "1"},
+	{Field: "smoothing.levelUp", Adaptive: "200m", Holt: "200m"},
+	{Field: "smoothing.levelDown", Adaptive: "100m", Holt: "100m"},
+	{Field: "smoothing.trendUp", Adaptive: "200m", Holt: "200m"},
+	{Field: "smoothing.trendDown", Adaptive: "100m", Holt: "100m"},
+
+	{Field: "startup.initial", Adaptive: "25s", Holt: "25s"},
+	{Field: "startup.measured", Adaptive: "true", Holt: "true"},
+	{Field: "horizon.multiplier", Adaptive: "1", Holt: "1200m"},
+	{Field: "horizon.min", Adaptive: "10s", Holt: "10s"},
+	{Field: "horizon.max", Adaptive: "20m", Holt: "40s"},
+	{Field: "horizon.reactionDelay", Adaptive: "15s", Holt: "15s"},
+
+	{Field: "decision.trendAngle", Adaptive: "10", Holt: "10"},
+	{Field: "decision.riskFactor", Adaptive: "2", Holt: "2"},
+	{Field: "decision.scaleDownMargin", Adaptive: "50m", Holt: "300m"},
+	{Field: "decision.spillover", Adaptive: "100m", Holt: "100m"},
+	{Field: "decision.maxStep", Adaptive: "0", Holt: "4"},
+	{Field: "decision.pendingExpiry", Adaptive: "60s", Holt: "60s"},
+	{Field: "cooldown.upAfterUp", Adaptive: "5s", Holt: "5s"},
+	{Field: "cooldown.upAfterDown", Adaptive: "5s", Holt: "5s"},
+	{Field: "cooldown.downAfterUp", Adaptive: "0s", Holt: "180s"},
+	{Field: "cooldown.downAfterDown", Adaptive: "0s", Holt: "60s"},
+}
+
+// Defaults returns the table of defaults.
+func Defaults() []FieldDefault { return slices.Clone(defaults) }
+
+// Of returns the default with a method, "" for none.
+func (d FieldDefault) Of(method ForecastMethod) string {
+	if method == ForecastHolt {
+		return d.Holt
+	}
+	return d.Adaptive
+}
+
 // Default fills in every absent field that has a default: as the API server does, and those whose default depends on the
-// method, which an API server cannot. The default of staleAfter depends on the source and stays absent.
+// method, which an API server cannot. Fields whose value follows from others, window and staleAfter, stay absent.
 func (s *PredictedMetricSpec) Default() {
-	setDefault(&s.MinReplicas, 1)
-	if s.Model.Type == "" {
-		s.Model.Type = ModelLinear
-	}
-	if s.Saturation != nil {
-		setQuantity(&s.Saturation.Zone, "20m")
-	}
-	s.Forecast.setDefaults()
-	s.setDefaultsOfMethod()
-	setSpan(&s.SampleInterval, time.Second)
-	s.Source.setDefaults()
-	s.Redistribution.setDefaults()
-	s.Smoothing.setDefaults()
-	s.Startup.setDefaults()
-	s.Horizon.setDefaults()
-	s.Decision.setDefaults()
-	s.Cooldown.setDefaults()
-}
-
-func (f *Forecast) setDefaults() {
-	setString(&f.Method, ForecastHolt)
-	if f.Method == ForecastAdaptive {
-		setQuantity(&f.NoiseMargin, "800m")
+	for _, d := range defaults {
+		value := d.Of(s.Forecast.Method)
+		if field, ok := fieldAt(reflect.ValueOf(s).Elem(), d.Field); ok && !d.Least && value != "" && field.IsZero() {
+			set(field, value)
+		}
 	}
 }
 
-// methodDefaults are the defaults that depend on the method.
-type methodDefaults struct {
-	window                      time.Duration
-	multiplier, scaleDownMargin string
-	maxStep                     int32
-	downAfterUp, downAfterDown  time.Duration
-}
-
-func (s *PredictedMetricSpec) setDefaultsOfMethod() {
-	d := methodDefaults{
-		window: 90 * time.Second, multiplier: "1200m", scaleDownMargin: "300m", maxStep: 4,
-		downAfterUp: 3 * time.Minute, downAfterDown: time.Minute,
+// DurationAt returns the default of a field that is a duration.
+func DurationAt(path string, method ForecastMethod) metav1.Duration {
+	var d metav1.Duration
+	for _, row := range defaults {
+		if row.Field == path {
+			set(reflect.ValueOf(&d).Elem(), row.Of(method))
+		}
 	}
-	if s.Forecast.Method == ForecastAdaptive {
-		d = methodDefaults{window: 5 * time.Minute, multiplier: "1", scaleDownMargin: "50m"}
+	return d
+}
+
+// fieldAt returns the field at a path of JSON names, unless an object on the way is absent.
+func fieldAt(v reflect.Value, path string) (reflect.Value, bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return v, false
+			}
+			v = v.Elem()
+		}
+		v = fieldNamed(v, name)
 	}
-	setSpan(&s.Window, d.window)
-	setQuantity(&s.Horizon.Multiplier, d.multiplier)
-	setQuantity(&s.Decision.ScaleDownMargin, d.scaleDownMargin)
-	setDefault(&s.Decision.MaxStep, d.maxStep)
-	setSpan(&s.Cooldown.DownAfterUp, d.downAfterUp)
-	setSpan(&s.Cooldown.DownAfterDown, d.downAfterDown)
+	return v, true
 }
 
-func (s *Source) setDefaults() {
-	if p := s.Pods; p != nil {
-		setString(&p.Path, "/metrics")
-		setString(&p.Type, MetricGauge)
-		setSpan(&p.Interval, time.Second)
+func fieldNamed(v reflect.Value, name string) reflect.Value {
+	for field := range v.Type().Fields() {
+		if json, _, _ := strings.Cut(field.Tag.Get("json"), ","); json == name {
+			return v.FieldByIndex(field.Index)
+		}
 	}
-	if p := s.Prometheus; p != nil {
-		setString(&p.PodLabel, "pod")
-		setString(&p.NamespaceLabel, "namespace")
-		setString(&p.Type, MetricGauge)
-		setSpan(&p.Interval, 5*time.Second)
+	panic(fmt.Sprintf("the table of defaults has a field %s that %s lacks", name, v.Type()))
+}
+
+// set decodes a default of the table, which a test has shown to fit its field.
+func set(field reflect.Value, text string) {
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
 	}
-	if w := s.RemoteWrite; w != nil {
-		setString(&w.PodLabel, "pod")
-		setString(&w.NamespaceLabel, "namespace")
-		setString(&w.Type, MetricGauge)
-	}
-	if r := s.Resource; r != nil {
-		setSpan(&r.Interval, 15*time.Second)
-	}
-}
-
-func (r *Redistribution) setDefaults() {
-	setSpan(&r.Timeout, 30*time.Second)
-	setQuantity(&r.Shape, "1")
-}
-
-func (s *Smoothing) setDefaults() {
-	setQuantity(&s.LevelUp, "200m")
-	setQuantity(&s.LevelDown, "100m")
-	setQuantity(&s.TrendUp, "200m")
-	setQuantity(&s.TrendDown, "100m")
-}
-
-func (s *Startup) setDefaults() {
-	setSpan(&s.Initial, 25*time.Second)
-	setDefault(&s.Adaptive, true)
-}
-
-func (h *Horizon) setDefaults() {
-	setSpan(&h.Min, 10*time.Second)
-	setSpan(&h.Max, 40*time.Second)
-	setSpan(&h.ReactionDelay, 15*time.Second)
-}
-
-func (d *Decision) setDefaults() {
-	setQuantity(&d.TrendAngle, "10")
-	setQuantity(&d.RiskFactor, "2")
-	setQuantity(&d.Spillover, "100m")
-	setSpan(&d.PendingExpiry, time.Minute)
-}
-
-func (c *Cooldown) setDefaults() {
-	setSpan(&c.UpAfterUp, 5*time.Second)
-	setSpan(&c.UpAfterDown, 5*time.Second)
-}
-
-func setDefault[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
+	switch into := field.Addr().Interface().(type) {
+	case *resource.Quantity:
+		*into = resource.MustParse(text)
+	case *bool, *int32:
+		must(json.Unmarshal([]byte(text), into))
+	default:
+		must(json.Unmarshal([]byte(`"`+text+`"`), into))
 	}
 }
 
-func setString[T ~string](field *T, value T) {
-	if *field == "" {
-		*field = value
+func must(err error) {
+	if err != nil {
+		panic(err)
 	}
-}
-
-func setSpan(field **metav1.Duration, value time.Duration) {
-	setDefault(field, metav1.Duration{Duration: value})
-}
-
-func setQuantity(field **resource.Quantity, value string) {
-	setDefault(field, resource.MustParse(value))
 }

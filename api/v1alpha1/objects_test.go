@@ -32,19 +32,87 @@ type kind struct {
 var kinds = []kind{
 	{
 		name: "PredictedMetric", crd: "../../manifests/crds/foresail.dev_predictedmetrics.yaml", dir: "testdata",
-		empty:  func() runtime.Object { return &v1alpha1.PredictedMetric{} },
-		fillIn: func(o runtime.Object) { o.(*v1alpha1.PredictedMetric).Spec.Default() },
-		ofMethod: [][]string{
-			{"spec", "forecast", "noiseMargin"}, {"spec", "window"}, {"spec", "horizon", "multiplier"},
-			{"spec", "decision", "scaleDownMargin"}, {"spec", "decision", "maxStep"},
-			{"spec", "cooldown", "downAfterUp"}, {"spec", "cooldown", "downAfterDown"},
-		},
+		empty:    func() runtime.Object { return &v1alpha1.PredictedMetric{} },
+		fillIn:   func(o runtime.Object) { o.(*v1alpha1.PredictedMetric).Spec.Default() },
+		ofMethod: dependOnMethod(),
 	},
 	{
 		name: "WorkerPool", crd: "../../manifests/crds/foresail.dev_workerpools.yaml", dir: "testdata/workerpool",
 		empty:  func() runtime.Object { return &v1alpha1.WorkerPool{} },
 		fillIn: func(o runtime.Object) { o.(*v1alpha1.WorkerPool).Spec.Default() },
 	},
+}
+
+// dependOnMethod returns the paths of the fields whose default depends on the method.
+func dependOnMethod() (paths [][]string) {
+	for _, d := range v1alpha1.Defaults() {
+		if d.DependsOnMethod() {
+			paths = append(paths, append([]string{"spec"}, strings.Split(d.Field, ".")...))
+		}
+	}
+	return paths
+}
+
+// The descriptions are what kubectl explain shows; the schema cannot hold a default for each method.
+func TestDescriptionsHaveTheDefaultsThatDependOnTheMethod(t *testing.T) {
+	data, err := os.ReadFile("../../manifests/crds/foresail.dev_predictedmetrics.yaml")
+	require.NoError(t, err)
+	spec, ok := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
+	require.True(t, ok)
+	for _, d := range v1alpha1.Defaults() {
+		field := spec
+		for name := range strings.SplitSeq(d.Field, ".") {
+			field, ok = at(field, "properties", name).(map[string]any)
+			require.True(t, ok, d.Field)
+		}
+		_, given := field["default"]
+		assert.Equal(t, !d.DependsOnMethod() && !d.Least, given, "a default in the schema of %s", d.Field)
+		if !d.DependsOnMethod() {
+			continue
+		}
+		description := strings.Join(strings.Fields(field["description"].(string)), " ")
+		assert.Contains(t, description, "Default: "+d.Adaptive, d.Field)
+		if d.Holt != "" {
+			assert.Contains(t, description, "(method Holt: "+d.Holt+")", d.Field)
+		}
+	}
+}
+
+func TestDocumentationHasTheDefaultsThatDependOnTheMethod(t *testing.T) {
+	page, err := os.ReadFile("../../docs/hpa.md")
+	require.NoError(t, err)
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `") && len(cells) == 3 {
+			holt := strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
+			rows[strings.Trim(cells[0], "| `")] = []string{cells[1], holt}
+		}
+	}
+	for _, d := range v1alpha1.Defaults() {
+		if !d.DependsOnMethod() {
+			assert.NotContains(t, rows, d.Field)
+			continue
+		}
+		require.Contains(t, rows, d.Field)
+		adaptive, _, _ := strings.Cut(rows[d.Field][0], ",")
+		assert.Equal(t, d.Adaptive, adaptive, d.Field)
+		if d.Holt != "" {
+			assert.Equal(t, d.Holt, rows[d.Field][1], d.Field)
+		}
+	}
+}
+
+// at returns what is at a path of keys and indexes in a decoded document.
+func at(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			v = v.(map[string]any)[step]
+		case int:
+			v = v.([]any)[step]
+		}
+	}
+	return v
 }
 
 // each runs a test on every file in a folder of each kind.
@@ -70,7 +138,7 @@ func TestValidObjectsAreAccepted(t *testing.T) {
 }
 
 // Each file starts with the errors that it earns, a comment line each. A second document is what the object was before.
-func TestInvalidObjectsAreRefused(t *testing.T) {
+func TestInvalidObjectsAreRejected(t *testing.T) {
 	each(t, "invalid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
 		after, before, update := bytes.Cut(data, []byte("\n--- # before\n"))
 		object := parse(t, after)

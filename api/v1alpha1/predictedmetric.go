@@ -5,23 +5,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PredictedMetric forecasts one metric of the pods behind a scale subresource, and serves the forecast to a
-// HorizontalPodAutoscaler through external.metrics.k8s.io.
+// PredictedMetric forecasts a metric of the pods of a workload, so that a HorizontalPodAutoscaler can add pods before the
+// load rises. HPAs read the forecast as the external metrics predicted_load_total, predicted_load and predicted_replicas.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=pm,categories=foresail
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.scaleTargetRef.name`,description="What is scaled"
-// +kubebuilder:printcolumn:name="Load",type=string,JSONPath=`.status.current`,description="The metric of each instance now"
+// +kubebuilder:printcolumn:name="Load",type=string,JSONPath=`.status.current`,description="The metric of each instance now. The HPA shows another number: threshold × the replicas needed, divided by the replicas now"
 // +kubebuilder:printcolumn:name="Predicted",type=string,JSONPath=`.status.predicted`,description="The metric of each instance at the horizon, with the replicas of now"
 // +kubebuilder:printcolumn:name="Threshold",type=string,JSONPath=`.spec.threshold`,description="What the metric of an instance should stay below"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.replicas`,description="The replicas that the target is set to"
-// +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.status.wantedReplicas`,description="The replicas that the forecast asks for"
-// +kubebuilder:printcolumn:name="Target-Wanted",type=integer,JSONPath=`.status.targetWantedReplicas`,priority=1,description="The replicas that all PredictedMetrics of the target ask for"
-// +kubebuilder:printcolumn:name="Driven-By",type=string,JSONPath=`.status.drivenBy`,priority=1,description="The PredictedMetric that asks for them"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredReplicas`,description="The replicas that the forecast needs"
+// +kubebuilder:printcolumn:name="Target-Desired",type=integer,JSONPath=`.status.targetDesiredReplicas`,priority=1,description="The replicas that all PredictedMetrics of the target need together"
+// +kubebuilder:printcolumn:name="Driven-By",type=string,JSONPath=`.status.drivenBy`,priority=1,description="The PredictedMetric that needs the most"
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.source`,priority=1,description="Where samples come from"
-// +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,description="The age of the newest sample"
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether a forecast is served"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why no forecast is served, or ForecastServed"
+// +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,priority=1,description="The age of the newest sample when the status was written"
+// +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=`.status.updateTime`,priority=1,description="When the status was written: at once after a decision, else about every 15s"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: an HPA selects the metric by a label with this value"
 type PredictedMetric struct {
@@ -43,72 +45,72 @@ type PredictedMetricList struct {
 	Items           []PredictedMetric `json:"items"`
 }
 
-// PredictedMetricSpec says what is forecast, for whom, and how.
+// PredictedMetricSpec configures a forecast. Only scaleTargetRef, source and threshold are required.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration(self.source.resource.interval) + duration(self.source.resource.interval)))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
-// +kubebuilder:validation:XValidation:rule="self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
 // +kubebuilder:validation:XValidation:rule="duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s') >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('1ms') || duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s').getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="has(self.model.baseline) == (self.model.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other",fieldPath=".model.baseline"
-// +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
-// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(has(self.decision.scaleDownMargin) ? string(self.decision.scaleDownMargin) : self.forecast.method == 'Adaptive' ? '50m' : '300m').asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
-// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
-// +kubebuilder:validation:XValidation:rule="duration(self.horizon.max) >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
+// +kubebuilder:validation:XValidation:rule="!has(self.model.baseline) || [string(self.model.baseline), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.model.baseline)).isLessThan(quantity(string(self.threshold)))",message="model.baseline must be below threshold",fieldPath=".model.baseline"
+// +kubebuilder:validation:XValidation:rule="self.model.type != 'Overhead' || !has(self.model.baseline) || [string(self.model.baseline), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || (has(self.decision.scaleDownMargin) && [string(self.decision.scaleDownMargin)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q))) || quantity(string(self.model.baseline)).compareTo(quantity(string(self.threshold))) >= 0 || quantity(string(self.model.baseline)).asApproximateFloat() < quantity(string(self.threshold)).asApproximateFloat() / (1.0 + quantity(has(self.decision.scaleDownMargin) ? string(self.decision.scaleDownMargin) : self.forecast.method == 'Adaptive' ? '50m' : '300m').asApproximateFloat())",message="decision.scaleDownMargin must leave threshold/(1 + scaleDownMargin) above model.baseline",fieldPath=".decision.scaleDownMargin"
+// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || [string(self.saturation.max), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
+// +kubebuilder:validation:XValidation:rule="duration(has(self.horizon.max) ? self.horizon.max : self.forecast.method == 'Adaptive' ? '20m' : '40s') >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
 // +kubebuilder:validation:XValidation:rule="!has(self.forecast.noiseMargin) || self.forecast.method == 'Adaptive'",message="forecast.noiseMargin must be absent unless forecast.method is Adaptive",fieldPath=".forecast.noiseMargin"
 //
-// The rules on two fields stand here, as rules of model or horizon would refuse the default {} of these. A field whose
-// default depends on the method has none in the schema, so that rules on it name both.
+// Rules on two fields are here because rules of model or horizon would reject the default {} of these. A field whose default
+// depends on the method has none in the schema, so rules on it name both defaults.
 type PredictedMetricSpec struct {
-	// What is scaled: anything with a scale subresource, in the namespace of the PredictedMetric.
+	// The workload to forecast for: a Deployment, a StatefulSet or anything else with a scale subresource, in the same namespace.
 	// +required
 	ScaleTargetRef ScaleTargetRef `json:"scaleTargetRef"`
 
-	// Where the samples come from. Exactly one of its fields must be given.
+	// Where the metric is read from. Set exactly one of its fields.
 	// +required
 	Source Source `json:"source"`
 
-	// What the metric of an instance should stay below, in units of the metric. The HPA reads values in thousandths:
-	// a metric with a threshold of less than about 100m is best scaled up before it is exposed.
+	// The value that the metric of one pod should stay below, in units of the metric, such as 700m for a utilization of 0.7.
+	// Use the same value as the target of the HPA. HPAs read thousandths: expose a metric with a threshold below 100m in
+	// smaller units.
 	// +required
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="threshold must be a quantity above 0, such as 700m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))",message="threshold must be a quantity above 0, such as 700m or \"0.7\""
 	Threshold resource.Quantity `json:"threshold"`
 
-	// The fewest replicas that are asked for.
+	// The fewest replicas that are recommended. Use the minReplicas of the HPA.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minReplicas must be at least 1"
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// The most replicas that are asked for.
-	// +required
-	MaxReplicas int32 `json:"maxReplicas"`
+	// The most replicas that are recommended. If absent there is no limit here: the maxReplicas of the HPA still applies.
+	// +optional
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// How the metric of one instance relates to the load that all of them share.
+	// How the metric of one pod relates to the load that all pods share.
 	// +optional
 	// +default={}
 	Model Model `json:"model,omitzero"`
 
-	// Describes a metric that cannot rise above a bound, as a utilisation cannot, however much load there is.
-	// Absent: the metric has no bound.
+	// Set this for a metric that cannot rise above a maximum however large the load is, such as a utilization.
 	// +optional
 	Saturation *Saturation `json:"saturation,omitempty"`
 
-	// How the load is forecast. Fields that say so have another default with method Adaptive.
+	// How the load is forecast. Some other fields have a different default with each method; their descriptions list both.
 	// +optional
 	// +default={}
 	Forecast Forecast `json:"forecast,omitzero"`
 
-	// How far back a forecast looks. Default: 90s, with method Adaptive 5m.
+	// How far back a forecast looks. Default: 5m, or longer if the horizon needs it (method Holt: 90s).
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="window must be a duration above 0s, such as 90s"
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// The spacing of the time grid that samples are aligned to: about the spacing of the samples themselves.
+	// The interval of the time grid that samples are aligned to. Set it to about the interval of the samples.
 	// +optional
 	// +default="1s"
 	// +kubebuilder:validation:Type=string
@@ -116,38 +118,38 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]{1,3})?(h|m|s)|[0-9]+ms)+$') && duration(self) > duration('0s')",message="sampleInterval must be a whole number of milliseconds, at least 1ms, such as 1s"
 	SampleInterval *metav1.Duration `json:"sampleInterval,omitempty"`
 
-	// How a new instance takes over load from the others.
+	// How a new pod takes over load from the others.
 	// +optional
 	// +default={}
 	Redistribution Redistribution `json:"redistribution,omitzero"`
 
-	// How fast level and trend follow the load, with method Holt. The method Adaptive finds that out itself.
+	// How fast level and trend follow the load. Used by method Holt only.
 	// +optional
 	// +default={}
 	Smoothing Smoothing `json:"smoothing,omitzero"`
 
-	// How long a new instance takes to become ready.
+	// How long a new pod takes to become ready.
 	// +optional
 	// +default={}
 	Startup Startup `json:"startup,omitzero"`
 
-	// How far ahead the load is forecast: startup time × multiplier, kept between min and max, and reactionDelay on top.
+	// How far ahead the load is forecast: startup time × multiplier, at least min and at most max, plus reactionDelay.
 	// +optional
 	// +default={}
 	Horizon Horizon `json:"horizon,omitzero"`
 
-	// How a forecast becomes a number of replicas.
+	// How a forecast is turned into a number of replicas.
 	// +optional
 	// +default={}
 	Decision Decision `json:"decision,omitzero"`
 
-	// The least time between two changes of the number of replicas.
+	// The minimum time between two changes of the number of replicas.
 	// +optional
 	// +default={}
 	Cooldown Cooldown `json:"cooldown,omitzero"`
 
-	// The age of the newest sample from which on the metric is an error and no number. Default: three times the
-	// interval of the source, at least 30s.
+	// If the newest sample is older than this, HPAs get an error and keep their replicas. Default: three times the interval of
+	// the source, at least 30s.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -188,74 +190,74 @@ const (
 	ModelQuadratic ModelType = "Quadratic" // g(v) = v²
 )
 
-// Model says how the metric of one instance relates to the load that all of them share.
+// Model relates the metric of one pod to the load that all pods share.
 type Model struct {
-	// Linear: the metric halves when the instances double. Overhead: so it does, but for a baseline that every
-	// instance has of itself. Quadratic: the metric grows with the square root of the load.
+	// Linear: the metric halves if there are twice as many pods. Overhead: the same, above a baseline that every pod has
+	// without load. Quadratic: the metric grows with the square root of the load.
 	// +optional
 	// +default="Linear"
 	Type ModelType `json:"type,omitempty"`
 
-	// What the metric of an instance without load reads. With type Overhead only.
+	// The metric of a pod without load. Required with type Overhead, and allowed with no other.
 	// +optional
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0",message="model.baseline must be a quantity of 0 or more, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",message="model.baseline must be a quantity of 0 or more, such as 100m"
 	Baseline *resource.Quantity `json:"baseline,omitempty"`
 }
 
-// Saturation describes a metric that cannot rise above max.
+// Saturation describes a metric that has a maximum.
 type Saturation struct {
 	// The highest value that the metric can have.
 	// +required
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self))",message="saturation.max must be a quantity, such as 1 or 950m"
 	Max resource.Quantity `json:"max"`
 
-	// How close to max the metric is taken to be clipped, as a share of max.
+	// A value this close to max, as a share of max, counts as saturated.
 	// +optional
 	// +default="20m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="saturation.zone must be a quantity of at least 0 and below 1, such as 20m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="saturation.zone must be a quantity of at least 0 and below 1, such as 20m"
 	Zone *resource.Quantity `json:"zone,omitempty"`
 }
 
-// ForecastMethod names a way to forecast the load from that of the window.
+// ForecastMethod names a forecasting method.
 //
-// +kubebuilder:validation:Enum=Holt;Adaptive
+// +kubebuilder:validation:Enum=Adaptive;Holt
 type ForecastMethod string
 
 // The methods there are.
 const (
-	ForecastHolt     ForecastMethod = "Holt"     // the paper's: a level and a trend, smoothed
-	ForecastAdaptive ForecastMethod = "Adaptive" // lines through as much of the window as agrees, trusted as far as noise allows
+	ForecastAdaptive ForecastMethod = "Adaptive" // a line through as many of the newest loads as fit one
+	ForecastHolt     ForecastMethod = "Holt"     // the paper's: level and trend, smoothed with fixed weights
 )
 
-// Forecast says how the load is forecast.
+// Forecast selects and configures the method.
 type Forecast struct {
-	// Holt: the paper's algorithm, which smooths level and trend with fixed weights and damps rises. Adaptive: a straight
-	// line through as much of the window as is one, whose slope counts by what noise does not explain of it. It asks for
-	// fewer replicas only once the load has fallen.
+	// Adaptive extends the recent trend as far as it is clearer than the noise, and recommends fewer replicas only after the
+	// load has fallen. Holt is the paper's algorithm: it smooths level and trend with the fixed weights of smoothing.
 	// +optional
-	// +default="Holt"
+	// +default="Adaptive"
 	Method ForecastMethod `json:"method,omitempty"`
 
-	// How many standard deviations of the noise of the load are added to a forecast. With method Adaptive only. Default: 800m.
+	// How many standard deviations of the load's noise are added to a forecast. Method Adaptive only. Default: 800m.
 	// +optional
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('10')) <= 0",message="forecast.noiseMargin must be a quantity between 0 and 10, such as 800m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('10')) <= 0",message="forecast.noiseMargin must be a quantity between 0 and 10, such as 800m"
 	NoiseMargin *resource.Quantity `json:"noiseMargin,omitempty"`
 }
 
-// Redistribution describes how a new instance takes over load from the others.
+// Redistribution describes how a new pod takes over load from the others.
 type Redistribution struct {
-	// How long it takes until a new instance counts in full; 0s counts it in full at once.
+	// How long your load balancer takes to give a new pod its full share. 0s: at once.
 	// +optional
 	// +default="30s"
 	// +kubebuilder:validation:Type=string
@@ -263,58 +265,58 @@ type Redistribution struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistribution.timeout must be a duration of 0s or more, such as 30s"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// How the weight of a new instance rises: 0 in a straight line, above 0 slowly at first, below 0 fast at first.
+	// How the weight of a new pod rises: 0 linearly, above 0 slowly at first, below 0 fast at first. Method Holt only.
 	// +optional
 	// +default="1"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('-50')) >= 0 && quantity(string(self)).compareTo(quantity('50')) <= 0",message="redistribution.shape must be a quantity between -50 and 50, such as 1"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('-50')) >= 0 && quantity(string(self)).compareTo(quantity('50')) <= 0",message="redistribution.shape must be a quantity between -50 and 50, such as 1"
 	Shape *resource.Quantity `json:"shape,omitempty"`
 }
 
-// Smoothing holds the weights of the newest value in level and trend, for a load that rises and one that falls.
+// Smoothing holds the weights of the newest value in level and trend. Method Holt only.
 type Smoothing struct {
-	// Of the level while the load rises; from 0 (never follows) to 1 (follows at once).
+	// The weight in the level while the load rises, from 0 (never follows) to 1 (follows at once).
 	// +optional
 	// +default="200m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
 	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
 
-	// Of the level while the load falls.
+	// The weight in the level while the load falls.
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
 	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
 
-	// Of the trend while the load rises.
+	// The weight in the trend while the load rises.
 	// +optional
 	// +default="200m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
 	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
 
-	// Of the trend while the load falls.
+	// The weight in the trend while the load falls.
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendDown must be a quantity between 0 and 1, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendDown must be a quantity between 0 and 1, such as 100m"
 	TrendDown *resource.Quantity `json:"trendDown,omitempty"`
 }
 
-// Startup describes how long a new instance takes to become ready.
+// Startup describes how long a new pod takes to become ready.
 type Startup struct {
-	// What is assumed until start-ups have been measured.
+	// The startup time assumed until start-ups have been measured.
 	// +optional
 	// +default="25s"
 	// +kubebuilder:validation:Type=string
@@ -322,23 +324,23 @@ type Startup struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="startup.initial must be a duration of 0s or more, such as 25s"
 	Initial *metav1.Duration `json:"initial,omitempty"`
 
-	// Whether measured start-ups, from the creation of a pod to its readiness, take the place of initial.
+	// Whether to use the startup times measured on the target's pods, from creation to ready, once there are any.
 	// +optional
 	// +default=true
-	Adaptive *bool `json:"adaptive,omitempty"`
+	Measured *bool `json:"measured,omitempty"`
 }
 
 // Horizon says how far ahead the load is forecast.
 type Horizon struct {
-	// Times the startup time. Default: 1200m, with method Adaptive 1.
+	// The factor on the startup time. Default: 1 (method Holt: 1200m).
 	// +optional
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0')) && quantity(string(self)).compareTo(quantity('100')) <= 0",message="horizon.multiplier must be a quantity above 0 and at most 100, such as 1200m"
 	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
 
-	// The least of startup time × multiplier.
+	// The lower bound of startup time × multiplier.
 	// +optional
 	// +default="10s"
 	// +kubebuilder:validation:Type=string
@@ -346,15 +348,14 @@ type Horizon struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.min must be a duration of 0s or more, such as 10s"
 	Min *metav1.Duration `json:"min,omitempty"`
 
-	// The most of startup time × multiplier.
+	// The upper bound of startup time × multiplier. Default: 20m (method Holt: 40s).
 	// +optional
-	// +default="40s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="horizon.max must be a duration of 0s or more, such as 40s"
 	Max *metav1.Duration `json:"max,omitempty"`
 
-	// How late the forecast is acted on: the sync period of the HPA controller. It is added after min and max.
+	// How late the forecast is acted on: the sync period of the HPA controller. It is added to the bounded product.
 	// +optional
 	// +default="15s"
 	// +kubebuilder:validation:Type=string
@@ -363,51 +364,51 @@ type Horizon struct {
 	ReactionDelay *metav1.Duration `json:"reactionDelay,omitempty"`
 }
 
-// Decision says how a forecast becomes a number of replicas.
+// Decision configures how a forecast is turned into a number of replicas.
 type Decision struct {
-	// From which trend on the load counts as rising or falling: the angle, in degrees, whose tangent is the share of
-	// the load by which it changes in a sample interval.
+	// How steep a trend must be to count as Rising or Falling: an angle in degrees, whose tangent is the change per sample
+	// interval as a share of the load.
 	// +optional
 	// +default="10"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
 	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
 
-	// How far a forecast rise is trusted: a rise by this many times the present load counts half. With method Holt only.
+	// How far a forecast rise is trusted: a rise by this many times the present load counts half. Method Holt only.
 	// +optional
 	// +default="2"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="decision.riskFactor must be a quantity above 0, such as 2"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))",message="decision.riskFactor must be a quantity above 0, such as 2"
 	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
 
-	// How much room scale-down leaves: the replicas that remain would stay below threshold under a load this share
-	// higher. With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 300m, with method Adaptive 50m.
+	// The reserve that scale-down leaves: the remaining replicas stay below threshold even if the load is this share higher.
+	// With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 50m (method Holt: 300m).
 	// +optional
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
 	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
 
-	// The share of an instance that is not worth adding one for while the present load is below threshold.
+	// No replica is added for less than this share of one while the present load is below threshold.
 	// +optional
 	// +default="100m"
+	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('1'))",message="decision.spillover must be a quantity of at least 0 and below 1, such as 100m"
 	Spillover *resource.Quantity `json:"spillover,omitempty"`
 
-	// The most replicas that are added at once; 0 is no limit. Default: 4, with method Adaptive 0.
+	// The maximum number of replicas added at once. 0: no limit. Default: 0 (method Holt: 4).
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="decision.maxStep must be 0 (no limit) or more"
 	MaxStep *int32 `json:"maxStep,omitempty"`
 
-	// For how long replicas that were asked for and have not started hold scale-down back.
+	// How long requested replicas that have not started delay scale-down.
 	// +optional
 	// +default="60s"
 	// +kubebuilder:validation:Type=string
@@ -416,8 +417,8 @@ type Decision struct {
 	PendingExpiry *metav1.Duration `json:"pendingExpiry,omitempty"`
 }
 
-// Cooldown holds the least time between two changes of the number of replicas, by the directions of the later and the
-// earlier one; 0s switches one off. They apply to predicted_replicas and to the status.
+// Cooldown holds the minimum times between two changes of the number of replicas; 0s switches one off. They apply to
+// predicted_replicas and to the status.
 type Cooldown struct {
 	// Between two scale-ups.
 	// +optional
@@ -435,14 +436,14 @@ type Cooldown struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.upAfterDown must be a duration of 0s or more, such as 5s"
 	UpAfterDown *metav1.Duration `json:"upAfterDown,omitempty"`
 
-	// From a scale-up to a scale-down, counted from the start of the newest instance. Default: 180s, with method Adaptive 0s.
+	// From a scale-up to a scale-down, counted from the start of the newest pod. Default: 0s (method Holt: 180s).
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.downAfterUp must be a duration of 0s or more, such as 180s"
 	DownAfterUp *metav1.Duration `json:"downAfterUp,omitempty"`
 
-	// Between two scale-downs. Default: 60s, with method Adaptive 0s.
+	// Between two scale-downs. Default: 0s (method Holt: 60s).
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

@@ -11,9 +11,11 @@ const (
 	ConditionReady = "Ready"
 	// ConditionSamplesFresh is true while the newest sample is younger than staleAfter.
 	ConditionSamplesFresh = "SamplesFresh"
-	// ConditionSamplesFine is true while changes of the load show in the samples early enough for the horizon: two samples
+	// ConditionSamplesSufficient is true while changes of the load show in the samples early enough for the horizon: two samples
 	// and their delay take no more than half of it.
-	ConditionSamplesFine = "SamplesFine"
+	ConditionSamplesSufficient = "SamplesSufficient"
+	// ConditionHorizonSufficient is true while the forecast looks as far ahead as pods need to start.
+	ConditionHorizonSufficient = "HorizonSufficient"
 	// ConditionTargetFound is true while the target and its scale subresource can be read.
 	ConditionTargetFound = "TargetFound"
 )
@@ -24,13 +26,18 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh, SamplesFine and TargetFound.
+	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// The metric that each instance has now, smoothed, if they share the load evenly.
+	// When this status was written: at once after a decision or a change of a condition, else about every 15s.
+	// +optional
+	UpdateTime *metav1.Time `json:"updateTime,omitempty"`
+
+	// The metric that each instance has now, smoothed, if they share the load evenly. The HPA shows another number:
+	// threshold × the replicas needed, divided by the replicas now. It is the threshold while their number is right.
 	// +optional
 	Current *resource.Quantity `json:"current,omitempty"`
 
@@ -42,16 +49,16 @@ type PredictedMetricStatus struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// The replicas that the forecast asks for.
+	// The replicas that the forecast needs.
 	// +optional
-	WantedReplicas *int32 `json:"wantedReplicas,omitempty"`
+	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 
-	// The replicas that all PredictedMetrics of the target ask for together: the largest number. While one of them has no
+	// The replicas that all PredictedMetrics of the target need together: the largest number. While one of them has no
 	// forecast, it does not go below the replicas of now.
 	// +optional
-	TargetWantedReplicas *int32 `json:"targetWantedReplicas,omitempty"`
+	TargetDesiredReplicas *int32 `json:"targetDesiredReplicas,omitempty"`
 
-	// The PredictedMetric that targetWantedReplicas comes from.
+	// The PredictedMetric that targetDesiredReplicas comes from.
 	// +optional
 	DrivenBy string `json:"drivenBy,omitempty"`
 
@@ -77,7 +84,19 @@ type PredictedMetricStatus struct {
 
 	// How long a new instance takes to become ready, as assumed or measured.
 	// +optional
-	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
+	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
+
+	// How many start-ups startupTime is measured from; 0: it is assumed (startup.initial).
+	// +optional
+	StartupsMeasured *int32 `json:"startupsMeasured,omitempty"`
+
+	// The pods that could not be read last.
+	// +optional
+	UnreadablePods *int32 `json:"unreadablePods,omitempty"`
+
+	// The values that an HPA reads.
+	// +optional
+	Served *ServedMetrics `json:"served,omitempty"`
 
 	// The source that samples come from: pods, prometheus, remoteWrite or resource.
 	// +optional
@@ -98,6 +117,28 @@ type PredictedMetricStatus struct {
 	// The last decision that differed from the one before.
 	// +optional
 	LastDecision *LastDecision `json:"lastDecision,omitempty"`
+
+	// The decisions before lastDecision, the newest first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	PreviousDecisions []LastDecision `json:"previousDecisions,omitempty"`
+}
+
+// ServedMetrics is the values of the external metrics, as they were when the status was written. A value that cannot be
+// served is absent.
+type ServedMetrics struct {
+	// predicted_load_total: threshold × the replicas needed. The HPA shows it divided by the replicas of now.
+	// +optional
+	LoadTotal *resource.Quantity `json:"predictedLoadTotal,omitempty"`
+
+	// predicted_load: the same, divided by the ready pods.
+	// +optional
+	Load *resource.Quantity `json:"predictedLoad,omitempty"`
+
+	// predicted_replicas: the replicas that all PredictedMetrics of the target need together.
+	// +optional
+	Replicas *resource.Quantity `json:"predictedReplicas,omitempty"`
 }
 
 // LastDecision is a decision with its reason.
@@ -105,23 +146,23 @@ type LastDecision struct {
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// The direction of the trend: UP, DOWN or HORIZONTAL.
+	// The direction of the trend: Rising, Falling or Steady.
 	// +required
 	Direction string `json:"direction"`
 
-	// What is done to the replicas: up, down or hold.
+	// What the decision does to the replicas: ScaleUp, ScaleDown or Hold.
 	// +required
 	Action string `json:"action"`
 
-	// The replicas that are asked for.
+	// The replicas that were needed.
 	// +required
-	Wanted int32 `json:"wanted"`
+	Desired int32 `json:"desired"`
 
-	// A word for programs.
+	// The reason as one word.
 	// +required
 	Reason string `json:"reason"`
 
-	// A sentence for people.
+	// The reason as a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

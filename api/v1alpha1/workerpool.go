@@ -5,21 +5,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkerPool keeps a number of worker nodes ahead of the load: it launches instances before pods need them, and drains
-// and terminates them when nobody does. Deleting a WorkerPool leaves its instances running; one of the same name takes them over.
+// WorkerPool scales a group of worker nodes ahead of the load: it launches instances before pods need them, and drains
+// and terminates idle ones. Deleting a WorkerPool leaves its instances running; a new one of the same name adopts them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=wp,categories=foresail
 // +kubebuilder:printcolumn:name="Workers",type=integer,JSONPath=`.status.workers`,description="The workers that count"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyWorkers`,description="Those of them whose Node is Ready"
-// +kubebuilder:printcolumn:name="Wanted",type=integer,JSONPath=`.status.wanted`,description="The workers that the last decision asked for"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`,description="The number of workers that the last decision aims at"
 // +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.spec.min`
 // +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.max`
-// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pendingPods`,description="Pods that no node takes and that a node of the pool could run"
+// +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.pendingPods`,description="Unschedulable pods that a node of the pool could run"
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.status.action.kind`,description="The action that is open"
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.decisions[0].reason`,description="Why the last decision was made"
-// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`,description="Whether the pool can do what it decides"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.decisions[0].reason`,description="The reason of the last decision"
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`,description="Whether the pool can carry out its decisions"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: it is the value of labels and tags"
 type WorkerPool struct {
@@ -41,17 +41,15 @@ type WorkerPoolList struct {
 	Items           []WorkerPool `json:"items"`
 }
 
-// WorkerPoolSpec says what the workers are, how many there may be, and what they are counted by.
+// WorkerPoolSpec defines what the workers are, how many there may be, and what scales them.
 //
 // +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="max must be at least min",fieldPath=".max"
 // +kubebuilder:validation:XValidation:rule="!has(self.market.onDemandBase) || self.market.onDemandBase <= self.max",message="market.onDemandBase must be at most max",fieldPath=".market.onDemandBase"
 // +kubebuilder:validation:XValidation:rule="duration(self.forecast.window) >= duration(self.forecast.interval) + duration(self.forecast.interval)",message="forecast.window must be at least two intervals",fieldPath=".forecast.window"
 // +kubebuilder:validation:XValidation:rule="duration(self.forecast.interval) < duration('1s') || duration(self.forecast.window).getSeconds() <= 10000 * duration(self.forecast.interval).getSeconds()",message="forecast.window must be at most 10000 intervals",fieldPath=".forecast.window"
 // +kubebuilder:validation:XValidation:rule="duration(self.forecast.horizonMax) >= duration(self.forecast.horizonMin)",message="forecast.horizonMax must be at least forecast.horizonMin",fieldPath=".forecast.horizonMax"
-//
-// The rules on two fields stand here, as rules of forecast or market would refuse the default {} of these.
 type WorkerPoolSpec struct {
-	// The fewest workers. Below it new ones are launched at once, past all cooldowns.
+	// The fewest workers. Below it new ones are launched at once, without waiting for cooldowns.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="min must be at least 0"
 	Min int32 `json:"min"`
@@ -61,7 +59,7 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="max must be from 1 to 10000"
 	Max int32 `json:"max"`
 
-	// The most workers that one scale-up launches; 0 is no limit of its own: as many as are asked for, at most 500.
+	// The most workers that one scale-up launches; 0 is no limit of its own: as many as are desired, at most 500.
 	// +optional
 	// +default=2
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
@@ -73,7 +71,7 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
 	MaxBatchDown *int32 `json:"maxBatchDown,omitempty"`
 
-	// What load is told by; each its own forecast, and the one that wants most workers wins.
+	// The metrics that measure load. Each has its own forecast, and the one that recommends most workers wins.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -82,12 +80,12 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	Signals []PoolSignal `json:"signals,omitempty"`
 
-	// Any launches workers as soon as a signal or pending pods ask; All only if the signals and pending pods both do.
+	// Any launches workers as soon as a signal or pending pods recommend more; All only if a signal and pending pods both do.
 	// +optional
 	// +default="Any"
 	Mode PoolMode `json:"mode,omitempty"`
 
-	// When pods that no node takes are demand, and how much.
+	// When unschedulable pods count as demand, and how much.
 	// +optional
 	// +default={}
 	Pending PendingPolicy `json:"pending,omitzero"`
@@ -97,12 +95,12 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Idle IdlePolicy `json:"idle,omitzero"`
 
-	// How long after an action, when it has been verified, the next one may begin.
+	// How long after a completed action the next one may start.
 	// +optional
 	// +default={}
 	Cooldown PoolCooldown `json:"cooldown,omitzero"`
 
-	// The workers that past weeks needed at the hour to come: it can raise the number of workers, never lower it.
+	// The workers that past weeks needed at this time of the week. It can raise the number of workers, never lower it.
 	// +optional
 	Seasonal *SeasonalFloor `json:"seasonal,omitempty"`
 
@@ -116,7 +114,7 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Market MarketPolicy `json:"market,omitzero"`
 
-	// When a launch has failed.
+	// When a launch counts as failed.
 	// +optional
 	// +default={}
 	Join JoinPolicy `json:"join,omitzero"`
@@ -126,23 +124,22 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Drain DrainPolicy `json:"drain,omitzero"`
 
-	// The order in which workers are compared for removal: of two the first scorer that tells them apart decides. FullestZone removes
-	// from the zone with most workers, Idlest the one that uses least, FewestPods the one with fewest pods, Oldest the one that has
-	// been there for longest.
+	// The order in which workers are compared for removal: the first scorer that differs decides. FullestZone removes from the zone
+	// with most workers, Idlest the least used worker, FewestPods the one with fewest pods, Oldest the one launched first.
 	// +optional
 	// +default=["FullestZone","Idlest","FewestPods","Oldest"]
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:MinItems=1
-	Victims []VictimScorer `json:"victims,omitempty"`
+	RemovalOrder []RemovalScorer `json:"removalOrder,omitempty"`
 
-	// What a new node comes up with, beside the labels of its zone and instance type. Pods that need other labels, or do not
-	// tolerate the taints, are no demand for this pool. Two pools that could both run a pod both launch for it: labels that
-	// pods ask for, or taints, keep pools apart.
+	// The labels and taints of a new node, beside the labels of its zone and instance type. Pods that need other labels, or do not
+	// tolerate the taints, are no demand for this pool. If two pools could run the same pod, both launch for it: use node
+	// selectors or taints to keep pools apart.
 	// +optional
 	Template NodeTemplate `json:"template,omitzero"`
 
-	// Where instances come from. Exactly one of its fields must be given.
+	// Where instances come from. Exactly one of its fields must be set.
 	// +required
 	Provider PoolProvider `json:"provider"`
 
@@ -151,17 +148,17 @@ type WorkerPoolSpec struct {
 	// +default={}
 	State PoolState `json:"state,omitzero"`
 
-	// Who else is told.
+	// Where metrics are sent, beside Prometheus.
 	// +optional
 	// +default={}
 	Notify PoolNotify `json:"notify,omitzero"`
 
-	// Decides and tells, and does nothing.
+	// Decides and reports, but changes nothing.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// PoolMode says how triggers combine.
+// PoolMode is how triggers combine.
 //
 // +kubebuilder:validation:Enum=Any;All
 type PoolMode string
@@ -172,13 +169,13 @@ const (
 	PoolModeAll PoolMode = "All"
 )
 
-// PoolSignal is a metric that load is told by.
+// PoolSignal is a metric that measures load.
 //
 // +kubebuilder:validation:XValidation:rule="(self.name == 'requests') != has(self.prometheus)",message="signals[].prometheus must be given, but not for the signal requests",fieldPath=".prometheus"
 // +kubebuilder:validation:XValidation:rule="!has(self.downThreshold) || quantity(string(self.downThreshold)).isLessThan(quantity(string(self.threshold)))",message="signals[].downThreshold must be below threshold",fieldPath=".downThreshold"
 type PoolSignal struct {
-	// requests (the requests of pods against what nodes can allocate, from the API alone), or the name of a metric that
-	// prometheus tells. The names cpu and memory tell the idle policy how much of the workers is in use.
+	// requests (the requests of pods divided by what nodes can allocate, from the Kubernetes API alone), or a name for a metric
+	// of Prometheus. The idle policy reads the signals named cpu and memory.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="signals[].name must be lowercase letters, digits and -, such as cpu"
@@ -192,8 +189,8 @@ type PoolSignal struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="signals[].threshold must be a quantity above 0, such as 700m"
 	Threshold resource.Quantity `json:"threshold"`
 
-	// What the metric of the workers must be below for one of them to be removed. Absent, the threshold with the margin of
-	// forecast decides alone.
+	// The metric must be below this value before a worker is removed. Absent, threshold and forecast.scaleDownMargin decide
+	// alone.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
@@ -201,8 +198,7 @@ type PoolSignal struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="signals[].downThreshold must be a quantity above 0, such as 300m"
 	DownThreshold *resource.Quantity `json:"downThreshold,omitempty"`
 
-	// For how long the signal must ask for more workers before it is heard: 0s for requests, which are promises, and 3m for
-	// what is measured.
+	// How long the signal must recommend more workers before it counts: by default 0s for requests, and 3m for Prometheus.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -214,12 +210,12 @@ type PoolSignal struct {
 	Prometheus *SignalQuery `json:"prometheus,omitempty"`
 }
 
-// SignalQuery asks a Prometheus server.
+// SignalQuery is a query of a Prometheus server.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeLabel) || self.value != 'Level'",message="prometheus.value must be Sum where nodeLabel is given",fieldPath=".value"
 type SignalQuery struct {
-	// The URL of the server, below which /api/v1/query_range is. Absent, it is the one that Foresail was started with. Credentials
-	// for it are Foresail's own configuration.
+	// The URL of the server, without /api/v1/query_range. Absent, it is the one that Foresail was started with. Credentials
+	// for it are in Foresail's own configuration.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
@@ -237,15 +233,15 @@ type SignalQuery struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-zA-Z_][a-zA-Z0-9_]*)?$')",message="prometheus.nodeLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
 	NodeLabel string `json:"nodeLabel,omitempty"`
 
-	// What the one value of a pool is. Sum is shared by the workers (a queue, requests per second): the pool needs value/threshold
-	// of them. Level is not (a latency): above the threshold the pool needs one more than it has.
+	// What a value without nodeLabel means. Sum is shared by the workers (a queue, requests per second): the pool needs
+	// value/threshold of them. Level is not shared (a latency): above the threshold the pool needs one more worker than it has.
 	// +optional
 	// +default="Sum"
 	// +kubebuilder:validation:Enum=Sum;Level
 	Value PoolValue `json:"value,omitempty"`
 }
 
-// PoolValue says what the one value of a pool is.
+// PoolValue is the meaning of a value for the whole pool.
 type PoolValue string
 
 // The kinds of value.
@@ -254,7 +250,7 @@ const (
 	PoolValueLevel PoolValue = "Level"
 )
 
-// PendingPolicy says when and how pods that no node takes are demand.
+// PendingPolicy defines when unschedulable pods count as demand.
 type PendingPolicy struct {
 	// For how long a pod must have been unschedulable.
 	// +optional
@@ -264,16 +260,16 @@ type PendingPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="pending.for must be a duration of 0s or more, such as 30s"
 	For *metav1.Duration `json:"for,omitempty"`
 
-	// How many pods without requests a new node is taken to hold.
+	// How many pods without requests a new node is assumed to hold.
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="pending.podsPerNode must be at least 1"
 	PodsPerNode *int32 `json:"podsPerNode,omitempty"`
 }
 
-// IdlePolicy says when the pool has too many workers.
+// IdlePolicy defines when the pool has too many workers.
 type IdlePolicy struct {
-	// For how long it must be idle.
+	// How long the pool must be idle.
 	// +optional
 	// +default="10m"
 	// +kubebuilder:validation:Type=string
@@ -281,7 +277,7 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"
 	For *metav1.Duration `json:"for,omitempty"`
 
-	// The share of the workers' CPU in use, below which they are idle; 0 never finds them so.
+	// The workers are idle below this share of their CPU; 0 never finds them idle.
 	// +optional
 	// +default="300m"
 	// +kubebuilder:validation:XIntOrString
@@ -290,7 +286,7 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="idle.cpu must be a quantity between 0 and 1, such as 300m"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// The share of their memory in use.
+	// The workers are idle below this share of their memory.
 	// +optional
 	// +default="500m"
 	// +kubebuilder:validation:XIntOrString
@@ -321,20 +317,20 @@ type PoolCooldown struct {
 
 // SeasonalFloor learns the profile of a week.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.prometheus.nodeLabel) && self.prometheus.value != 'Level'",message="seasonal.prometheus must have neither nodeLabel nor the value Level: it tells the load of the whole pool",fieldPath=".prometheus"
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus.nodeLabel) && self.prometheus.value != 'Level'",message="seasonal.prometheus must have neither nodeLabel nor the value Level: it is the load of the whole pool",fieldPath=".prometheus"
 type SeasonalFloor struct {
-	// An expression that tells the load of the whole pool in nodes, such as the sum of what its nodes use of their CPU,
-	// divided by the threshold.
+	// An expression for the load of the whole pool in nodes, such as the summed CPU utilization of its nodes divided by the
+	// threshold.
 	// +required
 	Prometheus SignalQuery `json:"prometheus"`
 
-	// How many past weeks are looked at.
+	// How many past weeks to learn from.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 12",message="seasonal.weeks must be from 1 to 12"
 	Weeks *int32 `json:"weeks,omitempty"`
 
-	// The confidence, from 0 to 1, below which the floor is not heard.
+	// The floor is ignored below this confidence, from 0 to 1.
 	// +optional
 	// +default="500m"
 	// +kubebuilder:validation:XIntOrString
@@ -344,7 +340,7 @@ type SeasonalFloor struct {
 	MinConfidence *resource.Quantity `json:"minConfidence,omitempty"`
 }
 
-// PoolForecast says how the forecast of each signal is made.
+// PoolForecast configures the forecast of each signal.
 type PoolForecast struct {
 	// How often the signals are sampled and decisions are made.
 	// +optional
@@ -354,7 +350,7 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(h|m|s))+$') && duration(self) >= duration('1s')",message="forecast.interval must be a whole number of seconds, at least 1s, such as 15s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// How far back forecasts look.
+	// The history that a forecast is made from.
 	// +optional
 	// +default="15m"
 	// +kubebuilder:validation:Type=string
@@ -362,7 +358,7 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.window must be a duration above 0s, such as 15m"
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// For how long a new worker is taken to carry less than its share.
+	// How long a new worker is assumed to carry less than its share.
 	// +optional
 	// +default="3m"
 	// +kubebuilder:validation:Type=string
@@ -370,15 +366,15 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.redistributionTimeout must be a duration of 0s or more, such as 3m"
 	RedistributionTimeout *metav1.Duration `json:"redistributionTimeout,omitempty"`
 
-	// How long a launch takes until its node is Ready, until it has been measured.
+	// How long a launch takes until its node is Ready, until Foresail has measured it.
 	// +optional
 	// +default="2m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.initTimeout must be a duration above 0s, such as 2m"
-	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.startupTime must be a duration above 0s, such as 2m"
+	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
 
-	// The least that forecasts look ahead: they look 1.2 times what launches take.
+	// The shortest horizon. The horizon is 1.2 times what launches take, between horizonMin and horizonMax.
 	// +optional
 	// +default="30s"
 	// +kubebuilder:validation:Type=string
@@ -386,7 +382,7 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMin must be a duration of 0s or more, such as 30s"
 	HorizonMin *metav1.Duration `json:"horizonMin,omitempty"`
 
-	// The most that they look ahead.
+	// The longest horizon.
 	// +optional
 	// +default="10m"
 	// +kubebuilder:validation:Type=string
@@ -394,7 +390,7 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMax must be a duration of 0s or more, such as 10m"
 	HorizonMax *metav1.Duration `json:"horizonMax,omitempty"`
 
-	// How much room a removal leaves: the workers that remain would stay below the threshold under a load this share higher.
+	// The headroom after a removal: the remaining workers stay below the threshold even if the load is higher by this share.
 	// +optional
 	// +default="300m"
 	// +kubebuilder:validation:XIntOrString
@@ -403,23 +399,24 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="forecast.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
 	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
 
-	// Looks at the present alone: the horizon is 0.
+	// Uses the present load only: the horizon is 0.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 }
 
-// MarketPolicy says how instances are bought.
+// MarketPolicy defines how instances are bought.
 type MarketPolicy struct {
-	// The share of the workers above onDemandBase that are Spot.
+	// The share of the workers above onDemandBase that are Spot. The default, 0, is On-Demand only. With Spot, set
+	// provider.ec2.interruptionQueue too: without it Foresail learns of an interruption only when the instance is gone.
 	// +optional
-	// +default="700m"
+	// +default="0"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="market.spotRatio must be a quantity between 0 and 1, such as 700m"
 	SpotRatio *resource.Quantity `json:"spotRatio,omitempty"`
 
-	// Workers that are On-Demand whatever the ratio.
+	// The number of workers that are always On-Demand.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="market.onDemandBase must be at least 0"
 	OnDemandBase int32 `json:"onDemandBase,omitempty"`
@@ -431,7 +428,7 @@ type MarketPolicy struct {
 	MaxPrice string `json:"maxPrice,omitempty"`
 }
 
-// JoinPolicy says when a launch has failed.
+// JoinPolicy defines when a launch counts as failed.
 type JoinPolicy struct {
 	// How long an instance may take until its Node is Ready.
 	// +optional
@@ -441,7 +438,7 @@ type JoinPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="join.timeout must be a duration above 0s, such as 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// For how long an instance that did not join is kept to be looked at.
+	// How long an instance that did not join is kept for debugging.
 	// +optional
 	// +default="15m"
 	// +kubebuilder:validation:Type=string
@@ -449,14 +446,14 @@ type JoinPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="join.keepFailedFor must be a duration of 0s or more, such as 15m"
 	KeepFailedFor *metav1.Duration `json:"keepFailedFor,omitempty"`
 
-	// Keeps it for good.
+	// Keeps an instance that did not join for ever.
 	// +optional
 	KeepFailed bool `json:"keepFailed,omitempty"`
 }
 
-// DrainPolicy says how nodes are emptied.
+// DrainPolicy defines how nodes are drained.
 type DrainPolicy struct {
-	// How long the pods of a node may take to leave; past it the node takes pods again.
+	// How long a drain may take. Past it the node is uncordoned.
 	// +optional
 	// +default="5m"
 	// +kubebuilder:validation:Type=string
@@ -464,29 +461,29 @@ type DrainPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="drain.timeout must be a duration above 0s, such as 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// Deletes pods, past the timeout, that evictions did not remove. It breaks PodDisruptionBudgets.
+	// Deletes the remaining pods past the timeout. It ignores PodDisruptionBudgets.
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// Cordons a node that the cloud advises to leave (a rebalance recommendation).
+	// Cordons a node when the cloud sends a rebalance recommendation.
 	// +optional
 	CordonOnRebalance bool `json:"cordonOnRebalance,omitempty"`
 }
 
-// VictimScorer compares two workers for removal.
+// RemovalScorer compares two workers for removal.
 //
 // +kubebuilder:validation:Enum=FullestZone;Idlest;FewestPods;Oldest
-type VictimScorer string
+type RemovalScorer string
 
-// The scorers, by what they would remove.
+// The scorers, by the worker that they remove.
 const (
-	VictimFullestZone VictimScorer = "FullestZone" // one in the zone with most workers
-	VictimIdlest      VictimScorer = "Idlest"      // the one that uses least
-	VictimFewestPods  VictimScorer = "FewestPods"  // the one with fewest pods
-	VictimOldest      VictimScorer = "Oldest"      // the one that has been there for longest
+	RemoveFullestZone RemovalScorer = "FullestZone" // one in the zone with most workers
+	RemoveIdlest      RemovalScorer = "Idlest"      // the one that uses least
+	RemoveFewestPods  RemovalScorer = "FewestPods"  // the one with fewest pods
+	RemoveOldest      RemovalScorer = "Oldest"      // the one that has been there for longest
 )
 
-// NodeTemplate is what a new node comes up with.
+// NodeTemplate describes a new node.
 type NodeTemplate struct {
 	// Labels of the Node.
 	// +optional
@@ -495,13 +492,13 @@ type NodeTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, self[key].size() <= 63)",message="template.labels must have values of at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Taints of the Node that stay: not those that are lifted when it is ready.
+	// Permanent taints of the Node: not those that are removed once it is ready.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Taints []NodeTaint `json:"taints,omitempty"`
 
-	// What pods can use of a node of each instance type, where it cannot be learned from nodes that there are.
+	// The allocatable resources of a new node, where Foresail cannot learn them from existing nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Allocatable map[string]resource.Quantity `json:"allocatable,omitempty"`
@@ -515,13 +512,13 @@ type NodeTaint struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="template.taints[].key must be the name of a Kubernetes label, such as example.com/dedicated"
 	Key string `json:"key"`
 
-	// What goes with the key, if anything does.
+	// The value of the taint, if it has one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="template.taints[].value must have at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
 	Value string `json:"value,omitempty"`
 
-	// What becomes of pods that do not tolerate it.
+	// The effect on pods that do not tolerate the taint.
 	// +required
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect string `json:"effect"`

@@ -4,10 +4,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Default fills in every absent field that has a default, as the API server does. For how long a signal must ask depends on
-// where it comes from and stays absent.
+// Default fills in every absent field that has a default, as the API server does. signals[].for depends on the source of
+// the signal and stays absent.
 func (s *WorkerPoolSpec) Default() {
 	setDefault(&s.MaxBatchUp, 2)
 	setDefault(&s.MaxBatchDown, 1)
@@ -26,12 +27,12 @@ func (s *WorkerPoolSpec) Default() {
 	setSpan(&s.Cooldown.Down, 10*time.Minute)
 	s.Seasonal.setDefaults()
 	s.Forecast.setDefaults()
-	setQuantity(&s.Market.SpotRatio, "700m")
+	setQuantity(&s.Market.SpotRatio, "0")
 	setSpan(&s.Join.Timeout, 10*time.Minute)
 	setSpan(&s.Join.KeepFailedFor, 15*time.Minute)
 	setSpan(&s.Drain.Timeout, 5*time.Minute)
-	if len(s.Victims) == 0 {
-		s.Victims = []VictimScorer{VictimFullestZone, VictimIdlest, VictimFewestPods, VictimOldest}
+	if len(s.RemovalOrder) == 0 {
+		s.RemovalOrder = []RemovalScorer{RemoveFullestZone, RemoveIdlest, RemoveFewestPods, RemoveOldest}
 	}
 	s.Provider.setDefaults()
 	if d := s.State.DynamoDB; d != nil {
@@ -63,7 +64,7 @@ func (f *PoolForecast) setDefaults() {
 	setSpan(&f.Interval, 15*time.Second)
 	setSpan(&f.Window, 15*time.Minute)
 	setSpan(&f.RedistributionTimeout, 3*time.Minute)
-	setSpan(&f.InitTimeout, 2*time.Minute)
+	setSpan(&f.StartupTime, 2*time.Minute)
 	setSpan(&f.HorizonMin, 30*time.Second)
 	setSpan(&f.HorizonMax, 10*time.Minute)
 	setQuantity(&f.ScaleDownMargin, "300m")
@@ -86,4 +87,24 @@ func (p *PoolProvider) setDefaults() {
 		}
 		setString(&s.Namespace, "foresail-simulated")
 	}
+}
+
+func setDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func setString[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+func setSpan(field **metav1.Duration, value time.Duration) {
+	setDefault(field, metav1.Duration{Duration: value})
+}
+
+func setQuantity(field **resource.Quantity, value string) {
+	setDefault(field, resource.MustParse(value))
 }

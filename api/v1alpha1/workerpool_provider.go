@@ -5,23 +5,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PoolProvider says where instances come from.
+// PoolProvider selects where instances come from. Each field is a provider; the two rules list all of them.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.ec2) != has(self.simulated)",message="provider must have exactly one of: ec2, simulated"
-// +kubebuilder:validation:XValidation:rule="has(self.ec2) == has(oldSelf.ec2)",message="provider must stay of its kind, as nobody would look after the instances of the other: delete the WorkerPool and create another"
+// +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)].exists_one(set, set)",message="provider must have exactly one of: ec2, simulated"
+// +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)] == [has(oldSelf.ec2), has(oldSelf.simulated)]",message="provider must not change, as no pool would manage the instances of the old provider: delete the WorkerPool and create another"
 type PoolProvider struct {
 	// EC2 instances.
 	// +optional
 	EC2 *EC2Provider `json:"ec2,omitempty"`
-	// Nodes that exist in the API alone, for trying the pool out where kwok plays the kubelets.
+	// Nodes that exist in the Kubernetes API only, to try the pool with kwok as the kubelets.
 	// +optional
 	Simulated *SimulatedProvider `json:"simulated,omitempty"`
 }
 
 // EC2Provider launches EC2 instances.
 //
-// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must stay as it is, as nobody would look after the instances of the other: delete the WorkerPool and create another",fieldPath=".region"
-// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must stay as it is, as nobody would know the instances that carry the other: delete the WorkerPool and create another",fieldPath=".tagPrefix"
+// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must not change, as no pool would manage the instances of the old region: delete the WorkerPool and create another",fieldPath=".region"
+// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must not change, as no pool would manage the instances with the old prefix: delete the WorkerPool and create another",fieldPath=".tagPrefix"
 // +kubebuilder:validation:XValidation:rule="self.subnets.all(subnet, subnet.zone.startsWith(self.region))",message="provider.ec2.subnets must be in zones of the region, such as eu-central-1a",fieldPath=".subnets"
 // +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith(self.tagPrefix) && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither tagPrefix nor aws:",fieldPath=".tags"
 type EC2Provider struct {
@@ -63,20 +63,20 @@ type EC2Provider struct {
 	InstanceTypes []string `json:"instanceTypes"`
 
 	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none. Each
-	// pool has a queue of its own, as it deletes messages about instances of others: of two with one queue the younger is refused.
+	// pool needs a queue of its own, as it deletes messages about other instances: of two pools with one queue the younger is rejected.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="provider.ec2.interruptionQueue must be the URL of a queue, such as https://sqs.eu-central-1.amazonaws.com/123456789012/interruptions"
 	InterruptionQueue string `json:"interruptionQueue,omitempty"`
 
-	// Tags of each instance, beside those that tell whose it is.
+	// Tags of each instance, beside those that Foresail identifies its instances by.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=40
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() >= 1 && key.size() <= 128 && self[key].size() <= 256)",message="provider.ec2.tags must have keys of 1 to 128 characters and values of at most 256"
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// What the keys of the tags that tell whose an instance is begin with. Clusters whose pools have the same name, in the same region
-	// of the same account, must not have the same prefix.
+	// Prefix of the tag keys that Foresail identifies its instances by. Clusters whose pools have the same name, in the same region
+	// of the same account, need different prefixes.
 	// +optional
 	// +default="foresail.dev"
 	// +kubebuilder:validation:MaxLength=64
@@ -105,11 +105,11 @@ type EC2Subnet struct {
 	ID string `json:"id"`
 }
 
-// SimulatedProvider plays a cloud.
+// SimulatedProvider simulates a cloud.
 //
-// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__",message="provider.simulated.namespace must stay as it is, as nobody would look after the instances in the other: delete the WorkerPool and create another",fieldPath=".namespace"
+// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__",message="provider.simulated.namespace must not change, as no pool would manage the instances in the old namespace: delete the WorkerPool and create another",fieldPath=".namespace"
 type SimulatedProvider struct {
-	// How long an instance takes until its Node is there.
+	// How long an instance takes until its Node exists.
 	// +optional
 	// +default="30s"
 	// +kubebuilder:validation:Type=string
@@ -127,14 +127,14 @@ type SimulatedProvider struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(zone, zone.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="provider.simulated.zones must be lowercase letters, digits and -, such as a"
 	Zones []string `json:"zones,omitempty"`
 
-	// What pods can use of a node.
+	// The allocatable resources of a node.
 	// +optional
 	// +default={"cpu":"2","memory":"4Gi","pods":"110"}
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'pods'].all(name, name in self)",message="provider.simulated.shape must have cpu, memory and pods"
 	Shape map[string]resource.Quantity `json:"shape,omitempty"`
 
-	// Namespace of the ConfigMaps that stand for the instances.
+	// Namespace of the ConfigMaps that represent the instances.
 	// +optional
 	// +default="foresail-simulated"
 	// +kubebuilder:validation:MaxLength=63
@@ -142,11 +142,11 @@ type SimulatedProvider struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PoolState says where the journal is kept: in the status of the WorkerPool if nothing else is given. It stays as it is for
-// as long as the WorkerPool is there: while a change goes round, two processes would act, each by a journal of its own.
+// PoolState is where the journal is kept: by default in the status of the WorkerPool. It is immutable: during a change two
+// processes could act, each by its own journal.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
-// +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must stay of its kind, as two processes could act by two journals: delete the WorkerPool and create it again, and it takes its instances over"
+// +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must not change, as two processes could act by two journals: delete the WorkerPool and create it again, and it adopts its instances"
 type PoolState struct {
 	// In the status of the WorkerPool.
 	// +optional
@@ -160,9 +160,9 @@ type PoolState struct {
 // KubernetesState keeps the journal in the status of the WorkerPool.
 type KubernetesState struct{}
 
-// DynamoDBState keeps the journal in a table that exists already.
+// DynamoDBState keeps the journal in an existing table.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="state.dynamodb must stay as it is, as two processes could act by two journals: delete the WorkerPool and create it again, and it takes its instances over"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="state.dynamodb must not change, as two processes could act by two journals: delete the WorkerPool and create it again, and it adopts its instances"
 type DynamoDBState struct {
 	// The name of the table.
 	// +required
@@ -170,7 +170,7 @@ type DynamoDBState struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9_.-]{3,}$')",message="state.dynamodb.table must be the name of a table: 3 to 255 letters, digits, _, - and ."
 	Table string `json:"table"`
 
-	// Name of the table's partition key, which is a string. The table has no sort key.
+	// Name of the table's partition key, a string. The table must have no sort key.
 	// +optional
 	// +default="clusterId"
 	// +kubebuilder:validation:MinLength=1
@@ -195,7 +195,7 @@ type DynamoDBState struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// PoolNotify says who else is told.
+// PoolNotify is where metrics are sent, beside Prometheus.
 type PoolNotify struct {
 	// CloudWatch namespace that CPU, memory, pending pods and nodes are sent to as metrics; empty sends none.
 	// +optional

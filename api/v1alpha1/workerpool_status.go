@@ -8,14 +8,14 @@ import (
 
 // Condition types of a WorkerPool.
 const (
-	// ConditionHealthy is true while the pool can do what it decides: the cloud, the cluster and the journal are reachable,
-	// and launches join.
+	// ConditionHealthy is true while the pool can carry out its decisions: the cloud, the cluster and the journal are
+	// reachable, and launches join.
 	ConditionHealthy = "Healthy"
 	// ConditionForecasting is true while every signal has a forecast.
 	ConditionForecasting = "Forecasting"
 )
 
-// WorkerPoolStatus is what is known of a pool. A field is absent while its value is unknown.
+// WorkerPoolStatus is the observed state of a pool. A field is absent while its value is unknown.
 type WorkerPoolStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -26,61 +26,61 @@ type WorkerPoolStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// The workers that count: instances of the pool that work or are expected to.
+	// The workers: instances of the pool that work or are expected to.
 	// +optional
 	Workers *int32 `json:"workers,omitempty"`
 	// Those of them whose Node is Ready.
 	// +optional
 	ReadyWorkers *int32 `json:"readyWorkers,omitempty"`
-	// The workers that the last decision asked for.
+	// The number of workers that the last decision aims at.
 	// +optional
-	Wanted *int32 `json:"wanted,omitempty"`
-	// Pods that no node takes and that a node of the pool could run.
+	Desired *int32 `json:"desired,omitempty"`
+	// Unschedulable pods that a node of the pool could run.
 	// +optional
 	PendingPods *int32 `json:"pendingPods,omitempty"`
 
 	// How long launches take until their nodes are Ready, as assumed or measured.
 	// +optional
-	InitTimeout *metav1.Duration `json:"initTimeout,omitempty"`
+	StartupTime *metav1.Duration `json:"startupTime,omitempty"`
 
-	// The action that is open.
+	// The open action.
 	// +optional
 	Action *PoolAction `json:"action,omitempty"`
 
-	// Names of Nodes that are being removed beside any action: of instances that the cloud takes back, and of those that
-	// never worked and will be terminated.
+	// Names of Nodes that go outside of any action: of instances that the cloud reclaims, and of those that never joined and
+	// will be terminated.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=253
-	Leaving []string `json:"leaving,omitempty"`
+	Terminating []string `json:"terminating,omitempty"`
 
-	// Names of Nodes that would be removed next if the pool stays as idle as it is, the first one first; of many the first
-	// 100. Nothing is decided about them, and they take pods.
+	// Names of the Nodes that would be removed next if the pool stays idle, in order, at most 100. Nothing is decided yet,
+	// and they still accept pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=253
-	Candidates []string `json:"candidates,omitempty"`
+	RemovalCandidates []string `json:"removalCandidates,omitempty"`
 
-	// What each signal says.
+	// The last value of each signal.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Signals []PoolSignalStatus `json:"signals,omitempty"`
 
-	// The last decisions, the newest first. Decisions in a row that say the same are one.
+	// The last decisions, the newest first. Equal decisions in a row are one entry.
 	// +optional
 	// +listType=atomic
 	Decisions []PoolDecision `json:"decisions,omitempty"`
 
-	// The journal, where it is kept here. It is not for people, and changes to it may have instances terminated.
+	// The journal, if it is kept here. Do not edit it: a change can terminate instances.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	Journal *runtime.RawExtension `json:"journal,omitempty"`
 }
 
-// PoolAction is an action that is open.
+// PoolAction is an open action.
 type PoolAction struct {
 	// +required
 	ID string `json:"id"`
@@ -89,71 +89,79 @@ type PoolAction struct {
 	Kind string `json:"kind"`
 	// +required
 	Started metav1.Time `json:"started"`
-	// Where it is, in words.
+	// Its progress, in words.
 	// +optional
 	Progress string `json:"progress,omitempty"`
-	// Names of Nodes that it removes, in order: from when it begins, which for all but the first is before the taint, until
-	// they are gone or are to take pods again.
+	// Names of the Nodes that it removes, in order, from the start of the action until each is gone or uncordoned. All but
+	// the first are listed before they are tainted.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=253
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-// PoolSignalStatus is what a signal says.
+// PoolSignalStatus is the last value of a signal.
 type PoolSignalStatus struct {
 	// +required
 	Name string `json:"name"`
-	// Why it says nothing; absent if it does.
+	// Why the signal has no value; absent if it has one.
 	// +optional
 	Error string `json:"error,omitempty"`
-	// The metric of each worker now, and at the horizon.
+	// The metric per worker, now.
 	// +optional
 	Current *resource.Quantity `json:"current,omitempty"`
+	// The metric per worker, at the horizon.
 	// +optional
 	Predicted *resource.Quantity `json:"predicted,omitempty"`
+	// The workers that it recommends; absent for a signal that the idle policy alone reads.
 	// +optional
-	Wanted *int32 `json:"wanted,omitempty"`
+	Recommended *int32 `json:"recommended,omitempty"`
+	// How far ahead predicted is.
 	// +optional
 	Horizon *metav1.Duration `json:"horizon,omitempty"`
 }
 
-// PoolDecision is a decision, or several in a row that say the same.
+// PoolDecision is a decision, or several equal ones in a row.
 type PoolDecision struct {
-	// When it was made first, and last.
+	// When it was made first.
 	// +required
 	Time metav1.Time `json:"time"`
+	// When it was made last.
 	// +optional
 	Last *metav1.Time `json:"last,omitempty"`
-	// How often.
+	// How often it was made.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// Hold, ScaleUp or ScaleDown.
 	// +required
 	Step string `json:"step"`
-	// A word for programs.
+	// The reason, as one word for programs.
 	// +required
 	Reason string `json:"reason"`
-	// A sentence for people.
+	// The reason, as a sentence.
 	// +required
 	Message string `json:"message"`
+	// The workers at that time.
 	// +required
 	Workers int32 `json:"workers"`
+	// The number of workers that it aims at.
 	// +required
-	Wanted int32 `json:"wanted"`
-	// What each signal, pending pods, the seasonal floor and the minimum asked for.
+	Desired int32 `json:"desired"`
+	// The recommendations of each signal, pending pods, the seasonal floor and the minimum, the largest first.
 	// +optional
 	// +listType=atomic
-	Votes []PoolVote `json:"votes,omitempty"`
+	Recommendations []PoolRecommendation `json:"recommendations,omitempty"`
 }
 
-// PoolVote is the number of workers that one voice asked for.
-type PoolVote struct {
+// PoolRecommendation is the number of workers that one signal recommended.
+type PoolRecommendation struct {
+	// The name of a signal, pending, seasonal or minimum.
 	// +required
-	Voice string `json:"voice"`
-	// Absent if it is not known.
+	Signal string `json:"signal"`
+	// The number of workers; absent if it is unknown.
 	// +optional
 	Workers *int32 `json:"workers,omitempty"`
+	// Why, as a sentence.
 	// +optional
-	Why string `json:"why,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }

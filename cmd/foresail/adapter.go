@@ -4,49 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 )
 
 // adapterOptions are the flags of the part that forecasts pods.
 type adapterOptions struct {
-	door       *externalmetrics.Options
+	server     *externalmetrics.Options
 	namespaces []string
 	lease      leaseOptions
-	sources    sourceOptions
 }
 
-// validate finds what is wrong if the adapter is enabled. Sources are looked at in any case: their flags say of themselves
-// whether they are of use.
 func (o *adapterOptions) validate() error {
-	return errors.Join(o.door.Validate(), o.lease.validate())
+	return errors.Join(o.server.Validate(), o.lease.validate())
 }
 
-// start wires the adapter and returns what runs beside the manager, what tells whether forecasts can be served, and what
-// pods are predicted to use. It listens from then on.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) (*part, *predictedmetric.PodUses, error) {
-	a, err := newAdapter(ctx, mgr, &o.sources, o.namespaces)
+// start wires the adapter, which listens from then on. It also returns the predicted use of pods, for the extender.
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.PodUses, error) {
+	a, err := newAdapter(ctx, mgr, sources, o.namespaces)
 	if err != nil {
 		return nil, nil, err
 	}
 	provider := externalmetrics.New(a.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
-	server, err := o.door.NewServer(externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()})
+	server, err := o.server.NewServer(externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()})
 	if err != nil {
 		return nil, nil, err
 	}
-	klog.InfoS("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
+	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
 	return &part{
 		ready: func() error { return errors.Join(a.known(), a.forecaster.Ready()) },
 		run: []func(context.Context) error{
@@ -56,17 +61,17 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, ready func
 	}, a.uses, nil
 }
 
-// adapter is the parts that turn PredictedMetrics into forecasts.
+// adapter turns PredictedMetrics into forecasts.
 type adapter struct {
 	forecaster *forecaster.Forecaster
-	known      func() error // why pods or PredictedMetrics are not all known yet
+	known      func() error // returns why pods or PredictedMetrics are not all known yet
 	writer     *predictedmetric.Writer
 	uses       *predictedmetric.PodUses
 }
 
-// newAdapter wires sources, forecaster and reconciler, and has the manager run them.
+// newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
 func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespaces []string) (*adapter, error) {
-	tracker := instances.NewTracker(instances.Options{})
+	tracker := podtracker.NewTracker(podtracker.Options{})
 	pods, err := newPodWatcher(mgr, tracker, namespaces)
 	if err != nil {
 		return nil, err
@@ -102,12 +107,12 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 }
 
 // newPodWatcher returns a watcher of pods.
-func newPodWatcher(mgr ctrl.Manager, tracker *instances.Tracker, namespaces []string) (*instances.Watcher, error) {
+func newPodWatcher(mgr ctrl.Manager, tracker *podtracker.Tracker, namespaces []string) (*podtracker.Watcher, error) {
 	client, err := newObjectClient(mgr)
 	if err != nil {
 		return nil, err
 	}
-	return instances.NewWatcher(client, tracker, namespaces...), nil
+	return podtracker.NewWatcher(client, tracker, namespaces...), nil
 }
 
 func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
@@ -120,4 +125,77 @@ func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
 		return nil, fmt.Errorf("make a client for scale subresources: %w", err)
 	}
 	return &predictedmetric.Scales{Client: c, Mapper: mgr.GetRESTMapper()}, nil
+}
+
+const (
+	leaseName     = "foresail-status"
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+
+	// podNamespaceFile has the namespace of the pod that reads it.
+	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// leaseOptions are the flags of the election of the replica that writes status and events.
+type leaseOptions struct {
+	elect     bool
+	namespace string
+}
+
+func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes the status and events of PredictedMetrics. With false this replica writes them.")
+	fs.StringVar(&o.namespace, "leader-election-namespace", podNamespace(), "Namespace of the Lease of that election. In a pod it defaults to the pod's.")
+}
+
+func (o *leaseOptions) validate() error {
+	if o.elect && o.namespace == "" {
+		return badFlag("leader-election-namespace", `""`, "the namespace that this runs in, unless --leader-elect=false")
+	}
+	return nil
+}
+
+// run runs lead whenever this process holds the lease, until the context ends. Losing the lease ends only lead.
+func (o *leaseOptions) run(ctx context.Context, config *rest.Config, lead func(context.Context) error) error {
+	if !o.elect {
+		return lead(ctx)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client for leases: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name this replica: %w", err)
+	}
+	election := leaderelection.LeaderElectionConfig{
+		Name: leaseName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: o.namespace, Name: leaseName},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { _ = lead(ctx) }, // it returns once ctx ends, and without an error
+			OnStoppedLeading: func() {},
+		},
+	}
+	for ctx.Err() == nil {
+		elector, err := leaderelection.NewLeaderElector(election)
+		if err != nil {
+			return fmt.Errorf("elect a leader: %w", err)
+		}
+		elector.Run(ctx)
+	}
+	return nil
+}
+
+func podNamespace() string {
+	content, err := os.ReadFile(podNamespaceFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 )
 
 // flagError says of a flag that cannot be parsed what would be accepted instead.
@@ -104,5 +105,15 @@ func (c *choice) Set(s string) error {
 		return fmt.Errorf("must be %s", c.accepts())
 	}
 	c.value = s
+	return nil
+}
+
+// printGroupedUsage prints the usage of a command with its flags in groups, indented for a terminal of 100 columns.
+func printGroupedUsage(c *cobra.Command, groups cliflag.NamedFlagSets) error {
+	w := c.OutOrStderr()
+	if _, err := fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example); err != nil {
+		return err
+	}
+	cliflag.PrintSections(w, groups, 100)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,27 +26,25 @@ func traffic(t *testing.T, minutes int) string {
 }
 
 func TestBacktestWritesTablesAndAReport(t *testing.T) {
-	trace, out := traffic(t, 60), filepath.Join(t.TempDir(), "report")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--out", out)
+	trace, out := traffic(t, 20), filepath.Join(t.TempDir(), "report")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1", "--out", out)
 	require.Equal(t, exitDone, code, stderr)
-	assert.Empty(t, stderr, "progress is for terminals")
-	assert.Contains(t, stdout, "traffic: 1h from 2023-11-14 22:13:20 UTC, a value each 1m, at most 700 requests/s.\nA pod takes 100 requests/s, and 25s to start.")
+	assert.Contains(t, stdout, "traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
 	assert.Regexp(t, `(?m)^ +foresail-total +\d`, stdout)
 	assert.Contains(t, stdout, "\nAdvice\n")
-	assert.Contains(t, stdout, filepath.Join(out, "report.html")+" has the report.")
+	assert.Contains(t, stdout, "The report is in "+filepath.Join(out, "report.html"))
 	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png", "timeline.svg", "timeline.png", "report.html"} {
 		assert.FileExists(t, filepath.Join(out, name))
 	}
 	summary, err := os.ReadFile(filepath.Join(out, "summary.csv"))
 	require.NoError(t, err)
-	assert.Regexp(t, `^trace,scaler,violation_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,hpa-cpu,`, string(summary))
+	assert.Regexp(t, `^trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,keda,`, string(summary))
 }
 
-// Nobody is to take a minute with a second in violation for one.
-func TestHelpSaysWhatAMinuteInViolationIs(t *testing.T) {
+func TestHelpExplainsTimeAboveTheThreshold(t *testing.T) {
 	for command, want := range map[string]string{
-		"backtest": "minutes of either are such seconds, wherever they fall,\ndivided by 60.",
-		"simulate": "seconds, added up and told in minutes.",
+		"backtest": "Time above the threshold counts the seconds in which ready pods had more\nload than --threshold, divided by 60",
+		"simulate": "Time above the threshold counts the\nseconds in which ready pods had more load than the threshold, divided by 60",
 	} {
 		code, stdout, stderr := foresail(t, "", command, "--help")
 		require.Equal(t, exitDone, code, stderr)
@@ -53,19 +52,28 @@ func TestHelpSaysWhatAMinuteInViolationIs(t *testing.T) {
 	}
 }
 
+func TestBacktestPlaysFewerSeedsOfLongTraces(t *testing.T) {
+	o := backtestOptions{playOptions: playOptions{seeds: defaultSeeds}}
+	assert.Equal(t, 20, o.seedsFor(58*time.Minute))
+	assert.Equal(t, 3, o.seedsFor(7*time.Hour))
+	assert.Equal(t, 1, o.seedsFor(27*24*time.Hour))
+	o.seedsGiven = true
+	assert.Equal(t, 20, o.seedsFor(27*24*time.Hour))
+}
+
 func TestBacktestDerivesACapacity(t *testing.T) {
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers", "keda,instant", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 60), "--scale", "0.5", "--scalers", "keda,instant", "--seeds", "1", "--advise=false")
 	require.Equal(t, exitDone, code, stderr)
-	assert.Contains(t, stdout, "at most 350 requests/s.\nA pod takes 50 requests/s (derived: ", "350 requests/s take half of 20 pods at 0.7")
+	assert.Contains(t, stdout, "at most 350 requests/s.\nA pod handles 50 requests/s (derived, ", "350 requests/s take half of 20 pods at 0.7")
 	assert.NotContains(t, stdout, "Advice")
 	assert.NotContains(t, stdout, "foresail")
 }
 
 func TestBacktestTakesASpec(t *testing.T) {
 	spec := file(t, "spec.yaml", "threshold: 60\nminReplicas: 3\nmaxReplicas: 12\n")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--spec", spec, "--max", "15", "--scalers", "foresail-total", "--advise=false")
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--capacity", "100", "--spec", spec, "--max", "15", "--scalers", "foresail-total", "--seeds", "1", "--advise=false")
 	require.Equal(t, exitDone, code, stderr)
-	assert.Contains(t, stdout, "3 to 15 pods; the load of each is not to exceed 0.6.")
+	assert.Contains(t, stdout, "3 to 15 pods; threshold 0.6.")
 }
 
 func TestBacktestReadsPrometheus(t *testing.T) {
@@ -84,7 +92,7 @@ func TestBacktestReadsPrometheus(t *testing.T) {
 		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s,%s]}}`, fmt.Sprintf(series, 1), fmt.Sprintf(series, 2))
 	}))
 	defer server.Close()
-	ask := []string{"backtest", "--prometheus", server.URL, "--query", "rate(x[1m])", "--since", "1h", "--step", "30s", "--scalers", "keda", "--advise=false"}
+	ask := []string{"backtest", "--prometheus", server.URL, "--query", "rate(x[1m])", "--since", "1h", "--step", "30s", "--scalers", "keda", "--seeds", "1", "--advise=false"}
 	code, _, stderr := foresail(t, "", ask...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "HTTP status 401 Unauthorized")
@@ -92,10 +100,10 @@ func TestBacktestReadsPrometheus(t *testing.T) {
 	servers := file(t, "servers.yaml", fmt.Sprintf("servers: [{address: %q, httpClientConfig: {basic_auth: {username: me, password: secret}}}]", server.URL))
 	code, stdout, stderr := foresail(t, "", append(ask, "--prometheus-config-file", servers)...)
 	require.Equal(t, exitDone, code, stderr)
-	assert.Regexp(t, `^prometheus: 1h from .*, a value each 30s, at most 140 requests/s\.`, stdout)
+	assert.Regexp(t, `^prometheus: 1h from .*, one value every 30s, at most 140 requests/s\.`, stdout)
 }
 
-func TestBacktestRefuses(t *testing.T) {
+func TestBacktestRejectsUnusableArguments(t *testing.T) {
 	trace := traffic(t, 20)
 	empty := file(t, "empty.csv", "")
 	level := file(t, "zero.csv", "unix_seconds,requests_per_second\n0,0\n600,0\n1200,0\n")
@@ -103,25 +111,25 @@ func TestBacktestRefuses(t *testing.T) {
 	only := "backtest --trace " + trace + " "
 	ask := "backtest --prometheus http://localhost:9090 --query x "
 	for args, want := range map[string]string{
-		"backtest":                                      "--trace: missing: must be a file with the traffic, unless --prometheus and --query say where it is known",
-		"backtest --trace /nowhere":                     "--trace: open /nowhere: no such file or directory: must be CSV",
+		"backtest":                                      "--trace: missing: must be a file with the traffic, or --prometheus and --query must be given",
+		"backtest --trace /nowhere":                     "--trace: open /nowhere: no such file or directory: must be a file: CSV",
 		"backtest --trace " + empty:                     "it is empty: must be CSV",
 		"backtest --trace " + level:                     "--capacity: missing: must be given: the trace is zero nearly everywhere",
 		"backtest --capacity 1 --trace " + level:        "the trace is zero everywhere",
 		"backtest --trace " + traffic(t, 5):             "the trace is 5m0s long: must be at least 10m0s",
 		only + "--prometheus http://u:p@localhost":      `--prometheus: "…@localhost": must be left out where --trace is given`,
-		only + "--query x":                              `--query: "x": must be left out unless --prometheus says whom to ask`,
+		only + "--query x":                              `--query: "x": must be left out unless --prometheus is given`,
 		only + "--capacity -1":                          "--capacity: -1: must be finite and above 0, or 0 to derive it",
 		only + "--capacity NaN":                         "--capacity: NaN: must be",
-		only + "--scale 0":                              "--scale: 0: must be finite and above 0",
+		only + "--scale 0":                              "--scale: 0: must be above 0 and at most 1e+09",
 		only + "--threshold 1":                          "--threshold: 1: must be above 0 and below 1",
-		only + "--startup 0s":                           "--startup: 0s: must be above 0s and at most 1h",
-		only + "--min 0":                                "--min: 0: must be at least 1",
-		only + "--min 9 --max 8":                        "--max: 8: must be at least --min (9)",
+		only + "--startup 0s":                           "--startup: 0s: must be from 1s to 1h0m0s",
+		only + "--min 0":                                "--min: 0: must be from 1 to 1000",
+		only + "--min 9 --max 8":                        "--max: 8: must be from --min (9) to 1000",
 		only + "--seeds 0":                              "--seeds: 0: must be from 1 to 1000",
-		only + "--violation-cost -1":                    "--violation-cost: -1: must be finite, 0 or more",
-		only + "--scalers keda,x":                       `--scalers: "x": must be some of hpa-cpu, keda`,
-		only + "--scalers keda,keda":                    `--scalers: "keda": must be listed once`,
+		only + "--minute-cost -1":                       "--minute-cost: -1: must be finite, 0 or more",
+		only + "--scalers keda,x":                       `--scalers: "x": must be one or more of hpa-cpu, keda`,
+		only + "--scalers keda,keda":                    `--scalers: "keda" twice: must be different names`,
 		only + "--spec /nowhere":                        "--spec: open /nowhere",
 		only + "--spec " + spec:                         "--capacity: missing: must be given where --spec has a threshold of requests (60)",
 		only + "--capacity 50 --spec " + spec:           "--spec: threshold 60: must be one with a threshold below --capacity (50)",
@@ -132,7 +140,7 @@ func TestBacktestRefuses(t *testing.T) {
 		ask + "--since soon":                            `--since: "soon": must be a span of time, such as 30s, 12h or 7d`,
 		ask + "--step 100ms":                            `--step: "100ms": must be a span of time, such as 30s, 12h or 7d, at least 1s`,
 		ask + "--since 1m --step 1m":                    "--step: 1m: must be such that there are 2 to 1000000 in --since (1m)",
-		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: reading the file of Prometheus servers",
+		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: read the file of Prometheus servers",
 	} {
 		code, stdout, stderr := foresail(t, "", strings.Fields(args)...)
 		assert.Equal(t, exitUsage, code, args)

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
@@ -30,9 +31,9 @@ type manager struct {
 	client client.Client
 }
 
-func (m manager) GetClient() client.Client                     { return m.client }
-func (m manager) GetEventRecorder(string) events.EventRecorder { return events.NewFakeRecorder(10) }
-func (m manager) GetLogger() logr.Logger                       { return logr.Discard() }
+func (m manager) GetClient() client.Client                       { return m.client }
+func (m manager) GetEventRecorder(string) recorder.EventRecorder { return events.NewFakeRecorder(10) }
+func (m manager) GetLogger() logr.Logger                         { return logr.Discard() }
 
 // A pool finds CloudWatch by the environment, and in the region of its instances.
 func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {

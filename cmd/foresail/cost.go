@@ -21,9 +21,9 @@ const (
 func newCostCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cost",
-		Short: "Tell what a pool of workers has cost, and what could be set better",
-		Long: `Cost reads from a Prometheus server what Foresail's own metrics have told in past weeks. It
-asks neither the cluster nor the cloud, and changes nothing.`,
+		Short: "Show what a pool of workers has cost, and how to configure it better",
+		Long: `Cost reads Foresail's own metrics of past weeks from a Prometheus server. It reads neither the
+cluster nor the cloud, and changes nothing.`,
 		Example: `  foresail cost workerpool workers --prometheus-url http://localhost:9090 --prices prices.yaml`,
 		Args:    knownCommand,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -34,31 +34,30 @@ asks neither the cluster nor the cloud, and changes nothing.`,
 	return c
 }
 
-const costPoolHelp = `The report has: for how much of the time it is known how many workers there were; the worker
-hours, how many of them were asked for, and how many were idle, that is, beyond what was asked
-for within minimum and maximum; the share of Spot, beside the one that the market policy aims
-at; the hours of each instance type and market; and advice, which is rules with their numbers:
-a maximum that is too low, a minimum that is too high, growth that is too slow, workers that
-stay for too long, types with too much memory or CPU, and Spot that cannot be had.
+const costPoolHelp = `The report shows: for how much of the time the number of workers is known; the worker hours,
+the desired ones (recommended, within minimum and maximum) and the idle ones (beyond the
+desired ones); the Spot share and its target; the hours of each instance type and market; and
+advice, each with its numbers: a maximum that is too low, a minimum that is too high, growth
+that is too slow, workers that stay too long, types with too much memory or CPU, and Spot
+capacity that is missing.
 
-With --prices it also has what that cost, what it would have cost at the count that was asked
-for, and what On-Demand alone would have cost. The file has US dollars an hour:
+With --prices it also shows the cost, the cost at the desired count, and the cost of On-Demand
+alone. The file has US dollars an hour:
 
   t3.small: {onDemand: 0.0208, spot: 0.0063}
   m5.large: {onDemand: 0.096}
 
-Prices of what was used that are missing leave costs unknown, and the report names them.
+If a price is missing, costs are unknown, and the report names the missing prices.
 
-The server must read /metrics of every replica of Foresail, for as long as the report looks
-back. Times at which it has nothing are unknown: they are told as such, and are in no figure.
-A look is taken every five minutes.`
+The server must have scraped /metrics of every replica of Foresail for the whole period. Time
+without metrics counts as unknown and is in no figure. The resolution is five minutes.`
 
 func newCostPoolCommand() *cobra.Command {
 	o := &costOptions{}
 	c := &cobra.Command{
 		Use:     "workerpool NAME --prometheus-url URL [--weeks N] [--prices FILE] [--output table|json]",
 		Aliases: []string{"wp", "workerpools"},
-		Short:   "Tell what one pool has used in past weeks, what that cost, and what could be set better",
+		Short:   "Show what one pool used in past weeks, what that cost, and how to configure it better",
 		Long:    costPoolHelp,
 		Example: `  kubectl -n monitoring port-forward svc/prometheus 9090 &
   foresail cost workerpool workers --prometheus-url http://localhost:9090
@@ -72,10 +71,10 @@ func newCostPoolCommand() *cobra.Command {
 
 		DisableFlagsInUseLine: true,
 	}
-	c.Flags().StringVar(&o.url, "prometheus-url", "", "`URL` of the Prometheus server that reads Foresail's /metrics (required)")
-	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty asks without")
+	c.Flags().StringVar(&o.url, "prometheus-url", "", "`URL` of the Prometheus server that scrapes Foresail's /metrics (required)")
+	c.Flags().StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as foresail run takes it; empty uses none")
 	c.Flags().IntVar(&o.weeks, "weeks", 1, "how many past weeks to look at, from 1 to 12")
-	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty tells hours alone")
+	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty shows hours only")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		source, prices, err := o.open()
@@ -110,25 +109,28 @@ func (o *costOptions) open() (cost.Source, cost.Prices, error) {
 	if err != nil {
 		return cost.Source{}, nil, err
 	}
-	server := sourceOptions{prometheusFile: o.serversFile, prometheusURL: o.url}
+	server := prometheusOptions{file: o.serversFile, url: o.url}
 	if o.url == "" {
 		return cost.Source{}, nil, badFlag("prometheus-url", "missing", promapi.AcceptedAddress)
 	}
 	if err := server.validateServers(); err != nil {
 		return cost.Source{}, nil, usageError{err}
 	}
-	server.prometheus.MaxSeries, server.prometheus.MaxBytes = costMaxSeries, costMaxBytes
-	source, err := costSource(&server, newServers(&server))
+	if err := server.complete(); err != nil {
+		return cost.Source{}, nil, usageError{err}
+	}
+	server.limits.MaxSeries, server.limits.MaxBytes = costMaxSeries, costMaxBytes
+	source, err := costSource(o.url, server.clients())
 	return source, prices, err
 }
 
-// costSource is the server that WorkerPools ask.
-func costSource(o *sourceOptions, servers *promapi.Clients) (cost.Source, error) {
-	api, err := servers.API(o.prometheusURL)
+// costSource returns the server at a URL.
+func costSource(url string, servers *promapi.Clients) (cost.Source, error) {
+	api, err := servers.API(url)
 	if err != nil {
 		return cost.Source{}, err
 	}
-	return cost.Source{API: api, Address: o.prometheusURL, Step: cost.DefaultStep}, nil
+	return cost.Source{API: api, Address: url, Step: cost.DefaultStep}, nil
 }
 
 // readPrices reads the file that a flag names, if it does.

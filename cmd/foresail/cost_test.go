@@ -19,11 +19,11 @@ import (
 
 // past is what a Prometheus server knows of the pool workers at any time: labels and values by metric.
 var past = map[string]map[string]int{
-	"workers":       {`{"state":"ready"}`: 4, `{"state":"joining"}`: 0, `{"state":"unready"}`: 0, `{"state":"leaving"}`: 1, `{"state":"failed"}`: 0},
-	"instances":     {`{"market":"Spot","instance_type":"t3.small","zone":"a"}`: 2, `{"market":"Spot","instance_type":"t3.small","zone":"b"}`: 1, `{"market":"OnDemand","instance_type":"t3.small","zone":"a"}`: 1},
-	"asked_workers": {`{}`: 3},
-	"limit_workers": {`{"limit":"min"}`: 1, `{"limit":"max"}`: 10},
-	"pending_pods":  {`{}`: 0},
+	"workers":             {`{"state":"ready"}`: 4, `{"state":"joining"}`: 0, `{"state":"unready"}`: 0, `{"state":"terminating"}`: 1, `{"state":"failed"}`: 0},
+	"instances":           {`{"market":"Spot","instance_type":"t3.small","zone":"a"}`: 2, `{"market":"Spot","instance_type":"t3.small","zone":"b"}`: 1, `{"market":"OnDemand","instance_type":"t3.small","zone":"a"}`: 1},
+	"recommended_workers": {`{}`: 3},
+	"limit_workers":       {`{"limit":"min"}`: 1, `{"limit":"max"}`: 10},
+	"pending_pods":        {`{}`: 0},
 }
 
 var rangeMetric = regexp.MustCompile(`\(foresail_nodepool_(\w+)\{pool="workers"\}`)
@@ -73,8 +73,8 @@ func TestCostTellsWhatAServerKnows(t *testing.T) {
 	code, out, stderr := foresail(t, "", "cost", "workerpool", "workers", "--prometheus-url", server.URL+"/", "--prices", prices)
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, out, "known         168.0 h of 168.0 h\n")
-	assert.Contains(t, out, "worker hours  672.0; 504.0 were asked for")
-	assert.Contains(t, out, "It cost 294.00 USD, and would have cost 220.50 USD at the count that was asked for; 73.50 USD were for idle workers. On-Demand alone would have been 672.00 USD.")
+	assert.Contains(t, out, "worker hours  672.0; 504.0 desired")
+	assert.Contains(t, out, "It cost 294.00 USD, and would have cost 220.50 USD at the desired count; 73.50 USD were for idle workers. On-Demand alone would have been 672.00 USD.")
 
 	code, out, stderr = foresail(t, "", "cost", "wp", "workers", "--prometheus-url", server.URL, "--weeks", "12", "-o", "json")
 	require.Equal(t, exitDone, code, stderr)
@@ -111,7 +111,7 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 		ask + "-o yaml":                                 `--output: "yaml": must be table or json`,
 		ask + "--prices /nowhere":                       "--prices: open /nowhere: no such file or directory: must be a YAML file of US dollars an hour",
 		ask + "--prices " + dear:                        "--prices " + dear + ": t3.small.spot: -1: must be a number of US dollars, 0 or more",
-		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: reading the file of Prometheus servers",
+		ask + "--prometheus-config-file /nowhere":       "--prometheus-config-file: read the file of Prometheus servers",
 		ask + "--prometheus-config-file " + none:        `--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits`,
 		"run --nodepool-cost-report weekly":             `--nodepool-cost-report: "weekly": must be a duration`,
 		"run --nodepool-cost-report 168h":               "--nodepool-cost-report: 168h0m0s: must be left out unless --enable has nodepool",
@@ -132,19 +132,19 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 
 func TestCostReportsAreMadeOfWhatAServerKnows(t *testing.T) {
 	server := newPrometheus(t)
-	sources := &sourceOptions{prometheusURL: server.URL}
-	sources.prometheus.MaxSeries, sources.prometheus.MaxBytes = 100, 1<<20
+	sources := &prometheusOptions{url: server.URL}
+	sources.limits.MaxSeries, sources.limits.MaxBytes = 100, 1<<20
 	o := costReportOptions{every: 48 * time.Hour}
-	reports, err := o.build(sources, newServers(sources))
+	reports, err := o.build(sources.url, sources.clients())
 	require.NoError(t, err)
 	assert.Equal(t, o.every, reports.Every)
 	text, err := reports.Make(t.Context(), "workers", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
-	assert.Contains(t, text, "Worker pool workers, 2026-05-04 to 2026-05-06: 48.0 h of 48.0 h known. 192.0 worker hours, 144.0 asked for, 48.0 idle.")
+	assert.Contains(t, text, "Worker pool workers, 2026-05-04 to 2026-05-06: 48.0 h of 48.0 h known. 192.0 worker hours, 144.0 desired, 48.0 idle.")
 	_, err = reports.Make(t.Context(), "builders", time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC))
 	require.ErrorIs(t, err, cost.ErrNoPool)
 
-	none, err := (&costReportOptions{}).build(sources, nil)
+	none, err := (&costReportOptions{}).build("", nil)
 	require.NoError(t, err)
 	assert.Nil(t, none)
 }

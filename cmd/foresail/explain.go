@@ -21,7 +21,7 @@ import (
 	"github.com/foresail/foresail/nodepool/explain"
 )
 
-// defaultDecisions is how many decisions of a pool are told unless another number is asked for.
+// defaultDecisions is the default of --last.
 const defaultDecisions = 20
 
 // cluster is how a command reaches the cluster: as kubectl does.
@@ -83,13 +83,12 @@ func newExplainPoolCommand(k *cluster) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "workerpool NAME [--last N] [--output table|json]",
 		Aliases: []string{"wp", "workerpools"},
-		Short:   "Tell what a pool of workers decided and why, the newest first",
-		Long: `The table has, from top to bottom: what the spec asks for; how many workers there are and are
-wanted, which nodes leave beside any action, and which would be removed next; what each signal
-says now and at its horizon; the action that is open, node by node; what would be refused, such
-as nodes that must not be removed and why; and the decisions, the newest first. Decisions in a
-row that say the same are one line with their number. Each has what its voices asked for: every
-signal, pending pods, the seasonal floor and the minimum.
+		Short:   "Show what a pool of workers decided and why, the newest first",
+		Long: `The table shows, from top to bottom: the spec; the current and desired workers, the nodes that
+are terminating and the candidates for removal; each signal now and at its horizon; the open
+action, node by node; what holds decisions back, such as nodes that must not be removed; and
+the decisions, the newest first. Equal decisions in a row share a line with their count. Each
+has its recommendations: of every signal, pending pods, the seasonal floor and the minimum.
 
 With --output json it is one object, which also has the journal.`,
 		Example: `  foresail explain workerpool workers --last 5
@@ -100,7 +99,7 @@ With --output json it is one object, which also has the journal.`,
 
 		DisableFlagsInUseLine: true,
 	}
-	last := c.Flags().Int("last", defaultDecisions, "how many decisions to tell; 0 is all that there are")
+	last := c.Flags().Int("last", defaultDecisions, "how many decisions to show; 0 shows all")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *last < 0 {
@@ -125,60 +124,6 @@ With --output json it is one object, which also has the journal.`,
 		return explain.Table(c.OutOrStdout(), e)
 	}
 	return c
-}
-
-func newExplainMetricCommand(k *cluster) *cobra.Command {
-	c := &cobra.Command{
-		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json]",
-		Aliases: []string{"pm", "predictedmetrics"},
-		Short:   "Tell what is forecast for a target and what was decided last",
-		Example: `  foresail explain predictedmetric checkout-elu -n shop`,
-		Args:    oneName("a PredictedMetric"),
-
-		DisableFlagsInUseLine: true,
-	}
-	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
-	output := addOutputFlag(c, "table", "json")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		_, objects, err := k.connect()
-		if err != nil {
-			return err
-		}
-		namespace, err := k.namespaceOrDefault()
-		if err != nil {
-			return err
-		}
-		var pm v1alpha1.PredictedMetric
-		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-			return missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
-		}
-		if output.value == "json" {
-			return printJSON(c.OutOrStdout(), struct {
-				Namespace string                         `json:"namespace"`
-				Name      string                         `json:"name"`
-				Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
-				Status    v1alpha1.PredictedMetricStatus `json:"status"`
-			}{namespace, pm.Name, pm.Spec, pm.Status})
-		}
-		return printMetric(c.OutOrStdout(), &pm)
-	}
-	return c
-}
-
-// printMetric tells of a PredictedMetric what its status has of reasons.
-func printMetric(w io.Writer, pm *v1alpha1.PredictedMetric) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "PredictedMetric %s/%s of %s %s\n", pm.Namespace, pm.Name, pm.Spec.ScaleTargetRef.Kind, pm.Spec.ScaleTargetRef.Name)
-	for _, c := range pm.Status.Conditions {
-		fmt.Fprintf(&b, "  %-12s %s, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
-	}
-	if d := pm.Status.LastDecision; d != nil {
-		fmt.Fprintf(&b, "  last decided %s: %s\n", d.Time.Format(time.DateTime), d.Message)
-	} else {
-		fmt.Fprintln(&b, "  nothing has been decided yet")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func printJSON(w io.Writer, v any) error {

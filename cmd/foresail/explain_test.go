@@ -102,7 +102,7 @@ func newExplainedPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool 
 	journal, err := state.Encode(state.Record{Version: 1, Owner: "host_1"})
 	require.NoError(t, err)
 	decided := func(ago time.Duration, message string) v1alpha1.PoolDecision {
-		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending", Message: message, Workers: 1, Wanted: 2}
+		return v1alpha1.PoolDecision{Time: metav1.NewTime(time.Now().Add(-ago)), Step: "ScaleUp", Reason: "PodsPending", Message: message, Workers: 1, Desired: 2}
 	}
 	pool.Status.Journal = &runtime.RawExtension{Raw: journal}
 	pool.Status.Decisions = []v1alpha1.PoolDecision{decided(time.Minute, "because three pods are pending"), decided(time.Hour, "nothing to do")}
@@ -120,10 +120,11 @@ func explainMetric(t *testing.T, objects client.Client, explained func(...string
 	require.NoError(t, objects.Create(t.Context(), pm))
 	code, stdout, stderr := explained("pm", "checkout")
 	require.Equal(t, exitDone, code, stderr)
-	assert.Contains(t, stdout, "PredictedMetric default/checkout of "+pm.Spec.ScaleTargetRef.Kind)
-	assert.Contains(t, stdout, "nothing has been decided yet")
+	assert.Contains(t, stdout, "PredictedMetric default/checkout, ")
+	assert.Contains(t, stdout, pm.Spec.ScaleTargetRef.Kind+" "+pm.Spec.ScaleTargetRef.Name)
+	assert.Contains(t, stdout, "No decision yet")
 
-	pm.Status.LastDecision = &v1alpha1.LastDecision{Time: metav1.Now(), Direction: "UP", Action: "up", Message: "the load rises"}
+	pm.Status.LastDecision = &v1alpha1.LastDecision{Time: metav1.Now(), Direction: "Rising", Action: "ScaleUp", Message: "the load rises"}
 	pm.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Forecasting", Message: "all is read", LastTransitionTime: metav1.Now()}}
 	require.NoError(t, objects.Status().Update(t.Context(), pm))
 	code, stdout, stderr = explained("predictedmetric", "checkout", "--namespace", "default")

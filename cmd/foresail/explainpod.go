@@ -45,28 +45,28 @@ func newExplainPodCommand(k *cluster) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "pod NAME [--namespace NAMESPACE] [--all] [--output table|json]",
 		Aliases: []string{"pods", "po"},
-		Short:   "Tell why a pod went to its node, as far as the scheduler extender had a say",
-		Long: `Explain pod asks each replica of Foresail that answers kube-scheduler what it was asked about the
-pod last and what it answered, and tells the newest: which nodes it refused and why, and how it
-scored the others. All figures are as of then.
+		Short:   "Explain the scheduler extender's part in the placement of a pod",
+		Long: `Explain pod asks each replica of Foresail that runs the extender for its last decision on the pod,
+and prints the newest: the nodes that it filtered with their reasons, and the scores of the others.
+All figures are as of that decision.
 
 A score is round(10 * pack(U) * c * w). U is the larger share of CPU and memory that the node
-would use at the horizon: what is PREDICTED, and LEDGER for pods that came since it was read, and
+would use at the horizon: what is PREDICTED, what ASSUMED pods will use beyond the newest sample, and
 what this POD counts as, OF what can be allocated. pack(U) rises up to --extender-pack-target and
-falls beyond. c is 0 for a node that is about to be removed. w rises to 1 while a node warms up.
-Where nothing is predicted, what pods request of the node counts instead.
+falls above. c is 0 for a node that is about to be removed. w rises to 1 while a node warms up.
+Where nothing is predicted, the requests of the node's pods count instead.
 
-The scheduler adds the scores to those of its own plugins, so that the best node here is not
-always the one that the pod went to.
+The scheduler adds these scores to those of its own plugins, so the pod may run on another node
+than the best one here.
 
-It reads the pod, and asks the replicas through the API server: besides the right to get the pod
-it needs the Role foresail-explain. With --server it asks one replica at its --http-address.
-A replica remembers some 130,000 verdicts on nodes, the newest ones.`,
+The command reads the pod, and the replicas through the API server: it needs the right to get the
+pod and the Role foresail-explain. With --server it asks one replica at its --http-address.
+A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
 		Example: `  foresail explain pod checkout-7d9c5 -n shop
   foresail explain pod checkout-7d9c5 -n shop --all
 
-  # Which nodes had no room for it?
-  foresail explain pod checkout-7d9c5 -n shop -o json | jq -r '.filter.nodes[] | select(.refused) | .name + ": " + .message'
+  # Which nodes were filtered, and why?
+  foresail explain pod checkout-7d9c5 -n shop -o json | jq -r '.filter.nodes[] | select(.filtered) | .name + ": " + .message'
 
   # A replica that runs outside of the cluster
   foresail explain pod checkout-7d9c5 -n shop --server http://localhost:8080`,
@@ -77,7 +77,7 @@ A replica remembers some 130,000 verdicts on nodes, the newest ones.`,
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the Pod; empty is that of the kubeconfig")
 	c.Flags().StringVar(&o.server, "server", "", "`URL` of the --http-address of the one replica to ask; empty asks all that there are, through the API server")
 	c.Flags().StringVar(&o.foresail, "foresail-namespace", "foresail-system", "`namespace` that Foresail runs in")
-	c.Flags().BoolVar(&o.all, "all", false, "tell every node, instead of the best and a few of those refused")
+	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return o.run(c, k, args[0], output.value)
@@ -153,10 +153,10 @@ type podExplanation struct {
 	Pod       *podState `json:"pod,omitempty"`
 	PodError  string    `json:"podError,omitempty"` // why there is no Pod
 	// FilteredBy and ScoredBy are the replicas that answered the scheduler.
-	FilteredBy string                  `json:"filteredBy,omitempty"`
-	Filter     *extender.FilterFinding `json:"filter,omitempty"`
-	ScoredBy   string                  `json:"scoredBy,omitempty"`
-	Prioritize *extender.ScoreFinding  `json:"prioritize,omitempty"` // nil also if one node was left
+	FilteredBy string                   `json:"filteredBy,omitempty"`
+	Filter     *extender.FilterDecision `json:"filter,omitempty"`
+	ScoredBy   string                   `json:"scoredBy,omitempty"`
+	Prioritize *extender.ScoreDecision  `json:"prioritize,omitempty"` // nil also if one node was left
 }
 
 // podState is what the cluster says of the pod.

@@ -90,36 +90,36 @@ func scheduledPod(node, message string) *corev1.Pod {
 	}
 }
 
-func share(predicted, ledger, pod, allocatable float64) *extender.Share {
-	return &extender.Share{Predicted: &predicted, Ledger: ledger, Pod: pod, Allocatable: allocatable}
+func share(predicted, assumed, pod, allocatable float64) *extender.Share {
+	return &extender.Share{Predicted: &predicted, Assumed: assumed, Pod: pod, Allocatable: allocatable}
 }
 
 // answered is an answer of some time ago, of which node-2 got the best score.
 func answered(ago time.Duration) extender.Explanation {
-	about := extender.Finding{
+	about := extender.Decision{
 		At: time.Now().Add(-ago), UID: types.UID("uid-1"),
 		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20},
 	}
 	e := extender.Explanation{Namespace: "shop", Name: "checkout"}
-	e.Filter = &extender.FilterFinding{Finding: about, Accepted: 14, Refused: 5}
-	e.Filter.Message = "5 of 19 nodes are refused."
-	e.Prioritize = &extender.ScoreFinding{Finding: about}
+	e.Filter = &extender.FilterDecision{Decision: about, Passed: 14, Filtered: 5}
+	e.Filter.Message = "5 of 19 nodes are filtered."
+	e.Prioritize = &extender.ScoreDecision{Decision: about}
 	e.Prioritize.Message = "14 nodes are scored."
 	for i := range 14 {
 		name, score := fmt.Sprintf("node-%d", i), 3
 		if i == 2 {
 			score = 9
 		}
-		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "accepted", CPU: share(1, 0, 0.3, 4)})
+		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: name, Reason: "fits", Message: "passed", CPU: share(1, 0, 0.3, 4)})
 		e.Prioritize.Nodes = append(e.Prioritize.Nodes, extender.ScoredNode{
 			Name: name, Score: score, Used: 0.625, Warmth: 1, CPU: share(2, 0.25, 0.25, 4),
 			Memory: &extender.Share{Requested: 1 << 30, Pod: 200 << 20, Allocatable: 8 << 30}, Message: "62% used with this pod",
 		})
 	}
 	for i := range 4 {
-		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: fmt.Sprintf("full-%d", i), Refused: true, Reason: "memory", Message: "memory would pass 95%"})
+		e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: fmt.Sprintf("full-%d", i), Filtered: true, Reason: "memory", Message: "memory would exceed 95%"})
 	}
-	e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: "going", Refused: true, Reason: "removing", Message: "the pool workers removes it"})
+	e.Filter.Nodes = append(e.Filter.Nodes, extender.FilterNode{Name: "going", Filtered: true, Reason: "removing", Message: "the pool workers removes it"})
 	return e
 }
 
@@ -150,22 +150,22 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	assert.Equal(t, "Pod shop/checkout", lines[0])
 	assert.Equal(t, "It went to node-2 5m ago, which no other of 14 nodes was better than: score 9.", strings.TrimSpace(lines[1]))
 	assert.Contains(t, out, "0.30 cores, 250Mi; it requests 0.25 cores, 200Mi")
-	assert.Contains(t, out, "by foresail-a: 5 of 19 nodes are refused.")
+	assert.Contains(t, out, "by foresail-a: 5 of 19 nodes are filtered.")
 	assert.NotContains(t, out, "long ago")
 	table := rows(lines, "NODE")
-	require.Len(t, table, 1+fewScored+1, "without --all only the best, and how many more there are")
+	require.Len(t, table, 1+maxScored+1, "without --all only the best, and how many more there are")
 	assert.Equal(t, strings.Fields("node-2 9 0.62 2.00 0.25 0.25 4.00 (1Gi) 0 200Mi 8Gi 62% used with this pod"), strings.Fields(table[1]))
 	assert.Equal(t, "4 more with scores from 3 to 3: --all shows them", table[len(table)-1])
-	refused := rows(lines, "REFUSED FOR")
-	require.Len(t, refused, 3)
-	assert.Equal(t, strings.Fields("memory 4 full-0, full-1, full-2, …: memory would pass 95%"), strings.Fields(refused[1]))
-	assert.Equal(t, strings.Fields("removing 1 going: the pool workers removes it"), strings.Fields(refused[2]))
+	filtered := rows(lines, "FILTERED FOR")
+	require.Len(t, filtered, 3)
+	assert.Equal(t, strings.Fields("memory 4 full-0, full-1, full-2, …: memory would exceed 95%"), strings.Fields(filtered[1]))
+	assert.Equal(t, strings.Fields("removing 1 going: the pool workers removes it"), strings.Fields(filtered[2]))
 
 	code, out, _ = explainPod(t, p, "--all")
 	require.Equal(t, exitDone, code)
 	lines = strings.Split(out, "\n")
 	assert.Len(t, rows(lines, "NODE"), 1+14)
-	assert.Len(t, rows(lines, "REFUSED"), 1+5)
+	assert.Len(t, rows(lines, "FILTERED"), 1+5)
 
 	code, out, _ = explainPod(t, p, "-o", "json")
 	require.Equal(t, exitDone, code)
@@ -196,7 +196,7 @@ func TestExplainPodSumsUp(t *testing.T) {
 	waits := answered(time.Minute)
 	waits.Filter.WaitsFor, waits.Prioritize.At = "workers", waits.Filter.At.Add(-time.Minute)
 	single := answered(time.Minute)
-	single.Prioritize, single.Filter.Nodes, single.Filter.Accepted = nil, single.Filter.Nodes[13:], 1
+	single.Prioritize, single.Filter.Nodes, single.Filter.Passed = nil, single.Filter.Nodes[13:], 1
 	another := answered(time.Minute)
 	another.Filter.UID, another.Prioritize.UID = "uid-0", "uid-0"
 	for _, c := range []struct {
@@ -205,12 +205,12 @@ func TestExplainPodSumsUp(t *testing.T) {
 		want   string
 	}{
 		{scheduledPod("node-3", ""), answered(time.Minute), "It went to node-3 5m ago, with score 3. node-2 had 9; the scheduler's own plugins have a say, too."},
-		{scheduledPod("full-0", ""), answered(time.Minute), "It went to full-0 5m ago, which had been refused: the scheduler did not get or not use that answer."},
+		{scheduledPod("full-0", ""), answered(time.Minute), "It went to full-0 5m ago, which had been filtered: the scheduler did not receive or not use that answer."},
 		{scheduledPod("elsewhere", ""), answered(time.Minute), "It went to elsewhere 5m ago, about which Foresail was not asked then."},
 		{scheduledPod("node-13", ""), single, "It went to node-13 5m ago, the one node that was left."},
 		{scheduledPod("node-13", ""), single, "prioritize  not asked then: no more than one node was left"},
 		{scheduledPod("", "0/19 nodes are available"), answered(time.Minute), "It is not bound to a node: 0/19 nodes are available"},
-		{scheduledPod("", "0/19 nodes are available"), waits, "It is not bound: every node that would do is refused, and it waits for the pool workers to grow."},
+		{scheduledPod("", "0/19 nodes are available"), waits, "It is not bound: no node that would do fits, and it waits for the pool workers to grow."},
 		{scheduledPod("", "0/19 nodes are available"), waits, "not asked then"}, // the scores are of an earlier attempt
 		{scheduledPod("node-2", ""), another, "The answers are about an earlier pod of that name."},
 		{nil, answered(time.Minute), "There is no such pod now."},

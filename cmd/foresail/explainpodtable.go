@@ -17,8 +17,8 @@ import (
 
 // How much is told unless all is asked for.
 const (
-	fewScored  = 10 // nodes with scores
-	fewRefused = 3  // names of nodes that are refused for one reason
+	maxScored   = 10 // nodes with scores
+	maxFiltered = 3  // names of filtered nodes for one reason
 )
 
 // podTable writes lines, of which tabs make columns. It keeps the first error.
@@ -62,8 +62,8 @@ func (e *podExplanation) table(w io.Writer, all bool) error {
 	}
 	t.scores(e.scored(), all)
 	if e.Filter != nil {
-		t.accepted(e.Filter, e.scored() == nil, all)
-		t.refused(e.Filter, all)
+		t.passed(e.Filter, e.scored() == nil, all)
+		t.filtered(e.Filter, all)
 	}
 	if t.err != nil {
 		return t.err
@@ -72,7 +72,7 @@ func (e *podExplanation) table(w io.Writer, all bool) error {
 }
 
 // scored is what prioritize answered in the attempt that filter answered last, nil if it was not asked.
-func (e *podExplanation) scored() *extender.ScoreFinding {
+func (e *podExplanation) scored() *extender.ScoreDecision {
 	if e.Prioritize == nil || e.Filter != nil && e.Prioritize.At.Before(e.Filter.At) {
 		return nil
 	}
@@ -80,11 +80,11 @@ func (e *podExplanation) scored() *extender.ScoreFinding {
 }
 
 // newest is of the call that was answered last.
-func (e *podExplanation) newest() *extender.Finding {
+func (e *podExplanation) newest() *extender.Decision {
 	if p := e.scored(); p != nil {
-		return &p.Finding
+		return &p.Decision
 	}
-	return &e.Filter.Finding
+	return &e.Filter.Decision
 }
 
 // differs tells whether the pod that there is now is another one than was asked about.
@@ -102,7 +102,7 @@ func (e *podExplanation) sentence() string {
 	case e.Pod == nil:
 		return cmp.Or(sentenceCase(e.PodError), "The cluster was not asked about the pod") + "."
 	case e.Pod.Node == "" && e.Filter != nil && e.Filter.WaitsFor != "":
-		return fmt.Sprintf("It is not bound: every node that would do is refused, and it waits for the pool %s to grow.", e.Filter.WaitsFor)
+		return fmt.Sprintf("It is not bound: no node that would do fits, and it waits for the pool %s to grow.", e.Filter.WaitsFor)
 	case e.Pod.Node == "":
 		return fmt.Sprintf("It is not bound to a node: %s", cmp.Or(e.Pod.Message, "the scheduler has not said why."))
 	}
@@ -134,8 +134,8 @@ func (e *podExplanation) place() string {
 		for _, n := range e.Filter.Nodes {
 			switch {
 			case n.Name != e.Pod.Node:
-			case n.Refused:
-				return ", which had been refused: the scheduler did not get or not use that answer."
+			case n.Filtered:
+				return ", which had been filtered: the scheduler did not receive or not use that answer."
 			case e.scored() == nil:
 				return ", the one node that was left."
 			}
@@ -151,17 +151,17 @@ func byScore(nodes []extender.ScoredNode) []extender.ScoredNode {
 	})
 }
 
-func (t *podTable) scores(p *extender.ScoreFinding, all bool) {
+func (t *podTable) scores(p *extender.ScoreDecision, all bool) {
 	if p == nil {
 		return
 	}
 	nodes := byScore(p.Nodes)
 	shown := nodes
 	if !all {
-		shown = nodes[:min(len(nodes), fewScored)]
+		shown = nodes[:min(len(nodes), maxScored)]
 	}
 	t.section()
-	t.line("NODE\tSCORE\tU\tCPU: PREDICTED\tLEDGER\tPOD\tOF\tMEMORY: PREDICTED\tLEDGER\tPOD\tOF\tWHY")
+	t.line("NODE\tSCORE\tU\tCPU: PREDICTED\tASSUMED\tPOD\tOF\tMEMORY: PREDICTED\tASSUMED\tPOD\tOF\tWHY")
 	for _, n := range shown {
 		t.line("%s\t%d\t%.2f\t%s\t%s\t%s", n.Name, n.Score, n.Used, amounts(n.CPU, cores), amounts(n.Memory, bytesOf), n.Message)
 	}
@@ -179,39 +179,39 @@ func amounts(s *extender.Share, text func(float64) string) string {
 	if s.Predicted != nil {
 		predicted = text(*s.Predicted)
 	}
-	return strings.Join([]string{predicted, text(s.Ledger), text(s.Pod), text(s.Allocatable)}, "\t")
+	return strings.Join([]string{predicted, text(s.Assumed), text(s.Pod), text(s.Allocatable)}, "\t")
 }
 
-// accepted tells the nodes that passed the filter, if they were not scored.
-func (t *podTable) accepted(f *extender.FilterFinding, unscored, all bool) {
-	if !unscored || f.Accepted == 0 {
+// passed prints the nodes that passed the filter, if they were not scored.
+func (t *podTable) passed(f *extender.FilterDecision, unscored, all bool) {
+	if !unscored || f.Passed == 0 {
 		return
 	}
 	t.section()
-	t.line("ACCEPTED\tCPU: PREDICTED\tLEDGER\tPOD\tOF\tMEMORY: PREDICTED\tLEDGER\tPOD\tOF\tWHY")
+	t.line("PASSED\tCPU: PREDICTED\tASSUMED\tPOD\tOF\tMEMORY: PREDICTED\tASSUMED\tPOD\tOF\tWHY")
 	told := 0
 	for _, n := range f.Nodes {
-		if n.Refused || told == fewScored && !all {
+		if n.Filtered || told == maxScored && !all {
 			continue
 		}
 		told++
 		t.line("%s\t%s\t%s\t%s", n.Name, amounts(n.CPU, cores), amounts(n.Memory, bytesOf), n.Message)
 	}
-	if told < f.Accepted {
-		t.line("%d more: --all shows them", f.Accepted-told)
+	if told < f.Passed {
+		t.line("%d more: --all shows them", f.Passed-told)
 	}
 }
 
-// refused tells the nodes that did not, by reason, or each if all are asked for.
-func (t *podTable) refused(f *extender.FilterFinding, all bool) {
-	if f.Refused == 0 {
+// filtered prints the nodes that did not, by reason, or each of them with --all.
+func (t *podTable) filtered(f *extender.FilterDecision, all bool) {
+	if f.Filtered == 0 {
 		return
 	}
 	t.section()
 	if all {
-		t.line("REFUSED\tWHY")
+		t.line("FILTERED\tWHY")
 		for _, n := range f.Nodes {
-			if n.Refused {
+			if n.Filtered {
 				t.line("%s\t%s", n.Name, n.Message)
 			}
 		}
@@ -219,7 +219,7 @@ func (t *podTable) refused(f *extender.FilterFinding, all bool) {
 	}
 	reasons, byReason := []string{}, map[string][]extender.FilterNode{}
 	for _, n := range f.Nodes {
-		if !n.Refused {
+		if !n.Filtered {
 			continue
 		}
 		if byReason[n.Reason] == nil {
@@ -227,15 +227,15 @@ func (t *podTable) refused(f *extender.FilterFinding, all bool) {
 		}
 		byReason[n.Reason] = append(byReason[n.Reason], n)
 	}
-	t.line("REFUSED FOR\tNODES\tSUCH AS")
+	t.line("FILTERED FOR\tNODES\tSUCH AS")
 	for _, r := range reasons {
 		nodes := byReason[r]
 		var names []string
-		for _, n := range nodes[:min(len(nodes), fewRefused)] {
+		for _, n := range nodes[:min(len(nodes), maxFiltered)] {
 			names = append(names, n.Name)
 		}
 		more := ""
-		if len(nodes) > fewRefused {
+		if len(nodes) > maxFiltered {
 			more = ", …"
 		}
 		t.line("%s\t%d\t%s%s: %s", r, len(nodes), strings.Join(names, ", "), more, nodes[0].Message)

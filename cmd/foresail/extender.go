@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,20 +11,24 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/nodeload"
+	"github.com/foresail/foresail/adapter/extender/poolintent"
+	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/internal/nodequery"
+	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/standing"
 )
 
 const (
@@ -59,20 +64,20 @@ const (
 
 func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags, o.rules = fs, extender.DefaultRules()
-	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address that kube-scheduler is answered on over HTTPS. :9443 is all addresses of the host or pod: let nobody else in, by --extender-client-ca-file or a NetworkPolicy.")
+	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. :9443 is every address of the host or pod: keep others out by --extender-client-ca-file or a NetworkPolicy.")
 	fs.StringVar(&o.certFile, "extender-tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, "extender-tls-private-key-file", "", "File with the private key of that certificate.")
-	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates that are asked for; empty asks for none.")
-	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node that pods are packed up to, by what it is predicted to use: the fuller the better below, the emptier the better above.")
-	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is refused. 0 refuses none.")
-	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is refused. 0 refuses none.")
-	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is preferred less than the others; 0 is not at all.")
-	fs.DurationVar(&o.rules.Patience, "extender-patience", o.rules.Patience, "How long a pod that every node is refused to waits for a pool of workers to grow, before it is let pass; 0 is not at all.")
+	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates; empty asks for no certificate.")
+	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
+	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
+	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
+	fs.DurationVar(&o.rules.WarmUp, "extender-warm-up", o.rules.WarmUp, "How long a new node is scored lower than others; 0 is not at all.")
+	fs.DurationVar(&o.rules.MaxWait, "extender-max-wait", o.rules.MaxWait, "How long a pod that no node fits waits for a WorkerPool to grow before the limits are ignored for it; 0 is no wait.")
 	fs.DurationVar(&o.horizon, "extender-horizon", 2*time.Minute, "How far ahead the use of nodes is predicted.")
 	fs.DurationVar(&o.interval, "extender-metrics-interval", 15*time.Second, "How often the use of nodes is read.")
-	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL that tells the cores that each node uses, asked of --prometheus-url, such as "+quoted(exampleCPU)+". Without it metrics.k8s.io is read.")
-	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL that tells the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
-	fs.StringVar(&o.queries.label, "extender-node-label", nodeload.DefaultNodeLabel, "Label by which the answers to both name a Node, by its name or an address of it, with or without a port.")
+	fs.StringVar(&o.queries.cpu, "extender-cpu-query", "", "PromQL for the cores that each node uses, sent to --prometheus-url, such as "+quoted(exampleCPU)+". Without it metrics.k8s.io is read.")
+	fs.StringVar(&o.queries.memory, "extender-memory-query", "", "PromQL for the bytes of memory that each node uses, such as "+quoted(exampleMemory)+".")
+	fs.StringVar(&o.queries.label, "extender-node-label", nodeusage.DefaultNodeLabel, "Label of both results that holds the name or an address of a Node, with or without a port.")
 }
 
 // start wires the extender. It listens from then on. uses is nil without the adapter.
@@ -90,7 +95,7 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 	if err != nil {
 		return nil, err
 	}
-	pools := standing.New(mgr.GetCache(), time.Now, log)
+	pools := poolintent.New(mgr.GetCache(), time.Now, log)
 	options := extender.Options{
 		Client: client, Forecasts: loads, Pools: pools, RemovalMark: drain.Mark,
 		Rules: o.rules, Now: time.Now, Registry: metrics.Registry, Log: log,
@@ -111,7 +116,7 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 	if err := mgr.AddMetricsServerExtraHandler(extender.ExplainPath, e.ExplainHandler()); err != nil {
 		return nil, fmt.Errorf("serve what explain asks for: %w", err)
 	}
-	klog.InfoS("Answering kube-scheduler", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
+	mgr.GetLogger().Info("Answering kube-scheduler", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
 	begun := time.Now()
 	p.ready = func() error {
 		if time.Since(begun) > knownWithin {
@@ -124,38 +129,38 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 }
 
 // newNodeLoads makes what reads and predicts the use of nodes.
-func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions, log *slog.Logger) (*nodeload.Forecaster, error) {
+func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions, log *slog.Logger) (*nodeusage.Forecaster, error) {
 	source, err := o.newNodeSource(mgr, names, sources)
 	if err != nil {
 		return nil, err
 	}
-	return nodeload.New(o.loadOptions(source, names, log))
+	return nodeusage.New(o.loadOptions(source, names, log))
 }
 
 // loadOptions say how nodes are read. Which Nodes there are tells those of one name apart, whatever the source.
-func (o *extenderOptions) loadOptions(source nodeload.Source, names *nodeNames, log *slog.Logger) nodeload.Options {
-	return nodeload.Options{
+func (o *extenderOptions) loadOptions(source nodeusage.Source, names *nodeNames, log *slog.Logger) nodeusage.Options {
+	return nodeusage.Options{
 		Source: source, Nodes: names.all, Interval: o.interval, Horizon: o.horizon, StaleAfter: o.rules.StaleAfter,
 		Now: time.Now, Registry: metrics.Registry, Log: log,
 	}
 }
 
-func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (nodeload.Source, error) {
+func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (nodeusage.Source, error) {
 	if o.queries.given() {
-		api, err := newServers(sources).API(sources.prometheusURL)
+		api, err := sources.prometheus.clients().API(sources.prometheus.url)
 		if err != nil {
 			return nil, fmt.Errorf("--prometheus-url: %w", err)
 		}
-		return nodeload.NewPrometheus(nodeload.PrometheusOptions{
-			API: api, Address: sources.prometheusURL, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: o.queries.label,
-			Nodes: names.all, Interval: o.interval, Timeout: sources.prometheus.Timeout,
+		return nodeusage.NewPrometheus(nodeusage.PrometheusOptions{
+			API: api, Address: sources.prometheus.url, CPUQuery: o.queries.cpu, MemoryQuery: o.queries.memory, NodeLabel: o.queries.label,
+			Nodes: names.all, Interval: o.interval, Timeout: sources.prometheus.timeout,
 		}), nil
 	}
 	usage, err := metricsclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metrics.k8s.io: %w", err)
 	}
-	return &nodeload.MetricsAPI{Client: usage.MetricsV1beta1()}, nil
+	return &nodeusage.MetricsAPI{Client: usage.MetricsV1beta1()}, nil
 }
 
 // exposure warns of what strangers may do, "" if none can ask: listening on loopback, or certificates, keep them out.
@@ -164,8 +169,8 @@ func (o *extenderOptions) exposure() string {
 	if ip := net.ParseIP(host); err != nil || o.clientCA != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return ""
 	}
-	return "Whoever can reach the extender's address is answered as the scheduler is: they may learn what nodes are predicted to use, " +
-		"have pods that are pending counted on nodes, so that these are refused to others, and so have WorkerPools launch nodes. " +
+	return "Anyone who can reach the address of the extender gets its answers: they can read the predicted use of nodes, " +
+		"have pending pods assumed on nodes, so that other pods are kept off them and WorkerPools launch nodes. " +
 		"Set --extender-client-ca-file, or let nobody but the scheduler reach it, by a NetworkPolicy or --extender-address=127.0.0.1:9443."
 }
 
@@ -175,7 +180,7 @@ func flagsOfFields() map[string]string {
 		"Address": "extender-address", "CertFile": "extender-tls-cert-file", "KeyFile": "extender-tls-private-key-file",
 		"ClientCAFile": "extender-client-ca-file",
 		"Target":       "extender-pack-target", "MemoryLimit": "extender-memory-limit", "CPULimit": "extender-cpu-limit",
-		"WarmUp": "extender-warm-up", "Patience": "extender-patience",
+		"WarmUp": "extender-warm-up", "MaxWait": "extender-max-wait",
 	}
 }
 
@@ -218,8 +223,8 @@ func (o *extenderOptions) validate(enabled bool, prometheusURL string) error {
 // validateAbsence refuses flags of the extender where there is none.
 func (o *extenderOptions) validateAbsence() error {
 	var errs []error
-	o.flags.Visit(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, extenderFlags) {
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && strings.HasPrefix(f.Name, extenderFlags) {
 			errs = append(errs, badFlag(f.Name, fmt.Sprintf("%q", f.Value), "left out unless --enable has "+enableExtender))
 		}
 	})
@@ -297,7 +302,7 @@ func (o *extenderOptions) validateQueries(prometheusURL string) error {
 			errs = append(errs, badFlag(q.flag, `""`, fmt.Sprintf("a query in PromQL, such as %s, or empty together with --%s", quoted(q.such), other.flag)))
 		case q.value != "" && prometheusURL == "":
 			errs = append(errs, badFlag(q.flag, fmt.Sprintf("%q", q.value), "left out unless --prometheus-url says whom to ask"))
-		case q.value != "" && nodeload.LookBack(q.value) == 0:
+		case q.value != "" && nodeusage.LookBack(q.value) == 0:
 			errs = append(errs, badFlag(q.flag, fmt.Sprintf("%q", q.value), "a query with a range, such as "+quoted(q.such)+": without one what was read five minutes ago passes for new"))
 		}
 	}
@@ -312,3 +317,39 @@ func (o *extenderOptions) validateQueries(prometheusURL string) error {
 
 // quoted is how a query is told in a sentence, as it has quotes of its own.
 func quoted(query string) string { return "'" + query + "'" }
+
+// nodeNames knows what the Nodes of the cluster can be named by.
+type nodeNames struct {
+	client kubernetes.Interface
+	mu     sync.Mutex
+	table  *objectcache.Table[string, *corev1.Node, nodequery.Node]
+}
+
+func newNodeNames(client kubernetes.Interface) *nodeNames {
+	n := &nodeNames{client: client}
+	n.table = objectcache.New(objectcache.Options[string, *corev1.Node, nodequery.Node]{
+		What: "nodes", Lock: &n.mu, Now: time.Now, Key: func(node *corev1.Node) string { return node.Name },
+		Keep: func(node *corev1.Node) (nodequery.Node, bool) { return nodequery.Of(node), true },
+	})
+	return n
+}
+
+// run keeps the names up to date until the context ends.
+func (n *nodeNames) run(ctx context.Context) error {
+	objectcache.Reflect(ctx, n.client, n.table, &corev1.Node{}, n.client.CoreV1().Nodes())
+	return nil
+}
+
+// all returns the Nodes there are, nil while that is not known. It does not block.
+func (n *nodeNames) all() []nodequery.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.table.State(time.Now()) != nil {
+		return nil
+	}
+	nodes := make([]nodequery.Node, 0, len(n.table.Rows()))
+	for _, node := range n.table.Rows() {
+		nodes = append(nodes, node)
+	}
+	return nodes
+}

@@ -29,7 +29,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/nodeload"
+	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
@@ -43,7 +43,7 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		want             []string // nothing wrong if there is none
 	}{
 		{args: ""},
-		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-warm-up 0s --extender-patience 0s"},
+		{args: "--extender-address 127.0.0.1:9443 --extender-memory-limit 0 --extender-cpu-limit 1 --extender-warm-up 0s --extender-max-wait 0s"},
 		{args: "--extender-cpu-query rate(cpu[1m]) --extender-memory-query last_over_time(memory[1m]) --extender-node-label instance", prometheus: prometheus},
 		{args: "", prometheus: prometheus},
 		{args: "--extender-cpu-query= --extender-memory-query=", prometheus: prometheus},
@@ -59,7 +59,7 @@ func TestFlagsOfTheExtender(t *testing.T) {
 		{args: "--extender-pack-target NaN", want: []string{`--extender-pack-target: "NaN": must be a share above 0 and below 1`}},
 		{args: "--extender-memory-limit 95", want: []string{`--extender-memory-limit: "95": must be a share from 0, which is no limit, to 1`}},
 		{args: "--extender-cpu-limit -1", want: []string{`--extender-cpu-limit: "-1": must be a share from 0, which is no limit, to 1`}},
-		{args: "--extender-patience -1s", want: []string{`--extender-patience: "-1s": must be 0s or more`}},
+		{args: "--extender-max-wait -1s", want: []string{`--extender-max-wait: "-1s": must be 0s or more`}},
 		{args: "--extender-metrics-interval 2m", want: []string{`--extender-metrics-interval: 2m0s: must be from 1s to 1m0s`}},
 		{args: "--extender-horizon 5s", want: []string{`--extender-horizon: 5s: must be from --extender-metrics-interval to 1h0m0s`}},
 		{args: "--extender-horizon 1h --extender-metrics-interval 1s", want: []string{`--extender-horizon: 1h0m0s: must be from --extender-metrics-interval to 16m40s`}},
@@ -147,7 +147,7 @@ func TestNodesOfOneNameAreToldApart(t *testing.T) {
 	names := newNodeNames(client)
 	var o extenderOptions
 	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
-	options := o.loadOptions(&nodeload.MetricsAPI{}, names, nil)
+	options := o.loadOptions(&nodeusage.MetricsAPI{}, names, nil)
 	require.Nil(t, options.Nodes(), "it is not known yet")
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -226,7 +226,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 		result = extenderv1.ExtenderFilterResult{}
 		return asScheduler(t, answers, "filter", args, &result) && len(result.FailedAndUnresolvableNodes) > 0
 	})
-	assert.Equal(t, extenderv1.FailedNodesMap{"full": v1alpha1.RefusedElsewhere}, result.FailedAndUnresolvableNodes)
+	assert.Equal(t, extenderv1.FailedNodesMap{"full": v1alpha1.FilteredElsewhere}, result.FailedAndUnresolvableNodes)
 	assert.Equal(t, []string{"idle", "unknown"}, *result.NodeNames, "what is not known passes")
 	args.NodeNames = result.NodeNames
 	var scores extenderv1.HostPriorityList
@@ -240,7 +240,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.Contains(t, stdout, "There is no such pod now.")
 	lines := strings.Split(stdout, "\n")
 	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(rows(lines, "NODE")[1])[:11])
-	assert.Contains(t, rows(lines, "REFUSED FOR")[1], "full: memory up to 7Gi predicted")
+	assert.Contains(t, rows(lines, "FILTERED FOR")[1], "full: memory up to 7Gi predicted")
 
 	p.end(t)
 	assert.NotContains(t, p.stderr.String(), "forbidden")

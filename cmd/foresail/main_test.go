@@ -87,7 +87,7 @@ const oneSpec = `
 apiVersion: foresail.dev/v1alpha1
 kind: PredictedMetric
 metadata: {name: checkout-elu, namespace: shop}
-spec: {threshold: 700m, maxReplicas: 20}
+spec: {threshold: 700m, maxReplicas: 20, forecast: {method: Holt}}
 `
 
 const oneRecording = `{"run":3500}
@@ -100,7 +100,7 @@ const oneRecording = `{"run":3500}
 `
 
 const oneResult = `{"now":-60000,"error":"no tick of the window has a value: at least two samples of one active instance are needed"}
-{"now":3500,"tick":3000,"level":1.5,"trend":0,"horizonMs":45000,"forecast":1.5,"damped":1.5,"contributionWeight":1,"active":1,"loadNow":1.5,"loadPredicted":1.5,"direction":"HORIZONTAL","wanted":3,"action":"up"}
+{"now":3500,"tick":3000,"level":1.5,"trend":0,"horizonMs":45000,"forecast":1.5,"damped":1.5,"contributionWeight":1,"active":1,"loadNow":1.5,"loadPredicted":1.5,"direction":"Steady","desired":3,"action":"ScaleUp"}
 `
 
 func TestReplayReadsFromAFileOrStdin(t *testing.T) {
@@ -118,7 +118,7 @@ func TestReplayWritesATable(t *testing.T) {
 	assert.Equal(t, exitDone, code)
 	lines := strings.Split(out, "\n")
 	require.Len(t, lines, 4)
-	assert.Equal(t, []string{"3500", "3000", "1.5000", "0.0000", "45s", "1.5000", "1.5000", "1.00", "1", "1", "1.5000", "1.5000", "HORIZONTAL", "3", "up", "AboveThreshold"}, strings.Fields(lines[2]))
+	assert.Equal(t, []string{"3500", "3000", "1.5000", "0.0000", "45s", "1.5000", "1.5000", "1.00", "1", "1", "1.5000", "1.5000", "Steady", "3", "ScaleUp", "AboveThreshold"}, strings.Fields(lines[2]))
 	assert.Len(t, strings.Fields(lines[0]), 16)
 }
 
@@ -126,10 +126,10 @@ func TestReplayAppliesCooldownsIfAsked(t *testing.T) {
 	spec := file(t, "spec.yaml", oneSpec)
 	twice := oneRecording + `{"run":3600}`
 	_, out, _ := foresail(t, twice, "replay", "--spec", spec)
-	assert.Equal(t, 2, strings.Count(out, `"wanted":3,"action":"up"`))
+	assert.Equal(t, 2, strings.Count(out, `"desired":3,"action":"ScaleUp"`))
 	_, out, _ = foresail(t, twice, "replay", "--spec", spec, "--cooldowns")
-	assert.Equal(t, 1, strings.Count(out, `"wanted":3,"action":"up"`))
-	assert.Equal(t, 1, strings.Count(out, `"wanted":1,"action":"hold"`))
+	assert.Equal(t, 1, strings.Count(out, `"desired":3,"action":"ScaleUp"`))
+	assert.Equal(t, 1, strings.Count(out, `"desired":1,"action":"Hold"`))
 }
 
 func TestABadLineEndsWithOneAndKeepsTheResults(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool/controller"
+	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/ec2"
 	"github.com/foresail/foresail/nodepool/interruption"
@@ -38,8 +39,11 @@ import (
 	"github.com/foresail/foresail/nodepool/world"
 )
 
-// simulatedJitter is by how much the nodes of simulated clouds are earlier or later than they should be.
-const simulatedJitter = 0.2
+const (
+	webhookFlag = "notify-webhook-url-file"
+	// simulatedJitter is the share by which start times of simulated nodes vary.
+	simulatedJitter = 0.2
+)
 
 // nodePoolOptions are the flags of the part that scales worker nodes.
 type nodePoolOptions struct {
@@ -49,29 +53,44 @@ type nodePoolOptions struct {
 }
 
 func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.webhookFile, "notify-webhook-url-file", "", "File with the URL that WorkerPools tell of what they do, as Slack's incoming webhooks take it; empty tells none.")
+	fs.StringVar(&o.webhookFile, webhookFlag, "", "File with the URL of a webhook that receives the events of WorkerPools, in the format of Slack's incoming webhooks.")
 	o.costReports.addFlags(fs)
 }
 
-// validate also reads the file that the flag names.
-func (o *nodePoolOptions) validate(enabled bool) error {
-	if o.webhookFile == "" {
-		return nil
+// validate reads the files that flags name, and keeps nothing of them.
+func (o *nodePoolOptions) validate(enabled bool, prometheusURL string) error {
+	errs := []error{o.costReports.validate(enabled, o.webhookFile, prometheusURL)}
+	if o.webhookFile != "" && !enabled {
+		errs = append(errs, badFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile), "left out unless --enable has "+enableNodePool))
+	} else if _, err := o.readWebhook(); err != nil {
+		errs = append(errs, err)
 	}
-	const flag = "notify-webhook-url-file"
-	if !enabled {
-		return badFlag(flag, fmt.Sprintf("%q", o.webhookFile), "left out unless --enable has "+enableNodePool)
+	return errors.Join(errs...)
+}
+
+// complete loads the files that flags name.
+func (o *nodePoolOptions) complete() error {
+	address, err := o.readWebhook()
+	if address != "" {
+		o.webhook = &tell.Webhook{URL: address, Client: http.DefaultClient}
+	}
+	return errors.Join(err, o.costReports.complete())
+}
+
+// readWebhook returns the URL of the webhook, "" without one.
+func (o *nodePoolOptions) readWebhook() (string, error) {
+	if o.webhookFile == "" {
+		return "", nil
 	}
 	content, err := os.ReadFile(o.webhookFile)
 	if err != nil {
-		return badFlag(flag, err, "a file with a URL")
+		return "", badFlag(webhookFlag, err, "a file with a URL")
 	}
 	text := string(bytes.TrimSpace(content))
 	if u, err := url.Parse(text); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return badFlag(flag, fmt.Sprintf("%q", o.webhookFile), "a file with nothing but a URL, such as https://hooks.slack.com/services/…")
+		return "", badFlag(webhookFlag, fmt.Sprintf("%q", o.webhookFile), "a file with nothing but a URL, such as https://hooks.slack.com/services/…")
 	}
-	o.webhook = &tell.Webhook{URL: text, Client: http.DefaultClient}
-	return nil
+	return text, nil
 }
 
 // start wires the pools and has the manager run them.
@@ -88,8 +107,8 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	if err != nil {
 		return nil, fmt.Errorf("make a client for journals: %w", err)
 	}
-	servers := newServers(sources)
-	reports, err := o.costReports.build(sources, servers)
+	servers := sources.prometheus.clients()
+	reports, err := o.costReports.build(sources.prometheus.url, servers)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +250,7 @@ func (b *poolBuilder) newSimulated(pool *v1alpha1.WorkerPool) *simulated.Cloud {
 // addSignals makes the signals, whose queries end with the pool.
 func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := signal.OptionsOf(&pool.Spec)
-	o.DefaultAddress, o.Servers = b.sources.prometheusURL, b.servers
+	o.DefaultAddress, o.Servers = b.sources.prometheus.url, b.servers
 	o.Logger = b.log.With("workerpool", pool.Name)
 	set, err := signal.New(o)
 	if err != nil {
@@ -244,14 +263,6 @@ func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Pa
 		return nil
 	})
 	return nil
-}
-
-// newServers connects to the Prometheus servers that PredictedMetrics may ask.
-func newServers(o *sourceOptions) *promapi.Clients {
-	return promapi.NewClients(promapi.Options{
-		Servers: o.prometheus.Servers, MaxSeries: o.prometheus.MaxSeries, MaxBytes: o.prometheus.MaxBytes,
-		UserAgent: "foresail/" + buildVersion(),
-	})
 }
 
 func (b *poolBuilder) addTeller(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
@@ -277,4 +288,76 @@ func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
 		return func(*config.LoadOptions) error { return nil }
 	}
 	return config.WithRegion(pool.Spec.Provider.EC2.Region)
+}
+
+const (
+	costReportFlag = "nodepool-cost-report"
+	costPricesFlag = "nodepool-cost-prices"
+	// leastCostReport is the shortest time between two reports.
+	leastCostReport = time.Hour
+)
+
+// costReportOptions are the flags of reports that are sent regularly.
+type costReportOptions struct {
+	every      time.Duration // 0: none are sent
+	pricesFile string
+	prices     cost.Prices
+}
+
+func (o *costReportOptions) addFlags(fs *pflag.FlagSet) {
+	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus-url. 0 sends none.")
+	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types for cost reports, as foresail cost workerpool --help describes it. Without it reports have hours only.")
+}
+
+// validate checks the file of prices too. Reports need a webhook to be sent to and a Prometheus server to be made from.
+func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL string) error {
+	if o.every == 0 {
+		if o.pricesFile != "" {
+			return badFlag(costPricesFlag, fmt.Sprintf("%q", o.pricesFile), "left out unless --"+costReportFlag+" is given")
+		}
+		return nil
+	}
+	var errs []error
+	if o.every < leastCostReport {
+		errs = append(errs, badFlag(costReportFlag, o.every, "0, or a duration of at least 1h, such as 168h"))
+	}
+	for _, need := range []struct {
+		there bool
+		what  string
+	}{
+		{enabled, "--enable has " + enableNodePool},
+		{webhookFile != "", "--notify-webhook-url-file is given, which says where reports go"},
+		{prometheusURL != "", "--prometheus-url is given, which says where the past is known"},
+	} {
+		if !need.there {
+			errs = append(errs, badFlag(costReportFlag, o.every, "left out unless "+need.what))
+		}
+	}
+	_, err := readPrices(costPricesFlag, o.pricesFile)
+	return errors.Join(append(errs, err)...)
+}
+
+// complete loads the file of prices.
+func (o *costReportOptions) complete() error {
+	prices, err := readPrices(costPricesFlag, o.pricesFile)
+	o.prices = prices
+	return err
+}
+
+// build returns what makes the reports, nil if none are desired.
+func (o *costReportOptions) build(url string, servers *promapi.Clients) (*tell.Reports, error) {
+	if o.every == 0 {
+		return nil, nil
+	}
+	source, err := costSource(url, servers)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", costReportFlag, err)
+	}
+	return &tell.Reports{Every: o.every, Make: func(ctx context.Context, pool string, to time.Time) (string, error) {
+		h, err := cost.Read(ctx, source, pool, to, o.every)
+		if err != nil {
+			return "", err
+		}
+		return cost.Of(h, o.prices).Summary(), nil
+	}}, nil
 }

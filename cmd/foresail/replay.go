@@ -37,11 +37,11 @@ target lines for one time the later line counts.
 The output is one line a run, in order of time: with json
 
   {"now","tick","level","trend","horizonMs","forecast","damped","contributionWeight","active",
-   "loadNow","loadPredicted","direction","wanted","action"}     or     {"now","error"}
+   "loadNow","loadPredicted","direction","desired","action"}     or     {"now","error"}
 
-where direction is UP, DOWN or HORIZONTAL, and action up, down or hold. Runs do not influence each
-other, but for --cooldowns, which holds decisions back after those of earlier runs. The time an
-instance takes to start is not learned: it stays at startup.initial.
+where direction is Rising, Falling or Steady, and action ScaleUp, ScaleDown or Hold. Runs do not
+influence each other, except with --cooldowns, which delays decisions after those of earlier runs.
+The startup time is not measured: it is startup.initial.
 
 A line that cannot be used ends the replay with its number and the reason, and exit code 1. The runs
 on the lines before it are still evaluated, by what those lines say.`

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -20,6 +19,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
@@ -32,7 +32,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// What run can do, by the words that --enable takes.
+// Parts of run, as --enable names them.
 const (
 	enableAdapter  = "adapter"
 	enableNodePool = "nodepool"
@@ -41,62 +41,66 @@ const (
 	acceptEnable = enableAdapter + ", " + enableNodePool + ", " + enableExtender + ", or several with commas in between"
 )
 
-// runOptions are the flags of the run command.
+// runOptions are the flags of the run command. validate checks them and changes nothing, complete loads the files that they
+// name, run runs.
 type runOptions struct {
-	enable   []string
-	logging  *logsapi.LoggingConfiguration
-	httpAddr string
-	qps      float32
-	burst    int
-	adapter  adapterOptions
-	nodePool nodePoolOptions
-	extender extenderOptions
+	enable      []string
+	httpAddress string
+	qps         float32
+	burst       int
+	logging     *logsapi.LoggingConfiguration
+	adapter     adapterOptions
+	sources     sourceOptions
+	nodePool    nodePoolOptions
+	extender    extenderOptions
+}
+
+func newRunOptions() *runOptions {
+	return &runOptions{adapter: adapterOptions{server: externalmetrics.NewOptions()}, logging: logsapi.NewLoggingConfiguration()}
 }
 
 func newRunCommand() *cobra.Command {
-	o := &runOptions{adapter: adapterOptions{door: externalmetrics.NewOptions()}, logging: logsapi.NewLoggingConfiguration()}
+	o := newRunOptions()
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Forecast and scale: pods for PredictedMetrics, nodes for WorkerPools; answer kube-scheduler",
-		Long: `Run does what --enable names, any of these:
+		Long: `Run runs the parts that --enable names:
 
-adapter   takes samples of the pods behind every PredictedMetric, forecasts their load each
-          second, and serves the forecasts to HorizontalPodAutoscalers over
-          external.metrics.k8s.io.
+adapter   reads the pods behind every PredictedMetric, forecasts their load each second, and
+          serves the forecasts to HorizontalPodAutoscalers over external.metrics.k8s.io.
 
-          Samples come from the pods' own metrics endpoints, from Prometheus servers, by
-          remote write, or from metrics.k8s.io: each PredictedMetric says from where.
-          Credentials of Prometheus servers are given here (--prometheus-config-file), and
-          so is who may push (--remote-write-address and what follows it in the list below).
+          Each PredictedMetric names its source: the pods' own metrics endpoints, a
+          Prometheus server, remote write, or metrics.k8s.io. Credentials of Prometheus
+          servers and the receiver of remote write are set up here: see the flags of samples.
 
-nodepool  keeps the workers of every WorkerPool ahead of the load: it launches instances
-          for pods that no node takes and for load that is forecast, and drains and
-          terminates workers that nobody needs. What each pool decides and why is told by
-          foresail explain workerpool NAME.
+nodepool  keeps the workers of every WorkerPool ahead of the load. It launches instances for
+          pods that fit nowhere and for forecast load, and drains and terminates idle workers.
+          foresail explain workerpool NAME shows the decisions of a pool with their reasons.
 
-          Credentials of AWS are found as the AWS SDK finds them: web identity, instance
-          profile, or the environment. AWS_ENDPOINT_URL sends requests elsewhere.
+          The AWS SDK finds its credentials as always: web identity, instance profile, or
+          the environment. AWS_ENDPOINT_URL redirects requests.
 
-extender  answers kube-scheduler as a scheduler extender, by what nodes are predicted to use
-          rather than by what pods request: it refuses a node whose memory would run out
-          (--extender-memory-limit) or that a WorkerPool is about to remove, and prefers those
-          that fill up to --extender-pack-target, so that others empty. Pods that were bound
-          since nodes were read last count. It changes nothing in the cluster, and scheduling
-          goes on without it.
+extender  answers kube-scheduler as a scheduler extender, by predicted use instead of requests.
+          It filters nodes whose memory would run out (--extender-memory-limit) or that a
+          WorkerPool is about to remove, and prefers nodes that fill up to
+          --extender-pack-target, so that others become empty. It changes nothing in the
+          cluster, and scheduling continues without it.
 
-          What nodes use is read from metrics.k8s.io, or from --prometheus-url by
-          --extender-cpu-query and --extender-memory-query. With the adapter enabled as well,
-          pods count by what their PredictedMetric with the source resource forecasts, others
-          by their requests. The scheduler must be told to ask: manifests/scheduler has its
-          configuration. Why a pod went where it is: foresail explain pod NAME.
+          The use of nodes comes from metrics.k8s.io, or from --prometheus-url with
+          --extender-cpu-query and --extender-memory-query. Pods count by their requests, or,
+          with the adapter, by the forecast of a PredictedMetric with the source resource.
+          manifests/scheduler has the configuration of the scheduler.
+          foresail explain pod NAME shows why a pod is where it is.
 
-It listens on HTTPS for the Kubernetes API server (--secure-port, the adapter alone), which
-authenticates and authorizes clients through the cluster; on HTTPS for the scheduler
-(--extender-address, the extender alone); on HTTP for /livez, /readyz, /metrics and explain
-(--http-address); and for remote write, if it is asked to.
-Several replicas may run at once. They forecast and answer alike, if samples are pushed to
-each; one of them, elected through a Lease, writes the status and events of PredictedMetrics,
-and of each WorkerPool one, elected through its journal, launches and terminates.`,
+Run serves
+  HTTPS to the Kubernetes API server (--secure-port, adapter only)
+  HTTPS to the scheduler (--extender-address, extender only)
+  HTTP for /livez, /readyz, /metrics and explain (--http-address)
+  remote write (--remote-write-address, if set)
+
+Several replicas may run side by side; all of them forecast and answer. One, elected through a
+Lease, writes the status and events of PredictedMetrics. For each WorkerPool one, elected
+through the pool's journal, launches and terminates.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
 
@@ -113,40 +117,71 @@ and of each WorkerPool one, elected through its journal, launches and terminates
 			if err := o.validate(); err != nil {
 				return usageError{err}
 			}
+			if err := o.complete(); err != nil {
+				return usageError{err}
+			}
 			return o.run(c.Context())
 		},
 	}
-	o.addFlags(c.Flags())
+	groups := o.flagGroups()
+	for _, name := range groups.Order {
+		c.Flags().AddFlagSet(groups.FlagSets[name])
+	}
+	c.SetUsageFunc(func(c *cobra.Command) error { return printGroupedUsage(c, groups) })
 	return c
 }
 
-func (o *runOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "What to do: "+acceptEnable+".")
-	o.adapter.door.AddFlags(fs)
-	logsapi.AddFlags(o.logging, fs)
-	fs.StringVar(&o.httpAddr, "http-address", ":8080", "Address that /livez, /readyz and /metrics are served on over HTTP; 0 serves none.")
-	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces to look for PredictedMetrics in; empty is all of them.")
-	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Requests per second to the Kubernetes API server, watches aside.")
-	fs.IntVar(&o.burst, "kube-api-burst", 300, "Requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
-	o.adapter.sources.addFlags(fs)
+// Groups of flags in the help of run and in the tables of the documentation.
+const (
+	groupRun      = "general"
+	groupCluster  = "cluster"
+	groupSamples  = "samples"
+	groupNodePool = "worker pools"
+	groupExtender = "scheduler extender"
+	groupLogging  = "logging"
+)
+
+// flagGroups returns the flags in groups, in the order of the help. It is called once: each flag is defined then.
+func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
+	var groups cliflag.NamedFlagSets
+	fs := groups.FlagSet(groupRun)
+	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
+	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
+	fs.StringVar(&o.httpAddress, "http-address", ":8080", "Address that serves /livez, /readyz, /metrics and explain over HTTP. 0 serves none.")
 	o.adapter.lease.addFlags(fs)
-	o.nodePool.addFlags(fs)
-	o.extender.addFlags(fs)
+	fs = groups.FlagSet(groupCluster)
+	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
+	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
+	o.sources.addFlags(groups.FlagSet(groupSamples))
+	o.nodePool.addFlags(groups.FlagSet(groupNodePool))
+	o.extender.addFlags(groups.FlagSet(groupExtender))
+	server := o.adapter.server.FlagSets()
+	for _, name := range server.Order {
+		groups.FlagSet(name).AddFlagSet(server.FlagSets[name])
+	}
+	logsapi.AddFlags(o.logging, groups.FlagSet(groupLogging))
+	return groups
 }
 
-func (o *runOptions) enabled(what string) bool { return slices.Contains(o.enable, what) }
+func (o *runOptions) enabled(part string) bool { return slices.Contains(trimmed(o.enable), part) }
 
-func (o *runOptions) validate() error {
-	for i := range o.adapter.namespaces {
-		o.adapter.namespaces[i] = strings.TrimSpace(o.adapter.namespaces[i])
+// trimmed returns the words of a list without the space around them.
+func trimmed(list []string) []string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = strings.TrimSpace(word)
 	}
-	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.adapter.sources.validate()}
+	return words
+}
+
+// validate returns everything that is wrong with the flags, joined. It reads the files that they name and changes nothing.
+func (o *runOptions) validate() error {
+	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	}
-	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool)),
-		o.nodePool.costReports.validate(o.enabled(enableNodePool), o.nodePool.webhookFile, o.adapter.sources.prometheusURL),
-		o.extender.validate(o.enabled(enableExtender), o.adapter.sources.prometheusURL))
+	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
+		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
 	}
@@ -157,29 +192,34 @@ func (o *runOptions) validate() error {
 }
 
 func (o *runOptions) validateEnable() error {
-	if len(o.enable) == 0 {
-		return badFlag("enable", `""`, acceptEnable)
-	}
-	for i, what := range o.enable {
-		o.enable[i] = strings.TrimSpace(what)
-		if !slices.Contains([]string{enableAdapter, enableNodePool, enableExtender}, o.enable[i]) {
-			return badFlag("enable", fmt.Sprintf("%q", what), acceptEnable)
+	var errs []error
+	for _, part := range trimmed(o.enable) {
+		if !slices.Contains([]string{enableAdapter, enableNodePool, enableExtender}, part) {
+			errs = append(errs, badFlag("enable", fmt.Sprintf("%q", part), acceptEnable))
 		}
 	}
-	return nil
+	if len(o.enable) == 0 {
+		errs = append(errs, badFlag("enable", `""`, acceptEnable))
+	}
+	return errors.Join(errs...)
 }
 
-// gcPercent is how much the heap may grow, in percent of what lives, until garbage is collected. Most of it are samples,
-// which live for minutes.
+// complete loads what the flags name. They are valid.
+func (o *runOptions) complete() error {
+	o.enable, o.adapter.namespaces = trimmed(o.enable), trimmed(o.adapter.namespaces)
+	return errors.Join(o.sources.complete(), o.nodePool.complete())
+}
+
+// gcPercent replaces Go's default of 100: most of the heap are samples, which live for minutes.
 const gcPercent = 50
 
-// part is what one word of --enable stands for, wired but for what the manager runs.
+// part is an enabled part, wired and not yet running.
 type part struct {
-	ready func() error                  // why it is not ready yet
-	run   []func(context.Context) error // beside the manager
+	ready func() error                  // returns why the part is not ready yet
+	run   []func(context.Context) error // run beside the manager
 }
 
-// run wires what is enabled and runs it until the context ends or a part of it fails.
+// run wires the enabled parts and runs them until the context ends or one of them fails.
 func (o *runOptions) run(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -187,7 +227,8 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 		return err
 	}
-	ctrl.SetLogger(klog.Background())
+	log := klog.FromContext(ctx)
+	ctrl.SetLogger(log)
 	config, err := o.clusterConfig()
 	if err != nil {
 		return err
@@ -208,7 +249,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		}
 		return errors.Join(errs...)
 	})
-	klog.InfoS("Running", "enabled", o.enable, "http", o.httpAddr, "cluster", config.Host)
+	log.Info("Running", "enabled", o.enable, "http", o.httpAddress, "cluster", config.Host)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mgr.Start(ctx) })
@@ -220,26 +261,26 @@ func (o *runOptions) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// start wires each part that is enabled.
+// start wires the enabled parts.
 func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) ([]*part, error) {
 	var parts []*part
 	var uses *predictedmetric.PodUses
 	if o.enabled(enableAdapter) {
-		p, ofPods, err := o.adapter.start(ctx, mgr, ready)
+		p, ofPods, err := o.adapter.start(ctx, mgr, &o.sources, ready)
 		if err != nil {
 			return nil, err
 		}
 		parts, uses = append(parts, p), ofPods
 	}
 	if o.enabled(enableNodePool) {
-		p, err := o.nodePool.start(mgr, &o.adapter.sources)
+		p, err := o.nodePool.start(mgr, &o.sources)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
 	}
 	if o.enabled(enableExtender) {
-		p, err := o.extender.start(mgr, &o.adapter.sources, uses)
+		p, err := o.extender.start(mgr, &o.sources, uses)
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +291,7 @@ func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() e
 
 func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	load := rest.InClusterConfig
-	kubeconfig := o.adapter.door.Kubeconfig // whose flag it is, whatever is enabled
+	kubeconfig := o.adapter.server.Kubeconfig // the flag is the adapter's, and counts for all parts
 	if kubeconfig != "" {
 		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}
@@ -263,8 +304,8 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// newManager returns a manager without pods in its cache. The manager elects no leader:
-// one that loses its lease would end the process, and with it everything that has been read.
+// newManager returns a manager without pods in its cache. It elects no leader: a manager that loses its lease ends the process,
+// and with it the samples.
 func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -282,7 +323,7 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 		Scheme: scheme,
 		Cache:  options,
 		Metrics: metricsserver.Options{
-			BindAddress: o.httpAddr,
+			BindAddress: o.httpAddress,
 			ExtraHandlers: map[string]http.Handler{
 				"/livez":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
 				"/readyz": ready,
@@ -328,13 +369,4 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ok")
-}
-
-// buildVersion is how this build names itself to others.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return versionOf(info).Version
 }

@@ -7,7 +7,17 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/api/v1alpha1"
 )
+
+func TestAllSourcesOfTheAPIAreRegistered(t *testing.T) {
+	var names []string
+	for _, r := range registeredSources() {
+		names = append(names, r.Name)
+	}
+	assert.ElementsMatch(t, v1alpha1.SourceNames(), names)
+}
 
 func TestFlagsOfSources(t *testing.T) {
 	empty := file(t, "token", "")
@@ -23,10 +33,11 @@ func TestFlagsOfSources(t *testing.T) {
 			`or basic_auth_users or client certificates in --remote-write-web-config-file) or nobody needs to be (--remote-write-allow-anonymous): anybody who can reach it could write`},
 		{"--remote-write-address :9201 --remote-write-web-config-file /nonexistent", `--remote-write-web-config-file: "/nonexistent": must be a web configuration as Prometheus exporters take it: `},
 		{"--remote-write-address :9201 --remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be a file that holds a token: it is empty`},
-		{"--remote-write-max-series 5", `--remote-write-max-series: "5": must be left out as long as --remote-write-address is empty`},
-		{"--remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be left out as long as --remote-write-address is empty`},
+		{"--remote-write-max-series 5", `--remote-write-max-series: "5": must be left out while --remote-write-address is empty`},
+		{"--remote-write-bearer-token-file " + empty, `--remote-write-bearer-token-file: "` + empty + `": must be left out while --remote-write-address is empty`},
 		{"--remote-write-allow-anonymous", `--remote-write-allow-anonymous: "true": must be left out`},
 		{"--scrape-concurrency 1", `--scrape-concurrency: 1: must be at least 2`},
+		{"--remote-write-max-series 0", `--remote-write-max-series: 0: must be at least 1`},
 		{"--prometheus-max-bytes 0", `--prometheus-max-bytes: 0: must be at least 1`},
 	} {
 		var o sourceOptions

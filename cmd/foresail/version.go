@@ -57,6 +57,15 @@ func versionOf(info *debug.BuildInfo) version {
 	}
 }
 
+// buildVersion is how this build names itself to others.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return versionOf(info).Version
+}
+
 func printVersion(w io.Writer, v version, format string) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)

@@ -2,7 +2,11 @@
 package archtest
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,19 +71,54 @@ func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 			case strings.HasPrefix(from, module+"adapter/source/"):
 				assert.False(t, strings.HasPrefix(to, module+"adapter/source/") && !strings.HasPrefix(to, from), "%s imports %s", from, to)
 			case from == module+"adapter/source":
-				assert.False(t, strings.HasPrefix(to, module+"adapter/"), "%s imports %s", from, to)
+				assert.False(t, strings.HasPrefix(to, module+"adapter/") && to != module+"adapter/podtracker", "%s imports %s", from, to)
 			}
-			assert.NotContains(t, doors, to, "%s imports a door", from)
+			if from != module+"adapter/extender/poolintent" { // of the extender itself
+				assert.NotContains(t, doors, to, "%s imports a door", from)
+			}
 			assert.NotEqual(t, module+"adapter/source/sourcetest", to, "%s imports what is for tests", from)
 		}
 	}
 	for _, door := range doors {
 		for _, to := range imports(t, false, "./"+strings.TrimPrefix(door, module))[door] {
 			if strings.HasPrefix(to, module+"adapter/") {
-				assert.Equal(t, module+"adapter/snapshot", to, "a door reads snapshots and nothing else")
+				assert.Contains(t, []string{module + "adapter/snapshot", module + "adapter/serving"}, to, "a door reads snapshots and nothing else")
 			}
 		}
 	}
+}
+
+// A door of another protocol must not inherit those of external.metrics.k8s.io.
+func TestServingIsFreeOfProtocols(t *testing.T) {
+	const serving = module + "adapter/serving"
+	for _, to := range imports(t, false, "./adapter/serving")[serving] {
+		allowed := isStandard(to) || to == module+"adapter/snapshot" || strings.HasPrefix(to, "k8s.io/apimachinery/pkg/") && !strings.HasPrefix(to, "k8s.io/apimachinery/pkg/apis/")
+		assert.True(t, allowed, "serving imports %s", to)
+	}
+	for _, to := range imports(t, true, "./adapter/serving")[serving] {
+		for _, forbidden := range []string{"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/metrics", "sigs.k8s.io/custom-metrics-apiserver", "google.golang.org/grpc"} {
+			assert.False(t, strings.HasPrefix(to, forbidden), "serving depends on %s", to)
+		}
+	}
+}
+
+// An age is compared with staleAfter in adapter/snapshot alone.
+func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
+	comparison := regexp.MustCompile(`\.(Sub|Since|Before|After)\(.*[<>].*[sS]taleAfter|[<>]=? .*\.StaleAfter\b.*\.Sub\(`)
+	err := filepath.WalkDir("../../adapter", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(content)) {
+			assert.False(t, comparison.MatchString(line), "%s: %s", path, line)
+		}
+		return nil
+	})
+	require.NoError(t, err)
 }
 
 // What pools of workers are about to do is handed to the extender: it does not ask for it, and they do not know it.
@@ -89,7 +128,7 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 		assert.False(t, to == module+"nodepool" || strings.HasPrefix(to, module+"nodepool/"), "the extender depends on %s", to)
 	}
 	for from, list := range imports(t, false, "./...") {
-		if from == module+"nodepool/standing" || strings.HasPrefix(from, module+"cmd/") || strings.HasPrefix(from, module+"test/") {
+		if from == module+"adapter/extender/poolintent" || strings.HasPrefix(from, module+"cmd/") || strings.HasPrefix(from, module+"test/") {
 			continue
 		}
 		assert.NotContains(t, list, extender, "%s imports the extender", from)

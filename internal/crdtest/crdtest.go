@@ -13,12 +13,15 @@ import (
 	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 )
 
@@ -104,4 +107,29 @@ func (d *Definition) Messages() []string {
 	}}
 	visitor.Visit(d.structural)
 	return messages
+}
+
+// CompileErrors returns why an API server of the given minor version would reject the definition's CEL rules. In new objects
+// API servers take only what their previous version knows as well.
+func (d *Definition) CompileErrors(minor uint) []string {
+	environments := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
+	var errs []string
+	visit := func(s *schema.Structural) bool {
+		if len(s.XValidations) == 0 {
+			return false
+		}
+		results, err := cel.Compile(s, model.SchemaDeclType(s, s == d.structural), celconfig.PerCallLimit, environments, cel.NewExpressionsEnvLoader())
+		if err != nil {
+			errs = append(errs, err.Error())
+		}
+		for i, result := range results {
+			if result.Error != nil {
+				errs = append(errs, s.XValidations[i].Rule+": "+result.Error.Detail)
+			}
+		}
+		return false
+	}
+	visitor := schema.Visitor{Structural: visit}
+	visitor.Visit(d.structural)
+	return errs
 }

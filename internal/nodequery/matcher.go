@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Node is what there is to know of a Node to tell what is its.
+// Node is what identifies a Node.
 type Node struct {
 	Name      string
 	UID       types.UID
@@ -17,24 +17,24 @@ type Node struct {
 	Addresses []corev1.NodeAddress
 }
 
-// Of returns what a Node can be named by. It shares the Node's memory.
+// Of returns what identifies a Node. It shares the Node's memory.
 func Of(n *corev1.Node) Node {
 	return Node{Name: n.Name, UID: n.UID, Created: n.CreationTimestamp.Time, Addresses: n.Status.Addresses}
 }
 
-// Key tells two Nodes of one name, one after the other, apart.
+// Key is unique, unlike the name, which a later Node may have again.
 func Key(name string, uid types.UID) string { return name + "/" + string(uid) }
 
-// Key is that of the Node's name and UID.
+// Key returns the key of the Node's name and UID.
 func (n *Node) Key() string { return Key(n.Name, n.UID) }
 
-// Matcher finds the Node that a label means.
+// Matcher finds the Node that a label names.
 type Matcher struct {
 	nodes map[string]*Node // by names and addresses; nil = of several
 }
 
-// NewMatcher knows the names of nodes, and their addresses where these are not the names or addresses of others. Of two
-// that have one name the later is known by it.
+// NewMatcher indexes nodes by their names, and by those of their addresses that no other node has as name or address. Of
+// two nodes with one name the later wins.
 func NewMatcher(nodes []Node) Matcher {
 	m := Matcher{nodes: make(map[string]*Node, 3*len(nodes))}
 	for i := range nodes {
@@ -53,7 +53,7 @@ func NewMatcher(nodes []Node) Matcher {
 	return m
 }
 
-// Find returns the Node that a label names, by its name or by one of its addresses, with or without a port; nil if there is
+// Find returns the Node that a label names by its name or one of its addresses, with or without a port; nil if there is
 // none, or more than one.
 func (m Matcher) Find(label string) *Node {
 	if n := m.nodes[label]; n != nil {
@@ -66,7 +66,7 @@ func (m Matcher) Find(label string) *Node {
 	return m.nodes[host]
 }
 
-// Sort returns the lines of an answer by the keys of the Nodes that a label names, and those that name none.
+// Sort returns the lines of an answer by the keys of the Nodes that a label names, and the lines of no known Node.
 func (m Matcher) Sort(lines []Line, label model.LabelName) (byNode map[string][]Line, strange []Line) {
 	byNode = make(map[string][]Line, len(lines))
 	for _, l := range lines {

@@ -1,4 +1,4 @@
-// Package nodequery asks Prometheus servers for what there is of each node over ranges of time.
+// Package nodequery queries Prometheus servers for a value of each node over a span of time.
 package nodequery
 
 import (
@@ -18,48 +18,38 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Question is an expression that a server is asked for over ranges of time.
+// Question is an expression that a server evaluates over spans of time.
 //
-// Its samples carry the times for which the server has worked them out. Where the expression itself looks back, as
-// rate(…[1m]) does, they tell of the time before, half a minute earlier on average; and a series that has ended without
-// a word is told for as long as the server looks back for a sample, which is five minutes unless it is told otherwise.
+// Each sample has the time for which the server evaluated it. An expression that looks back shows an earlier time:
+// rate(…[1m]) half a minute earlier on average. A series that ended without a stale marker goes on for as long as the
+// server looks back for a sample, five minutes by default.
 type Question struct {
-	API     v1.API
-	Text    promapi.Question
-	Step    time.Duration // between samples, which are at its multiples
-	Timeout time.Duration
+	API  v1.API
+	Text promapi.Question
+	Step time.Duration // between samples, which are at its multiples
 }
 
-// MaxSeries is how many series an answer may have: of more nodes than a cluster has.
+// MaxSeries is how many series an answer may have: more than a cluster has nodes.
 const MaxSeries = 20_000
 
 // New returns a question to the server at an address.
 func New(api v1.API, address, expr string, step, timeout time.Duration) Question {
-	text := promapi.Question{Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time", Timeout: timeout}
-	return Question{API: api, Text: text, Step: step, Timeout: timeout}
+	return Question{API: api, Step: step, Text: promapi.Question{
+		Address: address, Query: expr, Accepted: "must be an expression of PromQL that has a number at each time", Timeout: timeout, MaxSeries: MaxSeries,
+	}}
 }
 
 // Line is one series of an answer.
 type Line struct {
 	Labels  model.Metric
-	Samples []pipeline.Sample // in order, finite, within what was asked for; may be none
+	Samples []pipeline.Sample // in order of time, finite, within the span; may be none
 }
 
-// Ask returns the series from one time to another, both multiples of the step (ms). Its errors are *promapi.Failure.
+// Ask returns the series over a span, whose ends are multiples of the step (ms). Its errors are *promapi.Failure.
 func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
-	defer cancel()
-	r := v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step}
-	value, _, err := q.API.QueryRange(ctx, q.Text.Query, r, v1.WithTimeout(q.Timeout), v1.WithLimit(MaxSeries+1))
+	matrix, err := q.Text.Range(ctx, q.API, v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
 	if err != nil {
-		return nil, q.Text.Explain(err)
-	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, promapi.Fail(promapi.Content, "%s: the answer is no matrix", q.Text.Address)
-	}
-	if len(matrix) > MaxSeries {
-		return nil, promapi.Fail(promapi.Limit, "%s: query %.200q returns more than %d series; it must select less", q.Text.Address, q.Text.Query, MaxSeries)
+		return nil, err
 	}
 	lines := make([]Line, 0, len(matrix))
 	for _, stream := range matrix {
@@ -67,14 +57,14 @@ func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
 			continue
 		}
 		if len(stream.Histograms) > 0 {
-			return nil, promapi.Fail(promapi.Refused, "%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
+			return nil, promapi.Fail(promapi.Rejected, "%s: query %.200q returns native histograms: must return numbers", q.Text.Address, q.Text.Query)
 		}
 		lines = append(lines, Line{Labels: stream.Metric, Samples: usable(stream.Values, from, to)})
 	}
 	return lines, nil
 }
 
-// usable returns the samples that are numbers and within what was asked for.
+// usable returns the finite samples within a span, in order of time.
 func usable(values []model.SamplePair, from, to int64) []pipeline.Sample {
 	out := make([]pipeline.Sample, 0, len(values))
 	for _, v := range values {
@@ -87,8 +77,8 @@ func usable(values []model.SamplePair, from, to int64) []pipeline.Sample {
 	return slices.CompactFunc(out, func(a, b pipeline.Sample) bool { return a.T == b.T })
 }
 
-// Join makes one of series that are of the same thing, which is possible if none has a sample between the first and the
-// last of another: the labels of an exporter may change when it is started again.
+// Join merges series of the same node, which may follow each other but not overlap: the labels of an exporter may change
+// when it restarts.
 func Join(lines []Line) ([]pipeline.Sample, error) {
 	lines = slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return len(l.Samples) == 0 })
 	slices.SortFunc(lines, func(a, b Line) int { return cmp.Compare(a.Samples[0].T, b.Samples[0].T) })

@@ -1,11 +1,11 @@
-// Package promapi connects to the HTTP API of Prometheus servers: to those that the operator permits, with the credentials
-// that the operator gives, and with bounds on what they answer.
+// Package promapi queries the HTTP API of Prometheus servers: of those that the operator permits, with the operator's
+// credentials, and with limits on time and size of the answers.
 package promapi
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// connections names ours in the metrics of the library that dials.
+	// connections is the name in the metrics of the library that dials.
 	connections = "prometheus-source"
-	// idleConnection is how long a connection is kept that is not used.
+	// idleConnection is how long an unused connection is kept.
 	idleConnection = time.Minute
-	// maxRedirects is how often a server may send a query on to another path of its own.
+	// maxRedirects is how often a server may redirect a query to another path of its own.
 	maxRedirects = 3
 )
 
 // Options of a Connector.
 type Options struct {
-	Servers   *Servers // that may be asked; nil = any, without credentials
+	Servers   *Servers // that may be queried; nil = any, without credentials
 	MaxSeries int      // that an answer may have
 	MaxBytes  int64    // that an answer may have
 	UserAgent string
 	Transport http.RoundTripper // instead of one that the servers' configuration makes; nil = that
 }
 
-// Connector makes clients, whose large answers wait for each other.
+// Connector makes clients. Their large answers wait for each other.
 type Connector struct {
 	options Options
 	large   chan struct{} // slots of large answers
@@ -42,20 +42,20 @@ func NewConnector(o Options) *Connector {
 	return &Connector{options: o, large: make(chan struct{}, LargeAtOnce)}
 }
 
-// Large tells how many large answers are being read.
+// Large returns how many large answers are being read.
 func (c *Connector) Large() int { return len(c.large) }
 
-// Client asks one server.
+// Client queries one server.
 type Client struct {
 	v1.API
 	http *http.Client
 }
 
-// CloseIdleConnections closes those that no query uses.
+// CloseIdleConnections closes the connections that no query uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Connect prepares to ask the server at an address, which has to be one that [ParseAddress] returned. It does not ask
-// whether that is permitted.
+// Connect returns a client of the server at an address, in the form that [ParseAddress] returns. It does not check whether
+// the server is permitted.
 func (c *Connector) Connect(address string) (*Client, error) {
 	client, err := config.NewClientFromConfig(c.options.Servers.configOf(address), connections,
 		config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))
@@ -76,14 +76,14 @@ func (c *Connector) Connect(address string) (*Client, error) {
 	return &Client{API: v1.NewAPI(made), http: client}, nil
 }
 
-// checkRedirect follows redirects within the server that was to be asked only. Another one would be asked although
-// nobody named it, and a subdomain, another port or plain HTTP would even be given the credentials.
+// checkRedirect follows redirects within the same server only. Nobody permitted another one, and a subdomain, another port
+// or plain HTTP would even receive the credentials.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if first := via[0].URL; r.URL.Scheme != first.Scheme || r.URL.Host != first.Host {
 		return &redirectError{to: r.URL.Scheme + "://" + r.URL.Host}
 	}
 	if len(via) > maxRedirects {
-		return errors.New("it redirects again and again")
+		return fmt.Errorf("it redirects more than %d times", maxRedirects)
 	}
 	return nil
 }
@@ -91,5 +91,46 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 type redirectError struct{ to string }
 
 func (e *redirectError) Error() string {
-	return fmt.Sprintf("it redirects to %.100q, which is not followed: must be the server's own address", e.to)
+	return fmt.Sprintf("it redirects to %.100q, which is not followed: must stay at the server's own address", e.to)
+}
+
+// Clients keeps one client for each server, for as long as the process runs. It is safe for concurrent use.
+type Clients struct {
+	connector *Connector
+	mu        sync.Mutex
+	made      map[string]v1.API // by address
+}
+
+// NewClients returns Clients that have connected to nothing yet.
+func NewClients(o Options) *Clients {
+	return &Clients{connector: NewConnector(o), made: map[string]v1.API{}}
+}
+
+// API returns the API of the server at an address. The error says what is wrong with the address, or that it is not
+// permitted.
+func (c *Clients) API(address string) (v1.API, error) {
+	parsed, err := ParseAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("address: %q: %w", Redact(address), err)
+	}
+	if err := c.connector.options.Servers.Permit(parsed); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	made := c.made[parsed]
+	c.mu.Unlock()
+	if made != nil {
+		return made, nil
+	}
+	connected, err := c.connector.Connect(parsed) // reads files, for which the lock is not held
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made := c.made[parsed]; made != nil {
+		return made, nil // of another caller
+	}
+	c.made[parsed] = connected
+	return connected, nil
 }

@@ -8,12 +8,9 @@ import (
 	"net/http"
 )
 
-// limiter ends answers that are too long with an error, as they are read. A short text can be many series, such as
-// {},{},{}, each of which takes much more memory than text; so their number is limited too: by that of opening braces,
-// of which a series has two, and more if its labels have some.
-//
-// The memory that an answer takes as it is decoded is up to twenty times its length. So that many long answers at once
-// do not take all there is, those that turn out to be large wait for each other.
+// limiter ends answers that are too large with an error while they are read. A short text can hold many series, such as
+// {},{},{}, which take much more memory than the text, so opening braces are limited too. Decoding an answer takes up to
+// twenty times its size, so large answers wait for each other.
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
@@ -22,7 +19,7 @@ type limiter struct {
 
 const bracesPerSeries = 16
 
-// The answers that are large, and how many of them are read at once.
+// LargeBytes is the size from which an answer is large, LargeAtOnce the number of large ones read at the same time.
 const (
 	LargeBytes  = 4 << 20
 	LargeAtOnce = 1
@@ -42,11 +39,23 @@ func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, tooLong(l)
 	}
-	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l, query: r.Context()}
+	ctx := r.Context() // ends when the answer has been decoded
+	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l, waitForSlot: func() error { return l.waitForSlot(ctx) }}
 	return response, nil
 }
 
-// CloseIdleConnections has http.Client do so for what is below.
+// waitForSlot waits for a slot of large answers, which it holds until the query ends.
+func (l *limiter) waitForSlot(ctx context.Context) error {
+	select {
+	case l.large <- struct{}{}:
+		context.AfterFunc(ctx, func() { <-l.large })
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// CloseIdleConnections lets http.Client close the connections of the next transport.
 func (l *limiter) CloseIdleConnections() {
 	if next, ok := l.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()
@@ -56,9 +65,9 @@ func (l *limiter) CloseIdleConnections() {
 type limitedBody struct {
 	io.ReadCloser
 	limiter       *limiter
-	query         context.Context // which ends when the answer has been decoded
-	bytes, braces int64           // so far
-	large         bool            // it has a slot
+	waitForSlot   func() error
+	bytes, braces int64 // so far
+	large         bool  // it has a slot
 }
 
 // Read implements io.Reader.
@@ -73,22 +82,12 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 		return 0, &sizeError{fmt.Sprintf("the answer has more than %d objects", b.limiter.braces)}
 	}
 	if b.bytes > LargeBytes && !b.large {
-		if !b.enter() {
-			return 0, b.query.Err()
+		if err := b.waitForSlot(); err != nil {
+			return 0, err
 		}
+		b.large = true
 	}
 	return n, err
-}
-
-// enter waits for a slot, which it has until the query ends; false: the query has ended.
-func (b *limitedBody) enter() bool {
-	select {
-	case b.limiter.large <- struct{}{}:
-		b.large = true
-		context.AfterFunc(b.query, func() { <-b.limiter.large })
-	case <-b.query.Done():
-	}
-	return b.large
 }
 
 // sizeError is an answer that is too large.

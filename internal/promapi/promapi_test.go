@@ -1,6 +1,7 @@
 package promapi
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +23,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestLoadServersRefuses(t *testing.T) {
+func TestLoadServersRejects(t *testing.T) {
 	tests := map[string]struct {
 		file string
 		want []string
@@ -64,8 +68,7 @@ func TestLoadServersRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Credentials are those of one address, not of others that resemble it.
-func TestCredentialsAreOfOneAddress(t *testing.T) {
+func TestCredentialsAreSentToTheirAddressOnly(t *testing.T) {
 	both, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), `{allowUnlisted: true, servers: [
 	{address: 'http://prometheus:9090/', httpClientConfig: {basic_auth: {username: u, password: p}}}, {address: 'https://other'}]}`))
 	require.NoError(t, err)
@@ -79,7 +82,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestLimiterRefusesAnnouncedLength(t *testing.T) {
+func TestLimiterRejectsAnnouncedLength(t *testing.T) {
 	next := roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{ContentLength: 11, Body: io.NopCloser(strings.NewReader("01234567890"))}, nil
 	})
@@ -112,7 +115,55 @@ func TestClients(t *testing.T) {
 	require.NoError(t, err)
 	assert.Same(t, one, same)
 	_, err = c.API("http://other")
-	require.EqualError(t, err, `address: "http://other": must be one that the operator lists: "http://prometheus:9090"`)
+	require.EqualError(t, err, `address: "http://other": must be listed by the operator: "http://prometheus:9090"`)
 	_, err = c.API("http://me:geheim@prometheus:9090")
 	require.ErrorContains(t, err, `address: "…@prometheus:9090": must be an http or https URL`)
+}
+
+// fakeAPI answers every query alike, and keeps the last one.
+type fakeAPI struct {
+	v1.API
+	answer model.Value
+	query  string
+	left   time.Duration // until the deadline
+}
+
+func (f *fakeAPI) Query(ctx context.Context, query string, _ time.Time, _ ...v1.Option) (model.Value, v1.Warnings, error) {
+	deadline, _ := ctx.Deadline()
+	f.query, f.left = query, time.Until(deadline)
+	return f.answer, v1.Warnings{"partial"}, nil
+}
+
+func (f *fakeAPI) QueryRange(ctx context.Context, query string, _ v1.Range, o ...v1.Option) (model.Value, v1.Warnings, error) {
+	return f.Query(ctx, query, time.Time{}, o...)
+}
+
+func TestQuestions(t *testing.T) {
+	q := Question{Address: "http://p", Query: "load", Accepted: "must be a selector", Timeout: time.Hour, MaxSeries: 1}
+	f := &fakeAPI{answer: model.Matrix{{}}}
+	matrix, err := q.Range(t.Context(), f, v1.Range{})
+	require.NoError(t, err)
+	assert.Len(t, matrix, 1)
+	assert.Greater(t, f.left, 30*time.Minute)
+	assert.LessOrEqual(t, f.left, time.Hour)
+
+	_, warnings, err := q.Samples(t.Context(), f, 2500*time.Millisecond)
+	require.NoError(t, err)
+	assert.Equal(t, v1.Warnings{"partial"}, warnings)
+	assert.Equal(t, "load\n[3s]", f.query)
+
+	_, err = q.Vector(t.Context(), f, time.Time{})
+	require.EqualError(t, err, `http://p: query "load": the answer is a matrix; must be a selector`)
+	f.answer = model.Vector{{}, {}}
+	_, err = q.Vector(t.Context(), f, time.Time{})
+	require.EqualError(t, err, `http://p: query "load" returns more than 1 series; it must select less`)
+	q.MaxSeries = 0
+	vector, err := q.Vector(t.Context(), f, time.Time{})
+	require.NoError(t, err)
+	assert.Len(t, vector, 2)
+}
+
+func TestWholeSeconds(t *testing.T) {
+	assert.Equal(t, 3*time.Second, wholeSeconds(2500*time.Millisecond))
+	assert.Equal(t, 3*time.Second, wholeSeconds(3*time.Second))
 }

@@ -5,22 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/common/config"
 	"sigs.k8s.io/yaml"
 )
 
-// Servers is what an operator says about the servers that may be asked: those who write PredictedMetrics and
-// WorkerPools name an address and no more. The nil Servers permits any, without credentials.
+// Servers are the servers that the operator permits, with their credentials. PredictedMetrics and WorkerPools name only an
+// address. The nil Servers permits any, without credentials.
 type Servers struct {
 	allowUnlisted bool
 	listed        map[string]*config.HTTPClientConfig // by address
 }
 
-// serversFile is what a file of servers looks like.
+// serversFile is the format of the file.
 type serversFile struct {
 	AllowUnlisted bool         `json:"allowUnlisted"`
 	Servers       []serverFile `json:"servers"`
@@ -33,7 +36,7 @@ type serverFile struct {
 
 // LoadServers reads a YAML file:
 //
-//	allowUnlisted: false         # whether others than these may be asked, without credentials
+//	allowUnlisted: false         # whether other servers may be queried, without credentials
 //	servers:
 //	- address: https://prometheus.monitoring:9090
 //	  httpClientConfig:          # as in Prometheus' own configuration, e.g. of a remote_read
@@ -42,12 +45,11 @@ type serverFile struct {
 //	    tls_config:
 //	      ca_file: ca.crt
 //
-// Files are relative to the one that names them, and are read again as they change. The error names every field that
-// is wrong.
+// Paths in it are relative to the file. The files are read again when they change. The error names every wrong field.
 func LoadServers(path string) (*Servers, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading the file of Prometheus servers: %w", err)
+		return nil, fmt.Errorf("read the file of Prometheus servers: %w", err)
 	}
 	var file serversFile
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
@@ -89,21 +91,50 @@ func (s *Servers) add(f *serverFile, directory string) error {
 	return nil
 }
 
-// Permit returns an error if an address, normalized, may not be asked.
+// Permit returns an error if the server at an address, in the form that [ParseAddress] returns, may not be queried.
 func (s *Servers) Permit(address string) error {
 	if s == nil || s.allowUnlisted || s.listed[address] != nil {
 		return nil
 	}
 	if len(s.listed) == 0 {
-		return fmt.Errorf("address: %q: the operator lists no server that may be asked", address)
+		return fmt.Errorf("address: %q: the operator lists no servers", address)
 	}
-	return fmt.Errorf("address: %q: must be one that the operator lists: %s", address, Some(slices.Sorted(maps.Keys(s.listed))))
+	return fmt.Errorf("address: %q: must be listed by the operator: %s", address, Some(slices.Sorted(maps.Keys(s.listed))))
 }
 
-// configOf returns how a server is to be asked.
+// configOf returns the HTTP configuration for a server.
 func (s *Servers) configOf(address string) config.HTTPClientConfig {
 	if s != nil && s.listed[address] != nil {
 		return *s.listed[address]
 	}
 	return config.DefaultHTTPClientConfig
+}
+
+// AcceptedAddress says what an address must be.
+const AcceptedAddress = "an http or https URL without user, query or fragment, such as http://prometheus.monitoring:9090"
+
+var errAddress = errors.New("must be " + AcceptedAddress)
+
+// ParseAddress returns the canonical form of an address. It rejects paths that could be read in two ways: an address must
+// not pass for another one that has credentials.
+func ParseAddress(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawPath != "" ||
+		strings.ContainsAny(address, "?#") {
+		return "", errAddress
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	if u.Path != "" && u.Path != path.Clean(u.Path) {
+		return "", errAddress
+	}
+	return u.String(), nil
+}
+
+// Redact removes a possible password from an address that is rejected.
+func Redact(address string) string {
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		return "…" + address[at:]
+	}
+	return address
 }

@@ -19,7 +19,7 @@ type spans struct {
 // window, to those that started while it was active: it decides whether they take load over. After that timeout an
 // instance counts in full either way. Cooldowns and the first target count look back on their own.
 func spansOf(p pipeline.Params) spans {
-	s := spans{window: ceilMillis(p.Window)}
+	s := spans{window: ceilMillis(p.WindowFor(0))}
 	s.fleet = s.window + ceilMillis(p.RedistributionTimeout)
 	s.keep = max(s.fleet, ceilMillis(p.PendingExpiry), ceilMillis(p.Cooldown.DownAfterUp))
 	return s
@@ -179,7 +179,7 @@ func (f *fleet) activeAt(time int64) int {
 }
 
 // newestStart returns when the newest instance started, or pipeline.Never; one that has been forgotten started too
-// long ago for a cooldown to ask.
+// long ago to matter to a cooldown.
 func (f *fleet) newestStart(now int64) int64 {
 	newest := pipeline.Never
 	for _, t := range f.live {
@@ -190,7 +190,7 @@ func (f *fleet) newestStart(now int64) int64 {
 	return newest
 }
 
-// targetCount follows the count asked for.
+// targetCount follows the requested count.
 type targetCount struct {
 	planned []planned
 	next    int   // in planned

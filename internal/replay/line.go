@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// kind tells events apart.
+// kind is the kind of an event.
 type kind int
 
 const (
@@ -25,11 +25,11 @@ const (
 	run
 )
 
-// event is what one line says. Which fields mean something depends on the kind.
+// event is one line. The kind decides which fields are set.
 type event struct {
 	kind       kind
 	instance   []byte // lifecycle, sample; valid until the next line is parsed
-	start, end int64  // lifecycle; pipeline.Never where the line does not say
+	start, end int64  // lifecycle; pipeline.Never if the line has none
 	at         int64  // sample, demand: when measured; target: from when on; run: now
 	received   int64  // sample, demand
 	value      float64
@@ -160,7 +160,7 @@ func (p *parser) parse(line []byte) (event, error) {
 	return e, p.err
 }
 
-// unmarshal reads one JSON object and refuses fields that are unknown or given twice. Names are case-sensitive.
+// unmarshal reads one JSON object and rejects fields that are unknown or given twice. Names are case-sensitive.
 func unmarshal(line []byte, f *fields) error {
 	strict, err := strictjson.UnmarshalStrict(line, f)
 	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -175,8 +175,8 @@ func unmarshal(line []byte, f *fields) error {
 	return nil
 }
 
-// refuse notes what is wrong with a field, unless an earlier field was wrong.
-func (p *parser) refuse(field string, raw json.RawMessage, accept string) {
+// reject records what is wrong with a field, unless an earlier field was wrong.
+func (p *parser) reject(field string, raw json.RawMessage, accept string) {
 	if p.err == nil {
 		p.err = &pipeline.FieldError{Field: field, Value: string(raw), Accept: accept}
 	}
@@ -186,13 +186,13 @@ func (p *parser) id(raw json.RawMessage) []byte {
 	const accept = "a string that is not empty"
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		if len(raw) == 2 {
-			p.refuse("instance", raw, accept)
+			p.reject("instance", raw, accept)
 		}
 		return raw[1 : len(raw)-1]
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil || s == "" {
-		p.refuse("instance", raw, accept)
+		p.reject("instance", raw, accept)
 	}
 	return []byte(s)
 }
@@ -203,7 +203,7 @@ const maxTime = 1 << 53
 func (p *parser) time(field string, raw json.RawMessage) int64 {
 	t, ok := whole(raw)
 	if !ok || t < -maxTime || t > maxTime {
-		p.refuse(field, raw, "a whole number of milliseconds between -2^53 and 2^53")
+		p.reject(field, raw, "a whole number of milliseconds between -2^53 and 2^53")
 	}
 	return t
 }
@@ -218,7 +218,7 @@ func (p *parser) optionalTime(field string, raw json.RawMessage, missing int64) 
 func (p *parser) count(field string, raw json.RawMessage) int {
 	n, ok := whole(raw)
 	if !ok || n < 0 || n > math.MaxInt32 {
-		p.refuse(field, raw, "a whole number of instances between 0 and 2147483647")
+		p.reject(field, raw, "a whole number of instances between 0 and 2147483647")
 	}
 	return int(n)
 }
@@ -226,7 +226,7 @@ func (p *parser) count(field string, raw json.RawMessage) int {
 func (p *parser) number(field string, raw json.RawMessage) float64 {
 	v, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		p.refuse(field, raw, "a finite number")
+		p.reject(field, raw, "a finite number")
 	}
 	return v
 }

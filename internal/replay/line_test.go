@@ -33,7 +33,7 @@ func TestParseReadsEveryKindOfLine(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatIsWrongAndWhatWouldDo(t *testing.T) {
+func TestParseErrorsNameFieldValueAndAcceptedForm(t *testing.T) {
 	const milliseconds = "must be a whole number of milliseconds between -2^53 and 2^53"
 	for _, c := range []struct{ line, want string }{
 		{`{`, "not a JSON object: unexpected end of JSON input"},

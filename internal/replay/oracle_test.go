@@ -185,7 +185,7 @@ func fleetOf(random *rand.Rand, model pipeline.ModelKind) []event {
 
 func paramsOf(random *rand.Rand, model pipeline.ModelKind) pipeline.Params {
 	pick := func(of ...time.Duration) time.Duration { return of[random.IntN(len(of))] }
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Model.Kind, p.Threshold, p.Max = model, 0.7, 30
 	p.Interval = pick(time.Second, 3*time.Second, 250*time.Millisecond)
 	p.Window = pick(10*time.Second, 90*time.Second, 31234*time.Millisecond)
@@ -195,7 +195,7 @@ func paramsOf(random *rand.Rand, model pipeline.ModelKind) pipeline.Params {
 	return p
 }
 
-func TestReplayIsWhatThePipelineSaysOfAllThatWasReceived(t *testing.T) {
+func TestReplayMatchesThePipelineOnReceivedSamples(t *testing.T) {
 	var decided, failed, rose int
 	for seed := range uint64(120) {
 		random := rand.New(rand.NewPCG(seed, 7))

@@ -69,7 +69,7 @@ type forecastRecord struct {
 	LoadNow            float64            `json:"loadNow"`
 	LoadPredicted      float64            `json:"loadPredicted"`
 	Direction          pipeline.Direction `json:"direction"`
-	Wanted             int                `json:"wanted"`
+	Desired            int                `json:"desired"`
 	Action             pipeline.Action    `json:"action"`
 }
 
@@ -88,7 +88,7 @@ func record(r Result) any {
 		Now: r.Now, Tick: f.Tick,
 		Level: f.Level, Trend: f.Trend, HorizonMs: float64(f.Horizon) / float64(time.Millisecond), Forecast: f.Total, Damped: f.Damped,
 		ContributionWeight: f.Weight, Active: f.Active, LoadNow: f.LoadNow, LoadPredicted: f.LoadPredicted,
-		Direction: r.Decision.Direction, Wanted: r.Decision.Wanted, Action: r.Decision.Action,
+		Direction: r.Decision.Direction, Desired: r.Decision.Desired, Action: r.Decision.Action,
 	}
 }
 
@@ -113,9 +113,9 @@ var columns = []column{
 	{"TARGET", 6, func(r Result) any { return r.Forecast.Target }},
 	{"LOAD", 8, func(r Result) any { return rounded(r.Forecast.LoadNow) }},
 	{"PREDICTED", 9, func(r Result) any { return rounded(r.Forecast.LoadPredicted) }},
-	{"DIRECTION", -10, func(r Result) any { return r.Decision.Direction }},
-	{"WANTED", 6, func(r Result) any { return r.Decision.Wanted }},
-	{"ACTION", -6, func(r Result) any { return r.Decision.Action }},
+	{"DIRECTION", -9, func(r Result) any { return r.Decision.Direction }},
+	{"DESIRED", 7, func(r Result) any { return r.Decision.Desired }},
+	{"ACTION", -9, func(r Result) any { return r.Decision.Action }},
 	{"REASON", -1, func(r Result) any { return r.Decision.Reason }},
 }
 

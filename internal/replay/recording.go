@@ -21,10 +21,10 @@ type Recording struct {
 	runs    []int64          // sorted
 }
 
-// member is one instance by what its own lines say.
+// member is one instance as its own lines describe it.
 type member struct {
 	id                 string
-	start, end         int64 // pipeline.Never where no line says
+	start, end         int64 // pipeline.Never if no line has it
 	startLine, endLine int
 }
 
@@ -45,7 +45,7 @@ type planned struct {
 	count int
 }
 
-// LineError says which line of the input cannot be used and why.
+// LineError names the line of the input that cannot be used, and the reason.
 type LineError struct {
 	Line int // from 1
 	Err  error
@@ -179,7 +179,7 @@ func lastOfEach[E any](events []E, time func(E) int64) []E {
 }
 
 // visibleFrom returns the first time at which a run makes use of the sample, by which it must have been received: the
-// pipeline refuses samples more than an interval later than now.
+// pipeline drops samples more than an interval later than now.
 func (a *arrival) visibleFrom(interval int64) int64 { return max(a.received, a.sample.T-interval) }
 
 // visible returns the samples in the order in which they become visible to runs, and of those that do so together in

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReadNamesTheLineThatCannotBeUsed(t *testing.T) {
+func TestReadNamesTheUnusableLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
 		line  int
@@ -60,14 +60,14 @@ func TestReadNamesTheLineThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestReadKeepsWhatTheLinesBeforeSay(t *testing.T) {
+func TestReadKeepsEarlierLines(t *testing.T) {
 	rec, err := Read(strings.NewReader(`{"run":20}` + "\n" + `{"instance":"a","t":1,"v":2}` + "\n" + `{"run":10}` + "\nstop\n" + `{"run":30}`))
 	require.ErrorContains(t, err, "line 4")
 	assert.Equal(t, []int64{10, 20}, rec.runs)
 	assert.Len(t, rec.samples, 1)
 }
 
-func TestReadPassesOnThatReadingFailed(t *testing.T) {
+func TestReadReturnsReadErrors(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	_, err := Read(io.MultiReader(strings.NewReader("{\"run\":1}\n"), iotest.ErrReader(broken)))
 	require.ErrorIs(t, err, broken)

@@ -6,7 +6,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Options say how to replay.
+// Options configure a replay.
 type Options struct {
 	Params pipeline.Params
 	// Cooldowns holds decisions back as the controller would, counting from the decisions of earlier runs. Without,
@@ -19,7 +19,7 @@ type Result struct {
 	Now      int64
 	Err      error // why there is no forecast; then the rest means nothing
 	Forecast pipeline.Forecast
-	Decision pipeline.Decision // Forecast.Decision, after cooldowns if they are asked for
+	Decision pipeline.Decision // Forecast.Decision, after cooldowns if Options.Cooldowns is set
 }
 
 // Replay evaluates the runs in order of time. It fails only on parameters that break a precondition, with every one

@@ -47,7 +47,7 @@ func output(t testing.TB, events []event, o Options) string {
 
 // testParams are the defaults for a metric with threshold 0.7 and at most 20 instances.
 func testParams() pipeline.Params {
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Threshold, p.Max = 0.7, 20
 	return p
 }
@@ -184,7 +184,7 @@ func TestAnEndAtZeroIsAnEnd(t *testing.T) {
 	assert.Equal(t, 1, got[0].Forecast.Active)
 }
 
-func TestARiseOfTheTargetHoldsScaleDownBack(t *testing.T) {
+func TestRisenTargetDelaysScaleDown(t *testing.T) {
 	fleet := slices.Concat(ramp("a", 0, 200, 0.1, 0), ramp("b", 0, 200, 0.1, 0), []event{starts("a", 0), starts("b", 0), ends("b", 90_000), runAt(100_000)})
 	for name, c := range map[string]struct {
 		targets []event
@@ -250,7 +250,7 @@ func TestCooldownsCountFromTheDecisionsOfEarlierRuns(t *testing.T) {
 	assert.Equal(t, held, again, "a replay leaves nothing behind")
 }
 
-func TestAFreshInstanceHoldsScaleDownBack(t *testing.T) {
+func TestNewInstanceDelaysScaleDown(t *testing.T) {
 	fleet := slices.Concat(ramp("a", 0, 400, 0.1, 0), []event{starts("a", 0), starts("b", 100_000), ends("b", 101_000), runAt(279_999), runAt(280_000)})
 	fleet = append(fleet, targetAt(0, 3), event{kind: sample, instance: []byte("yet to come"), at: 280_500, received: 280_000, value: 1})
 	got := replayed(t, recordingOf(t, fleet), Options{Params: testParams(), Cooldowns: true})
@@ -258,7 +258,7 @@ func TestAFreshInstanceHoldsScaleDownBack(t *testing.T) {
 	assert.Equal(t, pipeline.Headroom, got[1].Decision.Reason)
 }
 
-func TestWhatCannotMatterIsForgotten(t *testing.T) {
+func TestForgetsInstancesThatCannotMatter(t *testing.T) {
 	var events []event
 	for i := range int64(500) {
 		id := fmt.Sprintf("pod-%d", i)
@@ -323,12 +323,12 @@ func TestJSONHasTheFieldsInOrderAndInFull(t *testing.T) {
 		`{"now":60100,"tick":60000,"level":` + number(f.Level) + `,"trend":` + number(f.Trend) +
 		`,"horizonMs":45000,"forecast":` + number(f.Total) + `,"damped":` + number(f.Damped) +
 		`,"contributionWeight":1,"active":1,"loadNow":` + number(f.LoadNow) + `,"loadPredicted":` + number(f.LoadPredicted) +
-		`,"direction":"HORIZONTAL","wanted":2,"action":"up"}` + "\n"
+		`,"direction":"Steady","desired":2,"action":"ScaleUp"}` + "\n"
 	assert.Equal(t, want, got)
 	assert.NotEqual(t, f.Total, f.Damped)
 }
 
-func TestTheTableHasARowARun(t *testing.T) {
+func TestTableHasARowPerRun(t *testing.T) {
 	events := slices.Concat(ramp("a", 0, 60, 0.3, 0.01), []event{starts("a", 0), runAt(-5), runAt(60_100)})
 	var out strings.Builder
 	runs, err := Run(t.Context(), strings.NewReader(text(t, events)), &out, Options{Params: testParams()}, Table)
@@ -342,12 +342,12 @@ func TestTheTableHasARowARun(t *testing.T) {
 	}
 	end := strings.Index(lines[0], "TICK") + len("TICK")
 	assert.True(t, strings.HasSuffix(lines[2][:end], "  60000"), "numbers end under their title")
-	assert.Equal(t, strings.Index(lines[0], "ACTION"), strings.Index(lines[2], "up"))
+	assert.Equal(t, strings.Index(lines[0], "ACTION"), strings.Index(lines[2], "ScaleUp"))
 	assert.Contains(t, lines[2], "45s")
 	assert.Equal(t, strings.Index(lines[0], "REASON"), strings.Index(lines[2], "AboveThreshold"))
 }
 
-func TestABadLineKeepsTheResultsSoFar(t *testing.T) {
+func TestBadLineKeepsEarlierResults(t *testing.T) {
 	good := slices.Concat(ramp("a", 0, 20, 0.5, 0), []event{starts("a", 0), runAt(20_000), runAt(10_000)})
 	bad := text(t, good) + "{\"run\":}\n" + `{"run":15000}` + "\n"
 	var out strings.Builder
@@ -357,7 +357,7 @@ func TestABadLineKeepsTheResultsSoFar(t *testing.T) {
 	assert.Equal(t, output(t, good, Options{Params: testParams()}), out.String())
 }
 
-func TestRunRefusesParametersAndFormatsItCannotUse(t *testing.T) {
+func TestRunRejectsUnusableParametersAndFormats(t *testing.T) {
 	p := testParams()
 	p.Threshold = 0
 	_, err := Run(t.Context(), iotestNever{t}, io.Discard, Options{Params: p}, JSON)
@@ -391,7 +391,7 @@ func TestRunStopsWhenItIsInterrupted(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
-func TestRunSaysThatItCouldNotWrite(t *testing.T) {
+func TestRunReportsWriteErrors(t *testing.T) {
 	full := errors.New("no space left")
 	for _, runs := range []int{1, 5000} {
 		_, err := Run(t.Context(), strings.NewReader(strings.Repeat("{\"run\":1}\n", runs)), failingWriter{full}, Options{Params: testParams()}, JSON)

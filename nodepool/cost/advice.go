@@ -52,13 +52,13 @@ func raiseMaximum(r *Report, h *History) string {
 	}
 	var asked []int
 	for i := range h.Moments {
-		asked = append(asked, h.Moments[i].Asked)
+		asked = append(asked, h.Moments[i].Recommended)
 	}
 	most := quantile(asked)
 	if most <= r.Max {
 		return ""
 	}
-	return fmt.Sprintf("raise spec.max, which is %d: %s of the time (%.0f h) more were asked for; %d would have done for %s of it",
+	return fmt.Sprintf("raise spec.max, which is %d: %s of the time (%.0f h) more were recommended; %d would have been enough for %s of it",
 		r.Max, percent(share), r.AtMaximumHours, most, percent(percentile))
 }
 
@@ -67,11 +67,11 @@ func lowerMinimum(r *Report, h *History) string {
 	atMinimum := 0.0
 	for i := range h.Moments {
 		m := &h.Moments[i]
-		if m.Voted == nil {
+		if m.BySignals == nil {
 			continue
 		}
 		// Pods that are pending ask too, for a node more than there are: as many as there are is the least they need.
-		need := *m.Voted
+		need := *m.BySignals
 		if m.Pending == nil || *m.Pending > 0 {
 			need = max(need, m.Workers())
 		}
@@ -95,8 +95,8 @@ func lowerMinimum(r *Report, h *History) string {
 var slow = []hindrance{
 	{"CoolingDown", "shorten cooldown.up"},
 	{"ActionOpen", "raise maxBatchUp: launches wait for those before them"},
-	{"NoRoom", "give more instance types or subnets: placements were cooling after errors"},
-	{"BackingOff", "look at why launches fail: foresail explain workerpool tells"},
+	{"InsufficientCapacity", "give more instance types or subnets: placements were cooling after errors"},
+	{"BackingOff", "look at why launches fail: see foresail explain workerpool"},
 }
 
 func growFaster(r *Report, h *History) string {
@@ -111,7 +111,7 @@ func growFaster(r *Report, h *History) string {
 	if hours <= often*r.KnownHours {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s of the time (%.0f h) there were fewer workers than were asked for, up to %d fewer%s",
+	return fmt.Sprintf("%s: %s of the time (%.0f h) there were fewer workers than desired, up to %d fewer%s",
 		remedy(h, slow, "raise maxBatchUp or shorten cooldown.up"), percent(hours/r.KnownHours), hours, most, told(h, slow))
 }
 
@@ -119,10 +119,10 @@ func growFaster(r *Report, h *History) string {
 var sticky = []hindrance{
 	{"NotIdle", "shorten idle.for, or raise idle.cpu and idle.memory"},
 	{"CoolingDown", "shorten cooldown.down or raise maxBatchDown"},
-	{"NoVictim", "look at what blocks nodes: foresail explain workerpool tells"},
-	{"PodsWaiting", "look at pods that stay pending"},
+	{"NoRemovableNode", "look at what blocks nodes: see foresail explain workerpool"},
+	{"BlockedByPendingPods", "look at pods that stay pending"},
 	{"MetricsUnknown", "look at signals that are not known"},
-	{"ManyUnready", "look at workers that are not Ready"},
+	{"TooManyUnready", "look at workers that are not Ready"},
 	{"LoadAfterRemoval", "lower forecast.scaleDownMargin, or use smaller instance types"},
 }
 
@@ -130,7 +130,7 @@ func shrinkSooner(r *Report, h *History) string {
 	if r.WorkerHours == 0 || r.IdleHours <= muchIdle*r.WorkerHours {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s of the worker hours (%.0f of %.0f) were beyond what was asked for%s",
+	return fmt.Sprintf("%s: %s of the worker hours (%.0f of %.0f) were beyond the desired count%s",
 		remedy(h, sticky, "shorten idle.for and cooldown.down, or use smaller instance types"),
 		percent(r.IdleHours/r.WorkerHours), r.IdleHours, r.WorkerHours, told(h, sticky))
 }
@@ -167,7 +167,7 @@ func told(h *History, of []hindrance) string {
 	for _, n := range h.Decisions {
 		all += n
 	}
-	return fmt.Sprintf("; of what can cause that, %s was decided most often, %s of all decisions", m.reason, percent(h.Decisions[m.reason]/all))
+	return fmt.Sprintf("; the most frequent cause was %s, %s of all decisions", m.reason, percent(h.Decisions[m.reason]/all))
 }
 
 // changeInstanceType compares the shares of CPU and memory in use, or requested where that is all that is known.

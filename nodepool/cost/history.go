@@ -34,13 +34,13 @@ type Kind struct {
 
 // Moment is what was known of a pool at one time. It stands for the step before.
 type Moment struct {
-	At        time.Time
-	Instances map[Kind]int // workers that counted
-	Gone      int          // that were leaving or had failed, and did not count
-	Asked     int          // the largest vote, before minimum and maximum
-	Min, Max  int
+	At          time.Time
+	Instances   map[Kind]int // workers that counted
+	Gone        int          // that were leaving or had failed, and did not count
+	Recommended int          // the largest vote, before minimum and maximum
+	Min, Max    int
 
-	Voted      *int // the largest vote of a signal; nil: not known
+	BySignals  *int // the largest vote of a signal; nil: not known
 	Pending    *int // pods that no node takes; nil: not known
 	SpotTarget *int // how many of the workers were to be Spot; nil: not known
 	// Load is that of each worker by the signal that told it, in its units; absent if it was not known.
@@ -57,7 +57,7 @@ func (m *Moment) Workers() int {
 }
 
 // Needed is how many were asked for, within the limits.
-func (m *Moment) Needed() int { return max(m.Min, min(m.Asked, m.Max)) }
+func (m *Moment) Needed() int { return max(m.Min, min(m.Recommended, m.Max)) }
 
 // History is the past of one pool.
 type History struct {
@@ -116,13 +116,13 @@ func Read(ctx context.Context, s Source, pool string, to time.Time, span time.Du
 // look is what was read of one time.
 type look struct {
 	Moment
-	workers                  *int
-	hasAsked, hasMin, hasMax bool
+	workers                        *int
+	hasRecommended, hasMin, hasMax bool
 }
 
 // moment returns what was known. Replicas that do not agree on what workers there are do not know.
 func (l *look) moment() (Moment, bool) {
-	known := l.workers != nil && *l.workers == l.Workers() && l.hasAsked && l.hasMin && l.hasMax
+	known := l.workers != nil && *l.workers == l.Workers() && l.hasRecommended && l.hasMin && l.hasMax
 	return l.Moment, known
 }
 
@@ -136,7 +136,7 @@ type figure struct {
 var figures = []figure{
 	{"workers", []string{"state"}, func(l *look, labels model.Metric, v float64) {
 		switch labels["state"] {
-		case "leaving", "failed":
+		case "terminating", "failed":
 			l.Gone += int(v)
 		default:
 			l.workers = sum(l.workers, v)
@@ -148,7 +148,7 @@ var figures = []figure{
 		}
 		l.Instances[Kind{InstanceType: string(labels["instance_type"]), Market: plan.Market(labels["market"])}] += int(v)
 	}},
-	{"asked_workers", nil, func(l *look, _ model.Metric, v float64) { l.Asked, l.hasAsked = int(v), true }},
+	{"recommended_workers", nil, func(l *look, _ model.Metric, v float64) { l.Recommended, l.hasRecommended = int(v), true }},
 	{"limit_workers", []string{"limit"}, func(l *look, labels model.Metric, v float64) {
 		switch labels["limit"] {
 		case "min":
@@ -157,9 +157,9 @@ var figures = []figure{
 			l.Max, l.hasMax = int(v), true
 		}
 	}},
-	{"signal_wanted_workers", []string{"signal"}, func(l *look, _ model.Metric, v float64) {
-		if l.Voted == nil || *l.Voted < int(v) {
-			l.Voted = new(int(v))
+	{"signal_recommended_workers", []string{"signal"}, func(l *look, _ model.Metric, v float64) {
+		if l.BySignals == nil || *l.BySignals < int(v) {
+			l.BySignals = new(int(v))
 		}
 	}},
 	{"pending_pods", nil, func(l *look, _ model.Metric, v float64) { l.Pending = new(int(v)) }},
@@ -200,7 +200,7 @@ func (r *reader) read(ctx context.Context, f figure) error {
 	for from := 0; from < len(r.looks); from += mostSteps {
 		to := min(from+mostSteps, len(r.looks))
 		span := v1.Range{Start: r.at(from), End: r.at(to - 1), Step: r.Step}
-		matrix, err := r.ask(ctx, &q, span)
+		matrix, err := q.Range(ctx, r.API, span)
 		if err != nil {
 			return err
 		}
@@ -213,20 +213,6 @@ func (r *reader) read(ctx context.Context, f figure) error {
 
 // at is the time of a look.
 func (r *reader) at(i int) time.Time { return r.history.From.Add(time.Duration(i+1) * r.Step) }
-
-func (r *reader) ask(ctx context.Context, q *promapi.Question, span v1.Range) (model.Matrix, error) {
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
-	defer cancel()
-	value, _, err := r.API.QueryRange(ctx, q.Query, span, v1.WithTimeout(q.Timeout))
-	if err != nil {
-		return nil, q.Explain(err)
-	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, promapi.Fail(promapi.Content, "%s: the answer is no matrix", q.Address)
-	}
-	return matrix, nil
-}
 
 func (r *reader) take(f figure, series *model.SampleStream) {
 	for _, v := range series.Values {
@@ -242,15 +228,9 @@ func (r *reader) count(ctx context.Context, name string) (map[string]float64, er
 	span := r.history.To.Sub(r.history.From)
 	q := promapi.Question{Address: r.Address, Timeout: queryTimeout, Accepted: "must be a server of Prometheus' API", Query: fmt.Sprintf(
 		"sum by (reason) (increase(foresail_nodepool_%s{pool=%s}[%dms]))", name, strconv.Quote(r.history.Pool), span.Milliseconds())}
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
-	defer cancel()
-	value, _, err := r.API.Query(ctx, q.Query, r.history.To, v1.WithTimeout(q.Timeout))
+	vector, err := q.Vector(ctx, r.API, r.history.To)
 	if err != nil {
-		return nil, q.Explain(err)
-	}
-	vector, ok := value.(model.Vector)
-	if !ok {
-		return nil, promapi.Fail(promapi.Content, "%s: the answer is no vector", q.Address)
+		return nil, err
 	}
 	out := map[string]float64{}
 	for _, s := range vector {
@@ -263,7 +243,7 @@ func (r *reader) count(ctx context.Context, name string) (map[string]float64, er
 func (r *reader) nothing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	q := promapi.Question{Address: r.Address, Query: "foresail_nodepool_asked_workers", Timeout: queryTimeout}
+	q := promapi.Question{Address: r.Address, Query: "foresail_nodepool_recommended_workers", Timeout: queryTimeout}
 	values, _, err := r.API.LabelValues(ctx, "pool", []string{q.Query}, r.history.From, r.history.To)
 	if err != nil {
 		return q.Explain(err)
@@ -274,7 +254,7 @@ func (r *reader) nothing(ctx context.Context) error {
 	}
 	told := "no pool at all: it must be a server that reads Foresail's /metrics, since before that time"
 	if slices.Contains(pools, r.history.Pool) {
-		told = "how many workers there were and how many were asked for at no time"
+		told = "no worker counts or recommendations for that period"
 	} else if len(pools) > 0 {
 		told = "others: " + strings.Join(pools, ", ")
 	}

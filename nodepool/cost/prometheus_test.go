@@ -54,7 +54,7 @@ func newReplica(t *testing.T) *replica {
 func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 	told := nodepool.Told{
 		Pool: "workers", At: time.Now(), Leading: leading,
-		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Asked: asked, Want: workers},
+		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Want: workers},
 		Snapshot: plan.Snapshot{
 			Now:     time.Now(),
 			Pool:    plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
@@ -154,8 +154,8 @@ func TestReadFromPrometheus(t *testing.T) {
 	assert.True(t, last.At.After(h.From) && !last.At.After(h.To))
 	last.At = time.Time{}
 	assert.Equal(t, Moment{
-		Instances: map[Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Asked: 12, Min: 1, Max: 9,
-		Voted: new(4), Pending: new(2), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
+		Instances: map[Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
+		BySignals: new(4), Pending: new(2), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
 	}, last)
 	assert.Positive(t, h.Decisions["CoolingDown"])
 
@@ -181,19 +181,19 @@ func TestReadWithoutALeader(t *testing.T) {
 		h, err := Read(t.Context(), Source{API: api, Address: address, Step: time.Second}, "workers", time.Now(), 30*time.Second)
 		if assert.NoError(c, err) {
 			assert.Equal(c, 3, h.Moments[len(h.Moments)-1].Workers())
-			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Asked)
+			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Recommended)
 		}
 	}, time.Minute, time.Second)
 }
 
 func TestReplicasThatDoNotAgreeDoNotKnow(t *testing.T) {
-	l := look{Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4), hasAsked: true, hasMin: true, hasMax: true}
+	l := look{Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4), hasRecommended: true, hasMin: true, hasMax: true}
 	_, known := l.moment()
 	assert.False(t, known)
 	l.workers = new(3)
 	_, known = l.moment()
 	assert.True(t, known)
-	l.hasAsked = false
+	l.hasRecommended = false
 	_, known = l.moment()
 	assert.False(t, known)
 }

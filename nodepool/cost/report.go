@@ -19,13 +19,13 @@ type Report struct {
 	KnownHours   float64   `json:"knownHours"`   // of time; the rest of the report is of these
 	UnknownHours float64   `json:"unknownHours"` // of time
 
-	WorkerHours float64  `json:"workerHours"` // that counted
-	WantedHours float64  `json:"wantedHours"` // that were asked for, within the limits
-	IdleHours   float64  `json:"idleHours"`   // beyond these
-	ShortHours  float64  `json:"shortHours"`  // asked for, within the limits, and not there
-	GoneHours   float64  `json:"goneHours"`   // of workers that were leaving or had failed; they are in no other figure
-	SpotShare   *float64 `json:"spotShare"`   // of the worker hours
-	SpotTarget  *float64 `json:"spotTarget"`  // the share that the market policy aims at
+	WorkerHours  float64  `json:"workerHours"`  // that counted
+	DesiredHours float64  `json:"desiredHours"` // that were asked for, within the limits
+	IdleHours    float64  `json:"idleHours"`    // beyond these
+	ShortHours   float64  `json:"shortHours"`   // asked for, within the limits, and not there
+	GoneHours    float64  `json:"goneHours"`    // of workers that were leaving or had failed; they are in no other figure
+	SpotShare    *float64 `json:"spotShare"`    // of the worker hours
+	SpotTarget   *float64 `json:"spotTarget"`   // the share that the market policy aims at
 
 	Min             int      `json:"min"` // as of late
 	Max             int      `json:"max"`
@@ -53,9 +53,9 @@ type Usage struct {
 
 // Cost is in US dollars, of the known hours.
 type Cost struct {
-	USD       float64 `json:"usd"`
-	WantedUSD float64 `json:"wantedUSD"` // of the wanted hours, at the mean price of the workers that there were at each time
-	IdleUSD   float64 `json:"idleUSD"`   // of the idle hours
+	USD        float64 `json:"usd"`
+	DesiredUSD float64 `json:"desiredUSD"` // of the desired hours, at the mean price of the workers that there were at each time
+	IdleUSD    float64 `json:"idleUSD"`    // of the idle hours
 }
 
 // Of reports a history that has something known.
@@ -69,7 +69,7 @@ func Of(h *History, prices Prices) *Report {
 	for i := range h.Moments {
 		r.add(&h.Moments[i])
 	}
-	for _, steps := range []*float64{&r.WorkerHours, &r.WantedHours, &r.IdleHours, &r.ShortHours, &r.GoneHours, &r.AtMaximumHours, &r.PendingOfHours, r.PendingHours} {
+	for _, steps := range []*float64{&r.WorkerHours, &r.DesiredHours, &r.IdleHours, &r.ShortHours, &r.GoneHours, &r.AtMaximumHours, &r.PendingOfHours, r.PendingHours} {
 		if steps != nil {
 			*steps *= step
 		}
@@ -84,12 +84,12 @@ func Of(h *History, prices Prices) *Report {
 func (r *Report) add(m *Moment) {
 	workers, needed := m.Workers(), m.Needed()
 	r.WorkerHours += float64(workers)
-	r.WantedHours += float64(needed)
+	r.DesiredHours += float64(needed)
 	r.IdleHours += float64(max(0, workers-needed))
 	r.ShortHours += float64(max(0, needed-workers))
 	r.GoneHours += float64(m.Gone)
 	r.Min, r.Max, r.MostWorkers = m.Min, m.Max, max(r.MostWorkers, workers)
-	if m.Asked > m.Max {
+	if m.Recommended > m.Max {
 		r.AtMaximumHours++
 	}
 	if m.Pending != nil {
@@ -162,7 +162,7 @@ func (r *Report) price(h *History, prices Prices) {
 	}
 }
 
-// costOf adds up what each moment cost. Workers that were wanted while there were none are taken at the mean price of all.
+// costOf adds up what each moment cost. Workers that were desired while there were none are taken at the mean price of all.
 func (r *Report) costOf(h *History, prices Prices) *Cost {
 	c, step, unseen := &Cost{}, h.Step.Hours(), 0.0
 	for i := range h.Moments {
@@ -179,9 +179,9 @@ func (r *Report) costOf(h *History, prices Prices) *Cost {
 			continue
 		}
 		each := paid / float64(workers)
-		c.WantedUSD += each * float64(m.Needed())
+		c.DesiredUSD += each * float64(m.Needed())
 		c.IdleUSD += each * float64(max(0, workers-m.Needed()))
 	}
-	c.WantedUSD += unseen * c.USD / r.WorkerHours
+	c.DesiredUSD += unseen * c.USD / r.WorkerHours
 	return c
 }

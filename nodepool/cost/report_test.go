@@ -50,7 +50,7 @@ func history(unknownHours int, stretches ...stretch) *History {
 
 // some is a moment with Spot and On-Demand workers of which so many are asked for, between 1 and 10.
 func some(spot, onDemand, asked int) Moment {
-	return Moment{Instances: map[Kind]int{small: spot, smallFull: onDemand}, Asked: asked, Min: 1, Max: 10}
+	return Moment{Instances: map[Kind]int{small: spot, smallFull: onDemand}, Recommended: asked, Min: 1, Max: 10}
 }
 
 func with(m Moment, change func(*Moment)) Moment {
@@ -70,7 +70,7 @@ func TestWhatWasUsedAndWhatItCost(t *testing.T) {
 	assert.Equal(t, 31.0, r.KnownHours)
 	assert.Equal(t, 8.0, r.UnknownHours)
 	assert.Equal(t, 40.0+40+8+0+4+1, r.WorkerHours)
-	assert.Equal(t, 40.0+20+40+2+4+1, r.WantedHours)
+	assert.Equal(t, 40.0+20+40+2+4+1, r.DesiredHours)
 	assert.Equal(t, 20.0, r.IdleHours)
 	assert.Equal(t, 32.0+2, r.ShortHours)
 	assert.Equal(t, 3.0, r.GoneHours)
@@ -88,7 +88,7 @@ func TestWhatWasUsedAndWhatItCost(t *testing.T) {
 	require.NotNil(t, r.Cost)
 	assert.InDelta(t, all, r.Cost.USD, 1e-9)
 	each := (0.75 + 1) / 4 // of a mean worker in the first twenty hours
-	assert.InDelta(t, 40*each+20*each+40*0.25+2*all/93+4*0.25+0.25, r.Cost.WantedUSD, 1e-9)
+	assert.InDelta(t, 40*each+20*each+40*0.25+2*all/93+4*0.25+0.25, r.Cost.DesiredUSD, 1e-9)
 	assert.InDelta(t, 20*each, r.Cost.IdleUSD, 1e-9)
 	assert.InDelta(t, 93.0, *r.OnDemandCostUSD, 1e-9)
 }
@@ -131,7 +131,7 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 	assert.Contains(t, none.Summary(), "There were no workers")
 }
 
-func TestPricesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestRejectsImpossiblePrices(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "it has no prices: must be a YAML file of US dollars an hour",
 		"t3.small: 1":                        "must be a YAML file of US dollars",
@@ -149,7 +149,10 @@ func TestPricesThatMakeNoSenseAreRefused(t *testing.T) {
 
 func TestAdvice(t *testing.T) {
 	load := func(m Moment, of map[string]float64) Moment { m.Load = of; return m }
-	voted := func(m Moment, votes, pending int) Moment { m.Voted, m.Pending = new(votes), new(pending); return m }
+	voted := func(m Moment, recommendations, pending int) Moment {
+		m.BySignals, m.Pending = new(recommendations), new(pending)
+		return m
+	}
 	target := func(m Moment, n int) Moment { m.SpotTarget = new(n); return m }
 	quiet := stretch{48, some(3, 1, 4)}
 	for name, c := range map[string]struct {
@@ -162,19 +165,19 @@ func TestAdvice(t *testing.T) {
 		"a little above": {history: history(0, stretch{98, some(10, 0, 10)}, stretch{2, some(10, 0, 20)})},
 		"above the maximum": {
 			history: history(0, stretch{80, some(10, 0, 10)}, stretch{16, some(10, 0, 13)}, stretch{4, some(10, 0, 90)}),
-			want:    []string{"RaiseMaximum raise spec.max, which is 10: 20% of the time (20 h) more were asked for; 13 would have done for 95% of it"},
+			want:    []string{"RaiseMaximum raise spec.max, which is 10: 20% of the time (20 h) more were recommended; 13 would have been enough for 95% of it"},
 		},
 		"the minimum does": {
 			history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 0)}),
 			want:    []string{"LowerMinimum lower spec.min, which is 4, unless it is there for other reasons than load: for 95% of the time signals and pending pods needed no more than 2; it would save up to 96 worker hours"},
 		},
-		"pods need the minimum":        {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 1)})},
-		"signals need it":              {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 4, 0)})},
-		"what signals say is not told": {history: history(0, stretch{48, with(some(4, 0, 4), func(m *Moment) { m.Min = 4 })})},
+		"pods need the minimum": {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 2, 1)})},
+		"signals need it":       {history: history(0, stretch{48, voted(with(some(4, 0, 4), func(m *Moment) { m.Min = 4 }), 4, 0)})},
+		"signals are unknown":   {history: history(0, stretch{48, with(some(4, 0, 4), func(m *Moment) { m.Min = 4 })})},
 		"too slow for its cooldown": {
 			history:   history(0, quiet, stretch{12, some(3, 1, 9)}),
 			decisions: map[string]float64{"CoolingDown": 30, "ActionOpen": 10, "NothingToDo": 60},
-			want:      []string{"GrowFaster shorten cooldown.up: 20% of the time (12 h) there were fewer workers than were asked for, up to 5 fewer; of what can cause that, CoolingDown was decided most often, 30% of all decisions"},
+			want:      []string{"GrowFaster shorten cooldown.up: 20% of the time (12 h) there were fewer workers than desired, up to 5 fewer; the most frequent cause was CoolingDown, 30% of all decisions"},
 		},
 		"too slow, and nobody knows why": {
 			history: history(0, quiet, stretch{12, some(3, 1, 9)}),
@@ -182,8 +185,8 @@ func TestAdvice(t *testing.T) {
 		},
 		"idle": {
 			history:   history(0, quiet, stretch{48, some(3, 1, 1)}),
-			decisions: map[string]float64{"NoVictim": 50, "NotIdle": 20, "NothingToDo": 30},
-			want:      []string{"ShrinkSooner look at what blocks nodes: foresail explain workerpool tells: 38% of the worker hours (144 of 384) were beyond what was asked for; of what can cause that, NoVictim was decided most often, 50%"},
+			decisions: map[string]float64{"NoRemovableNode": 50, "NotIdle": 20, "NothingToDo": 30},
+			want:      []string{"ShrinkSooner look at what blocks nodes: see foresail explain workerpool: 38% of the worker hours (144 of 384) were beyond the desired count; the most frequent cause was NoRemovableNode, 50%"},
 		},
 		"much memory and no use for it": {
 			history: history(0, stretch{48, load(some(3, 1, 4), map[string]float64{"cpu": 0.6, "memory": 0.2})}),
@@ -229,7 +232,7 @@ func TestLittleIsNoAdvice(t *testing.T) {
 	assert.Contains(t, out.String(), "none yet: 23.0 h are known, and advice takes 24")
 }
 
-func TestTableAndSummaryTellTheSame(t *testing.T) {
+func TestTableAndSummaryAgree(t *testing.T) {
 	h := history(8,
 		stretch{120, with(some(3, 1, 4), func(m *Moment) { m.Pending, m.SpotTarget = new(0), new(2) })},
 		stretch{40, with(some(3, 1, 2), func(m *Moment) { m.Pending = new(5) })},
@@ -240,10 +243,10 @@ func TestTableAndSummaryTellTheSame(t *testing.T) {
 	assert.Equal(t, `WorkerPool workers, 2026-05-04T00:00:00Z to 2026-05-11T00:00:00Z
   known         160.0 h of 168.0 h; 8.0 h are unknown and in no figure
   workers       4.0 on average, at most 4, of 1 to 10
-  worker hours  640.0; 560.0 were asked for
-  idle          80.0 worker hours beyond what was asked for
-  short         0.0 worker hours asked for and not there; more than the maximum asked for during 0.0 h
-  gone          0.0 worker hours of workers that were leaving or had failed, in no other figure
+  worker hours  640.0; 560.0 desired
+  idle          80.0 worker hours beyond the desired count
+  short         0.0 worker hours desired and missing; more than the maximum recommended during 0.0 h
+  gone          0.0 worker hours of workers that were terminating or failed, in no other figure
   pending       pods waited for a node during 40.0 h of 160.0 h
   spot          75% of the worker hours, and the market policy aims at 50%
 
@@ -251,14 +254,14 @@ INSTANCE TYPE  MARKET    HOURS  USD/HOUR  USD
 t3.small       Spot      480.0  0.2500    120.00
 t3.small       OnDemand  160.0  1.0000    160.00
 
-It cost 280.00 USD, and would have cost 245.00 USD at the count that was asked for; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.
+It cost 280.00 USD, and would have cost 245.00 USD at the desired count; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.
 
 Advice
   none: no rule found anything to set better
 `, out.String())
 	assert.Equal(t, "Worker pool workers, 2026-05-04 to 2026-05-11: 160.0 h of 168.0 h known; 8.0 h are unknown and in no figure. "+
-		"640.0 worker hours, 560.0 asked for, 80.0 idle. Spot: 75% of the worker hours, and the market policy aims at 50%.\n"+
-		"It cost 280.00 USD, and would have cost 245.00 USD at the count that was asked for; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.", r.Summary())
+		"640.0 worker hours, 560.0 desired, 80.0 idle. Spot: 75% of the worker hours, and the market policy aims at 50%.\n"+
+		"It cost 280.00 USD, and would have cost 245.00 USD at the desired count; 35.00 USD were for idle workers. On-Demand alone would have been 640.00 USD.", r.Summary())
 
 	r = Of(history(0, stretch{200, some(10, 0, 20)}), nil)
 	assert.Contains(t, r.Summary(), "\n• raise spec.max")

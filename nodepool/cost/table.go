@@ -20,10 +20,10 @@ func Table(w io.Writer, r *Report) error {
 	line("WorkerPool %s, %s to %s", r.Pool, r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
 	line("  known\t%.1f h of %.1f h%s", r.KnownHours, r.KnownHours+r.UnknownHours, gap(r))
 	line("  workers\t%.1f on average, at most %d, of %d to %d", r.WorkerHours/r.KnownHours, r.MostWorkers, r.Min, r.Max)
-	line("  worker hours\t%.1f; %.1f were asked for", r.WorkerHours, r.WantedHours)
-	line("  idle\t%.1f worker hours beyond what was asked for", r.IdleHours)
-	line("  short\t%.1f worker hours asked for and not there; more than the maximum asked for during %.1f h", r.ShortHours, r.AtMaximumHours)
-	line("  gone\t%.1f worker hours of workers that were leaving or had failed, in no other figure", r.GoneHours)
+	line("  worker hours\t%.1f; %.1f desired", r.WorkerHours, r.DesiredHours)
+	line("  idle\t%.1f worker hours beyond the desired count", r.IdleHours)
+	line("  short\t%.1f worker hours desired and missing; more than the maximum recommended during %.1f h", r.ShortHours, r.AtMaximumHours)
+	line("  gone\t%.1f worker hours of workers that were terminating or failed, in no other figure", r.GoneHours)
 	line("  pending\t%s", pendingOf(r))
 	line("  spot\t%s", spotOf(r))
 	line("")
@@ -50,9 +50,9 @@ func Table(w io.Writer, r *Report) error {
 // Summary tells a report in a few lines, for a message.
 func (r *Report) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Worker pool %s, %s to %s: %.1f h of %.1f h known%s. %.1f worker hours, %.1f asked for, %.1f idle. Spot: %s.\n%s",
+	fmt.Fprintf(&b, "Worker pool %s, %s to %s: %.1f h of %.1f h known%s. %.1f worker hours, %.1f desired, %.1f idle. Spot: %s.\n%s",
 		r.Pool, r.From.UTC().Format(time.DateOnly), r.To.UTC().Format(time.DateOnly), r.KnownHours, r.KnownHours+r.UnknownHours, gap(r),
-		r.WorkerHours, r.WantedHours, r.IdleHours, spotOf(r), costLine(r))
+		r.WorkerHours, r.DesiredHours, r.IdleHours, spotOf(r), costLine(r))
 	for _, a := range r.Advice {
 		fmt.Fprintf(&b, "\n• %s", a.Text)
 	}
@@ -90,7 +90,7 @@ func costLine(r *Report) string {
 	if r.Cost == nil {
 		return "There were no workers, so nothing was paid for any."
 	}
-	out := fmt.Sprintf("It cost %.2f USD, and would have cost %.2f USD at the count that was asked for; %.2f USD were for idle workers.", r.Cost.USD, r.Cost.WantedUSD, r.Cost.IdleUSD)
+	out := fmt.Sprintf("It cost %.2f USD, and would have cost %.2f USD at the desired count; %.2f USD were for idle workers.", r.Cost.USD, r.Cost.DesiredUSD, r.Cost.IdleUSD)
 	if r.OnDemandCostUSD != nil {
 		out += fmt.Sprintf(" On-Demand alone would have been %.2f USD.", *r.OnDemandCostUSD)
 	}

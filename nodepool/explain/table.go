@@ -62,11 +62,21 @@ func (t *table) spec(e *Explanation) {
 	s.Default() // it may come from elsewhere than an API server
 	t.line("  provider\t%s", providerOf(s.Provider))
 	t.line("  workers\tfrom %d to %d, at most %s more at a time and %d fewer", s.Min, s.Max, limit(*s.MaxBatchUp), *s.MaxBatchDown)
-	t.line("  market\t%s of those above %d On-Demand ones are Spot", percent(*s.Market.SpotRatio), s.Market.OnDemandBase)
+	t.line("  market\t%s", marketOf(s.Market))
 	t.line("  cooldown\tup %s, down %s; idle for %s", span(s.Cooldown.Up), span(s.Cooldown.Down), span(s.Idle.For))
 	if s.DryRun {
-		t.line("  dry run\tit decides and does nothing")
+		t.line("  dry run\tit decides and changes nothing")
 	}
+}
+
+func marketOf(m v1alpha1.MarketPolicy) string {
+	switch {
+	case m.SpotRatio.IsZero():
+		return "On-Demand"
+	case m.OnDemandBase == 0:
+		return percent(*m.SpotRatio) + " Spot"
+	}
+	return fmt.Sprintf("%d On-Demand, of the others %s Spot", m.OnDemandBase, percent(*m.SpotRatio))
 }
 
 func providerOf(p v1alpha1.PoolProvider) string {
@@ -83,15 +93,15 @@ func providerOf(p v1alpha1.PoolProvider) string {
 func (t *table) state(e *Explanation) {
 	s := &e.Status
 	t.section("Now")
-	t.line("  workers\t%s that count, %s of them Ready, %s wanted", known(s.Workers), known(s.ReadyWorkers), known(s.Wanted))
+	t.line("  workers\t%s that count, %s of them Ready, %s desired", known(s.Workers), known(s.ReadyWorkers), known(s.Desired))
 	t.line("  pending pods\t%s", known(s.PendingPods))
-	t.line("  a launch takes\t%s", span(s.InitTimeout))
+	t.line("  a launch takes\t%s", span(s.StartupTime))
 	t.going(s)
 	for _, c := range s.Conditions {
 		t.line("  %s\t%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
 	if len(s.Conditions) == 0 {
-		t.line("  nothing has been told yet: is foresail run --enable nodepool running?")
+		t.line("  no status yet: is foresail run --enable nodepool running?")
 	}
 	switch {
 	case e.JournalError != "":
@@ -99,18 +109,18 @@ func (t *table) state(e *Explanation) {
 	case e.JournalAt != "":
 		t.line("  journal\tin %s", e.JournalAt)
 	case e.Journal != nil:
-		t.line("  acted for by\t%s", cmp.Or(e.Journal.Owner, "nobody at the moment"))
+		t.line("  leader\t%s", cmp.Or(e.Journal.Owner, "none at the moment"))
 	}
 }
 
 // going tells which nodes are on their way out, and which would be the next. Without a name nothing is told: the status may
 // not have been written yet, so that it cannot be said that there are none.
 func (t *table) going(s *v1alpha1.WorkerPoolStatus) {
-	if len(s.Leaving) > 0 {
-		t.line("  leaving\t%s: beside any action, as the cloud takes them back or they never worked", fewOf(s.Leaving))
+	if len(s.Terminating) > 0 {
+		t.line("  terminating\t%s: outside of any action, as the cloud reclaims them or they never joined", fewOf(s.Terminating))
 	}
-	if len(s.Candidates) > 0 {
-		t.line("  removed next\t%s: if the pool stays as idle as it is; nothing is decided about them, and the scheduler extender prefers other nodes", fewOf(s.Candidates))
+	if len(s.RemovalCandidates) > 0 {
+		t.line("  removal candidates\t%s: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes", fewOf(s.RemovalCandidates))
 	}
 }
 
@@ -119,13 +129,13 @@ func (t *table) signals(e *Explanation) {
 		return
 	}
 	t.section("Signals")
-	t.line("  NAME\tNOW\tPREDICTED\tIN\tTHRESHOLD\tWANTS\t")
+	t.line("  NAME\tNOW\tPREDICTED\tIN\tTHRESHOLD\tRECOMMENDS\t")
 	for _, s := range e.Status.Signals {
 		if s.Error != "" {
 			t.line("  %s\t%s", s.Name, s.Error)
 			continue
 		}
-		t.line("  %s\t%s\t%s\t%s\t%s\t%s\t", s.Name, decimal(s.Current), decimal(s.Predicted), span(s.Horizon), threshold(e.Spec.Signals, s.Name), known(s.Wanted))
+		t.line("  %s\t%s\t%s\t%s\t%s\t%s\t", s.Name, decimal(s.Current), decimal(s.Predicted), span(s.Horizon), threshold(e.Spec.Signals, s.Name), known(s.Recommended))
 	}
 }
 
@@ -148,16 +158,16 @@ func (t *table) action(e *Explanation) {
 		t.section("No action is open.")
 		return
 	}
-	t.section("Open: %s %s, begun %s ago", a.Kind, a.ID, age(t.now.Sub(a.Started.Time)))
+	t.section("Open: %s %s, started %s ago", a.Kind, a.ID, age(t.now.Sub(a.Started.Time)))
 	if len(a.Nodes) > 0 {
-		t.line("  removes\t%s: in this order, and the scheduler extender gives them no more pods", fewOf(a.Nodes))
+		t.line("  removes\t%s: in this order; the scheduler extender filters them", fewOf(a.Nodes))
 	}
 	if e.Journal == nil || e.Journal.Action == nil {
 		t.line("  %s", a.Progress)
 		return
 	}
 	open := e.Journal.Action
-	t.line("  because\t%s", open.Message)
+	t.line("  reason\t%s", open.Message)
 	for _, s := range open.Slots {
 		what := join(", ", s.Zone, s.InstanceType, string(s.Market))
 		t.line("  node %d\t%s\t%s\t%s\t%s", s.Number, s.State, what, cmp.Or(s.Node, s.InstanceID), s.Error)
@@ -180,12 +190,12 @@ func (t *table) refused(e *Explanation) {
 		}
 	}
 	if e.NodesError != "" {
-		lines = append(lines, "nodes\twhat keeps them from being removed is not known: "+e.NodesError)
+		lines = append(lines, "nodes\twhat blocks their removal is not known: "+e.NodesError)
 	}
 	if len(lines) == 0 {
 		return
 	}
-	t.section("What would be refused, or is on its way beside")
+	t.section("What holds decisions back, or happens outside of the action")
 	for _, l := range lines {
 		t.line("  %s", l)
 	}
@@ -202,14 +212,14 @@ func (e *Explanation) pending(now time.Time) []string {
 		lines = append(lines, what+"\t"+fmt.Sprintf(format, args...))
 	}
 	for _, r := range j.Interruptions {
-		add(cmp.Or(r.Node, r.InstanceID), "is taken back by the cloud in %s: %s", age(r.Deadline.Sub(now)), r.State)
+		add(cmp.Or(r.Node, r.InstanceID), "is reclaimed by the cloud in %s: %s", age(r.Deadline.Sub(now)), r.State)
 	}
 	for _, c := range j.Condemned {
 		add(c.InstanceID, "is terminated in %s: %s", age(c.Due.Sub(now)), c.Reason)
 	}
 	for _, c := range j.Cooling {
 		if now.Before(c.Until) {
-			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Why)
+			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Reason)
 		}
 	}
 	for _, instance := range slices.Sorted(maps.Keys(j.Spared)) {
@@ -222,20 +232,20 @@ func (e *Explanation) pending(now time.Time) []string {
 
 func (t *table) decisions(e *Explanation) {
 	if len(e.Status.Decisions) == 0 {
-		t.section("No decision has been told yet.")
+		t.section("No decision yet.")
 		return
 	}
 	t.section("Decisions, the newest first")
 	for _, d := range e.Status.Decisions {
 		t.line("  %s\t%s\t%s\t%s", when(d), d.Step+" "+d.Reason, change(d), d.Message)
-		if votes := votesOf(d.Votes); votes != "" && d.Step != "Hold" {
-			t.line("  \t\t\t%s", votes)
+		if recommendations := recommendationsOf(d.Recommendations); recommendations != "" && d.Step != "Hold" {
+			t.line("  \t\t\t%s", recommendations)
 		}
 	}
-	if votes := votesOf(e.Status.Decisions[0].Votes); votes != "" {
-		t.section("Of the newest: %s", votes)
-		for _, v := range e.Status.Decisions[0].Votes {
-			t.line("  %s\t%s\t%s", v.Voice, known(v.Workers), v.Why)
+	if recommendations := recommendationsOf(e.Status.Decisions[0].Recommendations); recommendations != "" {
+		t.section("Recommendations of the newest decision: %s", recommendations)
+		for _, v := range e.Status.Decisions[0].Recommendations {
+			t.line("  %s\t%s\t%s", v.Signal, known(v.Workers), v.Reason)
 		}
 	}
 }
@@ -255,13 +265,13 @@ func change(d v1alpha1.PoolDecision) string {
 	case string(nodepool.NotDecided), string(plan.WorkersUnknown):
 		return "-"
 	}
-	return fmt.Sprintf("%d → %d", d.Workers, d.Wanted)
+	return fmt.Sprintf("%d → %d", d.Workers, d.Desired)
 }
 
-func votesOf(votes []v1alpha1.PoolVote) string {
+func recommendationsOf(recommendations []v1alpha1.PoolRecommendation) string {
 	var out []string
-	for _, v := range votes {
-		out = append(out, v.Voice+" "+known(v.Workers))
+	for _, v := range recommendations {
+		out = append(out, v.Signal+" "+known(v.Workers))
 	}
 	return strings.Join(out, ", ")
 }

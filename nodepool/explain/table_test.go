@@ -42,20 +42,20 @@ func busy() Explanation {
 			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a", "b"}}},
 		},
 		Status: v1alpha1.WorkerPoolStatus{
-			Workers: new(int32(5)), ReadyWorkers: new(int32(4)), Wanted: new(int32(7)), InitTimeout: spanOf(35 * time.Second),
-			Conditions: []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
-			Leaving:    []string{"node-9", "node-8"},
-			Candidates: []string{"node-3", "node-4"},
-			Action:     &v1alpha1.PoolAction{ID: "up-1", Kind: "ScaleUp", Started: ago(40 * time.Second), Progress: "1 Ready"},
+			Workers: new(int32(5)), ReadyWorkers: new(int32(4)), Desired: new(int32(7)), StartupTime: spanOf(35 * time.Second),
+			Conditions:        []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
+			Terminating:       []string{"node-9", "node-8"},
+			RemovalCandidates: []string{"node-3", "node-4"},
+			Action:            &v1alpha1.PoolAction{ID: "up-1", Kind: "ScaleUp", Started: ago(40 * time.Second), Progress: "1 Ready"},
 			Signals: []v1alpha1.PoolSignalStatus{
-				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Wanted: new(int32(7))},
+				{Name: "cpu", Current: quantity("650m"), Predicted: quantity("910m"), Horizon: spanOf(42 * time.Second), Recommended: new(int32(7))},
 				{Name: "queue", Error: "no series"},
 			},
 			Decisions: []v1alpha1.PoolDecision{
-				{Time: ago(40 * time.Second), Step: "ScaleUp", Reason: "LoadPredicted", Message: "cpu will be 0.91", Workers: 5, Wanted: 7, Votes: []v1alpha1.PoolVote{
-					{Voice: "cpu", Workers: new(int32(7)), Why: "0.91 in 42s"}, {Voice: "queue", Why: "no series"}, {Voice: "minimum", Workers: new(int32(2))},
+				{Time: ago(40 * time.Second), Step: "ScaleUp", Reason: "LoadPredicted", Message: "cpu will be 0.91", Workers: 5, Desired: 7, Recommendations: []v1alpha1.PoolRecommendation{
+					{Signal: "cpu", Workers: new(int32(7)), Reason: "0.91 in 42s"}, {Signal: "queue", Reason: "no series"}, {Signal: "minimum", Workers: new(int32(2))},
 				}},
-				{Time: ago(10 * time.Minute), Last: &last, Count: 37, Step: "Hold", Reason: "NothingToDo", Message: "nothing to do", Workers: 5, Wanted: 5},
+				{Time: ago(10 * time.Minute), Last: &last, Count: 37, Step: "Hold", Reason: "NothingToDo", Message: "nothing to do", Workers: 5, Desired: 5},
 			},
 		},
 		Journal: &state.Record{
@@ -67,8 +67,8 @@ func busy() Explanation {
 			Interruptions: []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
 			Condemned:     []state.Condemned{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
 			Cooling: []plan.Cooling{
-				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Why: "no capacity"},
-				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Why: "long ago"},
+				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
+				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Reason: "long ago"},
 			},
 			Spared: map[string]time.Time{"i-3": now.Add(time.Hour), "i-4": now.Add(-time.Hour)},
 		},
@@ -79,31 +79,31 @@ func busy() Explanation {
 const busyTable = `WorkerPool workers, 26h old, generation 3
   provider  simulated, in zones a, b
   workers   from 2 to 10, at most any number more at a time and 1 fewer
-  market    70% of those above 1 On-Demand ones are Spot
+  market    1 On-Demand, of the others 70% Spot
   cooldown  up 5m, down 1m30s; idle for 10m
-  dry run   it decides and does nothing
+  dry run   it decides and changes nothing
 
 Now
-  workers         5 that count, 4 of them Ready, 7 wanted
-  pending pods    unknown
-  a launch takes  35s
-  leaving         node-9, node-8: beside any action, as the cloud takes them back or they never worked
-  removed next    node-3, node-4: if the pool stays as idle as it is; nothing is decided about them, and the scheduler extender prefers other nodes
-  Healthy         True, Working: all is well
-  acted for by    host_1
+  workers             5 that count, 4 of them Ready, 7 desired
+  pending pods        unknown
+  a launch takes      35s
+  terminating         node-9, node-8: outside of any action, as the cloud reclaims them or they never joined
+  removal candidates  node-3, node-4: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes
+  Healthy             True, Working: all is well
+  leader              host_1
 
 Signals
-  NAME   NOW   PREDICTED  IN   THRESHOLD  WANTS
+  NAME   NOW   PREDICTED  IN   THRESHOLD  RECOMMENDS
   cpu    0.65  0.91       42s  0.70       7
   queue  no series
 
-Open: ScaleUp up-1, begun 40s ago
-  because  cpu will be 0.91
-  node 1   Failed    a, t3, Spot       no capacity
-  node 2   Launched  b, t3, Spot  i-2
+Open: ScaleUp up-1, started 40s ago
+  reason  cpu will be 0.91
+  node 1  Failed    a, t3, Spot       no capacity
+  node 2  Launched  b, t3, Spot  i-2
 
-What would be refused, or is on its way beside
-  node-9     is taken back by the cloud in 1m35s: Draining
+What holds decisions back, or happens outside of the action
+  node-9     is reclaimed by the cloud in 1m35s: Draining
   i-8        is terminated in 15m: JoinFailed
   a/t3/Spot  is not launched for another 3m: no capacity
   i-3        is not drained for another 1h: its last drain failed
@@ -114,7 +114,7 @@ Decisions, the newest first
                                                                                cpu 7, queue unknown, minimum 2
   2026-03-01 11:50:00 (37 times until 11:59:00)  Hold NothingToDo       5 → 5  nothing to do
 
-Of the newest: cpu 7, queue unknown, minimum 2
+Recommendations of the newest decision: cpu 7, queue unknown, minimum 2
   cpu      7        0.91 in 42s
   queue    unknown  no series
   minimum  2
@@ -142,29 +142,29 @@ func TestTable(t *testing.T) {
 func TestTableOfAPoolThatNothingIsKnownOf(t *testing.T) {
 	text := tableOf(t, Explanation{At: now, Name: "new", Created: ago(time.Second), NodesError: "forbidden", JournalError: "of a newer Foresail"})
 	for _, want := range []string{
-		"nothing has been told yet: is foresail run --enable nodepool running?", "unknown that count, unknown of them Ready, unknown wanted",
-		"No action is open.", "No decision has been told yet.", "is not known: forbidden", "cannot be read: of a newer Foresail",
+		"no status yet: is foresail run --enable nodepool running?", "unknown that count, unknown of them Ready, unknown desired",
+		"No action is open.", "No decision yet.", "is not known: forbidden", "cannot be read: of a newer Foresail",
 	} {
 		assert.Contains(t, text, want)
 	}
 	assert.Contains(t, tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB"}), "in table t of DynamoDB")
 }
 
-// TestTableNamesTheNodesOfARemoval has the journal elsewhere: the status alone tells which nodes they are.
+// TestTableNamesTheNodesOfARemoval keeps the journal elsewhere: only the status names the nodes.
 func TestTableNamesTheNodesOfARemoval(t *testing.T) {
 	var nodes []string
 	for i := range 12 {
 		nodes = append(nodes, fmt.Sprintf("node-%d", i))
 	}
 	text := tableOf(t, Explanation{At: now, JournalAt: "table t of DynamoDB", Status: v1alpha1.WorkerPoolStatus{
-		Action:     &v1alpha1.PoolAction{ID: "down-1", Kind: "ScaleDown", Started: ago(time.Minute), Progress: "draining node-1", Nodes: []string{"node-1", "node-2"}},
-		Candidates: nodes,
+		Action:            &v1alpha1.PoolAction{ID: "down-1", Kind: "ScaleDown", Started: ago(time.Minute), Progress: "draining node-1", Nodes: []string{"node-1", "node-2"}},
+		RemovalCandidates: nodes,
 	}})
-	assert.Contains(t, text, "Open: ScaleDown down-1, begun 1m ago\n"+
-		"  removes  node-1, node-2: in this order, and the scheduler extender gives them no more pods\n  draining node-1\n")
-	assert.Contains(t, text, "node-8, node-9 and 2 more: if the pool stays as idle as it is")
+	assert.Contains(t, text, "Open: ScaleDown down-1, started 1m ago\n"+
+		"  removes  node-1, node-2: in this order; the scheduler extender filters them\n  draining node-1\n")
+	assert.Contains(t, text, "node-8, node-9 and 2 more: next if the pool stays idle")
 	assert.NotContains(t, text, "node-10")
-	assert.NotContains(t, text, "leaving", "what is not named is not told to be nobody")
+	assert.NotContains(t, text, "terminating", "an absent list is unknown, not empty")
 }
 
 func TestDecisionFromNothingHasNoNumbers(t *testing.T) {
@@ -191,6 +191,6 @@ var errBroken = errors.New("broken pipe")
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-func TestTableTellsThatItCannotBeWritten(t *testing.T) {
+func TestTableReturnsWriteErrors(t *testing.T) {
 	assert.ErrorIs(t, Table(brokenWriter{}, busy()), errBroken)
 }

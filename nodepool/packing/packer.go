@@ -56,7 +56,7 @@ func newPacker(in Input) *packer {
 	p.groups = groupsOf(in.Pods, p.joins, labelsOfRules(&in))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
-			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Why: pod.Stuck})
+			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Reason: pod.Stuck})
 		}
 	}
 	requests := make([]corev1.ResourceList, len(p.groups))

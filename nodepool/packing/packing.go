@@ -67,8 +67,8 @@ type Result struct {
 	// Room is the number of pods for which a node that is there has room by all that is known. They need no new one and are
 	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
 	Room int
-	// Refused is the number of helped pods that are refused nodes that there are because of the load predicted of these.
-	Refused int
+	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
+	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
 	Unhelped []plan.Unhelped
 	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.

@@ -377,7 +377,7 @@ func TestPack(t *testing.T) {
 			assert.Equal(t, test.shapes, r.Shapes)
 			unhelped := map[string]string{}
 			for _, u := range r.Unhelped {
-				unhelped[u.Pod] = u.Why
+				unhelped[u.Pod] = u.Reason
 			}
 			if len(test.unhelped)+len(unhelped) > 0 {
 				assert.Equal(t, test.unhelped, unhelped)

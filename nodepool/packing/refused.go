@@ -30,7 +30,7 @@ func joinsOf(nodes []world.Node) joins {
 // refusalOf tells which nodes a pod is refused: those that had joined when it became unschedulable. A node that joined in
 // the same second had not, as far as can be told.
 func (j joins) refusalOf(p *world.Pending) refusal {
-	if !p.Refused {
+	if !p.Filtered {
 		return 0
 	}
 	before, _ := slices.BinarySearchFunc(j, p.Since, time.Time.Compare)

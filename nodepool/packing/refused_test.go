@@ -22,7 +22,7 @@ func after(d time.Duration) time.Time { return noon.Add(d) }
 // refused has pods be unschedulable since a moment after noon, as all nodes are predicted to use too much.
 func refused(in []world.Pending, since time.Duration) []world.Pending {
 	for i := range in {
-		in[i].Refused, in[i].Since = true, after(since)
+		in[i].Filtered, in[i].Since = true, after(since)
 	}
 	return in
 }
@@ -31,7 +31,7 @@ func refused(in []world.Pending, since time.Duration) []world.Pending {
 func waits(in []world.Pending, since time.Duration) []world.Pending {
 	in = refused(in, since)
 	for i := range in {
-		in[i].Refused = false
+		in[i].Filtered = false
 	}
 	return in
 }
@@ -69,7 +69,7 @@ func TestRefusedForLoad(t *testing.T) {
 			r := Pack(test.in)
 			assert.Equal(t, test.nodes, r.Nodes, "nodes")
 			assert.Equal(t, test.room, r.Room, "room")
-			assert.Equal(t, test.refused, r.Refused, "refused")
+			assert.Equal(t, test.refused, r.Filtered, "refused")
 			assert.Len(t, r.Unhelped, test.unhelped)
 		})
 	}
@@ -128,7 +128,7 @@ func TestRefusedPodsNeedNoMoreThanFullNodesLeave(t *testing.T) {
 		in := refusedInput(seed, false)
 		got, bound := Pack(in), Pack(filled(in))
 		require.LessOrEqual(t, got.Nodes, bound.Nodes, "seed %d", seed)
-		require.LessOrEqual(t, got.Refused, len(in.Pods))
+		require.LessOrEqual(t, got.Filtered, len(in.Pods))
 		if got.Nodes < bound.Nodes {
 			fewer++
 		}

@@ -19,7 +19,7 @@ func (p *packer) result() Result {
 			helped := len(g.names) - g.left
 			r.Helped += helped
 			if g.refusal > 0 {
-				r.Refused += helped
+				r.Filtered += helped
 			}
 			r.CPU += equivalents(helped, g.request[cpu], whole[cpu])
 			r.Memory += equivalents(helped, g.request[memory], whole[memory])
@@ -30,7 +30,7 @@ func (p *packer) result() Result {
 			why = g.obstacle.why
 		}
 		for _, name := range g.names[len(g.names)-g.left:] {
-			r.Unhelped = append(r.Unhelped, plan.Unhelped{Pod: name, Why: why})
+			r.Unhelped = append(r.Unhelped, plan.Unhelped{Pod: name, Reason: why})
 		}
 	}
 	slices.SortFunc(r.Unhelped, func(a, b plan.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) })

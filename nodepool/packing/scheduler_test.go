@@ -113,9 +113,9 @@ func TestSchedulerAgreesOnVolumes(t *testing.T) {
 	use(t, client, "missing")
 
 	unhelped := []plan.Unhelped{
-		{Pod: "default/in-c", Why: "its volumes are where no new node of the pool can be"},
-		{Pod: "default/missing", Why: "its claim missing does not exist"},
-		{Pod: "default/unbound", Why: "its claim unbound is not bound to a volume, and that does not wait for a node"},
+		{Pod: "default/in-c", Reason: "its volumes are where no new node of the pool can be"},
+		{Pod: "default/missing", Reason: "its claim missing does not exist"},
+		{Pod: "default/unbound", Reason: "its claim unbound is not bound to a volume, and that does not wait for a node"},
 	}
 	r := need(t, client, 4)
 	assert.Equal(t, map[string]int{"b": 1}, r.Zones)

@@ -21,10 +21,10 @@ func (v *view) candidates(d Decision) []Target {
 	if d.Step == ScaleUp || v.State.Action == ActionUp || v.WorkersErr != "" || v.Pending.any() || len(v.unknown()) > 0 {
 		return nil
 	}
-	if reason, _ := v.unheard(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {
+	if reason, _ := v.withheld(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {
 		return nil
 	}
-	targets, _ := v.victims(min(v.dispensable(), MaxCandidates))
+	targets, _ := v.targets(min(v.dispensable(), MaxCandidates))
 	return targets
 }
 

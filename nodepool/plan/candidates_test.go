@@ -81,7 +81,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	left := n - named
 	assert.GreaterOrEqual(t, left, s.Pool.Min)
 	if left < s.Pool.Max {
-		assert.GreaterOrEqual(t, left, d.Asked, "fewer than a voice asks for")
+		assert.GreaterOrEqual(t, left, d.Recommended, "fewer than a voice asks for")
 	}
 	ready, zones, byID := 0, map[string]int{}, map[string]plan.Worker{}
 	for _, w := range staying(s) {
@@ -110,7 +110,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 	for _, signal := range s.Signals {
 		assert.True(t, signal.Known, "without knowing %s", signal.Name)
-		if !signal.NoVote && left < s.Pool.Max {
+		if !signal.InformsOnly && left < s.Pool.Max {
 			assert.GreaterOrEqual(t, ready, signal.Fits, "the rest would carry too much")
 		}
 	}

@@ -34,17 +34,17 @@ func (v *view) decide() Decision {
 		return d.hold(WorkersUnknown, "the workers are not known: %s", v.WorkersErr)
 	case n < floor:
 		return v.refill(d, floor, reason)
-	case v.joins(d.Asked):
+	case v.joins(d.Recommended):
 		return v.extend(d)
 	case v.State.Action != "":
-		d.Want = v.aim(d.Asked)
+		d.Want = v.aim(d.Recommended)
 		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, v.load())
 	case n > v.Pool.Max:
 		return v.trim(d)
-	case d.Asked > n:
+	case d.Recommended > n:
 		return v.grow(d)
 	}
-	if reason, why := v.unheard(); reason != "" {
+	if reason, why := v.withheld(); reason != "" {
 		return d.hold(reason, "%s", why)
 	}
 	return v.shrink(d)
@@ -53,17 +53,17 @@ func (v *view) decide() Decision {
 // view is a snapshot with what several rules need of it.
 type view struct {
 	Snapshot
-	staying []Worker // that count and that the cloud does not take back
-	taken   int      // that it does
-	voices  []voice
-	idle    idleness
+	staying         []Worker // that count and that the cloud does not take back
+	taken           int      // that it does
+	recommendations []recommendation
+	idle            idleness
 }
 
 func newView(s Snapshot) *view {
 	s.Pool = s.Pool.defaulted()
 	v := &view{Snapshot: s}
 	v.staying, v.taken = stay(s)
-	v.voices = v.listen()
+	v.recommendations = v.recommend()
 	v.idle = v.idleness()
 	return v
 }
@@ -82,8 +82,8 @@ func (p Pool) defaulted() Pool {
 	}
 	p.MaxBatchUp = p.Batch()
 	p.MaxBatchDown = min(max(1, p.MaxBatchDown), MaxBatch)
-	if len(p.Victims) == 0 {
-		p.Victims = []Scorer{FullestZone, Idlest, FewestPods, Oldest}
+	if len(p.RemovalOrder) == 0 {
+		p.RemovalOrder = []Scorer{FullestZone, Idlest, FewestPods, Oldest}
 	}
 	if p.DistrustShare == 0 {
 		p.DistrustShare = DefaultDistrustShare
@@ -118,7 +118,7 @@ func stay(s Snapshot) (staying []Worker, taken int) {
 func (v *view) undecided() Decision {
 	return Decision{
 		At: v.Now, Step: Hold, Workers: len(v.staying), Want: len(v.staying),
-		Asked: v.asked(), Votes: v.votes(), IdleSince: v.idleSince(),
+		Recommended: v.recommended(), Recommendations: v.ranked(), IdleSince: v.idleSince(),
 	}
 }
 
@@ -133,17 +133,17 @@ func (d Decision) hold(reason Reason, format string, args ...any) Decision {
 // workers that the cloud takes back as far as they are needed. Without a forecast all of them are.
 func (v *view) floor() (int, Reason) {
 	before := len(v.staying) + v.taken
-	needed, voters := 0, 0
-	for _, voice := range v.voices {
-		needed = max(needed, voice.Nodes)
-		if voice.signal {
-			voters++
-			if !voice.Known {
+	needed, signals := 0, 0
+	for _, r := range v.recommendations {
+		needed = max(needed, r.Nodes)
+		if r.signal {
+			signals++
+			if !r.Known {
 				needed = math.MaxInt
 			}
 		}
 	}
-	if voters == 0 {
+	if signals == 0 {
 		needed = math.MaxInt
 	}
 	reason := Interrupted
@@ -154,9 +154,9 @@ func (v *view) floor() (int, Reason) {
 }
 
 // aim is what is next on the way to the number of workers that is asked for.
-func (v *view) aim(asked int) int {
+func (v *view) aim(recommended int) int {
 	n := len(v.staying)
-	return max(n, min(asked, v.Pool.Max, add(n, v.batchUp())))
+	return max(n, min(recommended, v.Pool.Max, add(n, v.batchUp())))
 }
 
 // batchUp is the most nodes that may be launched now. While launches fail, one is enough to see whether they still do.
@@ -175,7 +175,7 @@ func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 	}
 	target := floor
 	if v.State.Action == "" && v.coolsFor(v.Pool.CooldownUp) <= 0 {
-		target = max(floor, d.Asked)
+		target = max(floor, d.Recommended)
 	}
 	d.Want = v.aim(target)
 	if v.State.Action != "" && v.State.Action != ActionDown {
@@ -187,39 +187,39 @@ func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 
 // grow launches what the largest voice asks for.
 func (v *view) grow(d Decision) Decision {
-	d.Want = v.aim(d.Asked)
-	loudest := v.loudest()
+	d.Want = v.aim(d.Recommended)
+	dominant := v.dominant()
 	if len(v.staying) >= v.Pool.Max {
-		return d.hold(AtMaximum, "%d are asked for and the maximum is %d (%s)", d.Asked, v.Pool.Max, loudest.Why)
+		return d.hold(AtMaximum, "%d are recommended and the maximum is %d (%s)", d.Recommended, v.Pool.Max, dominant.Reason)
 	}
 	if left := v.coolsFor(v.Pool.CooldownUp); left > 0 {
-		return d.hold(CoolingDown, "%d are asked for, and the cooldown of scale-ups, %s, has %s left (%s)",
-			d.Asked, v.Pool.CooldownUp, short(left), loudest.Why)
+		return d.hold(CoolingDown, "%d are recommended, and the cooldown of scale-ups, %s, has %s left (%s)",
+			d.Recommended, v.Pool.CooldownUp, short(left), dominant.Reason)
 	}
-	return v.launch(d, loudest.reason, loudest.Why)
+	return v.launch(d, dominant.cause, dominant.Reason)
 }
 
 // joins tells whether more is asked for than the open scale-up will bring, and it has room.
-func (v *view) joins(asked int) bool {
+func (v *view) joins(recommended int) bool {
 	return v.State.Action == ActionUp && v.State.Room > 0 && v.State.Failures == 0 && len(v.Notices) == 0 &&
-		min(asked, v.Pool.Max) > add(len(v.staying), v.State.Planned)
+		min(recommended, v.Pool.Max) > add(len(v.staying), v.State.Planned)
 }
 
 // extend launches what is asked for beyond an open scale-up as a part of it: a rise is not over when its first nodes have
 // been asked for, and the next batch would come a whole launch later.
 func (v *view) extend(d Decision) Decision {
 	there := len(v.staying) + v.State.Planned
-	d.Want = min(d.Asked, v.Pool.Max, add(there, min(v.State.Room, v.batchUp())))
-	loudest := v.loudest()
+	d.Want = min(d.Recommended, v.Pool.Max, add(there, min(v.State.Room, v.batchUp())))
+	dominant := v.dominant()
 	d.Placements = Place(v.Snapshot, d.Want-there)
 	if len(d.Placements) == 0 {
-		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)", v.State.Action, loudest.Why)
+		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)", v.State.Action, dominant.Reason)
 	}
 	aim := d.Want
 	d.Want = there + len(d.Placements)
-	d.Step, d.Reason = ScaleUp, loudest.reason
+	d.Step, d.Reason = ScaleUp, dominant.cause
 	d.Message = fmt.Sprintf("Launch %d more beside %s, in the open scale-up: %s%s",
-		len(d.Placements), count(there, "worker"), loudest.Why, v.limits(max(aim, d.Asked), d.Want))
+		len(d.Placements), count(there, "worker"), dominant.Reason, v.limits(max(aim, d.Recommended), d.Want))
 	return d
 }
 
@@ -228,37 +228,37 @@ func (v *view) launch(d Decision, reason Reason, why string) Decision {
 	urgent := d.Urgent
 	d.Urgent = false
 	if left := v.backsOffFor(); left > 0 {
-		return d.hold(BackingOff, "%d are asked for, and nothing joined in the last %s: the next is tried in %s (%s)",
+		return d.hold(BackingOff, "%d are recommended, and nothing joined in the last %s: the next is tried in %s (%s)",
 			d.Want, count(v.State.Failures, "scale-up"), short(left), why)
 	}
 	n := len(v.staying)
 	d.Placements = Place(v.Snapshot, d.Want-n)
 	if len(v.Offers) == 0 {
-		return d.hold(NoRoom, "%d are asked for, and it is not known what can be launched (%s)", d.Want, why)
+		return d.hold(InsufficientCapacity, "%d are recommended, and it is not known what can be launched (%s)", d.Want, why)
 	}
 	if len(d.Placements) == 0 {
-		return d.hold(NoRoom, "%d are asked for, and all %d kinds of instance that could be launched are cooling after errors (%s)",
+		return d.hold(InsufficientCapacity, "%d are recommended, and all %d kinds of instance that could be launched are cooling after errors (%s)",
 			d.Want, len(v.Offers), why)
 	}
 	aim := d.Want
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason, d.Urgent = ScaleUp, reason, urgent
-	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), count(n, "worker"), why, v.limits(max(aim, d.Asked), d.Want))
+	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), count(n, "worker"), why, v.limits(max(aim, d.Recommended), d.Want))
 	return d
 }
 
 // limits tells why fewer nodes are launched than were asked for.
-func (v *view) limits(asked, want int) string {
-	if asked <= want {
+func (v *view) limits(recommended, want int) string {
+	if recommended <= want {
 		return ""
 	}
 	switch {
 	case want == v.Pool.Max:
-		return fmt.Sprintf("; %d are asked for and the maximum is %d", asked, v.Pool.Max)
+		return fmt.Sprintf("; %d are recommended and the maximum is %d", recommended, v.Pool.Max)
 	case v.State.Failures > 0:
-		return fmt.Sprintf("; %d are asked for, and one is tried while launches fail", asked)
+		return fmt.Sprintf("; %d are recommended, and one is tried while launches fail", recommended)
 	}
-	return fmt.Sprintf("; %d are asked for, and one step goes to %d", asked, want)
+	return fmt.Sprintf("; %d are recommended, and one step goes to %d", recommended, want)
 }
 
 // add is a + b, or the largest int: neither is negative.

@@ -4,15 +4,15 @@ import "time"
 
 // Decision is what a pool does next, with its reasons: logs, events, metrics, status and `explain` all tell this.
 type Decision struct {
-	At      time.Time
-	Step    Step
-	Workers int // that count, those left out that the cloud takes back
-	Want    int // how many are wanted next, after minimum, maximum and batch; of a step that is held back, what it aims at
-	Asked   int // the largest vote that is heard, before them
-	Reason  Reason
-	Message string // one sentence that says why, with its numbers
-	Votes   []Vote // what each voice asked for, the largest first
-	Refused []Refusal
+	At              time.Time
+	Step            Step
+	Workers         int // that count, those left out that the cloud takes back
+	Want            int // how many are desired next, after minimum, maximum and batch; of a step that is held back, what it aims at
+	Recommended     int // the largest vote that is heard, before them
+	Reason          Reason
+	Message         string           // one sentence that says why, with its numbers
+	Recommendations []Recommendation // what each voice asked for, the largest first
+	Refused         []Refusal
 
 	Placements []Placement // of a ScaleUp, one for each node to launch, in order
 	Urgent     bool        // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
@@ -51,34 +51,34 @@ const (
 
 // The reasons to do nothing.
 const (
-	NothingToDo      Reason = "NothingToDo"
-	AtMaximum        Reason = "AtMaximum"
-	AtMinimum        Reason = "AtMinimum"
-	ActionOpen       Reason = "ActionOpen"
-	CoolingDown      Reason = "CoolingDown"
-	NotSustained     Reason = "NotSustained"     // a trigger has not held for long enough
-	NotAllAsk        Reason = "NotAllAsk"        // mode All, and not all ask
-	NoRoom           Reason = "NoRoom"           // every placement is cooling after errors
-	BackingOff       Reason = "BackingOff"       // launches keep failing
-	WorkersUnknown   Reason = "WorkersUnknown"   // the cloud or the cluster cannot be read
-	MetricsUnknown   Reason = "MetricsUnknown"   // a removal would need a signal that has no forecast
-	ManyUnready      Reason = "ManyUnready"      // too many workers are unready for the world to be trusted
-	NoVictim         Reason = "NoVictim"         // every worker is blocked
-	PodsWaiting      Reason = "PodsWaiting"      // a removal while pods are pending
-	NotIdle          Reason = "NotIdle"          // or not for long enough
-	LoadAfterRemoval Reason = "LoadAfterRemoval" // the rest would carry too much
+	NothingToDo          Reason = "NothingToDo"
+	AtMaximum            Reason = "AtMaximum"
+	AtMinimum            Reason = "AtMinimum"
+	ActionOpen           Reason = "ActionOpen"
+	CoolingDown          Reason = "CoolingDown"
+	NotSustained         Reason = "NotSustained"         // a trigger has not held for long enough
+	SignalsDisagree      Reason = "SignalsDisagree"      // mode All, and not all ask
+	InsufficientCapacity Reason = "InsufficientCapacity" // every placement is cooling after errors
+	BackingOff           Reason = "BackingOff"           // launches keep failing
+	WorkersUnknown       Reason = "WorkersUnknown"       // the cloud or the cluster cannot be read
+	MetricsUnknown       Reason = "MetricsUnknown"       // a removal would need a signal that has no forecast
+	TooManyUnready       Reason = "TooManyUnready"       // too many workers are unready for the world to be trusted
+	NoRemovableNode      Reason = "NoRemovableNode"      // every worker is blocked
+	BlockedByPendingPods Reason = "BlockedByPendingPods" // a removal while pods are pending
+	NotIdle              Reason = "NotIdle"              // or not for long enough
+	LoadAfterRemoval     Reason = "LoadAfterRemoval"     // the rest would carry too much
 )
 
-// Vote is the number of nodes that one voice asks for.
-type Vote struct {
-	Voice string // name of a signal, "pending", "seasonal", "minimum"
-	Nodes int
-	Known bool
-	Why   string
+// Recommendation is the number of nodes that one voice asks for.
+type Recommendation struct {
+	Signal string // name of a signal, "pending", "seasonal", "minimum"
+	Nodes  int
+	Known  bool
+	Reason string
 }
 
 // Refusal says why a worker was not chosen for removal.
-type Refusal struct{ Worker, Why string }
+type Refusal struct{ Worker, Reason string }
 
 // Target is a worker to be removed.
 type Target struct{ InstanceID, Node, Zone string }

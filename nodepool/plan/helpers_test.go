@@ -88,7 +88,7 @@ func pends(s *plan.Snapshot, pods int) {
 func loses(s *plan.Snapshot, name string) {
 	for i := range s.Signals {
 		if s.Signals[i].Name == name {
-			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU, Memory: s.Signals[i].Memory, NoVote: s.Signals[i].NoVote}
+			s.Signals[i] = plan.Signal{Name: name, Err: "the server does not answer", CPU: s.Signals[i].CPU, Memory: s.Signals[i].Memory, InformsOnly: s.Signals[i].InformsOnly}
 			return
 		}
 	}

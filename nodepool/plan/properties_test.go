@@ -37,9 +37,9 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.NotEmpty(t, d.Reason)
 	assert.NotEmpty(t, d.Message)
 	assert.NotContains(t, d.Message, "%!", "a message that cannot be formatted")
-	assert.NotEmpty(t, d.Votes)
-	for i := 1; i < len(d.Votes); i++ {
-		assert.GreaterOrEqual(t, d.Votes[i-1].Nodes, d.Votes[i].Nodes, "the largest vote is first")
+	assert.NotEmpty(t, d.Recommendations)
+	for i := 1; i < len(d.Recommendations); i++ {
+		assert.GreaterOrEqual(t, d.Recommendations[i-1].Nodes, d.Recommendations[i].Nodes, "the largest vote is first")
 	}
 	assert.False(t, d.IdleSince.After(s.Now), "idle since the future")
 	checkCandidates(t, s, d)
@@ -117,7 +117,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	need := 0
 	for _, signal := range s.Signals {
 		assert.True(t, signal.Known, "without knowing %s", signal.Name)
-		if !signal.NoVote {
+		if !signal.InformsOnly {
 			need = max(need, signal.Fits)
 		}
 	}
@@ -147,7 +147,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.Zero(t, s.Pending.Pods)
 		assert.Zero(t, s.Pending.Due)
 		assert.False(t, max(0, s.Now.Sub(s.State.IdleSince)) < s.Pool.Idle.For)
-		assert.GreaterOrEqual(t, d.Want, d.Asked, "fewer than a voice asks for")
+		assert.GreaterOrEqual(t, d.Want, d.Recommended, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
 	} else {
 		assert.Equal(t, plan.AboveMaximum, d.Reason)

@@ -48,7 +48,7 @@ func random(seed uint64) plan.Snapshot {
 		s.Pool.Mode = plan.All
 	}
 	if d.chance(0.3) {
-		s.Pool.Victims = []plan.Scorer{plan.Oldest, plan.FullestZone}
+		s.Pool.RemovalOrder = []plan.Scorer{plan.Oldest, plan.FullestZone}
 	}
 	if d.chance(0.05) {
 		s.WorkersErr = "the cloud does not answer"
@@ -88,7 +88,7 @@ func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
 	n := len(s.Workers)
 	for i, name := range []string{"cpu", "memory", "queue"} {
-		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, NoVote: d.chance(0.2)}
+		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
 		case !signal.Known:
 			signal.Err = "the server does not answer"
@@ -161,8 +161,8 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 	}
 	for _, r := range []plan.Reason{
 		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum,
-		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.NotAllAsk, plan.NoRoom,
-		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.ManyUnready, plan.NoVictim, plan.PodsWaiting, plan.NotIdle, plan.LoadAfterRemoval,
+		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.SignalsDisagree, plan.InsufficientCapacity,
+		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode, plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
 	} {
 		assert.Positive(t, reasons[r], "no pool led to %s", r)
 	}
@@ -209,7 +209,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 		asked := s.Pool.Min
 		for _, signal := range s.Signals {
 			held := !signal.Since.IsZero() && !s.Now.Before(signal.Since.Add(signal.For)) || signal.For == 0
-			if signal.Known && !signal.NoVote && (signal.Want <= n || held) {
+			if signal.Known && !signal.InformsOnly && (signal.Want <= n || held) {
 				asked = max(asked, signal.Want)
 			}
 		}
@@ -219,7 +219,7 @@ func TestAskedIsAsPlainlySaid(t *testing.T) {
 		if s.Seasonal != nil && s.Seasonal.Known {
 			asked = max(asked, s.Seasonal.Nodes)
 		}
-		require.Equal(t, asked, plan.Decide(s).Asked, "seed %d", seed)
+		require.Equal(t, asked, plan.Decide(s).Recommended, "seed %d", seed)
 	}
 }
 

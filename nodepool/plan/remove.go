@@ -28,7 +28,7 @@ func (v *view) shrink(d Decision) Decision {
 	case v.idle.unknown != "":
 		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
 	case v.Pending.any():
-		return d.hold(PodsWaiting, "%s unschedulable, and %s", count(v.Pending.Pods, "pod"), v.Pending.held())
+		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s", count(v.Pending.Pods, "pod"), v.Pending.held())
 	case v.idle.busy != "":
 		return d.hold(NotIdle, "%s", v.idle.busy)
 	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
@@ -46,14 +46,14 @@ func (v *view) shrink(d Decision) Decision {
 func (v *view) spare() (int, string) {
 	n := len(v.staying)
 	spare, why := n-v.Pool.Min, fmt.Sprintf("the minimum is %d", v.Pool.Min)
-	for _, o := range v.voices {
-		if o.heard() && n-o.Nodes < spare {
-			spare, why = n-o.Nodes, fmt.Sprintf("%d are asked for: %s", o.Nodes, o.Why)
+	for _, o := range v.recommendations {
+		if o.counts() && n-o.Nodes < spare {
+			spare, why = n-o.Nodes, fmt.Sprintf("%d are recommended: %s", o.Nodes, o.Reason)
 		}
 	}
 	ready := v.ready()
 	for _, s := range v.Signals {
-		if !s.NoVote && ready-s.Fits < spare {
+		if !s.InformsOnly && ready-s.Fits < spare {
 			spare = ready - s.Fits
 			why = fmt.Sprintf("%s needs %d ready workers to stay below %.4g with the margin %.4g, and there are %d",
 				s.Name, s.Fits, s.Threshold, v.Pool.ScaleDownMargin, ready)
@@ -112,16 +112,16 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	}
 	d.Want = n - most
 	if unready := v.unready(); v.Pool.Distrusts(unready, n) {
-		return d.hold(ManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
+		return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
 			why, unready, n, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
 	}
 	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.victims(most)
+	d.Targets, d.Refused = v.targets(most)
 	if len(d.Targets) == 0 {
 		first := d.Refused[0] // whoever is not refused is chosen
-		return d.hold(NoVictim, "%s, but none may go, such as %s: %s", why, first.Worker, first.Why)
+		return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)
 	}
 	d.Want = n - len(d.Targets)
 	d.Step, d.Reason = ScaleDown, reason
@@ -136,11 +136,11 @@ func (p Pool) Distrusts(unready, workers int) bool {
 
 // load says in a few words how the pool is.
 func (v *view) load() string {
-	loudest := v.voices[0]
-	for _, o := range v.voices {
-		if o.signal && o.Known && (!loudest.signal || !loudest.Known || o.Nodes > loudest.Nodes) {
-			loudest = o
+	dominant := v.recommendations[0]
+	for _, o := range v.recommendations {
+		if o.signal && o.Known && (!dominant.signal || !dominant.Known || o.Nodes > dominant.Nodes) {
+			dominant = o
 		}
 	}
-	return loudest.Why
+	return dominant.Reason
 }

@@ -53,7 +53,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"metrics: nothing is removed", idle, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"metrics: nothing is removed though one has no vote", idle, func(s *plan.Snapshot) {
-			s.Signals[1].NoVote = true
+			s.Signals[1].InformsOnly = true
 			loses(s, "memory")
 		}, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"metrics: nothing is removed though the maximum was lowered", idle, func(s *plan.Snapshot) {
@@ -77,7 +77,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			for i := range s.Workers {
 				s.Workers[i].Known = false
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
 }
 
@@ -146,7 +146,7 @@ func TestMinimumAndMaximum(t *testing.T) {
 			pends(s, 35)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: it is not known what can be launched", below, func(s *plan.Snapshot) { s.Offers = nil },
-			plan.Hold, plan.NoRoom, 0, false},
+			plan.Hold, plan.InsufficientCapacity, 0, false},
 		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Workers = 0, nil
 			wants(s, "cpu", 0, 0, 0)
@@ -178,7 +178,7 @@ func TestMinimumAndMaximum(t *testing.T) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "its annotation says so"
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 	})
 }
 
@@ -193,7 +193,7 @@ func TestGrowth(t *testing.T) {
 		}, plan.ScaleUp, plan.LoadPredicted, 4, false},
 		{"a signal without a vote is not heard", nil, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 9, time.Hour)
-			s.Signals[0].NoVote = true
+			s.Signals[0].InformsOnly = true
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"a signal that need not be sustained is heard at once", nil, func(s *plan.Snapshot) {
 			wants(s, "cpu", 0.9, 5, 0)
@@ -215,15 +215,15 @@ func TestGrowth(t *testing.T) {
 			wants(s, "cpu", 0.5, 4, 0)
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"pods that a node on its way will hold ask for nothing", nil, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 3, Due: 3} },
-			plan.Hold, plan.PodsWaiting, 0, false},
+			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"pods that no node of the pool could run ask for nothing", nil, func(s *plan.Snapshot) {
-			s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Why: "it wants a GPU"}}
+			s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"nothing can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.NoRoom, 0, false},
+		{"nothing can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.InsufficientCapacity, 0, false},
 		{"every placement is cooling", nil, func(s *plan.Snapshot) {
 			pends(s, 1)
 			s.State.Cooling = []plan.Cooling{{Until: noon.Add(time.Minute)}}
-		}, plan.Hold, plan.NoRoom, 0, false},
+		}, plan.Hold, plan.InsufficientCapacity, 0, false},
 	})
 }
 
@@ -253,13 +253,13 @@ func TestShrinking(t *testing.T) {
 			plan.Hold, plan.NotIdle, 0, false},
 		{"a signal is below what it says for a removal", idle, func(s *plan.Snapshot) { s.Signals[0].Down = 0.21 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"a signal without a vote needs no workers to stay", idle, func(s *plan.Snapshot) { s.Signals[0].NoVote, s.Signals[0].Fits = true, 9 },
+		{"a signal without a vote needs no workers to stay", idle, func(s *plan.Snapshot) { s.Signals[0].InformsOnly, s.Signals[0].Fits = true, 9 },
 			plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"three unready of six are not too many", idle, func(s *plan.Snapshot) { unready(s, 3, 6) }, plan.ScaleDown, plan.PoolIdle, 1, false},
 		{"four unready of nine are not too many", idle, func(s *plan.Snapshot) { unready(s, 4, 9) }, plan.ScaleDown, plan.PoolIdle, 1, false},
-		{"four unready of eight are too many", idle, func(s *plan.Snapshot) { unready(s, 4, 8) }, plan.Hold, plan.ManyUnready, 0, false},
+		{"four unready of eight are too many", idle, func(s *plan.Snapshot) { unready(s, 4, 8) }, plan.Hold, plan.TooManyUnready, 0, false},
 		{"four unready of eight are too many for a maximum that was lowered", idle, func(s *plan.Snapshot) { unready(s, 4, 8); s.Pool.Max = 5 },
-			plan.Hold, plan.ManyUnready, 0, false},
+			plan.Hold, plan.TooManyUnready, 0, false},
 	})
 }
 
@@ -299,7 +299,7 @@ func TestInterruptions(t *testing.T) {
 		}, plan.ScaleUp, plan.Interrupted, 2, true},
 		{"all are needed where no signal has a vote", idle, func(s *plan.Snapshot) {
 			s.Notices = notices("i-002", "i-001")
-			s.Signals[0].NoVote, s.Signals[1].NoVote = true, true
+			s.Signals[0].InformsOnly, s.Signals[1].InformsOnly = true, true
 		}, plan.ScaleUp, plan.Interrupted, 2, true},
 		{"all are replaced in batches", nil, func(s *plan.Snapshot) { s.Notices = notices("i-000", "i-001", "i-002", "i-003") },
 			plan.ScaleUp, plan.Interrupted, 2, true},
@@ -350,7 +350,7 @@ func TestFailuresDouble(t *testing.T) {
 		d := plan.Decide(s)
 		assert.Equal(t, plan.ScaleUp, d.Step, d.Message)
 		assert.Len(t, d.Placements, 1, "one is tried")
-		assert.Equal(t, 7, d.Asked)
+		assert.Equal(t, 7, d.Recommended)
 	}
 	s.State.Failures, s.State.FailedAt = 9, ago(2*time.Minute)
 	s.Pool.MaxFailureBackoff = 2 * time.Minute
@@ -444,13 +444,13 @@ func TestRefusals(t *testing.T) {
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
 	assert.Equal(t, []plan.Refusal{
-		{Worker: "i-001", Why: "its node has not joined"},
-		{Worker: "node-000", Why: "its node is not ready"},
-		{Worker: "node-002", Why: "its annotation says so"},
-		{Worker: "node-003", Why: "what is used of it is not known"},
-		{Worker: "node-004", Why: "its instance is not known"},
-		{Worker: "node-005", Why: "it is left alone until 2026-03-02T12:01:00Z, as its drain failed"},
-		{Worker: "node-006", Why: "it is the last ready one of zone b"},
+		{Worker: "i-001", Reason: "its node has not joined"},
+		{Worker: "node-000", Reason: "its node is not ready"},
+		{Worker: "node-002", Reason: "its annotation says so"},
+		{Worker: "node-003", Reason: "what is used of it is not known"},
+		{Worker: "node-004", Reason: "its instance is not known"},
+		{Worker: "node-005", Reason: "it is left alone until 2026-03-02T12:01:00Z, as its drain failed"},
+		{Worker: "node-006", Reason: "it is the last ready one of zone b"},
 	}, d.Refused)
 }
 
@@ -460,7 +460,7 @@ func TestLastReadyOfZoneStays(t *testing.T) {
 	s.Workers = fleet("a", "b", "b", "b", "a", "a", "a")
 	s.Workers[2].Ready, s.Workers[3].Ready = false, false
 	s.Workers[1].Utilisation = 0
-	s.Pool.Victims = []plan.Scorer{plan.Idlest}
+	s.Pool.RemovalOrder = []plan.Scorer{plan.Idlest}
 	assert.Equal(t, []string{"i-000"}, ids(plan.Decide(s).Targets))
 }
 
@@ -482,7 +482,7 @@ func TestScorers(t *testing.T) {
 		{[]plan.Scorer{plan.Oldest}, "i-002"},
 		{[]plan.Scorer{"Tallest"}, "i-000"}, // one that there is not
 	} {
-		s.Pool.Victims = c.victims
+		s.Pool.RemovalOrder = c.victims
 		assert.Equal(t, []string{c.want}, ids(plan.Decide(s).Targets), "%v", c.victims)
 	}
 }
@@ -493,18 +493,18 @@ func TestVotes(t *testing.T) {
 	loses(&s, "memory")
 	pends(&s, 14)
 	s.Pending.OldestFor = 45 * time.Second
-	s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Why: "it wants a GPU"}}
+	s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 	s.Signals[0].Horizon = 150 * time.Second
 	s.Seasonal = &plan.Seasonal{Known: true, Nodes: 5, Confidence: 0.8}
 	d := plan.Decide(s)
-	assert.Equal(t, []plan.Vote{
-		{Voice: "cpu", Nodes: 7, Known: true, Why: "cpu is 0.9 and will be 0.9 in 2m30s, with a threshold of 0.7"},
-		{Voice: "pending", Nodes: 6, Known: true, Why: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool"},
-		{Voice: "seasonal", Nodes: 5, Known: true, Why: "past weeks needed 5 at this hour, with a confidence of 0.80"},
-		{Voice: "minimum", Nodes: 2, Known: true, Why: "the minimum is 2"},
-		{Voice: "memory", Why: "memory is not known: the server does not answer"},
-	}, d.Votes)
-	assert.Equal(t, 7, d.Asked)
+	assert.Equal(t, []plan.Recommendation{
+		{Signal: "cpu", Nodes: 7, Known: true, Reason: "cpu is 0.9 and will be 0.9 in 2m30s, with a threshold of 0.7"},
+		{Signal: "pending", Nodes: 6, Known: true, Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool"},
+		{Signal: "seasonal", Nodes: 5, Known: true, Reason: "past weeks needed 5 at this hour, with a confidence of 0.80"},
+		{Signal: "minimum", Nodes: 2, Known: true, Reason: "the minimum is 2"},
+		{Signal: "memory", Reason: "memory is not known: the server does not answer"},
+	}, d.Recommendations)
+	assert.Equal(t, 7, d.Recommended)
 	assert.Equal(t, 6, d.Want)
 }
 
@@ -516,13 +516,13 @@ func TestReasonOfEqualVotes(t *testing.T) {
 	assert.Equal(t, plan.LoadPredicted, plan.Decide(s).Reason)
 }
 
-func TestVoteOfPendingPods(t *testing.T) {
+func TestRecommendationOfPendingPods(t *testing.T) {
 	for want, p := range map[string]plan.Pending{
-		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them":                                                                                          {Known: true, Pods: 3, Due: 3},
-		"3 pods unschedulable, none for longer than 30s":                                                                                                                           {Known: true, Pods: 3, Nodes: 1},
-		"3 pods unschedulable for longer than 30s, and nodes that are there have room for them: their events tell what the scheduler has against these":                            {Known: true, Pods: 3, Due: 3, Room: 3},
-		"3 pods unschedulable for longer than 30s, and nodes that are there have room for 2 of them, and nodes on their way will hold the others":                                  {Known: true, Pods: 3, Due: 3, Room: 2},
-		"3 pods unschedulable for longer than 30s, and nodes on their way will hold them; 2 of them are refused the nodes that were there, as these are predicted to use too much": {Known: true, Pods: 3, Due: 3, Refused: 2},
+		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them":                                                                                                            {Known: true, Pods: 3, Due: 3},
+		"3 pods unschedulable, none for longer than 30s":                                                                                                                                                  {Known: true, Pods: 3, Nodes: 1},
+		"3 pods unschedulable for longer than 30s, and existing nodes have room for them: the events of the pods show why the scheduler does not use these":                                               {Known: true, Pods: 3, Due: 3, Room: 3},
+		"3 pods unschedulable for longer than 30s, and existing nodes have room for 2 of them, and nodes that are starting will hold the others":                                                          {Known: true, Pods: 3, Due: 3, Room: 2},
+		"3 pods unschedulable for longer than 30s, and nodes that are starting will hold them; the scheduler extender filtered the existing nodes for 2 of them, as these are predicted to be overloaded": {Known: true, Pods: 3, Due: 3, Filtered: 2},
 		"no pod is unschedulable": {Known: true},
 		"pods are not known":      {},
 	} {
@@ -530,9 +530,9 @@ func TestVoteOfPendingPods(t *testing.T) {
 		s.Pending = p
 		d := plan.Decide(s)
 		assert.Equal(t, plan.Hold, d.Step, d.Message)
-		for _, v := range d.Votes {
-			if v.Voice == "pending" {
-				assert.Equal(t, want, v.Why)
+		for _, v := range d.Recommendations {
+			if v.Signal == "pending" {
+				assert.Equal(t, want, v.Reason)
 				assert.LessOrEqual(t, v.Nodes, 4)
 			}
 		}
@@ -565,11 +565,11 @@ func TestMessages(t *testing.T) {
 		want   string
 	}{
 		{steady, func(s *plan.Snapshot) { wants(s, "cpu", 0.9, 7, time.Hour); s.Signals[0].Horizon = time.Minute },
-			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are asked for, and one step goes to 6"},
+			"Launch 2 beside 4 workers: cpu is 0.9 and will be 0.9 in 1m0s, with a threshold of 0.7; 7 are recommended, and one step goes to 6"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 5; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are asked for and the maximum is 5"},
+			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended and the maximum is 5"},
 		{steady, func(s *plan.Snapshot) { s.State.Failures = 2; pends(s, 40) },
-			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are asked for, and one is tried while launches fail"},
+			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
 		{steady, func(s *plan.Snapshot) { s.Notices = notices("i-000") },
 			"Launch 1 beside 3 workers: the cloud takes 1 worker back, and 4 are needed"},
 		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
@@ -577,11 +577,11 @@ func TestMessages(t *testing.T) {
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},
 		{steady, func(*plan.Snapshot) {}, "No change to 4 workers: 0.5 of the CPU is in use, which is not below 0.3"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 4; pends(s, 3) },
-			"No change to 4 workers: 5 are asked for and the maximum is 4 (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+			"No change to 4 workers: 5 are recommended and the maximum is 4 (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
 		{steady, func(s *plan.Snapshot) { s.State.LastUp = ago(100500 * time.Millisecond); pends(s, 3) },
-			"No change to 4 workers: 5 are asked for, and the cooldown of scale-ups, 5m0s, has 3m20s left (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+			"No change to 4 workers: 5 are recommended, and the cooldown of scale-ups, 5m0s, has 3m20s left (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
 		{steady, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 2, ago(time.Minute); pends(s, 3) },
-			"No change to 4 workers: 5 are asked for, and nothing joined in the last 2 scale-ups: the next is tried in 1m0s (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
+			"No change to 4 workers: 5 are recommended, and nothing joined in the last 2 scale-ups: the next is tried in 1m0s (3 pods unschedulable for longer than 30s, the oldest for 30s, and 1 more node would hold them)"},
 		{idle, func(s *plan.Snapshot) { s.State.IdleSince = ago(599900 * time.Millisecond) },
 			"No change to 4 workers: the pool has been idle for 9m59s of 10m0s"},
 		{idle, func(s *plan.Snapshot) { s.Signals[0].Fits = 4 },
@@ -623,5 +623,5 @@ func TestCordonedWorkersGoFirst(t *testing.T) {
 	s.Workers[0].Zone, s.Workers[1].Zone, s.Workers[2].Zone = "b", "b", "b"
 	d = plan.Decide(s)
 	require.NotEmpty(t, d.Targets, d.Message)
-	assert.Contains(t, d.Refused, plan.Refusal{Worker: "n-3", Why: "no other one of zone a is ready"})
+	assert.Contains(t, d.Refused, plan.Refusal{Worker: "n-3", Reason: "no other one of zone a is ready"})
 }

@@ -74,7 +74,7 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 		}, plan.Hold, plan.NotIdle, 0, false},
 		{"000 Scale-Down Conditions: pending pods", seed000Idle, func(s *plan.Snapshot) {
 			s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} // a node on its way holds it
-		}, plan.Hold, plan.PodsWaiting, 0, false},
+		}, plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"000 Scale-Down Conditions: idle for less than 600 seconds", seed000Idle, func(s *plan.Snapshot) {
 			s.State.IdleSince = ago(600*time.Second - time.Millisecond)
 		}, plan.Hold, plan.NotIdle, 0, false},
@@ -135,7 +135,7 @@ func TestSeed000ScalingAlgorithm(t *testing.T) {
 func seed001() plan.Snapshot {
 	s := steady()
 	s.Pool.PendingFor, s.Pool.PodsPerNode, s.Pool.Idle.For = 0, 5, 0
-	s.Pool.Victims = []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods}
+	s.Pool.RemovalOrder = []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods}
 	for i := range s.Signals {
 		s.Signals[i].For = 2 * time.Minute
 	}
@@ -214,12 +214,12 @@ func TestSeed001NodeFleet(t *testing.T) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "it runs kube-system/coredns"
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"001 PodDisruptionBudget Compliance: budgets forbid all", seed001Idle, func(s *plan.Snapshot) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "the PodDisruptionBudget shop/web allows no disruption"
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 
 		{"001 Safety 1: below the minimum, past the cooldown", seed001, func(s *plan.Snapshot) {
 			s.Workers = s.Workers[:1]
@@ -322,7 +322,7 @@ func TestSeed001NodeSelectionStrategy(t *testing.T) {
 	s.Workers[4].Blocked = "it runs kube-system/coredns"
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-003"}, ids(d.Targets), "not the idlest of all, which is in the smaller zone; not the idlest of b, which is critical")
-	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-004", Why: "it runs kube-system/coredns"})
+	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-004", Reason: "it runs kube-system/coredns"})
 }
 
 // seed002Idle removes the oldest of the fullest zone, in batches.
@@ -330,7 +330,7 @@ func seed002Idle() plan.Snapshot {
 	s := idle()
 	s.Pool.Idle.Memory = 1
 	s.Signals = s.Signals[:1]
-	s.Pool.Victims = []plan.Scorer{plan.FullestZone, plan.Oldest}
+	s.Pool.RemovalOrder = []plan.Scorer{plan.FullestZone, plan.Oldest}
 	return s
 }
 
@@ -340,7 +340,7 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 		{"002 Precondition 1: average CPU < CPU_DOWN", seed002Idle, func(s *plan.Snapshot) { s.Signals[0].Now = 0.3 },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"002 Precondition 1: no pending pods", seed002Idle, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
-			plan.Hold, plan.PodsWaiting, 0, false},
+			plan.Hold, plan.BlockedByPendingPods, 0, false},
 		{"002 Precondition 1: idle for IDLE_DOWN_SEC", seed002Idle, func(s *plan.Snapshot) { s.State.IdleSince = ago(9 * time.Minute) },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"002 Precondition 2: now - lastScaleEpoch < COOLDOWN_DOWN_SEC after a scale-down", seed002Idle, func(s *plan.Snapshot) {
@@ -361,15 +361,15 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "it runs a pod of system-node-critical priority"
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 1: a drain that failed is not tried again at once", seed002Idle, func(s *plan.Snapshot) {
 			s.State.Spared = map[string]time.Time{}
 			for _, w := range s.Workers {
 				s.State.Spared[w.InstanceID] = noon.Add(time.Minute)
 			}
-		}, plan.Hold, plan.NoVictim, 0, false},
+		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: no zone to zero", seed002Idle, func(s *plan.Snapshot) { s.Workers = fleet("a", "b", "c") },
-			plan.Hold, plan.NoVictim, 0, false},
+			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
 			s.Workers = fleet("a")
 			s.Pool.Min, s.Signals[0].Fits, s.Signals[0].Want = 0, 0, 0
@@ -406,13 +406,13 @@ func TestSeed003ScaleUpAlgorithm(t *testing.T) {
 	run(t, []row{
 		{"003 Triggers: all of the following are met", seed003, func(*plan.Snapshot) {}, plan.ScaleUp, plan.PodsPending, 1, false},
 		{"003 Trigger 1: no CPU pressure", seed003, func(s *plan.Snapshot) { wants(s, "cpu", 0.69, 4, 0) },
-			plan.Hold, plan.NotAllAsk, 0, false},
+			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 1: CPU is not known", seed003, func(s *plan.Snapshot) { loses(s, "cpu") },
-			plan.Hold, plan.NotAllAsk, 0, false},
+			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 2: no pods are pending", seed003, func(s *plan.Snapshot) { pends(s, 0) },
-			plan.Hold, plan.NotAllAsk, 0, false},
+			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 2: for less than PENDING_UP_SEC", seed003, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 4} },
-			plan.Hold, plan.NotAllAsk, 0, false},
+			plan.Hold, plan.SignalsDisagree, 0, false},
 		{"003 Trigger 3: now - lastScaleEpoch < COOLDOWN_UP_SEC after a scale-up", seed003, func(s *plan.Snapshot) {
 			s.State.LastUp = ago(300*time.Second - 1)
 		}, plan.Hold, plan.CoolingDown, 0, false},
@@ -449,6 +449,6 @@ func TestSeed003AZAwareLaunch(t *testing.T) {
 	s.Workers = fleet("a", "a", "b")
 	s.Offers = offers("a", "b", "c")
 	assert.Equal(t, []string{"c t3.medium Spot", "b t3.medium Spot", "c t3.medium Spot", "a t3.medium Spot"}, places(plan.Place(s, 4)))
-	s.State.Cooling = []plan.Cooling{{Market: plan.Spot, Until: noon.Add(3 * time.Minute), Why: "InsufficientInstanceCapacity"}}
+	s.State.Cooling = []plan.Cooling{{Market: plan.Spot, Until: noon.Add(3 * time.Minute), Reason: "InsufficientInstanceCapacity"}}
 	assert.Equal(t, []string{"c t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Place(s, 2)))
 }

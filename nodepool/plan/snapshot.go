@@ -24,7 +24,7 @@ type Snapshot struct {
 }
 
 // Pool is the configuration of a pool, with its defaults filled in. Beside them, the zero value of Mode means Any, that of
-// MaxBatchDown 1, that of Victims all scorers in the order of their constants, and those of DistrustShare, DistrustCount
+// MaxBatchDown 1, that of RemovalOrder all scorers in the order of their constants, and those of DistrustShare, DistrustCount
 // and MaxFailureBackoff [DefaultDistrustShare], [DefaultDistrustCount] and [DefaultMaxFailureBackoff].
 type Pool struct {
 	Name              string
@@ -39,7 +39,7 @@ type Pool struct {
 	CooldownDown      time.Duration
 	SpotRatio         float64  // share of the workers above OnDemandBase that are Spot, in [0, 1]
 	OnDemandBase      int      // workers that are On-Demand whatever the ratio
-	Victims           []Scorer // the order in which workers are compared for removal
+	RemovalOrder      []Scorer // the order in which workers are compared for removal
 	ScaleDownMargin   float64  // μ: the load of the workers that stay may be at most threshold/(1+μ)
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
@@ -126,7 +126,7 @@ type Pending struct {
 	Due       int  // of them, unschedulable for longer than Pool.PendingFor
 	Nodes     int  // new nodes that hold the due ones, packed, beyond what is on its way
 	Room      int  // of the due ones, those for which nodes that are there have room by all that is known
-	Refused   int  // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Filtered  int  // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
 	Unhelped  []Unhelped
 	OldestFor time.Duration // of the due ones
 }
@@ -135,7 +135,7 @@ type Pending struct {
 func (p Pending) any() bool { return p.Pods != 0 || p.Due != 0 }
 
 // Unhelped is a pod that no new node of the pool could run; it is told and not counted.
-type Unhelped struct{ Pod, Why string }
+type Unhelped struct{ Pod, Reason string }
 
 // Signal is what one metric says.
 type Signal struct {
@@ -154,11 +154,11 @@ type Signal struct {
 	For   time.Duration // how long Want must have been above the workers before it counts
 	Since time.Time     // since when it has been; zero = it is not
 
-	Down   float64 // the load below which a worker may be removed; 0 = Threshold/(1+μ) alone decides
-	Fits   int     // ⌊N(A, τ/(1+μ))⌋+1 of the present load and of the predicted one, the larger: as many must stay
-	CPU    bool    // the mean use of CPU that the idle rule looks at
-	Memory bool    // that of memory
-	NoVote bool    // it only informs the idle rule
+	Down        float64 // the load below which a worker may be removed; 0 = Threshold/(1+μ) alone decides
+	Fits        int     // ⌊N(A, τ/(1+μ))⌋+1 of the present load and of the predicted one, the larger: as many must stay
+	CPU         bool    // the mean use of CPU that the idle rule looks at
+	Memory      bool    // that of memory
+	InformsOnly bool    // it only informs the idle rule
 }
 
 // Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it. It
@@ -200,7 +200,7 @@ type Cooling struct {
 	InstanceType string    `json:"instanceType,omitempty"`
 	Market       Market    `json:"market"`
 	Until        time.Time `json:"until"`
-	Why          string    `json:"why"`
+	Reason       string    `json:"reason"`
 	Suspected    bool      `json:"suspected,omitempty"` // what went wrong may have had another cause
 }
 

@@ -33,7 +33,7 @@ type Provider interface {
 type Launch struct {
 	Action string // id of the scale-up
 	Slot   int    // within the action
-	Token  string // at most 64 characters, unique for what is wanted
+	Token  string // at most 64 characters, unique for what is desired
 	plan.Placement
 }
 

@@ -146,10 +146,10 @@ func TestServersThatLie(t *testing.T) {
 			`http://prometheus:9090: query "load": node w0 has {node="w0"} and {job="b", node="w0"} at once: must be one series`},
 		"503":               {instead(503, "<html>go away</html>"), "http://prometheus:9090: HTTP status 503 Service Unavailable"},
 		"an error":          {instead(422, `{"status":"error","errorType":"execution","error":"many-to-many"}`), "many-to-many"},
-		"refused":           {instead(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), `query "load" is refused: parse error; must be an expression of PromQL`},
-		"garbage":           {instead(200, "<html>hello</html>"), "not what Prometheus answers"},
-		"cut off":           {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"w0"},"values":[[1`), "not what Prometheus answers"},
-		"a scalar":          {instead(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), "the answer is no matrix"},
+		"refused":           {instead(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), `query "load" is rejected: parse error; must be an expression of PromQL`},
+		"garbage":           {instead(200, "<html>hello</html>"), "the answer is incomplete or not from Prometheus"},
+		"cut off":           {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"w0"},"values":[[1`), "the answer is incomplete or not from Prometheus"},
+		"a scalar":          {instead(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), "the answer is a scalar"},
 		"histograms":        {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"w0"},"histograms":[[1,{"count":"1","sum":"1"}]]}]}}`), "returns native histograms: must return numbers"},
 		"far too much":      {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[`+string(make([]byte, 1<<20))), "the answer is longer than 1048576 bytes"},
 		"of another time":   {instead(200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"node":"w0"},"values":[[1,"5"],[99999999999,"7"]]}]}}`), "more than half of the workers"},
@@ -225,7 +225,7 @@ func TestSlowServer(t *testing.T) {
 				}
 				assert.Equal(t, test.known, last.Known, last.Err)
 				if !test.known {
-					assert.Contains(t, last.Err, "http://prometheus:9090: no whole answer within 5s")
+					assert.Contains(t, last.Err, "http://prometheus:9090: no complete answer within 5s")
 				}
 			})
 		})

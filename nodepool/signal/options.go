@@ -74,7 +74,7 @@ type Query struct {
 type Forecast struct {
 	Interval, Window       time.Duration
 	RedistributionTimeout  time.Duration
-	InitTimeout            time.Duration // T_I until it has been measured
+	StartupTime            time.Duration // T_I until it has been measured
 	HorizonMin, HorizonMax time.Duration
 	ScaleDownMargin        float64 // μ
 	Disabled               bool    // the present alone counts
@@ -100,7 +100,7 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 		Interval:              f.Interval.Duration,
 		Window:                f.Window.Duration,
 		RedistributionTimeout: f.RedistributionTimeout.Duration,
-		InitTimeout:           f.InitTimeout.Duration,
+		StartupTime:           f.StartupTime.Duration,
 		HorizonMin:            f.HorizonMin.Duration,
 		HorizonMax:            f.HorizonMax.Duration,
 		ScaleDownMargin:       number(f.ScaleDownMargin),
@@ -144,11 +144,11 @@ func number(q *resource.Quantity) float64 {
 // params returns the parameters of a signal's pipeline. What it wants is limited by nobody here: minimum, maximum, batch
 // and cooldowns are the plan's.
 func (f *Forecast) params(threshold float64) pipeline.Params {
-	p := pipeline.DefaultParams()
+	p := pipeline.HoltParams()
 	p.Threshold, p.Min, p.Max, p.MaxStep = threshold, 1, mostWorkers, 0
 	p.Interval, p.Window = f.Interval, f.Window
 	p.RedistributionTimeout = f.RedistributionTimeout
-	p.InitTimeout, p.HorizonMin, p.HorizonMax = f.InitTimeout, f.HorizonMin, f.HorizonMax
+	p.StartupTime, p.HorizonMin, p.HorizonMax = f.StartupTime, f.HorizonMin, f.HorizonMax
 	p.ReactionDelay = 0 // we act ourselves
 	p.ScaleDownMargin = f.ScaleDownMargin
 	p.PendingExpiry = f.HorizonMax
@@ -168,11 +168,11 @@ const mostWorkers = 1 << 20
 func (f *Forecast) staleAfter() time.Duration { return max(3*f.Interval, 30*time.Second) }
 
 // horizon is how far ahead a forecast looks, given T_I; 0 = not yet measured.
-func (f *Forecast) horizon(initTimeout time.Duration) time.Duration {
+func (f *Forecast) horizon(startupTime time.Duration) time.Duration {
 	if f.Disabled {
 		return 0
 	}
-	return min(max(time.Duration(1.2*float64(cmp.Or(initTimeout, f.InitTimeout))), f.HorizonMin), f.HorizonMax)
+	return min(max(time.Duration(1.2*float64(cmp.Or(startupTime, f.StartupTime))), f.HorizonMin), f.HorizonMax)
 }
 
 // validate reports all that is wrong with o, by the names of fields of a WorkerPool's spec.
@@ -234,7 +234,7 @@ var fieldNames = map[string]string{
 	"sampleInterval":           "forecast.interval",
 	"window":                   "forecast.window",
 	"redistribution.timeout":   "forecast.redistributionTimeout",
-	"startup.initial":          "forecast.initTimeout",
+	"startup.initial":          "forecast.startupTime",
 	"horizon.min":              "forecast.horizonMin",
 	"horizon.max":              "forecast.horizonMax",
 	"decision.scaleDownMargin": "forecast.scaleDownMargin",

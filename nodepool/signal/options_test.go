@@ -22,7 +22,7 @@ func TestOptionsOfASpec(t *testing.T) {
 	assert.Equal(t, Options{
 		Signals: []Config{{Name: Requests, Threshold: 0.7}},
 		Forecast: Forecast{
-			Interval: 15 * time.Second, Window: 15 * time.Minute, RedistributionTimeout: 3 * time.Minute, InitTimeout: 2 * time.Minute,
+			Interval: 15 * time.Second, Window: 15 * time.Minute, RedistributionTimeout: 3 * time.Minute, StartupTime: 2 * time.Minute,
 			HorizonMin: 30 * time.Second, HorizonMax: 10 * time.Minute, ScaleDownMargin: 0.3,
 		},
 	}, OptionsOf(specOf(t, "{min: 1, max: 5}")))
@@ -35,7 +35,7 @@ signals:
 - {name: cpu, threshold: 70e-2, downThreshold: 300m, prometheus: {query: c, nodeLabel: node}}
 - {name: p95, threshold: 500, for: 0s, prometheus: {address: "http://other", query: q, value: Level}}
 seasonal: {prometheus: {query: s}, weeks: 3, minConfidence: 600m}
-forecast: {interval: 10s, window: 5m, redistributionTimeout: 1m, initTimeout: 90s, horizonMin: 1s, horizonMax: 2m, scaleDownMargin: 500m, disabled: true}
+forecast: {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90s, horizonMin: 1s, horizonMax: 2m, scaleDownMargin: 500m, disabled: true}
 `)
 	want := Options{
 		Signals: []Config{
@@ -44,7 +44,7 @@ forecast: {interval: 10s, window: 5m, redistributionTimeout: 1m, initTimeout: 90
 			{Name: "p95", Threshold: 500, Query: &Query{Address: "http://other", Expr: "q", Value: v1alpha1.PoolValueLevel}},
 		},
 		Forecast: Forecast{
-			Interval: 10 * time.Second, Window: 5 * time.Minute, RedistributionTimeout: time.Minute, InitTimeout: 90 * time.Second,
+			Interval: 10 * time.Second, Window: 5 * time.Minute, RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
 			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: 0.5, Disabled: true,
 		},
 		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3, MinConfidence: 0.6},

@@ -62,7 +62,7 @@ func (s *pooled) shared(n int) []pipeline.Instance {
 
 func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 	f, err := s.pipeline.RunIn(m, pipeline.Input{
-		Now: t.now, Target: 1, TargetRose: pipeline.Never, InitTimeout: t.InitTimeout,
+		Now: t.now, Target: 1, TargetRose: pipeline.Never, StartupTime: t.StartupTime,
 		Instances: []pipeline.Instance{{Start: math.MinInt64, Samples: s.samples}},
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func TestPooledValues(t *testing.T) {
 			assert.InDelta(t, test.want.Now, x.Now, 0.1)
 			assert.InDelta(t, test.want.Predicted, x.Predicted, 0.1)
 			assert.Equal(t, []int{test.want.Want, test.want.Fits}, []int{x.Want, x.Fits})
-			assert.False(t, x.CPU || x.Memory || x.NoVote)
+			assert.False(t, x.CPU || x.Memory || x.InformsOnly)
 		})
 	}
 }
@@ -115,15 +115,15 @@ func TestWhatTheIdleRuleHears(t *testing.T) {
 	o := Observation{Now: began, Workers: list, Leaving: []world.Node{worker("x", began, 4000)}, Expected: 3}
 	all := cpuOf(t, f).Observe(t.Context(), o)
 	require.Len(t, all, 2)
-	assert.True(t, all[0].CPU && !all[0].Memory && !all[0].NoVote)
+	assert.True(t, all[0].CPU && !all[0].Memory && !all[0].InformsOnly)
 	memory := named(t, all, "requests/memory")
-	assert.True(t, memory.Known && memory.Memory && memory.NoVote && !memory.CPU)
+	assert.True(t, memory.Known && memory.Memory && memory.InformsOnly && !memory.CPU)
 	assert.InDelta(t, float64(1000<<10)/float64(16<<30-200<<10), memory.Now, 1e-12)
 
 	all = newSet(t, defaults()).Observe(t.Context(), o)
 	require.Len(t, all, 3)
-	assert.Equal(t, plan.Signal{Name: "requests/cpu", Known: true, Now: 0.25, Predicted: 0.25, CPU: true, NoVote: true}, all[1])
+	assert.Equal(t, plan.Signal{Name: "requests/cpu", Known: true, Now: 0.25, Predicted: 0.25, CPU: true, InformsOnly: true}, all[1])
 
 	all = newSet(t, defaults()).Observe(t.Context(), Observation{Now: began})
-	assert.Equal(t, plan.Signal{Name: "requests/cpu", Err: "no worker is Ready", CPU: true, NoVote: true}, all[1])
+	assert.Equal(t, plan.Signal{Name: "requests/cpu", Err: "no worker is Ready", CPU: true, InformsOnly: true}, all[1])
 }

@@ -121,10 +121,10 @@ func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 	out := &plan.Seasonal{Nodes: p.nodes(), Confidence: p.confidence()}
 	switch {
 	case p.found < p.fewest:
-		out.Err = fmt.Sprintf("the past has this hour on %d of %d days, fewer than %d", p.found, p.wanted, p.fewest)
+		out.Err = fmt.Sprintf("the past has this hour on %d of %d days, fewer than %d", p.found, p.desired, p.fewest)
 	case out.Confidence < s.config.MinConfidence:
 		out.Err = fmt.Sprintf("the confidence of %.2f is below %.2f: %d of %d days, which differ by %.1f of %.1f nodes on average",
-			out.Confidence, s.config.MinConfidence, p.found, p.wanted, p.deviation, p.load)
+			out.Confidence, s.config.MinConfidence, p.found, p.desired, p.deviation, p.load)
 	default:
 		out.Known = true
 	}
@@ -133,21 +133,21 @@ func (s *seasonal) at(ahead time.Time) *plan.Seasonal {
 
 // profile is what days of the past had at one hour.
 type profile struct {
-	wanted, found, fewest int     // days: looked at, that have at least half of their samples, that must
-	complete              float64 // the share of samples that there are, of the days found
-	load                  float64 // the median of the days' means, in nodes
-	deviation             float64 // from it, the mean over the days
+	desired, found, fewest int     // days: looked at, that have at least half of their samples, that must
+	complete               float64 // the share of samples that there are, of the days found
+	load                   float64 // the median of the days' means, in nodes
+	deviation              float64 // from it, the mean over the days
 }
 
 // profileOf looks at the same hour as a time to come has.
 func profileOf(past []pipeline.Sample, ahead time.Time, weeks int) profile {
-	p, period := profile{wanted: 7, fewest: 3}, day
+	p, period := profile{desired: 7, fewest: 3}, day
 	if weeks > 1 {
-		p, period = profile{wanted: weeks, fewest: 2}, week
+		p, period = profile{desired: weeks, fewest: 2}, week
 	}
 	const expected = float64(2 * seasonalWidth / seasonalStep)
 	var days []float64
-	for i := range p.wanted {
+	for i := range p.desired {
 		middle := ahead.Add(-time.Duration(i+1) * period)
 		first, end := middle.Add(-seasonalWidth).UnixMilli(), middle.Add(seasonalWidth).UnixMilli()
 		samples := past[search(past, first):search(past, end)]
@@ -179,7 +179,7 @@ func (p *profile) confidence() float64 {
 		return 0
 	}
 	alike := 1 - min(1, p.deviation/max(1, p.load))
-	return float64(p.found) / float64(p.wanted) * p.complete * alike
+	return float64(p.found) / float64(p.desired) * p.complete * alike
 }
 
 func mean(samples []pipeline.Sample) (m float64) {

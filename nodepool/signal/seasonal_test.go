@@ -36,10 +36,10 @@ func officeHours(t time.Time) float64 {
 }
 
 // learned returns the floor at a time, after the past has been learned.
-func learned(t testing.TB, s *Set, now time.Time, initTimeout time.Duration) *plan.Seasonal {
-	s.Seasonal(t.Context(), now, initTimeout)
+func learned(t testing.TB, s *Set, now time.Time, startupTime time.Duration) *plan.Seasonal {
+	s.Seasonal(t.Context(), now, startupTime)
 	synctest.Wait()
-	return s.Seasonal(t.Context(), now, initTimeout)
+	return s.Seasonal(t.Context(), now, startupTime)
 }
 
 func TestSeasonalFloor(t *testing.T) {
@@ -101,9 +101,9 @@ func TestSeasonalFloorIsAhead(t *testing.T) {
 		f.set(load("", officeHours))
 		s := floorOf(t, f, 2)
 		learned(t, s, tuesday, time.Minute)
-		first := func(initTimeout time.Duration) time.Time {
+		first := func(startupTime time.Duration) time.Time {
 			for now := tuesday.Add(-time.Hour); ; now = now.Add(time.Minute) {
-				if s.Seasonal(t.Context(), now, initTimeout).Nodes >= 4 {
+				if s.Seasonal(t.Context(), now, startupTime).Nodes >= 4 {
 					return now
 				}
 			}

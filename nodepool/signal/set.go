@@ -126,12 +126,12 @@ func (s *Set) ask(ctx context.Context, now int64) {
 
 // Seasonal returns what past weeks needed at the hour that launches of now are for; nil if the pool does not ask. It does
 // not wait: the past is learned beside, once an hour.
-func (s *Set) Seasonal(_ context.Context, now time.Time, initTimeout time.Duration) *plan.Seasonal {
+func (s *Set) Seasonal(_ context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal {
 	if s.seasonal == nil {
 		return nil
 	}
 	s.seasonal.refresh(now)
-	return s.seasonal.at(now.Add(s.options.Forecast.horizon(initTimeout)))
+	return s.seasonal.at(now.Add(s.options.Forecast.horizon(startupTime)))
 }
 
 // tick works out what all signals need to know.
@@ -172,7 +172,7 @@ func (s *Set) forgetFrom(now int64) {
 
 // inform tells the mean share of CPU or memory that pods request of the workers that are Ready and stay.
 func inform(name string, t *tick) plan.Signal {
-	s := plan.Signal{Name: Requests + "/" + name, NoVote: true, CPU: name == CPU, Memory: name == Memory}
+	s := plan.Signal{Name: Requests + "/" + name, InformsOnly: true, CPU: name == CPU, Memory: name == Memory}
 	if t.working == 0 {
 		s.Err = "no worker is Ready"
 		return s

@@ -24,5 +24,5 @@ type Observation struct {
 	Leaving     []world.Node   // of the pool, that have joined and are leaving: what they still carry will be on others soon
 	Expected    int            // workers that count, those on their way included: N_target
 	Demand      packing.Result // of the pods that no node takes, however short
-	InitTimeout time.Duration  // T_I as measured; 0 = not yet
+	StartupTime time.Duration  // T_I as measured; 0 = not yet
 }

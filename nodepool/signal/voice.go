@@ -13,7 +13,7 @@ import (
 type voice struct {
 	config   Config
 	pipeline *pipeline.Pipeline
-	since    time.Time // since when it has wanted more than there are
+	since    time.Time // since when it has desired more than there are
 }
 
 func newVoice(c Config, p pipeline.Params) (*voice, error) {
@@ -39,12 +39,12 @@ const roundingSlack = 1e-9
 
 // run makes a forecast of the load of workers.
 func (v *voice) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, error) {
-	in.Now, in.Target, in.TargetRose, in.InitTimeout = t.now, t.Expected, t.roseAt, t.InitTimeout
+	in.Now, in.Target, in.TargetRose, in.StartupTime = t.now, t.Expected, t.roseAt, t.StartupTime
 	f, err := v.pipeline.RunIn(m, in)
 	if err != nil {
 		return reading{}, err
 	}
-	r := reading{now: f.LoadNow, predicted: f.LoadPredicted, horizon: f.Horizon, want: f.Decision.Wanted}
+	r := reading{now: f.LoadNow, predicted: f.LoadPredicted, horizon: f.Horizon, want: f.Decision.Desired}
 	if t.Expected == 0 { // for the pipeline a target is at least one
 		r.want = int(max(0, math.Ceil(f.Required-roundingSlack)))
 	}

@@ -86,8 +86,8 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 	if err := faults.failure(op); err != nil {
 		return provider.Instance{}, err
 	}
-	wanted := c.newInstance(l, faults)
-	stored, err := c.get(ctx, wanted.id())
+	desired := c.newInstance(l, faults)
+	stored, err := c.get(ctx, desired.id())
 	if err != nil {
 		return provider.Instance{}, failure(op, err)
 	}
@@ -96,11 +96,11 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 			err := fmt.Errorf("no %s %s is left in zone %s", l.Market, l.InstanceType, l.Zone)
 			return provider.Instance{}, &provider.Error{Class: provider.Capacity, Op: op, Code: "InsufficientCapacity", Err: err}
 		}
-		if stored, err = c.create(ctx, wanted); err != nil {
+		if stored, err = c.create(ctx, desired); err != nil {
 			return provider.Instance{}, failure(op, err)
 		}
 	}
-	if !stored.sameLaunch(wanted) {
+	if !stored.sameLaunch(desired) {
 		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v", l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
 		return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
 	}

@@ -69,7 +69,7 @@ type Slot struct {
 	InstanceID string    `json:"instanceId,omitempty"`
 	ProviderID string    `json:"providerId,omitempty"`
 	Node       string    `json:"node,omitempty"`
-	Asked      time.Time `json:"asked,omitzero"` // when its launch was first tried
+	Requested  time.Time `json:"requested,omitzero"` // when its launch was first tried
 	NotBefore  time.Time `json:"notBefore,omitzero"`
 	Tries      int       `json:"tries,omitempty"`
 	Error      string    `json:"error,omitempty"`
@@ -124,8 +124,8 @@ type Condemned struct {
 	Due        time.Time `json:"due"`
 }
 
-// Join is a measured start of a node, for the init timeout T_I.
+// Join is a measured start of a node, for the startup time T_I.
 type Join struct {
-	Asked time.Time `json:"asked"`
-	Ready time.Time `json:"ready"`
+	Requested time.Time `json:"requested"`
+	Ready     time.Time `json:"ready"`
 }

@@ -11,11 +11,11 @@ import (
 
 // Metrics is what Prometheus can read of all pools.
 type Metrics struct {
-	workers, wanted, asked, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
-	available, current, predicted, threshold, voted                                 *prometheus.GaugeVec
-	instances, spotTarget, initTimeout                                              *prometheus.GaugeVec
-	decisions, events, failed                                                       *prometheus.CounterVec
-	dropped                                                                         prometheus.Counter
+	workers, desired, recommended, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
+	available, current, predicted, threshold, voted                                        *prometheus.GaugeVec
+	instances, spotTarget, startupTime                                                     *prometheus.GaugeVec
+	decisions, events, failed                                                              *prometheus.CounterVec
+	dropped                                                                                prometheus.Counter
 }
 
 // NewMetrics makes the metrics of all pools and registers them.
@@ -31,11 +31,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return v
 	}
 	m := &Metrics{
-		workers:     gauge("workers", "Workers by state: ready, joining, unready, leaving, failed.", "state"),
+		workers:     gauge("workers", "Workers by state: ready, joining, unready, terminating, failed.", "state"),
 		instances:   gauge("instances", "Workers that count, by what they are.", "market", "instance_type", "zone"),
 		spotTarget:  gauge("spot_target_workers", "Of the workers that count, how many the market policy wants to be Spot."),
-		wanted:      gauge("wanted_workers", "Workers that the last decision asked for, after minimum, maximum and batch."),
-		asked:       gauge("asked_workers", "Workers that it asked for before them."),
+		desired:     gauge("desired_workers", "Workers that the last decision aims at, after minimum, maximum and batch."),
+		recommended: gauge("recommended_workers", "Largest recommendation, before minimum, maximum and batch."),
 		limits:      gauge("limit_workers", "The minimum and the maximum.", "limit"),
 		pending:     gauge("pending_pods", "Pods that no node takes and that a node of the pool could run."),
 		room:        gauge("pending_pods_with_room", "Of the pending pods that have waited for long enough to count, those that nodes that are there have room for."),
@@ -43,12 +43,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
 		healthy:     gauge("healthy", "1 while the pool can do what it decides, else 0."),
 		failures:    gauge("failed_scale_ups", "Scale-ups in a row in which no node joined."),
-		initTimeout: gauge("init_timeout_seconds", "How long launches take until their nodes are Ready, as assumed or measured."),
+		startupTime: gauge("startup_time_seconds", "How long launches take until their nodes are Ready, as assumed or measured."),
 		available:   gauge("signal_available", "1 while the signal has a forecast, else 0.", "signal"),
 		current:     gauge("signal_load", "Smoothed load of each worker now, in units of the signal.", "signal"),
 		predicted:   gauge("signal_predicted_load", "Load of each worker at the horizon, in units of the signal.", "signal"),
 		threshold:   gauge("signal_threshold", "Threshold of the signal, in its units.", "signal"),
-		voted:       gauge("signal_wanted_workers", "Workers that the signal asks for.", "signal"),
+		voted:       gauge("signal_recommended_workers", "Workers that the signal recommends.", "signal"),
 		decisions:   counter("decisions_total", "Decisions, those to do nothing included.", "pool", "step", "reason"),
 		events:      counter("events_total", "What happened: launches, joins, drains, terminations and their failures.", "pool", "reason"),
 		failed:      counter("notifications_failed_total", "What could not be told, by whom it was for.", "to"),
@@ -63,8 +63,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 // Forget drops what is exposed of a pool that is gone.
 func (m *Metrics) Forget(pool string) {
 	of := prometheus.Labels{"pool": pool}
-	for _, v := range []*prometheus.GaugeVec{m.workers, m.wanted, m.asked, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
-		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.initTimeout} {
+	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
+		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.startupTime} {
 		v.DeletePartialMatch(of)
 	}
 	m.decisions.DeletePartialMatch(of)
@@ -95,13 +95,13 @@ func (m *Metrics) tell(told nodepool.Told) {
 func (m *Metrics) tellJournal(told nodepool.Told) {
 	if told.Decision.Reason == nodepool.NotDecided {
 		of := prometheus.Labels{"pool": told.Pool}
-		for _, v := range []*prometheus.GaugeVec{m.failures, m.initTimeout, m.open} {
+		for _, v := range []*prometheus.GaugeVec{m.failures, m.startupTime, m.open} {
 			v.DeletePartialMatch(of)
 		}
 		return
 	}
 	m.failures.WithLabelValues(told.Pool).Set(float64(told.Record.Failures))
-	m.initTimeout.WithLabelValues(told.Pool).Set(told.InitTimeout.Seconds())
+	m.startupTime.WithLabelValues(told.Pool).Set(told.StartupTime.Seconds())
 	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
 		m.open.WithLabelValues(told.Pool, string(kind)).Set(oneIf(told.Record.Action != nil && told.Record.Action.Kind == kind))
 	}
@@ -114,11 +114,11 @@ func (m *Metrics) tellDecision(told nodepool.Told) {
 	}
 	m.decisions.WithLabelValues(told.Pool, string(d.Step), string(d.Reason)).Inc()
 	if decided(told) {
-		m.wanted.WithLabelValues(told.Pool).Set(float64(d.Want))
-		m.asked.WithLabelValues(told.Pool).Set(float64(d.Asked))
+		m.desired.WithLabelValues(told.Pool).Set(float64(d.Want))
+		m.recommended.WithLabelValues(told.Pool).Set(float64(d.Recommended))
 	} else {
-		m.wanted.DeleteLabelValues(told.Pool)
-		m.asked.DeleteLabelValues(told.Pool)
+		m.desired.DeleteLabelValues(told.Pool)
+		m.recommended.DeleteLabelValues(told.Pool)
 	}
 	if !observed(told) {
 		return // the limits are what was read last
@@ -154,7 +154,7 @@ func (m *Metrics) tellWorkers(told nodepool.Told) {
 	if !workersKnown(told) {
 		return
 	}
-	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "leaving": 0, "failed": 0}
+	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "terminating": 0, "failed": 0}
 	for _, w := range told.Snapshot.Workers {
 		states[stateOf(w)]++
 		if w.Counts() {
@@ -178,7 +178,7 @@ func stateOf(w plan.Worker) string {
 	case w.Failed:
 		return "failed"
 	case w.Leaving:
-		return "leaving"
+		return "terminating"
 	case w.Ready:
 		return "ready"
 	case w.Node == "":
@@ -200,7 +200,7 @@ func (m *Metrics) tellSignals(pool string, signals []plan.Signal) {
 		}
 		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
 		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
-		if !s.NoVote {
+		if !s.InformsOnly {
 			m.voted.WithLabelValues(pool, s.Name).Set(float64(s.Want))
 		}
 	}

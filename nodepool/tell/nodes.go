@@ -22,9 +22,9 @@ func removedBy(removals []state.Removal) []string {
 	return named(out)
 }
 
-// leavingOf are the Nodes that go beside any action: of instances that the cloud takes back, and of condemned ones, which
+// terminatingOf are the Nodes that go beside any action: of instances that the cloud takes back, and of condemned ones, which
 // are pardoned as soon as their Node is Ready. The Node of an interruption may be known to the snapshot alone.
-func leavingOf(told nodepool.Told) []string {
+func terminatingOf(told nodepool.Told) []string {
 	nodes := make(map[string]string, len(told.Snapshot.Workers))
 	for _, w := range told.Snapshot.Workers {
 		nodes[w.InstanceID] = w.Node
@@ -47,7 +47,7 @@ func leavingOf(told nodepool.Told) []string {
 func candidatesOf(targets []plan.Target, status *v1alpha1.WorkerPoolStatus) []string {
 	var out []string
 	for _, t := range targets {
-		if a := status.Action; a != nil && slices.Contains(a.Nodes, t.Node) || slices.Contains(status.Leaving, t.Node) {
+		if a := status.Action; a != nil && slices.Contains(a.Nodes, t.Node) || slices.Contains(status.Terminating, t.Node) {
 			continue
 		}
 		out = append(out, t.Node)

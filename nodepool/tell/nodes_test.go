@@ -43,14 +43,14 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	h.teller.Tell(t.Context(), told)
 	s := h.status(t)
 	assert.Equal(t, []string{"n-Planned", "n-Tainted", "n-Draining", "n-Drained", "n-Terminated"}, s.Action.Nodes)
-	assert.Equal(t, []string{"taken", "a", "broken"}, s.Leaving, "each once, and a as the snapshot knows the node of i-1")
-	assert.Equal(t, []string{"next", "cordoned"}, s.Candidates)
+	assert.Equal(t, []string{"taken", "a", "broken"}, s.Terminating, "each once, and a as the snapshot knows the node of i-1")
+	assert.Equal(t, []string{"next", "cordoned"}, s.RemovalCandidates)
 
 	h.teller.Tell(t.Context(), hold(start.Add(time.Second), plan.ActionOpen, "a scale-down is open"))
 	s = h.status(t)
 	assert.Nil(t, s.Action)
-	assert.Empty(t, s.Leaving)
-	assert.Empty(t, s.Candidates)
+	assert.Empty(t, s.Terminating)
+	assert.Empty(t, s.RemovalCandidates)
 }
 
 func TestAScaleUpRemovesNothing(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNodesAreToldAtOnce(t *testing.T) {
 			change(&next)
 			h.teller.Tell(t.Context(), next)
 			after := h.status(t)
-			assert.NotEqual(t, [][]string{before.Action.Nodes, before.Leaving, before.Candidates}, [][]string{after.Action.Nodes, after.Leaving, after.Candidates})
+			assert.NotEqual(t, [][]string{before.Action.Nodes, before.Terminating, before.RemovalCandidates}, [][]string{after.Action.Nodes, after.Terminating, after.RemovalCandidates})
 		})
 	}
 }
@@ -107,9 +107,9 @@ func TestFullStatusIsTaken(t *testing.T) {
 	crd := crdtest.Load(t, "../../manifests/crds/foresail.dev_workerpools.yaml")
 	assert.Empty(t, crd.Validate(object))
 	status := object["status"].(map[string]any)
-	assert.Len(t, status["candidates"], plan.MaxCandidates)
-	assert.Len(t, status["leaving"], 400)
+	assert.Len(t, status["removalCandidates"], plan.MaxCandidates)
+	assert.Len(t, status["terminating"], 400)
 
-	status["candidates"] = append(status["candidates"].([]any), "one-more")
+	status["removalCandidates"] = append(status["removalCandidates"].([]any), "one-more")
 	assert.NotEmpty(t, crd.Validate(object))
 }

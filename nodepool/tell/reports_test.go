@@ -131,7 +131,7 @@ func TestRunMakesReportsUntilItEnds(t *testing.T) {
 func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
 	h := newHouse(t)
 	count := func() int {
-		n, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_wanted_workers", "foresail_nodepool_asked_workers")
+		n, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_desired_workers", "foresail_nodepool_recommended_workers")
 		require.NoError(t, err)
 		return n
 	}
@@ -140,7 +140,7 @@ func TestNumbersOfDecisionsThatWereNotMadeAreNotTold(t *testing.T) {
 	for _, reason := range []plan.Reason{nodepool.NotDecided, plan.WorkersUnknown} {
 		h.teller.Tell(t.Context(), hold(start.Add(time.Minute), reason, ""))
 		assert.Zero(t, count(), reason)
-		assert.Nil(t, h.status(t).Wanted, reason)
+		assert.Nil(t, h.status(t).Desired, reason)
 		h.teller.Tell(t.Context(), hold(start.Add(2*time.Minute), plan.NothingToDo, ""))
 		assert.Equal(t, 2, count())
 	}

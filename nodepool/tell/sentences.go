@@ -10,17 +10,17 @@ import (
 // worthy are the events that people are told of by webhook: up, down, a drain that failed, launches that did not join, and
 // what the cloud takes.
 var worthy = map[nodepool.EventReason]string{
-	nodepool.EventScaleUpBegun:   "scaling up",
-	nodepool.EventScaledUp:       "scaled up",
-	nodepool.EventScaleUpFailed:  "a scale-up failed",
-	nodepool.EventJoinFailed:     "a node did not join",
-	nodepool.EventScaleDownBegun: "scaling down",
-	nodepool.EventScaledDown:     "scaled down",
-	nodepool.EventDrainFailed:    "a drain failed",
-	nodepool.EventInterrupted:    "an instance is taken back",
-	nodepool.EventBroken:         "a worker is broken",
-	nodepool.EventVanished:       "an instance has gone",
-	nodepool.EventOrphan:         "an orphan was found",
+	nodepool.EventScaleUpStarted:   "scaling up",
+	nodepool.EventScaledUp:         "scaled up",
+	nodepool.EventScaleUpFailed:    "a scale-up failed",
+	nodepool.EventJoinFailed:       "a node did not join",
+	nodepool.EventScaleDownStarted: "scaling down",
+	nodepool.EventScaledDown:       "scaled down",
+	nodepool.EventDrainFailed:      "a drain failed",
+	nodepool.EventInterrupted:      "an instance is taken back",
+	nodepool.EventBroken:           "a worker is broken",
+	nodepool.EventVanished:         "an instance has gone",
+	nodepool.EventOrphan:           "an orphan was found",
 }
 
 // sentences returns what people are told of a tick.

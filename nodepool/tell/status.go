@@ -27,15 +27,15 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 		Conditions:         append([]metav1.Condition(nil), before.Conditions...),
 		Decisions:          before.Decisions,
 		Action:             actionOf(told.Record.Action),
-		Leaving:            leavingOf(told),
+		Terminating:        terminatingOf(told),
 		Signals:            signalsOf(told.Snapshot.Signals),
 	}
-	next.Candidates = candidatesOf(told.Decision.Candidates, &next)
+	next.RemovalCandidates = candidatesOf(told.Decision.Candidates, &next)
 	if told.Decision.Reason != "" {
 		next.Decisions = recorded(before.Decisions, told.Decision, began(told.Events))
 	}
 	if decided(told) {
-		next.Wanted = number(told.Decision.Want)
+		next.Desired = number(told.Decision.Want)
 	}
 	if workersKnown(told) {
 		workers, ready := counts(told.Snapshot.Workers)
@@ -44,8 +44,8 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 	if told.Snapshot.Pending.Known {
 		next.PendingPods = number(told.Snapshot.Pending.Pods)
 	}
-	if told.InitTimeout > 0 {
-		next.InitTimeout = &metav1.Duration{Duration: told.InitTimeout.Round(time.Second)}
+	if told.StartupTime > 0 {
+		next.StartupTime = &metav1.Duration{Duration: told.StartupTime.Round(time.Second)}
 	}
 	for _, c := range []metav1.Condition{healthy(told), forecasting(told.Snapshot.Signals)} {
 		c.ObservedGeneration = pool.Generation
@@ -122,8 +122,8 @@ func signalsOf(signals []plan.Signal) []v1alpha1.PoolSignalStatus {
 		if s.Known {
 			status.Current, status.Predicted = thousandths(s.Now), thousandths(s.Predicted)
 			status.Horizon = &metav1.Duration{Duration: s.Horizon}
-			if !s.NoVote {
-				status.Wanted = number(s.Want)
+			if !s.InformsOnly {
+				status.Recommended = number(s.Want)
 			}
 		}
 		out = append(out, status)
@@ -192,7 +192,7 @@ func pressing(before, after *v1alpha1.WorkerPoolStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || (before.Action == nil) != (after.Action == nil) {
 		return true
 	}
-	if !slices.Equal(before.Leaving, after.Leaving) || !slices.Equal(before.Candidates, after.Candidates) {
+	if !slices.Equal(before.Terminating, after.Terminating) || !slices.Equal(before.RemovalCandidates, after.RemovalCandidates) {
 		return true
 	}
 	if was, is := before.Action, after.Action; was != nil && (was.ID != is.ID || was.Progress != is.Progress || !slices.Equal(was.Nodes, is.Nodes)) {

@@ -112,7 +112,7 @@ func (t *Teller) logDecision(told nodepool.Told, news bool) {
 	}
 	fields := []any{"step", d.Step, "reason", d.Reason, "why", d.Message, "dryRun", told.DryRun}
 	if decided(told) {
-		fields = append(fields, "workers", d.Workers, "wanted", d.Want)
+		fields = append(fields, "workers", d.Workers, "desired", d.Want)
 	}
 	if told.Snapshot.Pending.Known {
 		fields = append(fields, "pending", told.Snapshot.Pending.Pods)

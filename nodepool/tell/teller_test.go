@@ -79,9 +79,9 @@ func (h *house) told() []string {
 
 func hold(at time.Time, reason plan.Reason, message string) nodepool.Told {
 	return nodepool.Told{
-		Pool: "workers", At: at, Leading: true, InitTimeout: 90 * time.Second,
+		Pool: "workers", At: at, Leading: true, StartupTime: 90 * time.Second,
 		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
-			Votes: []plan.Vote{{Voice: "requests", Nodes: 2, Known: true}, {Voice: "cpu", Why: "no answer"}}},
+			Recommendations: []plan.Recommendation{{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"}}},
 		Snapshot: plan.Snapshot{
 			Now: at,
 			Workers: []plan.Worker{
@@ -100,15 +100,15 @@ func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
 	s := h.status(t)
 	assert.JSONEq(t, `{"version":7}`, string(s.Journal.Raw))
 	assert.Equal(t, int64(3), s.ObservedGeneration)
-	assert.Equal(t, []int32{2, 1, 2, 5}, []int32{*s.Workers, *s.ReadyWorkers, *s.Wanted, *s.PendingPods})
-	assert.Equal(t, 90*time.Second, s.InitTimeout.Duration)
+	assert.Equal(t, []int32{2, 1, 2, 5}, []int32{*s.Workers, *s.ReadyWorkers, *s.Desired, *s.PendingPods})
+	assert.Equal(t, 90*time.Second, s.StartupTime.Duration)
 	require.Len(t, s.Signals, 2)
 	assert.Equal(t, "610m", s.Signals[0].Predicted.String())
 	assert.Equal(t, v1alpha1.PoolSignalStatus{Name: "cpu", Error: "no answer"}, s.Signals[1])
 	assert.True(t, meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHealthy))
 	assert.True(t, meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionForecasting))
 	require.Len(t, s.Decisions, 1)
-	assert.Nil(t, s.Decisions[0].Votes[1].Workers, "a vote that is not known is no number")
+	assert.Nil(t, s.Decisions[0].Recommendations[1].Workers, "a vote that is not known is no number")
 }
 
 func TestWhatIsUnknownIsAbsent(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWhatIsUnknownIsAbsent(t *testing.T) {
 // TestMetricsOfAnUnreadJournalGo: a journal that cannot be read does not tell that no action is open.
 func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
 	h := newHouse(t)
-	ofTheJournal := []string{"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_init_timeout_seconds"}
+	ofTheJournal := []string{"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_startup_time_seconds"}
 	exposed := func() int {
 		count, err := testutil.GatherAndCount(h.registry, ofTheJournal...)
 		require.NoError(t, err)
@@ -167,8 +167,8 @@ func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
 	told.Snapshot.WorkersErr, told.Snapshot.Pending.Known = "EC2 cannot be read", false
 	h.teller.Tell(t.Context(), told)
 	require.Len(t, lines, 3)
-	assert.Contains(t, lines[1], `"workers"=2 "wanted"=2 "pending"=5`)
-	for _, field := range []string{`"workers"=`, `"wanted"=`, `"pending"=`} {
+	assert.Contains(t, lines[1], `"workers"=2 "desired"=2 "pending"=5`)
+	for _, field := range []string{`"workers"=`, `"desired"=`, `"pending"=`} {
 		assert.NotContains(t, lines[2], field)
 	}
 }
@@ -177,12 +177,12 @@ func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
 func TestEventsFit(t *testing.T) {
 	h := newHouse(t)
 	long := strings.Repeat("ä ", 1000)
-	told := hold(start, plan.NoVictim, long)
+	told := hold(start, plan.NoRemovableNode, long)
 	told.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: long}}
 	h.teller.Tell(t.Context(), told)
 	said := h.told()
 	require.Len(t, said, 2)
-	for i, prefix := range []string{"Normal NoVictim ", "Normal DrainFailed "} {
+	for i, prefix := range []string{"Normal NoRemovableNode ", "Normal DrainFailed "} {
 		note := strings.TrimPrefix(said[i], prefix)
 		assert.LessOrEqual(t, len(note), 1024)
 		assert.Greater(t, len(note), 1000)
@@ -236,13 +236,13 @@ func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
 	require.Len(t, h.status(t).Decisions, 1)
 	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.told())
 
-	want(40, nodepool.Event{Reason: nodepool.EventScaleUpBegun, Message: "up-1", Action: "up-1"})
-	want(41, nodepool.Event{Reason: nodepool.EventScaleUpBegun, Message: "up-2", Action: "up-2"})
+	want(40, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
+	want(41, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
 	trail := h.status(t).Decisions
 	require.Len(t, trail, 3)
 	assert.Equal(t, []int32{1, 1, 40}, []int32{trail[0].Count, trail[1].Count, trail[2].Count})
 	assert.Equal(t, []string{
-		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpBegun up-1", "Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpBegun up-2",
+		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-1", "Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-2",
 	}, h.told())
 }
 
@@ -254,7 +254,7 @@ func TestTrailIsBounded(t *testing.T) {
 		trail = recorded(trail, d, false)
 	}
 	require.Len(t, trail, maxTrail)
-	assert.Equal(t, int32(3*maxTrail-1), trail[0].Wanted)
+	assert.Equal(t, int32(3*maxTrail-1), trail[0].Desired)
 }
 
 func TestOnlyTheLeaderTellsPeople(t *testing.T) {

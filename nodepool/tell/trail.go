@@ -32,7 +32,7 @@ func recorded(trail []v1alpha1.PoolDecision, d plan.Decision, began bool) []v1al
 
 // same tells whether two decisions differ in nothing but when they were made and how they are put.
 func same(a, b v1alpha1.PoolDecision) bool {
-	return a.Step == b.Step && a.Reason == b.Reason && a.Wanted == b.Wanted && a.Workers == b.Workers
+	return a.Step == b.Step && a.Reason == b.Reason && a.Desired == b.Desired && a.Workers == b.Workers
 }
 
 // began tells whether the decision of a tick has begun something, by what happened in it: a decision to launch or remove
@@ -40,7 +40,7 @@ func same(a, b v1alpha1.PoolDecision) bool {
 func began(events []nodepool.Event) bool {
 	return slices.ContainsFunc(events, func(e nodepool.Event) bool {
 		switch e.Reason {
-		case nodepool.EventScaleUpBegun, nodepool.EventScaleDownBegun, nodepool.EventReplacement:
+		case nodepool.EventScaleUpStarted, nodepool.EventScaleDownStarted, nodepool.EventReplacement:
 			return true
 		}
 		return false
@@ -51,15 +51,15 @@ func decision(d plan.Decision) v1alpha1.PoolDecision {
 	out := v1alpha1.PoolDecision{
 		Time: metav1.NewTime(d.At.Truncate(time.Second)), Count: 1,
 		Step: string(d.Step), Reason: string(d.Reason), Message: d.Message,
-		Workers: int32(d.Workers), Wanted: int32(d.Want),
+		Workers: int32(d.Workers), Desired: int32(d.Want),
 	}
-	for _, v := range d.Votes {
-		vote := v1alpha1.PoolVote{Voice: v.Voice, Why: v.Why}
+	for _, v := range d.Recommendations {
+		vote := v1alpha1.PoolRecommendation{Signal: v.Signal, Reason: v.Reason}
 		if v.Known {
 			nodes := int32(v.Nodes)
 			vote.Workers = &nodes
 		}
-		out.Votes = append(out.Votes, vote)
+		out.Recommendations = append(out.Recommendations, vote)
 	}
 	return out
 }

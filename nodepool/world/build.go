@@ -119,7 +119,7 @@ func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
 		if ahead {
 			since = now
 		}
-		out = append(out, Pending{Pod: r.pending, Since: since, Refused: r.refused && !ahead, Volumes: r.at, Stuck: r.stuck})
+		out = append(out, Pending{Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Volumes: r.at, Stuck: r.stuck})
 	}
 	return out
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/foresail/foresail/internal/mirror"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // List reads a cluster as it is now. It is exact and costs the API server a list of everything: for tests, checks and
@@ -73,7 +73,7 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 }
 
 // each calls a function with every object of a kind.
-func each[O, L runtime.Object](ctx context.Context, what string, of mirror.Source[L], keep func(O)) error {
+func each[O, L runtime.Object](ctx context.Context, what string, of objectcache.Source[L], keep func(O)) error {
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		object, ok := o.(O)

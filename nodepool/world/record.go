@@ -18,14 +18,14 @@ import (
 // record is what is kept of a pod: of one that is bound little more than what it has in common with others of its kind,
 // of a pending one all that is needed to find a node for it.
 type record struct {
-	key     types.NamespacedName
-	owner   types.UID // its controller
-	node    string    // it is bound to
-	pod     *Pod      // of a bound pod
-	pending *corev1.Pod
-	since   time.Time // of a pending one
-	refused bool      // a pending one, for the load of nodes
-	claims  []string  // of a pending one
+	key      types.NamespacedName
+	owner    types.UID // its controller
+	node     string    // it is bound to
+	pod      *Pod      // of a bound pod
+	pending  *corev1.Pod
+	since    time.Time // of a pending one
+	filtered bool      // a pending one, for the load of nodes
+	claims   []string  // of a pending one
 }
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
@@ -49,7 +49,7 @@ func recordOf(p *corev1.Pod) *record {
 		if r.since.IsZero() {
 			r.since = p.CreationTimestamp.Time
 		}
-		r.refused = strings.Contains(unschedulable.Message, v1alpha1.RefusedForLoad)
+		r.filtered = strings.Contains(unschedulable.Message, v1alpha1.FilteredForLoad)
 	default:
 		return nil
 	}

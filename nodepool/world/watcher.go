@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/foresail/foresail/internal/mirror"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // ErrUnsynced is why nothing is observed while not everything has been listed once.
-var ErrUnsynced = mirror.ErrUnsynced
+var ErrUnsynced = objectcache.ErrUnsynced
 
 // table keeps what is needed of the objects of one kind, by namespace and name.
-type table[O metav1.Object, T any] = mirror.Table[types.NamespacedName, O, T]
+type table[O metav1.Object, T any] = objectcache.Table[types.NamespacedName, O, T]
 
 // Watcher keeps a cluster at hand, from watches of Nodes, Pods, DaemonSets, PodDisruptionBudgets, and of what tells where
 // volumes are. Of the pods it keeps what decisions need, which the pods of one controller share: a few hundred bytes for
@@ -75,11 +75,11 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 
 // newTable returns a table under the watcher's lock.
 func newTable[O metav1.Object, T any](w *Watcher, what string, changed func(before, after T), keep func(O) (T, bool)) *table[O, T] {
-	o := mirror.Options[types.NamespacedName, O, T]{What: what, Lock: &w.mu, Now: w.now, Key: mirror.NameOf[O], Keep: keep}
+	o := objectcache.Options[types.NamespacedName, O, T]{What: what, Lock: &w.mu, Now: w.now, Key: objectcache.NameOf[O], Keep: keep}
 	if changed != nil {
 		o.Changed = func(_ types.NamespacedName, before, after T) { changed(before, after) }
 	}
-	return mirror.New(o)
+	return objectcache.New(o)
 }
 
 // Run watches until the context ends. It is called once.
@@ -88,20 +88,22 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer reflectors.Wait()
 	core := w.client.CoreV1()
 	for _, fill := range []func(){
-		func() { mirror.Reflect(ctx, w.client, w.nodes, &corev1.Node{}, core.Nodes()) },
-		func() { mirror.Reflect(ctx, w.client, w.pods, &corev1.Pod{}, core.Pods("")) },
+		func() { objectcache.Reflect(ctx, w.client, w.nodes, &corev1.Node{}, core.Nodes()) },
+		func() { objectcache.Reflect(ctx, w.client, w.pods, &corev1.Pod{}, core.Pods("")) },
 		func() {
-			mirror.Reflect(ctx, w.client, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets(""))
+			objectcache.Reflect(ctx, w.client, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets(""))
 		},
 		func() {
-			mirror.Reflect(ctx, w.client, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
+			objectcache.Reflect(ctx, w.client, w.budgets, &policyv1.PodDisruptionBudget{}, w.client.PolicyV1().PodDisruptionBudgets(""))
 		},
 		func() {
-			mirror.Reflect(ctx, w.client, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims(""))
+			objectcache.Reflect(ctx, w.client, w.claims, &corev1.PersistentVolumeClaim{}, core.PersistentVolumeClaims(""))
 		},
-		func() { mirror.Reflect(ctx, w.client, w.volumes, &corev1.PersistentVolume{}, core.PersistentVolumes()) },
 		func() {
-			mirror.Reflect(ctx, w.client, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses())
+			objectcache.Reflect(ctx, w.client, w.volumes, &corev1.PersistentVolume{}, core.PersistentVolumes())
+		},
+		func() {
+			objectcache.Reflect(ctx, w.client, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses())
 		},
 	} {
 		reflectors.Go(fill)

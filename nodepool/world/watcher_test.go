@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
-	"github.com/foresail/foresail/internal/mirror"
+	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -390,11 +390,11 @@ func TestOutOfTouch(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		later := c.now().Add(mirror.Patience + time.Second)
+		later := c.now().Add(objectcache.MaxOutage + time.Second)
 		return w.nodes.State(later) != nil && w.pods.State(later) != nil
 	}, soon, often)
 	require.NoError(t, observe(), "a restart of the API server is borne")
-	c.advance(mirror.Patience + time.Second)
+	c.advance(objectcache.MaxOutage + time.Second)
 	require.ErrorContains(t, observe(), "pods: out of touch for 31s")
 }
 

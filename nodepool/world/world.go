@@ -69,10 +69,10 @@ type Kind struct {
 type Pending struct {
 	Pod   *corev1.Pod // read only
 	Since time.Time   // it has been unschedulable; never later than the Cluster's At
-	// Refused says that the scheduler extender refuses it all the nodes that there are, because of what these are predicted
+	// Filtered says that the scheduler extender refuses it all the nodes that there are, because of what these are predicted
 	// to use: so it was when the scheduler tried last. It is false of a pod that has been unschedulable since a time that
 	// is to come, by another's clock: which nodes are older than its wait cannot be told.
-	Refused bool
+	Filtered bool
 	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
 	Volumes []*corev1.NodeSelector
 	// Stuck is why no node at all could run it as things are with its claims, "" for no reason: a sentence without a full

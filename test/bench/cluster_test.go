@@ -18,7 +18,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/vault"
+	"github.com/foresail/foresail/test/etcdseed"
 )
 
 // startCluster runs etcd and an API server with Foresail's manifests applied, until the benchmark ends.
@@ -70,7 +70,7 @@ func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 			return err
 		}
 	}
-	if err := fillVault(ctx, c.EtcdURL(), p); err != nil {
+	if err := seed(ctx, c.EtcdURL(), p); err != nil {
 		return err
 	}
 	metrics := c.Dynamic().Resource(v1alpha1.GroupVersion.WithResource("predictedmetrics"))
@@ -89,8 +89,8 @@ func fill(ctx context.Context, c *controlplane.Cluster, p population) error {
 	return creating.Wait()
 }
 
-func fillVault(ctx context.Context, etcd string, p population) (err error) {
-	v, err := vault.Open(etcd)
+func seed(ctx context.Context, etcd string, p population) (err error) {
+	v, err := etcdseed.Open(etcd)
 	if err != nil {
 		return err
 	}

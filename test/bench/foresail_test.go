@@ -90,7 +90,7 @@ func startProcess(b *testing.B, c *controlplane.Cluster, name string, command []
 	return p
 }
 
-// profileEnv names the variable that tells a build for profiles where to serve them.
+// profileEnv is the variable with the address at which a build for profiles serves them.
 const profileEnv = "FORESAIL_BENCH_PPROF"
 
 // profileServer is added to the command in a build for profiles: the command itself serves none.
@@ -154,7 +154,7 @@ func (f *foresail) waitReady(ctx context.Context, metrics int) error {
 			return f.Failure()
 		case <-ctx.Done():
 			return fmt.Errorf("foresail is not ready: %w: %w", last, context.Cause(ctx))
-		case <-time.After(5 * time.Second): // to tell what is served is work for it
+		case <-time.After(5 * time.Second): // /metrics is work for it
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (f *foresail) ready(ctx context.Context, metrics int) error {
 	return nil
 }
 
-// telemetry is what /metrics said.
+// telemetry is one reading of /metrics.
 type telemetry map[string]*dto.MetricFamily
 
 func (f *foresail) telemetry(ctx context.Context) (telemetry, error) {

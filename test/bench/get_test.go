@@ -64,7 +64,7 @@ func BenchmarkAggregatedGet(b *testing.B) {
 	}
 }
 
-// question is what is read: one item of a metric.
+// question is one item of a metric to read.
 type question struct {
 	namespace, metric string
 	selector          labels.Selector

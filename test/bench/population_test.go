@@ -48,7 +48,7 @@ func (p population) address(i, k int) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// uid is a UID as the API server would make it, but told by what it is for.
+// uid returns a UID in the form of the API server, derived from what it is for.
 func uid(kind, i, k int) types.UID {
 	return types.UID(fmt.Sprintf("%08d-0000-4000-8000-%012d", kind, i*1000+k))
 }
@@ -158,7 +158,7 @@ func (p population) predictedMetric(i int) *v1alpha1.PredictedMetric {
 			ScaleTargetRef: v1alpha1.ScaleTargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: p.app(i).Name},
 			Source:         p.source,
 			Threshold:      resource.MustParse("700m"),
-			MaxReplicas:    int32(2*p.podsPerApp + 2),
+			MaxReplicas:    new(int32(2*p.podsPerApp + 2)),
 		},
 	}
 }

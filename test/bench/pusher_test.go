@@ -268,7 +268,7 @@ func (w *pusher) send(p *push, at time.Time, buffers *[2][]byte) error {
 	}
 }
 
-// post sends a body and tells whether it is worth another try if it was not taken.
+// post sends a body and reports whether to try again if it was not accepted.
 func (w *pusher) post(body []byte) (again bool, err error) {
 	request, err := http.NewRequest(http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {

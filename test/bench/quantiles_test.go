@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// quantiles keeps values to tell how they are spread. It is safe for concurrent use.
+// quantiles keeps values and returns how they are spread. It is safe for concurrent use.
 type quantiles struct {
 	mu     sync.Mutex
 	values []float64

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -90,7 +91,7 @@ func BenchmarkPods(b *testing.B) {
 		b.Run(fmt.Sprintf("pods=%d", 20*apps), func(b *testing.B) {
 			c := startCluster(b)
 			p := population{apps: apps, podsPerApp: 20, namespaces: 10, network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
-			p.source.Pods = &v1alpha1.PodsSource{Port: fmt.Sprint(podPort), Metric: loadMetric}
+			p.source.Pods = &v1alpha1.PodsSource{Port: intstr.FromInt32(podPort), Metric: loadMetric}
 			require.NoError(b, fill(b.Context(), c, p))
 			servePods(b, p)
 			f := startForesail(b, c, 0)

@@ -60,7 +60,7 @@ func measure(b *testing.B, f *foresail, span time.Duration) {
 	b.ReportMetric(float64(max(after.peak, resident))/mebibyte, "MiB-peak") // the kernel counts in batches
 }
 
-// takeProfiles keeps a CPU profile of 20 s and a heap profile, if any are wanted.
+// takeProfiles keeps a CPU profile of 20 s and a heap profile, if any are desired.
 func takeProfiles(ctx context.Context, f *foresail, name string) error {
 	if f.pprof == "" {
 		return nil

@@ -16,16 +16,16 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
-	labscaler "github.com/foresail/foresail/internal/lab/scaler"
+	labscaler "github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/test/stack"
 )
 
-func TestFlagsThatMakeNoSense(t *testing.T) {
+func TestRejectsUnusableFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--profiles=steady":  `--profiles: profile "steady": want one of ramp, spike`,
-		"--scalers=vpa,keda": `--scalers: scaler "vpa": want one of hpa-cpu, keda, current, foresail-total`,
-		"--scale=0.5":        "--scale 0.5: want 1 to 100",
-		"--scale=NaN":        "--scale NaN: want 1 to 100",
+		"--profiles=steady":  `--profiles: profile: "steady": must be one of ramp, spike`,
+		"--scalers=vpa,keda": `--scalers: scaler: "vpa": must be one of hpa-cpu, keda, current, foresail-total`,
+		"--scale=0.5":        "--scale: 0.5: must be from 1 to 100",
+		"--scale=NaN":        "--scale: NaN: must be from 1 to 100",
 		"more":               "unknown command",
 	} {
 		c := command(io.Discard, io.Discard)
@@ -58,7 +58,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-func TestSettingsAreThoseOfTheLab(t *testing.T) {
+func TestSettingsAreThoseOfTheSimulator(t *testing.T) {
 	sc, err := pick("scaler", []string{"foresail-total"}, scalers(), func(s scaler) string { return s.name })
 	require.NoError(t, err)
 	s := stage{settings: settings{scale: 4}, scaler: sc[0]}

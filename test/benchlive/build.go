@@ -49,7 +49,7 @@ func kedaPrograms() controlplane.Programs {
 	}
 }
 
-// binaries is where the programs lie that are built for the benchmark. The path of one that is not wanted is "".
+// binaries is where the programs lie that are built for the benchmark. The path of one that is not desired is "".
 type binaries struct {
 	k6   string
 	keda string // the folder

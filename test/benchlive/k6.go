@@ -23,7 +23,7 @@ const (
 	maxUsers = 2000
 )
 
-// k6Plan is what the script is told.
+// k6Plan is the input of the script.
 type k6Plan struct {
 	Target  string    `json:"target"`
 	Summary string    `json:"summary"` // file
@@ -39,7 +39,7 @@ type k6Stage struct {
 	Target   int    `json:"target"`
 }
 
-// k6PlanOf has k6 play a profile, in rates that are whole numbers, as k6 wants them.
+// k6PlanOf has k6 play a profile, in rates that are whole numbers, as k6 requires.
 func k6PlanOf(p profile, lead time.Duration, users int) k6Plan {
 	plan := k6Plan{
 		Lead: lead.String(), First: whole(p.first()), Timeout: requestTimeout.String(),
@@ -53,7 +53,7 @@ func k6PlanOf(p profile, lead time.Duration, users int) k6Plan {
 
 func whole(rate float64) int { return int(math.Round(rate)) }
 
-// runK6 plays a plan and returns what k6 says of it. Its files are left in a folder.
+// runK6 plays a plan and returns the summary of k6. Its files are left in a folder.
 func runK6(ctx context.Context, binary, dir string, plan k6Plan) (outcome, error) {
 	script := filepath.Join(dir, "script.js")
 	if err := os.WriteFile(script, k6Script, 0o600); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lateness tells how much later than asked for this process was woken, until ctx ends: by so much do pods work longer than they
-// say, and answers come late, at the 99th percentile. A quiet machine is late by less than a millisecond or two.
+// lateness measures how much later than requested this process is woken, until ctx ends, at the 99th percentile. Work and
+// answers of pods take that much longer. A quiet machine is late by less than a millisecond or two.
 func lateness(ctx context.Context) time.Duration {
 	const every = 10 * time.Millisecond
 	var late []time.Duration

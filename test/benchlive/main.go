@@ -46,7 +46,7 @@ func command(out, progress io.Writer) *cobra.Command {
 		Use:   "benchlive",
 		Short: "Play the paper's loads in real time to one scaler after another",
 		Long: `benchlive plays loads in real time, by k6 through a proxy with slow start, to an application on a real control plane of
-this machine, once for each scaler: hpa-cpu is an HPA on the CPU that metrics-server tells, keda is KEDA's own operator, current is
+this machine, once for each scaler: hpa-cpu is an HPA on the CPU of metrics-server, keda is KEDA's own operator, current is
 an HPA on what KEDA reads, served by Foresail without a forecast, and foresail-* are HPAs on Foresail's forecasts. Pods are real
 HTTP servers, whose work takes time but no CPU. The same is simulated, and both are printed and written to files.
 
@@ -63,7 +63,7 @@ also builds k6 and KEDA, which takes some 15 minutes.`,
 				return fmt.Errorf("--scalers: %w", err)
 			}
 			if !(c.scale >= 1 && c.scale <= 100) {
-				return fmt.Errorf("--scale %v: want 1 to 100", c.scale)
+				return fmt.Errorf("--scale: %v: must be from 1 to 100", c.scale)
 			}
 			for i := range ps {
 				ps[i] = ps[i].divided(c.scale)

@@ -36,14 +36,14 @@ func profilesNamed(names []string) ([]profile, error) {
 // pick finds things by their names, in the order of the names.
 func pick[T any](kind string, names []string, all []T, name func(T) string) ([]T, error) {
 	var found []T
-	for _, wanted := range names {
-		i := slices.IndexFunc(all, func(t T) bool { return name(t) == wanted })
+	for _, desired := range names {
+		i := slices.IndexFunc(all, func(t T) bool { return name(t) == desired })
 		if i < 0 {
 			var known []string
 			for _, t := range all {
 				known = append(known, name(t))
 			}
-			return nil, fmt.Errorf("%s %q: want one of %s", kind, wanted, strings.Join(known, ", "))
+			return nil, fmt.Errorf("%s: %q: must be one of %s", kind, desired, strings.Join(known, ", "))
 		}
 		found = append(found, all[i])
 	}

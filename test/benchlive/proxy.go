@@ -41,7 +41,7 @@ type proxy struct {
 	first    atomic.Pointer[time.Time]
 }
 
-// addressKey is where a request's context says where it goes.
+// addressKey is the context key of the address of a request.
 type addressKey struct{}
 
 func newProxy(endpoints loadgen.Endpoints) *proxy {
@@ -91,7 +91,7 @@ func (p *proxy) pick(now time.Time) (string, error) {
 	return p.balancer.Pick(now.Sub(p.begun), addresses)
 }
 
-// since tells how long ago the first request that counts came; false before it.
+// since returns how long ago the first request that counts came; false before it.
 func (p *proxy) since() (time.Duration, bool) {
 	first := p.first.Load()
 	if first == nil {
@@ -103,7 +103,7 @@ func (p *proxy) since() (time.Duration, bool) {
 // serve answers on a listener until ctx ends.
 func (p *proxy) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: p, ReadHeaderTimeout: requestTimeout, ErrorLog: p.forward.ErrorLog}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nobody waits for answers any more
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // all answers have arrived
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p *proxy) serve(ctx context.Context, listener net.Listener) error {
 }
 
 // discovery is how a proxy learns of pods: a list of the ready ones is made every so often, and read as often. Those that
-// are gone are left out at once, as pods that say goodbye before they go.
+// are gone are left out at once, as pods that drain before they end.
 type discovery struct {
 	ready loadgen.Endpoints
 	made  []string // the list

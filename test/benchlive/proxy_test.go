@@ -29,7 +29,7 @@ func (r *ready) set(addresses ...string) { r.addresses.Store(&addresses) }
 
 func (r *ready) Endpoints() []string { return *r.addresses.Load() }
 
-func TestDiscoveryIsLateForNewPodsAndNotForThoseThatGo(t *testing.T) {
+func TestDiscoveryIsLateForNewPodsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := readyPods("a", "b")
 		d := newDiscovery(pods)

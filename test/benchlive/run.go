@@ -134,7 +134,7 @@ func (s *stage) startProxy(ctx context.Context) (*proxy, string, error) {
 		return nil, "", err
 	}
 	front := newProxy(known)
-	go func() { _ = front.serve(ctx, listener) }() // k6 would tell: no request would be answered
+	go func() { _ = front.serve(ctx, listener) }() // a failure shows in k6: no request is answered
 	return front, listener.Addr().String(), nil
 }
 

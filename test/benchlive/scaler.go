@@ -171,7 +171,7 @@ func (s *stage) startForesail(ctx context.Context) error {
 	return s.stack.Register(ctx, adapter)
 }
 
-// simulated is the name of the same in the lab.
+// simulated is the name of the same scaler in the simulator.
 func (s scaler) simulated() string {
 	if s.name == "current" {
 		return "keda"

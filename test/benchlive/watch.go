@@ -68,12 +68,12 @@ func podSeconds(moments []moment) float64 {
 // writeMoments writes a play second by second as CSV.
 func writeMoments(w io.Writer, p profile, moments []moment) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{"second", "rate", "requests", "in_flight", "replicas", "ready", "wanted"}}
+	rows := [][]string{{"second", "rate", "requests", "in_flight", "replicas", "ready", "desired"}}
 	for _, m := range moments {
 		rows = append(rows, []string{
 			fmt.Sprintf("%.1f", m.at.Seconds()), fmt.Sprintf("%.1f", p.load.Rate(m.at)),
 			strconv.FormatInt(m.requests, 10), strconv.FormatInt(m.inFlight, 10),
-			strconv.Itoa(m.Replicas), strconv.Itoa(m.Ready), strconv.Itoa(m.Wanted),
+			strconv.Itoa(m.Replicas), strconv.Itoa(m.Ready), strconv.Itoa(m.Desired),
 		})
 	}
 	return out.WriteAll(rows)

@@ -52,7 +52,7 @@ func (c *Cluster) apiServerArguments() []string {
 		"--allow-privileged=true",
 		"--service-cluster-ip-range=10.96.0.0/16",
 		// The aggregation layer: who the API server is towards aggregated servers. Services are resolved by their
-		// definition, not their endpoints, for the sake of ExternalName.
+		// definition, not their endpoints, because of ExternalName.
 		"--requestheader-client-ca-file=" + c.file("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=" + frontProxyUser,
 		"--requestheader-username-headers=X-Remote-User",
@@ -61,7 +61,7 @@ func (c *Cluster) apiServerArguments() []string {
 		"--proxy-client-cert-file=" + c.file("front-proxy.crt"),
 		"--proxy-client-key-file=" + c.file("front-proxy.key"),
 		"--enable-aggregator-routing=false",
-		// A single API server need not tell others where it is, and 127.0.0.1 would not pass for an endpoint.
+		// A single API server need not publish its address, and 127.0.0.1 is no valid endpoint.
 		"--endpoint-reconciler-type=none",
 		// Housekeeping that pays only on clusters that live for days or serve crowds.
 		"--enable-priority-and-fairness=false",

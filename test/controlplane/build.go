@@ -25,7 +25,7 @@ type Program struct {
 	Package string
 }
 
-// Programs says what to build from a module of this repository that pins commands, and where to keep it.
+// Programs are commands to build from a module of this repository that pins them, and where to keep them.
 type Programs struct {
 	// Title stands for all of them in progress and errors, such as "control plane".
 	Title string
@@ -39,7 +39,7 @@ type Programs struct {
 	Tags string
 	// Release is the module, required by Module, whose version counts as that of the programs.
 	Release string
-	// Stamp returns the linker flags that tell the programs this version, such as v1.36.3.
+	// Stamp returns the linker flags that set the version which the programs report, such as v1.36.3.
 	Stamp func(version string) (string, error)
 	// Assets are files that the programs need beside them.
 	Assets Assets
@@ -160,7 +160,7 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.progress, "%s: building %s %s, which is done once and takes some minutes\n", b.Title, b.Release, version)
+	_, _ = fmt.Fprintf(b.progress, "%s: building %s %s, once, which takes minutes (up to 12 on two cores)\n", b.Title, b.Release, version)
 	flags, err := b.linkerFlags(version)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (b builder) buildProgram(ctx context.Context, p Program, flags, title strin
 	report.start()
 	defer report.stop()
 	binary := filepath.Join(tmp, p.Name)
-	// -v names the packages as they are compiled, which is all the progress the go command tells.
+	// -v names the packages as they are compiled, the only progress that the go command reports.
 	cmd := b.command(ctx, "build", "-v", "-trimpath", "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
 	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
@@ -323,4 +323,44 @@ func writeFileAtomic(path string, data []byte) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)
+}
+
+// RootEnv is the environment variable with the path of the repository, for programs that run elsewhere.
+const RootEnv = "FORESAIL_ROOT"
+
+// componentsDir is where the module that pins the components lies, relative to the repository's root.
+const componentsDir = "test/controlplane/components"
+
+// Root returns the root folder of the repository: $FORESAIL_ROOT, or else the one that this source file was compiled
+// from, or else the nearest one above the working directory.
+func Root() (string, error) {
+	if dir := os.Getenv(RootEnv); dir != "" {
+		if !isRoot(dir) {
+			return "", fmt.Errorf("%s=%q: no %s/go.mod in that folder; give the root of the repository", RootEnv, dir, componentsDir)
+		}
+		return filepath.Abs(dir)
+	}
+	// With -trimpath the file is named by its import path and not found here.
+	if _, file, _, ok := runtime.Caller(0); ok {
+		if dir := filepath.Join(filepath.Dir(file), "..", ".."); filepath.IsAbs(file) && isRoot(dir) {
+			return dir, nil
+		}
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("repository root: %w", err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if isRoot(dir) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("repository root: not found above the working directory; set " + RootEnv)
+		}
+	}
+}
+
+func isRoot(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, componentsDir, "go.mod"))
+	return err == nil
 }

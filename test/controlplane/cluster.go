@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// Binaries are what runs; the zero value stands for those of [Build].
 	Binaries Binaries
-	// Progress is told what a build does, if there is one, and what is waited for; nil for nothing.
+	// Progress receives lines about the build, if there is one, and about waits; nil for none.
 	Progress io.Writer
 
 	// APIOnly leaves out everything but etcd and the API server, for tests that write down what others would bring about.
@@ -196,7 +196,7 @@ func (c *Cluster) end(err error) {
 	})
 }
 
-// Done is closed when a component has ended unexpectedly, or when the cluster has stopped; Err tells them apart.
+// Done is closed when a component has ended unexpectedly, or when the cluster has stopped; Err distinguishes them.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
 // Err returns nil while the cluster is whole and after a Stop that was asked for. After the unexpected end of a component it

@@ -53,7 +53,7 @@ func TestCluster(t *testing.T) {
 	}{
 		{"pods become ready after the delay", testPodsBecomeReady},
 		{"a pod's own delay goes before the cluster's", testReadyDelayAnnotation},
-		{"a delay that is none is told in kwok's log", testBadReadyDelay},
+		{"kwok logs an invalid delay", testBadReadyDelay},
 		{"readiness taken away stays away", testReadinessTakenAway},
 		{"addresses are given once", testAddressesAreGivenOnce},
 		{"definitions and their objects are applied together", testApplyDefinition},
@@ -246,8 +246,8 @@ func testReadinessTakenAway(t *testing.T, cluster *Cluster) {
 		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"TakenAway"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	// A pod that starts and becomes ready meanwhile shows that kwok had its turn.
-	apply(t, cluster, deployment("witness", 1, "1ms"))
-	waitPods(t, cluster, "witness", 1, "ready", isReady)
+	apply(t, cluster, deployment("meanwhile", 1, "1ms"))
+	waitPods(t, cluster, "meanwhile", 1, "ready", isReady)
 	pods, err := listPods(t.Context(), cluster, "slow")
 	require.NoError(t, err)
 	require.Len(t, pods, 1)

@@ -45,7 +45,7 @@ func programs() Programs {
 	}
 }
 
-// stampKubernetes tells the binaries their version, which they would otherwise report as v0.0.0-master.
+// stampKubernetes sets the version that the binaries report; without it that is v0.0.0-master.
 func stampKubernetes(version string) (string, error) {
 	v, err := utilversion.ParseSemantic(version)
 	if err != nil {

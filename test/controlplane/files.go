@@ -1,12 +1,19 @@
 package controlplane
 
 import (
+	"bytes"
+	"embed"
+	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -111,7 +118,7 @@ func (c *Cluster) makeClients() error {
 	return err
 }
 
-// loadKubeconfig turns a kubeconfig into a client's configuration without client-side rate limits: there is nobody here to be spared.
+// loadKubeconfig turns a kubeconfig into a client's configuration without client-side rate limits.
 func loadKubeconfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
@@ -119,4 +126,77 @@ func loadKubeconfig(path string) (*rest.Config, error) {
 	}
 	config.QPS = -1
 	return config, nil
+}
+
+// writeKubeconfig writes a kubeconfig with a single user and everything it needs inline.
+func writeKubeconfig(path, server string, ca []byte, user *api.AuthInfo) error {
+	const name = "controlplane"
+	config := api.NewConfig()
+	config.Clusters[name] = &api.Cluster{Server: server, CertificateAuthorityData: ca}
+	config.AuthInfos[name] = user
+	config.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	return clientcmd.WriteToFile(*config, path)
+}
+
+func certificateUser(pair keyPair) *api.AuthInfo {
+	return &api.AuthInfo{ClientCertificateData: pair.cert, ClientKeyData: pair.key}
+}
+
+func tokenUser(token string) *api.AuthInfo {
+	return &api.AuthInfo{Token: token}
+}
+
+// writeSchedulerConfig completes a KubeSchedulerConfiguration, or makes a plain one, with what this cluster decides: how
+// the API server is reached, and that there is no other scheduler to elect a leader among.
+func writeSchedulerConfig(path, kubeconfig string, config []byte) error {
+	document := map[string]any{
+		"apiVersion": "kubescheduler.config.k8s.io/v1",
+		"kind":       "KubeSchedulerConfiguration",
+	}
+	if err := yaml.Unmarshal(config, &document); err != nil {
+		return fmt.Errorf("Options.SchedulerConfig: want one KubeSchedulerConfiguration document: %w", err)
+	}
+	connection, _ := document["clientConnection"].(map[string]any)
+	if connection == nil {
+		connection = map[string]any{}
+	}
+	connection["kubeconfig"] = kubeconfig
+	document["clientConnection"] = connection
+	document["leaderElection"] = map[string]any{"leaderElect": false}
+	data, err := yaml.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// ReadyDelayAnnotation on a pod says how long after its start the pod becomes ready, as a Go duration such as "20s",
+// in the place of [Options.ReadyDelay]. A pod with a value that is no duration stays Pending; kwok logs why.
+const ReadyDelayAnnotation = "test.foresail.dev/ready-delay"
+
+//go:embed stages/*.yaml
+var ownStages embed.FS
+
+// writeKwokConfig joins kwok's own stages, those of this package and extra ones into one configuration file.
+func writeKwokConfig(path string, binaries Binaries, readyDelay time.Duration, extra []byte) error {
+	var docs [][]byte
+	for _, stage := range kwokStages {
+		doc, err := os.ReadFile(filepath.Join(binaries.Dir, "stages", filepath.Base(stage)))
+		if err != nil {
+			return fmt.Errorf("kwok stage: %w", err)
+		}
+		docs = append(docs, doc)
+	}
+	for _, name := range []string{"stages/pod-start.yaml", "stages/pod-ready.yaml"} {
+		doc, err := ownStages.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		docs = append(docs, bytes.ReplaceAll(doc, []byte("${READY_DELAY}"), []byte(readyDelay.String())))
+	}
+	if len(extra) > 0 {
+		docs = append(docs, extra)
+	}
+	return os.WriteFile(path, bytes.Join(docs, []byte("\n---\n")), 0o644)
 }

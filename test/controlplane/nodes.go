@@ -14,7 +14,7 @@ import (
 // the next one if it lies in the node's own range. It never lies in this one, so every address is given once.
 const reservedPodCIDR = "192.0.2.0/24"
 
-// resourceMetricsPathAnnotation tells metrics-server where a node's kubelet says what its pods use.
+// resourceMetricsPathAnnotation is where metrics-server reads the usage of a node's pods.
 const resourceMetricsPathAnnotation = "metrics.k8s.io/resource-metrics-path"
 
 // ResourceMetricsPath is the path at which a kubelet would say what the pods of a node use. As all nodes have the address

@@ -95,7 +95,7 @@ func (p *Process) Stop(deadline time.Duration) error {
 	return nil
 }
 
-// Failure describes an end that nobody asked for, once the process is gone, with the last lines of the log.
+// Failure describes an unexpected end, once the process is gone, with the last lines of the log.
 func (p *Process) Failure() error {
 	outcome := "exit status 0"
 	if p.result != nil {

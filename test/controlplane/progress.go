@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// reportInterval is how often a long step says that it is alive.
+// reportInterval is how often a long step writes that it goes on.
 const reportInterval = 10 * time.Second
 
-// reporter tells a reader that a long step began, that it goes on, and that it is over.
+// reporter writes that a long step began, that it goes on, and that it is over.
 type reporter struct {
 	out   io.Writer
 	title string
@@ -26,6 +26,13 @@ type reporter struct {
 
 func newReporter(out io.Writer, title string) *reporter {
 	return &reporter{out: out, title: title}
+}
+
+// Announce writes that a step has begun and, every ten seconds, that it goes on, until end is called.
+func Announce(out io.Writer, title string) (end func()) {
+	r := newReporter(out, title)
+	r.start()
+	return r.stop
 }
 
 // start writes the first line; a second start does nothing.
@@ -49,7 +56,7 @@ func (r *reporter) stop() {
 	r.line("ended after")
 }
 
-// note says what the step is doing now.
+// note sets what the step is doing now.
 func (r *reporter) note(detail string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

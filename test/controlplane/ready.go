@@ -27,7 +27,7 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	return group.Wait()
 }
 
-// waitHealthy waits until a component says that it is healthy.
+// waitHealthy waits until a component reports that it is healthy.
 func (c *Cluster) waitHealthy(ctx context.Context, component Component) error {
 	urls := map[Component]string{
 		APIServer:         c.URL() + "/readyz",

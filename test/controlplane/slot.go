@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // A slot is what makes a cluster's ports and pod addresses its own among all clusters on this machine: slot N has the
@@ -76,4 +79,58 @@ func (s *slot) address(use int) string {
 // podCIDR returns the pod addresses that are this slot's own.
 func (s *slot) podCIDR() netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("127.%d.0.0/16", s.number))
+}
+
+const (
+	dirPrefix = "foresail-controlplane-"
+	// lockName marks a folder that belongs to a running process: one whose lock is free was left behind by a process
+	// that was killed.
+	lockName = ".lock"
+)
+
+// newClusterDir makes a folder for one cluster within parent, or the system's folder for temporary files, and removes
+// those that killed processes left there. The lock is held until it is closed; a folder that is kept has none.
+func newClusterDir(parent string, keep bool) (dir string, lock *os.File, err error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	sweep(parent)
+	// Created under another name, so that no sweep finds it before it is locked.
+	unborn, err := os.MkdirTemp(parent, "."+dirPrefix)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(parent, strings.TrimPrefix(filepath.Base(unborn), "."))
+	if !keep {
+		if lock, err = lockDir(unborn); err != nil {
+			return "", nil, err
+		}
+	}
+	if err := os.Rename(unborn, dir); err != nil {
+		return "", nil, fmt.Errorf("cluster folder: %w", err)
+	}
+	return dir, lock, nil
+}
+
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return lock, tryLock(lock)
+}
+
+// sweep removes the folders in parent whose lock no process holds. It ignores errors: other users may own such folders.
+func sweep(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", lockName))
+	for _, path := range locks {
+		lock, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if tryLock(lock) == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+		_ = lock.Close()
+	}
 }

@@ -2,6 +2,8 @@ package controlplane
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,4 +46,26 @@ func TestSlotsKeepClearOfEphemeralPorts(t *testing.T) {
 	last := &slot{number: lastSlot}
 	require.Less(t, last.port(usedPorts-1), 32768)
 	require.LessOrEqual(t, usedPorts, portsPerSlot)
+}
+
+func TestSweepRemovesOnlyWhatNobodyHolds(t *testing.T) {
+	parent := t.TempDir()
+	held, lock, err := newClusterDir(parent, false)
+	require.NoError(t, err)
+	defer lock.Close()
+	abandoned, abandonedLock, err := newClusterDir(parent, false)
+	require.NoError(t, err)
+	kept, keptLock, err := newClusterDir(parent, true)
+	require.NoError(t, err)
+	require.Nil(t, keptLock)
+	foreign := filepath.Join(parent, "something-else")
+	require.NoError(t, os.Mkdir(foreign, 0o755))
+
+	// As when the process is killed.
+	require.NoError(t, abandonedLock.Close())
+	sweep(parent)
+	require.NoDirExists(t, abandoned)
+	for _, dir := range []string{held, kept, foreign} {
+		require.DirExists(t, dir)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/foresail/foresail/test/loadgen"
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 // The chart in its own units, as pixels at its natural size: two plots above each other on one axis of time.
@@ -67,7 +68,7 @@ func heaviest(c comparison) float64 {
 	return top
 }
 
-// text writes a text with its left, middle or right at x, as the class says.
+// text writes a text with its left, middle or right at x, by its class.
 func text(b *strings.Builder, x, y float64, class, format string, values ...any) {
 	fmt.Fprintf(b, `<text x="%.0f" y="%.0f" class="%s">%s</text>`+"\n", x, y, class, fmt.Sprintf(format, values...))
 }
@@ -147,7 +148,7 @@ func writeTimes(b *strings.Builder, f frame) {
 		every *= 2
 	}
 	for at := time.Duration(0); at <= f.span; at += every {
-		text(b, f.x(at), f.bottom+20, "dim mid", "%s", clock(at))
+		text(b, f.x(at), f.bottom+20, "dim mid", "%s", terminal.Clock(at))
 	}
 }
 

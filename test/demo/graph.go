@@ -29,13 +29,13 @@ func bar(value, mark, top float64, columns int) line {
 	if value > mark {
 		below = bad
 	}
-	return line{{"▕", faint}, {cells(0, at), below}, {"┃", strong}, {cells(at+1, columns), bad}, {"▏", faint}}
+	return line{faint.Text("▕"), below.Text(cells(0, at)), strong.Text("┃"), bad.Text(cells(at+1, columns)), faint.Text("▏")}
 }
 
 // progress draws a share of so many columns.
 func progress(share float64, columns int) line {
 	done := int(math.Round(min(max(share, 0), 1) * float64(columns)))
-	return line{{strings.Repeat("━", done), accent}, {strings.Repeat("─", columns-done), faint}}
+	return line{accent.Text(strings.Repeat("━", done)), faint.Text(strings.Repeat("─", columns-done))}
 }
 
 // graph draws values from left to right as columns that are so many rows high and stand for 0 to top; NaN is empty.
@@ -44,30 +44,21 @@ func graph(values []float64, mark, top float64, rows int) []line {
 	out := make([]line, rows)
 	for r := range out {
 		for _, v := range values {
-			cell := span{" ", good}
+			cell := good.Text(" ")
 			if !math.IsNaN(v) {
 				full := int(math.Round(min(max(v/top, 0), 1) * float64(rows) * 8))
 				if v > 0 {
 					full = max(full, 1)
 				}
-				cell.text = string(levels[min(max(full-8*(rows-1-r), 0), 8)])
+				cell.Text = string(levels[min(max(full-8*(rows-1-r), 0), 8)])
 			}
 			if v > mark {
-				cell.style = bad
+				cell.Style = bad
 			}
-			out[r] = out[r].join(cell)
+			out[r] = out[r].Join(cell)
 		}
 	}
 	return out
-}
-
-// join appends a span, to the last one if it looks the same.
-func (l line) join(s span) line {
-	if last := len(l) - 1; last >= 0 && l[last].style == s.style {
-		l[last].text += s.text
-		return l
-	}
-	return append(l, s)
 }
 
 // overTime spreads what moments say over so many columns that stand for a span: the most of those that fall into a

@@ -19,21 +19,21 @@ func TestBar(t *testing.T) {
 		5:    "▕████┃█████▏",
 	} {
 		l := bar(value, 0.45, 1, 10)
-		assert.Equal(t, want, l.render(false), "%g", value)
-		assert.Equal(t, 12, l.width())
+		assert.Equal(t, want, l.Render(false), "%g", value)
+		assert.Equal(t, 12, l.Width())
 	}
-	assert.Equal(t, bad, bar(0.46, 0.45, 1, 10)[1].style)
-	assert.Equal(t, good, bar(0.45, 0.45, 1, 10)[1].style, "at the threshold is not above it")
+	assert.Equal(t, bad, bar(0.46, 0.45, 1, 10)[1].Style)
+	assert.Equal(t, good, bar(0.45, 0.45, 1, 10)[1].Style, "at the threshold is not above it")
 }
 
 func TestGraph(t *testing.T) {
 	values := []float64{0, 0.01, 1, 2, 4, 9, math.NaN()}
 	rows := graph(values, 2, 4, 1)
-	assert.Equal(t, " ▁▂▄██ ", rows[0].render(false))
+	assert.Equal(t, " ▁▂▄██ ", rows[0].Render(false))
 	rows = graph(values, 2, 4, 2)
-	assert.Equal(t, "    ██ ", rows[0].render(false))
-	assert.Equal(t, " ▁▄███ ", rows[1].render(false))
-	assert.Equal(t, bad, rows[1][1].style, "what is above the mark stands out")
+	assert.Equal(t, "    ██ ", rows[0].Render(false))
+	assert.Equal(t, " ▁▄███ ", rows[1].Render(false))
+	assert.Equal(t, bad, rows[1][1].Style, "what is above the mark stands out")
 }
 
 func TestOverTime(t *testing.T) {
@@ -55,7 +55,7 @@ func TestOverTime(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	assert.Equal(t, "━━━━━─────", progress(0.5, 10).render(false))
-	assert.Equal(t, "━━━━━━━━━━", progress(1.2, 10).render(false))
-	assert.Equal(t, "", progress(0.5, 0).render(false))
+	assert.Equal(t, "━━━━━─────", progress(0.5, 10).Render(false))
+	assert.Equal(t, "━━━━━━━━━━", progress(1.2, 10).Render(false))
+	assert.Equal(t, "", progress(0.5, 0).Render(false))
 }

@@ -4,19 +4,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/test/loadgen"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 // The ramp that is played unless another is asked for: from a few requests to what nine pods can take at the threshold.
@@ -32,47 +27,9 @@ type config struct {
 }
 
 func main() {
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// Exit codes; a signal's own is 128 and its number, as in a shell.
-const (
-	exitFailed = 1
-	exitUsage  = 2
-	exitSignal = 128
-)
-
-func execute(args []string, out, progress *os.File) int {
-	ctx, stop := withSignals(context.Background())
-	defer stop()
-	logs := &tail{}
-	quietLibraries(logs)
-	started := false
-	command := newCommand(func(ctx context.Context, c config) error {
-		started = true
-		return run(ctx, c, out, progress)
-	})
-	command.SetArgs(args)
-	err := command.ExecuteContext(ctx)
-	var signalled interrupted
-	switch {
-	case errors.As(err, new(leftover)):
-		fmt.Fprintf(progress, "demo: %v\n%s", err, logs)
-		return exitFailed
-	case errors.As(context.Cause(ctx), &signalled):
-		fmt.Fprintln(progress, "demo: ended, nothing is left running")
-		if err == nil {
-			return 0 // it was only being kept up
-		}
-		return exitSignal + int(signalled.signal)
-	case err != nil && started:
-		fmt.Fprintf(progress, "demo: %v\n%s", err, logs)
-		return exitFailed
-	case err != nil:
-		fmt.Fprintf(progress, "demo: %v\nRun it with --help for what it accepts.\n", err)
-		return exitUsage
-	}
-	return 0
+	os.Exit(terminal.Execute(newCommand(func(ctx context.Context, c config) error {
+		return run(ctx, c, os.Stdout, os.Stderr)
+	}), os.Args[1:], os.Stderr))
 }
 
 func newCommand(run func(context.Context, config) error) *cobra.Command {
@@ -91,9 +48,7 @@ forecast, the other the present load. A pod takes 20 s to become ready. Ctrl-C e
 Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		Example: `  go run ./test/demo --keep
   go run ./test/demo --profile 0s:10,30s:10,40s:500,120s:500`,
-		Args:          cobra.NoArgs,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd.Context(), c)
 		},
@@ -124,35 +79,4 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 func withWayDown(p loadgen.Profile) loadgen.Profile {
 	end, low := p.Duration(), p[0].RPS
 	return append(p, loadgen.Point{At: end + 20*time.Second, RPS: low}, loadgen.Point{At: end + 3*time.Minute, RPS: low})
-}
-
-// interrupted is the cause of a context that a signal has ended.
-type interrupted struct{ signal syscall.Signal }
-
-func (i interrupted) Error() string { return "ended by signal: " + i.signal.String() }
-
-// withSignals ends a context at the first signal. Those that follow do nothing until stop is called: ending takes
-// seconds at the most, and cutting it short would leave processes and folders behind.
-func withSignals(ctx context.Context) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	// SIGHUP is a terminal that is closed, SIGPIPE a reader of the output that has gone.
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	go func() {
-		if s, ok := (<-signals).(syscall.Signal); ok {
-			cancel(interrupted{s})
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(signals)
-		cancel(nil)
-	}
-}
-
-// quietLibraries keeps what libraries log off the screen.
-func quietLibraries(logs io.Writer) {
-	logger := slog.New(slog.NewTextHandler(logs, nil))
-	slog.SetDefault(logger)
-	klog.SetSlogLogger(logger)
 }

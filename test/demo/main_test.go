@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ func configOf(t *testing.T, args ...string) (config, error) {
 	command := newCommand(func(_ context.Context, c config) error { got = c; return nil })
 	command.SetArgs(args)
 	command.SetErr(io.Discard)
+	command.SetOut(io.Discard)
 	err := command.ExecuteContext(t.Context())
 	return got, err
 }
@@ -57,18 +57,6 @@ func TestApplicationsDifferInTheForecastAlone(t *testing.T) {
 	assert.Equal(t, apps[0], apps[1])
 }
 
-func TestFirstSignalEndsTheContextAndLaterOnesDoNothing(t *testing.T) {
-	ctx, stop := withSignals(t.Context())
-	defer stop()
-	for range 3 {
-		require.NoError(t, syscall.Kill(syscall.Getpid(), syscall.SIGINT))
-	}
-	<-ctx.Done()
-	var signalled interrupted
-	require.ErrorAs(t, context.Cause(ctx), &signalled)
-	assert.Equal(t, syscall.SIGINT, signalled.signal)
-}
-
 func TestForecastIsReadFromTheAdaptersMetrics(t *testing.T) {
 	const body = `# TYPE foresail_predicted_load_per_instance gauge
 foresail_predicted_load_per_instance{namespace="demo",predictedmetric="predicted"} 0.81
@@ -85,7 +73,7 @@ foresail_horizon_seconds{namespace="demo",predictedmetric="reactive"} 0
 }
 
 func TestBoardHandsOutWhatWasThere(t *testing.T) {
-	b := newBoard(profileOfDefault(t), applications())
+	b := newBoard("/tmp/kubeconfig", profileOfDefault(t), applications())
 	b.note(0, stack.Moment{At: time.Second})
 	before := b.look()
 	b.note(0, stack.Moment{At: 2 * time.Second})
@@ -93,15 +81,4 @@ func TestBoardHandsOutWhatWasThere(t *testing.T) {
 	assert.Len(t, before.panels[0].moments, 1)
 	assert.False(t, before.panels[1].forecast.known)
 	assert.Equal(t, 2*time.Second, b.look().at)
-}
-
-func TestTailKeepsTheLastLines(t *testing.T) {
-	var logs tail
-	for range keptLines {
-		_, _ = logs.Write([]byte("old\n"))
-	}
-	_, err := logs.Write([]byte("new\n"))
-	require.NoError(t, err)
-	assert.Equal(t, keptLines, len(logs.lines))
-	assert.Contains(t, logs.String(), "old\nnew\n")
 }

@@ -14,6 +14,7 @@ import (
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 const (
@@ -30,15 +31,11 @@ func applications() []stack.App {
 		Namespace: namespace, Name: "predicted", Metric: "predicted_load_total",
 		Replicas: 4, Min: 4, Max: 20,
 		ServiceTime: 10 * time.Millisecond, Threshold: resource.MustParse("700m"),
-		ScaleDownWindow: 90, DownAfterUp: 30 * time.Second,
 	}
 	reactive := predicted
 	reactive.Name, reactive.Reactive = "reactive", true
 	return []stack.App{predicted, reactive}
 }
-
-// leftover is a failure to end what was started.
-type leftover struct{ error }
 
 // run shows everything once. Whatever it started has ended when it returns.
 func run(ctx context.Context, c config, out, progress *os.File) (err error) {
@@ -48,7 +45,7 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 	}
 	defer func() {
 		if closed := s.Close(); closed != nil {
-			err = errors.Join(err, leftover{closed})
+			err = errors.Join(err, terminal.Leftover{Err: closed})
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -71,6 +68,7 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 	if err := prepare(ctx, s, adapter, apps, progress); err != nil {
 		return cause(ctx, err)
 	}
+	fmt.Fprintf(progress, "demo: the load begins; meanwhile, in another shell:\n%s\n", inspect(s, adapter))
 	runs, err := play(ctx, s, adapter, apps, c, out)
 	if err != nil {
 		return cause(ctx, err)
@@ -142,9 +140,9 @@ func play(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []st
 	if err != nil {
 		return nil, err
 	}
-	b := newBoard(c.profile, apps)
-	d := newDisplay(out, c.plain)
-	defer d.close()
+	b := newBoard(s.Cluster.Kubeconfig(), c.profile, apps)
+	d := terminal.NewDisplay(out, c.plain, view, newLines(out))
+	defer d.Close()
 
 	showing, shown := context.WithCancel(ctx)
 	var viewers errgroup.Group
@@ -164,11 +162,11 @@ func play(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []st
 }
 
 // showEach shows the board each second until ctx ends.
-func showEach(ctx context.Context, b *board, d display) {
+func showEach(ctx context.Context, b *board, d *terminal.Display[scene]) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		d.show(b.look())
+		d.Show(b.look())
 		select {
 		case <-ctx.Done():
 			return
@@ -199,15 +197,30 @@ func conclude(c config, runs []stack.Run, out io.Writer) error {
 
 // keep leaves everything up until ctx ends, which is no failure unless the cluster broke.
 func keep(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, out io.Writer) error {
-	fmt.Fprintf(out, `
-The control plane stays up, without load, until Ctrl-C:
-
-  export KUBECONFIG=%s
-  kubectl -n %s get predictedmetrics,hpa,deployments
-  kubectl -n %s describe predictedmetric predicted
-  kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/%s/predicted_load_total?labelSelector=predictedmetric%%3Dpredicted'
-  curl http://127.0.0.1:%d/metrics
-`, s.Cluster.Kubeconfig(), namespace, namespace, namespace, adapter.HTTPPort)
+	fmt.Fprintf(out, "\nThe control plane stays up, without load, until Ctrl-C:\n\n%s", inspect(s, adapter))
 	<-ctx.Done()
 	return s.Cluster.Err()
+}
+
+// inspect returns commands that look at the control plane and at Foresail.
+func inspect(s *stack.Stack, adapter *stack.Adapter) string {
+	return fmt.Sprintf(`  export KUBECONFIG=%s
+  kubectl -n %[2]s get predictedmetrics,hpa,deployments
+  kubectl -n %[2]s describe predictedmetric predicted
+  kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/%[2]s/predicted_load_total?labelSelector=predictedmetric%%3Dpredicted'
+  curl http://127.0.0.1:%[3]d/metrics
+`, s.Cluster.Kubeconfig(), namespace, adapter.HTTPPort)
+}
+
+// newLines returns a function that prints a line for each application every five seconds.
+func newLines(out io.Writer) func(scene) {
+	due := terminal.Every{Period: 5 * time.Second}
+	return func(s scene) {
+		if s.at == 0 || !due.Due(s.at) {
+			return
+		}
+		for _, p := range s.panels {
+			fmt.Fprintln(out, p.plain(s.at))
+		}
+	}
 }

@@ -7,15 +7,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/loadgen"
 	"github.com/foresail/foresail/test/stack"
 )
 
 // scene is all that is shown at one moment.
 type scene struct {
-	profile loadgen.Profile
-	at      time.Duration // since the load began
-	panels  []panel
+	kubeconfig string // of the control plane
+	profile    loadgen.Profile
+	at         time.Duration // since the load began
+	panels     []panel
 }
 
 // panel is one application.
@@ -25,12 +27,13 @@ type panel struct {
 	forecast forecast
 }
 
-// forecast is what the adapter says of an application. The zero value says nothing.
+// forecast is what the adapter reports of an application; the zero value is unknown.
 type forecast struct {
 	known    bool
 	load     float64 // of a pod at the horizon, with the replicas of now
 	horizon  time.Duration
-	decision string // the last one, with its reason
+	decision *v1alpha1.LastDecision // the last one since the load began; nil: none
+	age      time.Duration          // of the decision
 }
 
 // last returns how the application stands now.
@@ -41,8 +44,8 @@ func (p panel) last() stack.Moment {
 	return p.moments[len(p.moments)-1]
 }
 
-// wanted is the count of replicas that the served value stands for; false while none is served.
-func wanted(a stack.App, m stack.Moment) (int, bool) {
+// desired is the count of replicas that the served value stands for; false while none is served.
+func desired(a stack.App, m stack.Moment) (int, bool) {
 	if m.Err != nil || m.At == 0 {
 		return 0, false
 	}
@@ -64,7 +67,7 @@ func most(p loadgen.Profile) float64 {
 	return slices.MaxFunc(p, func(a, b loadgen.Point) int { return int(math.Copysign(1, a.RPS-b.RPS)) }).RPS
 }
 
-// phase says in words what the load does at a time.
+// phase names what the load does at a time.
 func phase(p loadgen.Profile, at time.Duration) string {
 	for i := len(p) - 2; i >= 0; i-- {
 		from, to := p[i], p[i+1]
@@ -87,8 +90,8 @@ type board struct {
 	scene scene
 }
 
-func newBoard(profile loadgen.Profile, apps []stack.App) *board {
-	b := &board{scene: scene{profile: profile}}
+func newBoard(kubeconfig string, profile loadgen.Profile, apps []stack.App) *board {
+	b := &board{scene: scene{kubeconfig: kubeconfig, profile: profile}}
 	for _, a := range apps {
 		b.scene.panels = append(b.scene.panels, panel{app: a})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 // comparison is what two runs of one load came to.
@@ -62,7 +63,7 @@ func unanswered(r stack.Run) int {
 func (c comparison) summary() string {
 	var b strings.Builder
 	b.WriteString("\n" + c.table() + "\n" + c.rises() + "\n")
-	for _, row := range wrap(c.verdict(), 78, 10) {
+	for _, row := range terminal.Wrap(c.verdict(), 78, 10) {
 		b.WriteString(row + "\n")
 	}
 	b.WriteString("One ramp on one machine: an HPA looks every 15 s, and where in these 15 s a rise\nfalls moves each figure by some seconds. Run it again before believing it.\n")
@@ -111,7 +112,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.2f %%", 100*share)
 }
 
-// rises says when each count of replicas was asked for.
+// rises lists when each count of replicas was asked for.
 func (c comparison) rises() string {
 	var b strings.Builder
 	row := func(cells ...any) { fmt.Fprintf(&b, "  %-36s %12s %12s %14s\n", cells...) }
@@ -138,10 +139,10 @@ func at(d *time.Duration) string {
 	if d == nil {
 		return "never"
 	}
-	return clock(*d)
+	return terminal.Clock(*d)
 }
 
-// verdict says in a sentence what the runs show, whichever way it went.
+// verdict sums the runs up in a sentence, whichever way they went.
 func (c comparison) verdict() string {
 	p, r := c.predicted, c.reactive
 	p90 := func(run stack.Run) string { return latency(run.Report.Latency.P90, run.Report.Latency.Count) }

@@ -6,6 +6,18 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
+)
+
+type line = terminal.Line
+
+const (
+	normal = terminal.Normal
+	strong = terminal.Strong
+	faint  = terminal.Faint
+	good   = terminal.Good
+	bad    = terminal.Bad
+	accent = terminal.Accent
 )
 
 // The view is made for a terminal of 80 by 24 and fills larger ones up to maxColumns.
@@ -32,44 +44,39 @@ func view(s scene, columns, rows int) []line {
 		}
 		lines = append(lines, nil)
 	}
-	lines = append(lines, line{{" Ctrl-C ends everything and leaves nothing behind", faint}})
+	lines[len(lines)-1] = line{faint.Text(" Look inside: export KUBECONFIG=" + s.kubeconfig)}
+	lines = append(lines, line{faint.Text(" Ctrl-C ends everything and leaves nothing behind")})
 	lines = lines[:min(len(lines), rows)]
 	for i := range lines {
-		lines[i] = lines[i].fit(columns)
+		lines[i] = lines[i].Fit(columns)
 	}
 	return lines
 }
 
 func header(s scene, columns int) []line {
 	end := s.profile.Duration()
-	clock := fmt.Sprintf("%s of %s ", clock(min(s.at, end)), clock(end))
-	title := line{{" Foresail", strong}, {"  one ramp of load, two applications", faint}}
-	state := line{{fmt.Sprintf(" %-29s", phase(s.profile, s.at)), normal}}
-	rate := line{{fmt.Sprintf("%.0f requests/s ", s.profile.Rate(s.at)), strong}}
-	room := max(0, columns-state.width()-rate.width()-2)
+	clock := fmt.Sprintf("%s of %s ", terminal.Clock(min(s.at, end)), terminal.Clock(end))
+	title := line{strong.Text(" Foresail"), faint.Text("  one ramp of load, two applications")}
+	state := line{normal.Text(fmt.Sprintf(" %-29s", phase(s.profile, s.at)))}
+	rate := line{strong.Text(fmt.Sprintf("%.0f requests/s ", s.profile.Rate(s.at)))}
+	room := max(0, columns-state.Width()-rate.Width()-2)
 	return []line{
-		title.apart(line{{clock, normal}}, columns),
-		append(state, progress(s.at.Seconds()/end.Seconds(), room)...).apart(rate, columns),
+		title.Apart(line{normal.Text(clock)}, columns),
+		append(state, progress(s.at.Seconds()/end.Seconds(), room)...).Apart(rate, columns),
 	}
 }
 
-// clock returns a time as minutes and seconds.
-func clock(d time.Duration) string {
-	seconds := int(d.Round(time.Second).Seconds())
-	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
-}
-
 // label begins a line of a panel.
-func label(text string) line { return line{{fmt.Sprintf("  %-*s", labelColumn-2, text), faint}} }
+func label(text string) line { return line{faint.Text(fmt.Sprintf("  %-*s", labelColumn-2, text))} }
 
 func (p panel) title(columns int) line {
 	reads := "its HPA reads the load that is forecast"
 	if p.app.Reactive {
 		reads = "its HPA reads the present load"
 	}
-	title := line{{" " + strings.ToUpper(p.app.Name), accent}, {"  " + reads, normal}}
+	title := line{accent.Text(" " + strings.ToUpper(p.app.Name)), normal.Text("  " + reads)}
 	if m := p.last(); m.Load > threshold(p.app) {
-		return title.apart(line{{"above the threshold ", bad}}, columns)
+		return title.Apart(line{bad.Text("above the threshold ")}, columns)
 	}
 	return title
 }
@@ -79,11 +86,11 @@ func (p panel) loads(columns int) []line {
 	τ := threshold(p.app)
 	room := max(10, columns-labelColumn-18)
 	row := func(name string, load float64) line {
-		value := span{fmt.Sprintf(" %.2f", load), strong}
+		value := strong.Text(fmt.Sprintf(" %.2f", load))
 		if load > τ {
-			value.style = bad
+			value.Style = bad
 		}
-		return append(append(label(name), bar(load, τ, 2*τ, room)...), value, span{fmt.Sprintf(" of %.2f", τ), faint})
+		return append(append(label(name), bar(load, τ, 2*τ, room)...), value, faint.Text(fmt.Sprintf(" of %.2f", τ)))
 	}
 	name := fmt.Sprintf("load in %.0f s", p.forecast.horizon.Seconds())
 	if p.forecast.horizon == 0 {
@@ -91,7 +98,7 @@ func (p panel) loads(columns int) []line {
 	}
 	ahead := row(name, p.forecast.load)
 	if !p.forecast.known {
-		ahead = append(label("forecast"), span{"none: " + whyNone(p.last()), bad})
+		ahead = append(label("forecast"), bad.Text("none: "+whyNone(p.last())))
 	}
 	return []line{row("load per pod", p.last().Load), ahead}
 }
@@ -100,40 +107,40 @@ func whyNone(m stack.Moment) string {
 	if m.Err != nil {
 		return m.Err.Error()
 	}
-	return "the adapter has not said anything yet"
+	return "the adapter has not reported anything yet"
 }
 
-// replicas are a dot for each pod: ready, asked for, or only wanted.
+// replicas are a dot for each pod: ready, asked for, or only desired.
 func (p panel) replicas(columns int) line {
 	m := p.last()
-	want, served := wanted(p.app, m)
+	want, served := desired(p.app, m)
 	count := "?"
 	if served {
 		count = fmt.Sprint(want)
 	}
 	ready := min(m.Ready, m.Replicas)
 	dots := line{
-		{strings.Repeat("●", ready), good},
-		{strings.Repeat("○", m.Replicas-ready), normal},
-		{strings.Repeat("·", max(0, want-m.Replicas)), bad},
+		good.Text(strings.Repeat("●", ready)),
+		normal.Text(strings.Repeat("○", m.Replicas-ready)),
+		bad.Text(strings.Repeat("·", max(0, want-m.Replicas))),
 	}
-	dots = append(dots, span{strings.Repeat(" ", max(1, min(p.app.Max, columns-labelColumn-34)+2-dots.width())), normal})
+	dots = append(dots, normal.Text(strings.Repeat(" ", max(1, min(p.app.Max, columns-labelColumn-34)+2-dots.Width()))))
 	return append(append(label("replicas"), dots...),
-		span{"wanted ", faint}, span{fmt.Sprintf("%-3s", count), strong},
-		span{" asked ", faint}, span{fmt.Sprintf("%-3d", m.Replicas), strong},
-		span{" ready ", faint}, span{fmt.Sprint(m.Ready), strong})
+		faint.Text("desired "), strong.Text(fmt.Sprintf("%-3s", count)),
+		faint.Text(" asked "), strong.Text(fmt.Sprintf("%-3d", m.Replicas)),
+		faint.Text(" ready "), strong.Text(fmt.Sprint(m.Ready)))
 }
 
 // requests are how the load generator fares: latencies of the last ten seconds, failures since the beginning.
 func (p panel) requests() line {
 	stats := p.last().Stats
-	failed := span{fmt.Sprintf("failed %d  dropped %d", stats.Failed+stats.TimedOut, stats.Dropped), normal}
+	failed := normal.Text(fmt.Sprintf("failed %d  dropped %d", stats.Failed+stats.TimedOut, stats.Dropped))
 	if stats.Failed+stats.TimedOut+stats.Dropped > 0 {
-		failed.style = bad
+		failed.Style = bad
 	}
 	return append(label("requests"),
-		span{fmt.Sprintf("%3.0f/s  ", stats.Rate), normal},
-		span{fmt.Sprintf("%-24s", "p50 "+latency(stats.Recent.P50, stats.Recent.Count)+"  p90 "+latency(stats.Recent.P90, stats.Recent.Count)), strong},
+		normal.Text(fmt.Sprintf("%3.0f/s  ", stats.Rate)),
+		strong.Text(fmt.Sprintf("%-24s", "p50 "+latency(stats.Recent.P50, stats.Recent.Count)+"  p90 "+latency(stats.Recent.P90, stats.Recent.Count))),
 		failed)
 }
 
@@ -179,33 +186,34 @@ func named(name string, rows []line) []line {
 	return rows
 }
 
-// decision is the last decision with its reason, on two lines.
+// decision is the last decision with its age and its reason, on two lines.
 func (p panel) decision(columns int) []line {
-	text := p.forecast.decision
-	if text == "" {
-		text = "none yet"
+	text := "none since the load began"
+	if d := p.forecast.decision; d != nil {
+		verdict, _, _ := strings.Cut(d.Message, ": ") // the numbers behind it are of that moment
+		text = fmt.Sprintf("%.0f s ago: %s", p.forecast.age.Seconds(), verdict)
 	}
 	const begin = "  decision  "
-	out := []line{{{begin, faint}}, {{strings.Repeat(" ", len(begin)), faint}}}
-	for i, row := range wrap(text, max(1, columns-len(begin)-1), len(out)) {
-		out[i] = append(out[i], span{row, normal})
+	out := []line{{faint.Text(begin)}, {faint.Text(strings.Repeat(" ", len(begin)))}}
+	for i, row := range terminal.Wrap(text, max(1, columns-len(begin)-1), len(out)) {
+		out[i] = append(out[i], normal.Text(row))
 	}
 	return out
 }
 
-// plain tells how an application stands on one line without escape codes.
+// plain returns how an application stands on one line without escape codes.
 func (p panel) plain(at time.Duration) string {
 	m := p.last()
 	want := "?"
-	if n, ok := wanted(p.app, m); ok {
+	if n, ok := desired(p.app, m); ok {
 		want = fmt.Sprint(n)
 	}
 	ahead := "no forecast: " + whyNone(m)
 	if p.forecast.known {
 		ahead = fmt.Sprintf("%.2f in %.0f s", p.forecast.load, p.forecast.horizon.Seconds())
 	}
-	return fmt.Sprintf("%5s %-10s %3.0f/s  load %.2f of %.2f, %s  replicas %s wanted %d asked %d ready  p50 %s p90 %s  failed %d dropped %d",
-		clock(at), p.app.Name, m.Rate, m.Load, threshold(p.app), ahead, want, m.Replicas, m.Ready,
+	return fmt.Sprintf("%5s %-10s %3.0f/s  load %.2f of %.2f, %s  replicas %s desired %d asked %d ready  p50 %s p90 %s  failed %d dropped %d",
+		terminal.Clock(at), p.app.Name, m.Rate, m.Load, threshold(p.app), ahead, want, m.Replicas, m.Ready,
 		latency(m.Stats.Recent.P50, m.Stats.Recent.Count), latency(m.Stats.Recent.P90, m.Stats.Recent.Count),
 		m.Stats.Failed+m.Stats.TimedOut, m.Stats.Dropped)
 }

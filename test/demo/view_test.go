@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/loadgen"
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 const longDecision = "8 replicas instead of 7, the predicted load is above the threshold: 0.612 a pod now, 0.813 in 38s with 7 replicas, threshold 0.7"
@@ -27,13 +28,13 @@ func profileOfDefault(t *testing.T) loadgen.Profile {
 // sceneAt is what is shown so many seconds after the beginning of a load that outgrows its pods.
 func sceneAt(t *testing.T, seconds int) scene {
 	t.Helper()
-	s := scene{profile: profileOfDefault(t), at: time.Duration(seconds) * time.Second}
+	s := scene{kubeconfig: "/tmp/foresail-1/kubeconfig", profile: profileOfDefault(t), at: time.Duration(seconds) * time.Second}
 	for _, a := range applications() {
 		p := panel{app: a}
 		for i := 1; i <= seconds; i++ {
 			p.moments = append(p.moments, momentAt(a, s.profile, time.Duration(i)*time.Second))
 		}
-		p.forecast = forecast{known: true, load: 0.81, horizon: 38 * time.Second, decision: longDecision}
+		p.forecast = forecast{known: true, load: 0.81, horizon: 38 * time.Second, decision: &v1alpha1.LastDecision{Message: longDecision}, age: 12 * time.Second}
 		if a.Reactive {
 			p.forecast.horizon = 0
 		}
@@ -63,9 +64,9 @@ func TestViewFitsTheTerminal(t *testing.T) {
 				lines := view(sceneAt(t, seconds), size[0], size[1])
 				assert.LessOrEqual(t, len(lines), size[1])
 				for _, l := range lines {
-					assert.LessOrEqual(t, l.width(), size[0], l.render(false))
-					assert.NotContains(t, l.render(false), "\x1b")
-					assert.NotContains(t, l.render(false), "\n")
+					assert.LessOrEqual(t, l.Width(), size[0], l.Render(false))
+					assert.NotContains(t, l.Render(false), "\x1b")
+					assert.NotContains(t, l.Render(false), "\n")
 				}
 			})
 		}
@@ -79,8 +80,8 @@ func TestViewFillsAnOrdinaryTerminal(t *testing.T) {
 	for _, want := range []string{
 		"climbing to 600 requests/s", "2:05 of 3:20", "526 requests/s",
 		"PREDICTED", "REACTIVE", "load in 38 s", "load as read",
-		"wanted 11", "asked 8", "ready 7", "●●●●●●●○···", "0.75 of 0.70", "above the threshold", "p50 84 ms", "p90 10.0 s", "failed 168", "dropped 67",
-		"8 replicas instead of 7, the predicted load is above", "Ctrl-C",
+		"desired 11", "asked 8", "ready 7", "●●●●●●●○···", "0.75 of 0.70", "above the threshold", "p50 84 ms", "p90 10.0 s", "failed 168", "dropped 67",
+		"12 s ago: 8 replicas instead of 7, the predicted load is above the", "export KUBECONFIG=/tmp/foresail-1/kubeconfig", "Ctrl-C",
 	} {
 		assert.Contains(t, all, want)
 	}
@@ -95,7 +96,7 @@ func TestViewKeepsWhatMattersOnASmallTerminal(t *testing.T) {
 	all := rendered(view(sceneAt(t, 125), 80, 16))
 	assert.Contains(t, all, "REACTIVE")
 	assert.NotContains(t, all, "so far")
-	assert.Equal(t, 2, strings.Count(all, "wanted"))
+	assert.Equal(t, 2, strings.Count(all, "desired"))
 }
 
 func TestViewSaysWhyThereIsNoForecast(t *testing.T) {
@@ -105,16 +106,16 @@ func TestViewSaysWhyThereIsNoForecast(t *testing.T) {
 	p.moments[29].Err = errors.New("no pod of demo/predicted has been read yet")
 	all := rendered(view(s, 80, 24))
 	assert.Contains(t, all, "none: no pod of demo/predicted has been read yet")
-	assert.Contains(t, all, "wanted ?")
+	assert.Contains(t, all, "desired ?")
 }
 
 func TestColoursAreAllThatRenderingAdds(t *testing.T) {
 	for _, l := range view(sceneAt(t, 125), 80, 24) {
-		coloured := l.render(true)
-		for _, s := range []style{strong, faint, good, bad, accent} {
+		coloured := l.Render(true)
+		for _, s := range []terminal.Style{strong, faint, good, bad, accent} {
 			coloured = strings.ReplaceAll(coloured, "\x1b["+string(s)+"m", "")
 		}
-		assert.Equal(t, l.render(false), strings.ReplaceAll(coloured, "\x1b[0m", ""))
+		assert.Equal(t, l.Render(false), strings.ReplaceAll(coloured, "\x1b[0m", ""))
 	}
 }
 
@@ -124,31 +125,20 @@ func TestPlainLines(t *testing.T) {
 		text := p.plain(s.at)
 		assert.NotContains(t, text, "\x1b")
 		assert.NotContains(t, text, "\n")
-		assert.Contains(t, text, "replicas 11 wanted 8 asked 7 ready")
+		assert.Contains(t, text, "replicas 11 desired 8 asked 7 ready")
 	}
-	assert.Contains(t, panel{app: s.panels[0].app}.plain(0), "no forecast: the adapter has not said anything yet")
+	assert.Contains(t, panel{app: s.panels[0].app}.plain(0), "no forecast: the adapter has not reported anything yet")
 }
 
 func TestLinesArePrintedEveryFiveSeconds(t *testing.T) {
 	var out strings.Builder
-	l := &lines{out: &out}
-	l.show(scene{profile: profileOfDefault(t), panels: []panel{{app: applications()[0]}}})
+	show := newLines(&out)
+	show(scene{profile: profileOfDefault(t), panels: []panel{{app: applications()[0]}}})
 	assert.Empty(t, out.String(), "nothing has been seen yet")
 	for seconds := range 21 {
-		l.show(sceneAt(t, seconds))
+		show(sceneAt(t, seconds))
 	}
 	assert.Equal(t, 2*len([]int{1, 5, 10, 15, 20}), strings.Count(out.String(), "\n"))
-}
-
-func TestScreenIsLeftAsItWasFound(t *testing.T) {
-	var out strings.Builder
-	s := &screen{out: &out, colours: true, size: func() (int, int, error) { return 0, 0, errors.New("no terminal") }}
-	s.open()
-	s.show(sceneAt(t, 60))
-	s.close()
-	assert.True(t, strings.HasPrefix(out.String(), enterScreen))
-	assert.True(t, strings.HasSuffix(out.String(), leaveScreen))
-	assert.Equal(t, 23, strings.Count(out.String(), "\r\n"), "no line break after the last of 24 lines")
 }
 
 func TestPhases(t *testing.T) {
@@ -164,14 +154,14 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestWantedIsWhatTheServedValueStandsFor(t *testing.T) {
+func TestDesiredIsWhatTheServedValueStandsFor(t *testing.T) {
 	a := applications()[0]
 	for served, want := range map[float64]int{0: 4, 2.8: 4, 2.801: 5, 7: 10, 7.001: 11, 99: 20} {
-		n, ok := wanted(a, stack.Moment{At: 1, Served: served})
+		n, ok := desired(a, stack.Moment{At: 1, Served: served})
 		assert.True(t, ok)
 		assert.Equal(t, want, n, "served %g", served)
 	}
-	_, ok := wanted(a, stack.Moment{At: 1, Err: errors.New("stale")})
+	_, ok := desired(a, stack.Moment{At: 1, Err: errors.New("stale")})
 	assert.False(t, ok, "what is not served is unknown")
 }
 
@@ -182,19 +172,10 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
-	assert.Empty(t, wrap("", 10, 2))
-	assert.Equal(t, []string{"one two", "three"}, wrap("one two three", 8, 2))
-	assert.Equal(t, []string{"one two", "three f…"}, wrap("one two three four", 8, 2))
-	for _, row := range wrap(strings.Repeat("abc ", 50), 20, 3) {
-		assert.LessOrEqual(t, utf8.RuneCountInString(row), 20)
-	}
-}
-
 func rendered(lines []line) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(l.render(false) + "\n")
+		b.WriteString(l.Render(false) + "\n")
 	}
 	return b.String()
 }

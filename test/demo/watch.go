@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
-// forecasts reads what the adapter says of applications: numbers from its metrics, decisions from the status.
+// forecasts reads what the adapter reports of applications: numbers from its metrics, decisions from the status.
 type forecasts struct {
 	adapter *stack.Adapter
 	client  client.Client
@@ -34,13 +33,17 @@ func newForecasts(adapter *stack.Adapter, config *rest.Config) (*forecasts, erro
 
 // watch brings the board up to date each second until ctx ends. What cannot be read is shown as unknown.
 func (f *forecasts) watch(ctx context.Context, apps []stack.App, b *board) {
+	// Decisions have times in whole seconds. Those from before the load are about no load at all.
+	begun := time.Now().Truncate(time.Second).Add(time.Second)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		families := f.metrics(ctx)
 		for i, a := range apps {
 			now := forecastOf(a, families)
-			now.decision = f.decision(ctx, a)
+			if d := f.decision(ctx, a); d != nil && !d.Time.Time.Before(begun) {
+				now.decision, now.age = d, time.Since(d.Time.Time)
+			}
 			b.foresee(i, now)
 		}
 		select {
@@ -89,13 +92,11 @@ func gauge(a stack.App, family *dto.MetricFamily) (float64, bool) {
 	return 0, false
 }
 
-func (f *forecasts) decision(ctx context.Context, a stack.App) string {
+// decision returns nil if there is none, or if it cannot be read.
+func (f *forecasts) decision(ctx context.Context, a stack.App) *v1alpha1.LastDecision {
 	var pm v1alpha1.PredictedMetric
 	if err := f.client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, &pm); err != nil {
-		return fmt.Sprintf("unknown: %v", err)
+		return nil
 	}
-	if pm.Status.LastDecision == nil {
-		return ""
-	}
-	return pm.Status.LastDecision.Message
+	return pm.Status.LastDecision
 }

@@ -13,7 +13,7 @@ import (
 type figures struct {
 	known           bool
 	load, predicted float64
-	wanted          int
+	desired         int
 }
 
 // readFigures reads them off Foresail's metrics. What cannot be read is not known.
@@ -38,8 +38,8 @@ func readFigures(ctx context.Context, address string) figures {
 func figuresOf(families map[string]*dto.MetricFamily) figures {
 	load, ok := gauge(families["foresail_nodepool_signal_load"], "requests")
 	predicted, also := gauge(families["foresail_nodepool_signal_predicted_load"], "requests")
-	wanted, _ := gauge(families["foresail_nodepool_wanted_workers"], "")
-	return figures{known: ok && also, load: load, predicted: predicted, wanted: int(wanted)}
+	desired, _ := gauge(families["foresail_nodepool_desired_workers"], "")
+	return figures{known: ok && also, load: load, predicted: predicted, desired: int(desired)}
 }
 
 // gauge is the value of the pool, of one signal if one is named.

@@ -49,7 +49,7 @@ type ledger struct {
 	order     []string                // of instances, by launch
 	nodes     map[string]*corev1.Node // by provider id
 	pool      v1alpha1.WorkerPool
-	decisions []v1alpha1.PoolDecision // all that were told, the oldest first
+	decisions []v1alpha1.PoolDecision // all of them, the oldest first
 	err       error                   // of the last look that failed
 	figures   figures
 	peak      int
@@ -59,7 +59,7 @@ func newLedger() *ledger {
 	return &ledger{pods: map[types.UID]*pod{}, instances: map[string]*instance{}, nodes: map[string]*corev1.Node{}}
 }
 
-// begin says when the load begins. What was before counts for nothing.
+// begin sets when the load begins. Nothing before it counts.
 func (l *ledger) begin(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *ledger) seePod(object any, gone bool) {
 	p.gone = gone || seen.DeletionTimestamp != nil
 }
 
-// read looks at what is not watched.
+// read lists the objects that are not watched.
 func (l *ledger) read(ctx context.Context, cluster kubernetes.Interface, cloud *simulated.Cloud, objects client.Client) error {
 	instances, err := cloud.List(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *ledger) seeDecisions(trail []v1alpha1.PoolDecision) {
 }
 
 func sameDecision(a, b *v1alpha1.PoolDecision) bool {
-	return a.Time.Equal(&b.Time) && a.Step == b.Step && a.Reason == b.Reason && a.Workers == b.Workers && a.Wanted == b.Wanted
+	return a.Time.Equal(&b.Time) && a.Step == b.Step && a.Reason == b.Reason && a.Workers == b.Workers && a.Desired == b.Desired
 }
 
 // waiting counts the pods that the scheduler has found no node for.
@@ -316,7 +316,7 @@ func (l *ledger) health() string {
 		}
 	}
 	if meta.FindStatusCondition(l.pool.Status.Conditions, v1alpha1.ConditionHealthy) == nil {
-		wrong = append(wrong, "it has said nothing yet")
+		wrong = append(wrong, "it has reported nothing yet")
 	}
 	return strings.Join(wrong, "; ")
 }

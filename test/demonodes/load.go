@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// load is how many replicas the demo asks for over time. They climb in a straight line, so that whoever looks ahead sees
+// load is how many replicas the demo asks for over time. They climb in a straight line, so that a forecast sees
 // them come, and leave at once.
 type load struct {
 	low, high   int
 	climbAt     time.Duration // until then it is low
 	topAt       time.Duration // it is high
-	interruptAt time.Duration // the cloud says that it takes an instance back; 0 = never
+	interruptAt time.Duration // the cloud announces that it takes an instance back; 0 = never
 	leavesAt    time.Duration // it is low again
 	longestPlay time.Duration // the play ends whatever is left
 }
@@ -42,7 +42,7 @@ func (l load) replicas(at time.Duration) int {
 	}
 }
 
-// phase says in words what the load does at a time.
+// phase names what the load does at a time.
 func (l load) phase(at time.Duration) string {
 	switch {
 	case at < l.climbAt:

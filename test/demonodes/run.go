@@ -24,6 +24,7 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/terminal"
 )
 
 const (
@@ -63,7 +64,11 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	defer func() {
+		if stopped := cluster.Stop(); stopped != nil {
+			err = errors.Join(err, terminal.Leftover{Err: stopped})
+		}
+	}()
 	objects, err := apply(ctx, cluster, o)
 	if err != nil {
 		return err
@@ -134,7 +139,7 @@ func startForesail(cluster *controlplane.Cluster, binary string, port int) (*con
 	})
 }
 
-// show waits for the first nodes, plays the load and tells what it came to.
+// show waits for the first nodes, plays the load and prints the summary.
 func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, port int, o options, out *os.File) error {
 	l := newLedger()
 	watching, stop := context.WithCancel(ctx)
@@ -143,13 +148,13 @@ func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Cli
 	parts.Go(func() error {
 		return l.watch(watching, cluster.Client(), objects, fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
 	})
-	display := newDisplay(out, o.plain)
+	display := terminal.NewDisplay(out, o.plain, view, newLines(out).show)
 	load := defaultLoad()
 	if o.interrupt {
 		load = load.withInterruption()
 	}
 	err := play(ctx, cluster.Client(), l, load, display)
-	display.close()
+	display.Close()
 	stop()
 	if err := errors.Join(err, parts.Wait()); err != nil {
 		return err
@@ -159,11 +164,11 @@ func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Cli
 }
 
 // play waits until the pool is ready, and then has the load come and go.
-func play(ctx context.Context, client kubernetes.Interface, l *ledger, load load, d display) error {
+func play(ctx context.Context, client kubernetes.Interface, l *ledger, load load, d *terminal.Display[scene]) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("the pool is not ready within %s", prepareTimeout))
 	defer cancel()
 	if err := until(waiting, func() bool { return l.look(time.Now()).ready() >= 2 }); err != nil {
-		return fmt.Errorf("%w; the pool says: %s", err, l.look(time.Now()).health)
+		return fmt.Errorf("%w; the pool reports: %s", err, l.look(time.Now()).health)
 	}
 	began := time.Now()
 	l.begin(began)
@@ -180,12 +185,12 @@ func play(ctx context.Context, client kubernetes.Interface, l *ledger, load load
 			interrupted = true
 			l.note(interrupt(ctx, client, s))
 		}
-		d.show(s)
+		d.Show(s)
 		return at > load.longestPlay || at > load.leavesAt && s.settled()
 	})
 }
 
-// until looks again and again until done says that it is.
+// until calls done until it returns true.
 func until(ctx context.Context, done func() bool) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -199,7 +204,7 @@ func until(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// notice is how long before the cloud takes an instance back it says so.
+// notice is how long the cloud warns before it takes an instance back.
 const notice = 30 * time.Second
 
 // interrupt has the cloud take back the first Spot instance that is at work.

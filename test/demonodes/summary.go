@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// summary tells what the play came to.
+// summary lists how long pods waited and how long nodes ran.
 func (l *ledger) summary(reactive bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *ledger) summary(reactive bool) string {
 	line("nodes", "%d launched for the load, %d of them while no pod was waiting; %d at the most", launched, ahead, l.peak)
 	line("node-minutes", "%.1f", l.nodeTime(now).Minutes())
 	line("decisions", "%s", l.reasons())
-	line("at the end", "%d workers, %d wanted, open: %t", orZero(l.pool.Status.Workers), orZero(l.pool.Status.Wanted), l.pool.Status.Action != nil)
+	line("at the end", "%d workers, %d desired, open: %t", orZero(l.pool.Status.Workers), orZero(l.pool.Status.Desired), l.pool.Status.Action != nil)
 	return b.String()
 }
 

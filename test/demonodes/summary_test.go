@@ -17,7 +17,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-func TestWaitsAreThoseOfPodsThatCameWithTheLoad(t *testing.T) {
+func TestWaitsCountPodsOfTheLoadOnly(t *testing.T) {
 	l := newLedger()
 	l.begin(began)
 	maps.Copy(l.pods, map[types.UID]*pod{
@@ -41,7 +41,7 @@ func TestQuantile(t *testing.T) {
 	assert.Equal(t, time.Duration(4), quantile(values, 1))
 }
 
-func TestNodeTimeIsThatOfTheLoad(t *testing.T) {
+func TestNodeTimeCountsTheLoadOnly(t *testing.T) {
 	l := newLedger()
 	l.begin(began)
 	l.instances["before"] = &instance{seen: after(-time.Minute), ended: after(time.Minute)}
@@ -65,8 +65,8 @@ func decided(at time.Duration, step, reason string, count int32) v1alpha1.PoolDe
 	return v1alpha1.PoolDecision{Time: metav1.NewTime(after(at)), Step: step, Reason: reason, Count: count}
 }
 
-// TestTheTrailIsFollowed has the trail grow, count up, and be cut off.
-func TestTheTrailIsFollowed(t *testing.T) {
+// TestFollowsTheDecisionTrail has the trail grow, count up, and be cut off.
+func TestFollowsTheDecisionTrail(t *testing.T) {
 	l := newLedger()
 	l.begin(began)
 	a, b, c, d := decided(0, "Hold", "NothingToDo", 1), decided(time.Second, "ScaleUp", "PodsPending", 1), decided(time.Second, "Hold", "ActionOpen", 1), decided(2*time.Second, "Hold", "NothingToDo", 1)
@@ -80,7 +80,7 @@ func TestTheTrailIsFollowed(t *testing.T) {
 	assert.Equal(t, "Hold ActionOpen ×5, Hold NothingToDo ×2, ScaleUp PodsPending ×1", l.reasons())
 }
 
-func TestTheLoadClimbsAndLeaves(t *testing.T) {
+func TestLoadClimbsAndLeaves(t *testing.T) {
 	l := defaultLoad()
 	assert.Equal(t, l.low, l.replicas(0))
 	assert.Equal(t, (l.low+l.high)/2, l.replicas((l.climbAt+l.topAt)/2))

@@ -3,106 +3,72 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/terminal"
 )
-
-// display shows scenes.
-type display interface {
-	show(scene)
-	close()
-}
-
-func newDisplay(out *os.File, plain bool) display {
-	if plain || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
-		return &lines{out: out}
-	}
-	s := &screen{out: out, size: func() (int, int, error) { return term.GetSize(int(out.Fd())) }}
-	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l") // the alternate screen, without a cursor
-	return s
-}
-
-// screen redraws the whole terminal.
-type screen struct {
-	out  io.Writer
-	size func() (columns, rows int, err error)
-}
-
-func (s *screen) close() { fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l") }
-
-func (s *screen) show(sc scene) {
-	columns, rows, err := s.size()
-	if err != nil || columns <= 0 || rows <= 0 {
-		columns, rows = 80, 24
-	}
-	drawn := view(sc, columns, rows)
-	fmt.Fprint(s.out, "\x1b[H"+strings.Join(drawn, "\x1b[K\r\n")+"\x1b[K\x1b[J") // in one piece, so that nothing flickers
-}
 
 // lines prints a line every five seconds, and each decision as it comes: those that did something, and the others where
 // the reason is another than before.
 type lines struct {
-	out    io.Writer
-	next   time.Duration
-	told   int    // decisions
-	reason string // of the last one
+	out     io.Writer
+	due     terminal.Every // to print a line again
+	printed int            // decisions
+	reason  string         // of the last one
 }
 
-func (l *lines) close() {}
+func newLines(out io.Writer) *lines {
+	return &lines{out: out, due: terminal.Every{Period: 5 * time.Second}}
+}
 
 func (l *lines) show(s scene) {
-	for ; l.told < len(s.decisions); l.told++ {
-		d := s.decisions[l.told]
+	for ; l.printed < len(s.decisions); l.printed++ {
+		d := s.decisions[l.printed]
 		if d.Time.Time.Before(s.began.Truncate(time.Second)) || d.Step == "Hold" && d.Reason == l.reason {
 			continue
 		}
 		l.reason = d.Reason
 		fmt.Fprintln(l.out, decisionLine(s, d))
 	}
-	if s.at < l.next {
+	if !l.due.Due(s.at) {
 		return
 	}
-	l.next = s.at.Truncate(linesEvery) + linesEvery
-	fmt.Fprintf(l.out, "%5s %-14s asked %-3d running %-3d waiting %-3d %s  workers %d wanted %d  %s\n", clock(s.at), firstWords(s.phase, 14), s.asked, s.running, s.waiting,
-		loadText(s), orZero(s.status.Workers), s.figures.wanted, nodeCounts(s))
+	fmt.Fprintf(l.out, "%5s %-14s asked %-3d running %-3d waiting %-3d %s  workers %d desired %d  %s\n", terminal.Clock(s.at), firstWords(s.phase, 14), s.asked, s.running, s.waiting,
+		loadText(s), orZero(s.status.Workers), s.figures.desired, nodeCounts(s))
 }
 
-const linesEvery = 5 * time.Second
-
 // view draws a scene on so many columns and rows. No line is longer, and there are no more of them.
-func view(s scene, columns, rows int) []string {
-	out := []string{
-		apart(" Foresail  worker nodes ahead of demand", clock(s.at)+" of at most "+clock(s.longest)+" ", columns),
-		apart(" "+s.phase, fmt.Sprintf("checkout has %d replicas ", s.asked), columns),
-		"",
-		fmt.Sprintf("  pods     %s%s", strings.Repeat("●", s.running), strings.Repeat("○", s.waiting)),
-		fmt.Sprintf("           %d run, %d wait for a node", s.running, s.waiting),
-		"  requests " + loadBar(s, max(10, min(columns, 100)-50)) + " " + loadText(s),
-		fmt.Sprintf("  workers  %d of %d to %d, %d wanted   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max, s.figures.wanted, actionText(s)),
-		"",
+func view(s scene, columns, rows int) []terminal.Line {
+	line := func(text string) terminal.Line { return terminal.Line{terminal.Normal.Text(text)} }
+	out := []terminal.Line{
+		line(" Foresail  worker nodes ahead of demand").Apart(line(terminal.Clock(s.at)+" of at most "+terminal.Clock(s.longest)+" "), columns),
+		line(" "+s.phase).Apart(line(fmt.Sprintf("checkout has %d replicas ", s.asked)), columns),
+		nil,
+		line(fmt.Sprintf("  pods     %s%s", strings.Repeat("●", s.running), strings.Repeat("○", s.waiting))),
+		line(fmt.Sprintf("           %d run, %d wait for a node", s.running, s.waiting)),
+		line("  requests " + loadBar(s, max(10, min(columns, 100)-50)) + " " + loadText(s)),
+		line(fmt.Sprintf("  workers  %d of %d to %d, %d desired   %s", orZero(s.status.Workers), s.spec.Min, s.spec.Max, s.figures.desired, actionText(s))),
+		nil,
 	}
 	for _, n := range s.nodes {
-		out = append(out, nodeLine(n))
+		out = append(out, line(nodeLine(n)))
 	}
 	if s.health != "" {
-		out = append(out, "", "  "+s.health)
+		out = append(out, nil, line("  "+s.health))
 	}
-	out = append(out, "", "  decisions, the newest first")
+	out = append(out, nil, line("  decisions, the newest first"))
 	for i := len(s.decisions) - 1; i >= 0 && len(out) < rows-1; i-- {
-		out = append(out, decisionLine(s, s.decisions[i]))
+		out = append(out, line(decisionLine(s, s.decisions[i])))
 	}
 	for len(out) < rows-1 {
-		out = append(out, "")
+		out = append(out, nil)
 	}
-	out = append(out[:min(len(out), rows-1)], " Ctrl-C ends everything and leaves nothing behind")
+	out = append(out[:min(len(out), rows-1)], line(" Ctrl-C ends everything and leaves nothing behind"))
 	for i := range out {
-		out[i] = fit(out[i], columns)
+		out[i] = out[i].Fit(columns)
 	}
 	return out
 }
@@ -162,7 +128,7 @@ func decisionLine(s scene, d v1alpha1.PoolDecision) string {
 	if d.Count > 1 {
 		count = fmt.Sprintf(" ×%d", d.Count)
 	}
-	return fmt.Sprintf("  %5s %s %d → %d %s%s: %s", clock(at), d.Step, d.Workers, d.Wanted, d.Reason, count, d.Message)
+	return fmt.Sprintf("  %5s %s %d → %d %s%s: %s", terminal.Clock(at), d.Step, d.Workers, d.Desired, d.Reason, count, d.Message)
 }
 
 func nodeCounts(s scene) string {
@@ -177,27 +143,6 @@ func nodeCounts(s scene) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-// clock returns a time as minutes and seconds.
-func clock(d time.Duration) string {
-	seconds := int(d.Round(time.Second).Seconds())
-	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
-}
-
-// apart puts right at the end of a line.
-func apart(left, right string, columns int) string {
-	gap := max(2, columns-utf8.RuneCountInString(left)-utf8.RuneCountInString(right))
-	return left + strings.Repeat(" ", gap) + right
-}
-
-// fit cuts a line that is longer than so many columns.
-func fit(text string, columns int) string {
-	runes := []rune(text)
-	if len(runes) <= columns {
-		return text
-	}
-	return string(runes[:max(0, columns-1)]) + "…"
 }
 
 // firstWords cuts a text at a word.

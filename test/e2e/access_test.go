@@ -16,8 +16,8 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
-// TestUnauthorisedClientsAreRefused asks the adapter itself, past the API server, as different users.
-func TestUnauthorisedClientsAreRefused(t *testing.T) {
+// TestUnauthorisedClientsAreForbidden asks the adapter itself, past the API server, as different users.
+func TestUnauthorisedClientsAreForbidden(t *testing.T) {
 	t.Parallel()
 	app := newApp("access", "app", "predicted_load_total")
 	deploy(t, app)

@@ -51,7 +51,7 @@ func TestDiscoveryAndOpenAPI(t *testing.T) {
 		assert.NoError(c, err)
 		assert.Contains(c, string(body), "ExternalMetricValueList")
 	}, time.Minute, time.Second)
-	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")), "What the metric of an instance should stay below")
+	assert.Contains(t, string(get(t, "/openapi/v3/apis/foresail.dev/v1alpha1")), "The value that the metric of one pod should stay below")
 }
 
 // TestRefusals reads what there is no value of, through the API server.
@@ -64,7 +64,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, metric, selector string
 		code                   int
-		says                   []string
+		message                []string
 	}{
 		{"an unknown metric", "load", "predictedmetric=one", http.StatusNotFound, []string{"load", "predicted_load_total"}},
 		{"no such PredictedMetric", "predicted_load_total", "predictedmetric=three", http.StatusNotFound, []string{"three", "one"}},
@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 		var status apierrors.APIStatus
 		require.ErrorAs(t, err, &status, "%s", c.name)
 		assert.Equal(t, int32(c.code), status.Status().Code, "%s: %v", c.name, err)
-		for _, word := range c.says {
+		for _, word := range c.message {
 			assert.ErrorContains(t, err, word, c.name)
 		}
 	}
@@ -119,7 +119,7 @@ func TestStatus(t *testing.T) {
 		if !assert.NoError(c, err) {
 			return
 		}
-		assert.JSONEq(c, `{"Ready":"True","SamplesFine":"True","SamplesFresh":"True","TargetFound":"True"}`, conditions(pm.Object))
+		assert.JSONEq(c, `{"Ready":"True","SamplesSufficient":"True","HorizonSufficient":"True","SamplesFresh":"True","TargetFound":"True"}`, conditions(pm.Object))
 	}, 30*time.Second, time.Second)
 
 	request := shared.Cluster.Client().Discovery().RESTClient().Get().
@@ -133,10 +133,10 @@ func TestStatus(t *testing.T) {
 	for i, column := range printed.ColumnDefinitions {
 		row[strings.ToUpper(column.Name)] = printed.Rows[0].Cells[i]
 	}
-	for column, want := range map[string]any{"NAME": "app", "TARGET": "app", "THRESHOLD": "700m", "REPLICAS": 4.0, "WANTED": 4.0, "READY": "True"} {
+	for column, want := range map[string]any{"NAME": "app", "TARGET": "app", "THRESHOLD": "700m", "REPLICAS": 4.0, "DESIRED": 4.0, "READY": "True"} {
 		assert.EqualValues(t, want, row[column], column)
 	}
-	for _, column := range []string{"LOAD", "PREDICTED", "SAMPLE-AGE", "AGE"} {
+	for _, column := range []string{"LOAD", "PREDICTED", "REASON", "AGE"} {
 		assert.NotEmpty(t, row[column], column)
 	}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -196,7 +196,7 @@ func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	}
 }
 
-// TestExamplesApply applies what the documentation tells users to apply. Examples of one pool are alternatives, of which none
+// TestExamplesApply applies the manifests that the documentation has users apply. Examples of one pool are alternatives, of which none
 // may be turned into another.
 func TestExamplesApply(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/monitoring"
@@ -28,47 +29,67 @@ func newSteadyApp(name string) stack.App {
 	return a
 }
 
-// TestPrometheusFaults has a real server die, freeze and come back under a load that is known, and adapters begin while
-// it runs: what is served is about that load or an error, and the target is left alone.
-func TestPrometheusFaults(t *testing.T) {
+// TestPrometheusDies has a real server die and come back under a known load, and adapters begin while it runs, while it is
+// down and after the gap: what is served is about that load or an error, and the target is not scaled.
+func TestPrometheusDies(t *testing.T) {
 	t.Parallel()
-	app := newSteadyApp("faults")
-	app.StaleAfter = 15 * time.Second
-	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-faults", Selector: app.Selector()})
+	app := newSteadyApp("dies")
+	app.StaleAfter = 8 * time.Second
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-dies", Selector: app.Selector()})
 	app.Source = scraped(server, app, time.Second)
 	deploy(t, app)
-	own := addMetric(t, app, "endpoints", func(spec map[string]any) {
-		spec["source"] = map[string]any{"pods": map[string]any{"port": "metrics", "metric": stack.Utilization}}
-	})
+	own := addEndpoints(t, app)
 	s := beginSteady(t, app, faultsRPS)
 	s.settle(t)
 
 	t.Run("an adapter begins", func(t *testing.T) {
-		got := begin(t, "begins", 30*time.Second, app, own)
+		got := begin(t, "begins", servedOften, app, own)
 		got[app.Name].isAbout(t, s.load)
 		got[own.Name].isAbout(t, s.load)
 		assert.Less(t, got[app.Name].first, got[own.Name].first, "a window that is asked for is there before one that is waited for")
 	})
 	t.Run("killed", func(t *testing.T) {
-		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, says: "refused", during: func() {
-			got := begin(t, "begins-blind", 10*time.Second, app)
+		s.outlasts(t, fault{begin: server.Kill, end: server.Restart, message: "refused", during: func() {
+			got := begin(t, "begins-blind", answeredOften, app)
 			assert.Empty(t, got[app.Name].values, "an adapter that never had an answer serves nothing")
 			assert.True(t, apierrors.IsServiceUnavailable(got[app.Name].last), "%v", got[app.Name].last)
 		}})
 	})
 	t.Run("an adapter begins after the gap", func(t *testing.T) {
-		begin(t, "begins-after-gap", 20*time.Second, app)[app.Name].isAbout(t, s.load)
+		begin(t, "begins-after-gap", servedOften, app)[app.Name].isAbout(t, s.load)
 	})
+}
+
+// TestPrometheusFreezes has a real server stop answering for a while, and then replaces the pods that it scrapes.
+func TestPrometheusFreezes(t *testing.T) {
+	t.Parallel()
+	app := newSteadyApp("freezes")
+	app.StaleAfter = 8 * time.Second
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-freezes", Selector: app.Selector()})
+	app.Source = scraped(server, app, time.Second)
+	deploy(t, app)
+	own := addEndpoints(t, app)
+	s := beginSteady(t, app, faultsRPS)
+	s.settle(t)
+
 	t.Run("frozen", func(t *testing.T) {
-		s.outlasts(t, fault{begin: server.Pause, end: server.Continue, says: "no whole answer within"})
+		s.outlasts(t, fault{begin: server.Pause, end: server.Continue, message: "no complete answer within"})
 	})
 	t.Run("an adapter begins after a rolling update", func(t *testing.T) {
 		from := time.Now()
 		replacePods(t, app)
-		got := begin(t, "begins-after-update", 30*time.Second, app, own)
+		got := begin(t, "begins-after-update", servedOften, app, own)
 		got[app.Name].isAbout(t, s.load)
 		got[own.Name].isAbout(t, s.load)
 		s.keptReplicas(t, from)
+	})
+}
+
+// addEndpoints makes a further PredictedMetric of an application, which reads the pods themselves.
+func addEndpoints(t *testing.T, a stack.App) stack.App {
+	t.Helper()
+	return addMetric(t, a, "endpoints", func(spec map[string]any) {
+		spec["source"] = map[string]any{"pods": map[string]any{"port": "metrics", "metric": stack.Utilization}}
 	})
 }
 
@@ -76,7 +97,7 @@ func TestPrometheusFaults(t *testing.T) {
 type fault struct {
 	begin, end func() error
 	during     func() // before its end; nil: nothing
-	says       string // what conditions tell of it
+	message    string // part of that of the condition
 }
 
 // outlasts: a fault that lasts for longer than staleAfter makes the metric an error, which the HPA takes for no reason to
@@ -86,13 +107,13 @@ func (s *steady) outlasts(t *testing.T, f fault) {
 	require.NoError(t, f.begin())
 	failed := s.next(t, from, s.app.StaleAfter+30*time.Second, "an error instead of a value", func(x sighting) bool { return x.Err != nil })
 	assert.True(t, apierrors.IsServiceUnavailable(failed.Err), "%v", failed.Err)
-	eventually(t, 45*time.Second, "conditions tell why", func(c *assert.CollectT) {
+	eventually(t, 45*time.Second, "conditions report why", func(c *assert.CollectT) {
 		status := statusOf(c, s.app)
 		ready, fresh := conditionOf(status, v1alpha1.ConditionReady), conditionOf(status, v1alpha1.ConditionSamplesFresh)
 		assert.Equal(c, metav1.ConditionFalse, ready.Status)
 		assert.Equal(c, "Stale", ready.Reason)
 		assert.Equal(c, metav1.ConditionFalse, fresh.Status)
-		assert.Contains(c, fresh.Message, f.says)
+		assert.Contains(c, fresh.Message, f.message)
 	})
 	eventually(t, 45*time.Second, "the HPA has met the error", func(c *assert.CollectT) {
 		assert.Equal(c, corev1.ConditionFalse, scalingActive(c, s.app))
@@ -147,6 +168,8 @@ type beginning struct {
 	first  time.Duration // from its start to the first value; 0: there was none
 	values []float64
 	last   error
+	// unavailable counts the answers that there is no value.
+	unavailable int
 }
 
 func (b *beginning) isAbout(t *testing.T, load float64) {
@@ -156,9 +179,9 @@ func (b *beginning) isAbout(t *testing.T, load float64) {
 	}
 }
 
-// begin runs a further adapter for a while, one for the namespace of some metrics alone, and asks it for them all the
-// time. The one that is registered goes on.
-func begin(t *testing.T, name string, span time.Duration, metrics ...stack.App) map[string]*beginning {
+// begin runs a further adapter, one for the namespace of some metrics alone, and reads them all from it until enough has
+// been seen of each. The one that is registered goes on.
+func begin(t *testing.T, name string, enough func(*beginning) bool, metrics ...stack.App) map[string]*beginning {
 	t.Helper()
 	from := time.Now()
 	a, err := shared.StartAdapter(suite, name, "--namespaces="+metrics[0].Namespace)
@@ -169,21 +192,35 @@ func begin(t *testing.T, name string, span time.Duration, metrics ...stack.App) 
 	for _, m := range metrics {
 		got[m.Name] = &beginning{metric: m}
 	}
-	for time.Since(from) < span {
+	if !assert.Eventually(t, func() bool {
+		done := true
 		for _, b := range got {
-			value, err := stack.ReadMetric(client, b.metric)
-			if b.last = err; err != nil {
-				continue
-			}
-			if b.values == nil {
-				b.first = time.Since(from)
-			}
-			b.values = append(b.values, value)
+			b.read(client, from)
+			done = done && enough(b)
 		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	if t.Failed() {
-		t.Logf("the last words of %s:\n%s", name, a.LogTail())
+		return done
+	}, 90*time.Second, 200*time.Millisecond, "%s has answered often enough", name) {
+		t.Logf("the last lines of %s:\n%s", name, a.LogTail())
 	}
 	return got
 }
+
+func (b *beginning) read(client externalmetrics.ExternalMetricsClient, from time.Time) {
+	value, err := stack.ReadMetric(client, b.metric)
+	b.last = err
+	switch {
+	case err == nil && b.values == nil:
+		b.first = time.Since(from)
+		fallthrough
+	case err == nil:
+		b.values = append(b.values, value)
+	case apierrors.IsServiceUnavailable(err):
+		b.unavailable++
+	}
+}
+
+// servedOften: five seconds of values, or more.
+func servedOften(b *beginning) bool { return len(b.values) >= 25 }
+
+// answeredOften: ten seconds of answers, or more.
+func answeredOften(b *beginning) bool { return len(b.values)+b.unavailable >= 50 }

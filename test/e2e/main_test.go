@@ -19,8 +19,12 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
-// readyDelay is how long the pods of these tests take to become ready.
-const readyDelay = 20 * time.Second
+const (
+	// readyDelay is how long the pods of these tests take to become ready.
+	readyDelay = 21 * time.Second / timeScale
+	// hpaSync is within how many seconds the HPA acts on a value: its period, and a little for what is on the way.
+	hpaSync = 15/timeScale + 3
+)
 
 var (
 	suite   context.Context // of all tests
@@ -46,7 +50,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		return 1, err
 	}
-	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1})
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
 	if err != nil {
 		return 1, err
 	}
@@ -81,7 +85,7 @@ func startAdapter(ctx context.Context, name string, flags ...string) (*stack.Ada
 	return a, a.WaitReady(ctx)
 }
 
-// keepLogs prints what the adapter said last, for whoever reads a failed run.
+// keepLogs prints the end of the log of the adapter.
 func keepLogs() {
 	content, err := os.ReadFile(adapter.LogFile)
 	if err != nil {
@@ -97,7 +101,6 @@ func newApp(namespace, name, metric string) stack.App {
 		Namespace: namespace, Name: name, Metric: metric,
 		Replicas: 4, Min: 4, Max: 20,
 		ServiceTime: 40 * time.Millisecond, Threshold: resource.MustParse("700m"),
-		ScaleDownWindow: 90, DownAfterUp: 30 * time.Second,
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 // adapter that it leaves.
 func TestOutage(t *testing.T) {
 	const (
-		grow    = 40 * time.Second
-		kill    = 80 * time.Second
-		fall    = kill + 10*time.Second
-		restart = kill + time.Minute
-		end     = restart + 75*time.Second
+		grow    = 60 * time.Second / timeScale
+		kill    = 90 * time.Second / timeScale
+		fall    = kill + 10*time.Second/timeScale
+		restart = kill + time.Minute/timeScale
+		end     = restart + 25*time.Second + 45*time.Second/timeScale // a new adapter needs ten readings, a second apart
 
 		high, low = 78.0, 50.0 // requests a second
 	)
@@ -42,7 +42,7 @@ func TestOutage(t *testing.T) {
 	})
 	defer again.Stop()
 	profile := loadgen.Profile{
-		{At: 0, RPS: 5}, {At: grow, RPS: high}, {At: fall, RPS: high}, {At: fall + 10*time.Second, RPS: low}, {At: end, RPS: low},
+		{At: 0, RPS: 5}, {At: grow, RPS: high}, {At: fall, RPS: high}, {At: fall + 10*time.Second/timeScale, RPS: low}, {At: end, RPS: low},
 	}
 	run, err := shared.Play(t.Context(), app, profile, nil)
 	require.NoError(t, err)

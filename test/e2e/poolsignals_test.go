@@ -19,7 +19,7 @@ import (
 	"github.com/foresail/foresail/test/monitoring"
 )
 
-// poolSignals asks a real Prometheus what it tells of a pool of two workers, at one tick.
+// poolSignals reads the signals of a pool of two workers from a real Prometheus, once.
 func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, queries map[string]v1alpha1.SignalQuery) (map[string]plan.Signal, *signal.Set) {
 	t.Helper()
 	spec := v1alpha1.WorkerPoolSpec{Min: 1, Max: 10}
@@ -41,23 +41,23 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, querie
 		object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", i)}}
 		workers[i] = world.Node{Object: object, Ready: true, ReadySince: now.Add(-time.Hour)}
 	}
-	told := map[string]plan.Signal{}
+	signals := map[string]plan.Signal{}
 	for _, s := range set.Observe(t.Context(), signal.Observation{Now: now, Workers: workers, Expected: 2}) {
-		told[s.Name] = s
+		signals[s.Name] = s
 	}
-	return told, set
+	return signals, set
 }
 
 // A real Prometheus answers what signals of a pool ask: values of nodes by name and address, rises, and what it refuses.
 func TestPoolSignalsFromPrometheus(t *testing.T) {
 	t.Parallel()
-	p := startPrometheus(t, monitoring.PrometheusOptions{Name: "pool-signals", Selector: "nobody=here"})
+	p := startPrometheus(t, monitoring.PrometheusOptions{Name: "pool-signals", Selector: "app=none"})
 	node := func(value, name string) string {
 		return fmt.Sprintf(`label_replace(%s, "node", %q, "", "")`, value, name)
 	}
 	began := time.Now().Add(-15 * time.Minute).Unix()
 	rise := fmt.Sprintf("clamp_min(vector((time() - %d) / 1000), 0)", began) // 0.9 now, and 1.04 in 144 s
-	told, set := poolSignals(t, p, "vector(3.2) + hour() * 0", map[string]v1alpha1.SignalQuery{
+	signals, set := poolSignals(t, p, "vector(3.2) + hour() * 0", map[string]v1alpha1.SignalQuery{
 		"level":   {Query: node("vector(0.5)", "w0") + " or " + node("vector(0.6)", "10.0.0.1:9100"), NodeLabel: "node"},
 		"rise":    {Query: node(rise, "w0") + " or " + node(rise, "w1"), NodeLabel: "node"},
 		"queue":   {Query: "vector(3.5)"},
@@ -68,26 +68,26 @@ func TestPoolSignalsFromPrometheus(t *testing.T) {
 		"string":  {Query: `"text"`},
 		"absent":  {Query: "absent_metric"},
 	})
-	level := told["level"]
+	level := signals["level"]
 	assert.True(t, level.Known, level.Err)
 	assert.InDelta(t, 0.55, level.Now, 1e-9)
 	assert.Equal(t, 2, level.Want)
-	rising := told["rise"]
+	rising := signals["rise"]
 	assert.True(t, rising.Known, rising.Err)
 	assert.InDelta(t, 0.9, rising.Now, 0.08)
 	assert.Greater(t, rising.Predicted, rising.Now+0.05)
 	assert.Equal(t, 3, rising.Want)
-	assert.Equal(t, 5, told["queue"].Want, told["queue"].Err)
-	assert.Equal(t, 3, told["latency"].Want, told["latency"].Err)
-	for name, says := range map[string]string{
+	assert.Equal(t, 5, signals["queue"].Want, signals["queue"].Err)
+	assert.Equal(t, 3, signals["latency"].Want, signals["latency"].Err)
+	for name, message := range map[string]string{
 		"twice":  "at once: must be one series",
 		"nan":    "more than half of the workers have no fresh samples: 2 of 2",
-		"broken": `query "sum(" is refused: `,
-		"string": "is refused: ",
+		"broken": `query "sum(" is rejected: `,
+		"string": "is rejected: ",
 		"absent": "returns no series: must return one",
 	} {
-		assert.False(t, told[name].Known, name)
-		assert.Contains(t, told[name].Err, says, name)
+		assert.False(t, signals[name].Known, name)
+		assert.Contains(t, signals[name].Err, message, name)
 	}
 	eventually(t, time.Minute, "twelve weeks are learned", func(c *assert.CollectT) {
 		floor := set.Seasonal(t.Context(), time.Now(), 0)

@@ -29,11 +29,13 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 
 	var mu sync.Mutex
 	var differences []float64
-	profile := loadgen.Profile{{At: 0, RPS: 20}, {At: 30 * time.Second, RPS: 20}, {At: 90 * time.Second, RPS: 80}, {At: 2 * time.Minute, RPS: 80}}
+	profile := loadgen.Profile{
+		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale, RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
+	}
 	_, err = shared.Play(t.Context(), app, profile, func(m stack.Moment) {
 		a, errA := stack.ReadMetric(clients[0], app)
 		b, errB := stack.ReadMetric(clients[1], app)
-		if m.At < 20*time.Second || !assert.NoError(t, errA) || !assert.NoError(t, errB) {
+		if m.At < 20*time.Second/timeScale || !assert.NoError(t, errA) || !assert.NoError(t, errB) {
 			return
 		}
 		mu.Lock()

@@ -25,13 +25,13 @@ import (
 const (
 	sourcesFrom, sourcesTo = 3.0, 75.0
 	sourcesServiceTime     = 80 * time.Millisecond
-	sourcesBegin           = 20 * time.Second
-	sourcesTop             = sourcesBegin + 100*time.Second
+	sourcesBegin           = 20 * time.Second / timeScale
+	sourcesTop             = sourcesBegin + 100*time.Second/timeScale
 	sourcesSettled         = sourcesTop + 2*hpaSync*time.Second
 	sourcesEnd             = sourcesSettled + 12*time.Second
 
 	// ageGoal is how old the newest sample behind a served value should be at the most, at the 99th percentile, for
-	// sources that see every second. The table tells; a busy machine must not fail the test.
+	// sources that see every second. The table shows it; a busy machine must not fail the test.
 	ageGoal = 2.0
 )
 
@@ -59,9 +59,14 @@ type sourceCase struct {
 }
 
 // TestSources plays one ramp to five applications at once, whose samples come in the four ways there are. Beside the
-// server that scrapes once a second is one that does so every five seconds and is asked every five, as is common. It is
-// not parallel: how old samples are is measured here.
+// server that scrapes once a second is one that does so every five seconds and is asked every five, as is common. At real
+// length it also measures how old samples are.
 func TestSources(t *testing.T) {
+	t.Parallel()
+	testSources(t)
+}
+
+func testSources(t *testing.T) {
 	cases := sourceCases(t)
 	apps := make([]stack.App, len(cases))
 	for i, c := range cases {
@@ -136,7 +141,7 @@ func sourceCases(t *testing.T) []sourceCase {
 // usageComes waits for an application's status to say that nothing serves metrics.k8s.io, and has it served.
 func usageComes(t *testing.T, a stack.App) {
 	t.Helper()
-	eventually(t, 30*time.Second, "the condition tells that metrics.k8s.io is missing", func(c *assert.CollectT) {
+	eventually(t, 30*time.Second, "the condition reports that metrics.k8s.io is missing", func(c *assert.CollectT) {
 		fresh := conditionOf(statusOf(c, a), v1alpha1.ConditionSamplesFresh)
 		assert.Equal(c, metav1.ConditionFalse, fresh.Status)
 		assert.Contains(c, fresh.Message, "metrics.k8s.io is not served")
@@ -159,7 +164,7 @@ func usageComes(t *testing.T, a stack.App) {
 	})
 }
 
-// statusIsRight: what the status tells of the samples is what was set up.
+// statusIsRight: the status describes the samples as they were set up.
 func (c *sourceCase) statusIsRight(t *testing.T) {
 	status := statusOf(t, c.app)
 	assert.Equal(t, c.app.Source.Name(), sourceName(status))
@@ -167,12 +172,12 @@ func (c *sourceCase) statusIsRight(t *testing.T) {
 		assert.GreaterOrEqual(t, status.SampleInterval.Duration, c.apart[0])
 		assert.LessOrEqual(t, status.SampleInterval.Duration, c.apart[1])
 	}
-	found := conditionOf(status, v1alpha1.ConditionSamplesFine)
+	found := conditionOf(status, v1alpha1.ConditionSamplesSufficient)
 	switch {
 	case c.coarse == nil:
 	case *c.coarse:
 		assert.Equal(t, metav1.ConditionFalse, found.Status, found.Message)
-		assert.Equal(t, "TooCoarse", found.Reason)
+		assert.Equal(t, "SamplesTooSparse", found.Reason)
 	default:
 		assert.Equal(t, metav1.ConditionTrue, found.Status, found.Message)
 	}
@@ -203,12 +208,12 @@ func hasWhatIsNeeded(t *testing.T, run stack.Run) {
 func sourcesTable(t *testing.T, cases []sourceCase, runs []stack.Run, ages map[string][]float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%-36s %8s %8s %9s %8s %8s %8s %9s %6s %9s %5s %12s %8s  %s\n", "source", "age p50", "age p99", "success", "p50", "p90", "p99",
-		"s above τ", "short", "lead", "peak", "pod-seconds", "no value", "SamplesFine")
+		"s above τ", "short", "lead", "peak", "pod-seconds", "no value", "SamplesSufficient")
 	for i, c := range cases {
 		run, l := runs[i], runs[i].Report.Latency
 		aged := ages[c.app.Name]
 		require.NotEmpty(t, aged, c.app.Name)
-		fine := conditionOf(statusOf(t, c.app), v1alpha1.ConditionSamplesFine)
+		fine := conditionOf(statusOf(t, c.app), v1alpha1.ConditionSamplesSufficient)
 		fmt.Fprintf(&b, "%-36s %7.2fs %7.2fs %8.2f%% %8s %8s %8s %9d %6d %9s %5d %12d %8d  %s %s: %s\n", c.what,
 			quantile(aged, 0.5), quantile(aged, 0.99), 100*run.Report.Success(),
 			l.P50.Round(time.Millisecond), l.P90.Round(time.Millisecond), l.P99.Round(time.Millisecond),
@@ -236,7 +241,7 @@ func sourcesTable(t *testing.T, cases []sourceCase, runs []stack.Run, ages map[s
 	return b.String()
 }
 
-// lead tells how long before it was needed each further replica was asked for, on average.
+// lead returns how long before it was needed each further replica was asked for, on average.
 func lead(run stack.Run) string {
 	sum, reached, steps := time.Duration(0), 0, 0
 	for n := run.App.Replicas + 1; n <= neededAt(run.App, sourcesTo); n++ {

@@ -36,7 +36,7 @@ func TestBurstDoesNotHerd(t *testing.T) {
 			return asking(t, f.address, patient)
 		}},
 		{"extender-no-ledger", func(t *testing.T, _ *stage) []byte {
-			return asking(t, startWithoutLedger(t, time.Second), patient)
+			return asking(t, startWithoutAssumedPods(t, time.Second), patient)
 		}},
 		{"no-extender", func(t *testing.T, _ *stage) []byte { return plain(t) }},
 	} {

@@ -37,7 +37,7 @@ func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.Wor
 	s.resident(s.old, spec{app: "resident", cpu: "50m", memory: "64Mi"})
 	s.scheduler = startScheduler(t, name, asking(t, f.address, patient))
 	s.until("the node to be predicted", func() bool {
-		return value(f.metrics(), "foresail_extender_view_age_seconds") >= 0
+		return value(f.metrics(), "foresail_extender_cache_age_seconds") >= 0
 	})
 	time.Sleep(15 * time.Second) // read often enough to be predicted
 	return s
@@ -59,7 +59,7 @@ func (s *stuffed) refused(w *witness) {
 		return len(fates) == stuffedPods && !slices.ContainsFunc(fates, func(f podFate) bool { return f.refusal == "" })
 	})
 	for _, fate := range w.podFates() {
-		assert.Contains(s, fate.refusal, v1alpha1.RefusedForLoad)
+		assert.Contains(s, fate.refusal, v1alpha1.FilteredForLoad)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestNoDeadlock(t *testing.T) {
 		const cloud, waited = "helpless-cloud", 20 * time.Second
 		ownCloud(t, cloud)
 		s := newStuffed(t, "helpless", 3, func(p *v1alpha1.WorkerPoolSpec) { p.Provider.Simulated.Namespace = cloud },
-			"--extender-patience", waited.String())
+			"--extender-max-wait", waited.String())
 		_, err := cluster.Client().CoreV1().ConfigMaps(cloud).Create(t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: simulated.FaultsName}, Data: map[string]string{simulated.FaultNeverJoin: "true"},
 		}, metav1.CreateOptions{})

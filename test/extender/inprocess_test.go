@@ -10,20 +10,20 @@ import (
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 
 	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/nodeload"
+	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// startWithoutLedger serves an extender of this process that does not count what was bound since the last reading: no
+// startWithoutAssumedPods serves an extender of this process that does not count what was bound since the last reading: no
 // flag of the command does that.
-func startWithoutLedger(t *testing.T, interval time.Duration) (address string) {
+func startWithoutAssumedPods(t *testing.T, interval time.Duration) (address string) {
 	t.Helper()
 	metrics, err := metricsclient.NewForConfig(cluster.RESTConfig())
 	require.NoError(t, err)
-	loads, err := nodeload.New(nodeload.Options{Source: &nodeload.MetricsAPI{Client: metrics.MetricsV1beta1()}, Interval: interval})
+	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{Client: metrics.MetricsV1beta1()}, Interval: interval})
 	require.NoError(t, err)
 	rules := extender.DefaultRules()
-	rules.NoLedger, rules.WarmUp = true, 0
+	rules.IgnoreAssumedPods, rules.WarmUp = true, 0
 	e, err := extender.New(extender.Options{Client: cluster.Client(), Forecasts: loads, RemovalMark: drain.Mark, Rules: rules})
 	require.NoError(t, err)
 	cert, key, err := cluster.ServingCertificate("127.0.0.1")

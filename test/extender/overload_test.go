@@ -58,7 +58,7 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			s.create(pods, like, nil)
 			controlled := on(s.placed(like.app, pods))
 
-			refused := value(f.metrics(), "foresail_extender_nodes_refused_total", "reason", variant.reason)
+			refused := value(f.metrics(), "foresail_extender_nodes_filtered_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
 				100*now, 100*math.Min(now+horizon.Seconds()/100, 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
 			if refused == 0 {

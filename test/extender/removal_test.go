@@ -77,7 +77,7 @@ func TestRemovedNodesReceiveNoPods(t *testing.T) {
 	}
 	families := f.metrics()
 	t.Logf("%d pods bound, %d of them evicted with 4 nodes; %d were bound to a node after its taint, at most %s after it; the extender refused %.0f times, %d answers missed",
-		w.bound(), evicted, late, latest.Round(time.Millisecond), value(families, "foresail_extender_nodes_refused_total", "reason", "removing"), skipped(t, scheduler))
+		w.bound(), evicted, late, latest.Round(time.Millisecond), value(families, "foresail_extender_nodes_filtered_total", "reason", "removing"), skipped(t, scheduler))
 }
 
 // lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and those that had to leave.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/vault"
+	"github.com/foresail/foresail/test/etcdseed"
 )
 
 const (
@@ -142,7 +142,7 @@ func (c crowd) fill(ctx context.Context, cluster *controlplane.Cluster) (err err
 			return err
 		}
 	}
-	v, err := vault.Open(cluster.EtcdURL())
+	v, err := etcdseed.Open(cluster.EtcdURL())
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/vault"
+	"github.com/foresail/foresail/test/etcdseed"
 )
 
 var (
@@ -81,7 +81,7 @@ func (f *foresail) reportOwn(b *testing.B, before, after telemetry) {
 	}
 	b.ReportMetric(after.sum("foresail_extender_connections_total")-1, "reconnects")
 	b.ReportMetric(after.sum("foresail_extender_fail_open_total")-before.sum("foresail_extender_fail_open_total"), "failed-open")
-	b.ReportMetric(after.sum("foresail_extender_view_age_seconds"), "s-view-age")
+	b.ReportMetric(after.sum("foresail_extender_cache_age_seconds"), "s-view-age")
 }
 
 // compare has two schedulers take bursts in turn, reports how quick they were, and returns how many pods the second has
@@ -126,7 +126,7 @@ func median(values []float64) float64 {
 // stage is where bursts come and go.
 type stage struct {
 	crowd  crowd
-	vault  *vault.Vault
+	etcd   *etcdseed.Writer
 	client kubernetes.Interface
 }
 
@@ -141,14 +141,14 @@ func newStage(b *testing.B, cluster *controlplane.Cluster, c crowd) *stage {
 		_, err = cluster.Client().CoreV1().Namespaces().Get(b.Context(), burstNamespace, metav1.GetOptions{})
 	}
 	require.NoError(b, err)
-	v, err := vault.Open(cluster.EtcdURL())
+	v, err := etcdseed.Open(cluster.EtcdURL())
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, v.Close()) })
 	config := cluster.RESTConfig()
 	config.ContentType = "application/vnd.kubernetes.protobuf" // the least work for what is measured beside it
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(b, err)
-	return &stage{crowd: c, vault: v, client: client}
+	return &stage{crowd: c, etcd: v, client: client}
 }
 
 // burst has pods appear at once that name a scheduler, and returns how many of them were bound a second. When it returns
@@ -175,7 +175,7 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 	s.change(b, func(i int) error {
 		p := s.crowd.newPod(name(i))
 		p.Namespace, p.Spec.SchedulerName, p.CreationTimestamp = burstNamespace, scheduler, metav1.Now()
-		return s.vault.Put(ctx, "pods", p)
+		return s.etcd.Put(ctx, "pods", p)
 	})
 	require.NoError(b, <-allBound, "%d of %d pods bound", len(bound), *burst)
 	speed = float64(*burst) / time.Since(begun).Seconds()
@@ -186,7 +186,7 @@ func (s *stage) burst(b *testing.B, scheduler string, round int) (speed float64)
 		}
 		return gone == *burst
 	})
-	s.change(b, func(i int) error { return s.vault.Delete(ctx, "pods", burstNamespace, name(i)) })
+	s.change(b, func(i int) error { return s.etcd.Delete(ctx, "pods", burstNamespace, name(i)) })
 	require.NoError(b, <-allGone)
 	time.Sleep(2 * time.Second) // for the others to see it, and to collect garbage
 	return speed
@@ -198,7 +198,7 @@ func (s *stage) change(b *testing.B, change func(i int) error) {
 	b.Helper()
 	for i := range *burst {
 		require.NoError(b, change(i))
-		require.NoError(b, s.vault.Flush(b.Context()))
+		require.NoError(b, s.etcd.Flush(b.Context()))
 	}
 }
 

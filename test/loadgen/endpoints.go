@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Endpoints says where requests may go at the moment.
+// Endpoints are the addresses that requests may go to at the moment.
 type Endpoints interface {
 	// Endpoints returns addresses as IP:port, without repetition. It is called for every request, so it must be cheap;
 	// the caller does not change the slice, nor may the callee once it has been returned.

@@ -19,7 +19,7 @@ const (
 	MaxDuration = time.Hour
 )
 
-// Config says what to send and where. Profile and Endpoints must be set.
+// Config is what to send and where. Profile and Endpoints must be set.
 type Config struct {
 	Profile   Profile
 	Endpoints Endpoints
@@ -187,7 +187,7 @@ func (g *Generator) arrive(ctx context.Context, at time.Duration, sent *sync.Wai
 	return nil
 }
 
-// request sends one request and says how it ended, and why if it failed.
+// request sends one request and returns how it ended, and why it failed.
 func (g *Generator) request(ctx context.Context, url string) (outcome, string) {
 	limited, cancel := context.WithTimeout(ctx, g.config.Timeout)
 	defer cancel()

@@ -189,7 +189,7 @@ func TestEndOfContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// later turns into other endpoints after a while.
+// later returns other endpoints after a while.
 type later struct {
 	begin time.Time
 	after time.Duration

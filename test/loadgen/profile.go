@@ -49,7 +49,7 @@ func ParseProfile(text string) (Profile, error) {
 	return p, p.Validate()
 }
 
-// Validate says which point is wrong, or what exceeds the limits of one run.
+// Validate names the point that is wrong, or the limit that is exceeded.
 func (p Profile) Validate() error {
 	if len(p) < 2 || p[0].At != 0 || p.Duration() <= 0 {
 		return fmt.Errorf("profile %v: must be at least two points, the first at 0 and the last later", p)

@@ -13,7 +13,7 @@ func usageOf(uid types.UID, busy float64) podUsage {
 	return podUsage{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}, busy: busy}
 }
 
-func TestWhatANodeUsedNeverFalls(t *testing.T) {
+func TestNodeUsageNeverFalls(t *testing.T) {
 	k := &kubelets{nodes: map[string]*nodeWork{}}
 	require.InDelta(t, startCPU, k.nodeCPU("node-1", nil), 1e-9)
 	require.InDelta(t, startCPU+7, k.nodeCPU("node-1", []podUsage{usageOf("a", 3), usageOf("b", 4)}), 1e-9)

@@ -17,7 +17,7 @@ import (
 type MetricsServerOptions struct {
 	// Binaries are what runs; the zero value stands for those of [Build].
 	Binaries Binaries
-	// Progress is told what a build does, if there is one; nil for nothing.
+	// Progress receives lines about the build, if there is one; nil for none.
 	Progress io.Writer
 
 	// Resolution is the time from one reading of the kubelets to the next, at least 10 s; 0 for 15 s, as in its manifests. A pod's

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOptionsAreRefused(t *testing.T) {
+func TestRejectsBadOptions(t *testing.T) {
 	for message, options := range map[string]PrometheusOptions{
 		"PrometheusOptions.ScrapeInterval: -1s":            {ScrapeInterval: -time.Second},
 		"PrometheusOptions.ScrapeTimeout: 2s":              {ScrapeTimeout: 2 * time.Second},

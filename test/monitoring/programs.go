@@ -58,7 +58,7 @@ func programs() controlplane.Programs {
 	}
 }
 
-// stampPrometheus tells Prometheus its version. As the version of its module, v0.313.5, that of the program is 3.13.5.
+// stampPrometheus sets the version that Prometheus reports. As the version of its module, v0.313.5, that of the program is 3.13.5.
 func stampPrometheus(version string) (string, error) {
 	release, err := prometheusRelease(version)
 	if err != nil {

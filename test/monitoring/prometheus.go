@@ -24,7 +24,7 @@ type PrometheusOptions struct {
 	Name string
 	// Binaries are what runs; the zero value stands for those of [Build].
 	Binaries Binaries
-	// Progress is told what a build does, if there is one; nil for nothing.
+	// Progress receives lines about the build, if there is one; nil for none.
 	Progress io.Writer
 
 	// Selector is a label selector of the pods to scrape, such as "app=web"; "" for all.
@@ -38,7 +38,7 @@ type PrometheusOptions struct {
 
 	// Agent has it only send what it scrapes, and answer no queries.
 	Agent bool
-	// RemoteWrite says where else samples are sent to.
+	// RemoteWrite is where else samples are sent.
 	RemoteWrite []RemoteWrite
 
 	// BasicAuth is asked of its clients if given.

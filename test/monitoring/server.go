@@ -45,7 +45,7 @@ func (s *server) run(ctx context.Context) error {
 		s.mu.Lock()
 		s.over = true
 		s.mu.Unlock()
-		_ = s.Kill() // there is nobody left to be told
+		_ = s.Kill() // the first error is what counts
 	})
 	return nil
 }

@@ -27,7 +27,7 @@ const (
 	selector    = "served=true"
 )
 
-// manifest has the pods that are scraped, one that never becomes ready, and one that is nobody's business.
+// manifest has the pods that are scraped, one that never becomes ready, and one that no selector matches.
 const manifest = `
 apiVersion: v1
 kind: Namespace
@@ -85,13 +85,16 @@ func TestMonitoring(t *testing.T) {
 		{"a server that serves TLS to users it knows", testServerAuthentication},
 		{"an agent sends version 1", func(t *testing.T, s *suite) { testAgent(t, s, 1) }},
 		{"an agent sends version 2", func(t *testing.T, s *suite) { testAgent(t, s, 2) }},
-		{"metrics-server tells what each pod uses", func(t *testing.T, s *suite) { testPodMetrics(t, s, metricsServer) }},
+		{"metrics-server reports what each pod uses", func(t *testing.T, s *suite) { testPodMetrics(t, s, metricsServer) }},
 	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { step.run(t, s) }) {
-			return
+	t.Run("steps", func(t *testing.T) {
+		for _, step := range steps {
+			t.Run(step.name, func(t *testing.T) {
+				t.Parallel()
+				step.run(t, s)
+			})
 		}
-	}
+	})
 	require.NoError(t, s.cluster.Err())
 }
 

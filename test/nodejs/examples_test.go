@@ -106,8 +106,8 @@ func TestExamplesFitTogether(t *testing.T) {
 		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
 		assert.Equal(t, deployment.Name, ref.Name)
 		assert.Equal(t, pm.Spec.MinReplicas, hpa.Spec.MinReplicas)
-		assert.Equal(t, pm.Spec.MaxReplicas, hpa.Spec.MaxReplicas)
-		assert.Contains(t, ports, pm.Spec.Source.Pods.Port)
+		assert.Equal(t, hpa.Spec.MaxReplicas, *pm.Spec.MaxReplicas)
+		assert.Contains(t, ports, pm.Spec.Source.Pods.Port.String())
 		target, ok := targets[pm.Name]
 		assert.True(t, ok && target.Cmp(pm.Spec.Threshold) == 0, "the HPA aims %s at %s: must be its threshold %s", pm.Name, target.String(), pm.Spec.Threshold.String())
 	}

@@ -79,15 +79,15 @@ func runProcesses(t *testing.T, client kubernetes.Interface, namespace, selector
 
 // sync starts or stops the process of a pod as its state demands.
 func (p *processes) sync(pod *corev1.Pod) {
-	wanted := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil
+	desired := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil
 	_, runs := p.running[pod.UID]
 	switch {
-	case wanted && !runs:
+	case desired && !runs:
 		process, err := p.start(pod)
 		if assert.NoError(p.t, err) {
 			p.running[pod.UID] = process
 		}
-	case !wanted && runs:
+	case !desired && runs:
 		p.stop(pod.UID)
 	}
 }

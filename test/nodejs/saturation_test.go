@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	readyDelay   = 15 * time.Second // of pods: long enough to see the loops saturated
+	readyDelay   = 10 * time.Second // of pods: long enough to see the loops saturated
+	timeScale    = 3                // the HPA syncs each 5 s
 	minPods      = 2
 	maxPods      = 4
 	threshold    = 0.7 // of the example
@@ -60,7 +61,7 @@ func TestEventLoopsThatSaturate(t *testing.T) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // the test's own ends before what is cleaned up
-	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1})
+	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
 	if err != nil {
 		cancel()
 	}
@@ -146,7 +147,7 @@ func heapIsPlausible(t *testing.T, r *rig) {
 	m := r.look(t, 0, nil)
 	assert.Greater(t, m.heap["load_per_instance"], 2e6)
 	assert.Less(t, m.heap["load_per_instance"], 40e6)
-	assert.EqualValues(t, minPods, m.heap["wanted_replicas"])
+	assert.EqualValues(t, minPods, m.heap["desired_replicas"])
 	total, err := r.read(t, "nodejs-heap")
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, total, 0.0)
@@ -220,7 +221,7 @@ func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	require.Greater(t, full, 5, "seconds in which both loops were full")
 	assert.Greater(t, last.elu["load_per_instance"], 0.9, "at %s", last.at)
 	assert.Greater(t, last.elu["predicted_load_per_instance"], threshold, "with the replicas asked for, at %s", last.at)
-	assert.Greater(t, last.elu["wanted_replicas"], float64(minPods), "at %s", last.at)
+	assert.Greater(t, last.elu["desired_replicas"], float64(minPods), "at %s", last.at)
 	assert.Greater(t, last.elu["samples_per_second"], 0.8*minPods, "each pod is read each second, at %s", last.at)
 }
 
@@ -247,7 +248,7 @@ func (r *rig) comesBackDown(t *testing.T) {
 		m := r.look(t, 0, nil)
 		total, err := r.read(t, "nodejs-elu")
 		last = fmt.Sprintf("%v; the HPA reads %.2f (%v)", m, total, err)
-		return err == nil && m.elu["wanted_replicas"] <= minPods && math.Ceil(total/threshold) <= minPods
-	}, settledAfter, time.Second, "the wanted count does not fall")
+		return err == nil && m.elu["desired_replicas"] <= minPods && math.Ceil(total/threshold) <= minPods
+	}, settledAfter, time.Second, "the desired count does not fall")
 	t.Log(last)
 }

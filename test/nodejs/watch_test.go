@@ -18,10 +18,10 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
-// server is what one Node.js process tells of itself.
+// server is what one Node.js process reports.
 type server struct{ utilization, requests float64 }
 
-// forecast is what the adapter tells of one PredictedMetric, by the names of its metrics without "foresail_".
+// forecast is what the adapter reports of one PredictedMetric, by the names of its metrics without "foresail_".
 type forecast map[string]float64
 
 // moment is how everything stood at one second.
@@ -51,8 +51,8 @@ func (m moment) String() string {
 	}
 	return fmt.Sprintf("%3.0f s: replicas %d, ready %d; loops (requests) %s; forecast: %.2f a pod now, %.2f then, wants %.0f, %.1f samples/s; heap %.1f MB, wants %.0f",
 		m.at.Seconds(), m.Replicas, m.Ready, strings.Join(loops, ", "),
-		m.elu["load_per_instance"], m.elu["predicted_load_per_instance"], m.elu["wanted_replicas"], m.elu["samples_per_second"],
-		m.heap["load_per_instance"]/1e6, m.heap["wanted_replicas"])
+		m.elu["load_per_instance"], m.elu["predicted_load_per_instance"], m.elu["desired_replicas"], m.elu["samples_per_second"],
+		m.heap["load_per_instance"]/1e6, m.heap["desired_replicas"])
 }
 
 // look reads everything once. addresses are those of the ready pods' requests.
@@ -72,7 +72,7 @@ func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
 	return m
 }
 
-// forecastOf takes what is said of a PredictedMetric from a page of the adapter.
+// forecastOf reads the metrics of one PredictedMetric from a page of the adapter.
 func forecastOf(t *testing.T, page, name string) forecast {
 	t.Helper()
 	out := forecast{}

@@ -34,8 +34,8 @@ func (p profile) replicas() func(at time.Duration) int {
 	return func(at time.Duration) int {
 		for period < int(at/syncPeriod) {
 			period++
-			wanted := int(math.Ceil(p.pods(max(0, time.Duration(period)*syncPeriod-p.warmUp)) - 1e-9))
-			recent = append(recent, max(0, wanted))
+			desired := int(math.Ceil(p.pods(max(0, time.Duration(period)*syncPeriod-p.warmUp)) - 1e-9))
+			recent = append(recent, max(0, desired))
 			recent = recent[max(0, len(recent)-int(stabilization/syncPeriod)):]
 		}
 		most := 0

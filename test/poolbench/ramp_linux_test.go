@@ -117,7 +117,7 @@ func (r *race) prepare(b *testing.B, id string, v variant) {
 		Signals:  []v1alpha1.PoolSignal{{Name: "requests", Threshold: resource.MustParse(v.threshold)}},
 		Pending:  v1alpha1.PendingPolicy{For: of(5 * time.Second)},
 		Cooldown: v1alpha1.PoolCooldown{Up: of(0)},
-		Forecast: v1alpha1.PoolForecast{Interval: of(5 * time.Second), Window: of(2 * time.Minute), InitTimeout: of(joinDelay), Disabled: v.present},
+		Forecast: v1alpha1.PoolForecast{Interval: of(5 * time.Second), Window: of(2 * time.Minute), StartupTime: of(joinDelay), Disabled: v.present},
 		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: id}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{JoinDelay: of(joinDelay), Shape: shape}},
 	}

@@ -131,7 +131,7 @@ func (a *Adapter) Kill() error {
 	return nil
 }
 
-// Stop ends the process as a kubelet would, waits for its end and tells how it went.
+// Stop ends the process as a kubelet would, waits for its end and returns its error.
 func (a *Adapter) Stop() error {
 	if err := a.command.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

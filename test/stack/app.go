@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/workload"
@@ -19,7 +20,7 @@ import (
 // WorkloadLabel marks the pods that the workload serves.
 const WorkloadLabel = "test.foresail.dev/workload"
 
-// Utilization is the metric of a pod that tells how much of its time it is busy, 0 to 1.
+// Utilization is the metric of a pod for the share of its time that it is busy, 0 to 1.
 const Utilization = "nodejs_eventloop_utilization"
 
 // App is an application behind an HPA.
@@ -36,8 +37,9 @@ type App struct {
 	Replicas, Min, Max int
 	ServiceTime        time.Duration // that a request holds a pod for
 	Threshold          resource.Quantity
-	ScaleDownWindow    int           // of the HPA, in seconds
-	DownAfterUp        time.Duration // of the PredictedMetric
+	// ScaleDownWindow is the HPA's stabilization window in seconds; 0 stands for the 30 that the docs recommend, by TimeScale.
+	ScaleDownWindow int
+	DownAfterUp     time.Duration // of the PredictedMetric; 0 leaves it to Foresail
 }
 
 // Selector selects the pods of the application.
@@ -50,7 +52,7 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // Deploy applies an application, and waits until its replicas are ready.
 func (s *Stack) Deploy(ctx context.Context, a App) error {
-	manifest, err := a.manifest()
+	manifest, err := a.manifest(s.scale)
 	if err != nil {
 		return err
 	}
@@ -73,10 +75,14 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 	}
 }
 
-func (a App) manifest() ([]byte, error) {
+func (a App) manifest(scale int) ([]byte, error) {
+	scaled := func(d time.Duration) time.Duration { return (d / time.Duration(scale)).Truncate(time.Millisecond) }
+	if a.ScaleDownWindow == 0 {
+		a.ScaleDownWindow = int(scaled(30 * time.Second).Seconds())
+	}
 	source := a.Source
 	if source.Name() == "" {
-		source.Pods = &v1alpha1.PodsSource{Port: workload.MetricsPortName, Metric: Utilization}
+		source.Pods = &v1alpha1.PodsSource{Port: intstr.FromString(workload.MetricsPortName), Metric: Utilization}
 	}
 	encoded, err := json.Marshal(source)
 	if err != nil {
@@ -87,7 +93,15 @@ func (a App) manifest() ([]byte, error) {
 		App
 		Label, ServiceTimeAnnotation string
 		Threshold, SourceJSON        string
-	}{a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded)})
+		Scaled                       bool
+		Startup, Redistribution      time.Duration
+		HorizonMin, ReactionDelay    time.Duration
+		PolicyPeriod                 int // of the HPA, in seconds
+	}{
+		a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded),
+		scale > 1, scaled(25 * time.Second), scaled(30 * time.Second),
+		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()),
+	})
 	return manifest.Bytes(), err
 }
 
@@ -95,7 +109,7 @@ func (a App) manifest() ([]byte, error) {
 type State struct {
 	Replicas int // asked for
 	Ready    int
-	Wanted   int // by the HPA
+	Desired  int // by the HPA
 }
 
 // Look reads the state of an application.
@@ -111,6 +125,6 @@ func (s *Stack) Look(ctx context.Context, a App) (State, error) {
 	}
 	return State{
 		Replicas: int(*deployment.Spec.Replicas), Ready: int(deployment.Status.ReadyReplicas),
-		Wanted: int(hpa.Status.DesiredReplicas),
+		Desired: int(hpa.Status.DesiredReplicas),
 	}, nil
 }

@@ -20,7 +20,7 @@ type Moment struct {
 	State
 	// Load is the share of its time that a ready pod would need for its share of the rate; above 1 requests queue up.
 	Load float64
-	// Served is what the HPA reads in this moment; Err says why it reads nothing.
+	// Served is what the HPA reads in this moment; Err is why it reads nothing.
 	Served float64
 	Err    error
 	Stats  loadgen.Stats
@@ -33,7 +33,7 @@ type Run struct {
 	Report  loadgen.Report
 }
 
-// Play sends requests to an application as the profile says, and looks at it each second.
+// Play sends requests to an application by a profile, and observes it each second.
 func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each func(Moment)) (Run, error) {
 	pods, err := loadgen.NewReadyPods(s.Cluster.Client(), a.Namespace, a.Selector(), 0)
 	if err != nil {
@@ -180,7 +180,7 @@ func (r Run) Peak() int {
 	return n
 }
 
-// Reached tells when so many replicas were first asked for; false if never.
+// Reached returns when so many replicas were first asked for; false if never.
 func (r Run) Reached(replicas int) (time.Duration, bool) {
 	for _, m := range r.Moments {
 		if m.Replicas >= replicas {

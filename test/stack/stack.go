@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,14 +25,20 @@ const (
 	ServiceAccount = "foresail"
 )
 
+// hpaPeriod is how often the HPA controller acts, unless TimeScale shortens it.
+const hpaPeriod = 15 * time.Second
+
 // Options of a Stack.
 type Options struct {
-	// Progress is told what is built and waited for; nil for nothing.
+	// Progress receives lines about builds and waits; nil for none.
 	Progress io.Writer
 	// ReadyDelay is how long a pod takes from its start to its readiness.
 	ReadyDelay time.Duration
 	// Seed is that of the service times.
 	Seed uint64
+	// TimeScale divides the periods of the HPA controller, of the HPAs and of the PredictedMetrics, for short tests; 0 stands
+	// for 1. The caller divides ReadyDelay and its loads by the same number. Readings stay a second apart.
+	TimeScale int
 	// ExtraArgs are further flags of control plane components.
 	ExtraArgs map[controlplane.Component][]string
 }
@@ -40,6 +47,7 @@ type Options struct {
 type Stack struct {
 	Cluster *controlplane.Cluster
 	binary  string
+	scale   int // Options.TimeScale
 
 	workload sync.WaitGroup
 	cancel   context.CancelFunc
@@ -54,14 +62,24 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
+	scale := max(1, o.TimeScale)
+	extra := maps.Clone(o.ExtraArgs)
+	if scale > 1 {
+		if extra == nil {
+			extra = map[controlplane.Component][]string{}
+		}
+		extra[controlplane.ControllerManager] = append([]string{
+			"--horizontal-pod-autoscaler-sync-period=" + (hpaPeriod / time.Duration(scale)).String(),
+		}, extra[controlplane.ControllerManager]...)
+	}
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: o.ExtraArgs,
+		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Stack{Cluster: cluster, binary: binary, cancel: cancel}
+	s := &Stack{Cluster: cluster, binary: binary, scale: scale, cancel: cancel}
 	if err := s.applyManifests(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -103,37 +121,13 @@ func BuildForesail(ctx context.Context, progress io.Writer) (string, error) {
 	// An interrupt lets the go command end its own children.
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
 	build.WaitDelay = 5 * time.Second
-	defer tell(progress, "building foresail")()
+	defer controlplane.Announce(progress, "building foresail")()
 	if output, err := build.CombinedOutput(); ctx.Err() != nil {
 		return "", fmt.Errorf("build foresail: %w", context.Cause(ctx))
 	} else if err != nil {
 		return "", fmt.Errorf("build foresail: %w\n%s", err, output)
 	}
 	return binary, nil
-}
-
-// tell says that a step has begun and, every ten seconds until the end is called, that it goes on.
-func tell(progress io.Writer, title string) (end func()) {
-	fmt.Fprintln(progress, title)
-	begun := time.Now()
-	ticker := time.NewTicker(10 * time.Second)
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-quit:
-				return
-			case <-ticker.C:
-				fmt.Fprintf(progress, "%s … %s\n", title, time.Since(begun).Round(time.Second))
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(quit)
-		<-ended
-	}
 }
 
 // applyManifests applies the definitions and the base as users do. The pods of the adapter's Deployment are never more

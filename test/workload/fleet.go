@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// fleet holds what is served. Its methods are called one at a time.
+// fleet holds the pods that are served. Its methods are called one at a time.
 type fleet struct {
 	ctx     context.Context // ends everything
 	options Options
@@ -36,13 +36,13 @@ func newFleet(ctx context.Context, options Options) *fleet {
 // sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name.
 func (f *fleet) sync(pod *corev1.Pod) {
 	name := cache.MetaObjectToName(pod)
-	wanted := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != ""
+	desired := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != ""
 	current, serving := f.serving[name]
-	if serving && (!wanted || current.uid != pod.UID) {
+	if serving && (!desired || current.uid != pod.UID) {
 		f.stop(name)
 		serving = false
 	}
-	if wanted && !serving {
+	if desired && !serving {
 		f.start(name, pod)
 	}
 }

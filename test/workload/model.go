@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Model says how a pod serves.
+// Model is how a pod serves requests.
 type Model struct {
 	// ServiceTime is how long one request holds the pod's event loop, on average; above 0.
 	ServiceTime time.Duration
@@ -21,7 +21,7 @@ func DefaultModel() Model {
 	return Model{ServiceTime: 20 * time.Millisecond, Jitter: 0.5, QueueLimit: 1000}
 }
 
-// Validate says which field is out of its range.
+// Validate names the field that is out of its range.
 func (m Model) Validate() error {
 	switch {
 	case m.ServiceTime <= 0:

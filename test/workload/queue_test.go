@@ -136,7 +136,7 @@ func randomRequests(random *rand.Rand, count int) []*request {
 	return requests
 }
 
-// outcome is what the recurrence says of each request: its end, or 0 where it left.
+// outcome is, by the recurrence, when each request ends, or 0 where it left.
 type outcome struct {
 	finish []time.Duration
 	left   []bool

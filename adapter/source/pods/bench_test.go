@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -46,13 +46,13 @@ type discard struct {
 
 func (d *discard) Append(string, ...pipeline.Sample) { d.taken.Add(1) }
 func (d *discard) Fail(instance string, err error)   { d.b.Error(instance, err) }
-func (d *discard) Trouble(err error)                 { d.b.Error(err) }
+func (d *discard) SourceFailed(err error)            { d.b.Error(err) }
 
 // round reads all endpoints of a source once.
-func round(s *Source) {
+func round(ctx context.Context, s *Source) {
 	s.mu.Lock()
 	for _, e := range s.queue {
-		s.begin(e)
+		s.begin(ctx, e)
 	}
 	s.mu.Unlock()
 	s.scraping.Wait()
@@ -61,7 +61,7 @@ func round(s *Source) {
 func BenchmarkPage(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
-			p, w, s := newPage(), newWanted("load"), selection{metric: "load", as: source.Gauge}
+			p, w, s := newPage(), newDesired("load"), selection{metric: "load", as: source.Gauge}
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -80,7 +80,7 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
 			handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
-			var all []instances.Instance
+			var all []podtracker.Instance
 			for i := range endpoints {
 				ip := fmt.Sprintf("127.9.%d.%d", i/250, i%250+1)
 				x := instance(strconv.Itoa(i), ip)
@@ -94,10 +94,10 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 			c := gauge(time.Second)
 			c.Port = "metrics"
 			require.NoError(b, s.Set(key("pm"), c, sourcetest.NewFleet(all...), &discard{b: b}))
-			round(s)
+			round(b.Context(), s)
 			b.ReportAllocs()
 			for b.Loop() {
-				round(s)
+				round(b.Context(), s)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*endpoints), "ns/scrape")
 		})

@@ -16,10 +16,10 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// MinInterval is the shortest interval at which pods can be read.
+// MinInterval is the shortest interval between two scrapes of a pod.
 const MinInterval = 100 * time.Millisecond
 
-// Config says what is read of each pod.
+// Config selects what is read of each pod.
 type Config struct {
 	Port        string // a number, or the name of a container port
 	Path        string // of the endpoint, with a query if it takes one
@@ -29,7 +29,7 @@ type Config struct {
 	Interval    time.Duration
 }
 
-// validate reports all that is wrong with c.
+// validate returns all problems of c, joined.
 func (c *Config) validate() error {
 	var problems []error
 	refuse := func(field string, value any, accepted string) {

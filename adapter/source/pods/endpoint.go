@@ -16,14 +16,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// slowAfter is how long an endpoint may take to answer and still be read among the quick ones.
+// slowAfter is the longest answer time of an endpoint that uses the slots of quick ones.
 const slowAfter = 100 * time.Millisecond
 
-// endpointKey is what readers have in common that share an endpoint.
+// endpointKey is what readers of the same endpoint have in common.
 type endpointKey struct {
 	pod      types.NamespacedName
 	url      string // "" if the pod cannot be read
@@ -31,13 +31,11 @@ type endpointKey struct {
 	interval time.Duration
 }
 
-// endpoint is one URL of one pod that is read at one interval.
+// endpoint is one URL of one pod, read at one interval.
 type endpoint struct {
 	key     endpointKey
 	problem error         // why it cannot be read whatever its pod does
 	request *http.Request // as sent each time, but for the context; nil with a problem
-	ctx     context.Context
-	cancel  context.CancelFunc // ends a scrape under way
 
 	// Guarded by Source.mu.
 	due   time.Duration // next, since Source.epoch
@@ -45,20 +43,45 @@ type endpoint struct {
 
 	readers atomic.Pointer[readers]
 
-	// busy is set while the endpoint waits for a slot or is being read.
+	// busy is set while the endpoint waits for a slot or is read.
 	busy atomic.Bool
-	// suspect tells that it was slow, or failed, when it was last read.
+	// suspect is set if the last scrape was slow or failed.
 	suspect atomic.Bool
-	// resume is the time, since Source.epoch, before which it is left alone.
+	// resume is the time, since Source.epoch, before which no scrape starts.
 	resume atomic.Int64
-	// failures counts consecutive ones. Only a scrape touches it, and there is one at a time.
+	// failures counts failures in a row. Only scrapes use it, and there is one at a time.
 	failures int
+
+	mu     sync.Mutex
+	closed bool
+	cancel context.CancelFunc // ends the scrape under way, or the last one
 }
 
-// readers are all that read an endpoint, and what they want of it. They are not changed but replaced.
+// enter returns the context of a scrape, which ends when the endpoint is closed. It returns false if that has happened.
+func (e *endpoint) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || ctx.Err() != nil {
+		return nil, nil, false
+	}
+	ctx, e.cancel = context.WithCancel(ctx)
+	return ctx, e.cancel, true
+}
+
+// close ends the scrape under way. There will be no other.
+func (e *endpoint) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.cancel != nil {
+		e.cancel()
+	}
+}
+
+// readers are all readers of an endpoint, and the metrics that they select. They are replaced, never changed.
 type readers struct {
-	all    []*reader
-	wanted wanted
+	all     []*reader
+	desired desired
 }
 
 func newReaders(all []*reader) *readers {
@@ -66,10 +89,10 @@ func newReaders(all []*reader) *readers {
 	for i, r := range all {
 		names[i] = r.selection.metric
 	}
-	return &readers{all: all, wanted: newWanted(names...)}
+	return &readers{all: all, desired: newDesired(names...)}
 }
 
-// reader takes one series of one instance to one sink.
+// reader gives one series of one instance to one sink.
 type reader struct {
 	instance  string
 	selection *selection
@@ -81,7 +104,7 @@ type reader struct {
 	counter source.Rate
 }
 
-// deliver takes a reading from a page that was asked for at a time, or reports why it cannot.
+// deliver gives the sink the reading from a page that was requested at a time, or reports why there is none.
 func (r *reader) deliver(p *page, at time.Time) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,8 +142,8 @@ func (r *reader) close() {
 	r.closed = true
 }
 
-// locate returns the endpoint of an instance that a configuration means.
-func locate(i instances.Instance, c *Config) endpointKey {
+// locate returns the endpoint of an instance for a configuration.
+func locate(i podtracker.Instance, c *Config) endpointKey {
 	key := endpointKey{pod: i.Pod, interval: c.Interval}
 	address, err := addressOf(i, c.Port)
 	if err != nil {
@@ -137,7 +160,7 @@ func locate(i instances.Instance, c *Config) endpointKey {
 }
 
 // addressOf returns the host and port of an instance.
-func addressOf(i instances.Instance, port string) (string, error) {
+func addressOf(i podtracker.Instance, port string) (string, error) {
 	if i.IP == "" {
 		return "", fmt.Errorf("pod %s has no IP", i.Pod)
 	}
@@ -151,17 +174,16 @@ func addressOf(i instances.Instance, port string) (string, error) {
 	return net.JoinHostPort(i.IP, strconv.Itoa(int(number))), nil
 }
 
-func portNames(i instances.Instance) string {
+func portNames(i podtracker.Instance) string {
 	if len(i.Ports) == 0 {
 		return "none with a name"
 	}
 	return strings.Join(slices.Sorted(maps.Keys(i.Ports)), ", ")
 }
 
-// newEndpoint returns the endpoint of a key, which is read until it is cancelled or base ends.
-func newEndpoint(base context.Context, key endpointKey, userAgent string) *endpoint {
+// newEndpoint returns the endpoint of a key, which is read until it is closed.
+func newEndpoint(key endpointKey, userAgent string) *endpoint {
 	e := &endpoint{key: key, index: -1}
-	e.ctx, e.cancel = context.WithCancel(base)
 	e.readers.Store(newReaders(nil))
 	if key.problem != "" {
 		e.problem = errors.New(key.problem)

@@ -15,20 +15,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Limits of what is read of an exposition.
+// Limits for parsing a page.
 const (
 	maxLine  = 32 << 10 // bytes of a line that is looked at
 	maxNames = 16 << 10 // bytes of metric names remembered for messages
 )
 
-// wanted is the metrics that readers of one endpoint look for.
-type wanted struct {
+// desired is the metrics that the readers of an endpoint select.
+type desired struct {
 	metrics  map[string]struct{}
 	declared map[string]struct{} // the names whose TYPE matters to them: their own, and of the families they may belong to
 }
 
-func newWanted(metrics ...string) wanted {
-	w := wanted{metrics: map[string]struct{}{}, declared: map[string]struct{}{}}
+func newDesired(metrics ...string) desired {
+	w := desired{metrics: map[string]struct{}{}, declared: map[string]struct{}{}}
 	for _, name := range metrics {
 		w.metrics[name] = struct{}{}
 		w.declared[name] = struct{}{}
@@ -41,16 +41,16 @@ func newWanted(metrics ...string) wanted {
 	return w
 }
 
-// page is what one exposition says of the wanted metrics. Each line of another metric is passed over unparsed, which
-// is most of the work of a scrape saved, and keeps one bad line from hiding the rest.
+// page holds the desired metrics of one scrape. Lines of other metrics are skipped unparsed, which saves most of the
+// work and keeps one bad line from hiding the rest.
 //
-// The lines are parsed by expfmt, as untyped ones: it knows neither the types nor the timestamps of OpenMetrics. It is
-// given none but lines that begin with the name of a wanted metric.
+// expfmt parses the lines as untyped: it knows neither the types nor the timestamps of OpenMetrics. It gets only lines
+// that begin with the name of a desired metric.
 type page struct {
-	wanted      wanted
+	desired     desired
 	openMetrics bool
 
-	lines map[string]*bytes.Buffer // of each wanted metric that is there, in the Prometheus text format
+	lines map[string]*bytes.Buffer // of each desired metric that is there, in the Prometheus text format
 	spare []*bytes.Buffer          // for lines
 	bad   map[string]error         // why the lines of a metric cannot be read
 	types map[string]string        // as declared
@@ -70,8 +70,8 @@ func newPage() *page {
 	}
 }
 
-// read takes an exposition.
-func (p *page) read(body io.Reader, w wanted, openMetrics bool) error {
+// read reads a page.
+func (p *page) read(body io.Reader, w desired, openMetrics bool) error {
 	p.reset(body, w, openMetrics)
 	for !p.ended {
 		line, err := p.reader.ReadSlice('\n')
@@ -94,8 +94,8 @@ func (p *page) read(body io.Reader, w wanted, openMetrics bool) error {
 	return err
 }
 
-func (p *page) reset(body io.Reader, w wanted, openMetrics bool) {
-	p.wanted, p.openMetrics = w, openMetrics
+func (p *page) reset(body io.Reader, w desired, openMetrics bool) {
+	p.desired, p.openMetrics = w, openMetrics
 	for _, b := range p.lines {
 		if b.Cap() <= maxLine {
 			b.Reset()
@@ -109,13 +109,13 @@ func (p *page) reset(body io.Reader, w wanted, openMetrics bool) {
 	p.reader.Reset(body)
 }
 
-// longLine passes over the rest of a line whose beginning fills the buffer, unless the line is wanted.
+// longLine skips the rest of a line that does not fit into the buffer, and records an error if its metric is desired.
 func (p *page) longLine(beginning []byte) error {
 	name, _ := splitName(bytes.TrimLeft(beginning, " \t"))
 	if !bytes.HasPrefix(name, []byte("#")) {
 		p.note(name)
 	}
-	if p.isWanted(name) {
+	if p.isDesired(name) {
 		p.bad[string(name)] = fmt.Errorf("a line of more than %d bytes", maxLine)
 	}
 	for {
@@ -125,12 +125,12 @@ func (p *page) longLine(beginning []byte) error {
 	}
 }
 
-func (p *page) isWanted(name []byte) bool {
-	_, ok := p.wanted.metrics[string(name)]
+func (p *page) isDesired(name []byte) bool {
+	_, ok := p.desired.metrics[string(name)]
 	return ok
 }
 
-// line takes a line, with its newline unless it is the last and has none.
+// line handles a line, which ends with a newline unless it is the last.
 func (p *page) line(line []byte) {
 	line = bytes.TrimLeft(line, " \t")
 	if len(line) == 0 || line[0] == '\n' {
@@ -142,7 +142,7 @@ func (p *page) line(line []byte) {
 	}
 	name, rest := splitName(line)
 	p.note(name)
-	if !p.isWanted(name) {
+	if !p.isDesired(name) {
 		return
 	}
 	buffer := p.buffer(name)
@@ -181,7 +181,7 @@ func splitName(line []byte) (name, rest []byte) {
 	return line, nil
 }
 
-// note remembers the name of a metric for messages.
+// note keeps the name of a metric for messages.
 func (p *page) note(name []byte) {
 	if bytes.Equal(name, p.last) || len(name) == 0 {
 		return
@@ -193,13 +193,13 @@ func (p *page) note(name []byte) {
 	}
 }
 
-// comment takes the type of a metric, or the end mark.
+// comment handles the type of a metric, or the end mark.
 func (p *page) comment(line []byte) {
 	keyword, rest := nextField(line[1:])
 	switch string(keyword) {
 	case "TYPE":
 		name, rest := nextField(rest)
-		if _, ok := p.wanted.declared[string(name)]; ok {
+		if _, ok := p.desired.declared[string(name)]; ok {
 			declared, _ := nextField(rest)
 			p.types[string(name)] = strings.ToLower(string(declared))
 		}
@@ -217,8 +217,8 @@ func nextField(line []byte) (field, rest []byte) {
 	return line, nil
 }
 
-// appendOpenMetrics writes what follows the name of a metric in a line of OpenMetrics as the Prometheus text format has
-// it: without exemplar, and the time in milliseconds.
+// appendOpenMetrics writes what follows the metric name in a line of OpenMetrics in the Prometheus text format: without
+// exemplar, and with the time in milliseconds.
 func appendOpenMetrics(out *bytes.Buffer, rest []byte) error {
 	end := labelsEnd(rest)
 	out.Write(rest[:end])
@@ -237,10 +237,10 @@ func appendOpenMetrics(out *bytes.Buffer, rest []byte) error {
 	return nil
 }
 
-// maxSeconds is the latest time (and, negative, the earliest) that is taken for one: about the year 33,000.
+// maxSeconds is the latest time that is accepted, about the year 33,000; negative, it is the earliest.
 const maxSeconds = 1e12
 
-// labelsEnd returns where the labels end that a line begins with, 0 if it has none.
+// labelsEnd returns where the labels at the start of a line end, 0 without labels.
 func labelsEnd(line []byte) int {
 	if len(line) == 0 || line[0] != '{' {
 		return 0
@@ -259,7 +259,7 @@ func labelsEnd(line []byte) int {
 	return len(line)
 }
 
-// series returns the series of a wanted metric, none if it is not there.
+// series returns the series of a desired metric, none if the page lacks it.
 func (p *page) series(metric string) ([]*dto.Metric, error) {
 	series, err := p.parse(metric)
 	if syntax, ok := errors.AsType[expfmt.ParseError](err); ok {

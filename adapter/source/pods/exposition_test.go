@@ -22,7 +22,7 @@ var asked = time.UnixMilli(5_000)
 // pickFrom reads a page and picks one series of it, as a scrape does.
 func pickFrom(body string, openMetrics bool, s selection) (pipeline.Sample, error) {
 	p := newPage()
-	if err := p.read(strings.NewReader(body), newWanted(s.metric), openMetrics); err != nil {
+	if err := p.read(strings.NewReader(body), newDesired(s.metric), openMetrics); err != nil {
 		return pipeline.Sample{}, err
 	}
 	return s.pick(p, asked)
@@ -129,8 +129,8 @@ func TestPick(t *testing.T) {
 		},
 
 		"missing": {textPage, false, selection{"nodejs_eventloop_lag", nil, source.Gauge}, pipeline.Sample{},
-			`metric "nodejs_eventloop_lag" is not served; what is: "nodejs_eventloop_utilization", "nodejs_eventloop_utilization_max", "http_requests_total", "request_seconds_bucket", "request_seconds_sum", 11 more`},
-		"missing of few": {"a 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" is not served; what is: "a"`},
+			`metric "nodejs_eventloop_lag" is not served; the endpoint serves "nodejs_eventloop_utilization", "nodejs_eventloop_utilization_max", "http_requests_total", "request_seconds_bucket", "request_seconds_sum", 11 more`},
+		"missing of few": {"a 1\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, `metric "x" is not served; the endpoint serves "a"`},
 		"nothing served": {"", false, selection{"x", nil, source.Gauge}, pipeline.Sample{}, "no metric is served"},
 		"ambiguous": {"x{a=\"1\"} 1\nx{b=\"2\",a=\"1\"} 2\n", false, selection{"x", nil, source.Gauge}, pipeline.Sample{},
 			`metric "x" has 2 series: {a="1"}, {a="1",b="2"}; matchLabels must leave one`},
@@ -174,7 +174,7 @@ func TestPick(t *testing.T) {
 
 func TestPageReadsHoweverBytesArrive(t *testing.T) {
 	long := "# HELP x " + strings.Repeat("long ", maxLine) + "\nother{a=\"" + strings.Repeat("b", 3*maxLine) + "\"} 1\n"
-	w := newWanted("untyped_thing")
+	w := newDesired("untyped_thing")
 	s := selection{"untyped_thing", nil, source.Gauge}
 	p := newPage()
 	require.NoError(t, p.read(iotest.OneByteReader(strings.NewReader(long+textPage)), w, false))
@@ -189,22 +189,22 @@ func TestPageReadsHoweverBytesArrive(t *testing.T) {
 func TestPageIsUsedAgain(t *testing.T) {
 	p := newPage()
 	s := selection{"x", nil, source.Gauge}
-	require.NoError(t, p.read(strings.NewReader("# TYPE x counter\nx 1\n"), newWanted("x"), false))
+	require.NoError(t, p.read(strings.NewReader("# TYPE x counter\nx 1\n"), newDesired("x"), false))
 	_, err := s.pick(p, asked)
 	require.ErrorContains(t, err, "is a counter")
-	require.NoError(t, p.read(strings.NewReader("x 2\n"), newWanted("x"), false))
+	require.NoError(t, p.read(strings.NewReader("x 2\n"), newDesired("x"), false))
 	got, err := s.pick(p, asked)
 	require.NoError(t, err)
 	assert.Equal(t, 2.0, got.V)
-	require.NoError(t, p.read(strings.NewReader("y 2\n"), newWanted("x", "y"), false))
+	require.NoError(t, p.read(strings.NewReader("y 2\n"), newDesired("x", "y"), false))
 	_, err = s.pick(p, asked)
-	require.EqualError(t, err, `metric "x" is not served; what is: "y"`)
+	require.EqualError(t, err, `metric "x" is not served; the endpoint serves "y"`)
 }
 
-// A metric that cannot be read does not hide another that is wanted too.
+// A metric that cannot be read does not hide another that is desired too.
 func TestMetricsOfOnePageAreReadApart(t *testing.T) {
 	p := newPage()
-	require.NoError(t, p.read(strings.NewReader(openMetricsPage), newWanted("late", "queue"), true))
+	require.NoError(t, p.read(strings.NewReader(openMetricsPage), newDesired("late", "queue"), true))
 	_, err := (&selection{"late", nil, source.Gauge}).pick(p, asked)
 	require.ErrorContains(t, err, "must be a time in seconds")
 	got, err := (&selection{"queue", nil, source.Gauge}).pick(p, asked)
@@ -212,13 +212,13 @@ func TestMetricsOfOnePageAreReadApart(t *testing.T) {
 	assert.Equal(t, 3.0, got.V)
 }
 
-func TestNamesRememberedAreBounded(t *testing.T) {
+func TestNamesKeptForMessagesAreLimited(t *testing.T) {
 	var body strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&body, "metric_%d 1\n", i)
 	}
 	p := newPage()
-	require.NoError(t, p.read(strings.NewReader(body.String()), newWanted("metric_9999x"), false))
+	require.NoError(t, p.read(strings.NewReader(body.String()), newDesired("metric_9999x"), false))
 	assert.Less(t, len(p.names), maxNames)
 	_, err := (&selection{"metric_9999x", nil, source.Gauge}).pick(p, asked)
 	assert.ErrorContains(t, err, "9995 more")

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
@@ -20,8 +20,8 @@ func key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-func instance(name, ip string) instances.Instance {
-	return instances.Instance{ID: "uid-" + name, Pod: key(name), IP: ip, Ports: map[string]int32{"metrics": 9090}}
+func instance(name, ip string) podtracker.Instance {
+	return podtracker.Instance{ID: "uid-" + name, Pod: key(name), IP: ip, Ports: map[string]int32{"metrics": 9090}}
 }
 
 func gauge(interval time.Duration) Config {
@@ -30,7 +30,7 @@ func gauge(interval time.Duration) Config {
 
 // fleetOf returns a fleet of n instances on addresses 10.0.x.y.
 func fleetOf(n int) *sourcetest.Fleet {
-	var all []instances.Instance
+	var all []podtracker.Instance
 	for i := range n {
 		all = append(all, instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250)))
 	}
@@ -43,7 +43,7 @@ type recorder struct{ *sourcetest.Recorder }
 func newRecorder() *recorder { return &recorder{sourcetest.NewRecorder()} }
 
 // Trouble implements source.Sink.
-func (*recorder) Trouble(err error) { panic(err) }
+func (*recorder) SourceFailed(err error) { panic(err) }
 
 // network is a transport whose hosts answer as a test says, and that notes when each was asked.
 type network struct {

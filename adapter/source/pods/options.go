@@ -2,27 +2,35 @@ package pods
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // Options of a Source; the zero value is usable.
 type Options struct {
-	// Concurrency is how many scrapes are in flight at most. Half of it is for endpoints that are slow or failing. An
-	// endpoint that answers within 5 ms takes 5 ms of a slot each interval. 0 = 1024; the least is 2.
+	// Concurrency is the maximum number of scrapes at the same time. Half of it is for slow or failing endpoints. An
+	// endpoint that answers within 5 ms uses 5 ms of a slot in each interval. 0 = 1024; at least 2.
 	Concurrency int
-	// Timeout is how long a scrape may take, answer included. 0 = its interval. A longer one hears from pods that are
-	// overloaded, less often than once an interval.
+	// Timeout is how long a scrape may take, answer included. 0 = its interval. A longer one lets overloaded pods
+	// answer, less often than once per interval.
 	Timeout time.Duration
-	// MaxBackoff is the longest that an endpoint which keeps failing is left alone, unless its interval is longer.
-	// 0 = 5 s.
+	// MaxBackoff is the longest time between two scrapes of an endpoint that keeps failing, unless its interval is
+	// longer. 0 = 5 s.
 	MaxBackoff time.Duration
-	// MaxBodyBytes is the largest answer that is read. 0 = 16 MiB.
+	// MaxBodyBytes is the maximum size of an answer. 0 = 16 MiB.
 	MaxBodyBytes int64
 	// UserAgent is sent with each scrape. "" = foresail.
 	UserAgent string
-	// Registerer takes the source's own metrics; nil = none.
+	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
 }
 
@@ -32,4 +40,47 @@ func (o Options) withDefaults() Options {
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 16<<20)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	return o
+}
+
+// Registration registers this source.
+func Registration() source.Registration {
+	var o Options
+	return source.Registration{
+		Name: "pods",
+		AddFlags: func(fs *pflag.FlagSet) {
+			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024, "Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
+			fs.DurationVar(&o.Timeout, "scrape-timeout", 3*time.Second, "Maximum time that a scrape of a pod may take. It may exceed the interval, so that overloaded pods can still answer.")
+		},
+		Validate: o.validate,
+		New: func(env source.Environment) (source.Source, error) {
+			o.Registerer, o.UserAgent = env.Registerer, env.UserAgent
+			return registered{New(o)}, nil
+		},
+	}
+}
+
+func (o *Options) validate() error {
+	var errs []error
+	if o.Concurrency < 2 {
+		errs = append(errs, &pipeline.FieldError{Field: "--scrape-concurrency", Value: o.Concurrency, Accept: "at least 2"})
+	}
+	if o.Timeout <= 0 {
+		errs = append(errs, &pipeline.FieldError{Field: "--scrape-timeout", Value: o.Timeout, Accept: "above 0s"})
+	}
+	return errors.Join(errs...)
+}
+
+// registered is a Source that is set by the spec of a PredictedMetric.
+type registered struct{ *Source }
+
+// Set implements source.Source.
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+	return r.Source.Set(key, configOf(spec.Source.Pods), fleet, sink)
+}
+
+func configOf(s *v1alpha1.PodsSource) Config {
+	return Config{
+		Port: s.Port.String(), Path: s.Path, Metric: s.Metric, Type: source.Type(s.Type),
+		MatchLabels: s.MatchLabels, Interval: s.Interval.Duration,
+	}
 }

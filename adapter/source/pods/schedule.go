@@ -3,23 +3,23 @@ package pods
 import (
 	"container/heap"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/foresail/foresail/adapter/source"
 )
 
 const (
-	// tick is the shortest time between two looks at the queue: what falls due within it is begun together.
+	// tick is the shortest time between two checks of the queue: scrapes due within it start together.
 	tick = time.Millisecond
-	// idle is how long the queue is left alone while it is empty.
+	// idle is the time between two checks of an empty queue.
 	idle = time.Hour
 )
 
-// Run reads until ctx ends, and returns when no scrape is under way any more. It can be called once.
+// Run reads until ctx ends, and returns when no scrape is running any more. It can be called once.
 func (s *Source) Run(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
 	defer s.scraping.Wait()
-	defer s.stop()
 	s.reschedule()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -30,11 +30,11 @@ func (s *Source) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-timer.C:
 		}
-		timer.Reset(max(tick, s.dispatch()))
+		timer.Reset(max(tick, s.dispatch(ctx)))
 	}
 }
 
-// reschedule makes what fell due while nothing was read due anew.
+// reschedule moves the scrapes that fell due before Run to their next moment.
 func (s *Source) reschedule() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *Source) reschedule() {
 	heap.Init(&s.queue)
 }
 
-// dispatch begins what is due and returns how long until the next is.
-func (s *Source) dispatch() time.Duration {
+// dispatch starts the scrapes that are due and returns the time until the next one.
+func (s *Source) dispatch(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(s.epoch)
@@ -61,14 +61,14 @@ func (s *Source) dispatch() time.Duration {
 		e.due = due + (missed+1)*e.key.interval
 		heap.Fix(&s.queue, 0)
 		if int64(due) >= e.resume.Load() {
-			s.begin(e)
+			s.begin(ctx, e)
 		}
 	}
 	return idle
 }
 
-// begin has an endpoint read as soon as a slot is free, unless it still is being read.
-func (s *Source) begin(e *endpoint) {
+// begin reads an endpoint as soon as a slot is free, unless it is being read.
+func (s *Source) begin(ctx context.Context, e *endpoint) {
 	if e.busy.Swap(true) {
 		s.telemetry.skipped.Inc()
 		return
@@ -80,14 +80,14 @@ func (s *Source) begin(e *endpoint) {
 	if l.take(e) {
 		s.scraping.Go(func() {
 			for next := e; next != nil; next = l.next() {
-				s.scrape(next)
+				s.scrape(ctx, next)
 				next.busy.Store(false)
 			}
 		})
 	}
 }
 
-// settle draws the conclusions from how a scrape went.
+// settle records how a scrape went, and delays the next one if it failed.
 func (s *Source) settle(e *endpoint, failed bool, took time.Duration) {
 	e.suspect.Store(failed || took > slowAfter)
 	if !failed {
@@ -102,7 +102,7 @@ func (s *Source) settle(e *endpoint, failed bool, took time.Duration) {
 	}
 }
 
-// queue is the endpoints by when they are due, a heap.
+// queue is a heap of endpoints, the next one due first.
 type queue []*endpoint
 
 func (q *queue) push(e *endpoint) { heap.Push(q, e) }
@@ -134,5 +134,41 @@ func (q *queue) Pop() any {
 	e := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
+	return e
+}
+
+// lane limits how many endpoints of a kind are read at the same time. The others wait in order.
+type lane struct {
+	slots int
+
+	mu      sync.Mutex
+	taken   int
+	waiting []*endpoint
+}
+
+// take takes a slot for an endpoint, or queues it.
+func (l *lane) take(e *endpoint) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken == l.slots {
+		l.waiting = append(l.waiting, e)
+		return false
+	}
+	l.taken++
+	return true
+}
+
+// next passes a slot on to the endpoint that has waited longest, or frees it if there is none.
+func (l *lane) next() *endpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.taken--
+		l.waiting = nil
+		return nil
+	}
+	e := l.waiting[0]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
 	return e
 }

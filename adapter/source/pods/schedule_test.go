@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -134,7 +134,7 @@ func TestSlowAndDeadPodsDelayNoOther(t *testing.T) {
 	})
 }
 
-func TestScrapeStillRunningTakesTheNextOnesPlace(t *testing.T) {
+func TestRunningScrapeReplacesTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 2500 * time.Millisecond, nil })
 		registry := prometheus.NewRegistry()
@@ -148,7 +148,7 @@ func TestScrapeStillRunningTakesTheNextOnesPlace(t *testing.T) {
 	})
 }
 
-func TestTimeoutIsTheIntervalUnlessSaid(t *testing.T) {
+func TestTimeoutDefaultsToTheInterval(t *testing.T) {
 	for _, test := range []struct {
 		timeout time.Duration
 		want    string
@@ -160,12 +160,12 @@ func TestTimeoutIsTheIntervalUnlessSaid(t *testing.T) {
 			require.NoError(t, s.Set(key("pm"), gauge(2*time.Second), fleetOf(1), sink))
 			sourcetest.Pass(5 * time.Second)
 			require.NotEmpty(t, sink.Failures("uid-pod-0"))
-			assert.Equal(t, "http://10.0.0.0:9090/metrics: no whole answer within "+test.want, sink.Failures("uid-pod-0")[0])
+			assert.Equal(t, "http://10.0.0.0:9090/metrics: no complete answer within "+test.want, sink.Failures("uid-pod-0")[0])
 		})
 	}
 }
 
-func TestFailingPodIsLeftAloneFor(t *testing.T) {
+func TestFailingPodIsScrapedLessOften(t *testing.T) {
 	refused := errors.New("connection refused")
 	tests := map[string]struct {
 		interval time.Duration
@@ -199,7 +199,7 @@ func TestFailingPodIsLeftAloneFor(t *testing.T) {
 	}
 }
 
-func TestOneScrapeServesAllThatReadTheSame(t *testing.T) {
+func TestReadersOfAnEndpointShareScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(answering("load 1\n# TYPE work counter\nwork 7\n"))
 		registry := prometheus.NewRegistry()
@@ -268,7 +268,7 @@ func TestInstancesComeAndGo(t *testing.T) {
 }
 
 // A scrape under way of an instance that ends is given up, and nobody hears of it.
-func TestEndGivesUpTheScrapeUnderWay(t *testing.T) {
+func TestEndOfAnInstanceCancelsItsScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", 10 * time.Second, nil })
 		registry := prometheus.NewRegistry()
@@ -346,7 +346,7 @@ func TestUnreachablePods(t *testing.T) {
 	})
 }
 
-func TestWhatIsSetBeforeRunIsNotLate(t *testing.T) {
+func TestScrapesSetBeforeRunAreNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(answering("load 1\n"))
 		registry := prometheus.NewRegistry()
@@ -367,7 +367,7 @@ func TestWhatIsSetBeforeRunIsNotLate(t *testing.T) {
 	})
 }
 
-func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
+func TestRunCancelsRunningScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(func(string, int) (string, time.Duration, error) { return "load 1\n", time.Hour, nil })
 		s := newSource(Options{Concurrency: 4, Timeout: 2 * time.Hour}.withDefaults(), w)
@@ -390,7 +390,7 @@ func TestFollowsATracker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(answering("load 1\n"))
 		s := running(t, Options{}, w)
-		tracker := instances.NewTracker(instances.Options{})
+		tracker := podtracker.NewTracker(podtracker.Options{})
 		fleet := tracker.Follow(key("pm"), "shop", labels.SelectorFromSet(labels.Set{"app": "checkout"}), nil)
 		sink := newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleet, sink))

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// accept asks for the Prometheus text format, which needs no translation, and takes OpenMetrics.
+	// accept prefers the Prometheus text format, which needs no conversion, and accepts OpenMetrics.
 	accept = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.8,*/*;q=0.1"
 
 	dialTimeout   = 2 * time.Second // a connection attempt outlives its scrape by no more
 	idleTimeout   = 90 * time.Second
-	maxIdle       = 16384    // connections kept between scrapes, each a file descriptor and about 20 KB; others are dialled each time
+	maxIdle       = 16384    // connections kept between scrapes, each a file descriptor and about 20 KB; others are opened each time
 	maxHeader     = 64 << 10 // bytes
 	maxRedirects  = 3
 	maxErrorDrain = 4 << 10 // bytes of an error's body that are read to use the connection again
 )
 
-// newTransport returns a transport for many hosts with one request at a time and answers of some KB. It asks for no
-// compression: inside a cluster that costs both sides more than the bytes it saves.
+// newTransport returns a transport for many hosts with one request each and answers of some KB. It requests no
+// compression: inside a cluster that costs more CPU than the bytes it saves.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: -1} // a request each interval shows what is alive
 	return &http.Transport{
@@ -67,18 +67,20 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// scrape reads an endpoint once and takes what it says to its readers.
-func (s *Source) scrape(e *endpoint) {
-	if e.ctx.Err() != nil {
+// scrape reads an endpoint once for all its readers.
+func (s *Source) scrape(ctx context.Context, e *endpoint) {
+	ctx, cancel, ok := e.enter(ctx)
+	if !ok {
 		return
 	}
+	defer cancel()
 	s.telemetry.inFlight.Inc()
 	defer s.telemetry.inFlight.Dec()
 	began := time.Now()
 	p := s.pages.Get().(*page)
 	defer s.pages.Put(p)
 	readers := e.readers.Load()
-	at, f := s.read(e, readers.wanted, p)
+	at, f := s.read(ctx, e, readers.desired, p)
 	took := time.Since(began)
 	s.telemetry.duration.Observe(took.Seconds())
 	if f == nil {
@@ -105,8 +107,8 @@ func (s *Source) deliver(readers *readers, p *page, at time.Time) {
 	}
 }
 
-// read asks the endpoint for its page and returns when the answer began to arrive.
-func (s *Source) read(e *endpoint, w wanted, p *page) (at time.Time, f *failure) {
+// read requests the page of an endpoint and returns when the answer began to arrive.
+func (s *Source) read(scrape context.Context, e *endpoint, w desired, p *page) (at time.Time, f *failure) {
 	if e.problem != nil {
 		return at, &failure{resultAddress, e.problem}
 	}
@@ -114,7 +116,7 @@ func (s *Source) read(e *endpoint, w wanted, p *page) (at time.Time, f *failure)
 	if timeout == 0 {
 		timeout = e.key.interval
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, timeout)
+	ctx, cancel := context.WithTimeout(scrape, timeout)
 	defer cancel()
 	response, err := s.client.Do(e.request.WithContext(ctx))
 	at = time.Now()
@@ -127,10 +129,10 @@ func (s *Source) read(e *endpoint, w wanted, p *page) (at time.Time, f *failure)
 	switch {
 	case f == nil:
 		return at, nil
-	case e.ctx.Err() != nil:
-		return at, &failure{resultCancelled, e.ctx.Err()}
+	case scrape.Err() != nil:
+		return at, &failure{resultCancelled, scrape.Err()}
 	case ctx.Err() != nil:
-		return at, &failure{resultTimeout, fmt.Errorf("%s: no whole answer within %s", e.key.url, timeout)}
+		return at, &failure{resultTimeout, fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}
 	default:
 		return at, &failure{f.result, fmt.Errorf("%s: %w", e.key.url, f.err)}
 	}
@@ -147,8 +149,8 @@ func requestFailure(err error) *failure {
 	return &failure{resultConnection, err}
 }
 
-// readAnswer reads the page that an answer is.
-func (s *Source) readAnswer(r *http.Response, w wanted, p *page) *failure {
+// readAnswer reads the page of an answer.
+func (s *Source) readAnswer(r *http.Response, w desired, p *page) *failure {
 	if r.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, r.Body, maxErrorDrain)
 		return &failure{resultStatus, fmt.Errorf("it answers %s: must be 200 OK", r.Status)}
@@ -169,7 +171,7 @@ func (s *Source) readAnswer(r *http.Response, w wanted, p *page) *failure {
 	return nil
 }
 
-// formatOf tells whether an answer is OpenMetrics; if not, it is the Prometheus text format.
+// formatOf returns whether an answer is OpenMetrics; otherwise it is the Prometheus text format.
 func formatOf(h http.Header) (openMetrics bool, err error) {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return false, fmt.Errorf("its Content-Encoding is %.40q: must be none", encoding)
@@ -189,7 +191,7 @@ func formatOf(h http.Header) (openMetrics bool, err error) {
 	}
 }
 
-// limitedReader counts what is read and refuses to read more than a limit.
+// limitedReader counts bytes and fails after a limit.
 type limitedReader struct {
 	r        io.Reader
 	n, limit int64

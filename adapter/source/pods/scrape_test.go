@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
@@ -48,7 +48,7 @@ func scrapeOnce(t *testing.T, o Options, ip string, c Config) *recorder {
 	require.NoError(t, s.Set(key("pm"), c, sourcetest.NewFleet(instance("a", ip)), sink))
 	require.Len(t, s.endpoints, 1)
 	for _, e := range s.endpoints {
-		s.scrape(e)
+		s.scrape(t.Context(), e)
 	}
 	return sink
 }
@@ -156,14 +156,14 @@ func TestScrape(t *testing.T) {
 				<-r.Context().Done()
 			},
 			options: Options{Timeout: 50 * time.Millisecond},
-			err:     ": no whole answer within 50ms", result: resultTimeout,
+			err:     ": no complete answer within 50ms", result: resultTimeout,
 		},
 		"silence": {
 			handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 			options: Options{Timeout: 50 * time.Millisecond},
-			err:     ": no whole answer within 50ms", result: resultTimeout,
+			err:     ": no complete answer within 50ms", result: resultTimeout,
 		},
-		"missing": {handler: write("text/plain", "lode 1\n"), err: `: metric "load" is not served; what is: "lode"`, result: resultSuccess},
+		"missing": {handler: write("text/plain", "lode 1\n"), err: `: metric "load" is not served; the endpoint serves "lode"`, result: resultSuccess},
 		"hostile": {handler: write("text/plain", "{} 1\n{{{\n\x00\xff\nload{\n"), err: `: metric "load" cannot be read: invalid label name for metric "load"`, result: resultSuccess},
 	}
 	for name, test := range tests {
@@ -249,7 +249,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	require.NoError(t, s.Set(key("pm"), c, sourcetest.NewFleet(instance("a", "127.0.0.2")), newRecorder()))
 	for range 20 {
 		for _, e := range s.endpoints {
-			s.scrape(e)
+			s.scrape(t.Context(), e)
 		}
 	}
 	assert.EqualValues(t, 20, requests.Load())
@@ -264,7 +264,7 @@ func TestConcurrentUse(t *testing.T) {
 		served.Store(r.Host, true)
 		fmt.Fprintln(w, "load 1\nwork 2")
 	})
-	var all []instances.Instance
+	var all []podtracker.Instance
 	for i := range pods {
 		ip := fmt.Sprintf("127.0.7.%d", i+1)
 		port := serve(t, ip, handler)
@@ -326,7 +326,7 @@ func TestConcurrentUse(t *testing.T) {
 	assert.Empty(t, s.endpoints)
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestRejectsInvalidConfigs(t *testing.T) {
 	valid := func() Config {
 		return Config{Port: "metrics", Path: "/metrics", Metric: "load", Type: source.Gauge, MatchLabels: map[string]string{"a": "b"}, Interval: time.Second}
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// shown is how many names or series a message lists.
+// shown is the maximum number of names or series in a message.
 const shown = 5
 
-// suffixes are the series that a family of a type has beside its own name, and what they are.
+// suffixes are the series that a family has beside its own name, and their types.
 var suffixes = []struct {
 	suffix   string
 	families []string
@@ -34,14 +34,14 @@ var suffixes = []struct {
 	{"_gcount", []string{"gaugehistogram"}, source.Gauge},
 }
 
-// selection is the one series that a reader wants of a page.
+// selection is the series that a reader selects on a page.
 type selection struct {
 	metric string
 	labels map[string]string
 	as     source.Type
 }
 
-// pick takes the selected series' reading from a page that was asked for at a time.
+// pick returns the reading of the selected series from a page that was requested at a time.
 func (s *selection) pick(p *page, at time.Time) (pipeline.Sample, error) {
 	all, err := p.series(s.metric)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *selection) pick(p *page, at time.Time) (pipeline.Sample, error) {
 	return sample, nil
 }
 
-// one returns the series that has the labels, if there is exactly one.
+// one returns the only series that has the labels.
 func (s *selection) one(all []*dto.Metric) (*dto.Metric, error) {
 	var matching []*dto.Metric
 	for _, m := range all {
@@ -88,7 +88,7 @@ func (s *selection) one(all []*dto.Metric) (*dto.Metric, error) {
 	}
 }
 
-// matches tells whether a series has the labels. As in Prometheus, a label that is absent is one that is empty.
+// matches returns whether a series has the labels. An absent label equals an empty one, as in Prometheus.
 func (s *selection) matches(m *dto.Metric) bool {
 	for name, value := range s.labels {
 		i := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
@@ -99,8 +99,8 @@ func (s *selection) matches(m *dto.Metric) bool {
 	return true
 }
 
-// checkType refuses to read a counter as a gauge and the other way round: the one is no load, the other has no rate.
-// What has no declared type is taken for either.
+// checkType rejects reading a counter as a gauge and vice versa: a counter is no load, a gauge has no rate. Metrics
+// without a declared type pass as either.
 func (s *selection) checkType(declared map[string]string) error {
 	is, family := s.typeOf(declared)
 	switch {
@@ -115,7 +115,7 @@ func (s *selection) checkType(declared map[string]string) error {
 	}
 }
 
-// typeOf returns what the metric is, "" if that is not declared, and the type of its family.
+// typeOf returns the type of the metric, "" if it is not declared, and the type of its family.
 func (s *selection) typeOf(declared map[string]string) (is, family string) {
 	switch own := declared[s.metric]; own {
 	case "gauge":
@@ -135,7 +135,7 @@ func (s *selection) typeOf(declared map[string]string) (is, family string) {
 	return "", ""
 }
 
-// missing says that the metric is not there, and what is: names like it first.
+// missing reports that the page lacks the metric, and lists the most similar names.
 func (s *selection) missing(p *page) error {
 	if p.count == 0 {
 		return errors.New("no metric is served")
@@ -151,7 +151,7 @@ func (s *selection) missing(p *page) error {
 	if more := p.count - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Errorf("metric %q is not served; what is: %s", s.metric, strings.Join(names, ", "))
+	return fmt.Errorf("metric %q is not served; the endpoint serves %s", s.metric, strings.Join(names, ", "))
 }
 
 func commonPrefix(a, b string) int {
@@ -162,7 +162,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// listSeries shows the labels of some of the series.
+// listSeries shows the labels of some series.
 func listSeries(all []*dto.Metric) string {
 	var out []string
 	for _, m := range all[:min(shown, len(all))] {
@@ -178,7 +178,7 @@ func listSeries(all []*dto.Metric) string {
 	return strings.Join(out, ", ")
 }
 
-// labelText writes labels as Prometheus does, in order of their names.
+// labelText writes labels as Prometheus does, sorted by name.
 func labelText(labels map[string]string) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

@@ -1,7 +1,12 @@
+// Package pods is the source that reads every ready pod's own metrics endpoint, once per interval.
+//
+// PredictedMetrics that read the same endpoint of a pod at the same interval share its scrapes. Each endpoint has its own
+// phase within the interval, which spreads the load, and is scraped at most once at a time: a scrape that still runs when
+// the next one is due replaces it. Slow and failing endpoints use slots of their own, and endpoints that keep failing are
+// scraped less often, so that they delay only each other.
 package pods
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"sync"
@@ -9,15 +14,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// Fleet is the pods of one target, as package instances follows them.
+// Fleet is the pods of one target, which package podtracker tracks.
 type Fleet interface {
-	Active() []instances.Instance
-	// Watch has an observer told of what happens until stop is called, without locks held.
-	Watch(instances.Observer) (stop func())
+	Active() []podtracker.Instance
+	// Watch calls an observer, without holding locks, until stop is called.
+	Watch(podtracker.Observer) (stop func())
 }
 
 // Source reads the metrics endpoints of pods. It is safe for concurrent use.
@@ -29,8 +34,6 @@ type Source struct {
 	slow      *lane // of those that are slow or failing
 	pages     sync.Pool
 	epoch     time.Time
-	base      context.Context // of all scrapes
-	stop      context.CancelFunc
 	scraping  sync.WaitGroup
 	wake      chan struct{} // the head of the queue may be another one
 
@@ -57,20 +60,19 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 		subscriptions: map[types.NamespacedName]*subscription{},
 		endpoints:     map[endpointKey]*endpoint{},
 	}
-	s.base, s.stop = context.WithCancel(context.Background())
 	s.slow = &lane{slots: o.Concurrency / 2}
 	s.quick = &lane{slots: o.Concurrency - s.slow.slots}
 	return s
 }
 
-// wholeMinute returns the last whole minute on the clock. Phases are counted from there, so that replicas read a pod at
-// the same moments (at intervals that divide a minute) and forecast from the same values.
+// wholeMinute returns the last whole minute of the clock. Phases count from it, so that replicas read a pod at the same
+// moments (if the interval divides a minute) and forecast from the same values.
 func wholeMinute(now time.Time) time.Time {
 	return now.Add(-now.Sub(now.Truncate(time.Minute))) // Truncate alone would lose the monotonic clock
 }
 
-// Set has the active instances of a fleet read as c says and the samples taken to a sink, from now until it is set
-// otherwise or removed. An instance is read from when the fleet says that it has started until it says that it has ended.
+// Set reads the active instances of a fleet for a sink, as c says, until the next Set or Remove of the key. Each
+// instance is read from its start to its end in the fleet.
 func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -89,7 +91,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	return nil
 }
 
-// Remove ends the reading for a key. The sink is not called any more when it returns.
+// Remove stops reading for a key. The sink is not called any more when it returns.
 func (s *Source) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	old := s.subscriptions[key]
@@ -98,13 +100,13 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// attach has a reader read an endpoint.
+// attach adds a reader to the endpoint of a key.
 func (s *Source) attach(r *reader, key endpointKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.endpoints[key]
 	if e == nil {
-		e = newEndpoint(s.base, key, s.options.UserAgent)
+		e = newEndpoint(key, s.options.UserAgent)
 		s.endpoints[key] = e
 		s.telemetry.endpoints.Inc()
 		e.due = e.next(time.Since(s.epoch))
@@ -115,7 +117,7 @@ func (s *Source) attach(r *reader, key endpointKey) {
 	e.readers.Store(newReaders(append(slices.Clone(e.readers.Load().all), r)))
 }
 
-// detach ends what attach began. The reader's sink is not called any more when it returns.
+// detach removes a reader from its endpoint. Its sink is not called any more when it returns.
 func (s *Source) detach(r *reader) {
 	s.mu.Lock()
 	e := r.endpoint
@@ -125,13 +127,13 @@ func (s *Source) detach(r *reader) {
 		delete(s.endpoints, e.key)
 		s.telemetry.endpoints.Dec()
 		s.queue.remove(e)
-		e.cancel()
+		e.close()
 	}
 	s.mu.Unlock()
 	r.close()
 }
 
-// wakeUp has Run look at the queue again.
+// wakeUp makes Run check the queue.
 func (s *Source) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:

@@ -3,11 +3,11 @@ package pods
 import (
 	"sync"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// subscription is what has been Set for one key: a reader for each active instance of the fleet.
+// subscription is one Set key: a reader for each active instance of the fleet.
 type subscription struct {
 	source    *Source
 	config    Config
@@ -15,15 +15,15 @@ type subscription struct {
 	fleet     Fleet
 	sink      source.Sink
 
-	mu      sync.Mutex // held from asking the fleet to having done so, so that the newest answer counts
+	mu      sync.Mutex // held from listing the fleet until the readers match, so that the newest list wins
 	ended   bool
 	stop    func()
 	readers map[string]*reader // by instance
 }
 
 var (
-	_ instances.Observer = (*subscription)(nil)
-	_ Fleet              = (*instances.Fleet)(nil)
+	_ podtracker.Observer = (*subscription)(nil)
+	_ Fleet               = (*podtracker.TargetPods)(nil)
 )
 
 func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
@@ -34,7 +34,7 @@ func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscr
 	}
 }
 
-// same tells whether replacing u, which may be nil, by v would change nothing.
+// same returns whether u, which may be nil, and v read the same.
 func (u *subscription) same(v *subscription) bool {
 	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
 }
@@ -66,13 +66,13 @@ func (u *subscription) end() {
 	}
 }
 
-// Started implements instances.Observer.
-func (u *subscription) Started(instances.Instance) { u.update() }
+// Started implements podtracker.Observer.
+func (u *subscription) Started(podtracker.Instance) { u.update() }
 
-// Ended implements instances.Observer.
-func (u *subscription) Ended(instances.Instance) { u.update() }
+// Ended implements podtracker.Observer.
+func (u *subscription) Ended(podtracker.Instance) { u.update() }
 
-// Changed implements instances.Observer.
+// Changed implements podtracker.Observer.
 func (u *subscription) Changed() { u.update() }
 
 func (u *subscription) update() {
@@ -83,7 +83,7 @@ func (u *subscription) update() {
 	}
 }
 
-// follow makes the readers those of the fleet's active instances, each at the endpoint where its instance now is.
+// follow makes the readers match the active instances of the fleet and their endpoints.
 func (u *subscription) follow() {
 	active := map[string]endpointKey{}
 	for _, i := range u.fleet.Active() {

@@ -18,7 +18,7 @@ const (
 	resultCancelled  result = "cancelled" // the instance ended meanwhile, or the process does
 )
 
-// telemetry is what a Source tells of itself.
+// telemetry is the metrics of a Source.
 type telemetry struct {
 	scrapes    map[result]prometheus.Counter
 	duration   prometheus.Histogram
@@ -32,28 +32,28 @@ type telemetry struct {
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	scrapes := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_scrapes_total", Help: "Scrapes of pods, by how they ended.",
+		Name: "foresail_scrapes_total", Help: "Scrapes of pods, by result.",
 	}, []string{"result"})
 	t := &telemetry{
 		scrapes: map[result]prometheus.Counter{},
 		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_scrape_duration_seconds", Help: "How long scrapes of pods took, failed ones included.",
+			Name: "foresail_scrape_duration_seconds", Help: "Duration of scrapes of pods, failed ones included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_scrapes_in_flight", Help: "Scrapes of pods that are under way.",
+			Name: "foresail_scrapes_in_flight", Help: "Scrapes of pods that are running.",
 		}),
 		skipped: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrapes_skipped_total", Help: "Scrapes left out because the one before had not ended or all slots were taken.",
+			Name: "foresail_scrapes_skipped_total", Help: "Scrapes skipped because the previous one was still running or all slots were taken.",
 		}),
 		bytes: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrape_body_bytes_total", Help: "Bytes of the answers of pods.",
+			Name: "foresail_scrape_body_bytes_total", Help: "Bytes of the answers to scrapes of pods.",
 		}),
 		unselected: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_scrape_selection_failures_total", Help: "Readings that could not be taken from an answer: the series is missing, ambiguous, of another type or not a number.",
+			Name: "foresail_scrape_selection_failures_total", Help: "Readings that could not be taken from an answer, because the series is missing, ambiguous, of another type or not a number.",
 		}),
 		endpoints: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_scrape_endpoints", Help: "Endpoints of pods that are being read.",
+			Name: "foresail_scrape_endpoints", Help: "Endpoints of pods that are scraped.",
 		}),
 	}
 	for _, r := range []result{resultSuccess, resultAddress, resultConnection, resultTimeout, resultStatus, resultContent, resultCancelled} {

@@ -13,11 +13,11 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// answer is what a server said, once for all that share the query. It does not change.
+// answer is the answer of a server, shared by the subscriptions of a group. It does not change.
 type answer struct {
 	series    []*series // in order of pods
 	unlabeled []*series // those without the label of a pod
-	partial   string    // what the server warns of: there may be more than it gave; "" = nothing
+	partial   string    // warnings of the server: series may be missing; "" = none
 	spacing   int64     // the longest of the series' spacings (ms), 0 = unknown
 }
 
@@ -37,7 +37,7 @@ type series struct {
 func (s *series) first() int64 { return s.samples[0].T }
 func (s *series) last() int64  { return s.samples[len(s.samples)-1].T }
 
-// of tells whether a series is one of a namespace, for all that it says.
+// of returns whether a series can be one of a namespace.
 func (s *series) of(namespace string) bool { return !s.namespaced || s.namespace == namespace }
 
 var errTime = errors.New("a sample is dated outside of the years 1970 to 9999")
@@ -45,7 +45,7 @@ var errTime = errors.New("a sample is dated outside of the years 1970 to 9999")
 // latestTime is the end of the year 9999 (ms).
 const latestTime = 253402300799999
 
-// newAnswer sorts out a matrix, which it keeps parts of.
+// newAnswer converts a matrix, and keeps parts of it.
 func newAnswer(matrix model.Matrix, key *groupKey, warnings []string) (*answer, error) {
 	a := &answer{partial: promapi.Short(strings.Join(warnings[:min(promapi.Shown, len(warnings))], "; "))}
 	var gaps []int64
@@ -122,9 +122,9 @@ func median(x []int64) int64 {
 	return x[(len(x)-1)/2]
 }
 
-// join makes one series of those of one pod, which is possible if each begins after the one before has ended: after a
-// restart a pod may have other labels. Series side by side are duplicates, and nobody can tell which is the pod's load.
-// Two that are less than apart (ms) from each other may still be side by side, with a sample each.
+// join merges the series of one pod, which is possible if each begins after the previous one has ended: after a restart
+// a pod may have other labels. Overlapping series are duplicates, and either may be the load. Two that are less than
+// apart (ms) from each other may overlap with a sample each.
 func join(all []*series, apart int64) (*series, error) {
 	if len(all) == 1 {
 		return all[0], all[0].err
@@ -147,7 +147,7 @@ func join(all []*series, apart int64) (*series, error) {
 	return &joined, nil
 }
 
-// differing names the labels in which series are not alike, with some of their values.
+// differing lists the labels in which series differ, with some of their values.
 func differing(all []*series) string {
 	names := map[model.LabelName]struct{}{}
 	for _, x := range all {

@@ -5,19 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 )
 
-// beginning returns the time from which on the samples of a first answer are taken (ms).
+// beginning returns the time from which the samples of a first answer are taken (ms).
 //
-// The history of a fleet is the sum over the pods that it had. Those that had gone before this process began to follow
-// the fleet are not known to it, so what they carried would be missing from the sum, up to the moment when others took
-// it over: too little would be served, and it would look like a rise that never was. Whose series they are can be told from their having ended. Whether
-// they were of this fleet or of another one cannot, so everything before the newest such end is left out; the history
-// is shorter then, and right. Once the fleet is followed it knows the pods that leave.
+// The history of a fleet is the sum over its pods. Pods that were deleted before this process began to track the fleet
+// are unknown, so their load would be missing until other pods took it over, which would look like a rise. An ended
+// series belonged to a deleted pod, of this fleet or another one. Everything before the newest such end is left out: the
+// history is shorter, and right.
 //
-// An answer that the server warns of may lack series of such pods. Only its newest samples are taken.
-func (u *subscription) beginning(own []*series, active []instances.Instance, partial string, t taking) int64 {
+// An answer with warnings may lack series of such pods. Only its newest samples are taken.
+func (u *subscription) beginning(own []*series, active []podtracker.Instance, partial string, t taking) int64 {
 	newest, usual := latest(own), u.usualEnd(own)
 	if partial != "" {
 		return usual - 2*t.step
@@ -36,10 +35,10 @@ func (u *subscription) beginning(own []*series, active []instances.Instance, par
 	return min(from, usual)
 }
 
-// undecided tells whether it has to be waited with the history. A pod that went a moment ago looks like one of somebody
-// else's that lives, until two of its spacings have gone by without a sample. Where every series is of a pod of the
-// fleet, or of a fleet that shares the query, nothing is waited for.
-func (u *subscription) undecided(own []*series, active []instances.Instance, t taking) bool {
+// undecided returns whether backfill has to wait. A pod that was just deleted looks like a living pod of another
+// application until two of its spacings have passed without a sample. If every series is of a pod of this fleet, or of
+// one that shares the query, nothing waits.
+func (u *subscription) undecided(own []*series, active []podtracker.Instance, t taking) bool {
 	if u.first.IsZero() {
 		u.first = t.now
 	}
@@ -56,8 +55,8 @@ func (u *subscription) undecided(own []*series, active []instances.Instance, t t
 	return came && open
 }
 
-// startsOf returns when instances started (ms), by their IDs.
-func startsOf(active []instances.Instance) map[string]int64 {
+// startsOf returns the start times of instances (ms) by their IDs.
+func startsOf(active []podtracker.Instance) map[string]int64 {
 	starts := make(map[string]int64, len(active))
 	for i := range active {
 		starts[active[i].ID] = active[i].Start.UnixMilli()
@@ -65,8 +64,8 @@ func startsOf(active []instances.Instance) map[string]int64 {
 	return starts
 }
 
-// usualEnd returns the median of the times at which the series of the fleet's pods end: a single one that is dated ahead
-// must not keep the samples of all others out.
+// usualEnd returns the median of the times at which the series of the fleet's pods end. One sample that is dated ahead
+// must not exclude those of all other pods.
 func (u *subscription) usualEnd(own []*series) int64 {
 	var ends []int64
 	for _, x := range own {
@@ -77,8 +76,8 @@ func (u *subscription) usualEnd(own []*series) int64 {
 	return median(ends)
 }
 
-// knew tells whether a series is of an instance that the fleet knows, rather than of a pod that is gone, or of one whose
-// name another pod now has; or whether it is of a pod of another fleet.
+// knew returns whether a series is of a known instance of this fleet or of another one in the group, rather than of a
+// deleted pod, or of one whose name another pod has now.
 func (u *subscription) knew(x *series, starts map[string]int64) bool {
 	if id, ok := u.roster.Find(x.pod, x.last()); ok {
 		return starts[id] <= x.last()

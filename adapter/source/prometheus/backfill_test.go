@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -28,7 +28,7 @@ func ones(n int) []float64 {
 
 // Two pods carried the load with a third that had gone before we began. If their history were taken whole, the load
 // would seem to have risen by half when the third went.
-func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
+func TestPodsDeletedBeforeStartCauseNoRise(t *testing.T) {
 	tests := map[string]struct {
 		others func() []fakeSeries
 		want   int // samples of each pod of the fleet, of 11
@@ -71,7 +71,7 @@ func TestPodsThatLeftBeforeWeBeganMakeNoRise(t *testing.T) {
 
 // A stranger that goes on is somebody else's, and costs two spacings; one that does not had just left, and what was
 // before is left out.
-func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
+func TestBackfillWithPodsOfOtherApplications(t *testing.T) {
 	for name, goesOn := range map[string]bool{"goes on": true, "had just left": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
 				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
 				sourcetest.Pass(2 * time.Second)
 				assert.Empty(t, sink.of("a"), "nobody can tell yet")
-				assert.Empty(t, sink.LastTrouble())
+				assert.Empty(t, sink.LastSourceError())
 				sourcetest.Pass(4 * time.Second)
 				require.NotEmpty(t, sink.of("a"))
 				first := sink.of("a")[0].T
@@ -104,7 +104,7 @@ func TestStrangersThatGoOnAndThatDoNot(t *testing.T) {
 }
 
 // A pod that is there and not Ready any more is still scraped, and what it carried is nobody's.
-func TestHistoryBeginsWhenTheLastPodLostItsReadiness(t *testing.T) {
+func TestHistoryBeginsWhenTheLastPodBecameUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := sourcetest.NewFleet(instance("a"), instance("b"))
 		fleet.Unready = time.Now().Add(-5 * time.Second)
@@ -114,7 +114,7 @@ func TestHistoryBeginsWhenTheLastPodLostItsReadiness(t *testing.T) {
 }
 
 // What was left out of the first answer stays out of the next ones, and a counter begins behind it.
-func TestLeftOutIsLeftOut(t *testing.T) {
+func TestExcludedHistoryStaysExcluded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		all := growing(began, func(_ string, second int) float64 { return 3 * float64(100+second) }, "a")
@@ -137,7 +137,7 @@ func TestLeftOutIsLeftOut(t *testing.T) {
 }
 
 // The fleet knows the pods that leave while it is followed: their samples are taken, and nothing is left out.
-func TestPodsThatLeaveLaterAreKnown(t *testing.T) {
+func TestPodsDeletedLaterAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := instance("x")
 		ended.End = time.Now().Add(-5 * time.Second)
@@ -166,7 +166,7 @@ func TestBackfillWaitsForPods(t *testing.T) {
 
 // A server's clock that is ahead shows: it is the sink that refuses samples from the future. Once the clock has been
 // set back, samples come again at once.
-func TestClockAhead(t *testing.T) {
+func TestServerClockAhead(t *testing.T) {
 	for _, as := range []source.Type{source.Gauge, source.Counter} {
 		t.Run(string(as), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,13 +206,13 @@ func TestClockAhead(t *testing.T) {
 						assert.Equal(t, 1.0, x.V)
 					}
 				}
-				assert.Empty(t, sink.LastTrouble())
+				assert.Empty(t, sink.LastSourceError())
 			})
 		})
 	}
 }
 
-func TestBeginningIsForgottenWhenTheClockIsSetBack(t *testing.T) {
+func TestStartOfHistoryIsDroppedWhenTheClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := matrix(pod("a").with(time.Second, -time.Hour, ones(11)...), pod("x").with(time.Second, 5*time.Second-time.Hour, ones(3)...))
 		began := time.Now()
@@ -325,7 +325,7 @@ func TestTracksAreForgotten(t *testing.T) {
 			return len(u.tracks)
 		}
 		assert.Equal(t, 1, tracks())
-		fleet.Set(instances.Instance{ID: "uid-b", Pod: key("b"), Start: time.Now()})
+		fleet.Set(podtracker.Instance{ID: "uid-b", Pod: key("b"), Start: time.Now()})
 		sourcetest.Pass(20 * time.Second)
 		assert.Equal(t, 1, tracks(), "its samples might come again")
 		sourcetest.Pass(6 * time.Second)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -23,7 +23,7 @@ type discard struct {
 
 func (d *discard) Append(_ string, samples ...pipeline.Sample) { d.taken += len(samples) }
 func (d *discard) Fail(instance string, err error)             { d.b.Error(instance, err) }
-func (d *discard) Trouble(err error) {
+func (d *discard) SourceFailed(err error) {
 	if err != nil {
 		d.b.Error(err)
 	}
@@ -61,7 +61,7 @@ func BenchmarkAnswer(b *testing.B) {
 			c := gauge()
 			for i := range sinks {
 				sinks[i].b = b
-				var all []instances.Instance
+				var all []podtracker.Instance
 				for j := i; j < pods; j += subscriptions {
 					all = append(all, instance(fmt.Sprint("checkout-7d4b9c6f5-", j)))
 				}

@@ -12,10 +12,10 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// MinInterval is the shortest interval at which a server can be asked.
+// MinInterval is the shortest interval between two queries.
 const MinInterval = time.Second
 
-// Config says what is asked of which server.
+// Config is a query to a server.
 type Config struct {
 	Address        string // the URL of the server, with a path if its API is below one
 	Query          string // a selector, such as nodejs_eventloop_utilization{namespace="shop"}
@@ -36,10 +36,10 @@ func (c *Config) key() groupKey {
 	return groupKey{c.Address, c.Query, c.PodLabel, c.NamespaceLabel, c.Interval}
 }
 
-// reach is how far back the first answer has to reach.
+// reach is the span of the first query.
 func (c *Config) reach() time.Duration { return c.Window + 2*c.Interval }
 
-// normalize spells what means the same alike.
+// normalize gives equal configurations the same form.
 func (c *Config) normalize() {
 	c.Query = strings.TrimSpace(c.Query)
 	if address, err := promapi.ParseAddress(c.Address); err == nil {
@@ -47,7 +47,7 @@ func (c *Config) normalize() {
 	}
 }
 
-// validate reports all that is wrong with c.
+// validate returns all problems of c, joined.
 func (c *Config) validate() error {
 	var problems []error
 	refuse := func(field string, value any, accepted string) {
@@ -78,3 +78,9 @@ func (c *Config) validate() error {
 }
 
 const exampleSelector = `nodejs_eventloop_utilization{namespace="shop"}`
+
+// acceptedQuery says which queries are accepted.
+func (k *groupKey) acceptedQuery() string {
+	return fmt.Sprintf("must be a plain selector such as %s (for the rate of a counter, with type Counter; for an expression, that of a recording rule whose series have the label %s)",
+		exampleSelector, k.podLabel)
+}

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
@@ -37,13 +37,13 @@ func gauge() Config {
 }
 
 // instance is one of a pod that has been there for an hour.
-func instance(pod string) instances.Instance {
-	return instances.Instance{ID: "uid-" + pod, Pod: key(pod), Start: time.Now().Add(-time.Hour)}
+func instance(pod string) podtracker.Instance {
+	return podtracker.Instance{ID: "uid-" + pod, Pod: key(pod), Start: time.Now().Add(-time.Hour)}
 }
 
 // fleetOf returns a fleet of pods that have been there for an hour.
 func fleetOf(pods ...string) *sourcetest.Fleet {
-	var all []instances.Instance
+	var all []podtracker.Instance
 	for _, pod := range pods {
 		all = append(all, instance(pod))
 	}

@@ -30,7 +30,7 @@ func (s strict) Fail(instance string, err error) {
 	require.Error(s.t, err)
 }
 
-func (strict) Trouble(error) {}
+func (strict) SourceFailed(error) {}
 
 // Whatever a server answers: no panic, and no sample that is none.
 func FuzzAnswer(f *testing.F) {

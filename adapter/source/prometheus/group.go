@@ -9,31 +9,31 @@ import (
 	"sync"
 	"time"
 
-	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
-// beginWithin is the time within which a group that has begun, or that someone has joined, asks for the first time.
+// beginWithin is the maximum time until the first query of a new group, and until the next one after a subscription has
+// joined.
 const beginWithin = 2 * time.Second
 
-// group asks once for all subscriptions that share a query.
+// group sends one query for all subscriptions that share it.
 type group struct {
 	source *Source
 	key    groupKey
 	server *server
 	cancel context.CancelFunc
-	joined chan struct{} // someone has
+	joined chan struct{} // signals that a subscription has joined
 
 	mu            sync.Mutex
 	subscriptions []*subscription // not changed but replaced
 
-	// Of the goroutine that asks:
+	// Used only by the goroutine of run:
 	random   *rand.Rand // spreads retries
 	phase    time.Duration
 	failures int       // in a row
-	answered time.Time // when the newest whole answer was asked for, zero = the whole window is to be asked for
-	spacing  int64     // of the samples of the newest answer that told (ms)
+	answered time.Time // when the newest whole answer was asked for, zero = the whole window is due
+	spacing  int64     // between samples, of the newest answer that shows it (ms)
 }
 
 func newGroup(s *Source, key groupKey, v *server) *group {
@@ -54,7 +54,7 @@ func (g *group) join(u *subscription) {
 	}
 }
 
-// part takes a subscription out and tells whether none is left.
+// part removes a subscription and returns whether none is left.
 func (g *group) part(u *subscription) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,8 +68,8 @@ func (g *group) list() []*subscription {
 	return g.subscriptions
 }
 
-// run asks until ctx ends: at the group's own phase within its interval, so that groups are spread over it; soon after
-// someone has joined; and ever less often while the server fails.
+// run queries until ctx ends: at the phase of the group within its interval, so that groups are spread over it; soon
+// after a subscription has joined; and less and less often while the server fails.
 func (g *group) run(ctx context.Context) {
 	now := g.source.options.Now
 	due := now().Add(g.soon())
@@ -94,12 +94,12 @@ func (g *group) run(ctx context.Context) {
 	}
 }
 
-// soon is the part of beginWithin, or of the interval if that is shorter, that the phase is of the interval.
+// soon scales the phase to beginWithin, or to the interval if that is shorter.
 func (g *group) soon() time.Duration {
 	return time.Duration(float64(g.phase) / float64(g.key.interval) * float64(min(beginWithin, g.key.interval)))
 }
 
-// pause returns how long not to ask after a query that ended so.
+// pause returns the time until the next query, after one that ended with err.
 func (g *group) pause(err error) time.Duration {
 	if err == nil {
 		g.failures = 0
@@ -109,17 +109,17 @@ func (g *group) pause(err error) time.Duration {
 	return spread(source.Backoff(g.failures, g.key.interval, g.source.options.MaxBackoff), g.key.interval, g.random.Float64())
 }
 
-// spread shortens a wait by up to a half, as a number from 0 to 1 decides, but to no less than the interval: one server
-// may be asked by many groups, which it fails all at once.
+// spread shortens a wait by up to a half, by a random number from 0 to 1, but not below the interval. A server that
+// fails fails many groups at once.
 func spread(wait, interval time.Duration, random float64) time.Duration {
 	return max(interval, wait-time.Duration(random*float64(wait)/2))
 }
 
-// step is the time in which each series gets a sample and all are asked for (ms).
+// step is the time in which every series gets a sample and is queried (ms).
 func (g *group) step() int64 { return max(g.key.interval.Milliseconds(), g.spacing) }
 
-// span is how far back a query has to reach for those who wait for the answer. As long as whole answers come, that is
-// since the last, and two steps more for samples that were late. It never is more than a whole first answer has.
+// span returns the span of the next query, and whether it is the whole window. After a complete answer it reaches back
+// to that answer, and two steps more for late samples. It is never longer than that of a first query.
 func (g *group) span(subscriptions []*subscription) (span time.Duration, whole bool) {
 	var most, first time.Duration
 	for _, u := range subscriptions {
@@ -135,7 +135,7 @@ func (g *group) span(subscriptions []*subscription) (span time.Duration, whole b
 	return min(span, most), span >= most
 }
 
-// ask queries the server once and hands the answer, or why there is none, to the subscriptions.
+// ask queries the server once and gives the answer, or the error, to the subscriptions.
 func (g *group) ask(ctx context.Context) error {
 	if !g.server.enter(ctx) {
 		return ctx.Err()
@@ -150,7 +150,7 @@ func (g *group) ask(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err == nil && a.empty() {
-		// Samples may be further apart than was asked for: what is said about them waits until all was asked for.
+		// Samples may be further apart than this span: report nothing until the whole window was queried.
 		g.answered = time.Time{}
 		if !whole {
 			return nil
@@ -158,7 +158,7 @@ func (g *group) ask(ctx context.Context) error {
 	}
 	if err != nil {
 		for _, u := range subscriptions {
-			u.refuse(err)
+			u.fail(err)
 		}
 		return err
 	}
@@ -166,7 +166,7 @@ func (g *group) ask(ctx context.Context) error {
 	return nil
 }
 
-// take hands an answer to the subscriptions.
+// take gives an answer to the subscriptions.
 func (g *group) take(a *answer, began time.Time, span time.Duration, subscriptions []*subscription) {
 	g.spacing = cmp.Or(a.spacing, g.spacing)
 	if !a.empty() && a.partial == "" {
@@ -177,39 +177,34 @@ func (g *group) take(a *answer, began time.Time, span time.Duration, subscriptio
 	}
 }
 
-// query asks the server for a span.
+// query queries the server over a span.
 func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) {
 	o := &g.source.options
-	timeout := o.timeout(g.key.interval)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	matrix, warnings, err := g.server.rangeVector(ctx, g.key.query, span,
-		v1.WithTimeout(wholeSeconds(timeout)), // or the server would work on what nobody waits for
-		v1.WithLimit(uint64(o.MaxSeries)+1))   // one more tells that there are too many
-	if err != nil {
-		return nil, explain(err, &g.key, timeout)
+	q := promapi.Question{
+		Address: g.key.address, Query: g.key.query, Accepted: g.key.acceptedQuery(), Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
 	}
-	if len(matrix) > o.MaxSeries {
-		return nil, fail(resultLimit, "%s: query %.200q returns more than %d series; it must select less", g.key.address, g.key.query, o.MaxSeries)
+	matrix, warnings, err := q.Samples(ctx, g.server.client, span)
+	if err != nil {
+		return nil, err
 	}
 	a, err := newAnswer(matrix, &g.key, warnings)
 	if err != nil {
-		return nil, fail(resultContent, "%s: query %.200q: %w", g.key.address, g.key.query, err)
+		return nil, promapi.Fail(promapi.Content, "%s: query %.200q: %w", g.key.address, g.key.query, err)
 	}
 	return a, nil
 }
 
-// count tells the metrics how a query went.
+// count records a query in metrics.
 func (g *group) count(ctx context.Context, a *answer, err error, took time.Duration) {
 	t := g.source.telemetry
 	t.duration.Observe(took.Seconds())
 	as := resultSuccess
-	var why *failure
+	var why *promapi.Failure
 	switch {
 	case ctx.Err() != nil:
 		as = resultCancelled
 	case errors.As(err, &why):
-		as = why.as
+		as = result(why.Kind)
 	case a.partial != "":
 		as = resultPartial
 	case a.empty():
@@ -219,4 +214,30 @@ func (g *group) count(ctx context.Context, a *answer, err error, took time.Durat
 		t.series.Add(float64(len(a.series) + len(a.unlabeled)))
 	}
 	t.queries.WithLabelValues(string(as)).Inc()
+}
+
+// server is one address that groups query.
+type server struct {
+	client *promapi.Client
+	slots  chan struct{} // of queries under way
+	groups int           // that ask it; the source's lock guards it
+}
+
+// enter waits for a slot; false: ctx has ended.
+func (v *server) enter(ctx context.Context) bool {
+	select {
+	case v.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (v *server) exit() { <-v.slots }
+
+// close closes the connections to a server, which may be nil, that is not queried any more.
+func (v *server) close() {
+	if v != nil {
+		v.client.CloseIdleConnections()
+	}
 }

@@ -34,7 +34,7 @@ func inOrder(t *testing.T, samples []pipeline.Sample, n int, step time.Duration)
 	}
 }
 
-func TestFirstTheWindowThenWhatIsNew(t *testing.T) {
+func TestFirstQueryCoversTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a", "b"))
 		s := running(t, Options{}, server)
@@ -50,7 +50,7 @@ func TestFirstTheWindowThenWhatIsNew(t *testing.T) {
 		}
 		inOrder(t, sink.of("a"), len(sink.of("b")), time.Second)
 		assert.Len(t, sink.of("a"), 12+int((asked[len(asked)-1].at-asked[0].at)/time.Second))
-		assert.Empty(t, sink.LastTrouble())
+		assert.Empty(t, sink.LastSourceError())
 	})
 }
 
@@ -101,7 +101,7 @@ func TestSparseSamples(t *testing.T) {
 		sourcetest.Pass(time.Minute + 2*time.Second)
 		assert.Equal(t, []int{62, 31, 31}, server.spans()[:3])
 		inOrder(t, sink.of("a"), 9, 15*time.Second)
-		assert.NotContains(t, strings.Join(sink.Troubles(), ""), "nothing")
+		assert.NotContains(t, strings.Join(sink.SourceErrors(), ""), "nothing")
 		assert.Empty(t, sink.failure("a"))
 	})
 }
@@ -127,14 +127,14 @@ func TestSamplesBecomeSparse(t *testing.T) {
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
 		sourcetest.Pass(90 * time.Second)
 		assert.Len(t, slices.DeleteFunc(sink.of("a"), func(x pipeline.Sample) bool { return x.T <= began.UnixMilli() }), 4)
-		for _, trouble := range sink.Troubles() {
+		for _, trouble := range sink.SourceErrors() {
 			require.Empty(t, trouble)
 		}
 		assert.Equal(t, 41, server.spans()[len(server.spans())-1], "twice the new spacing")
 	})
 }
 
-func TestServerIsDownAndComesBack(t *testing.T) {
+func TestServerOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		up := answering(growing(began, constant, "a"))
@@ -151,10 +151,10 @@ func TestServerIsDownAndComesBack(t *testing.T) {
 		c.Window = time.Minute
 		require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
 		sourcetest.Pass(30 * time.Second)
-		assert.Equal(t, "http://prometheus:9090: connect: connection refused", sink.LastTrouble())
+		assert.Equal(t, "http://prometheus:9090: connect: connection refused", sink.LastSourceError())
 		assert.InDelta(t, 20+5, len(sink.of("a")), 1)
 		sourcetest.Pass(60 * time.Second)
-		assert.Empty(t, sink.LastTrouble())
+		assert.Empty(t, sink.LastSourceError())
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.GreaterOrEqual(t, len(sink.of("a")), 20+89, "what was missed is made up for")
 		failures := sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "connection")
@@ -317,7 +317,7 @@ func TestHangingServer(t *testing.T) {
 		for _, sink := range stuck {
 			if sink.Calls() > 0 {
 				told++
-				assert.Equal(t, "http://slow:9090: no whole answer within 5s", sink.LastTrouble())
+				assert.Equal(t, "http://slow:9090: no complete answer within 5s", sink.LastSourceError())
 			}
 		}
 		assert.Equal(t, 10, told)
@@ -338,7 +338,7 @@ func TestHangingServer(t *testing.T) {
 }
 
 // What is under way for several is not given up when one leaves, who hears of it no more.
-func TestLeavingWhileAQueryIsUnderWay(t *testing.T) {
+func TestRemoveDuringAQuery(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestLeavingWhileAQueryIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestNewcomersDoNotHurryAServerThatFails(t *testing.T) {
+func TestNewSubscriptionsDoNotHurryAFailingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := saying(http.StatusServiceUnavailable, "")
 		s := running(t, Options{}, server)
@@ -378,7 +378,7 @@ type hosts map[string]*fakeServer
 
 func (h hosts) RoundTrip(r *http.Request) (*http.Response, error) { return h[r.URL.Host].RoundTrip(r) }
 
-func TestRunGivesUpWhatIsUnderWay(t *testing.T) {
+func TestRunCancelsRunningQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := answering(growing(time.Now(), constant, "a"))
 		server.hang = time.Hour
@@ -410,8 +410,6 @@ func TestTimeouts(t *testing.T) {
 		o := Options{Timeout: test.timeout * time.Second}.withDefaults()
 		assert.Equal(t, test.want*time.Second, o.timeout(test.interval*time.Second), "%v", test)
 	}
-	assert.Equal(t, 3*time.Second, wholeSeconds(2500*time.Millisecond))
-	assert.Equal(t, 3*time.Second, wholeSeconds(3*time.Second))
 }
 
 // Whatever is set and removed at once: sinks hear nothing after Remove, and everything ends.

@@ -61,7 +61,7 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 		{"error", func() string {
 			return repeated(`{"status":"error","errorType":"execution","error":"`, always(`a `), `"}`)
 		}, "execution: a a a"},
-		{"depth", func() string { return repeated(head, always(`[`), "") }, "not what Prometheus answers"},
+		{"depth", func() string { return repeated(head, always(`[`), "") }, "the answer is incomplete or not from Prometheus"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body := c.body()

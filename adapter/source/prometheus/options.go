@@ -5,31 +5,36 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
 // Options of a Source; the zero value is usable.
 type Options struct {
-	// Servers says which servers may be asked, and with which credentials. nil = any, without credentials.
+	// Servers are the servers that may be queried, with their credentials. nil = any, without credentials.
 	Servers *promapi.Servers
-	// Timeout is how long a query may take at most, answer included. Those of short intervals are given up earlier: after
-	// two intervals, but not before 5 s. 0 = 10 s.
+	// Timeout is how long a query may take, answer included. Queries with short intervals end earlier: after two
+	// intervals, but not before 5 s. 0 = 10 s.
 	Timeout time.Duration
-	// MaxBackoff is the longest that a server is not asked while it fails, unless the interval is longer. 0 = 30 s.
+	// MaxBackoff is the longest time between two queries to a failing server, unless the interval is longer. 0 = 30 s.
 	MaxBackoff time.Duration
-	// Concurrency is how many queries are under way at one server at most. 0 = 8.
+	// Concurrency is the maximum number of queries to one server at the same time. 0 = 8.
 	Concurrency int
-	// MaxSeries is how many series an answer may have. 0 = 10,000.
+	// MaxSeries is the maximum number of series in an answer. 0 = 10,000.
 	MaxSeries int
-	// MaxBytes is how long an answer may be. Up to twenty times as much memory is needed while it is decoded; of those
-	// longer than 4 MiB, one is at once. 0 = 32 MiB.
+	// MaxBytes is the maximum size of an answer. Decoding takes up to twenty times as much memory; answers above 4 MiB
+	// are decoded one at a time. 0 = 32 MiB.
 	MaxBytes int64
 	// UserAgent is sent with each query. "" = foresail.
 	UserAgent string
 	// Now is the clock. nil = time.Now.
 	Now func() time.Time
-	// Registerer takes the source's own metrics; nil = none.
+	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
 }
 
@@ -49,4 +54,33 @@ func (o Options) withDefaults() Options {
 // timeout is how long a query of an interval may take.
 func (o *Options) timeout(interval time.Duration) time.Duration {
 	return min(o.Timeout, max(2*interval, 5*time.Second))
+}
+
+// Registration registers this source. Its flags are those of all that query Prometheus servers, so cmd/foresail has them.
+func Registration() source.Registration {
+	return source.Registration{
+		Name: "prometheus",
+		New: func(env source.Environment) (source.Source, error) {
+			return registered{New(Options{
+				Servers: env.Prometheus.Servers, MaxSeries: env.Prometheus.MaxSeries, MaxBytes: env.Prometheus.MaxBytes,
+				Timeout: env.QueryTimeout, UserAgent: env.UserAgent, Registerer: env.Registerer,
+			})}, nil
+		},
+	}
+}
+
+// registered is a Source that is set by the spec of a PredictedMetric.
+type registered struct{ *Source }
+
+// Set implements source.Source.
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+	return r.Source.Set(key, configOf(spec), fleet, sink)
+}
+
+func configOf(spec *v1alpha1.PredictedMetricSpec) Config {
+	s := spec.Source.Prometheus
+	return Config{
+		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel, NamespaceLabel: s.NamespaceLabel,
+		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(params.InitialWindow(*spec), s.Interval.Duration),
+	}
 }

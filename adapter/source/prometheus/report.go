@@ -8,14 +8,14 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// graceSteps is how many steps after its start a pod is expected to have a series.
+// graceSteps is how many steps after its start a pod must have a series.
 const graceSteps = 3
 
-// report finds what is to be said about an answer.
+// report finds the problems of an answer.
 type report struct {
 	subscription *subscription
 	answer       *answer
@@ -25,14 +25,14 @@ type report struct {
 	finite       bool            // a value of theirs is a number
 }
 
-// overdue returns the active instances that should have series by now.
-func (r *report) overdue(active []instances.Instance) []instances.Instance {
+// overdue returns the active instances that must have series by now.
+func (r *report) overdue(active []podtracker.Instance) []podtracker.Instance {
 	before := r.taking.now.Add(-graceSteps * time.Duration(r.taking.step) * time.Millisecond)
-	return slices.DeleteFunc(slices.Clone(active), func(x instances.Instance) bool { return !x.Start.Before(before) })
+	return slices.DeleteFunc(slices.Clone(active), func(x podtracker.Instance) bool { return !x.Start.Before(before) })
 }
 
-// missing fails the instances that have no series although others of the fleet have. If none has, it is the query.
-func (r *report) missing(active []instances.Instance) {
+// missing reports the instances without series if others of the fleet have some. If none has, the query is wrong.
+func (r *report) missing(active []podtracker.Instance) {
 	if len(r.came) == 0 {
 		return
 	}
@@ -51,13 +51,13 @@ func (r *report) warning() string {
 	return "; the server warns: " + r.answer.partial
 }
 
-// trouble returns what keeps the fleet from being read by this query, or nil.
-func (r *report) trouble(active []instances.Instance) error {
+// trouble returns why the query cannot be used for the fleet, or nil.
+func (r *report) trouble(active []podtracker.Instance) error {
 	c := &r.subscription.config
 	unlabeled, all := len(r.own.unlabeled), len(r.own.unlabeled)+len(r.own.series)
 	switch {
 	case len(r.came) == 0 && len(r.overdue(active)) == 0:
-		return nil // nobody is expected to be there
+		return nil // no pod must have a series yet
 	case r.answer.empty():
 		return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?",
 			c.Address, c.Query, r.taking.span, r.warning())
@@ -65,16 +65,16 @@ func (r *report) trouble(active []instances.Instance) error {
 		return fmt.Errorf("%s: query %.200q returns series of other namespaces only: %s is %s, must be %q",
 			c.Address, c.Query, c.NamespaceLabel, r.otherNamespaces(), r.subscription.namespace)
 	case unlabeled == all:
-		return fmt.Errorf("%s: query %.200q returns series without the label %q, so whose they are is unknown; they have %s",
+		return fmt.Errorf("%s: query %.200q returns series without the label %q, so their pods are unknown; they have %s",
 			c.Address, c.Query, c.PodLabel, labelNames(r.own.unlabeled))
 	case len(r.came) == 0:
 		return fmt.Errorf("%s: query %.200q returns no series of the target's pods, such as %q; %s is %s%s",
 			c.Address, c.Query, active[0].Pod.Name, c.PodLabel, r.otherPods(), r.warning())
 	case unlabeled > 0:
-		return fmt.Errorf("%s: query %.200q: %d of %d series do not have the label %q, so whose they are is unknown; they have %s",
+		return fmt.Errorf("%s: query %.200q: %d of %d series do not have the label %q, so their pods are unknown; they have %s",
 			c.Address, c.Query, unlabeled, all, c.PodLabel, labelNames(r.own.unlabeled))
 	case !r.finite && r.subscription.begun:
-		return fmt.Errorf("%s: query %.200q returns no finite number for any pod that can be told from others", c.Address, c.Query)
+		return fmt.Errorf("%s: query %.200q returns no finite number for any pod", c.Address, c.Query)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (r *report) otherPods() string {
 	return promapi.Some(slices.Sorted(maps.Keys(names)))
 }
 
-// labelNames lists the labels that some series have.
+// labelNames lists the labels of some series.
 func labelNames(all []*series) string {
 	names := map[string]bool{}
 	for _, x := range all {

@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-func TestWhatCannotBeTakenIsSaid(t *testing.T) {
+func TestReportsUnusableAnswers(t *testing.T) {
 	nan := math.NaN()
 	histogram := fakeSeries{labels: map[string]string{"pod": "b", "namespace": "shop"}}
 	tests := map[string]struct {
@@ -40,17 +40,17 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("", 1).label("pod", "").label("kubernetes_pod", "a"), pod("", 2).label("pod", "")}
 			},
-			trouble: `query "load" returns series without the label "pod", so whose they are is unknown; they have "kubernetes_pod", "namespace"`,
+			trouble: `query "load" returns series without the label "pod", so their pods are unknown; they have "kubernetes_pod", "namespace"`,
 		},
 		"no labels at all": {
 			answer:  func() []fakeSeries { return []fakeSeries{{samples: pod("", 1).samples}} },
-			trouble: `query "load" returns series without the label "pod", so whose they are is unknown; they have no labels`,
+			trouble: `query "load" returns series without the label "pod", so their pods are unknown; they have no labels`,
 		},
 		"no label for the pod of some": {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), pod("", 5, 6).label("pod", "").label("job", "x")}
 			},
-			trouble: `query "load": 1 of 3 series do not have the label "pod", so whose they are is unknown; they have "job", "namespace"`,
+			trouble: `query "load": 1 of 3 series do not have the label "pod", so their pods are unknown; they have "job", "namespace"`,
 			a:       []float64{1, 2},
 		},
 		"other namespaces": {
@@ -113,7 +113,7 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2), pod("a", 3, 4).label("c", "x"), pod("b", 3, 4), pod("b", 3, 4).label("c", "x")}
 			},
-			trouble: `query "load" returns no finite number for any pod that can be told from others`,
+			trouble: `query "load" returns no finite number for any pod`,
 			failures: map[string]string{
 				"a": `the pod has 2 series, which differ in c ("", "x"): must be one`, "b": `the pod has 2 series, which differ in c ("", "x"): must be one`,
 			},
@@ -143,7 +143,7 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 		},
 		"only NaN": {
 			answer:  func() []fakeSeries { return []fakeSeries{pod("a", nan, nan), pod("b", nan)} },
-			trouble: `query "load" returns no finite number for any pod that can be told from others`,
+			trouble: `query "load" returns no finite number for any pod`,
 			failures: map[string]string{
 				"a": "2 of 2 new readings are no finite numbers, the last of them is NaN", "b": "1 of 1 new readings are no finite numbers, the last of them is NaN",
 			},
@@ -182,7 +182,7 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 				if want != "" {
 					want = address + ": " + want
 				}
-				assert.Equal(t, want, sink.LastTrouble())
+				assert.Equal(t, want, sink.LastSourceError())
 				for _, pod := range []string{"a", "b"} {
 					assert.Equal(t, test.failures[pod], sink.failure(pod), pod)
 				}
@@ -201,7 +201,7 @@ func TestNativeHistograms(t *testing.T) {
 		body = strings.Replace(body, `"histograms":[[`, `"values":[[`, 1)
 		body = strings.Replace(body, `,"3"]]}`, `,{"count":"1","sum":"2","buckets":[[0,"1","2","1"]]}]]}`, 1)
 		sink := once(t, saying(http.StatusOK, body), fleetOf("a", "b"))
-		assert.Empty(t, sink.LastTrouble())
+		assert.Empty(t, sink.LastSourceError())
 		assert.Equal(t, "its samples are native histograms: must be numbers", sink.failure("b"))
 		assert.Equal(t, []float64{1, 2}, sink.values("a"))
 		assert.Empty(t, sink.of("b"))
@@ -219,7 +219,7 @@ func TestFailedQueries(t *testing.T) {
 	}{
 		"an expression": {
 			400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:1: parse error: ranges only allowed for vector selectors"}`,
-			`query "load" is refused: invalid parameter "query": 1:1: parse error: ranges only allowed for vector selectors; ` + acceptedHere, "query",
+			`query "load" is rejected: invalid parameter "query": 1:1: parse error: ranges only allowed for vector selectors; ` + acceptedHere, "query",
 		},
 		"another type": {
 			200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"1"]}]}}`,
@@ -229,7 +229,7 @@ func TestFailedQueries(t *testing.T) {
 			200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, `query "load": the answer is a scalar; ` + acceptedHere, "query",
 		},
 		"an unknown type": {
-			200, `{"status":"success","data":{"resultType":"tensor","result":[1,"1"]}}`, "what it answers is not whole, or not what Prometheus answers", "content",
+			200, `{"status":"success","data":{"resultType":"tensor","result":[1,"1"]}}`, "the answer is incomplete or not from Prometheus", "content",
 		},
 		"too much for the server": {
 			422, `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`,
@@ -243,22 +243,22 @@ func TestFailedQueries(t *testing.T) {
 		"a strange status": {
 			599, "", "server error: 599", "status",
 		},
-		"an error that is a success":  {200, `{"status":"error","errorType":"","error":""}`, "what it answers is not whole, or not what Prometheus answers", "content"},
-		"a success that is an error":  {400, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "what it answers is not whole, or not what Prometheus answers", "content"},
-		"garbage":                     {200, "<html>the secret of the intranet</html>", "what it answers is not whole, or not what Prometheus answers", "content"},
-		"nothing at all":              {200, "", "what it answers is not whole, or not what Prometheus answers", "content"},
-		"an empty object":             {200, "{}", "what it answers is not whole, or not what Prometheus answers", "content"},
-		"no content":                  {204, "", "what it answers is not whole, or not what Prometheus answers", "content"},
-		"a broken value":              {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"one"]]}]}}`, "what it answers is not whole, or not what Prometheus answers", "content"},
-		"a broken time":               {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[["x","1"]]}]}}`, "what it answers is not whole, or not what Prometheus answers", "content"},
+		"an error that is a success":  {200, `{"status":"error","errorType":"","error":""}`, "the answer is incomplete or not from Prometheus", "content"},
+		"a success that is an error":  {400, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "the answer is incomplete or not from Prometheus", "content"},
+		"garbage":                     {200, "<html>the secret of the intranet</html>", "the answer is incomplete or not from Prometheus", "content"},
+		"nothing at all":              {200, "", "the answer is incomplete or not from Prometheus", "content"},
+		"an empty object":             {200, "{}", "the answer is incomplete or not from Prometheus", "content"},
+		"no content":                  {204, "", "the answer is incomplete or not from Prometheus", "content"},
+		"a broken value":              {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"one"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
+		"a broken time":               {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[["x","1"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
 		"a time out of bounds":        {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[253402300800,"1"]]}]}}`, `query "load": a sample is dated outside of the years 1970 to 9999`, "content"},
 		"a time that overflows":       {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[9223372036854775807,"1"]]}]}}`, `query "load": a sample is dated outside of the years 1970 to 9999`, "content"},
-		"half of an answer":           {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"]]}`, "what it answers is not whole, or not what Prometheus answers", "content"},
-		"it goes in circles":          {308, "/api/v1/query", "it redirects again and again", "connection"},
-		"it sends away":               {307, "http://other:9090/api/v1/query", `it redirects to "http://other:9090", which is not followed: must be the server's own address`, "status"},
-		"it sends to another port":    {307, "http://prometheus:9091/api/v1/query", `it redirects to "http://prometheus:9091", which is not followed: must be the server's own address`, "status"},
-		"it sends to a subdomain":     {307, "http://evil.prometheus:9090/", `it redirects to "http://evil.prometheus:9090", which is not followed: must be the server's own address`, "status"},
-		"it sends to a secure server": {307, "https://prometheus:9090/", `it redirects to "https://prometheus:9090", which is not followed: must be the server's own address`, "status"},
+		"half of an answer":           {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"]]}`, "the answer is incomplete or not from Prometheus", "content"},
+		"it goes in circles":          {308, "/api/v1/query", "it redirects more than 3 times", "connection"},
+		"it sends away":               {307, "http://other:9090/api/v1/query", `it redirects to "http://other:9090", which is not followed: must stay at the server's own address`, "status"},
+		"it sends to another port":    {307, "http://prometheus:9091/api/v1/query", `it redirects to "http://prometheus:9091", which is not followed: must stay at the server's own address`, "status"},
+		"it sends to a subdomain":     {307, "http://evil.prometheus:9090/", `it redirects to "http://evil.prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
+		"it sends to a secure server": {307, "https://prometheus:9090/", `it redirects to "https://prometheus:9090", which is not followed: must stay at the server's own address`, "status"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestFailedQueries(t *testing.T) {
 				sink := newRecorder()
 				require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a"), sink))
 				sourcetest.Pass(1500 * time.Millisecond)
-				assert.Equal(t, address+": "+test.want, sink.LastTrouble())
+				assert.Equal(t, address+": "+test.want, sink.LastSourceError())
 				assert.Empty(t, sink.All())
 				assert.NotZero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", test.result))
 				assert.Zero(t, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "success"))
@@ -328,11 +328,11 @@ func TestLimits(t *testing.T) {
 		assert.Equal(t, []string{
 			`http://prometheus:9090: query "load" returns more than 2 series; it must select less`,
 			`http://prometheus:9090: the answer is longer than 1000 bytes; the query must select less`,
-			`http://prometheus:9090: what it answers is not whole, or not what Prometheus answers`,
+			`http://prometheus:9090: the answer is incomplete or not from Prometheus`,
 			`http://prometheus:9090: the answer has more than 48 objects; the query must select less`,
-		}, sink.Troubles()[:4])
+		}, sink.SourceErrors()[:4])
 		assert.LessOrEqual(t, body.read, 2000)
-		assert.Empty(t, sink.LastTrouble(), "recovered")
+		assert.Empty(t, sink.LastSourceError(), "recovered")
 		assert.Len(t, sink.of("a"), len(sink.of("b")))
 		assert.NotEmpty(t, sink.of("a"))
 		assert.Equal(t, 3.0, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
@@ -403,19 +403,19 @@ func TestGrace(t *testing.T) {
 		fleet, sink := sourcetest.NewFleet(), newRecorder()
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
 		sourcetest.Pass(5 * time.Second)
-		assert.Empty(t, sink.LastTrouble(), "scaled to zero")
+		assert.Empty(t, sink.LastSourceError(), "scaled to zero")
 		assert.Empty(t, sink.of("a"))
 		young := instance("b")
 		young.Start = time.Now()
 		fleet.Set(young)
 		sourcetest.Pass(2 * time.Second)
-		assert.Empty(t, sink.LastTrouble())
+		assert.Empty(t, sink.LastSourceError())
 		sourcetest.Pass(4 * time.Second)
-		assert.Contains(t, sink.LastTrouble(), `returns no series of the target's pods, such as "b"; pod is "a"`)
+		assert.Contains(t, sink.LastSourceError(), `returns no series of the target's pods, such as "b"; pod is "a"`)
 		assert.Empty(t, sink.failure("b"), "it is the query")
 		fleet.Set(young, instance("a"))
 		sourcetest.Pass(2 * time.Second)
-		assert.Empty(t, sink.LastTrouble())
+		assert.Empty(t, sink.LastSourceError())
 		assert.Equal(t, `no series of the query has pod="b" in the last 3s`, sink.failure("b"))
 		young.Start = time.Now()
 		said := len(sink.Failures("uid-b"))
@@ -466,7 +466,7 @@ func TestInstancesOfOnePod(t *testing.T) {
 		require.NoError(t, s.Set(key("pm"), gauge(), fleet, sink))
 		sourcetest.Pass(10 * time.Second)
 		one.End = time.Now()
-		two := instances.Instance{ID: "uid-a2", Pod: key("a"), Start: time.Now().Add(2500 * time.Millisecond)}
+		two := podtracker.Instance{ID: "uid-a2", Pod: key("a"), Start: time.Now().Add(2500 * time.Millisecond)}
 		fleet.Set(one)
 		sourcetest.Pass(2500 * time.Millisecond)
 		fleet.Set(one, two)

@@ -23,7 +23,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-func TestServersThatMayBeAsked(t *testing.T) {
+func TestRejectsServersThatAreNotListed(t *testing.T) {
 	load := func(text string) *promapi.Servers {
 		s, err := promapi.LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), text))
 		require.NoError(t, err)
@@ -38,10 +38,10 @@ func TestServersThatMayBeAsked(t *testing.T) {
 	require.NoError(t, set(nil, "http://anything"))
 	require.NoError(t, set(load(listed), "http://PROMETHEUS:9090"))
 	require.EqualError(t, set(load(listed), "http://anything"),
-		`address: "http://anything": must be one that the operator lists: "http://prometheus:9090", "https://other"`)
+		`address: "http://anything": must be listed by the operator: "http://prometheus:9090", "https://other"`)
 	require.Error(t, set(load(listed), "http://prometheus:9090/path"))
 	require.NoError(t, set(load("allowUnlisted: true\n"+listed), "http://anything"))
-	require.EqualError(t, set(load(""), "http://anything"), `address: "http://anything": the operator lists no server that may be asked`)
+	require.EqualError(t, set(load(""), "http://anything"), `address: "http://anything": the operator lists no servers`)
 }
 
 func TestConfigIsValidated(t *testing.T) {
@@ -87,13 +87,13 @@ func TestConfigIsValidated(t *testing.T) {
 	assert.Len(t, strings.Split(err.Error(), "\n"), 6, "all at once")
 }
 
-// asking reads from a server once and returns what a sink was told.
+// asking queries a server once and returns the sink.
 func asking(t *testing.T, servers *promapi.Servers, address string) *recorder {
 	t.Helper()
-	s := New(Options{Servers: servers})
+	s := New(Options{Servers: servers, Timeout: time.Minute})
 	sink := newRecorder()
 	c := gauge()
-	c.Address = address
+	c.Address, c.Interval, c.Window = address, time.Minute, time.Minute // the interval limits the timeout
 	require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
 	_ = s.groups[c.key()].ask(t.Context())
 	s.Remove(key("pm"))
@@ -134,11 +134,11 @@ func TestAuthentication(t *testing.T) {
 	assert.Empty(t, <-got, "another address gets no credentials")
 
 	sink = asking(t, nil, secure.URL)
-	assert.Contains(t, sink.LastTrouble(), "certificate")
+	assert.Contains(t, sink.LastSourceError(), "certificate")
 
 	require.NoError(t, os.Remove(filepath.Join(directory, "password")))
 	sink = asking(t, basic, plain.URL)
-	assert.Contains(t, sink.LastTrouble(), "unable to read basic auth password")
+	assert.Contains(t, sink.LastSourceError(), "unable to read basic auth password")
 }
 
 // A redirect elsewhere is not followed, so that credentials cannot leave. One within the server is.
@@ -163,9 +163,9 @@ func TestRedirects(t *testing.T) {
 		"servers: [{address: '"+server.URL+"/away'"+client+", {address: '"+server.URL+"/moved'"+client+"]"))
 	require.NoError(t, err)
 	sink := asking(t, servers, server.URL+"/away")
-	assert.Contains(t, sink.LastTrouble(), "it redirects to ")
+	assert.Contains(t, sink.LastSourceError(), "it redirects to ")
 	assert.Empty(t, asked)
 	sink = asking(t, servers, server.URL+"/moved")
 	assert.Equal(t, []float64{1, 2}, sink.values("a"))
-	assert.Empty(t, sink.LastTrouble())
+	assert.Empty(t, sink.LastSourceError())
 }

@@ -1,26 +1,36 @@
+// Package prometheus is the source that reads samples from Prometheus servers and others that serve the same HTTP API.
+//
+// It queries raw range vectors, so that samples keep the times at which they were scraped. PredictedMetrics with the same
+// query, server and interval form a group, which sends one query for all; each takes the series of its own namespace and
+// pods from the answer. The first answer covers the window, so that there is a forecast right after a restart; later
+// answers add new samples.
+//
+// The server's clock is the current time. If it is ahead, samples are from the future, and the sink rejects them.
 package prometheus
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// Fleet is the pods of one target, as package instances follows them.
+// Fleet is the pods of one target, which package podtracker tracks.
 type Fleet interface {
-	instances.RosterFleet
-	// UnreadySince returns the newest time at which a pod that has not been Ready while it was followed ceased to be.
+	podtracker.IndexedPods
+	// UnreadySince returns the newest time at which a pod ceased to be Ready that was not Ready while it was tracked.
 	UnreadySince() time.Time
 }
 
-var _ Fleet = (*instances.Fleet)(nil)
+var _ Fleet = (*podtracker.TargetPods)(nil)
 
 // Source reads from Prometheus servers. It is safe for concurrent use.
 type Source struct {
@@ -30,7 +40,7 @@ type Source struct {
 	asking    sync.WaitGroup // the goroutines of groups
 
 	mu            sync.Mutex
-	running       context.Context // that of Run, nil before and after it
+	start         func(*group) // while Run runs, else nil
 	subscriptions map[types.NamespacedName]*subscription
 	groups        map[groupKey]*group
 	servers       map[string]*server // by address
@@ -39,7 +49,7 @@ type Source struct {
 // New returns a Source that reads nothing yet.
 func New(o Options) *Source { return newSource(o.withDefaults(), nil) }
 
-// newSource returns one that has a transport instead of those that the servers' configuration makes, if it is not nil.
+// newSource returns a Source with a transport that replaces those of the servers' configuration, unless it is nil.
 func newSource(o Options, transport http.RoundTripper) *Source {
 	return &Source{
 		options: o, telemetry: newTelemetry(o.Registerer),
@@ -52,29 +62,34 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 	}
 }
 
-// Run reads until ctx ends, and returns when no query is under way any more. It can be called once.
+// Run reads until ctx ends, and returns when no query is running any more. It can be called once.
 func (s *Source) Run(ctx context.Context) error {
 	s.mu.Lock()
-	s.running = ctx
+	s.start = func(g *group) {
+		ctx, cancel := context.WithCancel(ctx)
+		g.cancel = cancel
+		s.asking.Go(func() {
+			defer cancel()
+			g.run(ctx)
+		})
+	}
 	for _, g := range s.groups {
-		s.begin(g)
+		s.start(g)
 	}
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
-	s.running = nil
+	s.start = nil // no group starts after the wait
+	servers := slices.Collect(maps.Values(s.servers))
 	s.mu.Unlock()
 	s.asking.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, v := range s.servers {
+	for _, v := range servers {
 		v.client.CloseIdleConnections()
 	}
 	return nil
 }
 
-// Set has samples read as c says and those of a fleet's pods taken to a sink, from now until it is set otherwise or
-// removed.
+// Set reads samples as c says, and gives those of a fleet's pods to a sink, until the next Set or Remove of the key.
 func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
 	c.normalize()
 	if err := c.validate(); err != nil {
@@ -83,82 +98,77 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	if err := s.options.Servers.Permit(c.Address); err != nil {
 		return err
 	}
+	var client *promapi.Client
 	s.mu.Lock()
+	for s.servers[c.Address] == nil && client == nil { // connecting reads files, for which the lock is not held
+		s.mu.Unlock()
+		var err error
+		if client, err = s.connector.Connect(c.Address); err != nil {
+			return err
+		}
+		s.mu.Lock()
+	}
 	old := s.subscriptions[key]
 	if old.same(c, fleet, sink) {
 		s.mu.Unlock()
 		return nil
 	}
-	g, err := s.group(c.key())
-	if err != nil {
-		s.mu.Unlock()
-		return err
-	}
+	g := s.group(c.key(), client)
 	added := newSubscription(g, key.Namespace, c, fleet, sink)
 	s.subscriptions[key] = added
 	g.join(added)
-	s.leave(old) // after the other has joined, so that a group of both stays
+	unused := s.leave(old) // after the other has joined, so that a group of both stays
 	s.mu.Unlock()
+	unused.close()
 	old.end()
 	return nil
 }
 
-// Remove ends the reading for a key. The sink is not called any more when it returns.
+// Remove stops reading for a key. The sink is not called any more when it returns.
 func (s *Source) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	old := s.subscriptions[key]
 	delete(s.subscriptions, key)
-	s.leave(old)
+	unused := s.leave(old)
 	s.mu.Unlock()
+	unused.close()
 	old.end()
 }
 
-// group returns the group of a key, which it makes if there is none. The caller holds the lock.
-func (s *Source) group(key groupKey) (*group, error) {
+// group returns the group of a key, which it makes if there is none. A client is required if its server is new. The caller
+// holds the lock.
+func (s *Source) group(key groupKey, client *promapi.Client) *group {
 	if g := s.groups[key]; g != nil {
-		return g, nil
+		return g
 	}
 	v := s.servers[key.address]
 	if v == nil {
-		var err error
-		if v, err = s.connect(key.address); err != nil {
-			return nil, err
-		}
+		v = &server{client: client, slots: make(chan struct{}, s.options.Concurrency)}
 		s.servers[key.address] = v
 	}
 	v.groups++
 	g := newGroup(s, key, v)
 	s.groups[key] = g
 	s.telemetry.groups.Inc()
-	s.begin(g)
-	return g, nil
-}
-
-// begin has a group ask while Run runs. The caller holds the lock.
-func (s *Source) begin(g *group) {
-	if s.running == nil || s.running.Err() != nil {
-		return
+	if s.start != nil {
+		s.start(g)
 	}
-	ctx, cancel := context.WithCancel(s.running)
-	g.cancel = cancel
-	s.asking.Go(func() {
-		defer cancel()
-		g.run(ctx)
-	})
+	return g
 }
 
-// leave takes a subscription, which may be nil, out of its group, and ends a group that has none left. The caller
-// holds the lock.
-func (s *Source) leave(u *subscription) {
+// leave takes a subscription, which may be nil, out of its group, and ends a group that has none left. It returns the
+// server if no other group queries it, else nil. The caller holds the lock.
+func (s *Source) leave(u *subscription) *server {
 	if u == nil || !u.group.part(u) {
-		return
+		return nil
 	}
 	g := u.group
 	delete(s.groups, g.key)
 	s.telemetry.groups.Dec()
 	g.cancel()
-	if g.server.groups--; g.server.groups == 0 {
-		delete(s.servers, g.key.address)
-		g.server.client.CloseIdleConnections()
+	if g.server.groups--; g.server.groups > 0 {
+		return nil
 	}
+	delete(s.servers, g.key.address)
+	return g.server
 }

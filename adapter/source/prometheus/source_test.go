@@ -18,8 +18,8 @@ type signal struct {
 	well chan struct{}
 }
 
-func (s *signal) Trouble(err error) {
-	s.recorder.Trouble(err)
+func (s *signal) SourceFailed(err error) {
+	s.recorder.SourceFailed(err)
 	if err == nil {
 		select {
 		case s.well <- struct{}{}:

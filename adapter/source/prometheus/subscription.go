@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
-// subscription is what has been Set for one key: it takes what is its own from the answers of its group.
+// subscription is one Set key. It takes its own series from the answers of its group.
 type subscription struct {
 	group     *group
 	namespace string
 	config    Config
 	fleet     Fleet
 	sink      source.Sink
-	roster    *instances.Roster
+	roster    *podtracker.PodIndex
 
 	mu     sync.Mutex // held while the sink is called
 	ended  bool
@@ -32,11 +32,11 @@ type subscription struct {
 func newSubscription(g *group, namespace string, c Config, fleet Fleet, sink source.Sink) *subscription {
 	return &subscription{
 		group: g, namespace: namespace, config: c, fleet: fleet, sink: sink,
-		roster: instances.NewRoster(fleet), tracks: map[string]*track{},
+		roster: podtracker.NewPodIndex(fleet), tracks: map[string]*track{},
 	}
 }
 
-// same tells whether Set with these arguments would change nothing. u may be nil.
+// same returns whether Set with these arguments would change nothing. u may be nil.
 func (u *subscription) same(c Config, fleet Fleet, sink source.Sink) bool {
 	return u != nil && u.config == c && u.fleet == fleet && u.sink == sink
 }
@@ -52,23 +52,23 @@ func (u *subscription) end() {
 	u.ended = true
 }
 
-// waits tells whether the first answer is still to come. Without any pod there is nothing to wait for.
+// waits returns whether the first answer is still to come. A fleet without pods does not wait.
 func (u *subscription) waits() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.begun && len(u.roster.Active()) > 0
 }
 
-// refuse takes why there is no answer.
-func (u *subscription) refuse(err error) {
+// fail reports why there is no answer.
+func (u *subscription) fail(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.ended {
-		u.sink.Trouble(err)
+		u.sink.SourceFailed(err)
 	}
 }
 
-// taking is what is known about an answer beside what is in it.
+// taking is the context of an answer.
 type taking struct {
 	now     time.Time     // when it was asked for
 	span    time.Duration // that was asked for
@@ -76,7 +76,7 @@ type taking struct {
 	spacing int64         // between two samples of a series, as far as it is known (ms)
 }
 
-// take gives the sink what an answer has for it.
+// take gives the sink its own part of an answer.
 func (u *subscription) take(a *answer, t taking) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +87,7 @@ func (u *subscription) take(a *answer, t taking) {
 	active := u.roster.Active()
 	if !u.begun && len(active) > 0 && !a.empty() {
 		if a.partial == "" && u.undecided(own.series, active, t) {
-			u.sink.Trouble(nil) // the server answers; what it says is taken soon
+			u.sink.SourceFailed(nil) // the server answers; the samples are taken soon
 			return
 		}
 		u.begun = true
@@ -102,17 +102,17 @@ func (u *subscription) take(a *answer, t taking) {
 		u.forget(t.now)
 	}
 	r.missing(active)
-	u.sink.Trouble(r.trouble(active))
+	u.sink.SourceFailed(r.trouble(active))
 }
 
-// belongings is the part of an answer that is a subscription's own.
+// belongings is the part of an answer in the namespace of a subscription.
 type belongings struct {
 	series    []*series
 	unlabeled []*series
 	newest    int64 // the time of the newest sample (ms)
 }
 
-// own picks the series of the subscription's namespace.
+// own returns the series of the subscription's namespace.
 func (u *subscription) own(a *answer) belongings {
 	var b belongings
 	for _, x := range a.series {
@@ -129,7 +129,7 @@ func (u *subscription) own(a *answer) belongings {
 	return b
 }
 
-// giveAll gives the sink the samples of all pods that are known. The series are in order of pods.
+// giveAll gives the sink the samples of all known pods. The series are sorted by pod.
 func (u *subscription) giveAll(all []*series, r *report) {
 	for begin := 0; begin < len(all); {
 		end := begin + 1
@@ -161,7 +161,7 @@ func (u *subscription) givePod(of []*series, r *report) {
 	}
 }
 
-// stretch returns the instance that the first of a pod's samples is of, and how many are of it.
+// stretch returns the instance of the first of a pod's samples, and how many samples it has in a row.
 func (u *subscription) stretch(pod string, samples []pipeline.Sample) (id string, n int) {
 	id, _ = u.roster.Find(pod, samples[0].T)
 	if last, _ := u.roster.Find(pod, samples[len(samples)-1].T); last == id {
@@ -175,7 +175,7 @@ func (u *subscription) stretch(pod string, samples []pipeline.Sample) (id string
 	return id, n
 }
 
-// give gives the sink what is new of one instance, whose samples are a spacing apart (ms, 0 = unknown).
+// give gives the sink the new samples of one instance. Their spacing is in ms, 0 if unknown.
 func (u *subscription) give(id string, samples []pipeline.Sample, spacing int64, r *report) {
 	k := u.tracks[id]
 	if k == nil {
@@ -195,8 +195,7 @@ func (u *subscription) give(id string, samples []pipeline.Sample, spacing int64,
 	}
 }
 
-// forget drops the tracks of instances that have not been in an answer for so long that none of their samples can come
-// again.
+// forget drops the tracks of instances whose samples cannot appear in an answer any more.
 func (u *subscription) forget(now time.Time) {
 	maps.DeleteFunc(u.tracks, func(_ string, k *track) bool { return now.Sub(k.seen) > 2*u.config.reach() })
 }

@@ -16,14 +16,14 @@ const (
 	resultPartial    result = "partial" // an answer that warns of something
 	resultConnection        = result(promapi.Connection)
 	resultTimeout           = result(promapi.Timeout)
-	resultQuery             = result(promapi.Refused) // or it is no selector
+	resultQuery             = result(promapi.Rejected) // or it is no selector
 	resultStatus            = result(promapi.Status)
 	resultContent           = result(promapi.Content)
 	resultLimit             = result(promapi.Limit)
 	resultCancelled  result = "cancelled"
 )
 
-// telemetry is what a Source tells of itself.
+// telemetry is the metrics of a Source.
 type telemetry struct {
 	queries  *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -36,10 +36,10 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	t := &telemetry{
 		queries: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_prometheus_queries_total", Help: "Queries to Prometheus servers, by how they ended.",
+			Name: "foresail_prometheus_queries_total", Help: "Queries to Prometheus servers, by result.",
 		}, []string{"result"}),
 		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_prometheus_query_duration_seconds", Help: "How long queries to Prometheus servers took, failed ones included.",
+			Name: "foresail_prometheus_query_duration_seconds", Help: "Duration of queries to Prometheus servers, failed ones included.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		series: factory.NewCounter(prometheus.CounterOpts{

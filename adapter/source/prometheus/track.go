@@ -9,8 +9,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// track knows which readings of one instance have been taken. Answers overlap, so that readings that were late are
-// still found; each is taken once.
+// track keeps which readings of one instance have been taken. Answers overlap, so that late readings are found; each is
+// taken once.
 type track struct {
 	times []int64   // of the newest readings of the last answer, in order (ms)
 	seen  time.Time // when the last answer was asked for
@@ -21,14 +21,14 @@ type track struct {
 	spacing int64 // between two readings (ms), 0 = unknown
 }
 
-// taken is what became of some readings.
+// taken is the outcome of some readings.
 type taken struct {
 	finite bool  // one of them, new or not, is a number
 	err    error // what is wrong with those that are new
 }
 
-// take appends the samples that new readings make to a buffer. Readings are in order of time; those before a time are
-// not taken, now or later. The times of those as far back as overlap (ms) from the newest are kept.
+// take appends the samples of new readings to a buffer. Readings are in order of time; those before from are never
+// taken. Times are kept as far back as overlap (ms) from the newest.
 func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as source.Type) ([]pipeline.Sample, taken) {
 	newest := readings[len(readings)-1].T
 	if len(k.times) > 0 && newest < k.times[0] {
@@ -66,9 +66,9 @@ func (k *track) take(readings, buffer []pipeline.Sample, from, overlap int64, as
 	return buffer, result
 }
 
-// rateOf returns the rate that a reading makes with the one before. A reading that comes sooner than half a spacing after
-// that is left out: behind one address there may be two servers that scrape the same pod a moment apart, and the one
-// that began first may have been answered last, so that the counter would seem to have been reset.
+// rateOf returns the rate between a reading and the previous one. It skips a reading less than half a spacing after
+// that: two servers behind one address may scrape a pod a moment apart, and the one that began first may be answered
+// last, which would look like a reset.
 func (k *track) rateOf(reading pipeline.Sample) (pipeline.Sample, bool) {
 	if k.read > 0 && reading.T-k.read < k.spacing/2 {
 		return pipeline.Sample{}, false
@@ -77,8 +77,8 @@ func (k *track) rateOf(reading pipeline.Sample) (pipeline.Sample, bool) {
 	return k.rate.Next(reading)
 }
 
-// has tells whether a reading of a time has been taken, or is too late to be. Times are asked for in order; known is
-// what is left of them.
+// has returns whether a reading of a time has been taken, or is too late to be, and the rest of known. Callers ask in
+// order of time.
 func (k *track) has(t int64, known []int64) (bool, []int64) {
 	for len(known) > 0 && known[0] < t {
 		known = known[1:]
@@ -89,7 +89,7 @@ func (k *track) has(t int64, known []int64) (bool, []int64) {
 	return len(known) > 0 && known[0] == t, known
 }
 
-// keep remembers the times of readings since a time, at least that of the newest.
+// keep keeps the times of readings since a time, at least that of the newest.
 func (k *track) keep(readings []pipeline.Sample, since int64) {
 	k.times = k.times[:0]
 	for _, x := range readings {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// webConfig is what matters here of an exporter's configuration file.
+// webConfig is the part of an exporter's configuration file that is needed here.
 type webConfig struct {
 	TLS struct {
 		ClientAuth string `json:"client_auth_type"`
@@ -24,7 +24,7 @@ type webConfig struct {
 	Users map[string]string `json:"basic_auth_users"`
 }
 
-// checkAccess tells what is wrong with who may write where.
+// checkAccess checks the address and who may write.
 func (o *Options) checkAccess() error {
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return &OptionError{"Address", o.Address, "a host and a port, such as :9201", err}
@@ -32,7 +32,7 @@ func (o *Options) checkAccess() error {
 	return o.checkSenders()
 }
 
-// checkSenders tells what is wrong with who may write.
+// checkSenders checks who may write.
 func (o *Options) checkSenders() error {
 	config, err := readWebConfig(o.WebConfigFile)
 	if err != nil {
@@ -68,7 +68,7 @@ func readWebConfig(path string) (c webConfig, err error) {
 	return c, yaml.Unmarshal(text, &c)
 }
 
-// authenticatesClients tells whether senders need a certificate that is verified.
+// authenticatesClients returns whether senders must present a certificate that is verified.
 func (c *webConfig) authenticatesClients() bool {
 	return c.TLS.ClientAuth == "RequireAndVerifyClientCert"
 }
@@ -94,8 +94,8 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// access knows whether it is still meant that those may write who can. The web configuration is read anew for every
-// request; one that has lost its users lets in anybody.
+// access checks the web configuration again and again. The server reads it for every request, and without users it would
+// admit anyone.
 type access struct {
 	options *Options
 
@@ -104,20 +104,20 @@ type access struct {
 	err     error
 }
 
-// check returns a refusal while nobody is asked who they are although somebody should be.
-func (a *access) check() error {
+// check returns a rejection while the configuration does not authenticate senders although it must.
+func (a *access) check() *rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := a.options.Now(); a.checked.IsZero() || now.Sub(a.checked) >= recheck {
 		a.checked, a.err = now, a.options.checkSenders()
 	}
 	if a.err != nil {
-		return &refusal{code: http.StatusServiceUnavailable, reason: "the configuration of who may write is wrong: see the receiver's log"}
+		return &rejection{http.StatusServiceUnavailable, "the configuration of who may write is wrong: see the receiver's log"}
 	}
 	return nil
 }
 
-// recheck is how often files that say who may write are looked at.
+// recheck is how often the files are checked.
 const recheck = time.Second
 
 // tokenFile is a token that may be replaced while it is in use.
@@ -132,22 +132,22 @@ type tokenFile struct {
 	err     error
 }
 
-// check tells whether a request presents the token. What it returns is a refusal.
-func (f *tokenFile) check(w http.ResponseWriter, r *http.Request) error {
+// check returns a rejection unless the request presents the token.
+func (f *tokenFile) check(w http.ResponseWriter, r *http.Request) *rejection {
 	want, err := f.current()
 	if err != nil {
-		return &refusal{code: http.StatusServiceUnavailable, reason: "the token to compare with cannot be read"}
+		return &rejection{http.StatusServiceUnavailable, "the token to compare with cannot be read"}
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return &refusal{code: http.StatusUnauthorized, reason: "a valid bearer token is required"}
+		return &rejection{http.StatusUnauthorized, "a valid bearer token is required"}
 	}
 	return nil
 }
 
-// current returns the digest of the token as of now, or of a moment ago.
+// current returns the digest of the token, at most a recheck old.
 func (f *tokenFile) current() ([sha256.Size]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

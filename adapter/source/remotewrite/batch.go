@@ -3,7 +3,9 @@ package remotewrite
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/foresail/foresail/pipeline"
@@ -17,30 +19,30 @@ type reading struct {
 	from, to int   // its series' identity
 }
 
-// batch is one request on its way to the subscriptions. It is used again.
+// batch is one request on its way to the subscriptions. It is reused.
 type batch struct {
-	source *Source
-	heard  time.Time
-	now    int64 // ms
-	tally  tally
+	source   *Source
+	received time.Time
+	now      int64 // ms
+	tally    tally
 
 	decoder    decoder
 	ordinal    int32
 	members    []*member
 	readings   []reading
 	identities []byte
-	refused    []int32 // ordinals
+	rejected   []int32 // ordinals
 	samples    []pipeline.Sample
 }
 
-var _ selector = (*batch)(nil)
+var _ consumer = (*batch)(nil)
 
 func newBatch(s *Source) *batch {
 	return &batch{source: s, decoder: decoder{options: &s.options}}
 }
 
-// wanted implements selector.
-func (b *batch) wanted(metric string, samples int) bool {
+// desired implements consumer.
+func (b *batch) desired(metric string, samples int) bool {
 	if b.source.index.wants(metric) {
 		return true
 	}
@@ -48,16 +50,16 @@ func (b *batch) wanted(metric string, samples int) bool {
 	return false
 }
 
-// invalid implements selector.
+// invalid implements consumer.
 func (b *batch) invalid(reason error, samples int) {
-	b.tally.refuse(invalidLabels, samples, reason)
+	b.tally.reject(invalidLabels, samples, reason)
 	for range samples {
-		b.refuse(b.ordinal)
+		b.reject(b.ordinal)
 		b.ordinal++
 	}
 }
 
-// add implements selector.
+// add implements consumer.
 func (b *batch) add(l labels, samples []sample) {
 	first := b.ordinal
 	b.ordinal += int32(len(samples))
@@ -89,35 +91,35 @@ func (b *batch) add(l labels, samples []sample) {
 	}
 }
 
-// miss takes note of a series that is nobody's.
+// miss counts a series that belongs to no subscription.
 func (b *batch) miss(why result, l labels, samples int, first int32) {
-	if !why.refused() {
+	if !why.rejected() {
 		b.tally.add(why, samples)
 		return
 	}
-	b.tally.refuse(why, samples, fmt.Errorf("%s: pods of that name are in several namespaces", shorten(l.String())))
+	b.tally.reject(why, samples, fmt.Errorf("%s: pods of that name are in several namespaces", shorten(l.String())))
 	for i := range samples {
-		b.refuse(first + int32(i))
+		b.reject(first + int32(i))
 	}
 }
 
 func (b *batch) identity(x *reading) []byte { return b.identities[x.from:x.to] }
 
-// refuse notes that the sender is told that a sample was refused.
-func (b *batch) refuse(ordinal int32) { b.refused = append(b.refused, ordinal) }
+// reject records that the answer reports a sample as rejected.
+func (b *batch) reject(ordinal int32) { b.rejected = append(b.rejected, ordinal) }
 
-// judge takes note of what became of a reading.
+// judge records the result of a reading.
 func (b *batch) judge(x *reading, r result, k *track, u *subscription) {
-	if !r.refused() {
+	if !r.rejected() {
 		b.tally.add(r, 1)
 		return
 	}
-	b.refuse(x.ordinal)
+	b.reject(x.ordinal)
 	if b.tally.examples[r] != nil {
 		b.tally.add(r, 1)
 		return
 	}
-	b.tally.refuse(r, 1, describe(x, r, k, u))
+	b.tally.reject(r, 1, describe(x, r, k, u))
 }
 
 func describe(x *reading, r result, k *track, u *subscription) error {
@@ -127,7 +129,7 @@ func describe(x *reading, r result, k *track, u *subscription) error {
 	return fmt.Errorf("%s of pod %s: %w", u.config.Metric, x.member.pod, k.failure)
 }
 
-// apply gives what has been decoded to the subscriptions.
+// apply gives the decoded readings to the subscriptions.
 func (b *batch) apply() {
 	slices.SortStableFunc(b.readings, func(x, y reading) int {
 		return cmp.Or(cmp.Compare(x.member.order, y.member.order), cmp.Compare(x.t, y.t))
@@ -142,20 +144,20 @@ func (b *batch) apply() {
 	}
 }
 
-// written returns how many samples were not refused.
+// written returns how many samples were not rejected.
 func (b *batch) written() int {
-	slices.Sort(b.refused)
-	b.refused = slices.Compact(b.refused)
-	return b.decoder.seen.samples - len(b.refused)
+	slices.Sort(b.rejected)
+	b.rejected = slices.Compact(b.rejected)
+	return b.decoder.seen.samples - len(b.rejected)
 }
 
-// large tells whether a request has made b larger than is worth keeping.
+// large returns whether b has grown too large to be kept.
 func (b *batch) large() bool {
 	d := &b.decoder
-	return cap(b.identities)+cap(d.kept) > keptBytes || cap(b.readings)+cap(b.samples)+cap(b.refused)+cap(d.samples)+cap(d.symbols) > keptItems
+	return cap(b.identities)+cap(d.kept) > keptBytes || cap(b.readings)+cap(b.samples)+cap(b.rejected)+cap(d.samples)+cap(d.symbols) > keptItems
 }
 
-// keptItems is how many of whatever a request may have had that is kept.
+// keptItems is the maximum number of items in the buffers that are kept.
 const keptItems = 64 << 10
 
 // reset forgets a request.
@@ -164,5 +166,71 @@ func (b *batch) reset() {
 	clear(b.members[:cap(b.members)])
 	clear(b.readings)
 	b.tally, b.ordinal = tally{}, 0
-	b.members, b.readings, b.identities, b.refused = b.members[:0], b.readings[:0], b.identities[:0], b.refused[:0]
+	b.members, b.readings, b.identities, b.rejected = b.members[:0], b.readings[:0], b.identities[:0], b.rejected[:0]
+}
+
+// result is the outcome of a sample.
+type result int
+
+const (
+	taken              result = iota
+	unselected                // no subscription has the metric and the labels
+	noPodLabel                // its metric is desired, but it has no pod label
+	unknownPod                // no fleet with that metric has its pod
+	stale                     // a marker that the series ended
+	late                      // a counter reading no later than the last one taken
+	notFinite                 // NaN or infinite
+	invalidLabels             // rejected, like all below
+	duplicateSeries           // the pod has several series
+	tooOld                    // too far behind the newest of the instance
+	fromFuture                // too far ahead of the clock
+	ambiguousNamespace        // it has no namespace label, and several namespaces have a pod of that name
+	results
+)
+
+// resultNames are the values of the metric's label.
+var resultNames = [results]string{
+	"taken", "unselected", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite",
+	"invalid_labels", "duplicate_series", "too_old", "from_future", "ambiguous_namespace",
+}
+
+// rejected returns whether the answer reports the sample.
+func (r result) rejected() bool { return r >= invalidLabels }
+
+// rejection is an answer that is not a success.
+type rejection struct {
+	code   int
+	reason string
+}
+
+func (r *rejection) Error() string { return r.reason }
+
+// tally is the results of the samples of a request.
+type tally struct {
+	of       [results]int
+	examples [results]error // of the rejected samples
+}
+
+func (t *tally) add(r result, samples int) { t.of[r] += samples }
+
+// reject adds samples that are rejected for a reason.
+func (t *tally) reject(r result, samples int, why error) {
+	t.of[r] += samples
+	if t.examples[r] == nil {
+		t.examples[r] = why
+	}
+}
+
+// verdict returns the rejections, nil if there are none.
+func (t *tally) verdict() error {
+	var parts []string
+	for r := range results {
+		if r.rejected() && t.examples[r] != nil {
+			parts = append(parts, fmt.Sprintf("%s: %d samples, such as: %v", resultNames[r], t.of[r], t.examples[r]))
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return &rejection{http.StatusBadRequest, "rejected, while everything else was taken: " + strings.Join(parts, "; ")}
 }

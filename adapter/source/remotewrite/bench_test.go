@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -29,13 +29,13 @@ type discard struct{}
 
 func (discard) Append(string, ...pipeline.Sample) {}
 func (discard) Fail(_ string, err error)          { panic(err) }
-func (discard) Trouble(error)                     {}
+func (discard) SourceFailed(error)                {}
 
 // crowd sets the subscriptions of all metrics, and returns a series of each of their pods.
 func crowd(tb testing.TB, s *Source, namespaces int, pod func(metric, n int) string) (series []string) {
 	for m := range benchMetrics {
 		namespace := fmt.Sprint("team-", m%namespaces)
-		var all []instances.Instance
+		var all []podtracker.Instance
 		for n := range benchPods {
 			i := instance(namespace, pod(m, n))
 			i.ID = fmt.Sprint("uid-", m, "-", n)

@@ -10,28 +10,28 @@ import (
 	"github.com/golang/snappy"
 )
 
-// body is a request's body, as sent and decompressed. It is used again.
+// body is the body of a request, as sent and decompressed. It is reused.
 type body struct {
 	sent    bytes.Buffer
 	decoded []byte
 	held    int64 // of the budget
 }
 
-// keptBytes is how large a buffer may be that is kept for the next request. Few requests are larger.
+// keptBytes is the maximum size of a buffer that is kept for the next request. Few requests are larger.
 const keptBytes = 4 << 20
 
-// expansion is more than snappy can compress: at best three bytes stand for 64.
+// expansion is above the maximum compression of snappy: three bytes for 64.
 const expansion = 22
 
 func tooLarge(what string, limit int64) error {
-	return &refusal{code: http.StatusRequestEntityTooLarge, reason: fmt.Sprintf("the body is larger than %d bytes %s", limit, what)}
+	return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes %s", limit, what)}
 }
 
-// errBusy is for what is worth another try.
-var errBusy = &refusal{code: http.StatusServiceUnavailable, reason: "too much is being received at once"}
+// errBusy makes senders try again.
+var errBusy = &rejection{code: http.StatusServiceUnavailable, reason: "too much is being received at once"}
 
-// read reads a body within the limits and decompresses it. free must be called after the last use of it.
-func (s *Source) read(w http.ResponseWriter, r *http.Request) (*body, error) {
+// read reads and decompresses a body within the limits. The caller frees it after its last use.
+func (s *Source) read(r *http.Request) (*body, error) {
 	limit := s.options.MaxBodyBytes
 	if r.ContentLength > limit {
 		return nil, tooLarge("as sent", limit)
@@ -40,12 +40,12 @@ func (s *Source) read(w http.ResponseWriter, r *http.Request) (*body, error) {
 	if size < 0 {
 		size = limit
 	}
-	if err := s.hold(size); err != nil {
+	if err := s.acquire(size); err != nil {
 		return nil, err
 	}
 	b := s.bodies.Get().(*body)
 	b.held = size
-	if err := s.fill(b, http.MaxBytesReader(w, r.Body, limit)); err != nil {
+	if err := s.fill(b, http.MaxBytesReader(nil, r.Body, limit)); err != nil {
 		s.free(b)
 		return nil, err
 	}
@@ -62,22 +62,22 @@ func (s *Source) fill(b *body, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := s.hold(int64(n)); err != nil {
+	if err := s.acquire(int64(n)); err != nil {
 		return err
 	}
 	b.held += int64(n)
 	return b.decompress(n)
 }
 
-// free gives back what read took.
+// free releases what read acquired.
 func (s *Source) free(b *body) {
-	s.let(b.held)
+	s.release(b.held)
 	b.reset()
 	s.bodies.Put(b)
 }
 
-// hold takes bytes from the budget.
-func (s *Source) hold(n int64) error {
+// acquire acquires bytes of the budget.
+func (s *Source) acquire(n int64) error {
 	if !s.budget.TryAcquire(n) {
 		return errBusy
 	}
@@ -85,24 +85,24 @@ func (s *Source) hold(n int64) error {
 	return nil
 }
 
-// let gives bytes back.
-func (s *Source) let(n int64) {
+// release returns bytes to the budget.
+func (s *Source) release(n int64) {
 	s.telemetry.inFlight.Sub(float64(n))
 	s.budget.Release(n)
 }
 
 func (b *body) receive(from io.Reader, limit int64) error {
 	_, err := b.sent.ReadFrom(from)
-	if tooMuch := (*http.MaxBytesError)(nil); errors.As(err, &tooMuch) {
+	if oversized := (*http.MaxBytesError)(nil); errors.As(err, &oversized) {
 		return tooLarge("as sent", limit)
 	}
 	if err != nil {
-		return &refusal{code: http.StatusBadRequest, reason: fmt.Sprintf("the body ends early: %v", err)}
+		return &rejection{http.StatusBadRequest, fmt.Sprintf("the body ends early: %v", err)}
 	}
 	return nil
 }
 
-// decodedSize returns how large the body says that it is once decompressed. Nothing has been allocated for that yet.
+// decodedSize returns the decompressed size that the body announces. Nothing has been allocated for it yet.
 func (b *body) decodedSize(limit int64) (int, error) {
 	n, err := snappy.DecodedLen(b.sent.Bytes())
 	switch {
@@ -129,7 +129,7 @@ func (b *body) decompress(n int) error {
 }
 
 func notSnappy(err error) error {
-	return &refusal{code: http.StatusBadRequest, reason: fmt.Sprintf("the body is not in snappy's block format: %v", err)}
+	return &rejection{http.StatusBadRequest, fmt.Sprintf("the body is not in snappy's block format: %v", err)}
 }
 
 func (b *body) reset() {

@@ -12,7 +12,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// Config says which series are a subscription's.
+// Config selects the series of a subscription.
 type Config struct {
 	Metric         string
 	Type           source.Type
@@ -21,27 +21,27 @@ type Config struct {
 	MatchLabels    map[string]string // labels that the series have; they may have others
 }
 
-// validate reports all that is wrong with c.
+// validate returns all problems of c, joined.
 func (c *Config) validate() error {
 	var problems []error
-	refuse := func(field string, value any, accepted string) {
+	reject := func(field string, value any, accepted string) {
 		problems = append(problems, fmt.Errorf("%s: %q: must be %s", field, value, accepted))
 	}
 	if !model.LegacyValidation.IsValidMetricName(c.Metric) {
-		refuse("metric", c.Metric, "the name of a Prometheus metric")
+		reject("metric", c.Metric, "the name of a Prometheus metric")
 	}
 	if c.Type != source.Gauge && c.Type != source.Counter {
-		refuse("type", c.Type, "Gauge or Counter")
+		reject("type", c.Type, "Gauge or Counter")
 	}
 	if !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
-		refuse("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
+		reject("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
 	}
 	if c.NamespaceLabel != "" && !model.LegacyValidation.IsValidLabelName(c.NamespaceLabel) {
-		refuse("namespaceLabel", c.NamespaceLabel, "the name of a Prometheus label, such as namespace, or empty")
+		reject("namespaceLabel", c.NamespaceLabel, "the name of a Prometheus label, such as namespace, or empty")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
 		if !model.LegacyValidation.IsValidLabelName(name) {
-			refuse("matchLabels", name, "the name of a Prometheus label")
+			reject("matchLabels", name, "the name of a Prometheus label")
 		}
 	}
 	return errors.Join(problems...)
@@ -52,7 +52,7 @@ func (c *Config) equal(d *Config) bool {
 		c.NamespaceLabel == d.NamespaceLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
 }
 
-// String writes which series c selects, as Prometheus would.
+// String returns the selector of c in Prometheus' syntax.
 func (c *Config) String() string {
 	var b strings.Builder
 	b.WriteString(c.Metric)
@@ -64,7 +64,7 @@ func (c *Config) String() string {
 	return b.String()
 }
 
-// matches tells whether a series with the metric's name has the labels that c asks for.
+// matches returns whether a series of the metric has the labels of c.
 func (c *Config) matches(l labels) bool {
 	for name, value := range c.MatchLabels {
 		if l.get(name) != value {

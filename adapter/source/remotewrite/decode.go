@@ -3,6 +3,7 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -18,10 +19,10 @@ type sample struct {
 	v        float64
 }
 
-// content is how much of what a request holds.
+// content counts the elements of a request.
 type content struct{ series, samples, histograms, exemplars, metadata int }
 
-// decoder decodes requests, series by series, into messages that it uses again. What nobody wants is not decoded.
+// decoder decodes requests series by series into messages that it reuses. Series of other metrics are not decoded.
 type decoder struct {
 	options *Options
 	seen    content // so far, in the request
@@ -35,29 +36,29 @@ type decoder struct {
 	samples []sample
 }
 
-// selector takes what is decoded.
-type selector interface {
-	// wanted tells whether anybody wants series of a metric; if not, they are taken note of.
-	wanted(metric string, samples int) bool
-	// add takes a series whose metric is wanted. What it is given is the caller's again when it returns.
+// consumer takes decoded series.
+type consumer interface {
+	// desired returns whether a metric is desired; if not, it counts the samples.
+	desired(metric string, samples int) bool
+	// add takes a series whose metric is desired. The caller may reuse its arguments when it returns.
 	add(labels, []sample)
-	// invalid takes note of a series that is none.
+	// invalid counts the samples of an invalid series.
 	invalid(reason error, samples int)
 }
 
-// errOtherVersion is for fields that the other version of the protocol has. To skip them would lose samples unseen.
+// errOtherVersion is for fields of the other protocol version. Skipping them would lose samples unseen.
 var errOtherVersion = errors.New("it has fields of another version of the protocol")
 
 func malformed(err error) error {
-	return &refusal{code: http.StatusBadRequest, reason: fmt.Sprintf("the body is not the message that the Content-Type names: %v", err)}
+	return &rejection{http.StatusBadRequest, fmt.Sprintf("the body is not the message that the Content-Type names: %v", err)}
 }
 
 func tooMany(what string, limit int) error {
-	return &refusal{code: http.StatusRequestEntityTooLarge, reason: fmt.Sprintf("more than %d %s in one request", limit, what)}
+	return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d %s in one request", limit, what)}
 }
 
-// decode takes a request apart. An error refuses it as a whole.
-func (d *decoder) decode(version remote.WriteMessageType, body []byte, to selector) error {
+// decode decodes a request. An error rejects it as a whole.
+func (d *decoder) decode(version remote.WriteMessageType, body []byte, to consumer) error {
 	if version == remote.WriteV2MessageType {
 		return d.decodeV2(body, to)
 	}
@@ -73,7 +74,7 @@ const (
 	v2Labels, v2Samples, v2Histograms, v2Exemplars, v2Met protowire.Number = 1, 2, 3, 4, 5
 )
 
-func (d *decoder) decodeV1(body []byte, to selector) error {
+func (d *decoder) decodeV1(body []byte, to consumer) error {
 	for f, err := range fields(body) {
 		switch {
 		case err != nil:
@@ -91,7 +92,7 @@ func (d *decoder) decodeV1(body []byte, to selector) error {
 	return nil
 }
 
-func (d *decoder) seriesV1(message []byte, to selector) error {
+func (d *decoder) seriesV1(message []byte, to consumer) error {
 	var metric []byte
 	var c content
 	count := 0
@@ -119,7 +120,7 @@ func (d *decoder) seriesV1(message []byte, to selector) error {
 		to.invalid(errNoMetric, c.samples)
 		return nil
 	}
-	if !to.wanted(string(metric), c.samples) {
+	if !to.desired(string(metric), c.samples) {
 		return nil
 	}
 	if count > d.options.MaxLabels {
@@ -132,8 +133,8 @@ func (d *decoder) seriesV1(message []byte, to selector) error {
 	return d.unmarshalV1(message, to)
 }
 
-// metricOf returns the value of a label if it is the name of the metric, else nil. It expects a series that is
-// decoded in full later, if anybody wants it.
+// metricOf returns the value of a label if it is the name of the metric, else nil. If the metric is desired, the series
+// is decoded in full later.
 func metricOf(message []byte) (value []byte) {
 	var name []byte
 	for f, err := range fields(message) {
@@ -152,7 +153,7 @@ func metricOf(message []byte) (value []byte) {
 	return value
 }
 
-func (d *decoder) unmarshalV1(message []byte, to selector) error {
+func (d *decoder) unmarshalV1(message []byte, to consumer) error {
 	d.v1 = prompb.TimeSeries{Labels: d.v1.Labels[:0], Samples: d.v1.Samples[:0]}
 	if err := d.v1.Unmarshal(message); err != nil {
 		return malformed(err)
@@ -167,7 +168,7 @@ func (d *decoder) unmarshalV1(message []byte, to selector) error {
 	return d.hand(to)
 }
 
-func (d *decoder) decodeV2(body []byte, to selector) error {
+func (d *decoder) decodeV2(body []byte, to consumer) error {
 	// The symbols may come after what refers to them.
 	if err := d.readSymbols(body); err != nil {
 		return err
@@ -205,10 +206,10 @@ func (d *decoder) readSymbols(body []byte) error {
 	return nil
 }
 
-// symbolsPerSeries is how many symbols there may be for each series: those that differ from series to series are few.
+// symbolsPerSeries is the maximum number of symbols for each series: few differ from series to series.
 const symbolsPerSeries = 8
 
-func (d *decoder) seriesV2(message []byte, to selector) error {
+func (d *decoder) seriesV2(message []byte, to consumer) error {
 	var c content
 	refs := 0 // bytes, which are no fewer than references
 	for f, err := range fields(message) {
@@ -237,7 +238,7 @@ func (d *decoder) seriesV2(message []byte, to selector) error {
 	return d.unmarshalV2(d.keep(message, v2Labels, v2Samples), c, to)
 }
 
-func (d *decoder) unmarshalV2(message []byte, c content, to selector) error {
+func (d *decoder) unmarshalV2(message []byte, c content, to consumer) error {
 	d.v2 = writev2.TimeSeries{LabelsRefs: d.v2.LabelsRefs[:0], Samples: d.v2.Samples[:0]}
 	if err := d.v2.Unmarshal(message); err != nil {
 		return malformed(err)
@@ -247,7 +248,7 @@ func (d *decoder) unmarshalV2(message []byte, c content, to selector) error {
 		to.invalid(err, c.samples)
 		return nil
 	}
-	if !to.wanted(metric, c.samples) {
+	if !to.desired(metric, c.samples) {
 		return nil
 	}
 	if len(d.labels) > d.options.MaxLabels {
@@ -262,7 +263,7 @@ func (d *decoder) unmarshalV2(message []byte, c content, to selector) error {
 	return d.hand(to)
 }
 
-// resolve makes labels of the references of a series and returns the name of its metric.
+// resolve resolves the label references of a series and returns the name of its metric.
 func (d *decoder) resolve() (metric string, err error) {
 	refs := d.v2.LabelsRefs
 	d.labels = d.labels[:0]
@@ -286,13 +287,13 @@ func (d *decoder) resolve() (metric string, err error) {
 	return metric, nil
 }
 
-// hand gives what has been decoded of a series to the selector.
-func (d *decoder) hand(to selector) error {
+// hand gives a decoded series to the consumer.
+func (d *decoder) hand(to consumer) error {
 	for _, x := range d.labels {
 		d.spelled += int64(len(x.name) + len(x.value))
 	}
 	if d.spelled > d.options.MaxDecodedBytes {
-		return &refusal{code: http.StatusRequestEntityTooLarge, reason: fmt.Sprintf("the labels take more than %d bytes once their symbols are resolved", d.options.MaxDecodedBytes)}
+		return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the labels take more than %d bytes once their symbols are resolved", d.options.MaxDecodedBytes)}
 	}
 	l := d.labels.normal()
 	if err := l.check(d.options); err != nil {
@@ -303,7 +304,7 @@ func (d *decoder) hand(to selector) error {
 	return nil
 }
 
-// count adds what a series holds to what has been seen of the request.
+// count adds the content of a series to that of the request, and checks the limits.
 func (d *decoder) count(c content) error {
 	d.seen.series++
 	d.seen.samples += c.samples
@@ -319,12 +320,11 @@ func (d *decoder) count(c content) error {
 	return nil
 }
 
-// keep returns a message, which has been gone through, with none but some of its fields, so that what is of no use takes no
-// memory once decoded.
-func (d *decoder) keep(message []byte, wanted ...protowire.Number) []byte {
+// keep returns a valid message with only some of its fields, so that the others take no memory once decoded.
+func (d *decoder) keep(message []byte, desired ...protowire.Number) []byte {
 	d.kept = d.kept[:0]
 	for f, err := range fields(message) {
-		if err == nil && slices.Contains(wanted, f.number) {
+		if err == nil && slices.Contains(desired, f.number) {
 			d.kept = append(d.kept, f.whole...)
 		}
 	}
@@ -341,4 +341,39 @@ func (d *decoder) reset() {
 	clear(d.labels[:cap(d.labels)])
 	clear(d.v1.Labels[:cap(d.v1.Labels)])
 	d.symbols, d.seen, d.spelled = d.symbols[:0], content{}, 0
+}
+
+// field is one field of a message on the wire.
+type field struct {
+	number protowire.Number
+	value  []byte // of a length-delimited field, else nil
+	whole  []byte // with its tag
+}
+
+var errWireType = errors.New("a field has the wrong wire type")
+
+// fields iterates over the fields of a message without decoding them. It ends with the first error.
+func fields(message []byte) iter.Seq2[field, error] {
+	return func(yield func(field, error) bool) {
+		for len(message) > 0 {
+			number, kind, tag := protowire.ConsumeTag(message)
+			if tag < 0 {
+				yield(field{}, protowire.ParseError(tag))
+				return
+			}
+			size := protowire.ConsumeFieldValue(number, kind, message[tag:])
+			if size < 0 {
+				yield(field{}, protowire.ParseError(size))
+				return
+			}
+			f := field{number: number, whole: message[:tag+size]}
+			if kind == protowire.BytesType {
+				f.value, _ = protowire.ConsumeBytes(message[tag:])
+			}
+			if !yield(f, nil) {
+				return
+			}
+			message = message[tag+size:]
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
@@ -26,8 +26,8 @@ func key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-func instance(namespace, pod string) instances.Instance {
-	return instances.Instance{
+func instance(namespace, pod string) podtracker.Instance {
+	return podtracker.Instance{
 		ID: "uid-" + pod, Pod: types.NamespacedName{Namespace: namespace, Name: pod},
 		Start: time.UnixMilli(start - 60_000),
 	}
@@ -53,7 +53,7 @@ func matching(c Config, nameValues ...string) Config {
 
 // newFleet returns a fleet of pods.
 func newFleet(namespace string, pods ...string) *sourcetest.Fleet {
-	var all []instances.Instance
+	var all []podtracker.Instance
 	for _, pod := range pods {
 		all = append(all, instance(namespace, pod))
 	}

@@ -27,7 +27,7 @@ func (s strict) Fail(instance string, err error) {
 	require.Error(s.t, err)
 }
 
-func (strict) Trouble(error) {}
+func (strict) SourceFailed(error) {}
 
 // FuzzHandler has bodies answered, twice, compressed here or as they come.
 func FuzzHandler(f *testing.F) {

@@ -1,107 +1,130 @@
 package remotewrite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 )
 
-// path is where samples are pushed to.
+// path is where senders push samples to.
 const path = "/api/v1/write"
 
-// Headers of the answer to a version 2 request.
-const (
-	samplesWritten    = "X-Prometheus-Remote-Write-Samples-Written"
-	histogramsWritten = "X-Prometheus-Remote-Write-Histograms-Written"
-	exemplarsWritten  = "X-Prometheus-Remote-Write-Exemplars-Written"
-)
-
-// retryAfter is what senders are asked to wait for, in seconds.
+// retryAfter is how long senders are asked to wait, in seconds.
 const retryAfter = "1"
 
-// handler returns the handler of path, which checks the bearer token but leaves the rest of what WebConfigFile
-// configures to Run.
+// handler returns the handler of path. It checks the bearer token; Run serves it with the rest of WebConfigFile.
 func (s *Source) handler() http.Handler {
+	versions := remote.MessageTypes{remote.WriteV1MessageType, remote.WriteV2MessageType}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+path, s.write)
+	mux.Handle("POST "+path, remote.NewWriteHandler(store{s}, versions, remote.WithWriteHandlerMiddlewares(s.measure, s.authorize)))
 	return mux
 }
 
-func (s *Source) write(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
-	version, err := s.receive(w, r)
-	code := http.StatusNoContent
-	if err != nil {
-		code = answer(w, err)
-	} else {
-		w.WriteHeader(code)
-	}
-	s.telemetry.request(version, code, time.Since(began))
+// statusWriter keeps the status code of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	code int
 }
 
-// answer tells the sender what an error is about.
-func answer(w http.ResponseWriter, err error) (code int) {
-	code = http.StatusInternalServerError
-	if why := (*refusal)(nil); errors.As(err, &why) {
-		code = why.code
-	}
-	if code == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", retryAfter)
-	}
-	http.Error(w, err.Error(), code)
-	return code
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
 }
 
-// receive takes a request. What it returns is a refusal.
-func (s *Source) receive(w http.ResponseWriter, r *http.Request) (remote.WriteMessageType, error) {
+// measure records requests in metrics. It also removes spaces from the Content-Type, because [remote.ParseProtoMsg] ignores
+// parameters that follow one and would take version 2 for version 1.
+func (s *Source) measure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		content := cmp.Or(strings.ReplaceAll(r.Header.Get("Content-Type"), " ", ""), "application/x-protobuf")
+		r.Header.Set("Content-Type", content)
+		version, _ := remote.ParseProtoMsg(content) // "" if it is none
+		answer := &statusWriter{ResponseWriter: w}
+		next.ServeHTTP(answer, r)
+		s.telemetry.request(version, answer.code, time.Since(began))
+	})
+}
+
+// authorize lets requests through whose sender may write.
+func (s *Source) authorize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if why := s.checkSender(w, r); why != nil {
+			if why.code == http.StatusServiceUnavailable {
+				w.Header().Set("Retry-After", retryAfter)
+			}
+			http.Error(w, why.reason, why.code)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Source) checkSender(w http.ResponseWriter, r *http.Request) *rejection {
 	if s.access != nil {
-		if err := s.access.check(); err != nil {
-			return "", err
+		if why := s.access.check(); why != nil {
+			return why
 		}
 	}
 	if s.token != nil {
-		if err := s.token.check(w, r); err != nil {
-			return "", err
+		return s.token.check(w, r)
+	}
+	return nil
+}
+
+// store takes the requests that hold a message of a known version.
+type store struct{ *Source }
+
+// Store implements what [remote.NewWriteHandler] requires.
+func (s store) Store(r *http.Request, version remote.WriteMessageType) (*remote.WriteResponse, error) {
+	response := remote.NewWriteResponse()
+	err := s.receive(r, version, response)
+	if why, ok := errors.AsType[*rejection](err); ok {
+		response.SetStatusCode(why.code)
+		if why.code == http.StatusServiceUnavailable {
+			response.SetExtraHeader("Retry-After", retryAfter)
 		}
 	}
-	version, err := negotiate(r.Header)
-	if err != nil {
-		return version, err
+	return response, err
+}
+
+// receive reads a request and takes its samples. Its errors are *rejection.
+func (s *Source) receive(r *http.Request, version remote.WriteMessageType, response *remote.WriteResponse) error {
+	const snappy = string(remote.SnappyBlockCompression)
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != snappy {
+		return &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding: %.200q: must be %s", encoding, snappy)}
 	}
 	if s.options.Ready != nil {
 		if err := s.options.Ready(); err != nil {
-			return version, &refusal{code: http.StatusServiceUnavailable, reason: fmt.Sprintf("samples cannot be assigned to pods yet: %v", err)}
+			return &rejection{http.StatusServiceUnavailable, fmt.Sprintf("samples cannot be assigned to pods yet: %v", err)}
 		}
 	}
-	b, err := s.read(w, r)
+	body, err := s.read(r)
 	if err != nil {
-		return version, err
+		return err
 	}
-	defer s.free(b)
-	return version, s.takeIn(w, version, b.decoded)
+	defer s.free(body)
+	return s.decode(version, body.decoded, response)
 }
 
-// takeIn decodes a request and gives its samples to the subscriptions.
-func (s *Source) takeIn(w http.ResponseWriter, version remote.WriteMessageType, content []byte) error {
+// decode decodes a request and gives its samples to the subscriptions.
+func (s *Source) decode(version remote.WriteMessageType, content []byte, response *remote.WriteResponse) error {
 	b := s.batches.Get().(*batch)
 	defer s.recycle(b)
-	b.heard = s.options.Now()
-	b.now = b.heard.UnixMilli()
+	b.received = s.options.Now()
+	b.now = b.received.UnixMilli()
 	if err := b.decoder.decode(version, content, b); err != nil {
 		return err
 	}
 	b.apply()
-	s.telemetry.taken(&b.tally, &b.decoder.seen)
-	if version == remote.WriteV2MessageType {
-		w.Header().Set(samplesWritten, strconv.Itoa(b.written()))
-		w.Header().Set(histogramsWritten, strconv.Itoa(b.decoder.seen.histograms))
-		w.Header().Set(exemplarsWritten, strconv.Itoa(b.decoder.seen.exemplars))
-	}
+	seen := &b.decoder.seen
+	s.telemetry.taken(&b.tally, seen)
+	response.Samples, response.Histograms, response.Exemplars = b.written(), seen.histograms, seen.exemplars
 	return b.tally.verdict()
 }
 
@@ -112,33 +135,4 @@ func (s *Source) recycle(b *batch) {
 	}
 	b.reset()
 	s.batches.Put(b)
-}
-
-// negotiate tells which message a request says that it holds.
-func negotiate(h http.Header) (remote.WriteMessageType, error) {
-	if encoding := h.Get("Content-Encoding"); encoding != "" && encoding != string(remote.SnappyBlockCompression) {
-		return "", unsupported("Content-Encoding", encoding, string(remote.SnappyBlockCompression))
-	}
-	const accepted = "application/x-protobuf, with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
-	kind := h.Get("Content-Type")
-	if kind == "" {
-		return remote.WriteV1MessageType, nil
-	}
-	media, parameters, err := mime.ParseMediaType(kind)
-	if err != nil || media != "application/x-protobuf" {
-		return "", unsupported("Content-Type", kind, accepted)
-	}
-	message, ok := parameters["proto"]
-	if !ok {
-		return remote.WriteV1MessageType, nil
-	}
-	version := remote.WriteMessageType(message)
-	if version.Validate() != nil {
-		return "", unsupported("Content-Type", kind, accepted)
-	}
-	return version, nil
-}
-
-func unsupported(header, value, accepted string) error {
-	return &refusal{code: http.StatusUnsupportedMediaType, reason: fmt.Sprintf("%s: %.200q: must be %s", header, value, accepted)}
 }

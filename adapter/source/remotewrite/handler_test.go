@@ -51,12 +51,12 @@ func TestAnswersOfBothVersions(t *testing.T) {
 		{"a long value", []pushed{push("load{a="+long+long+",pod=web-0}", at(0, 1))}, 400, `label "a" has a value of 66 bytes; at most 64`, nil, "0"},
 		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
 		{"many labels that nobody wants", []pushed{push("other{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
-		{"many series", many, 413, "more than 10 series in one request", nil, ""},
-		{"many samples", []pushed{push(good, make([]sample, 21)...)}, 413, "more than 20 samples in one request", nil, ""},
+		{"many series", many, 413, "more than 10 series in one request", nil, "0"},
+		{"many samples", []pushed{push(good, make([]sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
 		{"two series of a pod", []pushed{push("load{job=a,pod=web-0}", at(0, 1)), push("load{job=b,pod=web-0}", at(0, 2))}, 400,
 			`duplicate_series: 1 samples, such as: load of pod web-0: the pod has several series, none of which is read: {job="a", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
 		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"}, // in order of time, neither is late
-		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is still to come", []float64{1}, "1"},
+		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is in the future", []float64{1}, "1"},
 	} {
 		for _, e := range encodings {
 			t.Run(c.name+"/"+e.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 	}
 }
 
-func TestAnswersToWhatIsNoRequest(t *testing.T) {
+func TestAnswersToInvalidRequests(t *testing.T) {
 	valid := encodings[0].encode(push("load{pod=web-0}", at(0, 1)))
 	zipped := snappy.Encode(nil, valid)
 	type change = func(*http.Request)
@@ -97,9 +97,10 @@ func TestAnswersToWhatIsNoRequest(t *testing.T) {
 		{"no Content-Type", zipped, func(r *http.Request) { r.Header.Del("Content-Type") }, 204, ""},
 		{"no Content-Encoding", zipped, func(r *http.Request) { r.Header.Del("Content-Encoding") }, 204, ""},
 		{"its message named", zipped, header("Content-Type", "application/x-protobuf; proto=prometheus.WriteRequest"), 204, ""},
-		{"JSON", zipped, header("Content-Type", "application/json"), 415, `Content-Type: "application/json": must be application/x-protobuf, with proto=`},
-		{"another message", zipped, header("Content-Type", "application/x-protobuf;proto=prometheus.ReadRequest"), 415, "must be application/x-protobuf"},
-		{"garbled Content-Type", zipped, header("Content-Type", "application/x-protobuf;proto"), 415, "must be application/x-protobuf"},
+		{"version 2 behind a space", snappy.Encode(nil, encodeV2(push("load"))), header("Content-Type", "application/x-protobuf; proto=io.prometheus.write.v2.Request"), 204, ""},
+		{"JSON", zipped, header("Content-Type", "application/json"), 415, "expected application/x-protobuf as the first (media) part, got application/json content-type"},
+		{"another message", zipped, header("Content-Type", "application/x-protobuf;proto=prometheus.ReadRequest"), 415, "unknown type for remote write protobuf message prometheus.ReadRequest, supported: prometheus.WriteRequest, io.prometheus.write.v2.Request"},
+		{"garbled Content-Type", zipped, header("Content-Type", "application/x-protobuf;proto"), 415, "expected parameters to be key-values, got proto"},
 		{"gzip", zipped, header("Content-Encoding", "gzip"), 415, `Content-Encoding: "gzip": must be snappy`},
 		{"GET", nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
 		{"another path", zipped, func(r *http.Request) { r.URL.Path = "/api/v1/read" }, 404, ""},
@@ -130,7 +131,7 @@ func TestAnswersToWhatIsNoRequest(t *testing.T) {
 	}
 }
 
-func TestMessagesThatAreWrongInsideAreRefusedAsAWhole(t *testing.T) {
+func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	r := newReceiver()
 	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
@@ -161,7 +162,7 @@ func TestMessagesThatAreWrongInsideAreRefusedAsAWhole(t *testing.T) {
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 }
 
-func TestHistogramsExemplarsAndMetadataAreLeftOut(t *testing.T) {
+func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 	bodies := map[string][]byte{
 		"v1": must((&prompb.WriteRequest{
 			Timeseries: []prompb.TimeSeries{{
@@ -208,16 +209,16 @@ func TestSendersAreAskedToTryAgain(t *testing.T) {
 	unknown = nil
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code)
 
-	require.NoError(t, r.hold(r.options.MaxInFlightBytes))
+	require.NoError(t, r.acquire(r.options.MaxInFlightBytes))
 	w = r.push(encodings[0], push("load{pod=web-0}", at(0, 1)))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), "too much is being received at once")
-	r.let(r.options.MaxInFlightBytes)
+	r.release(r.options.MaxInFlightBytes)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code)
 }
 
-func TestTheClientOfThePrometheusProject(t *testing.T) {
+func TestPrometheusClient(t *testing.T) {
 	r := newReceiver()
 	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
@@ -241,7 +242,7 @@ func TestTheClientOfThePrometheusProject(t *testing.T) {
 	require.NoError(t, err, "what nobody wants is no failure")
 	assert.Equal(t, 1, stats.Samples)
 	_, err = client.Write(t.Context(), remote.WriteV2MessageType, one("load", 3, start+60_000))
-	assert.ErrorContains(t, err, "400 Bad Request: refused, while everything else was taken: from_future")
+	assert.ErrorContains(t, err, "400 Bad Request: rejected, while everything else was taken: from_future")
 
 	_, err = client.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
 		Labels:  []prompb.Label{{Name: metricName, Value: "load"}, {Name: "pod", Value: "web-0"}},

@@ -3,32 +3,33 @@ package remotewrite
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
-// index finds the subscriptions that want a series, by its metric and pod, however many want series of that metric.
+// index finds the subscriptions of a series by its metric and pod, however many subscriptions the metric has.
 type index struct {
 	mu     sync.RWMutex
 	groups map[string]*group // by metric
 }
 
-// group is the subscriptions of one metric, by the labels that they know pods by.
+// group is the subscriptions of one metric, by the labels that name their pods.
 type group struct {
 	keyed []*keyed
 }
 
-// labelNames are the labels that subscriptions know pods by.
+// labelNames are the labels that name the pod and the namespace.
 type labelNames struct{ pod, namespace string }
 
 // podKey names a pod in the cluster.
 type podKey struct{ namespace, pod string }
 
-// keyed is the pods of the subscriptions of one metric that know pods by the same labels.
+// keyed is the pods of the subscriptions of one metric with the same labelNames.
 type keyed struct {
 	names         labelNames
 	subscriptions int
 	members       map[podKey][]*member
 	namespaces    map[string][]string // of the pods of a name
-	strays        strays
+	unmatched     unmatched
 }
 
 // member is a pod of a subscription's fleet.
@@ -38,21 +39,21 @@ type member struct {
 	order        uint64 // of its own
 
 	// Guarded by the subscription's mu:
-	newest string // the last of the pod's instances, which nearly all samples are of
+	newest string // the last of the pod's instances, to which nearly all samples belong
 	since  int64  // its start (ms)
 	track  *track // of the newest; nil before its first sample
 }
 
 func newIndex() *index { return &index{groups: map[string]*group{}} }
 
-// wants tells whether any subscription is of a metric.
+// wants returns whether any subscription is of a metric.
 func (x *index) wants(metric string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.groups[metric] != nil
 }
 
-// find calls visit for each set of pods that subscriptions of a metric know by the same labels. Visits must be short.
+// find calls visit for the keyed pods of a metric. Visits must be short.
 func (x *index) find(metric string, visit func(*keyed)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -65,7 +66,7 @@ func (x *index) find(metric string, visit func(*keyed)) {
 	}
 }
 
-// join makes room for the pods of a subscription.
+// join adds a subscription without members.
 func (x *index) join(metric string, names labelNames) *keyed {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -83,7 +84,7 @@ func (x *index) join(metric string, names labelNames) *keyed {
 	return g.keyed[i]
 }
 
-// leave undoes join. All members have been removed before.
+// leave undoes join. The members must have been removed.
 func (x *index) leave(metric string, k *keyed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,7 +99,7 @@ func (x *index) leave(metric string, k *keyed) {
 	}
 }
 
-// add lets a member be found.
+// add adds a member.
 func (x *index) add(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,11 +131,11 @@ func (x *index) remove(k *keyed, m *member) {
 	delete(k.namespaces, m.pod)
 }
 
-// of returns the members that a series with some labels is of, or why it is of none. It is for visits of find.
+// of returns the members of a series with some labels, or why there are none. Call it only in visits of find.
 func (k *keyed) of(l labels) ([]*member, result) {
 	pod := l.get(k.names.pod)
 	if pod == "" {
-		k.strays.withoutPod.note(l)
+		k.unmatched.withoutPod.note(l)
 		return nil, noPodLabel
 	}
 	namespace := l.get(k.names.namespace)
@@ -144,27 +145,63 @@ func (k *keyed) of(l labels) ([]*member, result) {
 		case 1:
 			namespace = in[0]
 		default:
-			k.strays.ambiguous.note(l)
+			k.unmatched.ambiguous.note(l)
 			return nil, ambiguousNamespace
 		}
 	}
 	members := k.members[podKey{namespace, pod}]
 	if len(members) == 0 {
-		k.strays.unknownPod.note(l)
+		k.unmatched.unknownPod.note(l)
 		return nil, unknownPod
 	}
 	return members, taken
 }
 
-// forgetStrays forgets all examples.
-func (x *index) forgetStrays() {
+// clearExamples clears all examples.
+func (x *index) clearExamples() {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, g := range x.groups {
 		for _, k := range g.keyed {
-			k.strays.withoutPod.clear()
-			k.strays.unknownPod.clear()
-			k.strays.ambiguous.clear()
+			k.unmatched.withoutPod.clear()
+			k.unmatched.unknownPod.clear()
+			k.unmatched.ambiguous.clear()
 		}
 	}
+}
+
+// unmatched are examples of series of a metric that belong to no subscription.
+type unmatched struct {
+	withoutPod, unknownPod, ambiguous example
+}
+
+// example is one series, kept until it is cleared.
+type example struct{ text atomic.Pointer[string] }
+
+// note keeps a series unless there is one.
+func (e *example) note(l labels) {
+	if e.text.Load() != nil {
+		return
+	}
+	text := shorten(l.String())
+	e.text.CompareAndSwap(nil, &text)
+}
+
+// get returns the example; "" without one.
+func (e *example) get() string {
+	if text := e.text.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+func (e *example) clear() { e.text.Store(nil) }
+
+// shorten keeps descriptions of series readable.
+func shorten(s string) string {
+	const most = 400
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
 }

@@ -37,12 +37,12 @@ func (l labels) normal() labels {
 	return l
 }
 
-// withoutEmpty leaves out empty labels, which are the same as absent ones.
+// withoutEmpty removes empty labels, which equal absent ones.
 func (l labels) withoutEmpty() labels {
 	return slices.DeleteFunc(l, func(x label) bool { return x.value == "" })
 }
 
-// check tells what is wrong with normal labels.
+// check returns what is wrong with normal labels.
 func (l labels) check(o *Options) error {
 	for i, x := range l {
 		switch {
@@ -61,10 +61,10 @@ func (l labels) check(o *Options) error {
 	return nil
 }
 
-// separator ends names and values in an identity. It is in no UTF-8.
+// separator ends names and values in an identity. It is not valid in UTF-8.
 const separator = '\xff'
 
-// appendIdentity appends what tells the series of a metric apart.
+// appendIdentity appends the labels that distinguish the series of a metric.
 func (l labels) appendIdentity(to []byte) []byte {
 	for i := range l {
 		if l[i].name == metricName {
@@ -108,7 +108,7 @@ func (l labels) String() string {
 	return b.String()
 }
 
-// difference tells how the labels of another series differ from those of the one that is read.
+// difference describes how the labels of another series differ from those of the one that is read.
 func difference(read, other labels) string {
 	var parts []string
 	for _, x := range other {

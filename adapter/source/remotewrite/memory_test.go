@@ -95,7 +95,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		{"empty symbols", v2, func() []byte { return snappy.Encode(nil, bomb(v2Symbols, nil, large)) }, 413, "more than 800000 symbols"},
 		{"empty metadata", v1, func() []byte { return snappy.Encode(nil, bomb(v1Metadata, nil, large)) }, 204, ""},
 		{"empty labels", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Labels, nil, large))) }, 400, "no metric name"},
-		{"labels of a metric that is wanted", v1, func() []byte {
+		{"labels of a metric that is desired", v1, func() []byte {
 			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+metricName+"\x12\x04load"), bomb(v1Labels, nil, large)...)))
 		}, 400, "more than 64 labels"},
 		{"empty samples", v1, func() []byte { return snappy.Encode(nil, oneSeries(bomb(v1Samples, nil, large))) }, 413, "more than 200000 samples"},
@@ -124,7 +124,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 			runtime.KeepAlive(body)
 			t.Logf("heap: %d KiB before, %+d KiB after, %+d MiB at most in between", before>>10, left/1024, (peak-before)>>20)
 			assert.Less(t, left, int64(256<<10), "nothing is left behind")
-			// In between, a request takes its body as sent and decompressed, and its labels where they are wanted, with
+			// In between, a request takes its body as sent and decompressed, and its labels where they are desired, with
 			// the garbage of having made room for them step by step.
 			assert.Less(t, peak-before, int64(160<<20))
 			assert.Empty(t, r.subscriptions[key("m")].tracks)
@@ -133,11 +133,11 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreHeldAtOnceAreBounded(t *testing.T) {
+func TestBodiesInMemoryAreLimited(t *testing.T) {
 	r := newReceiver(func(o *Options) { o.MaxInFlightBytes = 1; o.MaxBodyBytes = 8 << 20 })
 	assert.Equal(t, int64(40<<20), r.options.MaxInFlightBytes, "one request of the greatest size always fits")
 	body := everySeries(encodings[0], "load", 10)
-	require.NoError(t, r.hold(r.options.MaxInFlightBytes-int64(len(body))))
+	require.NoError(t, r.acquire(r.options.MaxInFlightBytes-int64(len(body))))
 	assert.Equal(t, http.StatusServiceUnavailable, do(r.handler, post("", body)).Code, "as sent it fits, decompressed it does not")
 	assert.Zero(t, r.count(t, "unselected"))
 }

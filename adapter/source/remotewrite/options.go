@@ -2,48 +2,58 @@ package remotewrite
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // Options of a Source. The zero value is usable where the address is a loopback one.
 type Options struct {
 	// Address is what Run listens on, such as ":9201".
 	Address string
-	// WebConfigFile is a configuration file as Prometheus exporters take it: TLS, client certificates, basic auth.
+	// WebConfigFile is a configuration file of Prometheus exporters: TLS, client certificates, basic auth.
 	WebConfigFile string
 	// BearerTokenFile holds the token that senders must present. It is read again when it changes.
 	BearerTokenFile string
-	// AllowAnonymous lets anybody write who can reach an address that is not a loopback one.
+	// AllowAnonymous admits anyone who can reach an address other than loopback.
 	AllowAnonymous bool
-	// Ready tells why samples could not be assigned to pods yet; nil once they can. Until then senders are asked to try
+	// Ready returns why samples cannot be assigned to pods yet; nil once they can. Until then senders are asked to try
 	// again. nil = always ready.
 	Ready func() error
 
-	// MaxBodyBytes is the largest body as sent. 0 = 8 MiB.
+	// MaxBodyBytes is the maximum size of a body as sent. 0 = 8 MiB.
 	MaxBodyBytes int64
-	// MaxDecodedBytes is the largest body once decompressed. 0 = 32 MiB.
+	// MaxDecodedBytes is the maximum size of a decompressed body. 0 = 32 MiB.
 	MaxDecodedBytes int64
-	// MaxInFlightBytes is how many bytes of bodies, as sent and decompressed, are held at once; senders beyond that
-	// are asked to try again. 0 = 128 MiB; the least is what one request may take.
+	// MaxInFlightBytes is the maximum size of all bodies in memory, as sent and decompressed; other senders are asked to
+	// try again. 0 = 128 MiB; at least the size of one request.
 	MaxInFlightBytes int64
-	// MaxSeries is how many series a request may have. 0 = 100,000.
+	// MaxSeries is the maximum number of series in a request. 0 = 100,000.
 	MaxSeries int
-	// MaxSamples is how many samples a request may have. 0 = 200,000.
+	// MaxSamples is the maximum number of samples in a request. 0 = 200,000.
 	MaxSamples int
-	// MaxLabels is how many labels a series may have that is taken. 0 = 64.
+	// MaxLabels is the maximum number of labels of a series that is taken. 0 = 64.
 	MaxLabels int
-	// MaxLabelNameBytes and MaxLabelValueBytes are how long its labels may be. 0 = 256 and 2,048.
+	// MaxLabelNameBytes and MaxLabelValueBytes limit the size of its labels. 0 = 256 and 2,048.
 	MaxLabelNameBytes, MaxLabelValueBytes int
 
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
-	// Logger takes what the server has to say; nil = nobody.
-	Logger *slog.Logger
-	// Registerer takes the source's own metrics; nil = none.
+	// Log receives the messages of the server. The zero Logger drops them.
+	Log logr.Logger
+	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
 }
 
@@ -59,13 +69,10 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	return o
 }
 
-// OptionError says what is wrong with an option.
+// OptionError reports an invalid option.
 type OptionError struct {
 	Option string // its name in Options
 	Value  string
@@ -78,3 +85,108 @@ func (e *OptionError) Error() string {
 }
 
 func (e *OptionError) Unwrap() error { return e.Err }
+
+// Registration registers this source.
+func Registration() source.Registration {
+	f := &flags{}
+	return source.Registration{Name: "remoteWrite", AddFlags: f.add, Validate: f.validate, New: f.newSource}
+}
+
+// flags are the flags of remote write.
+type flags struct {
+	options Options
+	all     *pflag.FlagSet
+}
+
+const flagPrefix = "remote-write-"
+
+// flagNames are the flags that set the options which an OptionError may name.
+var flagNames = map[string]string{
+	"Address":         flagPrefix + "address",
+	"WebConfigFile":   flagPrefix + "web-config-file",
+	"BearerTokenFile": flagPrefix + "bearer-token-file",
+	"AllowAnonymous":  flagPrefix + "allow-anonymous",
+}
+
+func (f *flags) add(fs *pflag.FlagSet) {
+	f.all = fs
+	o := &f.options
+	fs.StringVar(&o.Address, flagNames["Address"], "", "Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, such as :9201; empty receives none.")
+	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write, in the format of Prometheus exporters.")
+	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write must present; it is read again when it changes.")
+	fs.BoolVar(&o.AllowAnonymous, flagNames["AllowAnonymous"], false, "Accept remote write from anyone who can reach the address.")
+	fs.IntVar(&o.MaxSeries, flagPrefix+"max-series", 100_000, "Maximum number of series in a remote-write request.")
+}
+
+func (f *flags) validate() error {
+	var errs []error
+	if f.options.MaxSeries < 1 {
+		errs = append(errs, &pipeline.FieldError{Field: "--" + flagPrefix + "max-series", Value: f.options.MaxSeries, Accept: "at least 1"})
+	}
+	if f.options.Address != "" {
+		return errors.Join(append(errs, inFlags(f.options.Validate()))...)
+	}
+	f.all.VisitAll(func(x *pflag.Flag) {
+		if x.Changed && strings.HasPrefix(x.Name, flagPrefix) && x.Name != flagNames["Address"] {
+			errs = append(errs, &pipeline.FieldError{Field: "--" + x.Name, Value: fmt.Sprintf("%q", x.Value),
+				Accept: "left out while --" + flagNames["Address"] + " is empty, which receives no remote write"})
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// inFlags names flags in place of options.
+func inFlags(err error) error {
+	option, ok := errors.AsType[*OptionError](err)
+	if !ok {
+		return err
+	}
+	accept := option.Accept
+	for name, flag := range flagNames {
+		accept = strings.ReplaceAll(accept, name, "--"+flag)
+	}
+	return &pipeline.FieldError{Field: "--" + flagNames[option.Option], Value: fmt.Sprintf("%q", option.Value), Accept: fmt.Sprintf("%s: %v", accept, option.Err)}
+}
+
+func (f *flags) newSource(env source.Environment) (source.Source, error) {
+	if f.options.Address == "" {
+		return disabled{}, nil
+	}
+	o := f.options
+	o.Registerer, o.Ready = env.Registerer, env.PodsKnown
+	o.Log = env.Log.WithName("remote-write")
+	return registered{New(o)}, nil
+}
+
+// registered is a Source that is set by the spec of a PredictedMetric.
+type registered struct{ *Source }
+
+// Set implements source.Source.
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+	return r.Source.Set(key, configOf(spec.Source.RemoteWrite), fleet, sink)
+}
+
+func configOf(s *v1alpha1.RemoteWriteSource) Config {
+	return Config{
+		Metric: s.Metric, Type: source.Type(s.Type), PodLabel: s.PodLabel, NamespaceLabel: s.NamespaceLabel, MatchLabels: s.MatchLabels,
+	}
+}
+
+// disabled is the source while no address is given.
+type disabled struct{}
+
+var errDisabled = errors.New("remote write is disabled: Foresail must be started with --" + flagNames["Address"])
+
+// Set implements source.Source.
+func (disabled) Set(types.NamespacedName, *v1alpha1.PredictedMetricSpec, *podtracker.TargetPods, source.Sink) error {
+	return errDisabled
+}
+
+// Remove implements source.Source.
+func (disabled) Remove(types.NamespacedName) {}
+
+// Run implements source.Source.
+func (disabled) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}

@@ -32,7 +32,7 @@ func file(tb testing.TB, text string) string {
 	return path
 }
 
-func TestAnybodyMayWriteOnlyWhereThatIsMeant(t *testing.T) {
+func TestAnonymousWritesNeedAnOption(t *testing.T) {
 	people := users(t, bcrypt.MinCost)
 	none := file(t, "http_server_config:\n  http2: true\n")
 	token := file(t, "secret\n")
@@ -70,7 +70,7 @@ func TestAnybodyMayWriteOnlyWhereThatIsMeant(t *testing.T) {
 	}
 }
 
-func TestTheTokenMayBeReplaced(t *testing.T) {
+func TestTokenFileMayBeReplaced(t *testing.T) {
 	path := file(t, "first\n")
 	r := newReceiver(func(o *Options) { o.BearerTokenFile = path })
 	try := func(authorization string) int {
@@ -184,7 +184,7 @@ func BenchmarkAccess(b *testing.B) {
 }
 
 // A file that has lost its users would let in anybody.
-func TestUsersThatAreTakenAway(t *testing.T) {
+func TestRejectsWritesWhenUsersAreRemoved(t *testing.T) {
 	path := users(t, bcrypt.MinCost)
 	r := newReceiver(func(o *Options) { o.WebConfigFile, o.Address = path, ":9201" })
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))

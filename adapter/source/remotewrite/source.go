@@ -1,11 +1,46 @@
+// Package remotewrite is the source of samples that Prometheus servers, agents and collectors push. It receives Prometheus
+// remote write 1.0 (prometheus.WriteRequest) and 2.0 (io.prometheus.write.v2.Request) on POST /api/v1/write.
+//
+// # Which series are read
+//
+// A subscription reads a series that has its metric name and its labels (an absent label is empty), whose pod label names
+// one of its pods, and whose namespace label, if there is one, names its namespace. All other series are skipped before they
+// are decoded, keep no state and are counted: senders may push everything they have. So are series of unknown pods. At
+// each rollout a pod may be scraped before Foresail knows that it is ready; rejecting its samples would only make senders
+// log errors that nobody can act upon.
+//
+// State is kept for each subscription and known instance. One series of each pod is read. If two arrive, neither is read,
+// since their order is arbitrary, until one has been silent for 30 s or five times its spacing, whichever is more.
+//
+// # Answers
+//
+// 204 means that all samples were taken or are not needed. 400 means that some can never be taken, so senders must not send
+// them again. A request that cannot be decoded is rejected as a whole. Otherwise the rest is taken, and the answer names what
+// was rejected: invalid labels, a second series of a pod, samples that are too old or dated ahead of the clock. Samples less
+// than 10 s ahead are left to the sink. X-Prometheus-Remote-Write-Samples-Written counts all samples that were not
+// rejected, because senders take 0 for a receiver that does not understand the message.
+//
+// 413 means that a limit was exceeded, 415 another encoding or message, 401 missing or wrong credentials. 503 with Retry-After
+// asks the sender to try again: too much at once, or the pods are not known yet. It is not 429, upon which Prometheus drops
+// the samples by default.
 package remotewrite
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,8 +52,8 @@ type Source struct {
 	options   Options
 	telemetry *telemetry
 	index     *index
-	token     *tokenFile          // nil: none is asked for
-	access    *access             // nil: there is no file that says it
+	token     *tokenFile          // nil: none is required
+	access    *access             // nil: there is no WebConfigFile
 	budget    *semaphore.Weighted // of bytes of bodies
 	bodies    sync.Pool
 	batches   sync.Pool
@@ -28,7 +63,7 @@ type Source struct {
 	subscriptions map[types.NamespacedName]*subscription
 }
 
-// New returns a Source that takes nothing yet.
+// New returns a Source that receives nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
 	s := &Source{
@@ -49,8 +84,8 @@ func New(o Options) *Source {
 	return s
 }
 
-// Set has what is pushed for the pods of a fleet, as c selects it, taken to a sink, from now until it is set otherwise
-// or removed.
+// Set takes the samples that are pushed for the pods of a fleet, as c selects them, to a sink, until the next Set or
+// Remove of the key.
 func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -69,7 +104,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	return nil
 }
 
-// Remove ends the taking for a key. The sink is not called any more when it returns.
+// Remove stops taking samples for a key. The sink is not called any more when it returns.
 func (s *Source) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	old := s.subscriptions[key]
@@ -78,17 +113,98 @@ func (s *Source) Remove(key types.NamespacedName) {
 	old.end()
 }
 
-// listen has subscriptions report that they hear nothing. Examples of what came instead may be forgotten afterwards, which
-// makes room for newer ones.
-func (s *Source) listen(forget bool) {
+// reportSilence has subscriptions report that no samples arrive. If forget is set it then clears the examples of other
+// series, which makes room for newer ones.
+func (s *Source) reportSilence(forget bool) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.subscriptions))
 	s.mu.Unlock()
 	now := s.options.Now()
 	for _, u := range all {
-		u.listen(now, forget)
+		u.reportSilence(now, forget)
 	}
 	if forget {
-		s.index.forgetStrays()
+		s.index.clearExamples()
+	}
+}
+
+// Timeouts for senders. A body of the maximum size arrives in time at 3 Mbit/s.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 5 * time.Minute // senders pause no longer where metrics are fresh enough to be of use
+	stopTimeout   = 5 * time.Second
+)
+
+// Validate returns why Run could not serve with o, as an *OptionError.
+func (o Options) Validate() error { return o.checkAccess() }
+
+// Run serves until the context ends or serving fails.
+func (s *Source) Run(ctx context.Context) error {
+	if err := s.options.Validate(); err != nil {
+		return fmt.Errorf("remote write: %w", err)
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", s.options.Address)
+	if err != nil && ctx.Err() != nil {
+		return nil //nolint:nilerr // the context ended before the address was open
+	}
+	if err != nil {
+		return fmt.Errorf("remote write: %w", &OptionError{"Address", s.options.Address, "one to listen on", err})
+	}
+	return s.serve(ctx, l)
+}
+
+// serve serves on a listener, which it closes.
+func (s *Source) serve(ctx context.Context, l net.Listener) error {
+	log := logr.ToSlogHandler(s.options.Log)
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log, slog.LevelDebug),
+	}
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error {
+		file := s.options.WebConfigFile
+		err := web.Serve(l, server, &web.FlagConfig{WebConfigFile: &file}, slog.New(log))
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return fmt.Errorf("remote write: %w", err)
+	})
+	parts.Go(func() error { return stopWith(ctx, server, l) })
+	parts.Go(func() error { s.watchSilence(ctx); return nil })
+	return parts.Wait()
+}
+
+// stopWith ends a server with the context, after the running requests if they are quick.
+func stopWith(ctx context.Context, server *http.Server, l net.Listener) error {
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	if server.Shutdown(ending) != nil {
+		server.Close()
+	}
+	l.Close() // of a server that has not begun
+	return nil
+}
+
+// watchSilence reports silent subscriptions regularly until the context ends.
+func (s *Source) watchSilence(ctx context.Context) {
+	const ticks = 6 // per silenceReported
+	ticker := time.NewTicker(silenceReported / ticks)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.reportSilence(n%ticks == 0)
+		}
 	}
 }

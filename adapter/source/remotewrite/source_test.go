@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-func TestSamplesGoToTheSubscriptionsThatWantThem(t *testing.T) {
+func TestSamplesReachTheirSubscriptions(t *testing.T) {
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
 			r := newReceiver()

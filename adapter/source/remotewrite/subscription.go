@@ -1,21 +1,23 @@
 package remotewrite
 
 import (
+	"fmt"
 	"maps"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// Fleet is the pods of one target, as package instances follows them.
-type Fleet = instances.RosterFleet
+// Fleet is the pods of one target, which package podtracker tracks.
+type Fleet = podtracker.IndexedPods
 
-// subscription is what has been Set for one key.
+// subscription is one Set key.
 type subscription struct {
 	source *Source
 	key    types.NamespacedName
@@ -24,29 +26,29 @@ type subscription struct {
 	sink   source.Sink
 	other  example // a series of one of its pods that lacks the labels
 
-	mu       sync.Mutex // held while the sink is called
-	ended    bool
-	stop     func()
-	keyed    *keyed
-	roster   *instances.Roster
-	members  map[string]*member // by pod
-	tracks   map[string]*track  // by instance
-	heard    time.Time          // when a sample was last taken, or could not be expected
-	troubled bool
+	mu           sync.Mutex // held while the sink is called
+	ended        bool
+	stop         func()
+	keyed        *keyed
+	roster       *podtracker.PodIndex
+	members      map[string]*member // by pod
+	tracks       map[string]*track  // by instance
+	lastReceived time.Time          // when a sample was last taken, or could not be expected
+	failing      bool
 }
 
-var _ instances.Observer = (*subscription)(nil)
+var _ podtracker.Observer = (*subscription)(nil)
 
 func newSubscription(s *Source, key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) *subscription {
 	c.MatchLabels = maps.Clone(c.MatchLabels)
 	return &subscription{
 		source: s, key: key, config: c, fleet: fleet, sink: sink,
 		members: map[string]*member{}, tracks: map[string]*track{},
-		troubled: true, // the sink may still have what one before it was told
+		failing: true, // the sink may still have what one before it was told
 	}
 }
 
-// same tells whether replacing u, which may be nil, by v would change nothing.
+// same returns whether u, which may be nil, and v take the same samples.
 func (u *subscription) same(v *subscription) bool {
 	return u != nil && u.config.equal(&v.config) && u.fleet == v.fleet && u.sink == v.sink
 }
@@ -57,9 +59,9 @@ func (u *subscription) begin() {
 	if u.ended {
 		return
 	}
-	u.heard = u.source.options.Now()
+	u.lastReceived = u.source.options.Now()
 	u.keyed = u.source.index.join(u.config.Metric, labelNames{u.config.PodLabel, u.config.NamespaceLabel})
-	u.roster = instances.NewRoster(u.fleet)
+	u.roster = podtracker.NewPodIndex(u.fleet)
 	u.stop = u.fleet.Watch(u) // after the roster, which is up to date whenever this is told
 	u.follow()
 }
@@ -84,13 +86,13 @@ func (u *subscription) end() {
 	u.members, u.tracks = nil, nil
 }
 
-// Started implements instances.Observer.
-func (u *subscription) Started(instances.Instance) { u.Changed() }
+// Started implements podtracker.Observer.
+func (u *subscription) Started(podtracker.Instance) { u.Changed() }
 
-// Ended implements instances.Observer.
-func (u *subscription) Ended(instances.Instance) { u.Changed() }
+// Ended implements podtracker.Observer.
+func (u *subscription) Ended(podtracker.Instance) { u.Changed() }
 
-// Changed implements instances.Observer.
+// Changed implements podtracker.Observer.
 func (u *subscription) Changed() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -99,9 +101,9 @@ func (u *subscription) Changed() {
 	}
 }
 
-// follow makes the members the pods of the fleet, and forgets what was kept of instances that are no more.
+// follow makes the members match the pods of the fleet, and forgets instances that are gone.
 func (u *subscription) follow() {
-	newest, ids := map[string]instances.Instance{}, map[string]bool{}
+	newest, ids := map[string]podtracker.Instance{}, map[string]bool{}
 	for _, i := range u.fleet.Instances(time.Time{}) {
 		ids[i.ID] = true
 		if known, ok := newest[i.Pod.Name]; !ok || !i.Start.Before(known.Start) {
@@ -127,7 +129,7 @@ func (u *subscription) follow() {
 	maps.DeleteFunc(u.tracks, func(id string, _ *track) bool { return !ids[id] })
 }
 
-// take takes what a request holds of one pod, in order of time.
+// take takes the readings of one pod in a request, in order of time.
 func (u *subscription) take(readings []reading, b *batch) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -146,7 +148,7 @@ func (u *subscription) take(readings []reading, b *batch) {
 	}
 }
 
-// instanceOf returns the instance of the first reading, and how many readings are of it; "" if the pod is not known.
+// instanceOf returns the instance of the first reading, "" if it is unknown, and how many readings it has in a row.
 func (u *subscription) instanceOf(readings []reading) (id string, n int) {
 	for n = range readings {
 		m, t := readings[n].member, readings[n].t
@@ -165,11 +167,11 @@ func (u *subscription) instanceOf(readings []reading) (id string, n int) {
 func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	k := u.trackOf(instance, readings[0].member)
 	b.samples = b.samples[:0]
-	hears := false
+	received := false
 	for i := range readings {
 		x := &readings[i]
 		s, give, r := k.take(x.sample, b.identity(x), u.config.Type, b.now)
-		hears = hears || r == taken
+		received = received || r == taken
 		if give {
 			b.samples = append(b.samples, s)
 		}
@@ -181,12 +183,12 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	if err := k.failing(len(b.samples) > 0); err != nil {
 		u.sink.Fail(instance, err)
 	}
-	if hears {
-		u.hear(b.heard)
+	if received {
+		u.receive(b.received)
 	}
 }
 
-// trackOf returns what is known of an instance of a member.
+// trackOf returns the track of an instance of a member.
 func (u *subscription) trackOf(instance string, m *member) *track {
 	if instance == m.newest && m.track != nil {
 		return m.track
@@ -200,4 +202,52 @@ func (u *subscription) trackOf(instance string, m *member) *track {
 		m.track = k
 	}
 	return k
+}
+
+// silenceReported is how long a subscription with active pods may lack samples before it reports that.
+const silenceReported = 30 * time.Second
+
+// receive records that samples were taken.
+func (u *subscription) receive(now time.Time) {
+	u.lastReceived = now
+	if u.failing {
+		u.failing = false
+		u.sink.SourceFailed(nil)
+	}
+}
+
+// reportSilence reports to the sink if no sample has been taken for long. If forget is set it clears the example.
+func (u *subscription) reportSilence(now time.Time, forget bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if forget {
+		defer u.other.clear()
+	}
+	if u.ended || u.roster == nil {
+		return
+	}
+	if len(u.roster.Active()) == 0 {
+		u.lastReceived = now // nothing is to be expected
+		return
+	}
+	if quiet := now.Sub(u.lastReceived); quiet >= silenceReported {
+		u.failing = true
+		u.sink.SourceFailed(u.silenceError(quiet))
+	}
+}
+
+// silenceError describes the expected series and those that arrived instead.
+func (u *subscription) silenceError(quiet time.Duration) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "no sample of %s has been pushed for a pod of the target for %s", &u.config, quiet.Round(time.Second))
+	tell := func(e *example, what string) {
+		if text := e.get(); text != "" {
+			fmt.Fprintf(&b, "; %s, such as %s", what, text)
+		}
+	}
+	tell(&u.other, "series of its pods arrived with other labels")
+	tell(&u.keyed.unmatched.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
+	tell(&u.keyed.unmatched.ambiguous, "series arrived without a namespace, for pods whose name is in several")
+	tell(&u.keyed.unmatched.unknownPod, "series arrived for other pods")
+	return fmt.Errorf("%s", b.String())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
-func TestConfigsThatCannotBeRead(t *testing.T) {
+func TestRejectsInvalidConfigs(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Config)
@@ -73,7 +73,7 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	w = r.push(encodings[1], push("load{pod=web-0}", at(1, 4)))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Contains(t, w.Body.String(), `load{pod="web-0"}: pods of that name are in several namespaces`)
-	assert.Equal(t, "0", w.Header().Get(samplesWritten))
+	assert.Equal(t, "0", w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
 	assert.Equal(t, []float64{2}, bank.Values("uid-web-0"))
 	assert.Equal(t, []float64{3}, bank.Values("uid-web-1"))
@@ -99,28 +99,28 @@ func TestSeveralSubscriptionsOfOnePodKnowItByDifferentLabels(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, w.Code, "it is another series for both")
 }
 
-func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
+func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		pushed string
 		says   string
 	}{
 		{"nothing", "", `no sample of load{kind="queue", pod=<the pod>} has been pushed for a pod of the target for 30s`},
-		{"other labels", "load{kind=other,pod=web-0}", `; series of its pods came with other labels, such as load{kind="other", pod="web-0"}`},
-		{"no pod", "load{instance=10.0.0.1}", `; series came without the label pod, such as load{instance="10.0.0.1"}`},
-		{"other pods", "load{pod=db-0}", `; series came for other pods, such as load{pod="db-0"}`},
-		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0}", `; series came for other pods, such as load{kind="queue", namespace="bank", pod="web-0"}`},
+		{"other labels", "load{kind=other,pod=web-0}", `; series of its pods arrived with other labels, such as load{kind="other", pod="web-0"}`},
+		{"no pod", "load{instance=10.0.0.1}", `; series arrived without the label pod, such as load{instance="10.0.0.1"}`},
+		{"other pods", "load{pod=db-0}", `; series arrived for other pods, such as load{pod="db-0"}`},
+		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0}", `; series arrived for other pods, such as load{kind="queue", namespace="bank", pod="web-0"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, sink := New(Options{}), sourcetest.NewRecorder()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				go s.listenOn(ctx)
+				go s.watchSilence(ctx)
 				fleet := newFleet("shop")
 				require.NoError(t, s.Set(key("m"), matching(gauge(), "kind", "queue"), fleet, sink))
 				time.Sleep(62 * time.Second)
-				assert.Empty(t, sink.Troubles(), "of a fleet without pods, nothing is to be expected")
+				assert.Empty(t, sink.SourceErrors(), "of a fleet without pods, nothing is to be expected")
 
 				fleet.Set(instance("shop", "web-0"))
 				time.Sleep(27 * time.Second)
@@ -128,21 +128,21 @@ func TestWhatIsExpectedAndWhatCameInstead(t *testing.T) {
 					do(s.handler(), encodings[0].request(push(c.pushed, sample{t: time.Now().UnixMilli()})))
 				}
 				synctest.Wait()
-				assert.Empty(t, sink.Troubles())
+				assert.Empty(t, sink.SourceErrors())
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				require.NotEmpty(t, sink.Troubles())
-				assert.Contains(t, sink.Troubles()[0], c.says)
+				require.NotEmpty(t, sink.SourceErrors())
+				assert.Contains(t, sink.SourceErrors()[0], c.says)
 
 				do(s.handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
 				assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
-				assert.Empty(t, sink.Troubles()[len(sink.Troubles())-1], "there is none any more")
-				n := len(sink.Troubles())
+				assert.Empty(t, sink.SourceErrors()[len(sink.SourceErrors())-1], "there is none any more")
+				n := len(sink.SourceErrors())
 				time.Sleep(29 * time.Second)
-				assert.Len(t, sink.Troubles(), n)
+				assert.Len(t, sink.SourceErrors(), n)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				assert.Greater(t, len(sink.Troubles()), n, "silence again")
+				assert.Greater(t, len(sink.SourceErrors()), n, "silence again")
 			})
 		})
 	}
@@ -164,7 +164,7 @@ func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 				}
 				assert.NoError(t, r.Set(name, c, fleets[i], sink))
 				fleets[i].Set(instance("shop", fmt.Sprint("web-", (i+n)%len(fleets))), instance("shop", "all-0"))
-				r.listen(true)
+				r.reportSilence(true)
 				if n%3 == 0 {
 					r.Remove(name)
 					had := len(sink.Samples("uid-all-0"))

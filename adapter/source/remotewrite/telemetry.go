@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// telemetry is what a Source tells of itself.
+// telemetry is the metrics of a Source.
 type telemetry struct {
 	requests     *prometheus.CounterVec
 	duration     prometheus.Histogram
@@ -23,27 +23,27 @@ type telemetry struct {
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	samples := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_samples_total", Help: "Samples pushed, by what became of them; one that several PredictedMetrics want counts for each.",
+		Name: "foresail_remote_write_samples_total", Help: "Samples received by remote write, by result; a sample that several PredictedMetrics read counts for each.",
 	}, []string{"result"})
 	ignored := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_ignored_total", Help: "What was pushed besides samples, which is not used.",
+		Name: "foresail_remote_write_ignored_total", Help: "Histograms, exemplars and metadata received by remote write, which are not used.",
 	}, []string{"kind"})
 	bytes := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_bytes_total", Help: "Bytes of bodies received, as sent and decompressed.",
+		Name: "foresail_remote_write_bytes_total", Help: "Bytes of the bodies of remote-write requests, as sent and decompressed.",
 	}, []string{"form"})
 	t := &telemetry{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "foresail_remote_write_requests_total", Help: "Remote-write requests, by protocol version and status code.",
 		}, []string{"version", "code"}),
 		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_remote_write_request_duration_seconds", Help: "How long remote-write requests took, from their header to their answer.",
+			Name: "foresail_remote_write_request_duration_seconds", Help: "Duration of remote-write requests, from header to answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 		ignored:      map[string]prometheus.Counter{},
 		sentBytes:    bytes.WithLabelValues("sent"),
 		decodedBytes: bytes.WithLabelValues("decoded"),
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of bodies that are held, as sent and decompressed.",
+			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of the bodies of remote-write requests in memory, as sent and decompressed.",
 		}),
 	}
 	for r := range results {
@@ -55,7 +55,7 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	return t
 }
 
-// request takes note of an answer.
+// request records an answer.
 func (t *telemetry) request(version remote.WriteMessageType, code int, took time.Duration) {
 	name := "unknown"
 	switch version {
@@ -68,7 +68,7 @@ func (t *telemetry) request(version remote.WriteMessageType, code int, took time
 	t.duration.Observe(took.Seconds())
 }
 
-// taken takes note of what a request held.
+// taken records the content of a request.
 func (t *telemetry) taken(of *tally, c *content) {
 	for r, n := range of.of {
 		t.samples[r].Add(float64(n))

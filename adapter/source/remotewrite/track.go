@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// What the times of samples are held to (ms).
+// Limits of the times of samples (ms).
 const (
 	maxAge   = int64(5 * time.Minute / time.Millisecond)  // behind the newest sample of the instance
 	maxAhead = int64(10 * time.Second / time.Millisecond) // of the clock
@@ -23,7 +23,7 @@ const (
 	silenceSpacings = 5
 )
 
-// track is what is known of one instance: which series of its pod is read, and how far.
+// track is the state of one instance: which series of its pod is read, and how far.
 type track struct {
 	identity string // of the series that is read; "" before the first sample
 	newest   int64  // time of its newest sample
@@ -36,11 +36,11 @@ type track struct {
 
 	failure   error  // for as long as it lasts
 	failedAs  result // which kind of
-	failedAt  int64  // when it was last put into words
-	announced bool   // whether the sink has been told since it was last appended to
+	failedAt  int64  // when its text was made
+	announced bool   // whether it was reported since the last Append
 }
 
-// take judges a sample and returns what the sink gets of it, if anything.
+// take checks a sample and returns the sample for the sink, if any.
 func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
 		*k = track{} // the clock was ahead, and has been set back
@@ -53,7 +53,7 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 		return s, false, notFinite
 	case x.t > now+maxAhead:
 		k.fail(fromFuture, now, func() error {
-			return fmt.Errorf("a sample is dated %s, which is still to come: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
+			return fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.t).UTC().Format(time.RFC3339))
 		})
 		return s, false, fromFuture
 	}
@@ -63,10 +63,10 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 	if x.t < k.newest-maxAge {
 		return s, false, tooOld
 	}
-	contested := k.rival > 0 && x.t-k.rival <= k.patience()
+	contested := k.rival > 0 && x.t-k.rival <= k.maxSilence()
 	k.advance(x.t)
 	if contested {
-		return s, false, duplicateSeries // which of two comes first is chance: neither is given while both come
+		return s, false, duplicateSeries // their order is arbitrary: neither is taken while both arrive
 	}
 	if as == source.Gauge {
 		return pipeline.Sample{T: x.t, V: x.v}, true, taken
@@ -84,15 +84,16 @@ func (k *track) advance(t int64) {
 	k.newest = t
 }
 
-// patience is how long a series may be silent and is still there (ms).
-func (k *track) patience() int64 { return max(silence, silenceSpacings*k.spacing) }
+// maxSilence is how long a series may lack samples before another one may replace it (ms).
+func (k *track) maxSilence() int64 { return max(silence, silenceSpacings*k.spacing) }
 
-// own tells whether a sample is of the series that is read, which it becomes if there is none any more.
+// own returns whether a sample belongs to the series that is read. If there is none any more, it is this one from now
+// on.
 func (k *track) own(t int64, identity []byte) bool {
 	if k.identity == string(identity) && k.newest > 0 {
 		return true
 	}
-	if k.newest > 0 && t-k.newest <= k.patience() {
+	if k.newest > 0 && t-k.newest <= k.maxSilence() {
 		k.rival = max(k.rival, t)
 		k.fail(duplicateSeries, t, func() error {
 			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
@@ -104,7 +105,7 @@ func (k *track) own(t int64, identity []byte) bool {
 	return true
 }
 
-// count takes a counter's reading.
+// count handles the reading of a counter.
 func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 	if k.last > 0 && x.t <= k.last {
 		return s, false, late
@@ -126,17 +127,16 @@ func (k *track) count(x sample) (s pipeline.Sample, give bool, r result) {
 	return s, give, taken
 }
 
-// quick is how soon after another a reading that shows less is taken to have been overtaken, while nothing is known of
-// how far readings are apart (ms).
+// quick is the time within which a lower reading counts as overtaken while the spacing of readings is unknown (ms).
 const quick = 500
 
-// overtaken tells whether a reading only looks like a reset: two servers that scrape the same pod a moment apart push
-// the same series, and the one that began first may have been answered last.
+// overtaken returns whether a reading only looks like a reset: if two servers scrape a pod a moment apart and push the
+// same series, the one that began first may be answered last.
 func (k *track) overtaken(x sample) bool {
 	return k.last > 0 && x.v < k.shown && x.start <= k.last && float64(x.t-k.last) < max(quick, k.widest/2)
 }
 
-// fail keeps a failure. One that lasts is put into words every now and then only.
+// fail keeps a failure. The text of a lasting one is renewed only every now and then.
 func (k *track) fail(as result, t int64, why func() error) {
 	if k.failure == nil || k.failedAs != as || t-k.failedAt > silence/3 || t < k.failedAt {
 		k.failure, k.failedAs, k.failedAt = why(), as, t
@@ -144,7 +144,7 @@ func (k *track) fail(as result, t int64, why func() error) {
 	k.announced = false
 }
 
-// failing returns the failure that the sink is to be told of, if one lasts.
+// failing returns the failure to report to the sink, if one lasts.
 func (k *track) failing(appended bool) error {
 	if k.failure == nil {
 		return nil

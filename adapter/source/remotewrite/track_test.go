@@ -71,7 +71,7 @@ func TestACounterOfTwoSendersIsNotReset(t *testing.T) {
 }
 
 // A pod whose clock was ahead is read again as soon as the clock is right.
-func TestTrackOfAClockThatIsSetBack(t *testing.T) {
+func TestClockSetBack(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	r.at(7200)
 	r.push(encodings[0], push(seriesA, at(7200, 1)))
@@ -80,7 +80,7 @@ func TestTrackOfAClockThatIsSetBack(t *testing.T) {
 	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
 }
 
-func TestASeriesThatIsPushedSeldomIsSilentForLonger(t *testing.T) {
+func TestSparseSeriesMayBeSilentForLonger(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	r.at(1000)
 	r.push(encodings[0], push(seriesA, at(0, 1), at(15, 1)))
@@ -136,7 +136,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-func TestAStartTimeTellsOfAReset(t *testing.T) {
+func TestStartTimeShowsAReset(t *testing.T) {
 	r, sink := subscribed(t, counter())
 	r.at(1000)
 	since := func(x sample, seconds float64) sample {
@@ -149,7 +149,7 @@ func TestAStartTimeTellsOfAReset(t *testing.T) {
 	assert.Equal(t, []float64{10, 120, 5}, sink.Values("uid-web-0"))
 }
 
-func TestWhatIsNoNumber(t *testing.T) {
+func TestNonFiniteSamples(t *testing.T) {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, e := range encodings {
 		t.Run(e.name, func(t *testing.T) {
@@ -170,14 +170,14 @@ func TestWhatIsNoNumber(t *testing.T) {
 	}
 }
 
-func TestSamplesFromTheFutureLeaveNothingBehind(t *testing.T) {
+func TestSamplesFromTheFutureKeepNoState(t *testing.T) {
 	for _, c := range []Config{gauge(), counter()} {
 		t.Run(string(c.Type), func(t *testing.T) {
 			r, sink := subscribed(t, c)
 			r.push(encodings[0], push(seriesA, at(-1, 1)))
 			w := r.push(encodings[0], push(seriesA, at(3600, 2)))
 			assert.Equal(t, http.StatusBadRequest, w.Code)
-			assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated 2027-01-15T09:00:00Z, which is still to come: check the clocks")
+			assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated 2027-01-15T09:00:00Z, which is in the future: check the clocks")
 			w = r.push(encodings[0], push(seriesA, at(0, 3)))
 			assert.Equal(t, http.StatusNoContent, w.Code)
 			assert.NotEmpty(t, sink.Samples("uid-web-0"))
@@ -185,7 +185,7 @@ func TestSamplesFromTheFutureLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestEachFailureIsToldAsWhatItIs(t *testing.T) {
+func TestReportsEachFailureByItsCause(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	w := r.push(encodings[0], push(seriesA, at(0, 1), at(60, 2)), push(seriesB, at(1, 3)))
 	assert.Contains(t, w.Body.String(), `another with job="b"`)
@@ -195,7 +195,7 @@ func TestEachFailureIsToldAsWhatItIs(t *testing.T) {
 	assert.Contains(t, sink.Failing("uid-web-0"), "a sample of the pod is NaN")
 }
 
-func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
+func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	r := newReceiver()
 	r.at(1000)
 	fleet, sink := newFleet("shop", "web-0"), sourcetest.NewRecorder()
@@ -224,7 +224,7 @@ func TestStateIsKeptOfInstancesThatAreKnownAlone(t *testing.T) {
 }
 
 // What a request holds is given to subscriptions some time after its pods have been found.
-func TestSamplesOfAPodThatLeavesMeanwhile(t *testing.T) {
+func TestSamplesOfAPodDeletedMeanwhile(t *testing.T) {
 	r, sink := subscribed(t, gauge())
 	u := r.subscriptions[key("m")]
 	web := u.members["web-0"]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
 
@@ -25,8 +25,8 @@ func key(name string) types.NamespacedName {
 func cpu() Config { return Config{Name: "cpu", Interval: 15 * time.Second} }
 
 // started returns an instance of a pod that became ready at a time.
-func started(pod string, at time.Time) instances.Instance {
-	return instances.Instance{ID: "uid-" + pod, Pod: key(pod), Start: at}
+func started(pod string, at time.Time) podtracker.Instance {
+	return podtracker.Instance{ID: "uid-" + pod, Pod: key(pod), Start: at}
 }
 
 // container returns the metrics of one container.

@@ -2,25 +2,34 @@ package resource
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/apimachinery/pkg/types"
+	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
+	metricsv1beta1 "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/metricsapi"
 )
 
 // Options of a Source; only Client must be set.
 type Options struct {
-	// Client lists PodMetrics. Its rate limit must allow for one list per namespace and interval.
-	Client metricsclient.PodMetricsesGetter
+	// Client lists PodMetrics. Its rate limit must allow one list per namespace and interval.
+	Client metricsv1beta1.PodMetricsesGetter
 	// Timeout is how long a list may take. 0 = 10 s.
 	Timeout time.Duration
-	// MaxBackoff is the longest time between two tries while lists fail, 1 s at least. 0 = 1 min.
+	// MaxBackoff is the longest time between two lists while they fail, at least 1 s. 0 = 1 min.
 	MaxBackoff time.Duration
-	// Concurrency is how many lists are under way at most. 0 = 8.
+	// Concurrency is the maximum number of lists at the same time. 0 = 8.
 	Concurrency int
-	// Registerer takes the source's own metrics; nil = none.
+	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
-	// Now is the clock that ages of pods are reckoned by; nil = time.Now.
+	// Now is the clock for the ages of pods; nil = time.Now.
 	Now func() time.Time
 }
 
@@ -32,4 +41,62 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
+}
+
+// Registration registers this source.
+func Registration() source.Registration {
+	return source.Registration{
+		Name: "resource",
+		New: func(env source.Environment) (source.Source, error) {
+			client, err := metricsclient.NewForConfigAndClient(env.Cluster, env.HTTPClient)
+			if err != nil {
+				return nil, fmt.Errorf("make a client for metrics.k8s.io: %w", err)
+			}
+			return registered{New(Options{Client: client.MetricsV1beta1(), Registerer: env.Registerer})}, nil
+		},
+	}
+}
+
+// registered is a Source that is set by the spec of a PredictedMetric.
+type registered struct{ *Source }
+
+// Set implements source.Source.
+func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
+	return r.Source.Set(key, configOf(spec.Source.Resource), fleet, sink)
+}
+
+func configOf(s *v1alpha1.ResourceSource) Config {
+	return Config{Name: string(s.Name), Container: s.Container, Interval: s.Interval.Duration}
+}
+
+// telemetry is the metrics of a Source.
+type telemetry struct {
+	lists    map[metricsapi.Result]prometheus.Counter
+	duration prometheus.Histogram
+	samples  prometheus.Counter
+	pollers  prometheus.Gauge
+}
+
+func newTelemetry(r prometheus.Registerer) *telemetry {
+	factory := promauto.With(r)
+	lists := factory.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_resource_lists_total", Help: "Lists of PodMetrics, by result.",
+	}, []string{"result"})
+	t := &telemetry{
+		lists: map[metricsapi.Result]prometheus.Counter{},
+		duration: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "foresail_resource_list_duration_seconds", Help: "Duration of lists of PodMetrics, failed ones included.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
+		samples: factory.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_resource_samples_total", Help: "Samples taken from PodMetrics with a new timestamp.",
+		}),
+		pollers: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "foresail_resource_polled_lists", Help: "Lists of PodMetrics that are read regularly: one for each namespace and interval.",
+		}),
+	}
+	for _, r := range metricsapi.Results() {
+		t.lists[r] = lists.WithLabelValues(string(r))
+	}
+	return t
 }

@@ -2,35 +2,37 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/metricsapi"
 )
 
-// retryFirst is how soon a list is tried again after its first failure.
+// retryFirst is the time until the next list after the first failure.
 const retryFirst = time.Second
 
-// poller lists the PodMetrics of a namespace, once an interval.
+// poller lists the PodMetrics of a namespace once per interval.
 type poller struct {
 	source *Source
 	key    pollKey
-	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu            sync.Mutex // held while subscriptions are told, so that the newest list is the last they hear of
+	mu            sync.Mutex // held while subscriptions take a list, so that they take the newest last
 	subscriptions []*subscription
 	latest        *listing
 }
 
 func newPoller(s *Source, key pollKey) *poller {
-	p := &poller{source: s, key: key}
-	p.ctx, p.cancel = context.WithCancel(s.base)
-	return p
+	return &poller{source: s, key: key, cancel: func() {}}
 }
 
-// join tells a subscription of every list from now on, and of the last there was.
+// join gives a subscription the last list, and every list from now on.
 func (p *poller) join(u *subscription) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,7 +42,7 @@ func (p *poller) join(u *subscription) {
 	}
 }
 
-// leave ends what join began and returns how many subscriptions are left.
+// leave undoes join and returns how many subscriptions are left.
 func (p *poller) leave(u *subscription) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,17 +59,12 @@ func (p *poller) publish(l *listing) {
 	}
 }
 
-// run lists at once, then once an interval, until the poller is cancelled.
-func (p *poller) run() {
-	select {
-	case <-p.ctx.Done():
-		return
-	case <-p.source.running:
-	}
+// run lists at once, then once per interval, until the context ends.
+func (p *poller) run(ctx context.Context) {
 	failures := 0
 	for {
-		l := p.source.list(p.ctx, p.key.namespace)
-		if p.ctx.Err() != nil {
+		l := p.source.list(ctx, p.key.namespace)
+		if ctx.Err() != nil {
 			return
 		}
 		p.publish(l)
@@ -78,15 +75,57 @@ func (p *poller) run() {
 			failures = 0
 		}
 		select {
-		case <-p.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
 	}
 }
 
-// untilNext returns how long it is to the next time of a key. Its times are an interval apart on the clock, so that
-// replicas list at the same time, at a phase that is the namespace's own, so that not all namespaces are listed at once.
+// untilNext returns the time until the next list of a key. The times are an interval apart on the clock, so that
+// replicas list at the same time, at a phase of the namespace, so that namespaces are spread over the interval.
 func (k pollKey) untilNext(now time.Time) time.Duration {
 	return source.UntilNext(time.Duration(now.UnixNano()), source.Phase(k.interval, k.namespace), k.interval)
+}
+
+// listing is the outcome of one list: PodMetrics by the names of their pods, or the error.
+type listing struct {
+	at   time.Time
+	pods map[string]*v1beta1.PodMetrics
+	err  error
+}
+
+// list lists the PodMetrics of a namespace as soon as a slot is free.
+func (s *Source) list(ctx context.Context, namespace string) *listing {
+	select {
+	case <-ctx.Done():
+		return &listing{err: ctx.Err()}
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	}
+	limited, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	began := s.options.Now()
+	items, err := s.options.Client.PodMetricses(namespace).List(limited, metav1.ListOptions{})
+	l := &listing{at: s.options.Now()}
+	if ctx.Err() != nil {
+		return l // no longer needed
+	}
+	s.telemetry.duration.Observe(l.at.Sub(began).Seconds())
+	if err != nil {
+		asked := metricsapi.List{
+			What: fmt.Sprintf("the PodMetrics of the namespace %q", namespace), Timeout: s.options.Timeout,
+			Grant: "the resource pods of metrics.k8s.io", Where: fmt.Sprintf("in the namespace %q", namespace),
+		}
+		failure := asked.Explain(err, limited.Err() != nil)
+		s.telemetry.lists[failure.Result].Inc()
+		l.err = failure
+		return l
+	}
+	s.telemetry.lists[metricsapi.Success].Inc()
+	l.pods = make(map[string]*v1beta1.PodMetrics, len(items.Items))
+	for i := range items.Items {
+		l.pods[items.Items[i].Name] = &items.Items[i]
+	}
+	return l
 }

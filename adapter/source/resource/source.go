@@ -1,3 +1,8 @@
+// Package resource is the source that reads the usage of pods from metrics.k8s.io, which metrics-server serves.
+//
+// Use it if there is no other source. A value is the mean over 15 s or more, and is served at the end of that time, so that
+// changes show later than with any other source. One list of a namespace serves all PredictedMetrics that read it at the
+// same interval.
 package resource
 
 import (
@@ -7,25 +12,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
 // Fleet is the pods of one target, as package instances follows them.
-type Fleet = instances.RosterFleet
+type Fleet = podtracker.IndexedPods
 
 // Source reads the usage of pods from metrics.k8s.io. It is safe for concurrent use.
 type Source struct {
 	options   Options
 	telemetry *telemetry
 	slots     chan struct{}
-	base      context.Context // of all pollers
-	stop      context.CancelFunc
-	running   chan struct{} // closed when Run begins
 	polling   sync.WaitGroup
 
 	mu            sync.Mutex
-	ended         bool
+	start         func(*poller) // while Run runs, else nil
 	subscriptions map[types.NamespacedName]*subscription
 	pollers       map[pollKey]*poller
 }
@@ -33,32 +35,37 @@ type Source struct {
 // New returns a Source that reads nothing yet.
 func New(o Options) *Source {
 	o = o.withDefaults()
-	s := &Source{
+	return &Source{
 		options:       o,
 		telemetry:     newTelemetry(o.Registerer),
 		slots:         make(chan struct{}, o.Concurrency),
-		running:       make(chan struct{}),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		pollers:       map[pollKey]*poller{},
 	}
-	s.base, s.stop = context.WithCancel(context.Background())
-	return s
 }
 
-// Run reads until ctx ends, and returns when no list is under way any more. It can be called once.
+// Run reads until ctx ends, and returns when no list is running any more. It can be called once.
 func (s *Source) Run(ctx context.Context) error {
-	close(s.running)
-	<-ctx.Done()
-	s.stop()
 	s.mu.Lock()
-	s.ended = true // no poller begins behind the wait
+	s.start = func(p *poller) {
+		ctx, cancel := context.WithCancel(ctx)
+		p.cancel = cancel
+		s.polling.Go(func() { p.run(ctx) })
+	}
+	for _, p := range s.pollers {
+		s.start(p)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.start = nil // no poller starts after the wait
 	s.mu.Unlock()
 	s.polling.Wait()
 	return nil
 }
 
-// Set has the active instances of a fleet in the namespace of the key read as c says, and the samples taken to a sink,
-// until it is set otherwise or removed.
+// Set reads the active instances of a fleet, in the namespace of the key, for a sink, as c says, until the next Set or
+// Remove of the key.
 func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -76,7 +83,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	return nil
 }
 
-// Remove ends the reading for a key. The sink is not called any more when it returns.
+// Remove stops reading for a key. The sink is not called any more when it returns.
 func (s *Source) Remove(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,22 +92,22 @@ func (s *Source) Remove(key types.NamespacedName) {
 	s.detach(old)
 }
 
-// attach has a subscription told of the lists of a key. The caller holds the lock.
+// attach gives a subscription the lists of a key. The caller holds the lock.
 func (s *Source) attach(u *subscription, key pollKey) {
 	p := s.pollers[key]
 	if p == nil {
 		p = newPoller(s, key)
 		s.pollers[key] = p
 		s.telemetry.pollers.Inc()
-		if !s.ended {
-			s.polling.Go(p.run)
+		if s.start != nil {
+			s.start(p)
 		}
 	}
 	u.poller = p
 	p.join(u)
 }
 
-// detach ends a subscription, which may be nil, and its poller if it was the last. The caller holds the lock.
+// detach ends a subscription, which may be nil, and its poller if it was the last one. The caller holds the lock.
 func (s *Source) detach(u *subscription) {
 	if u == nil {
 		return
@@ -113,7 +120,7 @@ func (s *Source) detach(u *subscription) {
 	}
 }
 
-// pollKey is what subscriptions share a list by.
+// pollKey is what subscriptions that share a list have in common.
 type pollKey struct {
 	namespace string
 	interval  time.Duration

@@ -104,7 +104,7 @@ func TestFailureEndsWithTheNextReading(t *testing.T) {
 	})
 }
 
-func TestReadingIsOfTheInstanceThatWasActiveThen(t *testing.T) {
+func TestReadingBelongsToTheInstanceActiveAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		first, second := started("a", now.Add(-time.Hour)), started("a", now.Add(-5*time.Second))
@@ -141,7 +141,7 @@ func TestFleetIsFollowed(t *testing.T) {
 	})
 }
 
-func TestSubscriptionHearsOfTheLastListAtOnce(t *testing.T) {
+func TestNewSubscriptionTakesTheLastList(t *testing.T) {
 	for name, failure := range map[string]error{"success": nil, "failure": errors.New("broken")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -154,9 +154,9 @@ func TestSubscriptionHearsOfTheLastListAtOnce(t *testing.T) {
 				sink := sourcetest.NewRecorder()
 				require.NoError(t, s.Set(key("second"), cpu(), sourcetest.NewFleet(started("a", time.Now())), sink))
 				if failure == nil {
-					require.Empty(t, sink.LastTrouble())
+					require.Empty(t, sink.LastSourceError())
 				} else {
-					require.Contains(t, sink.LastTrouble(), failure.Error())
+					require.Contains(t, sink.LastSourceError(), failure.Error())
 				}
 				assert.Equal(t, failure == nil, len(sink.Values("uid-a")) == 1)
 				assert.Len(t, a.times("shop"), 1)
@@ -220,7 +220,7 @@ func TestNothingIsListedBeforeOrAfterRun(t *testing.T) {
 	})
 }
 
-func TestListsAtOnceAreBounded(t *testing.T) {
+func TestConcurrentListsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inFlight, most atomic.Int64
 		a := newAPI(func(context.Context, time.Time) ([]v1beta1.PodMetrics, error) {
@@ -244,7 +244,7 @@ func TestListsAtOnceAreBounded(t *testing.T) {
 	})
 }
 
-func TestConfigIsRefused(t *testing.T) {
+func TestConfigIsRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		config Config
 		want   string

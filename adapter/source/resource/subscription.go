@@ -5,20 +5,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// grace is for how many intervals after its start a pod may be without metrics: servers know it only once they have
-// read it twice.
+// grace is for how many intervals after its start a pod may lack metrics: servers need two readings of it.
 const grace = 3
 
-// subscription is what has been Set for one key.
+// subscription is one Set key.
 type subscription struct {
 	source *Source
 	config Config
 	fleet  Fleet
-	roster *instances.Roster
+	roster *podtracker.PodIndex
 	sink   source.Sink
 	poller *poller
 
@@ -28,7 +27,7 @@ type subscription struct {
 }
 
 func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
-	return &subscription{source: s, config: c, fleet: fleet, roster: instances.NewRoster(fleet), sink: sink}
+	return &subscription{source: s, config: c, fleet: fleet, roster: podtracker.NewPodIndex(fleet), sink: sink}
 }
 
 // end ends a subscription. Its sink is not called any more when it returns.
@@ -39,14 +38,14 @@ func (u *subscription) end() {
 	u.ended = true
 }
 
-// take tells the sink what is new in a list.
+// take gives the sink the new samples of a list.
 func (u *subscription) take(l *listing) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
 		return
 	}
-	u.sink.Trouble(l.err)
+	u.sink.SourceFailed(l.err)
 	if l.err != nil {
 		return
 	}
@@ -59,8 +58,8 @@ func (u *subscription) take(l *listing) {
 	u.taken = taken
 }
 
-// takePod tells the sink what a list has on one active instance, and returns the time of the sample.
-func (u *subscription) takePod(l *listing, i instances.Instance) (at int64, ok bool) {
+// takePod gives the sink the sample of one active instance, and returns its time.
+func (u *subscription) takePod(l *listing, i podtracker.Instance) (at int64, ok bool) {
 	metrics := l.pods[i.Pod.Name]
 	if metrics == nil {
 		if age := l.at.Sub(i.Start); age > grace*u.config.Interval {
@@ -76,7 +75,7 @@ func (u *subscription) takePod(l *listing, i instances.Instance) (at int64, ok b
 	if last, known := u.taken[i.ID]; known && last == sample.T {
 		return sample.T, true
 	}
-	// Of a pod that has just become ready again, the last reading may be of the instance before.
+	// If a pod has just become ready again, the last reading may be of its previous instance.
 	if id, found := u.roster.Find(i.Pod.Name, sample.T); found {
 		u.sink.Append(id, sample)
 		u.source.telemetry.samples.Inc()

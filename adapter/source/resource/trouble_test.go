@@ -20,7 +20,7 @@ import (
 	"github.com/foresail/foresail/internal/metricsapi"
 )
 
-func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
+func TestFailedListsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		a := newAPI(func(_ context.Context, now time.Time) ([]v1beta1.PodMetrics, error) {
@@ -37,11 +37,11 @@ func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
 			seconds = append(seconds, at.Seconds())
 		}
 		assert.Equal(t, []float64{0, 1, 3, 7, 15, 31, 51}, seconds)
-		require.Equal(t, `list the PodMetrics of the namespace "shop": broken`, sink.LastTrouble())
+		require.Equal(t, `list the PodMetrics of the namespace "shop": broken`, sink.LastSourceError())
 		require.Empty(t, sink.Failures("uid-a"), "it is no pod's fault")
 
 		sourcetest.Pass(13 * time.Second)
-		require.Empty(t, sink.LastTrouble())
+		require.Empty(t, sink.LastSourceError())
 		require.Len(t, sink.Values("uid-a"), 1)
 		listed := len(a.times("shop"))
 		sourcetest.Pass(time.Minute)
@@ -49,7 +49,7 @@ func TestTroubleIsTriedAgainUntilItEnds(t *testing.T) {
 	})
 }
 
-func TestListThatHangsIsGivenUp(t *testing.T) {
+func TestHangingListTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(ctx context.Context, _ time.Time) ([]v1beta1.PodMetrics, error) {
 			<-ctx.Done()
@@ -59,13 +59,13 @@ func TestListThatHangsIsGivenUp(t *testing.T) {
 		s, sink := running(t, Options{Client: a, Timeout: 3 * time.Second, Registerer: registry}), sourcetest.NewRecorder()
 		require.NoError(t, s.Set(key("pm"), cpu(), sourcetest.NewFleet(), sink))
 		sourcetest.Pass(3 * time.Second)
-		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastTrouble())
+		require.Equal(t, `the PodMetrics of the namespace "shop" were not listed within 3s: context deadline exceeded`, sink.LastSourceError())
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_lists_total", "timeout"))
 	})
 }
 
 // A list that is under way when its last subscription goes is nobody's failure.
-func TestRemovalEndsAListUnderWay(t *testing.T) {
+func TestRemoveCancelsARunningList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(func(ctx context.Context, _ time.Time) ([]v1beta1.PodMetrics, error) {
 			<-ctx.Done()

@@ -1,3 +1,5 @@
+// Package sourcetest has what the tests of all sources share: pods and a sink under the control of a test, virtual time, and
+// measurements of memory. Only tests import it.
 package sourcetest
 
 import (
@@ -5,44 +7,44 @@ import (
 	"sync"
 	"time"
 
-	"github.com/foresail/foresail/adapter/instances"
+	"github.com/foresail/foresail/adapter/podtracker"
 )
 
-// Fleet is a fleet whose instances a test sets. It is safe for concurrent use.
+// Fleet is pods under the control of a test. It is safe for concurrent use.
 type Fleet struct {
 	// Unready is what UnreadySince returns.
 	Unready time.Time
 
 	mu       sync.Mutex
-	all      []instances.Instance
-	watchers map[int]instances.Observer
+	all      []podtracker.Instance
+	watchers map[int]podtracker.Observer
 	watched  int
 }
 
-var _ instances.RosterFleet = (*Fleet)(nil)
+var _ podtracker.IndexedPods = (*Fleet)(nil)
 
 // NewFleet returns a fleet of instances.
-func NewFleet(all ...instances.Instance) *Fleet {
-	return &Fleet{all: all, watchers: map[int]instances.Observer{}}
+func NewFleet(all ...podtracker.Instance) *Fleet {
+	return &Fleet{all: all, watchers: map[int]podtracker.Observer{}}
 }
 
 // Instances returns all instances, however long ago they ended.
-func (f *Fleet) Instances(time.Time) []instances.Instance {
+func (f *Fleet) Instances(time.Time) []podtracker.Instance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.all)
 }
 
 // Active returns the instances that have not ended.
-func (f *Fleet) Active() []instances.Instance {
-	return slices.DeleteFunc(f.Instances(time.Time{}), func(i instances.Instance) bool { return !i.End.IsZero() })
+func (f *Fleet) Active() []podtracker.Instance {
+	return slices.DeleteFunc(f.Instances(time.Time{}), func(i podtracker.Instance) bool { return !i.End.IsZero() })
 }
 
 // UnreadySince returns Unready.
 func (f *Fleet) UnreadySince() time.Time { return f.Unready }
 
-// Watch has an observer told of Set until stop is called.
-func (f *Fleet) Watch(o instances.Observer) (stop func()) {
+// Watch calls an observer at each Set until stop is called.
+func (f *Fleet) Watch(o podtracker.Observer) (stop func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := f.watched
@@ -55,11 +57,11 @@ func (f *Fleet) Watch(o instances.Observer) (stop func()) {
 	}
 }
 
-// Set makes the fleet another one and tells those who watch, the first of them first.
-func (f *Fleet) Set(all ...instances.Instance) {
+// Set replaces the instances and calls the observers, in the order in which they began to watch.
+func (f *Fleet) Set(all ...podtracker.Instance) {
 	f.mu.Lock()
 	f.all = all
-	var watchers []instances.Observer
+	var watchers []podtracker.Observer
 	for n := range f.watched {
 		if o := f.watchers[n]; o != nil {
 			watchers = append(watchers, o)

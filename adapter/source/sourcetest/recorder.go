@@ -44,8 +44,8 @@ func (r *Recorder) Fail(instance string, err error) {
 	r.failing[instance] = err.Error()
 }
 
-// Trouble implements source.Sink.
-func (r *Recorder) Trouble(err error) {
+// SourceFailed implements source.Sink.
+func (r *Recorder) SourceFailed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
@@ -86,32 +86,32 @@ func (r *Recorder) Values(instance string) []float64 {
 	return out
 }
 
-// Failures returns all that was said of an instance.
+// Failures returns all failures of an instance.
 func (r *Recorder) Failures(instance string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.failures[instance])
 }
 
-// Failing returns what was last said of an instance; "" if samples came after that.
+// Failing returns the last failure of an instance; "" if samples came after it.
 func (r *Recorder) Failing(instance string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failing[instance]
 }
 
-// Troubles returns all that was said of the source, "" where that was that nothing keeps it from being read.
-func (r *Recorder) Troubles() []string {
+// SourceErrors returns all errors of the source, "" for nil.
+func (r *Recorder) SourceErrors() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.troubles)
 }
 
-// LastTrouble returns the newest of Troubles, or a text that says that there is none.
-func (r *Recorder) LastTrouble() string {
-	all := r.Troubles()
+// LastSourceError returns the newest of SourceErrors, "(none)" without any.
+func (r *Recorder) LastSourceError() string {
+	all := r.SourceErrors()
 	if len(all) == 0 {
-		return "(nothing said)"
+		return "(none)"
 	}
 	return all[len(all)-1]
 }

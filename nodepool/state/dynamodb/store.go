@@ -106,15 +106,15 @@ func (s *Store) place(pool string) string {
 
 // explain turns errors of DynamoDB into what they mean here.
 func (s *Store) explain(err error) error {
-	wanted := fmt.Sprintf("want a table whose partition key is the string %s, without a sort key", s.options.HashKey)
+	desired := fmt.Sprintf("want a table whose partition key is the string %s, without a sort key", s.options.HashKey)
 	if _, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return state.ErrConflict
 	}
 	if _, ok := errors.AsType[*types.ResourceNotFoundException](err); ok {
-		return fmt.Errorf("there is no such table: %s: %w", wanted, err)
+		return fmt.Errorf("there is no such table: %s: %w", desired, err)
 	}
 	if refused, ok := errors.AsType[smithy.APIError](err); ok && refused.ErrorCode() == "ValidationException" {
-		return fmt.Errorf("%s, and an item within 400 KB: %w", wanted, err)
+		return fmt.Errorf("%s, and an item within 400 KB: %w", desired, err)
 	}
 	return err
 }

@@ -104,7 +104,7 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if n := overtaken.Load(); request.Method == http.MethodPut && n < 3 {
 				overtaken.Add(1)
-				if err := patchStatus(request.Context(), c, "shared", map[string]any{"workers": n + 5, "wanted": n + 6}); err != nil {
+				if err := patchStatus(request.Context(), c, "shared", map[string]any{"workers": n + 5, "desired": n + 6}); err != nil {
 					return nil, err
 				}
 			}
@@ -118,8 +118,8 @@ func testOthersKeepTheirFields(t *testing.T, c *controlplane.Cluster) {
 	pool, err := pools(c).Get(t.Context(), "shared", metav1.GetOptions{})
 	require.NoError(t, err)
 	status := pool.Object["status"].(map[string]any)
-	assert.Equal(t, map[string]any{"workers": int64(7), "wanted": int64(8), "journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
-	require.NoError(t, patchStatus(t.Context(), c, "shared", map[string]any{"workers": nil, "wanted": 9}))
+	assert.Equal(t, map[string]any{"workers": int64(7), "desired": int64(8), "journal": map[string]any{"version": int64(1), "owner": "me"}}, status)
+	require.NoError(t, patchStatus(t.Context(), c, "shared", map[string]any{"workers": nil, "desired": 9}))
 	loaded, err := store.Load(t.Context(), "shared")
 	require.NoError(t, err)
 	assert.Equal(t, want, loaded)

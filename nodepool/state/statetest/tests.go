@@ -187,7 +187,7 @@ func testLarge(t *testing.T, open Open) {
 		want.Action.Slots = append(want.Action.Slots, state.Slot{
 			Number: i, Token: fmt.Sprintf("up-1-%032d", i), State: state.SlotLaunched,
 			Placement:  plan.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m7i.large", Market: plan.Spot},
-			InstanceID: fmt.Sprintf("i-%017x", i), Asked: moment(i),
+			InstanceID: fmt.Sprintf("i-%017x", i), Requested: moment(i),
 		})
 	}
 	want, err := store.Save(t.Context(), "large", want)

@@ -15,7 +15,7 @@ const (
 	looksDrawn     = 30
 )
 
-// drawing draws scenarios. Amounts are small, so that what is rare where they are large happens: ratios on the edge of a
+// drawing draws scenarios. Amounts are small, so that rare cases happen often: ratios on the edge of a
 // tolerance, changes on the edge of a period, pods that are few.
 type drawing struct{ *rand.Rand }
 

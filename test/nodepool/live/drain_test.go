@@ -49,7 +49,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	require.Contains(t, r.Spared, all[0].ID)
 	assert.Greater(t, time.Until(r.Spared[all[0].ID]), 5*time.Minute)
 	assert.NotContains(t, r.Spared, all[1].ID, "it has not been tried")
-	assert.Contains(t, p.decides(plan.NoVictim), "none may go")
+	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
 	assert.Len(t, p.told(nodepool.EventDrainFailed), 1)
 }
 
@@ -105,7 +105,7 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	p.event(nodepool.EventTerminated)
 	left := p.settled(7)
 	assert.NotContains(t, ids(left), plain.ID)
-	assert.Contains(t, p.decides(plan.NoVictim), "none may go")
+	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
 	assert.Len(t, p.told(nodepool.EventTerminated), 1)
 	assert.Empty(t, p.told(nodepool.EventDrainFailed), "the others were not even tried")
 	p.untouched(p.nodes())

@@ -35,7 +35,7 @@ func TestALaunchThatNeverJoins(t *testing.T) {
 		assert.True(t, f.JoinFailed, "%s is marked for people", id)
 		assert.GreaterOrEqual(t, f.EndsAt.Sub(f.Launched), 7*time.Second, "%s is kept for a while", id)
 	}
-	assert.Len(t, p.told(nodepool.EventScaleUpBegun), 1)
+	assert.Len(t, p.told(nodepool.EventScaleUpStarted), 1)
 }
 
 // TestPartOfALaunchJoins has one of two instances never join: the other counts, and a third takes its place.

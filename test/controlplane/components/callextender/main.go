@@ -1,4 +1,4 @@
-// Callextender calls a scheduler extender as kube-scheduler does, with kube-scheduler's own client, and tells in JSON how
+// Callextender calls a scheduler extender as kube-scheduler does, with kube-scheduler's own client, and reports in JSON how
 // long the calls took. It schedules nothing.
 //
 // For each pod it calls filter with a run of nodes, and prioritize with those that passed. The next pod's run begins where

@@ -1,4 +1,4 @@
-// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in virtual time, and tells how
+// Package hpacontroller plays scenarios to the HPA controller of kube-controller-manager, in virtual time, and writes how
 // many replicas it sets. It is a test because virtual time is for tests alone: what the answers should be is not known
 // here, but to test/controlplane/hpacontroller, which runs it.
 package hpacontroller
@@ -56,7 +56,7 @@ type scenario struct {
 }
 
 type look struct {
-	Set     *int32 // spec.replicas that somebody else has set before it
+	Set     *int32 // spec.replicas as another client set it before
 	Status  int32
 	Pods    []pod
 	Metrics []metric
@@ -282,16 +282,16 @@ func (c *cluster) GetResourceMetric(context.Context, corev1.ResourceName, string
 }
 
 // GetExternalMetric implements metrics.MetricsClient.
-func (c *cluster) GetExternalMetric(wanted, _ string, _ labels.Selector) ([]int64, time.Time, error) {
+func (c *cluster) GetExternalMetric(desired, _ string, _ labels.Selector) ([]int64, time.Time, error) {
 	for i, m := range c.look.Metrics {
-		if metricName(i) == wanted {
+		if metricName(i) == desired {
 			if m.Fails {
 				return nil, time.Time{}, errFails
 			}
 			return m.Items, time.Now(), nil
 		}
 	}
-	return nil, time.Time{}, fmt.Errorf("no metric %q", wanted)
+	return nil, time.Time{}, fmt.Errorf("no metric %q", desired)
 }
 
 // GetRawMetric implements metrics.MetricsClient.

@@ -1,0 +1,179 @@
+package extender
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Values of the label verb.
+const (
+	verbFilter     = "filter"
+	verbPrioritize = "prioritize"
+)
+
+// telemetry counts and times answers.
+type telemetry struct {
+	duration    *prometheus.HistogramVec // by verb
+	requests    *prometheus.CounterVec   // by verb and code
+	connections prometheus.Counter
+
+	ok      map[string]prometheus.Counter // of requests, by verb
+	took    map[string]prometheus.Observer
+	refused [reasons]prometheus.Counter // nil: no node is refused for it
+	open    [gaps]prometheus.Counter
+	noFit   [outcomes]prometheus.Counter
+	state   []prometheus.Collector
+}
+
+// newTelemetry registers the metrics of an Extender.
+func newTelemetry(r prometheus.Registerer, e *Extender) (*telemetry, error) {
+	t := &telemetry{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "foresail_extender_request_duration_seconds",
+			Help: "Time from the headers of a request until its answer was written.",
+			// A scheduler gives up after 200 ms.
+			Buckets: []float64{100e-6, 200e-6, 300e-6, 500e-6, 750e-6, 1e-3, 2e-3, 3e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 200e-3, 500e-3, 1},
+		}, []string{"verb"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "foresail_extender_requests_total",
+			Help: "Requests of schedulers, by verb and HTTP status.",
+		}, []string{"verb", "code"}),
+		connections: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_extender_connections_total",
+			Help: "Connections of schedulers. A scheduler over HTTP/2 keeps one for as long as it runs.",
+		}),
+		ok: map[string]prometheus.Counter{}, took: map[string]prometheus.Observer{},
+	}
+	t.countVerdicts()
+	for _, verb := range []string{verbFilter, verbPrioritize} {
+		t.ok[verb] = t.requests.WithLabelValues(verb, strconv.Itoa(http.StatusOK)) // from 0, so that the first one is an increase
+		t.took[verb] = t.duration.WithLabelValues(verb)
+	}
+	t.watch(e)
+	if r == nil {
+		return t, nil
+	}
+	return t, r.Register(t)
+}
+
+func (t *telemetry) countVerdicts() {
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_extender_nodes_filtered_total",
+		Help: "Nodes that were filtered, by reason: removing (a WorkerPool removes it), memory or cpu (predicted to exceed the limit).",
+	}, []string{"reason"})
+	for _, r := range []reason{removing, overMemory, overCPU} {
+		t.refused[r] = refused.WithLabelValues(r.String())
+	}
+	open := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_extender_fail_open_total",
+		Help: "Nodes that passed, or were scored by requests, for lack of data, by what was missing.",
+	}, []string{"reason"})
+	for g := noGap + 1; g < gaps; g++ {
+		t.open[g] = open.WithLabelValues(g.String())
+	}
+	noFit := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "foresail_extender_no_fit_total",
+		Help: "Times that the limits left no node for a pod, by outcome: waits (for a pool to grow), passed, or elsewhere (the scheduler tries other nodes).",
+	}, []string{"outcome"})
+	for _, r := range []outcome{elsewhere, waits, passed} {
+		t.noFit[r] = noFit.WithLabelValues(r.String())
+	}
+	t.state = append(t.state, refused, open, noFit)
+}
+
+// watch adds gauges of the Extender's state.
+func (t *telemetry) watch(e *Extender) {
+	gauge := func(name, help string, value func() float64) {
+		t.state = append(t.state, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "foresail_extender_" + name, Help: help}, value))
+	}
+	gauge("cache_age_seconds", "Age of the cached state of the cluster that requests are answered from; -1 before the first.", func() float64 {
+		if at := e.snapshot().at; !at.IsZero() {
+			return e.now().Sub(at).Seconds()
+		}
+		return -1
+	})
+	gauge("assumed_pods", "Pods that samples do not include yet: bound recently, or about to be.", func() float64 {
+		return float64(e.assumed.pods())
+	})
+	gauge("assumed_cpu_cores", "CPU that assumed pods count for beyond the newest samples.", func() float64 {
+		return float64(e.snapshot().assumed().cpu) / 1000
+	})
+	gauge("assumed_memory_bytes", "Memory that assumed pods count for beyond the newest samples.", func() float64 {
+		return float64(e.snapshot().assumed().memory)
+	})
+}
+
+// assumed sums what the assumed counts on all nodes.
+func (v *clusterSnapshot) assumed() use {
+	var sum use
+	for _, n := range v.nodes {
+		u := n.assumed.load()
+		sum.cpu, sum.memory = sum.cpu+u.cpu, sum.memory+u.memory
+	}
+	return sum
+}
+
+// pods is how many pods count.
+func (l *assumedPods) pods() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.bound) + len(l.assumed)
+}
+
+// answered counts a request.
+func (t *telemetry) answered(verb string, code int, took time.Duration) {
+	if c := t.ok[verb]; c != nil && code == http.StatusOK {
+		c.Inc()
+	} else {
+		t.requests.WithLabelValues(verb, strconv.Itoa(code)).Inc()
+	}
+	t.took[verb].Observe(took.Seconds())
+}
+
+// filtered counts filtered nodes.
+func (t *telemetry) filtered(verdicts []verdict, r outcome) {
+	var refused [reasons]int
+	for i := range verdicts {
+		if v := &verdicts[i]; r.filters(v) {
+			refused[v.reason]++
+		}
+	}
+	for i, n := range refused {
+		if n > 0 {
+			t.refused[i].Add(float64(n))
+		}
+	}
+	if c := t.noFit[r]; c != nil {
+		c.Inc()
+	}
+}
+
+// judged counts missing data of nodes.
+func (t *telemetry) judged(verdicts []verdict) {
+	var open [gaps]int
+	for i := range verdicts {
+		open[verdicts[i].gap]++
+	}
+	for i, n := range open {
+		if c := t.open[i]; c != nil && n > 0 {
+			c.Add(float64(n))
+		}
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (t *telemetry) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections}, t.state...) {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (t *telemetry) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections}, t.state...) {
+		c.Collect(ch)
+	}
+}

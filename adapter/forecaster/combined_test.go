@@ -1,0 +1,73 @@
+package forecaster
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Two PredictedMetrics of one target: each tells what it asks for itself, both what the target needs.
+func TestTheLargestOfATargetWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		heap := types.NamespacedName{Namespace: "shop", Name: "heap"}
+		c := config()
+		c.Origin = "heap"
+		other, err := w.forecaster.Set(heap, c)
+		require.NoError(t, err)
+		other.SetPods(w.fleet)
+		other.SetReplicas(4)
+		joint := func() snapshot.Combined {
+			first := w.get().Combined
+			second, _ := w.forecaster.Get(heap)
+			assert.Equal(t, first, second.Combined)
+			assert.Len(t, w.forecaster.List("shop"), 2)
+			assert.Equal(t, first, w.forecaster.List("shop")[1].Combined)
+			return first
+		}
+
+		w.pass(20*time.Second, nil)
+		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 2, Undecided: []string{"heap"}}, joint())
+		for range 30 {
+			w.pass(time.Second, nil)
+			for _, i := range w.fleet.all {
+				other.Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 1.2})
+			}
+		}
+		assert.Equal(t, snapshot.Combined{Desired: 7, DrivenBy: "heap", Metrics: 2}, joint())
+		assert.Equal(t, 4, w.get().Decision.Desired, "its own decision stays its own")
+
+		w.forecaster.Remove(heap)
+		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 1}, w.get().Combined)
+		w.forecaster.Remove(key)
+		assert.Empty(t, w.forecaster.byTarget)
+	})
+}
+
+// A load needs no planned count, a decision does.
+func TestScaleThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.pass(30*time.Second, nil)
+		require.True(t, new(w.get()).HasDecision())
+		w.feed.LoseReplicas()
+		w.pass(20*time.Second, nil)
+		w.feed.LoseReplicas()
+		require.True(t, new(w.get()).HasDecision(), "a short gap is borne")
+		w.pass(12*time.Second, nil)
+		s := w.get()
+		require.NoError(t, s.Err)
+		assert.False(t, s.HasDecision())
+		assert.Equal(t, []string{"checkout"}, s.Combined.Undecided)
+		w.feed.SetReplicas(4)
+		w.pass(time.Second, nil)
+		assert.True(t, new(w.get()).HasDecision())
+	})
+}

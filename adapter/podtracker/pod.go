@@ -1,0 +1,181 @@
+package podtracker
+
+import (
+	"slices"
+	"time"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// pod is the state of one pod.
+type pod struct {
+	key    types.NamespacedName
+	status podStatus
+
+	startup Startup       // its first readiness, if that was a start-up; zero otherwise
+	started bool          // it has been Ready before
+	targets []*TargetPods // those that it is, or has been, a member of
+}
+
+// update takes a new version of the pod.
+func (p *pod) update(s podStatus) {
+	p.status = s
+	if !s.active || p.started {
+		return
+	}
+	p.started = true
+	if !s.restarted && !s.created.IsZero() && !s.readyAt.IsZero() {
+		p.startup = Startup{Created: s.created, Ready: s.readyAt}
+	}
+}
+
+// drop removes the pod from its targets, which it returns.
+func (p *pod) drop(now time.Time) []*TargetPods {
+	for _, f := range p.targets {
+		f.drop(p, now)
+	}
+	return slices.Clone(p.targets)
+}
+
+func (p *pod) leave(f *TargetPods) {
+	if i := slices.Index(p.targets, f); i >= 0 {
+		p.targets = slices.Delete(p.targets, i, i+1)
+	}
+}
+
+// podStatus is the content of one version of a pod.
+type podStatus struct {
+	uid     types.UID
+	created time.Time
+	labels  map[string]string
+	ip      string
+	ports   map[string]int32
+
+	active      bool      // Ready, and not terminating
+	terminating bool      // still Ready, and terminating
+	readyAt     time.Time // while active or terminating: when it became Ready; zero if the pod does not record it
+	endedAt     time.Time // while not active: since when; zero if the pod does not record it
+	counted     bool      // the HPA counts it as ready
+	restarted   bool      // one of its containers has restarted
+}
+
+func statusOf(p *corev1.Pod) podStatus {
+	s := podStatus{
+		uid:       p.UID,
+		created:   p.CreationTimestamp.Time,
+		labels:    shared(p.Labels),
+		ip:        p.Status.PodIP,
+		ports:     namedPorts(p),
+		restarted: restarted(p),
+	}
+	ready, changed := readiness(p)
+	s.counted = ready && p.Status.Phase == corev1.PodRunning
+	s.active = s.counted && p.DeletionTimestamp == nil
+	s.terminating = s.counted && p.DeletionTimestamp != nil
+	if s.counted {
+		s.readyAt = changed
+	}
+	if s.active {
+		return s
+	}
+	if !ready {
+		s.endedAt = changed
+	}
+	if p.DeletionTimestamp != nil {
+		s.endedAt = earliest(s.endedAt, terminationBegan(p))
+	}
+	return s
+}
+
+// readiness returns whether the Ready condition is true, and when it last changed.
+func readiness(p *corev1.Pod) (ready bool, changed time.Time) {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+	return false, time.Time{}
+}
+
+// terminationBegan returns when deletion was requested: the deletionTimestamp is a grace period later.
+func terminationBegan(p *corev1.Pod) time.Time {
+	began := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		began = began.Add(-time.Duration(*grace) * time.Second)
+	}
+	return began
+}
+
+// namedPorts returns the TCP ports that have names, the first where two containers use the same name.
+func namedPorts(p *corev1.Pod) map[string]int32 {
+	var ports map[string]int32
+	for _, containers := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		for i := range containers {
+			for _, port := range containers[i].Ports {
+				if port.Name == "" || (port.Protocol != "" && port.Protocol != corev1.ProtocolTCP) {
+					continue
+				}
+				if ports == nil {
+					ports = map[string]int32{}
+				}
+				if _, taken := ports[port.Name]; !taken {
+					ports[one(port.Name)] = port.ContainerPort
+				}
+			}
+		}
+	}
+	return ports
+}
+
+func restarted(p *corev1.Pod) bool {
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].RestartCount > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// earliest returns the earlier of two times of which zero means unknown.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// record is the part of a pod that this package reads, much smaller than even an empty corev1.Pod: a cluster may have a
+// hundred thousand.
+type record struct {
+	key    types.NamespacedName
+	status podStatus
+}
+
+func recordOf(p *corev1.Pod) *record {
+	return &record{key: types.NamespacedName{Namespace: one(p.Namespace), Name: p.Name}, status: statusOf(p)}
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go finds the key.
+func (r *record) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.key.Namespace, Name: r.key.Name}
+}
+
+// one returns s, sharing its memory with all equal strings.
+func one(s string) string { return unique.Make(s).Value() }
+
+// shared returns a copy of labels whose strings share memory with those of other pods.
+func shared(labels map[string]string) map[string]string {
+	if labels == nil {
+		return nil
+	}
+	out := make(map[string]string, len(labels))
+	for name, value := range labels {
+		out[one(name)] = one(value)
+	}
+	return out
+}

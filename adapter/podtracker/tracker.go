@@ -1,0 +1,199 @@
+package podtracker
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultRetention is how long ended instances are kept unless Options say otherwise.
+const DefaultRetention = 30 * time.Minute
+
+// Options of a Tracker; the zero value is usable.
+type Options struct {
+	// Retention is how long an instance is kept after its end was seen. It must cover the longest window, with its
+	// redistribution timeout, that forecasts are made of. 0 = DefaultRetention.
+	Retention time.Duration
+	// Now is the clock; nil = time.Now.
+	Now func() time.Time
+}
+
+// Tracker follows the pods that a Watcher feeds it. It is safe for concurrent use. The cost of a change of a pod depends on
+// how many targets select it, not on how many there are.
+type Tracker struct {
+	retention time.Duration
+	now       func() time.Time
+
+	mu         sync.Mutex
+	namespaces map[string]*namespace
+	targets    map[types.NamespacedName]*TargetPods
+}
+
+// NewTracker returns a Tracker that knows no pods.
+func NewTracker(o Options) *Tracker {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Tracker{
+		retention:  cmp.Or(o.Retention, DefaultRetention),
+		now:        o.Now,
+		namespaces: map[string]*namespace{},
+		targets:    map[types.NamespacedName]*TargetPods{},
+	}
+}
+
+// Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Known pods are replayed to the
+// observer (which may be nil) in order of readiness. The same namespace and selector again return the same TargetPods and
+// change nothing, its observer included; others replace it, and the old one is empty from then on.
+func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) *TargetPods {
+	f, touched := t.follow(key, namespace, selector, o)
+	deliver(touched)
+	return f
+}
+
+func (t *Tracker) follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) (f *TargetPods, touched []*TargetPods) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.targets[key]; old != nil {
+		if old.namespace == namespace && old.selector.String() == selector.String() {
+			return old, nil
+		}
+		t.forget(key, old)
+		touched = append(touched, old)
+	}
+	f = &TargetPods{
+		namespace: namespace, selector: selector,
+		retention: t.retention, now: t.now,
+		members: map[types.UID]*member{},
+	}
+	if o != nil {
+		f.watches = []*watch{{o}}
+	}
+	t.targets[key] = f
+	ns := t.namespace(namespace)
+	ns.targets.add(f)
+	now := t.now()
+	for _, p := range slices.SortedFunc(ns.selectedBy(f), byReadiness) {
+		f.join(p, now)
+	}
+	return f, append(touched, f)
+}
+
+func byReadiness(a, b *pod) int {
+	return cmp.Or(a.status.readyAt.Compare(b.status.readyAt), cmp.Compare(a.status.uid, b.status.uid))
+}
+
+// Forget stops following under a key. Its TargetPods is empty from then on.
+func (t *Tracker) Forget(key types.NamespacedName) {
+	t.mu.Lock()
+	f := t.targets[key]
+	if f != nil {
+		t.forget(key, f)
+	}
+	t.mu.Unlock()
+	if f != nil {
+		f.deliver()
+	}
+}
+
+func (t *Tracker) forget(key types.NamespacedName, f *TargetPods) {
+	delete(t.targets, key)
+	ns := t.namespace(f.namespace)
+	ns.targets.remove(f)
+	f.close()
+	t.tidy(f.namespace)
+}
+
+// Update takes a new pod, or a new version of one.
+func (t *Tracker) Update(p *corev1.Pod) { deliver(t.observe(recordOf(p))) }
+
+// Delete takes the last version of a deleted pod.
+func (t *Tracker) Delete(p *corev1.Pod) { deliver(t.delete(recordOf(p))) }
+
+func deliver(targets []*TargetPods) {
+	for _, f := range targets {
+		f.deliver()
+	}
+}
+
+// observe takes a version of a pod and returns the targets that it may have changed.
+func (t *Tracker) observe(r *record) (touched []*TargetPods) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	ns := t.namespace(r.key.Namespace)
+	p := ns.pods[r.key.Name]
+	if p != nil && p.status.uid != r.status.uid {
+		// Another pod of the same name, as of a StatefulSet; the event of the deletion is missing.
+		ns.remove(p)
+		touched = p.drop(now)
+		p = nil
+	}
+	if p == nil {
+		p = &pod{key: r.key}
+	}
+	ns.update(p, r.status)
+	for _, f := range p.targets {
+		f.observe(p, now)
+	}
+	for f := range ns.targets.selecting(p) {
+		if !slices.Contains(p.targets, f) {
+			f.join(p, now)
+		}
+	}
+	return append(touched, p.targets...)
+}
+
+// delete takes the deletion of a pod and returns the targets that it may have changed.
+func (t *Tracker) delete(r *record) []*TargetPods {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ns := t.namespace(r.key.Namespace)
+	defer t.tidy(r.key.Namespace)
+	p := ns.pods[r.key.Name]
+	if p == nil || p.status.uid != r.status.uid {
+		return nil
+	}
+	ns.remove(p)
+	p.status = r.status
+	return p.drop(t.now())
+}
+
+// others returns the known pods of a namespace ("" for all namespaces) except those given.
+func (t *Tracker) others(namespace string, among map[types.NamespacedName]bool) []*record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []*record
+	for name, ns := range t.namespaces {
+		if namespace != "" && name != namespace {
+			continue
+		}
+		for _, p := range ns.pods {
+			if !among[p.key] {
+				out = append(out, &record{key: p.key, status: p.status})
+			}
+		}
+	}
+	return out
+}
+
+func (t *Tracker) namespace(name string) *namespace {
+	ns := t.namespaces[name]
+	if ns == nil {
+		ns = newNamespace()
+		t.namespaces[name] = ns
+	}
+	return ns
+}
+
+// tidy removes a namespace that is empty.
+func (t *Tracker) tidy(name string) {
+	if ns := t.namespaces[name]; ns != nil && ns.empty() {
+		delete(t.namespaces, name)
+	}
+}

@@ -1,0 +1,703 @@
+package podtracker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	metric = types.NamespacedName{Namespace: "shop", Name: "checkout-elu"}
+	epoch  = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// at is the time s seconds into a test.
+func at(s float64) time.Time { return epoch.Add(time.Duration(s * float64(time.Second))) }
+
+type change func(*corev1.Pod)
+
+// podWith returns a running pod "a" created at 0 that is not ready yet, changed.
+func podWith(changes ...change) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "a", UID: "uid-a", Labels: map[string]string{"app": "checkout"},
+			CreationTimestamp: metav1.NewTime(at(0)),
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{Name: "metrics", ContainerPort: 9090}}}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}},
+		},
+	}
+	for _, c := range changes {
+		c(p)
+	}
+	return p
+}
+
+func condition(status corev1.ConditionStatus, s float64) change {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(0))},
+			{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(at(s))},
+		}
+	}
+}
+
+func readyAt(s float64) change   { return condition(corev1.ConditionTrue, s) }
+func unreadyAt(s float64) change { return condition(corev1.ConditionFalse, s) }
+
+func named(name string) change {
+	return func(p *corev1.Pod) { p.Name, p.UID = name, types.UID("uid-"+name) }
+}
+
+func uid(uid types.UID) change           { return func(p *corev1.Pod) { p.UID = uid } }
+func phase(phase corev1.PodPhase) change { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+func ip(ip string) change                { return func(p *corev1.Pod) { p.Status.PodIP = ip } }
+func created(s float64) change {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at(s)) }
+}
+func app(name string) change {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": name} }
+}
+func restarts(n int32) change {
+	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = n }
+}
+
+// terminating marks deletion as asked for at s, with a grace period.
+func terminating(s float64, grace int64) change {
+	return func(p *corev1.Pod) {
+		t := metav1.NewTime(at(s + float64(grace)))
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &t, &grace
+	}
+}
+
+// recorder writes down what an Observer is told.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) note(s string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, s)
+}
+
+func (r *recorder) Started(i Instance) { r.note("started " + i.ID) }
+func (r *recorder) Ended(i Instance)   { r.note("ended " + i.ID) }
+func (r *recorder) Changed()           { r.note("changed") }
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+func selector(t testing.TB, s string) labels.Selector {
+	t.Helper()
+	out, err := labels.Parse(s)
+	require.NoError(t, err)
+	return out
+}
+
+// span is the part of an instance that lifecycle tests look at; end 0 = active.
+type span struct {
+	id         string
+	start, end float64
+}
+
+func spans(all []Instance) []span {
+	out := []span{}
+	for _, i := range all {
+		s := span{id: i.ID, start: i.Start.Sub(epoch).Seconds()}
+		if !i.End.IsZero() {
+			s.end = i.End.Sub(epoch).Seconds()
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestLifecycle(t *testing.T) {
+	type step struct {
+		at      float64
+		pod     *corev1.Pod
+		deleted bool
+	}
+	tests := map[string]struct {
+		steps  []step
+		want   []span
+		ready  int
+		events []string
+	}{
+		"ready": {
+			steps:  []step{{1, podWith(), false}, {20.4, podWith(readyAt(20)), false}},
+			want:   []span{{"uid-a", 20, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed"},
+		},
+		"said again": {
+			steps:  []step{{20.4, podWith(readyAt(20)), false}, {30, podWith(readyAt(20)), false}},
+			want:   []span{{"uid-a", 20, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed"},
+		},
+		"ready, unready, ready": {
+			steps: []step{
+				{20, podWith(readyAt(20)), false}, {33, podWith(unreadyAt(32)), false}, {41, podWith(readyAt(40)), false},
+				{51, podWith(unreadyAt(50)), false}, {60, podWith(readyAt(60)), false},
+			},
+			want:  []span{{"uid-a", 20, 32}, {"uid-a/2", 40, 50}, {"uid-a/3", 60, 0}},
+			ready: 1,
+			events: []string{
+				"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed",
+				"ended uid-a/2", "changed", "started uid-a/3", "changed",
+			},
+		},
+		"unready in between, unseen": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {45, podWith(readyAt(40)), false}},
+			want:   []span{{"uid-a", 20, 40}, {"uid-a/2", 40, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-a/2"},
+		},
+		"unknown is not ready": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {60, podWith(condition(corev1.ConditionUnknown, 55)), false}},
+			want:   []span{{"uid-a", 20, 55}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"condition gone": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {60, podWith(), false}},
+			want:   []span{{"uid-a", 20, 60}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"terminating ends it when deletion was asked for, while the HPA still counts it": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {51, podWith(readyAt(20), terminating(50, 30)), false}},
+			want:   []span{{"uid-a", 20, 50}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a"},
+		},
+		"terminating, unready, deleted": {
+			steps: []step{
+				{20, podWith(readyAt(20)), false}, {51, podWith(readyAt(20), terminating(50, 30)), false},
+				{56, podWith(unreadyAt(55), terminating(50, 30)), false}, {57, podWith(unreadyAt(55), terminating(50, 30)), true},
+			},
+			want:   []span{{"uid-a", 20, 50}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"terminating and unready seen at once": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {57, podWith(unreadyAt(55), terminating(50, 30)), false}},
+			want:   []span{{"uid-a", 20, 50}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"terminating before it was ready": {
+			steps: []step{{5, podWith(terminating(4, 30)), false}, {20, podWith(readyAt(20), terminating(4, 30)), false}},
+			want:  []span{}, ready: 1,
+			events: []string{"changed"},
+		},
+		"terminating when it was first seen, but Ready until then": {
+			steps:  []step{{57, podWith(readyAt(20), terminating(50, 30)), false}, {58, podWith(unreadyAt(58), terminating(50, 30)), false}},
+			want:   []span{{"uid-a", 20, 50}},
+			events: []string{"started uid-a", "ended uid-a", "changed", "changed"},
+		},
+		"deleted without a word": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {70.5, podWith(readyAt(20)), true}},
+			want:   []span{{"uid-a", 20, 70.5}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"deleted while terminating, the deletion alone seen": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {90, podWith(unreadyAt(52), terminating(50, 30)), true}},
+			want:   []span{{"uid-a", 20, 50}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"succeeded": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {61, podWith(unreadyAt(60), phase(corev1.PodSucceeded)), false}},
+			want:   []span{{"uid-a", 20, 60}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"failed, the condition left as it was": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {61.5, podWith(readyAt(20), phase(corev1.PodFailed)), false}},
+			want:   []span{{"uid-a", 20, 61.5}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"pending is not ready whatever its condition": {
+			steps:  []step{{20, podWith(readyAt(20), phase(corev1.PodPending)), false}},
+			want:   []span{},
+			events: []string{},
+		},
+		"labels change out of the selector": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {70, podWith(readyAt(20), app("other")), false}},
+			want:   []span{{"uid-a", 20, 70}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"labels change out and back": {
+			steps: []step{
+				{20, podWith(readyAt(20)), false}, {70, podWith(readyAt(20), app("other")), false}, {80, podWith(readyAt(20)), false},
+			},
+			want:   []span{{"uid-a", 20, 70}, {"uid-a/2", 70, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed"},
+		},
+		"labels change into the selector": {
+			steps:  []step{{20, podWith(readyAt(20), app("other")), false}, {70, podWith(readyAt(20)), false}},
+			want:   []span{{"uid-a", 20, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed"},
+		},
+		"another pod of the same name": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {90, podWith(uid("uid-b"), readyAt(88)), false}},
+			want:   []span{{"uid-a", 20, 90}, {"uid-b", 88, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-b", "changed"},
+		},
+		"the deletion of the pod before it comes late": {
+			steps: []step{
+				{20, podWith(readyAt(20)), false}, {90, podWith(uid("uid-b"), readyAt(88)), false}, {91, podWith(readyAt(20)), true},
+			},
+			want:   []span{{"uid-a", 20, 90}, {"uid-b", 88, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a", "started uid-b", "changed"},
+		},
+		"deleted and back under the same UID": {
+			steps: []step{
+				{20, podWith(readyAt(20)), false}, {30, podWith(readyAt(20)), true}, {40, podWith(readyAt(20)), false},
+			},
+			want:   []span{{"uid-a", 20, 30}, {"uid-a/2", 30, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed", "started uid-a/2", "changed"},
+		},
+		"a kubelet clock that is ahead": {
+			steps:  []step{{20, podWith(readyAt(25)), false}, {30, podWith(unreadyAt(36)), false}},
+			want:   []span{{"uid-a", 20, 30}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"a kubelet clock that went back": {
+			steps:  []step{{20, podWith(readyAt(20)), false}, {30, podWith(unreadyAt(12)), false}},
+			want:   []span{{"uid-a", 20, 20}},
+			events: []string{"started uid-a", "changed", "ended uid-a", "changed"},
+		},
+		"another address while active": {
+			steps:  []step{{20, podWith(readyAt(20), ip("")), false}, {21, podWith(readyAt(20)), false}},
+			want:   []span{{"uid-a", 20, 0}},
+			ready:  1,
+			events: []string{"started uid-a", "changed", "changed"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			now := at(0)
+			tracker := NewTracker(Options{Now: func() time.Time { return now }})
+			seen := &recorder{events: []string{}}
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+			for i, s := range test.steps {
+				now = at(s.at)
+				switch {
+				case s.deleted:
+					tracker.Delete(s.pod)
+				case i%2 == 0:
+					tracker.Update(s.pod)
+				default:
+					tracker.Update(s.pod)
+				}
+			}
+			assert.Equal(t, test.want, spans(fleet.Instances(at(0))))
+			assert.Equal(t, test.ready, fleet.Ready())
+			assert.Equal(t, test.events, seen.all())
+		})
+	}
+}
+
+func TestInstanceSaysWhereItIs(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.Update(podWith(readyAt(20), ip("fd00::1")))
+	assert.Equal(t, []Instance{{
+		ID: "uid-a", Pod: types.NamespacedName{Namespace: "shop", Name: "a"}, IP: "fd00::1",
+		Ports: map[string]int32{"metrics": 9090}, Labels: map[string]string{"app": "checkout"}, Start: at(20),
+	}}, fleet.Active())
+}
+
+func TestNamedPorts(t *testing.T) {
+	p := podWith(func(p *corev1.Pod) {
+		p.Spec.Containers = []corev1.Container{
+			{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80, Protocol: corev1.ProtocolTCP}, {ContainerPort: 81}}},
+			{Ports: []corev1.ContainerPort{{Name: "dns", ContainerPort: 53, Protocol: corev1.ProtocolUDP}, {Name: "http", ContainerPort: 82}}},
+		}
+		p.Spec.InitContainers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "sidecar", ContainerPort: 90}}}}
+	})
+	assert.Equal(t, map[string]int32{"http": 80, "sidecar": 90}, namedPorts(p))
+}
+
+func TestInstancesSince(t *testing.T) {
+	now := at(0)
+	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.Update(podWith(readyAt(0)))
+	now = at(31)
+	tracker.Update(podWith(unreadyAt(30)))
+	now = at(41)
+	tracker.Update(podWith(readyAt(40)))
+
+	both := []span{{"uid-a", 0, 30}, {"uid-a/2", 40, 0}}
+	assert.Equal(t, both, spans(fleet.Instances(at(30))), "ended at since")
+	assert.Equal(t, both[1:], spans(fleet.Instances(at(30.001))), "ended before since")
+	assert.Equal(t, both[1:], spans(fleet.Active()))
+	now = at(91)
+	assert.Equal(t, both, spans(fleet.Instances(at(0))), "within the retention")
+	now = at(91.001)
+	assert.Equal(t, both[1:], spans(fleet.Instances(at(0))), "past the retention")
+}
+
+func TestEndedInstancesDoNotPileUp(t *testing.T) {
+	now := at(0)
+	tracker := NewTracker(Options{Retention: time.Minute, Now: func() time.Time { return now }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	for i := range 10_000 {
+		now = at(float64(i))
+		p := podWith(named(fmt.Sprint("p", i)), readyAt(float64(i)))
+		tracker.Update(p)
+		tracker.Delete(p)
+	}
+	assert.Len(t, fleet.ended, 61)
+	assert.Len(t, fleet.members, 61)
+	assert.Empty(t, tracker.namespaces["shop"].pods)
+	assert.Empty(t, tracker.namespaces["shop"].byLabel)
+	assert.Empty(t, fleet.Startups(), "of pods that are no more")
+
+	now = now.Add(2 * time.Minute)
+	assert.Empty(t, fleet.Instances(at(0)))
+	assert.Empty(t, fleet.members)
+	tracker.Forget(metric)
+	assert.Empty(t, tracker.namespaces)
+	assert.Empty(t, tracker.targets)
+}
+
+func TestFollowReplaysInOrderOfReadiness(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	for _, p := range []*corev1.Pod{
+		podWith(named("c"), readyAt(30)), podWith(named("a"), readyAt(50)), podWith(named("b"), readyAt(40)),
+		podWith(named("d")), podWith(named("e"), readyAt(20), app("other")),
+	} {
+		tracker.Update(p)
+	}
+	seen := &recorder{}
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+	assert.Equal(t, []string{"started uid-c", "started uid-b", "started uid-a", "changed"}, seen.all())
+	assert.Equal(t, 3, fleet.Ready())
+}
+
+func TestFollowAgain(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	tracker.Update(podWith(readyAt(20)))
+	tracker.Update(podWith(named("b"), readyAt(20), app("cart")))
+	first := &recorder{}
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), first)
+	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "app = checkout"), &recorder{}), "the same")
+
+	second := &recorder{}
+	other := tracker.Follow(metric, "shop", selector(t, "app=cart"), second)
+	assert.Equal(t, []span{{"uid-b", 20, 0}}, spans(other.Active()))
+	assert.Empty(t, fleet.Active(), "replaced")
+	assert.Zero(t, fleet.Ready())
+	tracker.Update(podWith(unreadyAt(90)))
+	tracker.Delete(podWith(named("b"), readyAt(20), app("cart")))
+	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "told that it is empty, and no more")
+	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, second.all())
+
+	tracker.Forget(metric)
+	tracker.Forget(metric)
+	tracker.Update(podWith(named("c"), readyAt(95), app("cart")))
+	assert.Empty(t, other.Instances(at(0)))
+	assert.Equal(t, []string{"changed"}, second.all()[4:])
+}
+
+func TestWatch(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.Update(podWith(readyAt(20)))
+	one, two := &recorder{}, &recorder{}
+	stop := fleet.Watch(one)
+	fleet.Watch(two)
+	tracker.Update(podWith(named("b"), readyAt(30)))
+	stop()
+	stop()
+	tracker.Delete(podWith(named("b"), readyAt(30)))
+	assert.Equal(t, []string{"started uid-b", "changed"}, one.all())
+	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, two.all())
+}
+
+// stopping is an observer that stops another from within a call.
+type stopping struct {
+	recorder
+	stop func()
+}
+
+func (s *stopping) Started(i Instance) {
+	s.recorder.Started(i)
+	s.stop()
+}
+
+func TestWatchStoppedFromWithinACall(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	one, two := &stopping{}, &recorder{}
+	fleet.Watch(one)
+	one.stop = fleet.Watch(two)
+	tracker.Update(podWith(readyAt(20)))
+	assert.Equal(t, []string{"started uid-a", "changed"}, one.all())
+	assert.Empty(t, two.all())
+}
+
+func TestSelectors(t *testing.T) {
+	tests := map[string]struct {
+		selector string
+		labels   map[string]string
+		want     bool
+	}{
+		"equal":              {"app=checkout", map[string]string{"app": "checkout", "x": "y"}, true},
+		"other value":        {"app=checkout", map[string]string{"app": "cart"}, false},
+		"no labels":          {"app=checkout", nil, false},
+		"all of several":     {"app=checkout,tier=web", map[string]string{"app": "checkout", "tier": "web"}, true},
+		"one of several":     {"app=checkout,tier=web", map[string]string{"app": "checkout"}, false},
+		"in one":             {"app in (checkout)", map[string]string{"app": "checkout"}, true},
+		"in":                 {"app in (cart,checkout)", map[string]string{"app": "checkout"}, true},
+		"not in":             {"app notin (cart)", map[string]string{"app": "checkout"}, true},
+		"exists":             {"app", map[string]string{"app": ""}, true},
+		"does not exist":     {"!app", map[string]string{"app": ""}, false},
+		"everything":         {"", map[string]string{"any": "thing"}, true},
+		"everything, bare":   {"", nil, true},
+		"empty value":        {"app=", map[string]string{"app": ""}, true},
+		"mixed requirements": {"app=checkout,tier notin (db)", map[string]string{"app": "checkout", "tier": "db"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+			p := podWith(readyAt(20), func(p *corev1.Pod) { p.Labels = test.labels })
+			before := tracker.Follow(metric, "shop", selector(t, test.selector), nil)
+			elsewhere := tracker.Follow(types.NamespacedName{Name: "x"}, "other", selector(t, test.selector), nil)
+			tracker.Update(p)
+			after := tracker.Follow(types.NamespacedName{Name: "y"}, "shop", selector(t, test.selector), nil)
+			assert.Equal(t, test.want, len(before.Active()) == 1)
+			assert.Equal(t, test.want, len(after.Active()) == 1)
+			assert.Empty(t, elsewhere.Active())
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+		fleet := tracker.Follow(metric, "shop", labels.Nothing(), nil)
+		tracker.Update(podWith(readyAt(20)))
+		assert.Empty(t, fleet.Active())
+	})
+}
+
+// The index spreads fleets over the label that tells them apart, so that an event tries few of them.
+func TestIndexPrefersDistinctiveLabels(t *testing.T) {
+	tracker := NewTracker(Options{})
+	for i := range 100 {
+		s := labels.SelectorFromSet(labels.Set{"app": fmt.Sprint("app-", i), "managed-by": "helm"})
+		tracker.Follow(types.NamespacedName{Name: fmt.Sprint(i)}, "shop", s, nil)
+	}
+	largest := 0
+	for _, bucket := range tracker.namespaces["shop"].targets.byLabel {
+		largest = max(largest, len(bucket))
+	}
+	assert.LessOrEqual(t, largest, 1)
+}
+
+func TestStartups(t *testing.T) {
+	tests := map[string]struct {
+		versions []*corev1.Pod
+		want     []Startup
+	}{
+		"first readiness": {
+			[]*corev1.Pod{podWith(), podWith(readyAt(20))}, []Startup{{at(0), at(20)}},
+		},
+		"found ready": {
+			[]*corev1.Pod{podWith(readyAt(20))}, []Startup{{at(0), at(20)}},
+		},
+		"not the second": {
+			[]*corev1.Pod{podWith(readyAt(20)), podWith(unreadyAt(50)), podWith(readyAt(80))}, []Startup{{at(0), at(20)}},
+		},
+		"not after a restart": {
+			[]*corev1.Pod{podWith(), podWith(readyAt(60), restarts(1))}, []Startup{},
+		},
+		"not without a time": {
+			[]*corev1.Pod{podWith(func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			})},
+			[]Startup{},
+		},
+		"not of others": {
+			[]*corev1.Pod{podWith(readyAt(20), app("other"))}, []Startup{},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+			for _, p := range test.versions {
+				tracker.Update(p)
+			}
+			late := tracker.Follow(types.NamespacedName{Name: "late"}, "shop", selector(t, "app=checkout"), nil)
+			assert.Equal(t, test.want, fleet.Startups())
+			assert.Equal(t, test.want, late.Startups(), "followed later")
+		})
+	}
+}
+
+func TestStartupTimeFollowsStartups(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	assert.Equal(t, 25*time.Second, fleet.StartupTime(25*time.Second), "nothing learnt")
+	tracker.Update(podWith(readyAt(40)))
+	assert.Equal(t, 28750*time.Millisecond, fleet.StartupTime(25*time.Second), "25 s + 15%")
+	assert.Equal(t, 11500*time.Millisecond, fleet.StartupTime(10*time.Second), "another start")
+	for i := range 100 {
+		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+40))))
+	}
+	assert.Equal(t, 40*time.Second, fleet.StartupTime(25*time.Second))
+}
+
+// However an informer lists the pods, and whether a fleet is followed before, amid or after, the answers are the same.
+func TestOrderOfReplayChangesNothing(t *testing.T) {
+	var pods []*corev1.Pod
+	for i := range 30 {
+		s := float64(i)
+		p := podWith(named(fmt.Sprint("p", i)), created(s), readyAt(s+10+float64(i*7%13)))
+		switch i % 6 {
+		case 1:
+			unreadyAt(s + 30)(p)
+		case 2:
+			terminating(50, 30)(p)
+		case 3:
+			restarts(2)(p)
+		case 4:
+			readyAt(20)(p) // several at the same second
+		}
+		pods = append(pods, p)
+	}
+	type answers struct {
+		instances   []Instance
+		ready       int
+		startups    []Startup
+		startupTime time.Duration
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var want *answers
+	for range 50 {
+		random.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		followed := random.IntN(len(pods) + 1)
+		tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+		for i, p := range pods {
+			if i == followed {
+				tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+			}
+			tracker.Update(p)
+		}
+		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.StartupTime(25 * time.Second)}
+		if want == nil {
+			want = got
+			require.Len(t, want.instances, 25) // five of them terminating
+		}
+		require.Equal(t, want, got)
+	}
+}
+
+func TestDeletionOfAStranger(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	tracker.Update(podWith(readyAt(20)))
+	tracker.Delete(podWith(named("zzz")))
+	tracker.Delete(podWith(uid("another")))
+	assert.Len(t, fleet.Active(), 1)
+	tracker.Delete(podWith(readyAt(20)))
+	assert.Empty(t, fleet.Active())
+	assert.Equal(t, []span{{"uid-a", 20, 100}}, spans(fleet.Instances(at(0))))
+}
+
+// callingBack is an observer that does from within a call what its doc allows.
+type callingBack struct {
+	recorder
+	tracker *Tracker
+	t       *testing.T
+}
+
+func (c *callingBack) Started(i Instance) {
+	c.recorder.Started(i)
+	f := c.tracker.Follow(metric, "shop", selector(c.t, "app=checkout"), nil)
+	if len(f.Active()) == 1 && f.Ready() == 1 {
+		c.tracker.Delete(podWith(readyAt(20)))
+	}
+}
+
+func TestObserverMayCallBack(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
+	seen := &callingBack{tracker: tracker, t: t}
+	tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+	tracker.Update(podWith(readyAt(20)))
+	assert.Equal(t, []string{"started uid-a", "changed", "ended uid-a", "changed"}, seen.all())
+}
+
+// Every Started is followed by at most one Ended, in that order, whoever brings the events.
+func TestConcurrentUse(t *testing.T) {
+	tracker := NewTracker(Options{Retention: time.Millisecond})
+	seen := make([]*recorder, 4)
+	var group sync.WaitGroup
+	for worker := range 4 {
+		seen[worker] = &recorder{}
+		key := types.NamespacedName{Name: fmt.Sprint(worker)}
+		group.Go(func() {
+			for i := range 200 {
+				p := podWith(named(fmt.Sprint(worker, "-", i%7)), readyAt(float64(i)))
+				tracker.Update(p)
+				tracker.Update(podWith(named(p.Name), unreadyAt(float64(i))))
+				tracker.Delete(p)
+			}
+		})
+		group.Go(func() {
+			for range 200 {
+				f := tracker.Follow(key, "shop", selector(t, "app=checkout"), seen[worker])
+				f.Instances(at(0))
+				f.Ready()
+				f.StartupTime(time.Second)
+			}
+		})
+		group.Go(func() {
+			other := types.NamespacedName{Name: fmt.Sprint("other-", worker)}
+			for range 200 {
+				tracker.Follow(other, "shop", selector(t, "app in (checkout,cart)"), &recorder{})
+				tracker.Forget(other)
+			}
+		})
+	}
+	group.Wait()
+	for _, r := range seen {
+		active := map[string]bool{}
+		for _, e := range r.all() {
+			var what, id string
+			if n, _ := fmt.Sscan(e, &what, &id); n < 2 {
+				continue
+			}
+			require.Equal(t, what == "ended", active[id], e)
+			active[id] = what == "started"
+		}
+		for id, still := range active {
+			assert.False(t, still, id)
+		}
+	}
+	for key, f := range tracker.targets {
+		assert.Empty(t, f.Active(), key)
+		assert.Zero(t, f.Ready(), key)
+	}
+}

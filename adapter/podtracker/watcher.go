@@ -1,0 +1,202 @@
+package podtracker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// listLimit is how long a start waits for the pods of a namespace to be listed before it goes on without them.
+const listLimit = time.Minute
+
+// Watcher feeds the pods of a cluster to a Tracker. It uses no informer, which would hold each pod once more, and in full.
+type Watcher struct {
+	client  kubernetes.Interface
+	tracker *Tracker
+
+	mu      sync.Mutex
+	began   time.Time
+	pending map[string]error // by namespace ("" is all) whose pods have not been listed yet: why, if known
+}
+
+// NewWatcher returns a watcher of the pods of the namespaces, of all if none is given.
+func NewWatcher(client kubernetes.Interface, tracker *Tracker, namespaces ...string) *Watcher {
+	w := &Watcher{client: client, tracker: tracker, pending: map[string]error{}}
+	for _, namespace := range namespaces {
+		w.pending[namespace] = nil
+	}
+	if len(namespaces) == 0 {
+		w.pending[metav1.NamespaceAll] = nil
+	}
+	return w
+}
+
+// UnlistedError is the error of a namespace whose pods have not been listed yet.
+type UnlistedError struct {
+	Namespace string // "" is all of them
+	Err       error  // the last failure, nil if there was none
+	Lasting   bool   // for longer than a start waits
+}
+
+func (e *UnlistedError) Error() string {
+	message := "the pods of the cluster have not been listed yet"
+	if e.Namespace != metav1.NamespaceAll {
+		message = fmt.Sprintf("the pods of the namespace %s have not been listed yet", e.Namespace)
+	}
+	if e.Err != nil {
+		message += ": " + e.Err.Error()
+	}
+	return message
+}
+
+func (e *UnlistedError) Unwrap() error { return e.Err }
+
+// Synced returns an *UnlistedError until all pods that a namespace had at the start are known.
+func (w *Watcher) Synced(namespace string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, scope := range []string{namespace, metav1.NamespaceAll} {
+		if err, pending := w.pending[scope]; pending {
+			return w.unlisted(scope, err)
+		}
+	}
+	return nil
+}
+
+// Started returns an *UnlistedError while the start waits for the pods of a namespace: at most a minute, so that one that
+// cannot be listed does not keep the others from being served.
+func (w *Watcher) Started() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for namespace, err := range w.pending {
+		if e := w.unlisted(namespace, err); !e.Lasting {
+			return e
+		}
+	}
+	return nil
+}
+
+func (w *Watcher) unlisted(namespace string, err error) *UnlistedError {
+	return &UnlistedError{Namespace: namespace, Err: err, Lasting: !w.began.IsZero() && w.tracker.now().Sub(w.began) > listLimit}
+}
+
+// note records why the pods of a namespace cannot be listed.
+func (w *Watcher) note(namespace string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, pending := w.pending[namespace]; pending && err != nil {
+		w.pending[namespace] = err
+	}
+}
+
+// Run watches until the context ends. It can be called once.
+func (w *Watcher) Run(ctx context.Context) error {
+	var reflectors sync.WaitGroup
+	defer reflectors.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = w.tracker.now()
+	for namespace := range w.pending {
+		r := cache.NewReflectorWithOptions(w.pods(namespace), &corev1.Pod{}, &store{w, namespace}, cache.ReflectorOptions{Name: "pods"})
+		reflectors.Go(func() { r.RunWithContext(ctx) })
+	}
+	return nil
+}
+
+func (w *Watcher) pods(namespace string) cache.ListerWatcher {
+	pods := w.client.CoreV1().Pods(namespace)
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := pods.List(ctx, o)
+			w.note(namespace, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			events, err := pods.Watch(ctx, o)
+			w.note(namespace, err)
+			return events, err
+		},
+	}, w.client)
+}
+
+// store passes the pods that a reflector of one namespace (or of all) stores to the tracker.
+type store struct {
+	watcher   *Watcher
+	namespace string
+}
+
+var _ cache.TransformingStore = (*store)(nil)
+
+// Transformer implements cache.TransformingStore: the reflector holds the first pods in this form.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if p, ok := obj.(*corev1.Pod); ok {
+			return recordOf(p), nil
+		}
+		return obj, nil
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store) Add(obj any) error { return s.Update(obj) }
+
+// Update implements cache.ReflectorStore.
+func (s *store) Update(obj any) error {
+	r, err := asRecord(obj)
+	if err == nil {
+		deliver(s.watcher.tracker.observe(r))
+	}
+	return err
+}
+
+// Delete implements cache.ReflectorStore.
+func (s *store) Delete(obj any) error {
+	r, err := asRecord(obj)
+	if err == nil {
+		deliver(s.watcher.tracker.delete(r))
+	}
+	return err
+}
+
+// Replace implements cache.ReflectorStore. The list is complete.
+func (s *store) Replace(list []any, _ string) error {
+	present := make(map[types.NamespacedName]bool, len(list))
+	for _, obj := range list {
+		r, err := asRecord(obj)
+		if err != nil {
+			return err
+		}
+		present[r.key] = true
+		deliver(s.watcher.tracker.observe(r))
+	}
+	for _, gone := range s.watcher.tracker.others(s.namespace, present) {
+		deliver(s.watcher.tracker.delete(gone))
+	}
+	s.watcher.mu.Lock()
+	defer s.watcher.mu.Unlock()
+	delete(s.watcher.pending, s.namespace)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore. It does nothing.
+func (s *store) Resync() error { return nil }
+
+func asRecord(obj any) (*record, error) {
+	switch x := obj.(type) {
+	case *record:
+		return x, nil
+	case *corev1.Pod:
+		return recordOf(x), nil
+	default:
+		return nil, fmt.Errorf("watching pods: got a %T", obj)
+	}
+}

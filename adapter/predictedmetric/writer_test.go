@@ -1,0 +1,160 @@
+package predictedmetric
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// reporting is a Writer and the condition Ready of one PredictedMetric.
+type reporting struct {
+	*Writer
+	recorder *events.FakeRecorder
+	pm       *v1alpha1.PredictedMetric
+	now      time.Time
+}
+
+func newReporting() *reporting {
+	recorder := events.NewFakeRecorder(100)
+	return &reporting{
+		Writer:   &Writer{Events: recorder, Log: logr.Discard(), reports: map[types.UID]*reports{}},
+		recorder: recorder, now: now,
+		pm: &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}},
+	}
+}
+
+// last keeps Ready at a reason for a time, "" for a forecast that is served.
+func (r *reporting) last(reason snapshot.Reason, d time.Duration) {
+	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(checkPeriod) {
+		s := healthy()
+		s.NewestSample, s.At = r.now, r.now
+		if reason != "" {
+			s.Err = &snapshot.Unavailable{Reason: reason, Message: "why"}
+		}
+		status := statusOf(r.pm, problem{}, s, true, r.now)
+		r.report(r.pm, &status, r.now)
+		r.pm.Status = status
+	}
+}
+
+// sent returns the events since the last call.
+func (r *reporting) sent() []string {
+	var out []string
+	for {
+		select {
+		case e := <-r.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+const forecastServed = "Normal ForecastServed a forecast is served"
+
+func TestHealthyStartWarnsOfNothing(t *testing.T) {
+	r := newReporting()
+	r.last(snapshot.NoReadyPods, 5*time.Minute) // the pods wait for nodes
+	r.last(snapshot.WaitingForSamples, 10*time.Second)
+	r.last(snapshot.WarmingUp, 20*time.Second)
+	r.last("", time.Hour)
+	assert.Equal(t, []string{forecastServed}, r.sent())
+}
+
+func TestFaultsThatPassWarnOfNothing(t *testing.T) {
+	r := newReporting()
+	r.last("", time.Minute)
+	r.last(snapshot.PodsUnreadable, faultGrace-checkPeriod)
+	r.last("", time.Minute)
+	assert.Equal(t, []string{forecastServed}, r.sent())
+}
+
+func TestEachCauseWarnsOnce(t *testing.T) {
+	for _, c := range []struct {
+		reason snapshot.Reason
+		after  time.Duration
+	}{
+		{snapshot.InvalidSpec, 0}, {snapshot.Stale, 0}, {snapshot.BadSamples, 0}, {snapshot.PodsUnreadable, faultGrace},
+		{snapshot.WaitingForSamples, startGrace}, {snapshot.WarmingUp, startGrace},
+	} {
+		t.Run(string(c.reason), func(t *testing.T) {
+			r := newReporting()
+			warning := "Warning " + string(c.reason) + " why"
+			r.last(c.reason, c.after)
+			assert.Empty(t, r.sent())
+			r.last(c.reason, 3*time.Hour)
+			assert.Equal(t, []string{warning}, r.sent())
+
+			for range 5 { // comes and goes
+				r.last("", 10*time.Second)
+				r.last(c.reason, c.after+10*time.Second)
+			}
+			assert.LessOrEqual(t, len(r.sent()), 3, "the forecast that is served again, and at most one more Warning")
+			r.last("", 2*repeatPeriod)
+			r.sent()
+			r.last(c.reason, c.after+checkPeriod)
+			assert.Equal(t, []string{warning}, r.sent(), "a later fault is another one")
+		})
+	}
+}
+
+func TestNewLeaderDoesNotRepeatEvents(t *testing.T) {
+	r := newReporting()
+	r.last(snapshot.PodsUnreadable, 5*time.Minute)
+	require.Len(t, r.sent(), 1)
+	r.reports = map[types.UID]*reports{}
+	r.last(snapshot.PodsUnreadable, 5*time.Minute)
+	assert.Empty(t, r.sent())
+	r.last("", time.Minute)
+	assert.Equal(t, []string{forecastServed}, r.sent())
+	r.reports = map[types.UID]*reports{}
+	r.last("", time.Minute)
+	assert.Empty(t, r.sent())
+}
+
+// The age of a row of kubectl get is that of updateTime.
+func TestWriterWritesStatus(t *testing.T) {
+	pm := predictedMetric()
+	pm.UID = "uid"
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
+	at := now
+	clock := func() time.Time { return at }
+	forecasts := forecaster.New(clock, prometheus.NewRegistry())
+	w := &Writer{
+		Client: c, Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Log: logr.Discard(), Now: clock,
+		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+	}
+	write := func() v1alpha1.PredictedMetricStatus {
+		t.Helper()
+		require.NoError(t, w.writeAll(t.Context()))
+		var stored v1alpha1.PredictedMetric
+		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), &stored))
+		return stored.Status
+	}
+	assert.Equal(t, "Unknown Pending", conditionsOf(write())["Ready"])
+	forecasts.Reject(client.ObjectKeyFromObject(pm), forecaster.Config{}, errors.New("spec.threshold: 0: must be above 0"))
+	w.Reconciler.problems.m.Store(client.ObjectKeyFromObject(pm), problem{err: errors.New("spec.threshold: 0: must be above 0")})
+	at = at.Add(checkPeriod)
+	status := write()
+	assert.Equal(t, "False InvalidSpec", conditionsOf(status)["Ready"], "a changed condition is urgent")
+	assert.True(t, status.UpdateTime.Time.Equal(at))
+	at = at.Add(2 * refreshPeriod)
+	assert.False(t, write().UpdateTime.Time.Equal(at), "nothing has changed")
+}

@@ -1,0 +1,183 @@
+package serving
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+// Class is the kind of an Error, which a door translates into a status of its protocol.
+type Class string
+
+// The classes of errors.
+const (
+	NotFound    Class = "NotFound"    // there is no such metric or PredictedMetric
+	Invalid     Class = "Invalid"     // the query makes no sense, and will not later
+	Unavailable Class = "Unavailable" // there is no value at the moment
+	Internal    Class = "Internal"    // the value cannot be expressed
+)
+
+// Reasons of errors, beside the snapshot.Reasons.
+const (
+	ReasonUnknownMetric   = "UnknownMetric"
+	ReasonNotFound        = "NotFound"
+	ReasonAmbiguous       = "Ambiguous"
+	ReasonNoForecast      = "NoForecast"      // for a cause that has no snapshot.Reason
+	ReasonScaleUnreadable = "ScaleUnreadable" // the replicas of the target are not known
+	ReasonOutOfRange      = "OutOfRange"      // the value does not fit into milli-units
+)
+
+// Reasons returns every reason that an Error may have, in an order that stays the same.
+func Reasons() []string {
+	reasons := []string{
+		ReasonUnknownMetric, ReasonNotFound, ReasonAmbiguous, ReasonNoForecast, ReasonOutOfRange, ReasonScaleUnreadable,
+	}
+	for _, r := range snapshot.Reasons() {
+		reasons = append(reasons, string(r))
+	}
+	return reasons
+}
+
+// Error is the answer to a query without a value.
+type Error struct {
+	Class   Class
+	Reason  string // one word, of Reasons
+	Name    string // the PredictedMetric, empty unless the error is about one
+	Message string // a sentence for the user, the same for as long as the cause is
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Check returns why a snapshot must not be served now, as an *Error, or nil if it may be.
+func Check(s *snapshot.Snapshot, now time.Time) error {
+	var why *snapshot.Unavailable
+	switch {
+	case s.Usable(now):
+		return nil
+	case errors.As(s.Err, &why) && why.Reason == snapshot.Stale && !s.NewestSample.IsZero():
+		return stale(s, "newest sample", s.NewestSample, now)
+	case errors.As(s.Err, &why):
+		return unavailable(s, string(why.Reason), "there is no forecast: "+why.Message)
+	case s.Err != nil:
+		return unavailable(s, ReasonNoForecast, "there is no forecast: "+s.Err.Error())
+	case s.NewestSample.IsZero():
+		return unavailable(s, string(snapshot.WaitingForSamples), "there is no forecast: no sample has been read yet")
+	case s.ForecastTooOld(now):
+		return stale(s, "newest forecast", s.At, now)
+	default:
+		return stale(s, "newest sample", s.NewestSample, now)
+	}
+}
+
+func stale(s *snapshot.Snapshot, what string, at, now time.Time) error {
+	return unavailable(s, string(snapshot.Stale), fmt.Sprintf("the %s is over %s old (%s), staleAfter is %s",
+		what, coarse(now.Sub(at)), at.UTC().Format(time.RFC3339), s.StaleAfter))
+}
+
+func noReadyPods(s *snapshot.Snapshot) error {
+	return unavailable(s, string(snapshot.NoReadyPods), fmt.Sprintf("%s %s has no ready pod to divide the load by; %s with a target of type AverageValue needs none",
+		s.TargetKind, s.TargetName, LoadTotal))
+}
+
+func noReplicas(s *snapshot.Snapshot) error {
+	return unavailable(s, ReasonScaleUnreadable, fmt.Sprintf("the scale of %s %s cannot be read since %s, so no number of replicas can be decided; %s does not need it",
+		s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))
+}
+
+// unavailable is the error of a PredictedMetric that has no value at the moment.
+func unavailable(s *snapshot.Snapshot, reason, why string) error {
+	return &Error{
+		Class: Unavailable, Reason: reason, Name: s.Metric.Name,
+		Message: fmt.Sprintf("PredictedMetric %s: %s (details: kubectl describe predictedmetric -n %s %s)", s.Metric, why, s.Metric.Namespace, s.Metric.Name),
+	}
+}
+
+func outOfRange(s *snapshot.Snapshot, metric string, err error) error {
+	return &Error{
+		Class: Internal, Reason: ReasonOutOfRange, Name: s.Metric.Name,
+		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric", s.Metric, metric, err),
+	}
+}
+
+// inSum adds to the error of one PredictedMetric that the sum of several was asked for.
+func inSum(err error, q Query, count int) error {
+	one, ok := errors.AsType[*Error](err)
+	if count == 1 || !ok {
+		return err
+	}
+	sum := *one
+	sum.Message = fmt.Sprintf("%s matches %d PredictedMetrics, and their sum without one of them would be too low: %s", q.describe(), count, one.Message)
+	return &sum
+}
+
+// describe names the selector and the namespace.
+func (q *Query) describe() string {
+	if q.Selector.Empty() {
+		return fmt.Sprintf("the empty selector in namespace %q", q.Namespace)
+	}
+	return fmt.Sprintf("the selector %q in namespace %q", q.Selector, q.Namespace)
+}
+
+func known(metric string) bool { return slices.Contains(Metrics(), metric) }
+
+func unknownMetric(name string) error {
+	return &Error{
+		Class: NotFound, Reason: ReasonUnknownMetric,
+		Message: fmt.Sprintf("there is no metric %q: must be one of %s", name, strings.Join(Metrics(), ", ")),
+	}
+}
+
+func notFound(q Query, present []snapshot.Snapshot) error {
+	has := "the namespace has none"
+	if len(present) > 0 {
+		has = fmt.Sprintf("the namespace has %s; the labels to select by are %s, %s and %s", names(present), LabelMetric, LabelKind, LabelTarget)
+	}
+	return &Error{
+		Class: NotFound, Reason: ReasonNotFound,
+		Message: fmt.Sprintf("%s matches no PredictedMetric: %s", q.describe(), has),
+	}
+}
+
+func ambiguous(q Query, found []snapshot.Snapshot) error {
+	return &Error{
+		Class: Invalid, Reason: ReasonAmbiguous,
+		Message: fmt.Sprintf("%s matches %d PredictedMetrics (%s), and values of %s cannot be added up: select one with %s=NAME",
+			q.describe(), len(found), names(found), q.Metric, LabelMetric),
+	}
+}
+
+// maxNames bounds how many names a message lists.
+const maxNames = 5
+
+func names(snapshots []snapshot.Snapshot) string {
+	listed := make([]string, 0, maxNames+1)
+	for _, s := range snapshots[:min(len(snapshots), maxNames)] {
+		listed = append(listed, s.Metric.Name)
+	}
+	if more := len(snapshots) - maxNames; more > 0 {
+		listed = append(listed, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(listed, ", ")
+}
+
+// coarse rounds an age down to a coarse step. An age that changed with each read would rewrite the status and the events
+// of the HPA each time.
+func coarse(age time.Duration) string {
+	rounded := time.Duration(0)
+	for _, step := range []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+		time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+	} {
+		if step <= age {
+			rounded = step
+		}
+	}
+	return duration.HumanDuration(rounded)
+}

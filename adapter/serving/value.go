@@ -1,0 +1,124 @@
+package serving
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+// The metrics that doors serve; see the package comment.
+const (
+	LoadTotal = "predicted_load_total"
+	Load      = "predicted_load"
+	Replicas  = "predicted_replicas"
+)
+
+// Metrics returns the names of all metrics.
+func Metrics() []string { return []string{LoadTotal, Load, Replicas} }
+
+// Summable returns whether the values of several PredictedMetrics may be added up.
+func Summable(metric string) bool { return metric == LoadTotal }
+
+// Value returns a metric of one PredictedMetric in milli-units, rounded so that an HPA computes the number of instances
+// that the pipeline requires. It does not judge freshness; Check does. Errors are of type *Error.
+func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
+	switch metric {
+	case LoadTotal, Load:
+		if metric == Load && s.Ready <= 0 {
+			return 0, noReadyPods(s)
+		}
+		d, err := newDemand(s.Forecast.Serve, s.Threshold)
+		switch {
+		case err != nil:
+			return 0, outOfRange(s, metric, err)
+		case metric == Load:
+			return d.perPod(int64(s.Ready)), nil
+		}
+		return d.total(), nil
+	case Replicas:
+		if !s.HasDecision() {
+			return 0, noReplicas(s)
+		}
+		return 1000 * int64(s.Combined.Desired), nil
+	default:
+		return 0, unknownMetric(metric)
+	}
+}
+
+// demand is a load, expressed as the number of instances that carry it at the threshold: steps/per, rounded up.
+type demand struct {
+	steps, per int64
+	threshold  int64 // per instance, in milli-units
+}
+
+// slack is by how much a number of instances may exceed a whole number and still count as that; the pipeline has the same.
+const slack = 1e-9
+
+// limit bounds loads and thresholds in milli-units: products of it with small numbers still fit an int64.
+const limit = 1 << 53
+
+// newDemand rounds the number of instances that carry a load up to three significant digits. The steps divide an instance
+// evenly, so ⌈steps/per⌉ is ⌈load/threshold⌉.
+func newDemand(load, threshold float64) (demand, error) {
+	tau := thresholdMilli(threshold)
+	if !(tau >= 1 && tau <= limit) {
+		return demand{}, fmt.Errorf("the threshold %v must be between 0.001 and %d", threshold, int64(limit/1000))
+	}
+	instances := max(0, load/threshold-slack)
+	if !(instances*tau <= limit) {
+		return demand{}, fmt.Errorf("the load %v must be a number up to %d", load, int64(limit/1000))
+	}
+	per := stepsPerInstance(instances)
+	return demand{steps: int64(math.Ceil(instances * float64(per))), per: per, threshold: int64(tau)}, nil
+}
+
+// thresholdMilli returns the threshold in milli-units as the HPA reads a target of the same value: rounded up, after the
+// error of the conversion from decimal is removed.
+func thresholdMilli(threshold float64) float64 {
+	milli := threshold * 1000
+	if whole := math.Round(milli); math.Abs(milli-whole) <= slack*whole {
+		return whole
+	}
+	return math.Ceil(milli)
+}
+
+// stepsPerInstance returns a resolution of a thousandth to a hundredth of the number, and at least whole instances.
+func stepsPerInstance(instances float64) int64 {
+	switch {
+	case instances < 1:
+		return 1000
+	case instances < 10:
+		return 100
+	case instances < 100:
+		return 10
+	default:
+		return 1
+	}
+}
+
+// instances is ⌈steps/per⌉.
+func (d demand) instances() int64 { return ceilDiv(d.steps, d.per) }
+
+// total returns the load in milli-units. ⌈total/threshold⌉ is instances: rounding up to a whole milli-unit cannot pass a
+// multiple of the threshold, which is whole.
+func (d demand) total() int64 { return ceilDiv(d.steps*d.threshold, d.per) }
+
+// perPod returns the load that each of the ready pods would carry, in milli-units. The HPA multiplies it by ready again.
+// Where rounding up by one milli-unit would make that one instance more, it rounds down.
+func (d demand) perPod(ready int64) int64 {
+	v := ceilDiv(d.steps*d.threshold, d.per*ready)
+	required := d.instances()
+	if d.scaledBy(v, ready) > required && d.scaledBy(v-1, ready) == required {
+		return v - 1
+	}
+	return v
+}
+
+// scaledBy returns the replicas that the HPA computes from a value of type Value, in its own floating-point arithmetic.
+func (d demand) scaledBy(value, ready int64) int64 {
+	return int64(math.Ceil(float64(value) / float64(d.threshold) * float64(ready)))
+}
+
+// ceilDiv is ⌈a/b⌉ for a ≥ 0 and b > 0.
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/internal/docgen"
+)
+
+// parse returns why the command line would end with "unusable arguments". A mention in a sentence may lack arguments and the
+// value of its last flag.
+func parse(args []string, mention bool) error {
+	root := newRoot()
+	command, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if command == root && len(rest) > 0 {
+		return knownCommand(root, rest)
+	}
+	command.InitDefaultHelpFlag()
+	err = command.ParseFlags(rest)
+	if mention && errors.As(err, new(*pflag.ValueRequiredError)) {
+		return nil
+	}
+	if err != nil {
+		return command.FlagErrorFunc()(command, err)
+	}
+	if help, _ := command.Flags().GetBool("help"); help || mention {
+		return nil
+	}
+	return command.ValidateArgs(command.Flags().Args())
+}
+
+func TestCommandLinesOfPagesParse(t *testing.T) {
+	checked := 0
+	for _, page := range docgen.Pages(t, "../..") {
+		for _, command := range page.Commands() {
+			if args, ok := command.Foresail(); ok {
+				checked++
+				assert.NoError(t, parse(args, command.Mention), "%s: foresail %s", command.Where, strings.Join(args, " "))
+			}
+		}
+	}
+	assert.Greater(t, checked, 20)
+}
+
+func TestCommandLinesOfExamplesParse(t *testing.T) {
+	for _, c := range append(below(newRoot()), newRoot()) {
+		for _, words := range docgen.CommandLines(c.Example) {
+			if args, ok := (docgen.Command{Words: words}).Foresail(); ok {
+				assert.NoError(t, parse(args, false), "%s: foresail %s", c.CommandPath(), strings.Join(args, " "))
+			}
+		}
+	}
+	assert.Error(t, parse([]string{"rnu"}, false))
+	assert.Error(t, parse([]string{"run", "--enabel", "adapter"}, true))
+	assert.Error(t, parse([]string{"version", "now"}, false))
+}
+
+const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify|extender)"
+
+var flagOfRun = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
+
+func TestFlagsOfRunThatPagesNameExist(t *testing.T) {
+	flags := runFlags(t)
+	found := 0
+	for _, page := range docgen.Pages(t, "../..") {
+		for _, match := range flagOfRun.FindAllStringSubmatch(page.Text, -1) {
+			found++
+			assert.NotNil(t, flags.Lookup(match[1]), "%s: --%s", page.Path, match[1])
+		}
+	}
+	assert.NotZero(t, found)
+}
+
+func runFlags(t *testing.T) *pflag.FlagSet {
+	t.Helper()
+	run, _, err := newRoot().Find([]string{"run"})
+	require.NoError(t, err)
+	return run.Flags()
+}
+
+var argument = regexp.MustCompile(`(?m)^ *(?:- |value: )--([a-z-]+)=`)
+
+func TestArgumentsOfManifestsAreFlagsOfRun(t *testing.T) {
+	flags := runFlags(t)
+	found := 0
+	for _, pattern := range []string{"base/*.yaml", "components/*/*.yaml", "overlays/*/*.yaml", "examples/*/*.yaml"} {
+		files, err := filepath.Glob("../../manifests/" + pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if strings.HasSuffix(file, "second-scheduler/deployment.yaml") {
+				continue // the arguments of kube-scheduler
+			}
+			for _, match := range argument.FindAllStringSubmatch(string(text), -1) {
+				found++
+				assert.NotNil(t, flags.Lookup(match[1]), "%s: --%s", file, match[1])
+			}
+		}
+	}
+	assert.NotZero(t, found)
+}
+
+// TestFlagTablesAreGenerated compares the tables of flags in the pages with the flags of run, or writes them (`make docs`).
+func TestFlagTablesAreGenerated(t *testing.T) {
+	groups := newRunOptions().flagGroups()
+	for _, table := range []struct{ page, section, group string }{
+		{"operating.md", "flags-general", groupRun},
+		{"operating.md", "flags-cluster", groupCluster},
+		{"operating.md", "flags-samples", groupSamples},
+		{"operating.md", "flags-worker-pools", groupNodePool},
+		{"extender.md", "flags-extender", groupExtender},
+	} {
+		rows := [][]string{{"flag", "default", ""}}
+		groups.FlagSets[table.group].VisitAll(func(f *pflag.Flag) {
+			rows = append(rows, []string{"`--" + f.Name + "`", printedDefault(f), f.Usage})
+		})
+		docgen.Verify(t, "../../docs/"+table.page, table.section, docgen.Table(rows))
+	}
+}
+
+// printedDefault returns the default of a flag as people write it.
+func printedDefault(f *pflag.Flag) string {
+	switch value := f.DefValue; f.Value.Type() {
+	case "duration":
+		if short, ok := strings.CutSuffix(value, "m0s"); ok {
+			return short + "m"
+		}
+		return value
+	case "stringSlice":
+		return strings.Trim(value, "[]")
+	default:
+		return value
+	}
+}
+
+// TestImageIsBuiltLikeTheCommand compares the flags of the Dockerfile with those of make build.
+func TestImageIsBuiltLikeTheCommand(t *testing.T) {
+	build := regexp.MustCompile(`CGO_ENABLED=0 go build .*"(-s -w -buildid= -X main\.release=).*"`)
+	for _, file := range []string{"Makefile", "Dockerfile"} {
+		text, err := os.ReadFile("../../" + file)
+		require.NoError(t, err)
+		assert.Regexp(t, build, string(text), file)
+		assert.Contains(t, string(text), "go build -trimpath", file)
+	}
+}

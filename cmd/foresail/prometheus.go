@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/foresail/foresail/internal/promapi"
+)
+
+// prometheusOptions are the flags of everything that queries Prometheus servers: sources, WorkerPools and the extender.
+type prometheusOptions struct {
+	file    string
+	url     string // of the server for WorkerPools that name none; "" for none
+	timeout time.Duration
+	limits  promapi.Options
+}
+
+func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.file, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics and WorkerPools may query, with their credentials and certificates; empty permits any server, without credentials.")
+	fs.StringVar(&o.url, "prometheus-url", "", "Prometheus server for WorkerPools that name none, and for the extender to read the use of nodes from, such as http://prometheus.monitoring:9090.")
+	fs.DurationVar(&o.timeout, "prometheus-timeout", 10*time.Second, "Maximum time that a query to a Prometheus server may take.")
+	fs.IntVar(&o.limits.MaxSeries, "prometheus-max-series", 10_000, "Maximum number of series in the answer to a query.")
+	fs.Int64Var(&o.limits.MaxBytes, "prometheus-max-bytes", 32<<20, "Maximum size of the answer to a query, in bytes.")
+}
+
+// validate reads the file of servers, and keeps nothing of it.
+func (o *prometheusOptions) validate() error {
+	var errs []error
+	if o.timeout <= 0 {
+		errs = append(errs, badFlag("prometheus-timeout", o.timeout, "above 0s"))
+	}
+	if o.limits.MaxSeries < 1 {
+		errs = append(errs, badFlag("prometheus-max-series", o.limits.MaxSeries, "at least 1"))
+	}
+	if o.limits.MaxBytes < 1 {
+		errs = append(errs, badFlag("prometheus-max-bytes", o.limits.MaxBytes, "at least 1"))
+	}
+	return errors.Join(append(errs, o.validateServers())...)
+}
+
+// complete loads the file of servers.
+func (o *prometheusOptions) complete() error {
+	servers, err := o.loadServers()
+	o.limits.Servers = servers
+	return err
+}
+
+// loadServers reads the file of servers. Without a file there is no list, and any server may be queried.
+func (o *prometheusOptions) loadServers() (*promapi.Servers, error) {
+	if o.file == "" {
+		return nil, nil
+	}
+	servers, err := promapi.LoadServers(o.file)
+	if err != nil {
+		return servers, usageError{fmt.Errorf("--prometheus-config-file: %w", err)}
+	}
+	return servers, nil
+}
+
+// validateServers checks the file of servers, and the URL against it.
+func (o *prometheusOptions) validateServers() error {
+	servers, err := o.loadServers()
+	return errors.Join(err, o.validateURL(servers))
+}
+
+func (o *prometheusOptions) validateURL(servers *promapi.Servers) error {
+	if o.url == "" {
+		return nil
+	}
+	address, err := promapi.ParseAddress(o.url)
+	if err != nil {
+		return badFlag("prometheus-url", fmt.Sprintf("%q", promapi.Redact(o.url)), promapi.AcceptedAddress)
+	}
+	if err := servers.Permit(address); err != nil {
+		return badFlag("prometheus-url", fmt.Sprintf("%q", address), fmt.Sprintf("one that --prometheus-config-file permits: %v", err))
+	}
+	return nil
+}
+
+// api are the limits for clients of the servers.
+func (o *prometheusOptions) api() promapi.Options {
+	limits := o.limits
+	limits.UserAgent = "foresail/" + buildVersion()
+	return limits
+}
+
+// clients returns clients that have connected to no server yet.
+func (o *prometheusOptions) clients() *promapi.Clients { return promapi.NewClients(o.api()) }

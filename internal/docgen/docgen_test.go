@@ -1,0 +1,54 @@
+package docgen
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestReplaceChangesOneSection(t *testing.T) {
+	const page = "before\n<!-- generated: a -->\nold\n<!-- end generated -->\nbetween\n<!-- generated: b -->\n<!-- end generated -->\n"
+	replaced, err := Replace(page, "a", "new\n")
+	require.NoError(t, err)
+	assert.Equal(t, "before\n<!-- generated: a -->\nnew\n<!-- end generated -->\nbetween\n<!-- generated: b -->\n<!-- end generated -->\n", replaced)
+	content, err := Section(replaced, "a")
+	require.NoError(t, err)
+	assert.Equal(t, "new\n", content)
+
+	_, err = Replace(page, "c", "new")
+	assert.ErrorContains(t, err, "generated: c")
+	_, err = Replace("<!-- generated: a -->\n", "a", "new")
+	assert.ErrorContains(t, err, "end generated")
+}
+
+func TestTableEscapesBars(t *testing.T) {
+	assert.Equal(t, "| flag | default |\n|---|---|\n| `--a` | x\\|y |\n| `--b` | |\n", Table([][]string{{"flag", "default"}, {"`--a`", "x|y"}, {"`--b`", ""}}))
+}
+
+func TestBlocksLoseTheIndentationOfTheirFence(t *testing.T) {
+	page := Page{Path: "p.md", Text: "one\n\n   ```yaml\n   a:\n     b: 1\n   ```\n```\ntext\n```\n"}
+	assert.Equal(t, []Block{
+		{Where: "p.md:3", Language: "yaml", Text: "a:\n  b: 1\n"},
+		{Where: "p.md:7", Text: "text\n"},
+	}, page.Blocks())
+}
+
+func TestCommands(t *testing.T) {
+	page := Page{Path: "p.md", Text: "Run `make demo` or `foresail run --enable\nadapter`.\n\n```sh\n" +
+		"foresail simulate --out 'a b' # a comment\ncat > k.yaml <<'END'\nfoo: bar\nEND\nkubectl get pm -o yaml | foresail backtest \\\n  --trace x.csv\n```\n" +
+		"```\n$ foresail version\nforesail run\n```\n"}
+	assert.Equal(t, []Command{
+		{Where: "p.md:4", Words: []string{"foresail", "simulate", "--out", "a b"}},
+		{Where: "p.md:4", Words: []string{"cat", ">", "k.yaml"}},
+		{Where: "p.md:4", Words: []string{"kubectl", "get", "pm", "-o", "yaml"}},
+		{Where: "p.md:4", Words: []string{"foresail", "backtest", "--trace", "x.csv"}},
+		{Where: "p.md:12", Words: []string{"foresail", "version"}},
+		{Where: "p.md:1", Mention: true, Words: []string{"make", "demo"}},
+		{Where: "p.md:1", Mention: true, Words: []string{"foresail", "run", "--enable", "adapter"}},
+	}, page.Commands())
+	assert.Equal(t, []string{"foo: bar\n"}, page.Blocks()[0].HereDocuments())
+	args, ok := Command{Words: []string{"go", "run", "./cmd/foresail", "replay"}}.Foresail()
+	assert.True(t, ok)
+	assert.Equal(t, []string{"replay"}, args)
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// table renders a table of figures with its caption.
+type table func(figures string) (string, error)
+
+var tables = map[string]table{
+	"paper":     paper,
+	"others":    others,
+	"traces":    traces,
+	"frontier":  frontier,
+	"ablations": ablations,
+	"live":      live,
+}
+
+// figure is a column of the files.
+type figure struct {
+	title, column string
+	decimals      int
+	factor        float64 // 0 = 1
+}
+
+var (
+	success    = figure{"success, %", "success", 2, 100}
+	p90        = figure{"p90, ms", "p90_ms", 0, 1}
+	p99        = figure{"p99, ms", "p99_ms", 0, 1}
+	above      = figure{"above threshold, min", "above_threshold_minutes", 2, 1}
+	podSeconds = figure{"pod-seconds", "pod_seconds", 0, 1}
+)
+
+// number writes a value of a row for people, with commas between thousands; - if it is unknown.
+func (f figure) number(row map[string]string, suffix string) string {
+	v, err := strconv.ParseFloat(row[f.column+suffix], 64)
+	if err != nil {
+		return "-"
+	}
+	return grouped(v*cmp.Or(f.factor, 1), f.decimals)
+}
+
+func grouped(v float64, decimals int) string {
+	text := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
+	whole, rest, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if rest != "" {
+		whole += "." + rest
+	}
+	if v < 0 && strings.Trim(text, "0.") != "" {
+		return "−" + whole
+	}
+	return whole
+}
+
+// interval writes a mean and half its interval.
+func (f figure) interval(row map[string]string) string {
+	if half := f.number(row, "_half"); half != "-" {
+		return f.number(row, "") + " ± " + half
+	}
+	return f.number(row, "")
+}
+
+// certain reports whether the difference from a reference excludes 0.
+func (f figure) certain(row map[string]string) bool {
+	more, err := strconv.ParseFloat(row[f.column+"_minus_reference"], 64)
+	half, failed := strconv.ParseFloat(row[f.column+"_minus_reference_half"], 64)
+	return err == nil && failed == nil && math.Abs(more) > half
+}
+
+// markdown writes a table and its caption.
+func markdown(figures string, header []string, body [][]string, sets ...string) (string, error) {
+	var text strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }
+	line(header)
+	fmt.Fprintf(&text, "|%s\n", strings.Repeat("---|", len(header)))
+	for _, cells := range body {
+		line(cells)
+	}
+	from, err := caption(figures, sets...)
+	return text.String() + "\n" + from, err
+}
+
+// columns are figures of one profile.
+type columns struct {
+	profile string
+	figures []figure
+}
+
+func titles(groups []columns) []string {
+	var out []string
+	for _, group := range groups {
+		for _, f := range group.figures {
+			out = append(out, group.profile+": "+f.title)
+		}
+	}
+	return out
+}
+
+func paper(figures string) (string, error) {
+	all, err := read(figures, "paper", "intervals.csv")
+	if err != nil {
+		return "", err
+	}
+	groups := []columns{{"ramp", []figure{success, p99, podSeconds}}, {"spike", []figure{success, p99, podSeconds}}}
+	var body [][]string
+	for _, name := range []string{
+		"hpa-cpu", "keda", "keda/same-behavior", "paper", "foresail-total", "foresail-total/hpa-defaults",
+		"foresail-replicas", "foresail-direct", "instant", "clairvoyant",
+	} {
+		cells := []string{"`" + name + "`"}
+		for _, group := range groups {
+			row := all.find("profile", group.profile, "scaler", name)
+			for _, f := range group.figures {
+				cells = append(cells, f.interval(row))
+			}
+		}
+		body = append(body, cells)
+	}
+	return markdown(figures, append([]string{"scaler"}, titles(groups)...), body, "paper")
+}
+
+// others has a line for each load, and for each scaler success, time above the threshold and pod-seconds.
+func others(figures string) (string, error) {
+	all, err := read(figures, "others", "intervals.csv")
+	if err != nil {
+		return "", err
+	}
+	names := []string{"keda", "keda/same-behavior", "foresail-total", "clairvoyant"}
+	header := []string{"success, % / above threshold, min / pod-seconds"}
+	for _, name := range names {
+		header = append(header, "`"+name+"`")
+	}
+	var body [][]string
+	for _, profile := range []string{"sine", "sawtooth", "noise", "bursts", "drift", "falling"} {
+		cells := []string{profile}
+		for _, name := range names {
+			row := all.find("profile", profile, "scaler", name)
+			cells = append(cells, success.number(row, "")+" / "+above.number(row, "")+" / "+podSeconds.number(row, ""))
+		}
+		body = append(body, cells)
+	}
+	return markdown(figures, header, body, "others")
+}
+
+// recorded are the traces, by the names of their sets.
+var recorded = []struct{ set, title string }{
+	{"azure", "Azure LLM"}, {"twitter", "Twitter stream"}, {"nasa", "NASA"}, {"nab", "NAB"},
+}
+
+func traces(figures string) (string, error) {
+	names := []string{"keda", "keda/same-behavior", "hpa-cpu", "paper", "foresail-total", "clairvoyant"}
+	header := []string{"above threshold, min / pod-hours"}
+	for _, name := range names {
+		header = append(header, "`"+name+"`")
+	}
+	minutes, hours, mase := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "pod_hours", decimals: 1}, figure{column: "mase", decimals: 2}
+	var body [][]string
+	var sets []string
+	for _, trace := range recorded {
+		all, err := read(figures, trace.set, "summary.csv")
+		if err != nil {
+			return "", err
+		}
+		cells := []string{trace.title}
+		for _, name := range names {
+			if row := all.find("scaler", name); row != nil {
+				cells = append(cells, minutes.number(row, "")+" / "+hours.number(row, ""))
+			} else {
+				cells = append(cells, "")
+			}
+		}
+		body = append(body, append(cells, mase.number(all.find("scaler", "foresail-total"), "")))
+		sets = append(sets, trace.set)
+	}
+	return markdown(figures, append(header, "MASE"), body, sets...)
+}
+
+// frontier compares foresail-total with keda at equal pods, for each target that was tried.
+func frontier(figures string) (string, error) {
+	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
+	header := []string{"minutes above the threshold, `foresail-total` / `keda` with as many pods"}
+	for _, target := range targets {
+		header = append(header, "target "+strings.TrimRight(target, "0"))
+	}
+	minutes, same := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "keda_minutes_at_same_pods", decimals: 1}
+	var body [][]string
+	var sets []string
+	for _, trace := range recorded {
+		all, err := read(figures, trace.set, "frontier.csv")
+		if err != nil {
+			return "", err
+		}
+		cells := []string{trace.title}
+		for _, target := range targets {
+			row := all.find("scaler", "foresail-total", "target", target)
+			cells = append(cells, minutes.number(row, "")+" / "+same.number(row, ""))
+		}
+		body = append(body, cells)
+		sets = append(sets, trace.set)
+	}
+	return markdown(figures, header, body, sets...)
+}
+
+// ablations has a line for each variant of each setting; a star marks a certain difference from the first one.
+func ablations(figures string) (string, error) {
+	all, err := read(figures, "ablations", "ablations.csv")
+	if err != nil {
+		return "", err
+	}
+	groups := []columns{
+		{"ramp", []figure{success, p99, podSeconds}},
+		{"spike", []figure{success, podSeconds}},
+		{"sine", []figure{above, podSeconds}},
+		{"bursts", []figure{above, podSeconds}},
+	}
+	var body [][]string
+	for _, first := range all {
+		if first["profile"] != groups[0].profile || shownElsewhere(first["variant"]) {
+			continue
+		}
+		cells := []string{first["ablation"] + ": " + first["variant"]}
+		for _, group := range groups {
+			row := all.find("ablation", first["ablation"], "profile", group.profile, "variant", first["variant"])
+			for _, f := range group.figures {
+				text := f.number(row, "")
+				if text == "-" { // not played
+					text = ""
+				}
+				if f.certain(row) {
+					text += " *"
+				}
+				cells = append(cells, text)
+			}
+		}
+		body = append(body, cells)
+	}
+	return markdown(figures, append([]string{"setting"}, titles(groups)...), body, "ablations")
+}
+
+// shownElsewhere reports whether a variant is left out: scalers of other tables, and a lag between two that are shown.
+func shownElsewhere(variant string) bool {
+	return slices.Contains([]string{"keda", "clairvoyant", "instant"}, variant) || strings.HasSuffix(variant, "seen 5s later")
+}
+
+// live has a line for each scaler in real time, and one below it of the simulator.
+func live(figures string) (string, error) {
+	all, err := read(figures, "live", "summary.csv")
+	if err != nil {
+		return "", err
+	}
+	columns := []figure{
+		{title: "mean, ms", column: "mean_ms"},
+		{title: "p50, ms", column: "p50_ms"},
+		p90, p99,
+		{title: "dropped", column: "dropped"},
+		podSeconds,
+	}
+	header := []string{"load, scaler", ""}
+	for _, c := range columns {
+		header = append(header, c.title)
+	}
+	var body [][]string
+	for _, row := range all {
+		cells := []string{row["profile"] + ", `" + row["scaler"] + "`", row["where"]}
+		if row["where"] == "simulated" {
+			cells[0] = ""
+		}
+		for _, c := range columns {
+			cells = append(cells, c.number(row, ""))
+		}
+		body = append(body, cells)
+	}
+	return markdown(figures, header, body, "live")
+}

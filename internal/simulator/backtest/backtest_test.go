@@ -1,0 +1,464 @@
+package backtest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/internal/simulator/backtest"
+	"github.com/foresail/foresail/internal/simulator/fluid"
+	"github.com/foresail/foresail/internal/simulator/scaler"
+	"github.com/foresail/foresail/internal/simulator/workload"
+	"github.com/foresail/foresail/pipeline"
+)
+
+var began = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// traceOf returns a trace with a value a minute.
+func traceOf(t *testing.T, minutes int, rate func(minute int) float64) *workload.Trace {
+	t.Helper()
+	var points []workload.Point
+	for i := range minutes + 1 {
+		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Minute), Rate: rate(i)})
+	}
+	trace, err := workload.NewTrace("waves", points)
+	require.NoError(t, err)
+	return trace
+}
+
+// waves go up and down between 100 and 700 requests/s within half an hour.
+func waves(minute int) float64 { return 400 - 300*math.Cos(2*math.Pi*float64(minute)/30) }
+
+func options(t *testing.T) *backtest.Options {
+	return &backtest.Options{
+		Trace: traceOf(t, 20, waves), Scalers: scaler.DefaultNames(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
+		Startup: 25 * time.Second, Seeds: []uint64{1}, Metric: backtest.Utilization,
+		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
+		Targets: []float64{0.5, 0.7}, Advise: true, MinuteCost: 1,
+	}
+}
+
+func files(t *testing.T, o *backtest.Options) map[string]string {
+	t.Helper()
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "made")
+	require.NoError(t, r.WriteFiles(dir))
+	out := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		out[e.Name()] = string(text)
+	}
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	out["text"] = text.String()
+	return out
+}
+
+// Not even the order in which runs come to an end has a say in the outcome.
+func TestIsAFunctionOfItsOptions(t *testing.T) {
+	o := options(t)
+	o.Seeds = []uint64{1, 2}
+	several := files(t, o)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	assert.Equal(t, several, files(t, o))
+}
+
+func TestFiles(t *testing.T) {
+	o := options(t)
+	o.Trace, o.Scalers, o.Advise = traceOf(t, 12, waves), scaler.AllNames(), false
+	got := files(t, o)
+	for _, name := range []string{"frontier.svg", "frontier.png", "timeline.svg", "timeline.png"} {
+		assert.NotEmpty(t, got[name], name)
+	}
+	assert.True(t, strings.HasPrefix(got["summary.csv"],
+		"trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\n"), got["summary.csv"])
+	rows := table(t, got["summary.csv"])
+	require.Len(t, rows, len(scaler.AllNames()))
+	for i, name := range scaler.AllNames() {
+		assert.Equal(t, []string{"waves", name}, rows[i][:2])
+		assert.Equal(t, name == "paper" || strings.HasPrefix(name, "foresail-"), rows[i][9] != "", "%s: MASE is empty for scalers without a forecast", name)
+		if name == "clairvoyant" {
+			assert.Equal(t, "0.00", rows[i][2])
+		}
+	}
+	frontier := table(t, got["frontier.csv"])
+	require.Len(t, frontier, 2*len(scaler.AllNames()))
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "0.20"}, frontier[0][:4])
+	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "0.20"}, frontier[1][:4])
+	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
+	assert.Empty(t, frontier[2][7], "keda is not compared with itself")
+	for _, row := range table(t, got["forecast.csv"])[:1] {
+		assert.Equal(t, "1.000", row[4], "naive")
+	}
+}
+
+func table(t *testing.T, text string) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	return rows[1:]
+}
+
+// The report is well-formed, asks for nothing from elsewhere, and has the figures of the tables.
+func TestReport(t *testing.T) {
+	o := options(t)
+	o.Trace.Name = `<script>alert("x")</script>`
+	got := files(t, o)
+	report := got["report.html"]
+	d := xml.NewDecoder(strings.NewReader(report))
+	d.AutoClose, d.Entity = xml.HTMLAutoClose, xml.HTMLEntity
+	elements := map[string]int{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if e, ok := token.(xml.StartElement); ok {
+			elements[e.Name.Local]++
+			for _, a := range e.Attr {
+				assert.NotContains(t, []string{"src", "href"}, a.Name.Local, "%s", e.Name.Local)
+			}
+		}
+	}
+	assert.Equal(t, 2, elements["svg"])
+	assert.Equal(t, 2, elements["table"])
+	assert.Zero(t, elements["script"])
+	assert.Zero(t, elements["link"])
+	assert.NotContains(t, strings.ReplaceAll(report, "http://www.w3.org/", ""), "://")
+	assert.NotContains(t, report, "url(")
+	for _, row := range table(t, got["summary.csv"]) {
+		assert.Regexp(t, fmt.Sprintf(`<td>%s</td><td>\d+\.\d</td><td>\d+\.\d\d%%</td>`, row[1]), report)
+	}
+	o.Advise, o.Targets = false, nil
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	for _, row := range r.Summary {
+		assert.Contains(t, report, fmt.Sprintf("<td>%.1f</td><td>%.2f%%</td><td>%.1f</td><td>%.1f</td>",
+			row.AboveThresholdMinutes, 100*row.AboveThresholdShare(), row.SaturatedMinutes, row.PodHours))
+	}
+}
+
+func TestSectionsCoverATraceOnce(t *testing.T) {
+	for _, length := range []int64{600, 6 * 3600, 6*3600 + 1, 27 * 86_400, 12_347} {
+		end := int64(100)
+		for _, s := range backtest.Sections(100, 100+length) {
+			assert.Equal(t, end, s[0])
+			assert.LessOrEqual(t, s[1]-s[0], int64(6*3600)+1)
+			end = s[1]
+		}
+		assert.Equal(t, 100+length, end)
+	}
+}
+
+func TestSomeSectionsStandForALongTrace(t *testing.T) {
+	const day = 86_400
+	assert.Equal(t, backtest.Sections(0, day), backtest.Sample(0, day, 24*time.Hour, 1), "all of what is short enough")
+
+	picked := backtest.Sample(0, 24*day, 24*time.Hour, 1)
+	require.Len(t, picked, 24)
+	hours := map[int64]bool{}
+	for i, s := range picked {
+		assert.EqualValues(t, 3600, s[1]-s[0])
+		assert.Equal(t, int64(i), s[0]/day, "one of each day")
+		hours[s[0]%day] = true
+	}
+	assert.Greater(t, len(hours), 8, "at different times of the day")
+	assert.Equal(t, picked, backtest.Sample(0, 24*day, 24*time.Hour, 1))
+	assert.NotEqual(t, picked, backtest.Sample(0, 24*day, 24*time.Hour, 2))
+}
+
+type climb struct{ from, each float64 } // requests per second, and more each second
+
+func (c climb) Rate(t int64) float64 { return c.from + c.each*float64(t)/1000 }
+
+// oracle forecasts what will come, and more.
+type oracle struct {
+	next int64
+	load simulator.Load
+	over float64
+}
+
+func (o *oracle) Next() int64 { return o.next }
+
+func (o *oracle) Decide(v *simulator.View) int {
+	o.next += 1000
+	return v.Target
+}
+
+func (o *oracle) Forecast() (pipeline.Forecast, bool) {
+	now := o.next - 1000
+	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over}, true
+}
+
+// On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second to stay is 0.41 pods
+// off, as that second began a second ago; a straight line is off by that second.
+func TestErrorsOfKnownSeries(t *testing.T) {
+	load := climb{2000, 10}
+	world := func() simulator.World {
+		return fluid.New(fluid.Config{Load: load, Exact: true, Seed: 1, Min: 10, Max: 10, Warm: 10, Capacity: 1000})
+	}
+	span := simulator.Span{Lead: 2 * time.Minute, Length: 4 * time.Minute}
+	e := backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, 1.0/1000, span)
+	assert.Equal(t, 4*60-40+1, e.N, "what is forecast of later than the end is not judged")
+	n := float64(e.N)
+	assert.InDelta(t, 0.41, e.Naive/n, 1e-9)
+	assert.InDelta(t, 0.41+0.07, e.Mean/n, 1e-9, "the middle of a quarter of a minute is 7 s before the last second")
+	assert.InDelta(t, 0.01, e.Linear/n, 1e-9, "a second")
+	assert.InDelta(t, 0.082, e.Forecast/n, 1e-9)
+	assert.InDelta(t, 0.2, e.MASE(), 1e-9)
+
+	assert.True(t, math.IsNaN(backtest.Errors{}.MASE()), "not known")
+	assert.InDelta(t, 7, backtest.Continued([]float64{1, 2, 3, 4}, 3), 1e-12)
+}
+
+// What a trace of seconds counts arrives in the second that it was counted in, and who knows the load knows that one.
+func TestCountsArePlayedExactly(t *testing.T) {
+	var points []workload.Point
+	for i := range 3600 {
+		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Second), Rate: 140 + 420*float64(i%2)})
+	}
+	trace, err := workload.NewTrace("counts", points)
+	require.NoError(t, err)
+	o := options(t)
+	o.Trace, o.Advise, o.Targets = trace, false, nil
+	o.Scalers, o.Min, o.Max, o.Threshold = []string{"clairvoyant"}, 1, 7, 0.7
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	assert.InDelta(t, 30, r.BeyondMax, 0.1, "seven pods hold 490, and each other second has 560")
+	assert.InDelta(t, 30, r.Summary[0].AboveThresholdMinutes, 0.1)
+
+	o.Max = 8
+	r, err = backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	assert.Zero(t, r.BeyondMax)
+	assert.Zero(t, r.Summary[0].AboveThresholdMinutes)
+	assert.InDelta(t, 1800, r.Summary[0].OverSeconds, 1, "the seconds of 140")
+}
+
+func TestDerivesACapacity(t *testing.T) {
+	trace := traceOf(t, 199, func(minute int) float64 { return float64(minute + 1) })
+	c, err := backtest.Capacity(trace, 0.5, 20)
+	require.NoError(t, err)
+	assert.InDelta(t, 198/(0.5*10), c, 1e-12, "198 is the 198th of 200")
+	_, err = backtest.Capacity(traceOf(t, 500, func(minute int) float64 { return float64(minute / 500) }), 0.5, 20)
+	assert.ErrorContains(t, err, "zero nearly everywhere")
+}
+
+func TestSearchDoesNotUseWhatItIsJudgedOn(t *testing.T) {
+	o := options(t)
+	o.Trace = traceOf(t, 30, waves)
+	tunedTo, judgedFrom := backtest.Parts(o)
+	assert.EqualValues(t, 18*60, tunedTo)
+	assert.EqualValues(t, 18*60, judgedFrom)
+	honest, err := backtest.Advise(t.Context(), o)
+	require.NoError(t, err)
+	require.NotEqual(t, honest.Default, honest.Best, "the search finds something")
+
+	o.Trace = traceOf(t, 30, func(minute int) float64 {
+		if minute > 18 {
+			return 1300 * float64(minute%2)
+		}
+		return waves(minute)
+	})
+	poisoned, err := backtest.Advise(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, honest.Best, poisoned.Best)
+	assert.Equal(t, honest.Tried, poisoned.Tried)
+	assert.Equal(t, honest.Tuned, poisoned.Tuned)
+	assert.NotEqual(t, honest.Judged, poisoned.Judged)
+}
+
+func TestSearchVariesFieldsThatTheMethodReads(t *testing.T) {
+	common := []string{"threshold", "horizon.multiplier"}
+	for _, c := range []struct {
+		params pipeline.Params
+		own    []string
+	}{
+		{pipeline.HoltParams(), []string{"smoothing"}},
+		{scaler.RecommendedParams(), []string{"forecast.noiseMargin", "window", "decision.scaleDownMargin"}},
+	} {
+		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Params: c.params, Metric: backtest.Utilization}
+		var fields []string
+		for field, tried := range backtest.Tried(s) {
+			fields = append(fields, field)
+			for _, v := range tried {
+				a := backtest.Advice{Default: s, Best: v}
+				for _, change := range a.Changes() {
+					assert.True(t, strings.HasPrefix(change.Field, field), "%s is reported as %s", field, change.Field)
+				}
+				assert.Equal(t, v == s, len(a.Changes()) == 0, "%s: a changed field is reported", field)
+				p := v.Params
+				p.Threshold, p.Max = v.Target, 20
+				assert.NoError(t, p.Validate(), field)
+			}
+		}
+		assert.ElementsMatch(t, append(c.own, common...), fields)
+	}
+}
+
+func TestAdvisesWhatHoldsUp(t *testing.T) {
+	figures := func(minutes, podHours float64) backtest.Figures {
+		return backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours}
+	}
+	a := backtest.Advice{
+		Scaler: "foresail-total", Tried: 20, MinuteCost: 2, Capacity: 100,
+		Default: backtest.Setting{Target: 0.7, Metric: backtest.Utilization, Params: pipeline.HoltParams()},
+		Tuned:   backtest.Comparison{Default: figures(10, 80), Best: figures(5, 80)},
+		Judged:  backtest.Comparison{Default: figures(10, 80), Best: figures(9, 72)},
+	}
+	tried := "Tried: 20 settings of foresail-total on the first 60% of the trace (10.0 h of it), with a minute above the threshold as expensive as 2 pod-hours."
+	a.Best = a.Default
+	assert.False(t, a.Holds())
+	assert.Equal(t, "Verdict: keep the settings. No other ones did better.", a.Verdict())
+	assert.Equal(t, []string{tried}, a.Reasons())
+
+	a.Best.Target, a.Best.Params.HorizonMultiplier, a.Best.Params.Window = 0.65, 1.6, 2*time.Minute
+	assert.True(t, a.Holds())
+	assert.Equal(t, "Verdict: change the settings. That costs 10.0% less on traffic that the search did not use.", a.Verdict())
+	assert.Equal(t, []string{
+		tried,
+		"Best: threshold: 650m instead of 700m, window: 2m0s instead of 1m30s, horizon.multiplier: 1600m instead of 1200m. " +
+			"5.0 minutes above the threshold instead of 10.0, 80.0 pod-hours instead of 80.0, together 10.0% less.",
+		"On the rest of the trace (10.0 h of it): 9.0 minutes above the threshold instead of 10.0, 72.0 pod-hours instead of 80.0, together 10.0% less.",
+	}, a.Reasons())
+	assert.Equal(t, "spec:\n  horizon:\n    multiplier: 1600m\n  threshold: 650m\n  window: 2m0s\n", a.YAML())
+	assert.Equal(t, "Apply it with: kubectl patch predictedmetric NAME --type merge --patch-file advice.yaml\n"+
+		"In the HPA that reads predicted_load_total set target.averageValue to 650m too.", a.HowToApply())
+
+	a.Default.Metric, a.Best.Metric = backtest.Requests, backtest.Requests
+	assert.Contains(t, a.YAML(), "threshold: \"65\"\n", "in requests per second")
+
+	a.Judged.Best = figures(11, 80)
+	assert.False(t, a.Holds())
+	assert.Empty(t, a.YAML())
+	assert.Equal(t, "Verdict: keep the settings. The best ones found cost 2.0% more on traffic that the search did not use.", a.Verdict())
+
+	a.Judged.Best = figures(9.6, 80)
+	assert.False(t, a.Holds())
+	assert.Equal(t, "Verdict: keep the settings. The best ones found cost only 0.8% less on traffic that the search did not use.", a.Verdict())
+}
+
+// TestAdviceIsInFieldsOfTheAPI applies every variation of the search as a patch.
+func TestAdviceIsInFieldsOfTheAPI(t *testing.T) {
+	for _, method := range []pipeline.Params{pipeline.HoltParams(), scaler.RecommendedParams()} {
+		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Params: method, Metric: backtest.Utilization}
+		better := backtest.Comparison{Default: backtest.Figures{Hours: 1, PodHours: 10}, Best: backtest.Figures{Hours: 1, PodHours: 5}}
+		for field, tried := range backtest.Tried(s) {
+			for _, v := range tried {
+				if v == s {
+					continue
+				}
+				a := backtest.Advice{Default: s, Best: v, Judged: better}
+				var patched struct {
+					Spec v1alpha1.PredictedMetricSpec `json:"spec"`
+				}
+				require.NoError(t, yaml.UnmarshalStrict([]byte(a.YAML()), &patched), field)
+				assert.NotEqual(t, v1alpha1.PredictedMetricSpec{}, patched.Spec, field)
+			}
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	row := func(name string, target, minutes, podHours float64) backtest.Row {
+		return backtest.Row{
+			Setting: backtest.Setting{Scaler: name, Target: target},
+			Figures: backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours},
+		}
+	}
+	o := options(t)
+	r := backtest.Result{
+		Options: o, BeyondMax: 1.5,
+		Summary:  []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
+		Frontier: []backtest.Row{row("keda", 0.5, 6, 60), row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
+	}
+	assert.Equal(t, []string{
+		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
+			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
+		"With another target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be above the threshold for 5.50% of the time, foresail-total for 2.00%.",
+		"With a target that keeps it above the threshold as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
+		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
+	}, r.Findings())
+}
+
+func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
+	row := func(name string, target, minutes, podHours float64) backtest.Row {
+		return backtest.Row{
+			Setting: backtest.Setting{Scaler: name, Target: target},
+			Figures: backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours},
+		}
+	}
+	r := backtest.Result{
+		Options: options(t),
+		Summary: []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.7, 24, 45)},
+	}
+	text := func() string {
+		all := r.Findings()
+		return all[len(all)-1]
+	}
+	begin := "With the behavior of foresail-total's HPA, keda would be above the threshold for 24.0 minutes (4.00% of the time) " +
+		"and pay for 45.0 pod-hours, 10.0% less than foresail-total"
+	assert.Equal(t, begin+".", text())
+	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
+	assert.Equal(t, begin+"; for as many pods (5.00) it would be above the threshold for 2.50% of the time, foresail-total for 2.00%"+
+		"; above it as rarely (2.00%), it would pay for 5.17 pods, foresail-total for 5.00.", text())
+	r.Summary[2].PodHours = 50
+	assert.Contains(t, text(), "50.0 pod-hours, as much as foresail-total;")
+}
+
+func TestRejectsUnplayableOptions(t *testing.T) {
+	for want, change := range map[string]func(*backtest.Options){
+		"the trace is 9m0s long: must be at least 10m0s": func(o *backtest.Options) { o.Trace = traceOf(t, 9, waves) },
+		"the trace is zero everywhere":                   func(o *backtest.Options) { o.Trace = o.Trace.Scaled(0) },
+		`scaler: "x": must be one of hpa-cpu`:            func(o *backtest.Options) { o.Scalers = []string{"x"} },
+		"horizon.multiplier: -1":                         func(o *backtest.Options) { o.Params.HorizonMultiplier = -1 },
+	} {
+		o := options(t)
+		require.NoError(t, o.Validate())
+		change(o)
+		assert.ErrorContains(t, o.Validate(), want)
+	}
+}
+
+func TestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := options(t)
+	o.Progress = func(int, int) { cancel() }
+	_, err := backtest.Run(ctx, o)
+	assert.ErrorIs(t, err, context.Canceled)
+}
+
+func TestProgressCountsEachRun(t *testing.T) {
+	o := options(t)
+	var done, all int
+	o.Progress = func(d, a int) {
+		assert.Equal(t, done+1, d)
+		assert.LessOrEqual(t, d, a)
+		done, all = d, a
+	}
+	_, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	assert.Equal(t, all, done)
+}

@@ -1,0 +1,234 @@
+package backtest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The scalers that the findings compare.
+const (
+	ours  = "foresail-total"
+	rival = "keda"
+	equal = "keda/same-behavior" // the rival, but its HPA behaves as that of ours
+)
+
+// row returns a scaler's row of the summary.
+func (r *Result) row(name string) (Row, bool) {
+	i := slices.IndexFunc(r.Summary, func(row Row) bool { return row.Scaler == name })
+	if i < 0 {
+		return Row{}, false
+	}
+	return r.Summary[i], true
+}
+
+// Findings summarize the tables in sentences.
+func (r *Result) Findings() []string {
+	var out []string
+	a, hasOurs := r.row(ours)
+	b, hasRival := r.row(rival)
+	if hasOurs && hasRival {
+		out = append(out, fmt.Sprintf("With %s the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with %s for %.1f minutes (%.2f%%). "+
+			"%s paid for %.1f pod-hours, %s for %.1f (%s).", ours, r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
+			rival, b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), ours, a.PodHours, rival, b.PodHours, more(a.PodHours/b.PodHours)))
+		out = append(out, r.atEqual()...)
+	}
+	if c, ok := r.row(equal); ok && hasOurs {
+		out = append(out, r.sameBehavior(a, c))
+	}
+	if r.BeyondMax > 0 {
+		out = append(out, fmt.Sprintf("For %.1f minutes even all %d pods would have been too few: raise the maximum to stay at or below the threshold.",
+			r.BeyondMax, r.Options.Max))
+	}
+	return out
+}
+
+// atEqual compares the two at equal cost, and at equal time above the threshold.
+func (r *Result) atEqual() []string {
+	at, ok := r.atThreshold()
+	if !ok {
+		return nil
+	}
+	var out []string
+	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
+		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as %s (%.2f on average), %s would be above the threshold for %.2f%% of the time, "+
+			"%s for %.2f%%.", ours, at.Pods(), rival, 100*share, ours, 100*at.AboveThresholdShare()))
+	}
+	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
+		out = append(out, fmt.Sprintf("With a target that keeps it above the threshold as rarely as %s (%.2f%% of the time), %s would pay for %.2f pods on average, %s for %.2f.",
+			ours, 100*at.AboveThresholdShare(), rival, pods, ours, at.Pods()))
+	}
+	return out
+}
+
+// sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
+func (r *Result) sameBehavior(a, c Row) string {
+	text := fmt.Sprintf("With the behavior of %s's HPA, %s would be above the threshold for %.1f minutes (%.2f%% of the time) "+
+		"and pay for %.1f pod-hours, %s %s", ours, rival, c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours), ours)
+	at, ok := r.atThreshold()
+	if !ok {
+		return text + "."
+	}
+	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
+		text += fmt.Sprintf("; for as many pods (%.2f) it would be above the threshold for %.2f%% of the time, %s for %.2f%%", at.Pods(), 100*share, ours, 100*at.AboveThresholdShare())
+	}
+	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
+		text += fmt.Sprintf("; above it as rarely (%.2f%%), it would pay for %.2f pods, %s for %.2f", 100*at.AboveThresholdShare(), pods, ours, at.Pods())
+	}
+	return text + "."
+}
+
+// atThreshold is ours on the frontier, with the target that it has in the summary.
+func (r *Result) atThreshold() (Row, bool) {
+	i := slices.IndexFunc(r.Frontier, func(row Row) bool { return row.Scaler == ours && row.Target == r.Options.Threshold })
+	if i < 0 {
+		return Row{}, false
+	}
+	return r.Frontier[i], true
+}
+
+// read interpolates one measure on the frontier of a scaler at a value of another; false beyond the targets that were tried.
+func (r *Result) read(name string, value float64, of, desired func(Figures) float64) (float64, bool) {
+	least, found := math.Inf(1), false
+	var before *Row
+	for i := range r.Frontier {
+		row := &r.Frontier[i]
+		if row.Scaler != name {
+			continue
+		}
+		if before != nil {
+			a, b := of(before.Figures), of(row.Figures)
+			if a != b && (a-value)*(b-value) <= 0 {
+				from, to := desired(before.Figures), desired(row.Figures)
+				least, found = min(least, from+(to-from)*(value-a)/(b-a)), true
+			}
+		}
+		before = row
+	}
+	return least, found
+}
+
+// more writes how much more or less than one a ratio is.
+func more(ratio float64) string {
+	switch percent := 100 * (ratio - 1); {
+	case math.IsNaN(percent) || math.IsInf(percent, 0):
+		return "no ratio"
+	case percent >= 0.05:
+		return fmt.Sprintf("%.1f%% more", percent)
+	case percent <= -0.05:
+		return fmt.Sprintf("%.1f%% less", -percent)
+	default:
+		return "as much"
+	}
+}
+
+// than is more, followed by the word for a comparison.
+func than(ratio float64) string {
+	text := more(ratio)
+	if strings.HasSuffix(text, "more") || strings.HasSuffix(text, "less") {
+		return text + " than"
+	}
+	return text + " as"
+}
+
+// Forecast is the error of one way to forecast.
+type Forecast struct {
+	Name    string
+	Horizon float64 // seconds, on average
+	Error   float64 // mean, absolute, in pods' work
+	MASE    float64
+}
+
+// Forecasts returns the ways to forecast, the baselines first. Those have the horizon of Foresail.
+func (r *Result) Forecasts() []Forecast {
+	var out []Forecast
+	of := func(name string, e Errors, sum float64) {
+		out = append(out, Forecast{Name: name, Horizon: e.Horizon / float64(e.N), Error: sum / float64(e.N), MASE: e.scaled(sum)})
+	}
+	base := slices.IndexFunc(r.Summary, func(row Row) bool { return row.Scaler == ours && row.Forecast.N > 0 })
+	if base < 0 {
+		base = slices.IndexFunc(r.Summary, func(row Row) bool { return row.Forecast.N > 0 })
+	}
+	if base < 0 {
+		return nil
+	}
+	e := r.Summary[base].Forecast
+	of("naive: the last second stays", e, e.Naive)
+	of(fmt.Sprintf("mean of the last %d s stays", meanOver), e, e.Mean)
+	of(fmt.Sprintf("straight line through the last %d s", observed), e, e.Linear)
+	for _, row := range r.Summary {
+		if row.Forecast.N > 0 {
+			of(row.Scaler, row.Forecast, row.Forecast.Forecast)
+		}
+	}
+	return out
+}
+
+// beyondMax is for how many minutes the maximum number of pods would have been too few.
+func (p *player) beyondMax() float64 {
+	seconds := 0
+	load, most := p.load(), float64(p.Max)*p.Threshold*p.Capacity
+	for t := int64(0); t < p.Trace.Length().Milliseconds()/second; t++ {
+		if load.Rate(t*second+second/2) > most {
+			seconds++
+		}
+	}
+	return float64(seconds) / 60
+}
+
+// WriteText writes the result for a terminal.
+func (r *Result) WriteText(w io.Writer) error {
+	var b bytes.Buffer
+	for _, line := range r.assumptions() {
+		fmt.Fprintln(&b, line)
+	}
+	for _, finding := range r.Findings() {
+		fmt.Fprintln(&b, finding)
+	}
+	fmt.Fprintln(&b)
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "scaler\tabove threshold min\t% of time\tsaturated min\tpod-hours\tpods\tactions\treversals\tMASE\t")
+	for _, row := range r.Summary {
+		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%.1f\t%.1f\t%.2f\t%.0f\t%.0f\t%s\t\n", row.Scaler, row.AboveThresholdMinutes, 100*row.AboveThresholdShare(),
+			row.SaturatedMinutes, row.PodHours, row.Pods(), row.Actions, row.Reversals, orUnknown(decimals(row.Forecast.MASE(), 2)))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if r.Advice != nil {
+		fmt.Fprintf(&b, "\nAdvice\n%s\n", r.Advice.Verdict())
+		if text := r.Advice.YAML(); text != "" {
+			fmt.Fprintf(&b, "\n%s\n%s\n\n", text, r.Advice.HowToApply())
+		}
+		for _, reason := range r.Advice.Reasons() {
+			fmt.Fprintln(&b, reason)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// assumptions describe what was played, one sentence a line.
+func (r *Result) assumptions() []string {
+	o := r.Options
+	capacity := fmt.Sprintf("A pod handles %.4g requests/s", o.Capacity)
+	if o.CapacityDerived {
+		capacity += fmt.Sprintf(" (derived, so that the trace's 99th percentile takes half of %d pods; give --capacity for figures of your own)", o.Max)
+	}
+	return []string{
+		fmt.Sprintf("%s: %s from %s, one value every %s, at most %.4g requests/s.", o.Trace.Name, duration(o.Trace.Length()),
+			o.Trace.Start.Format("2006-01-02 15:04:05 UTC"), duration(o.Trace.Step), o.Trace.Largest()),
+		fmt.Sprintf("%s and takes %s to start. %d to %d pods; threshold %g.", capacity, duration(o.Startup), o.Min, o.Max, o.Threshold),
+	}
+}

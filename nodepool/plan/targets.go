@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// victims chooses up to most workers to be removed, one after the other so that each sees the zones as the ones before
+// leave them, and says of those that must not go why.
+//
+// Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
+// be drained, and what is not known is not idle. The last ready worker of a zone stays if the pool has others: of several
+// zones none is left without.
+func (v *view) targets(most int) ([]Target, []Refusal) {
+	z := newZones(v.staying)
+	mayGo := map[string][]Worker{} // by zone
+	var refused []Refusal
+	for _, w := range v.staying {
+		if why := v.refusal(w, z); why != "" {
+			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
+			continue
+		}
+		mayGo[w.Zone] = append(mayGo[w.Zone], w)
+	}
+	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
+
+	if most <= 0 {
+		return nil, refused
+	}
+	for _, list := range mayGo { // those of one zone compare alike whoever has left it
+		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
+	}
+	var targets []Target
+	for len(targets) < most {
+		w, ok := v.next(mayGo, z)
+		if !ok {
+			break
+		}
+		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
+		z.leave(w)
+		mayGo[w.Zone] = mayGo[w.Zone][1:]
+	}
+	return targets, refused
+}
+
+// next finds who goes next of the first ones of the zones. Whoever may not leave a zone may not later either.
+func (v *view) next(mayGo map[string][]Worker, z zones) (best Worker, ok bool) {
+	for zone, list := range mayGo {
+		for len(list) > 0 && !z.mayLeave(list[0]) {
+			list = list[1:]
+		}
+		mayGo[zone] = list
+		if len(list) > 0 && (!ok || v.order(list[0], best, z) < 0) {
+			best, ok = list[0], true
+		}
+	}
+	return best, ok
+}
+
+func (v *view) refusal(w Worker, z zones) string {
+	switch until := v.State.Spared[w.InstanceID]; {
+	case w.InstanceID == "":
+		return "its instance is not known"
+	case w.Node == "":
+		return "its node has not joined"
+	case !w.Ready && !w.Cordoned:
+		return "its node is not ready"
+	case w.Blocked != "":
+		return w.Blocked
+	case until.After(v.Now):
+		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
+	case !w.Known:
+		return "what is used of it is not known"
+	case !z.mayLeave(w) && w.Cordoned:
+		return fmt.Sprintf("no other one of zone %s is ready", w.Zone)
+	case !z.mayLeave(w):
+		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
+	}
+	return ""
+}
+
+// order is below zero if a is removed rather than b.
+func (v *view) order(a, b Worker, z zones) int {
+	switch {
+	case a.Cordoned && !b.Cordoned:
+		return -1
+	case b.Cordoned && !a.Cordoned:
+		return 1
+	}
+	for _, s := range v.Pool.RemovalOrder {
+		if c := compare(s, a, b, z); c != 0 {
+			return c
+		}
+	}
+	// Any order will do that does not depend on the one in which the cloud lists its instances.
+	return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node))
+}
+
+func compare(s Scorer, a, b Worker, z zones) int {
+	switch s {
+	case FullestZone:
+		return cmp.Compare(z.workers[b.Zone], z.workers[a.Zone])
+	case Idlest:
+		return cmp.Compare(a.Utilisation, b.Utilisation)
+	case FewestPods:
+		return cmp.Compare(a.Pods, b.Pods)
+	case Oldest:
+		if a.Launched.IsZero() || b.Launched.IsZero() { // not known: not the oldest
+			return cmp.Compare(b.Launched.Unix(), a.Launched.Unix())
+		}
+		return a.Launched.Compare(b.Launched)
+	}
+	return 0
+}
+
+// zones counts workers by zone.
+type zones struct{ workers, ready map[string]int }
+
+func newZones(list []Worker) zones {
+	z := zones{workers: map[string]int{}, ready: map[string]int{}}
+	for _, w := range list {
+		z.workers[w.Zone]++
+		if w.Ready {
+			z.ready[w.Zone]++
+		}
+	}
+	return z
+}
+
+// mayLeave tells whether the zone of a worker has another one that is ready, or is the only one.
+func (z zones) mayLeave(w Worker) bool {
+	others := z.ready[w.Zone]
+	if w.Ready {
+		others--
+	}
+	return len(z.workers) == 1 || others > 0
+}
+
+func (z zones) leave(w Worker) {
+	z.workers[w.Zone]--
+	if w.Ready {
+		z.ready[w.Zone]--
+	}
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import "math"
+
+// method is one way to forecast: it turns the loads of the window into a forecast and a decision. Its arguments are values
+// where pointers would make a run allocate.
+type method interface {
+	// loads returns the aggregate of each tick of the window, oldest first.
+	loads(w *window) []load
+	// project returns the trend of the loads, which is needed for some ticks ahead. It may write to m.
+	project(loads []load, w *window, ahead float64, m *Memory) projection
+	// planned returns A_ω, the load that instances are needed for. Growth is that of the projection by the horizon.
+	planned(f Forecast, o projection, growth float64) float64
+	// served returns S_H of a forecast that is complete but for this.
+	served(f Forecast) float64
+	// decide returns the decision. Pending: requested instances have not started.
+	decide(f Forecast, pending bool) Decision
+	// lookBack returns r with its window, and the window that its horizon needs.
+	lookBack(r reach) reach
+}
+
+func (p *Params) method() method {
+	if p.Method == Adaptive {
+		return adaptive{p}
+	}
+	return holt{p}
+}
+
+// projection is the load of the newest tick and how it goes on from there.
+type projection struct {
+	trend
+	lasts       float64 // for how many ticks the trend goes on
+	ahead       float64 // for how many it has gone on since the level could last be read
+	shown       float64 // what a clipped fleet reads
+	least, most float64 // bounds of the load at the horizon; most holds while the level is below it
+
+	levelError float64 // standard error of the level
+	noise      float64 // standard deviation of loads around the line
+}
+
+// growth is how far the load rises or falls from the level in a number of ticks from the newest.
+func (o *projection) growth(ticks float64) float64 {
+	return o.slope * min(o.ahead+ticks, o.lasts)
+}
+
+// present is the load now: of a clipped fleet no less than it shows.
+func (o *projection) present() float64 {
+	if o.ahead == 0 {
+		return o.level
+	}
+	return min(max(o.level+o.growth(0), o.shown), max(o.most, o.shown))
+}
+
+// total is the load in a number of ticks from the newest.
+func (o *projection) total(ticks float64) float64 {
+	total := max(0, o.level+o.growth(ticks), o.least)
+	if o.level < o.most {
+		return min(total, o.most)
+	}
+	return total
+}
+
+// holt is the paper's method (sections 6 to 8).
+type holt struct{ *Params }
+
+func (h holt) loads(w *window) []load { return w.redistribute(h.Model, h.ramp()) }
+
+func (h holt) project(loads []load, _ *window, _ float64, m *Memory) projection {
+	state, missed := h.predict(loads, m.missed)
+	m.missed = missed
+	return projection{trend: state, lasts: math.Inf(1), most: math.Inf(1)}
+}
+
+// planned discounts a rise by the risk of acting on it.
+func (h holt) planned(f Forecast, _ projection, growth float64) float64 {
+	if growth > 0 && f.Level > 0 {
+		return f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level)
+	}
+	return f.Total
+}
+
+func (h holt) served(f Forecast) float64 { return h.Threshold * f.Required }
+
+func (h holt) lookBack(r reach) reach { return r }
