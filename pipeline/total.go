@@ -4,6 +4,10 @@ package pipeline
 // instance that has started less than T_R ago counts for no more than the average of those established before, so that
 // what it does only to warm up is no load; what it takes over from others is in the sum already. A tick is clipped if
 // at least half of the established instances read the maximum of the metric.
+//
+// For T_R after an instance has started or ended, the sum falls below what it was before only as far as load cannot be moving:
+// what the one carried shows at the others only once they have been read. Otherwise every pod of a rolling update would
+// look like a fall and a steep rise.
 func (w *window) total(p *Params) []load {
 	w.markNewcomers()
 	w.loads = zeroed(w.loads, w.n+1)
@@ -20,14 +24,30 @@ func (w *window) total(p *Params) []load {
 	}
 	for i := range w.series {
 		w.addNew(&w.series[i], p)
+		w.addEnded(&w.series[i], p)
 	}
+	held := 0.0
 	for k := w.first; k <= w.last; k++ {
 		l, s := &w.loads[k], w.settled[k]
+		if s.begins {
+			held = mean(w.loads[max(w.first, k-heldTicks):k])
+		}
 		l.effective = max(0, l.effective) // idle instances may be below the baseline of the Overhead model
+		l.effective = max(l.effective, min(held, l.effective+s.moving))
 		l.raw, l.weight = l.effective, float64(l.active)
 		l.clipped = s.clipped > 0 && 2*s.clipped >= s.count
 	}
 	return w.loads[w.first : w.last+1]
+}
+
+const heldTicks = 5 // before an instance starts or ends, the mean of which is the load then
+
+func mean(loads []load) float64 {
+	sum := 0.0
+	for _, l := range loads {
+		sum += l.effective
+	}
+	return sum / max(1, float64(len(loads)))
 }
 
 // clippedTicks is for how many ticks in a row an instance must read as much as it can: a single one is noise.
@@ -37,6 +57,8 @@ const clippedTicks = 3
 type settled struct {
 	count, clipped int
 	sum            float64
+	moving         float64 // what instances may carry beyond what is read
+	begins         bool    // something begins to move
 }
 
 func (w *window) addEstablished(s *series, p *Params) {
@@ -78,13 +100,32 @@ func countClipped(values []float64, top float64, settled []settled) {
 }
 
 func (w *window) addNew(s *series, p *Params) {
+	if !s.growing.empty() {
+		w.settled[s.growing.from].begins = true
+	}
 	for k := s.growing.from; k < s.growing.to; k++ {
 		g := p.Model.Load(s.values[k])
-		if e := w.settled[k]; e.count > 0 {
-			g = min(g, e.sum/float64(e.count))
+		if e := &w.settled[k]; e.count > 0 {
+			share := e.sum / float64(e.count)
+			e.moving += max(0, share-g)
+			g = min(g, share)
 		}
 		w.loads[k].effective += g
 		w.loads[k].active++
+	}
+}
+
+// addEnded counts what an instance carried at its end as moving to others for T_R.
+func (w *window) addEnded(s *series, p *Params) {
+	end := s.active.to
+	if s.active.empty() || end <= w.first || end > w.last {
+		return
+	}
+	g := p.Model.Load(s.values[end-1])
+	moved := ticks{end, w.index(w.tick(end) + p.RedistributionTimeout.Milliseconds())}.and(w.span())
+	w.settled[end].begins = true
+	for k := moved.from; k < moved.to; k++ {
+		w.settled[k].moving += g
 	}
 }
 

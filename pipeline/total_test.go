@@ -194,6 +194,7 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 		return p.Saturation.Enabled && 0 <= k && k < len(s.Imputed) && active(instances[i], tick(k)) && grown(instances[i], tick(k)) &&
 			s.Imputed[k][i] >= p.Saturation.Max*(1-p.Saturation.Zone)
 	}
+	held := 0.0
 	for k, row := range s.Imputed {
 		sum, established, atTop := 0.0, 0, 0
 		var fresh []float64
@@ -213,14 +214,36 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 				}
 			}
 		}
-		total := sum
+		total, moving, begins := sum, 0.0, false
 		for _, g := range fresh {
-			if established > 0 {
-				g = math.Min(g, sum/float64(established))
+			if average := sum / float64(established); established > 0 {
+				moving += math.Max(0, average-g)
+				g = math.Min(g, average)
 			}
 			total += g
 		}
-		totals = append(totals, math.Max(0, total))
+		for i, instance := range instances {
+			if active(instance, tick(k)) && !grown(instance, tick(k)) && (k == 0 || !active(instance, tick(k-1))) {
+				begins = true
+			}
+			ended := 0 // the first tick at which it had
+			for ended < len(s.Imputed) && (instance.End == 0 || tick(ended) < instance.End) {
+				ended++
+			}
+			carried := ended > 0 && ended <= k && active(instance, tick(ended-1))
+			if carried && tick(k)-tick(ended) < p.RedistributionTimeout.Milliseconds() {
+				moving += p.Model.Load(s.Imputed[ended-1][i])
+			}
+			begins = begins || carried && ended == k
+		}
+		if begins {
+			held = 0
+			for _, x := range totals[max(0, k-5):] {
+				held += x / math.Min(5, float64(k))
+			}
+		}
+		total = math.Max(0, total)
+		totals = append(totals, math.Max(total, math.Min(held, total+moving)))
 		clipped = append(clipped, atTop > 0 && float64(atTop) >= float64(established)/2)
 	}
 	return totals, clipped
