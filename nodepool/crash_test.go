@@ -219,9 +219,57 @@ func TestCrashAtEveryAct(t *testing.T) {
 	}
 }
 
+// TestCrashLeavesNoNodeOfAGoneInstance kills the process at each act. Its instances go at the same moment, so that the next
+// process finds their Nodes by the journal and the pool's label alone.
+func TestCrashLeavesNoNodeOfAGoneInstance(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for at, more := 0, true; more; at++ {
+				for _, after := range []bool{false, true} {
+					more = s.loseInstances(t, &killer{at: at, after: after})
+				}
+			}
+		})
+	}
+}
+
+// loseInstances returns false if the scenario ended before the process was killed.
+func (s scenario) loseInstances(t *testing.T, k *killer) bool {
+	r := newRig(t)
+	r.mortal(k)
+	s.begin(r)
+	for _, n := range r.world.nodes {
+		n.object.Labels[LabelPool] = "workers"
+	}
+	for ; !k.dead; r.clock.advance(r.step()) {
+		if s.ended(r) {
+			return false
+		}
+		r.deliver()
+		r.tick()
+	}
+	for _, i := range r.world.instances {
+		if i.endedAt.IsZero() {
+			i.endedAt = r.clock.now()
+		}
+	}
+	for _, n := range r.world.nodes {
+		n.pods = nil
+	}
+	r.spec.Plan.Min, r.signals.signals = 0, nil
+	r.restart()
+	r.clock.advance(leaseTerm)
+	r.pass(5 * time.Minute)
+	for name, n := range r.world.nodes {
+		require.True(t, n.ready, "act %d %t: %s is the node of an instance that has gone", k.at, k.after, name)
+	}
+	return true
+}
+
 // TestManyProcesses runs cycles of several processes in random order, with wrong clocks, saves that conflict or whose
 // answers are lost, failing launches, restarts, and instances that vanish. A run depends on nothing but its seed, the
-// name of the subtest: FORESAIL_SEEDS=5-6 repeats that of 5.
+// name of the subtest: FORESAIL_SEEDS=5-6 repeats those of 5.
 func TestManyProcesses(t *testing.T) {
 	from, to := uint64(0), uint64(10)
 	if v := os.Getenv("FORESAIL_SEEDS"); v != "" {
@@ -229,14 +277,22 @@ func TestManyProcesses(t *testing.T) {
 		require.NoError(t, err, "FORESAIL_SEEDS=%s: must be the first seed and the one after the last, such as 10-500", v)
 	}
 	for seed := from; seed < to; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			manyProcesses(t, rand.New(rand.NewPCG(seed, 7)))
-		})
+		for name, often := range map[string]chances{
+			"seldom": {restarts: 0.01, ends: 0.0005, notices: 0.001},
+			"often":  {restarts: 0.05, ends: 0.004, notices: 0.003},
+		} {
+			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
+				t.Parallel()
+				manyProcesses(t, rand.New(rand.NewPCG(seed, 7)), often)
+			})
+		}
 	}
 }
 
-func manyProcesses(t *testing.T, random *rand.Rand) {
+// chances are how likely it is in each cycle that a process restarts, and that each instance ends or gets a notice.
+type chances struct{ restarts, ends, notices float64 }
+
+func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	r := newRig(t)
 	chance := func(p float64) bool { return random.Float64() < p }
 	calm := false
@@ -282,7 +338,7 @@ func manyProcesses(t *testing.T, random *rand.Rand) {
 	}
 	for range 1500 {
 		n := random.IntN(len(processes))
-		if chance(0.01) {
+		if chance(often.restarts) {
 			processes[n] = start(n)
 		}
 		// What goes wrong is told; here only what comes of it matters.
@@ -292,7 +348,7 @@ func manyProcesses(t *testing.T, random *rand.Rand) {
 		if chance(0.01) {
 			r.clock.advance(time.Duration(random.IntN(120)) * time.Second)
 		}
-		r.disturb(random, processes)
+		r.disturb(random, processes, often)
 	}
 	calm = true
 	// The run is worth nothing if nothing happened in it.
@@ -304,7 +360,7 @@ func manyProcesses(t *testing.T, random *rand.Rand) {
 }
 
 // disturb has the world change by itself.
-func (r *rig) disturb(random *rand.Rand, processes []*Pool) {
+func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 	chance := func(p float64) bool { return random.Float64() < p }
 	r.world.listErr, r.world.drainErr = nil, nil
 	if chance(0.02) {
@@ -317,13 +373,13 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool) {
 		r.spec.Plan.Min = 1 + random.IntN(5)
 	}
 	for id, i := range inOrder(r.world.instances) {
-		if chance(0.0005) && i.endedAt.IsZero() {
+		if chance(often.ends) && i.endedAt.IsZero() {
 			i.endedAt = r.clock.now()
 			if n := r.world.nodes["node-"+id]; n != nil {
 				n.pods = nil
 			}
 		}
-		if chance(0.001) && i.endedAt.IsZero() {
+		if chance(often.notices) && i.endedAt.IsZero() {
 			for _, p := range processes {
 				p.Notify(Message{InstanceID: id, Kind: MessageInterruption})
 			}

@@ -56,6 +56,10 @@ func (t *tick) endCondemned(ctx context.Context) error {
 	kept := t.record.Condemned[:0:0]
 	for _, c := range t.record.Condemned {
 		stays, err := t.endOne(ctx, c, doubt)
+		if !stays {
+			claimed := t.claim(ctx, t.node(provider.Instance{ID: c.InstanceID}))
+			stays, err = claimed != nil, errors.Join(err, claimed)
+		}
 		if stays {
 			kept = append(kept, c)
 		}
@@ -340,14 +344,27 @@ func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
 			return err
 		}
 		t.event(Event{Reason: EventRestored, Node: name, Instance: i.ID, Message: fmt.Sprintf("Node %s takes pods again: the cloud has not taken %s in %s", name, i.ID, adviceFor)})
-	case s.missing.IsZero() && node.Object.Labels[LabelPool] != t.options.Name:
-		return t.act.label(ctx, name, t.options.Name)
 	case !node.Ready && t.missed(s):
 		if err := t.act.deleteNode(ctx, name, node.Object.Spec.ProviderID); err != nil {
 			return err
 		}
 		t.event(Event{Reason: EventNodeDeleted, Node: name, Instance: i.ID, Message: fmt.Sprintf("Deleted node %s, whose instance has gone", name)})
+	default:
+		return t.claim(ctx, node)
 	}
+	return nil
+}
+
+// claim labels the Node of a worker with the pool, nil if the worker has none. The journal forgets an instance only after
+// that: a process that starts when the instance is gone finds the Node by the label alone.
+func (t *tick) claim(ctx context.Context, node *world.Node) error {
+	if node == nil || controlPlane(node.Object) || node.Object.Labels[LabelPool] == t.options.Name || t.claimed[node.Object.Name] {
+		return nil
+	}
+	if err := t.act.label(ctx, node.Object.Name, t.options.Name); err != nil {
+		return fmt.Errorf("label node %s: %w", node.Object.Name, err)
+	}
+	t.claimed[node.Object.Name] = true
 	return nil
 }
 

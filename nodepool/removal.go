@@ -153,6 +153,9 @@ func (m removing) taint(ctx context.Context, r *state.Removal) error {
 		}
 		r.Node = node
 	}
+	if err := m.claim(ctx, m.nodeNamed(r.Node)); err != nil {
+		return err
+	}
 	if err := m.act.taint(ctx, r.Node, m.action); err != nil {
 		return m.unlessGone(ctx, err)
 	}
@@ -304,21 +307,23 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 
 // deleteNode deletes the Node of an instance that was terminated or has gone.
 func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
-	if r.Node == "" {
-		// It was not known when the removal began; without the label of the pool nobody would find it later.
+	if r.Node == "" || r.ProviderID == "" {
+		// The node was not known when the removal began, or no process has seen the instance listed. A later process would
+		// not find a Node that the pool's label is missing on.
 		name, err := m.act.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 		if err != nil {
 			return err
 		}
 		r.Node = name
 	}
-	if r.ProviderID == "" {
-		// A process that never saw the instance listed knows its provider id from its Node alone.
-		if n := m.nodeNamed(r.Node); n != nil && provider.IDOf(n.Object.Spec.ProviderID) == r.InstanceID {
-			r.ProviderID = n.Object.Spec.ProviderID
+	if r.ProviderID == "" && r.Node != "" {
+		n := m.nodeNamed(r.Node)
+		if n == nil || provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID {
+			return nil // the watch does not show it yet
 		}
+		r.ProviderID = n.Object.Spec.ProviderID
 	}
-	if r.Node != "" && r.ProviderID != "" {
+	if r.Node != "" {
 		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
 			return err
 		}
@@ -329,6 +334,9 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 func (m removing) restore(ctx context.Context, r *state.Removal) error {
 	if r.Node != "" {
 		if err := m.act.restore(ctx, r.Node); err != nil {
+			return err
+		}
+		if err := m.claim(ctx, m.nodeNamed(r.Node)); err != nil {
 			return err
 		}
 	}

@@ -317,6 +317,12 @@ func (t *tick) verify(ctx context.Context) error {
 		}
 		node := t.node(instanceOf(*t.record.Action, *s))
 		listed, there := t.instances[s.InstanceID]
+		if err := t.claim(ctx, node); err != nil {
+			if err := t.carryOn(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
 		switch {
 		case node != nil && node.Ready:
 			t.join(s, node.Object.Name, node.ReadySince)

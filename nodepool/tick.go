@@ -36,12 +36,14 @@ type tick struct {
 	snapshot plan.Snapshot
 	decision plan.Decision
 
+	claimed map[string]bool // nodes that this cycle has labelled, which the cluster does not show yet
+
 	unsaved, events []Event
 	errs            []error // that do not end the tick
 }
 
 func (p *Pool) newTick() *tick {
-	t := &tick{Pool: p, now: p.options.Now()}
+	t := &tick{Pool: p, now: p.options.Now(), claimed: map[string]bool{}}
 	t.act = guarded{
 		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler,
 		left: func() time.Duration { return p.lease.left(p.options.Now()) },
