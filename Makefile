@@ -134,19 +134,17 @@ generate: ## Generate deep copies and CRDs
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 
 .PHONY: docs
-docs: ## Write the generated sections and the tables of figures of the documentation anew
+docs: ## Write the generated sections of the documentation anew
 	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./cmd/foresail
-	go run ./internal/docs
 
 FIGURES ?= paper
 .PHONY: figures
-figures: ## Measure figures of the docs anew (FIGURES=paper,others,ablations: minutes; those of traces need FORESAIL_TRACES)
-	go run ./internal/docs -measure $(FIGURES)
+figures: ## Measure figures of the docs anew (FIGURES="paper others ablations": minutes; size: half an hour; those of traces need FORESAIL_TRACES)
+	go run ./internal/docpages/measure $(FIGURES)
 
 .PHONY: verify-docs
-verify-docs: ## Fail if the generated sections or tables of the docs are not up to date
+verify-docs: ## Fail if the generated sections of the docs are not up to date
 	go test -run Generated ./docs ./cmd/foresail
-	go run ./internal/docs -check
 
 .PHONY: lint
 lint: ## Run golangci-lint (builds it the first time, which takes minutes)

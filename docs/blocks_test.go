@@ -25,7 +25,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/internal/crdtest"
-	"github.com/foresail/foresail/internal/docgen"
+	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
@@ -56,7 +56,7 @@ func TestYAML(t *testing.T) {
 		"WorkerPool":      crdtest.Load(t, "../manifests/crds/foresail.dev_workerpools.yaml"),
 	}
 	kubernetes := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
-	for _, page := range docgen.Pages(t, "..") {
+	for _, page := range docpages.Pages(t, "..") {
 		for _, block := range page.Blocks() {
 			if block.Language == "sh" {
 				for _, text := range block.HereDocuments() {
@@ -239,7 +239,7 @@ func TestCommandsExist(t *testing.T) {
 		targets = append(targets, match[1])
 	}
 	require.NotEmpty(t, targets)
-	for _, page := range docgen.Pages(t, "..") {
+	for _, page := range docpages.Pages(t, "..") {
 		for _, command := range page.Commands() {
 			for i, word := range command.Words {
 				switch {
@@ -279,7 +279,7 @@ var printedTable = regexp.MustCompile(`(?m)^\$ kubectl get (pm|wp)\b.*\n(.*)$`)
 func TestPrintedTablesHaveTheColumnsOfTheCRDs(t *testing.T) {
 	columns := map[string][]string{"pm": printedColumns(t, "predictedmetrics"), "wp": printedColumns(t, "workerpools")}
 	found := 0
-	for _, page := range docgen.Pages(t, "..") {
+	for _, page := range docpages.Pages(t, "..") {
 		for _, match := range printedTable.FindAllStringSubmatch(page.Text, -1) {
 			found++
 			assert.Equal(t, columns[match[1]], strings.Fields(match[2]), page.Path)

@@ -1,35 +1,22 @@
-// Package docs_test checks the documentation against the code: blocks are valid, metrics and tests exist, links resolve, tables are
-// up to date.
+// Package docs_test checks the documentation against the code: blocks are valid, tests exist, links resolve, tables of figures
+// are up to date. cmd/foresail checks commands, flags and metrics.
 package docs_test
 
 import (
-	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/adapter/externalmetrics"
-	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/nodeusage"
-	"github.com/foresail/foresail/adapter/source/pods"
-	"github.com/foresail/foresail/adapter/source/prometheus"
-	"github.com/foresail/foresail/adapter/source/remotewrite"
-	"github.com/foresail/foresail/adapter/source/resource"
-	"github.com/foresail/foresail/internal/docgen"
-	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/internal/docpages"
 )
 
 // pages returns the pages by their paths from here.
@@ -60,119 +47,19 @@ func TestQueriesOfNodesHaveARange(t *testing.T) {
 	}
 }
 
-// metric is one of Foresail's own metrics.
-type metric struct{ name, labels, help string }
-
-// catalogue is a Registerer that keeps Foresail's own metrics.
-type catalogue struct{ metrics []metric }
-
-var description = regexp.MustCompile(`fqName: "(foresail_[^"]+)", help: ("(?:[^"\\]|\\.)*"), unit: "[^"]*", constLabels: \{.*?\}, variableLabels: \{(.*?)\}`)
-
-func (c *catalogue) Register(collector client.Collector) error {
-	described := make(chan *client.Desc)
-	go func() {
-		collector.Describe(described)
-		close(described)
-	}()
-	for desc := range described {
-		if match := description.FindStringSubmatch(desc.String()); match != nil {
-			help, err := strconv.Unquote(match[2])
-			if err != nil {
-				return err
-			}
-			c.metrics = append(c.metrics, metric{name: match[1], labels: match[3], help: help})
-		}
-	}
-	return nil
-}
-
-func (c *catalogue) MustRegister(all ...client.Collector) {
-	for _, collector := range all {
-		if err := c.Register(collector); err != nil {
-			panic(err)
-		}
-	}
-}
-
-func (c *catalogue) Unregister(client.Collector) bool { return false }
-
-// metrics returns Foresail's own metrics, sorted by name.
-func metrics(t *testing.T) []metric {
-	t.Helper()
-	c := &catalogue{}
-	c.MustRegister(externalmetrics.New(forecaster.New(time.Now, c), time.Now))
-	pods.New(pods.Options{Registerer: c})
-	prometheus.New(prometheus.Options{Registerer: c})
-	remotewrite.New(remotewrite.Options{Registerer: c})
-	resource.New(resource.Options{Registerer: c})
-	tell.NewMetrics(c)
-	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{}, Registry: c})
+// TestFigureTablesAreGenerated compares the tables of figures in the pages with the files in figures, or writes them (`make docs`).
+func TestFigureTablesAreGenerated(t *testing.T) {
+	tables, err := docpages.FigureTables("figures")
 	require.NoError(t, err)
-	_, err = extender.New(extender.Options{
-		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: c,
-	})
-	require.NoError(t, err)
-	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: c}, nil, nil)
-	require.NoError(t, err)
-	over, end := context.WithCancel(t.Context())
-	end()
-	require.NoError(t, server.Run(over))
-	slices.SortFunc(c.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
-	return slices.Compact(c.metrics)
-}
-
-var (
-	metricName      = regexp.MustCompile(`foresail_[a-z_]+`)
-	histogramSeries = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
-)
-
-func TestMetricsThatPagesNameExist(t *testing.T) {
-	var names []string
-	for _, m := range metrics(t) {
-		names = append(names, m.name)
-	}
-	require.NotEmpty(t, names)
-	for page, text := range pages(t) {
-		for _, name := range metricName.FindAllString(text, -1) {
-			assert.Contains(t, names, histogramSeries.ReplaceAllString(name, "_seconds"), page)
-		}
-	}
-}
-
-// metricSections are the generated tables of metrics in operating.md, by the prefixes of their names. The first that fits counts.
-var metricSections = []struct {
-	name     string
-	prefixes []string
-	labels   string // of all of them, left out of the table
-}{
-	{"metrics-pods", []string{"foresail_scrape"}, ""},
-	{"metrics-prometheus", []string{"foresail_prometheus_"}, ""},
-	{"metrics-remote-write", []string{"foresail_remote_write_"}, ""},
-	{"metrics-resource", []string{"foresail_resource_"}, ""},
-	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
-	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_"}, ""},
-	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
-}
-
-func TestMetricTablesAreGenerated(t *testing.T) {
-	tables := map[string][][]string{}
-	for _, m := range metrics(t) {
-		for _, section := range metricSections {
-			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(m.name, prefix) }) {
-				continue
+	for name, text := range tables {
+		shown := 0
+		for page, content := range pages(t) {
+			if docpages.HasSection(content, name) {
+				shown++
+				docpages.Verify(t, page, name, text)
 			}
-			name := m.name
-			if labels := strings.Trim(strings.TrimPrefix(m.labels, section.labels), ","); labels != "" {
-				name += "{" + labels + "}"
-			}
-			tables[section.name] = append(tables[section.name], []string{"`" + name + "`", m.help})
-			break
 		}
-	}
-	for _, section := range metricSections {
-		rows := append([][]string{{"metric", ""}}, tables[section.name]...)
-		docgen.Verify(t, "operating.md", section.name, docgen.Table(rows))
+		assert.Equal(t, 1, shown, "pages with the table %s", name)
 	}
 }
 

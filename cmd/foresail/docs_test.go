@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/internal/docgen"
+	"github.com/foresail/foresail/internal/docpages"
 )
 
 // parse returns why the command line would end with "unusable arguments". A mention in a sentence may lack arguments and the
@@ -42,7 +42,7 @@ func parse(args []string, mention bool) error {
 
 func TestCommandLinesOfPagesParse(t *testing.T) {
 	checked := 0
-	for _, page := range docgen.Pages(t, "../..") {
+	for _, page := range docpages.Pages(t, "../..") {
 		for _, command := range page.Commands() {
 			if args, ok := command.Foresail(); ok {
 				checked++
@@ -55,8 +55,8 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 
 func TestCommandLinesOfExamplesParse(t *testing.T) {
 	for _, c := range append(below(newRoot()), newRoot()) {
-		for _, words := range docgen.CommandLines(c.Example) {
-			if args, ok := (docgen.Command{Words: words}).Foresail(); ok {
+		for _, words := range docpages.CommandLines(c.Example) {
+			if args, ok := (docpages.Command{Words: words}).Foresail(); ok {
 				assert.NoError(t, parse(args, false), "%s: foresail %s", c.CommandPath(), strings.Join(args, " "))
 			}
 		}
@@ -73,7 +73,7 @@ var flagOfRun = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 func TestFlagsOfRunThatPagesNameExist(t *testing.T) {
 	flags := runFlags(t)
 	found := 0
-	for _, page := range docgen.Pages(t, "../..") {
+	for _, page := range docpages.Pages(t, "../..") {
 		for _, match := range flagOfRun.FindAllStringSubmatch(page.Text, -1) {
 			found++
 			assert.NotNil(t, flags.Lookup(match[1]), "%s: --%s", page.Path, match[1])
@@ -127,7 +127,7 @@ func TestFlagTablesAreGenerated(t *testing.T) {
 		groups.FlagSets[table.group].VisitAll(func(f *pflag.Flag) {
 			rows = append(rows, []string{"`--" + f.Name + "`", printedDefault(f), f.Usage})
 		})
-		docgen.Verify(t, "../../docs/"+table.page, table.section, docgen.Table(rows))
+		docpages.Verify(t, "../../docs/"+table.page, table.section, docpages.Table(rows))
 	}
 }
 

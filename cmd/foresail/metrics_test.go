@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/prometheus"
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/resource"
+	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/tell"
 )
@@ -31,11 +33,12 @@ import (
 // exposed is a Registerer that gathers what is registered, and keeps the descriptions of what has no value yet.
 type exposed struct {
 	*client.Registry
-	t     *testing.T
-	descs map[string]*dto.MetricFamily // by name
+	t        *testing.T
+	families map[string]*dto.MetricFamily // by name
+	labels   map[string]string            // their names, separated by commas
 }
 
-var descParts = regexp.MustCompile(`fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", .*variableLabels: \{([^}]*)\}`)
+var descParts = regexp.MustCompile(`fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), .*variableLabels: \{([^}]*)\}`)
 
 func (e *exposed) Register(collector client.Collector) error {
 	described := make(chan *client.Desc)
@@ -46,7 +49,10 @@ func (e *exposed) Register(collector client.Collector) error {
 	for desc := range described {
 		parts := descParts.FindStringSubmatch(desc.String())
 		require.NotNil(e.t, parts, desc.String())
-		e.describe(parts[1], parts[2])
+		help, err := strconv.Unquote(parts[2])
+		require.NoError(e.t, err)
+		e.describe(parts[1], help)
+		e.labels[parts[1]] = parts[3]
 		e.addChild(collector, strings.Count(parts[3], ",")+1)
 	}
 	return e.Registry.Register(collector)
@@ -64,7 +70,7 @@ func (e *exposed) describe(name, help string) {
 	if strings.HasSuffix(name, "_total") {
 		kind = dto.MetricType_COUNTER
 	}
-	e.descs[name] = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
+	e.families[name] = &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
 }
 
 // addChild gives a vector a first value.
@@ -80,10 +86,10 @@ func (e *exposed) addChild(collector client.Collector, labels int) {
 	}
 }
 
-// families returns everything that foresail run exposes of its own with all parts enabled.
-func families(t *testing.T) []*dto.MetricFamily {
+// expose registers everything that foresail run exposes of its own with all parts enabled.
+func expose(t *testing.T) *exposed {
 	t.Helper()
-	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, descs: map[string]*dto.MetricFamily{}}
+	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, families: map[string]*dto.MetricFamily{}, labels: map[string]string{}}
 	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e), time.Now))
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
@@ -105,13 +111,18 @@ func families(t *testing.T) []*dto.MetricFamily {
 	gathered, err := e.Gather()
 	require.NoError(t, err)
 	for _, family := range gathered {
-		e.descs[family.GetName()] = family
+		e.families[family.GetName()] = family
 	}
-	return slices.SortedFunc(maps.Values(e.descs), func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return e
+}
+
+// sorted returns the families by name.
+func (e *exposed) sorted() []*dto.MetricFamily {
+	return slices.SortedFunc(maps.Values(e.families), func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
-	all := families(t)
+	all := expose(t).sorted()
 	require.Greater(t, len(all), 50)
 	for _, family := range all {
 		assert.Truef(t, strings.HasPrefix(family.GetName(), "foresail_"), "%s: every metric has the prefix", family.GetName())
@@ -120,4 +131,63 @@ func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(all).Lint()
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+var (
+	metricName      = regexp.MustCompile(`foresail_[a-z_]+`)
+	histogramSeries = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
+)
+
+func TestMetricsThatPagesNameExist(t *testing.T) {
+	exposed := expose(t)
+	found := 0
+	for _, page := range docpages.Pages(t, "../..") {
+		for _, name := range metricName.FindAllString(page.Text, -1) {
+			if strings.HasSuffix(name, "_") { // the prefix of several
+				continue
+			}
+			found++
+			assert.Contains(t, slices.Collect(maps.Keys(exposed.families)), histogramSeries.ReplaceAllString(name, "_seconds"), page.Path)
+		}
+	}
+	assert.NotZero(t, found)
+}
+
+// metricSections are the generated tables of metrics in operating.md, by the prefixes of their names. The first that fits counts.
+var metricSections = []struct {
+	name     string
+	prefixes []string
+	labels   string // of all of them, left out of the table
+}{
+	{"metrics-pods", []string{"foresail_scrape"}, ""},
+	{"metrics-prometheus", []string{"foresail_prometheus_"}, ""},
+	{"metrics-remote-write", []string{"foresail_remote_write_"}, ""},
+	{"metrics-resource", []string{"foresail_resource_"}, ""},
+	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
+	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_"}, ""},
+	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
+}
+
+func TestMetricTablesAreGenerated(t *testing.T) {
+	exposed := expose(t)
+	tables := map[string][][]string{}
+	for _, family := range exposed.sorted() {
+		name := family.GetName()
+		for _, section := range metricSections {
+			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				continue
+			}
+			cell := name
+			if labels := strings.Trim(strings.TrimPrefix(exposed.labels[name], section.labels), ","); labels != "" {
+				cell += "{" + labels + "}"
+			}
+			tables[section.name] = append(tables[section.name], []string{"`" + cell + "`", family.GetHelp()})
+			break
+		}
+	}
+	for _, section := range metricSections {
+		rows := append([][]string{{"metric", ""}}, tables[section.name]...)
+		docpages.Verify(t, "../../docs/operating.md", section.name, docpages.Table(rows))
+	}
 }

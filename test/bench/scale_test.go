@@ -19,12 +19,11 @@ var (
 	sustain = flag.Duration("sustain", 10*time.Minute, "how long one core is held to remote write")
 )
 
-const (
-	// window is how long memory and work grow after a start: the default of PredictedMetrics.
-	window = 90 * time.Second
-	// startLimit bounds the time to the first forecast of the last PredictedMetric.
-	startLimit = 10 * time.Minute
-)
+// window is how long memory and work grow after a start: the default of PredictedMetrics.
+var window = v1alpha1.DurationAt("window", v1alpha1.ForecastAdaptive).Duration
+
+// startLimit bounds the time to the first forecast of the last PredictedMetric.
+const startLimit = 10 * time.Minute
 
 // BenchmarkRemoteWrite measures Foresail as it is sent a sample of every pod once a second.
 func BenchmarkRemoteWrite(b *testing.B) {

@@ -1,4 +1,4 @@
-package main
+package docpages
 
 import (
 	"cmp"
@@ -19,6 +19,19 @@ var tables = map[string]table{
 	"frontier":  frontier,
 	"ablations": ablations,
 	"live":      live,
+}
+
+// FigureTables renders every table of the figures in a folder, by the names of their sections.
+func FigureTables(figures string) (map[string]string, error) {
+	rendered := map[string]string{}
+	for name, render := range tables {
+		text, err := render(figures)
+		if err != nil {
+			return nil, fmt.Errorf("table of figures %s: %w", name, err)
+		}
+		rendered["figures-"+name] = text
+	}
+	return rendered, nil
 }
 
 // figure is a column of the files.
@@ -77,15 +90,8 @@ func (f figure) certain(row map[string]string) bool {
 
 // markdown writes a table and its caption.
 func markdown(figures string, header []string, body [][]string, sets ...string) (string, error) {
-	var text strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }
-	line(header)
-	fmt.Fprintf(&text, "|%s\n", strings.Repeat("---|", len(header)))
-	for _, cells := range body {
-		line(cells)
-	}
 	from, err := caption(figures, sets...)
-	return text.String() + "\n" + from, err
+	return Table(append([][]string{header}, body...)) + "\n" + from, err
 }
 
 // columns are figures of one profile.
@@ -279,4 +285,23 @@ func live(figures string) (string, error) {
 		body = append(body, cells)
 	}
 	return markdown(figures, header, body, "live")
+}
+
+// size has a line for each benchmark of a whole process.
+func size(figures string) (string, error) {
+	all, err := readBenchmarks(figures, "size", "bench.txt")
+	if err != nil {
+		return "", err
+	}
+	cores, memory := figure{column: "cores", decimals: 2}, figure{column: "MiB-resident"}
+	var body [][]string
+	for _, load := range []struct{ title, benchmark string }{
+		{"500 pods, source `pods`, 1 s", "Pods/pods=500"},
+		{"5,000 pods (250 PredictedMetrics), source `pods`, 1 s", "Pods/pods=5000"},
+		{"1,000 PredictedMetrics × 20 pods, source `remoteWrite`, 1 s", "RemoteWrite/metrics=1000"},
+	} {
+		row := all.find("benchmark", load.benchmark)
+		body = append(body, []string{load.title, cores.number(row, ""), memory.number(row, "")})
+	}
+	return markdown(figures, []string{"", "cores", "resident memory, MiB"}, body, "size")
 }

@@ -1,7 +1,8 @@
-// Package docgen reads the pages of the documentation for the tests that check them, and writes their generated sections.
+// Package docpages checks and generates the pages of the documentation: it finds their blocks and command lines for tests, writes
+// their generated sections, and renders tables from the files in docs/figures.
 //
 // A generated section stands between two lines of its page, "<!-- generated: NAME -->" and "<!-- end generated -->".
-package docgen
+package docpages
 
 import (
 	"fmt"
@@ -19,37 +20,23 @@ const updateVariable = "FORESAIL_UPDATE_DOCS"
 
 const endMark = "<!-- end generated -->"
 
-// Section returns what stands in the generated section of a page.
-func Section(page, name string) (string, error) {
-	start, end, err := bounds(page, name)
-	if err != nil {
-		return "", err
-	}
-	return page[start:end], nil
-}
+func startMark(name string) string { return "<!-- generated: " + name + " -->\n" }
+
+// HasSection reports whether a page has a generated section of a name.
+func HasSection(page, name string) bool { return strings.Contains(page, startMark(name)) }
 
 // Replace returns the page with other content in one of its generated sections.
 func Replace(page, name, content string) (string, error) {
-	start, end, err := bounds(page, name)
-	if err != nil {
-		return "", err
-	}
-	return page[:start] + strings.TrimRight(content, "\n") + "\n" + page[end:], nil
-}
-
-// bounds returns where the content of a generated section starts and ends.
-func bounds(page, name string) (start, end int, err error) {
-	mark := "<!-- generated: " + name + " -->\n"
+	mark := startMark(name)
 	before, after, ok := strings.Cut(page, mark)
 	if !ok {
-		return 0, 0, fmt.Errorf("the page has no line %q", strings.TrimSpace(mark))
+		return "", fmt.Errorf("the page has no line %q", strings.TrimSpace(mark))
 	}
-	length := strings.Index(after, endMark)
-	if length < 0 {
-		return 0, 0, fmt.Errorf("the section %q has no line %q", name, endMark)
+	_, rest, ok := strings.Cut(after, endMark)
+	if !ok {
+		return "", fmt.Errorf("the section %q has no line %q", name, endMark)
 	}
-	start = len(before) + len(mark)
-	return start, start + length, nil
+	return before + mark + strings.TrimRight(content, "\n") + "\n" + endMark + rest, nil
 }
 
 // Verify fails the test unless the generated section of a file has the given content. With FORESAIL_UPDATE_DOCS=1, as in

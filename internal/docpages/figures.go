@@ -1,0 +1,216 @@
+package docpages
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// set is figures that one command writes.
+type set struct {
+	command string   // $FORESAIL_TRACES is replaced; one of foresail writes its files to a folder
+	files   []string // that it writes, or one for its output
+}
+
+const (
+	simulate = "foresail simulate"
+	backtest = "foresail backtest --trace $FORESAIL_TRACES/"
+	weeks    = " --advise=false --scalers keda,keda/same-behavior,foresail-total,clairvoyant"
+	day      = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
+)
+
+var sets = map[string]set{
+	"paper":     {simulate + " --all", []string{"intervals.csv"}},
+	"others":    {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,clairvoyant", []string{"intervals.csv"}},
+	"ablations": {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
+	"azure":     {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"twitter":   {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"nasa":      {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"nab":       {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"size":      {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},
+}
+
+// source says where figures come from.
+type source struct {
+	Command string `json:"command"`
+	Commit  string `json:"commit"`
+	Machine string `json:"machine"`
+}
+
+// Measure runs the command of a set of figures in the root of the repository, and keeps its files below docs/figures with the
+// commit and the machine. FORESAIL_TRACES is the folder of recorded traces.
+func Measure(root, name string) error {
+	s, ok := sets[name]
+	if !ok {
+		return fmt.Errorf("there are no such figures: want one of %s", strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+	}
+	traces := os.Getenv("FORESAIL_TRACES")
+	if strings.Contains(s.command, "$FORESAIL_TRACES") && traces == "" {
+		return errors.New("FORESAIL_TRACES: must be the folder of the traces")
+	}
+	commit, err := output(root, "git", "describe", "--always", "--dirty", "--exclude", "*")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(root, "docs", "figures", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of the repository
+		return err
+	}
+	if err := s.run(root, dir, traces); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(source{s.command, commit, machine()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "source.json"), append(text, '\n'), 0o644) //nolint:gosec // a file of the repository
+}
+
+// run runs the command of a set and keeps its files in a folder.
+func (s set) run(root, dir, traces string) error {
+	words := strings.Fields(strings.ReplaceAll(s.command, "$FORESAIL_TRACES", traces))
+	out, err := os.MkdirTemp("", "figures-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(out) }()
+	var printed bytes.Buffer
+	if words[0] == "foresail" {
+		words = append(append([]string{"go", "run", "./cmd/foresail"}, words[1:]...), "--out", out)
+	}
+	command := exec.Command(words[0], words[1:]...) //nolint:gosec // a command of this repository
+	command.Dir, command.Stdout, command.Stderr = root, io.MultiWriter(os.Stdout, &printed), os.Stderr
+	if err := command.Run(); err != nil {
+		return err
+	}
+	for _, file := range s.files {
+		text, err := os.ReadFile(filepath.Join(out, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = printed.Bytes(), nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), text, 0o644); err != nil { //nolint:gosec // a file of the repository
+			return err
+		}
+	}
+	return nil
+}
+
+func output(dir, name string, args ...string) (string, error) {
+	c := exec.Command(name, args...) //nolint:gosec // git
+	c.Dir = dir
+	text, err := c.Output()
+	return strings.TrimSpace(string(text)), err
+}
+
+var model = regexp.MustCompile(`(?m)^model name\s*: (.*)$`)
+
+// machine describes what the figures are measured on.
+func machine() string {
+	cpu := runtime.GOARCH
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if m := model.FindSubmatch(text); m != nil {
+			cpu = strings.TrimSpace(string(m[1]))
+		}
+	}
+	return fmt.Sprintf("%d cores of %s", runtime.NumCPU(), cpu)
+}
+
+// rows are the lines of a CSV file, by the names of its columns.
+type rows []map[string]string
+
+func read(figures, name, file string) (rows, error) {
+	f, err := os.Open(filepath.Join(figures, name, file))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	all, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	var out rows
+	for _, line := range all[1:] {
+		row := map[string]string{}
+		for i, column := range all[0] {
+			row[column] = line[i]
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+
+// readBenchmarks reads the output of benchmarks: a row for each, with its units as columns.
+func readBenchmarks(figures, name, file string) (rows, error) {
+	text, err := os.ReadFile(filepath.Join(figures, name, file))
+	if err != nil {
+		return nil, err
+	}
+	var out rows
+	for _, line := range benchmarkLine.FindAllStringSubmatch(string(text), -1) {
+		row := map[string]string{"benchmark": line[1]}
+		for pair := range slices.Chunk(strings.Fields(line[2]), 2) {
+			row[pair[len(pair)-1]] = pair[0]
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// find returns the first row in which columns have values, given in pairs; nil if there is none.
+func (r rows) find(pairs ...string) map[string]string {
+	i := slices.IndexFunc(r, func(row map[string]string) bool {
+		for p := range slices.Chunk(pairs, 2) {
+			if row[p[0]] != p[1] {
+				return false
+			}
+		}
+		return true
+	})
+	if i < 0 {
+		return nil
+	}
+	return r[i]
+}
+
+// caption says where the figures of sets come from, one sentence for each commit and machine.
+func caption(figures string, names ...string) (string, error) {
+	var order []string
+	commands := map[string][]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(figures, name, "source.json"))
+		if err != nil {
+			return "", err
+		}
+		var s source
+		if err := json.Unmarshal(text, &s); err != nil {
+			return "", fmt.Errorf("%s: source.json: %w", name, err)
+		}
+		at := fmt.Sprintf("at %s on %s", s.Commit, s.Machine)
+		if commands[at] == nil {
+			order = append(order, at)
+		}
+		commands[at] = append(commands[at], "`"+s.Command+"`")
+	}
+	var text strings.Builder
+	for _, at := range order {
+		fmt.Fprintf(&text, "Measured %s by %s.\n", at, strings.Join(commands[at], ", "))
+	}
+	return text.String(), nil
+}

@@ -1,0 +1,60 @@
+package docpages
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func writeFigures(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for path, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+	}
+	return dir
+}
+
+func TestTableOfFiguresHasACaption(t *testing.T) {
+	dir := writeFigures(t, map[string]string{
+		"ablations/source.json": `{"command": "foresail simulate", "commit": "abc", "machine": "2 cores"}`,
+		"ablations/ablations.csv": "ablation,profile,variant,success,success_minus_reference,success_minus_reference_half,p99_ms,pod_seconds\n" +
+			"delay,ramp,15s,0.9997,,,1040.4,2212\ndelay,ramp,0s,0.9966,-0.0031,0.002,3723,2070\n",
+	})
+	table, err := ablations(dir)
+	require.NoError(t, err)
+	assert.Equal(t, "| setting | ramp: success, % | ramp: p99, ms | ramp: pod-seconds | spike: success, % | spike: pod-seconds "+
+		"| sine: above threshold, min | sine: pod-seconds | bursts: above threshold, min | bursts: pod-seconds |\n"+
+		"|---|---|---|---|---|---|---|---|---|---|\n"+
+		"| delay: 15s | 99.97 | 1,040 | 2,212 | | | | | | |\n| delay: 0s | 99.66 * | 3,723 | 2,070 | | | | | | |\n\n"+
+		"Measured at abc on 2 cores by `foresail simulate`.\n", table)
+
+	_, err = FigureTables(dir)
+	assert.ErrorContains(t, err, "no such file")
+}
+
+func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
+	dir := writeFigures(t, map[string]string{
+		"size/source.json": `{"command": "go test", "commit": "abc", "machine": "2 cores"}`,
+		"size/bench.txt":   "goos: linux\nBenchmarkPods/pods=500-2 \t 1\t 0 ns/op\t 109.4 MiB-resident\t 0.1234 cores\nPASS\n",
+	})
+	table, err := size(dir)
+	require.NoError(t, err)
+	assert.Contains(t, table, "| 500 pods, source `pods`, 1 s | 0.12 | 109 |\n")
+	assert.Contains(t, table, "| - | - |\n", "what was not measured")
+}
+
+func TestMeasureNamesTheFigures(t *testing.T) {
+	assert.ErrorContains(t, Measure(t.TempDir(), "papers"), "want one of ablations, azure, ")
+}
+
+func TestNumbers(t *testing.T) {
+	assert.Equal(t, "1,234,567", grouped(1234567, 0))
+	assert.Equal(t, "−1,234.50", grouped(-1234.5, 2))
+	assert.Equal(t, "0.00", grouped(-0.001, 2))
+	assert.Equal(t, "-", figure{column: "x"}.number(map[string]string{"x": ""}, ""))
+}
