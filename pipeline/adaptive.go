@@ -10,7 +10,7 @@ import "math"
 //   - it is carried on for little longer than it has lasted;
 //   - a load that rises again is not assumed to pass its recent peak, until it does;
 //   - at ticks at which instances read the maximum of the metric, the load is at least that. It is assumed to have gone on
-//     rising through them as it rose before.
+//     rising through them as it rose before, if that was for more than a moment.
 //
 // Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
 const (
@@ -18,6 +18,10 @@ const (
 	carriedOn = 1.25
 	// hiddenGrowth is how much more load than it shows a clipped fleet is assumed to have, at least.
 	hiddenGrowth = 0.15
+	// jumpTicks are too few to tell a steep rise from a jump; jumpGrowth is how much more load than it shows a fleet that was
+	// clipped by it is assumed to have, at most.
+	jumpTicks  = 5
+	jumpGrowth = 0.5
 	// chance is how many standard deviations above the line before them clipped ticks may be and still count as noise.
 	chance = 5
 	// fewTicks are too few to estimate the noise of a load.
@@ -78,6 +82,9 @@ func project(loads []load, s sampling, scratch []float64) projection {
 		o.most = max(o.most, o.least)
 	} else {
 		o.most = math.Inf(1) // it has reached the peak again, and may pass it unseen
+	}
+	if l.ticks < jumpTicks {
+		o.most = min(o.most, o.shown*(1+jumpGrowth))
 	}
 	return o
 }

@@ -196,6 +196,24 @@ func TestNewcomersDoNotEndAClippedRise(t *testing.T) {
 	}
 }
 
+// A fleet that jumps to full may hide half as much again as it shows, and no more, for as long as it is full.
+func TestAJumpToFullHidesHalfAsMuchAgainAtMost(t *testing.T) {
+	for _, onTheWay := range []float64{0.2, 0.5, 0.95} { // what it read at the tick in between
+		for _, full := range []int{3, 10, 60} {
+			in := at(int64(100+full) * 1000)
+			for i := range 2 {
+				values := append(append(repeat(100, 0.2), onTheWay), repeat(full, 1)...)
+				in.Instances = append(in.Instances, pipeline.Instance{ID: fmt.Sprint(i), Start: -1_000_000, Samples: everySecond(0, values...)})
+			}
+			f := run(t, clipping(), in)
+			require.GreaterOrEqual(t, f.Level, 2-1e-9, "%v, then full for %d s", onTheWay, full)
+			require.GreaterOrEqual(t, f.Total, 2*1.15-1e-9, "%v, then full for %d s", onTheWay, full)
+			require.LessOrEqual(t, f.Level, 3+1e-9, "%v, then full for %d s", onTheWay, full)
+			require.LessOrEqual(t, f.Total, 3+1e-9, "%v, then full for %d s", onTheWay, full)
+		}
+	}
+}
+
 // A whole window that is clipped shows a bound, and no trend.
 func TestClippedThroughout(t *testing.T) {
 	require.Equal(t, 8.0, pipeline.LoadsOf(repeat(4, 8)...).Clip(0, 4).Project(1).Total(40), "a few ticks may be noise")

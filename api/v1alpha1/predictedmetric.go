@@ -255,9 +255,9 @@ type Forecast struct {
 	NoiseMargin *resource.Quantity `json:"noiseMargin,omitempty"`
 }
 
-// Redistribution describes how a new pod takes over load from the others.
+// Redistribution describes how load moves between pods.
 type Redistribution struct {
-	// How long your load balancer takes to give a new pod its full share. 0s: at once.
+	// How long load takes to move between pods when one starts or ends: slow start of a load balancer, readings that lag. 0s: at once.
 	// +optional
 	// +default="30s"
 	// +kubebuilder:validation:Type=string
