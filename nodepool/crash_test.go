@@ -137,7 +137,7 @@ var scenarios = []scenario{
 			r.world.add(2)
 			r.spec.Plan.Min = 2
 			r.load("node-i-old0", &fakePod{name: "x"})
-			r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute)}}
+			r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute)}}
 		},
 		ended: func(r *rig) bool {
 			return len(r.notices.done) > 0 && len(r.world.terminated) == 1 && len(r.record().Interruptions) == 0 && r.record().Action == nil
@@ -381,7 +381,7 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 		}
 		if chance(often.notices) && i.endedAt.IsZero() {
 			for _, p := range processes {
-				p.Notify(Message{InstanceID: id, Kind: MessageInterruption})
+				p.Notify(provider.Message{InstanceID: id, Kind: provider.MessageInterruption})
 			}
 		}
 	}

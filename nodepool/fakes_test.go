@@ -482,12 +482,12 @@ func (s *fakeSignals) Seasonal(context.Context, time.Time, time.Duration) *plan.
 // fakeNotices is a queue.
 type fakeNotices struct {
 	mu       sync.Mutex
-	messages []Message
-	done     []Message
+	messages []provider.Message
+	done     []provider.Message
 	doneErr  error
 }
 
-func (q *fakeNotices) Receive(ctx context.Context) ([]Message, error) {
+func (q *fakeNotices) Receive(ctx context.Context) ([]provider.Message, error) {
 	q.mu.Lock()
 	out := q.messages
 	q.messages = nil
@@ -499,7 +499,7 @@ func (q *fakeNotices) Receive(ctx context.Context) ([]Message, error) {
 	return nil, ctx.Err()
 }
 
-func (q *fakeNotices) Done(_ context.Context, m Message) error {
+func (q *fakeNotices) Done(_ context.Context, m provider.Message) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.doneErr == nil {
@@ -578,6 +578,6 @@ type mortalNotices struct {
 	k *killer
 }
 
-func (q mortalNotices) Done(ctx context.Context, m Message) error {
+func (q mortalNotices) Done(ctx context.Context, m provider.Message) error {
 	return q.k.act(func() error { return q.fakeNotices.Done(ctx, m) })
 }

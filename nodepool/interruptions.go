@@ -22,7 +22,7 @@ const (
 
 // Notify takes messages of the cloud for the next tick, which Run has made at once. Run passes on what Notices receives.
 // Of messages that say the same of the same instance it keeps the last, whose handle is the one that works.
-func (p *Pool) Notify(messages ...Message) {
+func (p *Pool) Notify(messages ...provider.Message) {
 	p.mu.Lock()
 	for _, m := range messages {
 		p.inbox = append(without(p.inbox, m), m)
@@ -33,25 +33,27 @@ func (p *Pool) Notify(messages ...Message) {
 }
 
 // later keeps messages for the next tick, whenever that is: to hurry would bring nothing.
-func (p *Pool) later(messages ...Message) {
+func (p *Pool) later(messages ...provider.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range messages {
-		if !slices.ContainsFunc(p.inbox, m.same) {
+		if !slices.ContainsFunc(p.inbox, like(m)) {
 			p.deferred = append(without(p.deferred, m), m)
 		}
 	}
 }
 
-// same tells whether two messages say the same of the same instance.
-func (m Message) same(other Message) bool {
-	return m.InstanceID == other.InstanceID && m.Kind == other.Kind
+// like returns whether another message reports the same about the same instance.
+func like(m provider.Message) func(provider.Message) bool {
+	return func(other provider.Message) bool { return m.InstanceID == other.InstanceID && m.Kind == other.Kind }
 }
 
-func without(messages []Message, m Message) []Message { return slices.DeleteFunc(messages, m.same) }
+func without(messages []provider.Message, m provider.Message) []provider.Message {
+	return slices.DeleteFunc(messages, like(m))
+}
 
 // messages empties the inbox, with what was kept for later, and returns why it is not filled.
-func (p *Pool) messages() ([]Message, error) {
+func (p *Pool) messages() ([]provider.Message, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := append(p.deferred, p.inbox...)
@@ -83,17 +85,17 @@ func (t *tick) takeMessages(ctx context.Context) error {
 	if t.spec.DryRun || len(messages) == 0 {
 		return nil // the queue tells again what it has not been told to be done
 	}
-	var heard []Message
+	var heard []provider.Message
 	added := false
 	for _, m := range messages {
 		switch m.Kind {
-		case MessageInterruption:
+		case provider.MessageInterruption:
 			if t.sightings[m.InstanceID] == nil && t.listErr != nil {
 				t.later(m) // whose it is cannot be told
 				continue
 			}
 			added = t.interrupted(m) || added
-		case MessageRebalance:
+		case provider.MessageRebalance:
 			if err := t.carryOn(ctx, t.advised(ctx, m)); err != nil {
 				t.later(messages...)
 				return err
@@ -122,7 +124,7 @@ func (t *tick) takeMessages(ctx context.Context) error {
 }
 
 // interrupted notes that the cloud takes an instance back, and tells whether the record has changed.
-func (t *tick) interrupted(m Message) bool {
+func (t *tick) interrupted(m provider.Message) bool {
 	known := t.sightings[m.InstanceID]
 	if known == nil || t.interruption(m.InstanceID) != nil || t.went(m.InstanceID) {
 		return false // another's, or known already, or told again: there is nothing left to be drained
@@ -164,7 +166,7 @@ func (t *tick) went(instance string) bool {
 }
 
 // advised hears that an instance is likely to be taken back.
-func (t *tick) advised(ctx context.Context, m Message) error {
+func (t *tick) advised(ctx context.Context, m provider.Message) error {
 	known := t.sightings[m.InstanceID]
 	if known == nil {
 		return nil

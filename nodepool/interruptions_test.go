@@ -14,8 +14,8 @@ import (
 )
 
 // take has the cloud take an instance back in two minutes.
-func (r *rig) take(id string) Message {
-	m := Message{InstanceID: id, Kind: MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
+func (r *rig) take(id string) provider.Message {
+	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
 	r.pool.Notify(m)
 	return m
 }
@@ -28,7 +28,7 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	r.load("node-i-old1", &fakePod{name: "a"}, &fakePod{name: "bare", blocks: "has no controller"})
 	m := r.take("i-old1")
 	r.tick()
-	require.Equal(t, []Message{m}, r.notices.done)
+	require.Equal(t, []provider.Message{m}, r.notices.done)
 	record := r.record()
 	require.Len(t, record.Interruptions, 1)
 	require.True(t, record.Interruptions[0].Replaced)
@@ -187,7 +187,7 @@ func TestDeadlinesThatCannotBe(t *testing.T) {
 			r.world.add(1)
 			r.tick()
 			r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
-			m := Message{InstanceID: "i-old0", Kind: MessageInterruption}
+			m := provider.Message{InstanceID: "i-old0", Kind: provider.MessageInterruption}
 			if ahead != 0 {
 				m.Deadline = r.clock.now().Add(ahead)
 			}
@@ -204,7 +204,7 @@ func TestRebalance(t *testing.T) {
 		r.world.add(1)
 		r.spec.Drain.CordonOnRebalance = cordon
 		r.tick()
-		r.pool.Notify(Message{InstanceID: "i-old0", Kind: MessageRebalance}, Message{InstanceID: "i-old0", Kind: MessageStateChange})
+		r.pool.Notify(provider.Message{InstanceID: "i-old0", Kind: provider.MessageRebalance}, provider.Message{InstanceID: "i-old0", Kind: provider.MessageStateChange})
 		r.pass(time.Minute)
 		require.Equal(t, cordon, r.world.nodes["node-i-old0"].cordon)
 		require.Len(t, r.notices.done, 2)
@@ -295,7 +295,7 @@ func TestAdviceDoesNotWedgeThePool(t *testing.T) {
 		r.spec.Drain.CordonOnRebalance = true
 		r.tick()
 		for id := range r.world.instances {
-			r.pool.Notify(Message{InstanceID: id, Kind: MessageRebalance})
+			r.pool.Notify(provider.Message{InstanceID: id, Kind: provider.MessageRebalance})
 		}
 		r.tick()
 		for _, n := range r.world.nodes {
@@ -325,7 +325,7 @@ func TestMessagesThatMustWait(t *testing.T) {
 	r.world.add(1)
 	r.world.listErr = errDown
 	r.tick()
-	var last Message
+	var last provider.Message
 	for i := range 100 {
 		m := r.take("i-old0")
 		m.Handle = fmt.Sprintf("h-%d", i)
@@ -341,22 +341,22 @@ func TestMessagesThatMustWait(t *testing.T) {
 	r.world.listErr = nil
 	r.tick()
 	require.Equal(t, 1, r.count(EventInterrupted))
-	require.Equal(t, []Message{last}, r.notices.done)
+	require.Equal(t, []provider.Message{last}, r.notices.done)
 }
 
 // A message that comes while a tick keeps another one of the kind is the one that stays.
 func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	r := newRig(t)
-	older, newer := Message{InstanceID: "i-1", Kind: MessageInterruption, Handle: "1"}, Message{InstanceID: "i-1", Kind: MessageInterruption, Handle: "2"}
-	advice := Message{InstanceID: "i-1", Kind: MessageRebalance, Handle: "3"}
+	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
+	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
 	r.pool.later(older)
 	got, err := r.pool.messages()
 	require.NoError(t, err)
-	require.Equal(t, []Message{newer, advice}, got)
+	require.Equal(t, []provider.Message{newer, advice}, got)
 	r.pool.later(older)
 	r.pool.Notify(newer)
 	got, err = r.pool.messages()
 	require.NoError(t, err)
-	require.Equal(t, []Message{newer}, got)
+	require.Equal(t, []provider.Message{newer}, got)
 }

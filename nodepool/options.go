@@ -28,8 +28,8 @@ type Options struct {
 	Signals  Signals
 	Drainer  Drainer
 	Labeler  Labeler
-	Notices  Notices // nil: nobody tells of interruptions
-	Teller   Teller  // nil: nobody is told
+	Notices  provider.Notices // nil: nobody reports interruptions
+	Teller   Teller           // nil: nobody is told
 
 	Now  func() time.Time
 	Seed uint64 // of the jitter of retries
@@ -89,29 +89,6 @@ type Labeler interface {
 
 // LabelPool is the label that tells the pool of a node.
 const LabelPool = "foresail.dev/pool"
-
-// Message says something of an instance that the cloud told by itself.
-type Message struct {
-	InstanceID string
-	Kind       string    // MessageInterruption, MessageRebalance or MessageStateChange
-	Deadline   time.Time // of an interruption
-	Handle     string    // of the message, for Done
-}
-
-// The kinds of a message.
-const (
-	MessageInterruption = "Interruption"
-	MessageRebalance    = "Rebalance"
-	MessageStateChange  = "StateChange"
-)
-
-// Notices receives messages of the cloud. Each pool has a queue of its own: messages of instances that are not the pool's
-// are done with.
-type Notices interface {
-	// Receive waits for messages for a while. What is not done comes again later.
-	Receive(ctx context.Context) ([]Message, error)
-	Done(ctx context.Context, m Message) error
-}
 
 // Teller tells people and programs what a tick came to. It must not keep the tick waiting for long.
 type Teller interface {

@@ -210,7 +210,7 @@ type deafNotices struct {
 	down atomic.Bool
 }
 
-func (q *deafNotices) Receive(ctx context.Context) ([]Message, error) {
+func (q *deafNotices) Receive(ctx context.Context) ([]provider.Message, error) {
 	if q.down.Load() {
 		return nil, errDown
 	}
@@ -245,7 +245,7 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		require.Equal(r, 2, r.count(EventNodeDeleted))
 
 		r.notices.mu.Lock()
-		r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: sent.Add(2 * time.Minute)}}
+		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: sent.Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
 		q.down.Store(false)
 		r.sleepFor(time.Minute)

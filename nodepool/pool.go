@@ -38,8 +38,8 @@ type Pool struct {
 	hears  atomic.Bool // messages are received: this process leads, and not for show
 
 	mu         sync.Mutex
-	inbox      []Message // that no tick has looked at
-	deferred   []Message // that a tick could do nothing with yet
+	inbox      []provider.Message // that no tick has looked at
+	deferred   []provider.Message // that a tick could do nothing with yet
 	receiveErr error
 }
 

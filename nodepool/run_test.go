@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // inBubble runs a pool in a bubble, whose time is that of the pool too, and has it end when do returns.
@@ -100,7 +102,7 @@ func TestRunHearsInterruptions(t *testing.T) {
 	inBubble(t, func(r *rig) { r.world.add(1) }, func(r *rig) {
 		r.sleepFor(21 * time.Second)
 		r.notices.mu.Lock()
-		r.notices.messages = []Message{{InstanceID: "i-old0", Kind: MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
+		r.notices.messages = []provider.Message{{InstanceID: "i-old0", Kind: provider.MessageInterruption, Deadline: time.Now().Add(2 * time.Minute)}}
 		r.notices.mu.Unlock()
 		r.sleepFor(20 * time.Second)
 		require.Equal(t, 1, r.count(EventInterrupted))
@@ -179,7 +181,7 @@ func TestRunIsQuickInTrouble(t *testing.T) {
 			r.while(func() { r.world.listErr = errDown })
 			r.sleepFor(25 * time.Minute)
 			from := len(r.told)
-			r.pool.Notify(Message{InstanceID: "i-somebody", Kind: MessageInterruption})
+			r.pool.Notify(provider.Message{InstanceID: "i-somebody", Kind: provider.MessageInterruption})
 			r.sleepFor(10 * time.Minute)
 			require.Less(r, len(r.told)-from, 200, "and it is not asked all the time")
 			gaps(r, from)

@@ -89,8 +89,8 @@ func (d FieldDefault) Of(method ForecastMethod) string {
 func (s *PredictedMetricSpec) Default() {
 	for _, d := range defaults {
 		value := d.Of(s.Forecast.Method)
-		if field, ok := fieldAt(reflect.ValueOf(s).Elem(), d.Field); ok && !d.Least && value != "" && field.IsZero() {
-			set(field, value)
+		if !d.Least && value != "" {
+			fillIn(reflect.ValueOf(s).Elem(), d.Field, value)
 		}
 	}
 }
@@ -106,18 +106,28 @@ func DurationAt(path string, method ForecastMethod) metav1.Duration {
 	return d
 }
 
-// fieldAt returns the field at a path of JSON names, unless an object on the way is absent.
-func fieldAt(v reflect.Value, path string) (reflect.Value, bool) {
-	for name := range strings.SplitSeq(path, ".") {
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return v, false
-			}
-			v = v.Elem()
+// fillIn sets the fields at a path of JSON names that are absent, such as signals[].prometheus.value: one for each item of a
+// list, none below an object that is absent.
+func fillIn(v reflect.Value, path, value string) {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return
 		}
-		v = fieldNamed(v, name)
+		v = v.Elem()
 	}
-	return v, true
+	name, rest, below := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(name, "[]")
+	field := fieldNamed(v, name)
+	switch {
+	case list:
+		for i := range field.Len() {
+			fillIn(field.Index(i), rest, value)
+		}
+	case below:
+		fillIn(field, rest, value)
+	case field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0:
+		set(field, value)
+	}
 }
 
 func fieldNamed(v reflect.Value, name string) reflect.Value {
@@ -135,14 +145,17 @@ func set(field reflect.Value, text string) {
 		field.Set(reflect.New(field.Type().Elem()))
 		field = field.Elem()
 	}
-	switch into := field.Addr().Interface().(type) {
-	case *resource.Quantity:
-		*into = resource.MustParse(text)
-	case *bool, *int32:
-		must(json.Unmarshal([]byte(text), into))
-	default:
-		must(json.Unmarshal([]byte(`"`+text+`"`), into))
+	into := field.Addr().Interface()
+	if quantity, ok := into.(*resource.Quantity); ok {
+		*quantity = resource.MustParse(text)
+		return
 	}
+	switch field.Kind() {
+	case reflect.Bool, reflect.Int32, reflect.Slice, reflect.Map:
+	default:
+		text = `"` + text + `"`
+	}
+	must(json.Unmarshal([]byte(text), into))
 }
 
 func must(err error) {

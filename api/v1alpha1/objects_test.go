@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -100,6 +101,66 @@ func TestDocumentationHasTheDefaultsThatDependOnTheMethod(t *testing.T) {
 			assert.Equal(t, d.Holt, rows[d.Field][1], d.Field)
 		}
 	}
+}
+
+// The table of defaults and the CRD have the same ones.
+func TestTableOfPoolDefaultsIsThatOfTheCRD(t *testing.T) {
+	data, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
+	require.NoError(t, err)
+	spec, ok := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
+	require.True(t, ok)
+	got := map[string]string{}
+	for _, d := range v1alpha1.PoolDefaults() {
+		got[d.Field] = d.Value
+	}
+	want := map[string]string{}
+	collectDefaults(t, spec, "", want)
+	assert.Equal(t, want, got)
+}
+
+// collectDefaults puts the defaults of a schema into a map, by path. That of an object is {}, so that its fields get theirs.
+func collectDefaults(t *testing.T, schema map[string]any, path string, into map[string]string) {
+	t.Helper()
+	value, given := schema["default"]
+	text, isText := value.(string)
+	switch encoded := encode(t, value); {
+	case given && isText:
+		into[path] = text
+	case given && encoded != "{}":
+		into[path] = encoded
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		collectDefaults(t, property.(map[string]any), strings.TrimPrefix(path+"."+name, "."), into)
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		collectDefaults(t, items, path+"[]", into)
+	}
+}
+
+// The two rules on spec.provider list every provider, and each provider answers what follows from its spec.
+func TestRulesListEveryProvider(t *testing.T) {
+	data, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
+	require.NoError(t, err)
+	provider, ok := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "provider").(map[string]any)
+	require.True(t, ok)
+	names := v1alpha1.ProviderNames()
+	assert.Equal(t, slices.Sorted(maps.Keys(provider["properties"].(map[string]any))), slices.Sorted(slices.Values(names)))
+	list := func(of string) string { return "[has(" + of + "." + strings.Join(names, "), has("+of+".") + ")]" }
+	assert.Equal(t, list("self")+".exists_one(set, set)", at(provider, "x-kubernetes-validations", 0, "rule"))
+	assert.Contains(t, at(provider, "x-kubernetes-validations", 0, "message"), ": "+strings.Join(names, ", "))
+	assert.Equal(t, list("self")+" == "+list("oldSelf"), at(provider, "x-kubernetes-validations", 1, "rule"))
+
+	for _, name := range names {
+		var p v1alpha1.PoolProvider
+		require.NoError(t, json.Unmarshal([]byte(`{"`+name+`":{}}`), &p))
+		selected, spec := p.Selected()
+		assert.Equal(t, name, selected)
+		assert.NotEmpty(t, spec.Summary())
+	}
+	selected, spec := new(v1alpha1.PoolProvider).Selected()
+	assert.Empty(t, selected)
+	assert.Nil(t, spec)
 }
 
 // at returns what is at a path of keys and indexes in a decoded document.

@@ -31,8 +31,10 @@ type Source struct {
 }
 
 // SourceNames returns the fields of Source, one for each kind of source, as they are written in YAML.
-func SourceNames() []string {
-	t := reflect.TypeFor[Source]()
+func SourceNames() []string { return fieldNames(reflect.TypeFor[Source]()) }
+
+// fieldNames returns the names of a type's fields, as they are written in YAML.
+func fieldNames(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
 		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")

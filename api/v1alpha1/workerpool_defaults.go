@@ -1,110 +1,73 @@
 package v1alpha1
 
 import (
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"reflect"
+	"slices"
 )
 
-// Default fills in every absent field that has a default, as the API server does. signals[].for depends on the source of
-// the signal and stays absent.
+// PoolDefault is the default of one field of a WorkerPoolSpec, as YAML writes it.
+type PoolDefault struct {
+	Field string // path in the spec, such as idle.for; [] stands for every item of a list
+	Value string
+}
+
+// poolDefaults is the one table of defaults of a WorkerPool. A test holds the CRD to it. A field below one that is absent,
+// such as a provider, has no default. The default of signals[].for depends on the source of the signal, so it stays absent.
+var poolDefaults = []PoolDefault{
+	{"maxBatchUp", "2"},
+	{"maxBatchDown", "1"},
+	{"signals", `[{"name":"requests","threshold":"700m"}]`},
+	{"signals[].prometheus.value", "Sum"},
+	{"mode", "Any"},
+	{"pending.for", "30s"},
+	{"pending.podsPerNode", "10"},
+	{"idle.for", "10m"},
+	{"idle.cpu", "300m"},
+	{"idle.memory", "500m"},
+	{"cooldown.up", "5m"},
+	{"cooldown.down", "10m"},
+	{"seasonal.prometheus.value", "Sum"},
+	{"seasonal.weeks", "1"},
+	{"seasonal.minConfidence", "500m"},
+	{"forecast.interval", "15s"},
+	{"forecast.window", "15m"},
+	{"forecast.redistributionTimeout", "3m"},
+	{"forecast.startupTime", "2m"},
+	{"forecast.horizonMin", "30s"},
+	{"forecast.horizonMax", "10m"},
+	{"forecast.scaleDownMargin", "300m"},
+	{"market.spotRatio", "0"},
+	{"join.timeout", "10m"},
+	{"join.keepFailedFor", "15m"},
+	{"drain.timeout", "5m"},
+	{"removalOrder", `["FullestZone","Idlest","FewestPods","Oldest"]`},
+	{"provider.ec2.launchTemplateVersion", "$Default"},
+	{"provider.ec2.tagPrefix", "foresail.dev"},
+	{"provider.simulated.joinDelay", "30s"},
+	{"provider.simulated.zones", `["a","b"]`},
+	{"provider.simulated.shape", `{"cpu":"2","memory":"4Gi","pods":"110"}`},
+	{"provider.simulated.namespace", "foresail-simulated"},
+	{"state.dynamodb.hashKey", "clusterId"},
+}
+
+// PoolDefaults returns the table of defaults of a WorkerPool.
+func PoolDefaults() []PoolDefault { return slices.Clone(poolDefaults) }
+
+// Default fills in every absent field that has a default, as the API server does.
 func (s *WorkerPoolSpec) Default() {
-	setDefault(&s.MaxBatchUp, 2)
-	setDefault(&s.MaxBatchDown, 1)
-	if len(s.Signals) == 0 {
-		s.Signals = []PoolSignal{{Name: "requests", Threshold: resource.MustParse("700m")}}
-	}
-	for i := range s.Signals {
-		if query := s.Signals[i].Prometheus; query != nil {
-			setString(&query.Value, PoolValueSum)
-		}
-	}
-	setString(&s.Mode, PoolModeAny)
-	s.Pending.setDefaults()
-	s.Idle.setDefaults()
-	setSpan(&s.Cooldown.Up, 5*time.Minute)
-	setSpan(&s.Cooldown.Down, 10*time.Minute)
-	s.Seasonal.setDefaults()
-	s.Forecast.setDefaults()
-	setQuantity(&s.Market.SpotRatio, "0")
-	setSpan(&s.Join.Timeout, 10*time.Minute)
-	setSpan(&s.Join.KeepFailedFor, 15*time.Minute)
-	setSpan(&s.Drain.Timeout, 5*time.Minute)
-	if len(s.RemovalOrder) == 0 {
-		s.RemovalOrder = []RemovalScorer{RemoveFullestZone, RemoveIdlest, RemoveFewestPods, RemoveOldest}
-	}
-	s.Provider.setDefaults()
-	if d := s.State.DynamoDB; d != nil {
-		setString(&d.HashKey, "clusterId")
+	for _, d := range poolDefaults {
+		fillIn(reflect.ValueOf(s).Elem(), d.Field, d.Value)
 	}
 }
 
-func (p *PendingPolicy) setDefaults() {
-	setSpan(&p.For, 30*time.Second)
-	setDefault(&p.PodsPerNode, 10)
+// Default fills in every absent field that has a default.
+func (p *EC2Provider) Default() {
+	spec := WorkerPoolSpec{Provider: PoolProvider{EC2: p}}
+	spec.Default()
 }
 
-func (p *IdlePolicy) setDefaults() {
-	setSpan(&p.For, 10*time.Minute)
-	setQuantity(&p.CPU, "300m")
-	setQuantity(&p.Memory, "500m")
-}
-
-func (f *SeasonalFloor) setDefaults() {
-	if f == nil {
-		return
-	}
-	setString(&f.Prometheus.Value, PoolValueSum)
-	setDefault(&f.Weeks, 1)
-	setQuantity(&f.MinConfidence, "500m")
-}
-
-func (f *PoolForecast) setDefaults() {
-	setSpan(&f.Interval, 15*time.Second)
-	setSpan(&f.Window, 15*time.Minute)
-	setSpan(&f.RedistributionTimeout, 3*time.Minute)
-	setSpan(&f.StartupTime, 2*time.Minute)
-	setSpan(&f.HorizonMin, 30*time.Second)
-	setSpan(&f.HorizonMax, 10*time.Minute)
-	setQuantity(&f.ScaleDownMargin, "300m")
-}
-
-func (p *PoolProvider) setDefaults() {
-	if e := p.EC2; e != nil {
-		setString(&e.LaunchTemplateVersion, "$Default")
-		setString(&e.TagPrefix, "foresail.dev")
-	}
-	if s := p.Simulated; s != nil {
-		setSpan(&s.JoinDelay, 30*time.Second)
-		if len(s.Zones) == 0 {
-			s.Zones = []string{"a", "b"}
-		}
-		if s.Shape == nil {
-			s.Shape = map[string]resource.Quantity{
-				"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"),
-			}
-		}
-		setString(&s.Namespace, "foresail-simulated")
-	}
-}
-
-func setDefault[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
-	}
-}
-
-func setString[T ~string](field *T, value T) {
-	if *field == "" {
-		*field = value
-	}
-}
-
-func setSpan(field **metav1.Duration, value time.Duration) {
-	setDefault(field, metav1.Duration{Duration: value})
-}
-
-func setQuantity(field **resource.Quantity, value string) {
-	setDefault(field, resource.MustParse(value))
+// Default fills in every absent field that has a default.
+func (p *SimulatedProvider) Default() {
+	spec := WorkerPoolSpec{Provider: PoolProvider{Simulated: p}}
+	spec.Default()
 }

@@ -1,11 +1,48 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"reflect"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PoolProvider selects where instances come from. Each field is a provider; the two rules list all of them.
+// ProviderSpec is implemented by the type of each field of [PoolProvider]. It answers what follows from the spec alone.
+//
+// +kubebuilder:object:generate=false
+type ProviderSpec interface {
+	// Summary says in one line where instances come from.
+	Summary() string
+	// AWSRegion returns the region of the instances, "" outside of AWS.
+	AWSRegion() string
+	// Queue returns the queue of the pool's own that interruptions are read from, with the field that names it; "" if it has none.
+	Queue() (queue, field string)
+	// SpotWarning says what Spot instances lose without a field that is absent, and which to set; "" if none is missing.
+	SpotWarning() string
+}
+
+var (
+	_ ProviderSpec = (*EC2Provider)(nil)
+	_ ProviderSpec = (*SimulatedProvider)(nil)
+)
+
+// ProviderNames returns the fields of PoolProvider, one for each kind of provider, as they are written in YAML.
+func ProviderNames() []string { return fieldNames(reflect.TypeFor[PoolProvider]()) }
+
+// Selected returns the field of p that is set and its value, "" and nil if there is none.
+func (p *PoolProvider) Selected() (name string, spec ProviderSpec) {
+	v := reflect.ValueOf(*p)
+	for i, name := range ProviderNames() {
+		if !v.Field(i).IsNil() {
+			return name, v.Field(i).Interface().(ProviderSpec)
+		}
+	}
+	return "", nil
+}
+
+// PoolProvider selects where instances come from. Each field is a provider; a test compares the two rules with the fields.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)].exists_one(set, set)",message="provider must have exactly one of: ec2, simulated"
 // +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)] == [has(oldSelf.ec2), has(oldSelf.simulated)]",message="provider must not change, as no pool would manage the instances of the old provider: delete the WorkerPool and create another"
@@ -90,6 +127,28 @@ type EC2Provider struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
+// Summary implements ProviderSpec.
+func (p *EC2Provider) Summary() string {
+	return fmt.Sprintf("EC2 in %s: %s", p.Region, strings.Join(p.InstanceTypes, ", "))
+}
+
+// AWSRegion implements ProviderSpec.
+func (p *EC2Provider) AWSRegion() string { return p.Region }
+
+// Queue implements ProviderSpec.
+func (p *EC2Provider) Queue() (queue, field string) {
+	return p.InterruptionQueue, "ec2.interruptionQueue"
+}
+
+// SpotWarning implements ProviderSpec.
+func (p *EC2Provider) SpotWarning() string {
+	if p.InterruptionQueue != "" {
+		return ""
+	}
+	return "without provider.ec2.interruptionQueue Foresail misses the two-minute warning before EC2 reclaims a Spot instance: its pods are not" +
+		" evicted, and its replacement is launched only when the instance is gone. Set provider.ec2.interruptionQueue, or market.spotRatio to 0"
+}
+
 // EC2Subnet is a subnet that instances are launched into.
 type EC2Subnet struct {
 	// The availability zone that it is in, such as eu-central-1a.
@@ -141,6 +200,20 @@ type SimulatedProvider struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="provider.simulated.namespace must be the name of a namespace"
 	Namespace string `json:"namespace,omitempty"`
 }
+
+// Summary implements ProviderSpec.
+func (p *SimulatedProvider) Summary() string {
+	return "simulated, in zones " + strings.Join(p.Zones, ", ")
+}
+
+// AWSRegion implements ProviderSpec.
+func (p *SimulatedProvider) AWSRegion() string { return "" }
+
+// Queue implements ProviderSpec.
+func (p *SimulatedProvider) Queue() (queue, field string) { return "", "" }
+
+// SpotWarning implements ProviderSpec.
+func (p *SimulatedProvider) SpotWarning() string { return "" }
 
 // PoolState is where the journal is kept: by default in the status of the WorkerPool. It is immutable: during a change two
 // processes could act, each by its own journal.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,9 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
@@ -28,10 +25,8 @@ import (
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/ec2"
-	"github.com/foresail/foresail/nodepool/interruption"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
-	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
 	kubernetesstate "github.com/foresail/foresail/nodepool/state/kubernetes"
@@ -39,11 +34,7 @@ import (
 	"github.com/foresail/foresail/nodepool/world"
 )
 
-const (
-	webhookFlag = "notify-webhook-url-file"
-	// simulatedJitter is the share by which start times of simulated nodes vary.
-	simulatedJitter = 0.2
-)
+const webhookFlag = "notify-webhook-url-file"
 
 // nodePoolOptions are the flags of the part that scales worker nodes.
 type nodePoolOptions struct {
@@ -115,14 +106,15 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	watcher := world.NewWatcher(client)
 	b := &poolBuilder{
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
-		servers: servers, limits: ec2.NewLimits(ec2.DefaultShare), store: kubernetesstate.New(objects.RESTClient()),
-		told: tell.NewMetrics(metrics.Registry),
-		log:  slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("nodepool"))),
+		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: tell.NewMetrics(metrics.Registry),
+	}
+	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID}); err != nil {
+		return nil, err
 	}
 	pools := controller.New(controller.Options{
 		Client: mgr.GetClient(), Build: b.build, Observer: watcher,
 		Drainer: &drain.Drainer{Client: client, Now: time.Now}, Labeler: controller.Labeler{Client: client},
-		Kubernetes: client, Forget: b.told.Forget, Owner: owner, Now: time.Now, Log: b.log,
+		Kubernetes: client, Forget: b.told.Forget, Owner: owner, Now: time.Now,
 	})
 	if err := errors.Join(pools.SetupWithManager(mgr), mgr.Add(runnable(watcher.Run))); err != nil {
 		return nil, fmt.Errorf("watch WorkerPools: %w", err)
@@ -149,16 +141,15 @@ func newOwner() (string, error) {
 
 // poolBuilder makes what a pool consists of.
 type poolBuilder struct {
-	client  kubernetes.Interface
-	manager ctrl.Manager
-	sources *sourceOptions
-	servers *promapi.Clients
-	limits  *ec2.Limits // of all pools
-	store   state.Store
-	webhook *tell.Webhook
-	reports *tell.Reports // nil: none
-	told    *tell.Metrics
-	log     *slog.Logger
+	client    kubernetes.Interface
+	manager   ctrl.Manager
+	sources   *sourceOptions
+	servers   *promapi.Clients
+	providers provider.Set
+	store     state.Store
+	webhook   *tell.Webhook
+	reports   *tell.Reports // nil: none
+	told      *tell.Metrics
 
 	cluster string // its id, "" until it has been asked for
 }
@@ -201,67 +192,26 @@ func (b *poolBuilder) buildStore(ctx context.Context, pool *v1alpha1.WorkerPool)
 	return store, nil
 }
 
-// addProvider makes the provider and who tells of interruptions. Exactly one provider is given.
 func (b *poolBuilder) addProvider(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
-	if pool.Spec.Provider.EC2 != nil {
-		return b.addEC2(ctx, pool, parts)
-	}
-	cloud := b.newSimulated(pool)
-	parts.Provider, parts.Notices = cloud, controller.SimulatedNotices{Cloud: cloud}
-	parts.Run = append(parts.Run, cloud.Run)
-	return nil
-}
-
-func (b *poolBuilder) addEC2(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
-	spec := pool.Spec.Provider.EC2
-	cluster, err := b.clusterID(ctx)
+	built, err := b.providers.Build(ctx, pool)
 	if err != nil {
 		return err
 	}
-	instances, err := ec2.New(ctx, ec2.Options{
-		Cluster: cluster, Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: b.limits,
-	})
-	if err != nil {
-		return fmt.Errorf("provider.ec2: %w", err)
+	parts.Provider, parts.Notices = built.Provider, built.Notices
+	if built.Run != nil {
+		parts.Run = append(parts.Run, built.Run)
 	}
-	parts.Provider = instances
-	if spec.InterruptionQueue == "" {
-		return nil
-	}
-	queue, err := interruption.New(ctx, interruption.Options{Queue: spec.InterruptionQueue, Log: b.log.With("workerpool", pool.Name)})
-	if err != nil {
-		return fmt.Errorf("provider.ec2.%w", err)
-	}
-	parts.Notices = queue
 	return nil
 }
 
-func (b *poolBuilder) newSimulated(pool *v1alpha1.WorkerPool) *simulated.Cloud {
-	o := simulated.Options{
-		Client: b.client, Pool: pool.Name, Spec: *pool.Spec.Provider.Simulated, Labels: pool.Spec.Template.Labels,
-		Now: time.Now, Jitter: simulatedJitter, Log: b.log,
-	}
-	for _, t := range pool.Spec.Template.Taints {
-		o.Taints = append(o.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	return simulated.New(o)
-}
-
-// addSignals makes the signals, whose queries end with the pool.
 func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := signal.OptionsOf(&pool.Spec)
 	o.DefaultAddress, o.Servers = b.sources.prometheus.url, b.servers
-	o.Logger = b.log.With("workerpool", pool.Name)
 	set, err := signal.New(o)
 	if err != nil {
 		return err
 	}
 	parts.Signals = set
-	parts.Run = append(parts.Run, func(ctx context.Context) error {
-		<-ctx.Done()
-		set.Close()
-		return nil
-	})
 	return nil
 }
 
@@ -284,10 +234,10 @@ func (b *poolBuilder) addTeller(ctx context.Context, pool *v1alpha1.WorkerPool, 
 
 // inRegionOf has the AWS SDK use the region of a pool's instances, its own if there is none.
 func inRegionOf(pool *v1alpha1.WorkerPool) func(*config.LoadOptions) error {
-	if pool.Spec.Provider.EC2 == nil {
-		return func(*config.LoadOptions) error { return nil }
+	if _, spec := pool.Spec.Provider.Selected(); spec != nil && spec.AWSRegion() != "" {
+		return config.WithRegion(spec.AWSRegion())
 	}
-	return config.WithRegion(pool.Spec.Provider.EC2.Region)
+	return func(*config.LoadOptions) error { return nil }
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +40,7 @@ type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
 	Signals  nodepool.Signals
-	Notices  nodepool.Notices // nil: nobody tells of interruptions
+	Notices  provider.Notices // nil: nobody reports interruptions
 	Teller   nodepool.Teller  // nil: nobody is told
 	// Run is what must run beside the pool until its context ends.
 	Run []func(ctx context.Context) error
@@ -62,7 +62,6 @@ type Options struct {
 	Forget func(pool string)
 	Owner  string // of leases: unique for each run of a process
 	Now    func() time.Time
-	Log    *slog.Logger
 }
 
 // Controller runs pools. It must be both run and set up with a manager.
@@ -73,10 +72,10 @@ type Controller struct {
 	newPool func(nodepool.Options) (runner, error)
 	retry   time.Duration // [retryAfter], but in tests
 
-	started chan struct{} // closed once base is set
-	base    context.Context
-	mu      sync.Mutex
-	pools   map[string]*running
+	starting chan *running // from Reconcile to Run, in whose context pools run
+	ended    chan struct{} // closed when Run starts no more pools
+	mu       sync.Mutex
+	pools    map[string]*running
 }
 
 type runner interface {
@@ -88,7 +87,7 @@ func New(o Options) *Controller {
 	return &Controller{
 		options: o, wakes: newWakes(),
 		newPool: func(o nodepool.Options) (runner, error) { return nodepool.New(o) },
-		retry:   retryAfter, started: make(chan struct{}), pools: map[string]*running{},
+		retry:   retryAfter, starting: make(chan *running), ended: make(chan struct{}), pools: map[string]*running{},
 	}
 }
 
@@ -112,10 +111,20 @@ func (e every) NeedLeaderElection() bool { return false }
 
 // Run lets pools run until the context ends, and returns when all of them have ended.
 func (c *Controller) Run(ctx context.Context) error {
-	c.base = ctx
-	close(c.started)
-	c.restoreAtStart(ctx)
-	c.wakes.run(ctx, c.options.Observer.Wake())
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("nodepool"))
+	var restoring sync.WaitGroup
+	restoring.Go(func() { c.restoreAtStart(ctx) })
+	defer restoring.Wait()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case next := <-c.starting:
+			next.start(ctx)
+		case <-c.options.Observer.Wake():
+			c.wakes.pass()
+		}
+	}
+	close(c.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, r := range c.pools {
@@ -127,11 +136,6 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // Reconcile makes one pool run as its WorkerPool says.
 func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	select {
-	case <-c.started:
-	case <-ctx.Done():
-		return ctrl.Result{}, nil
-	}
 	var pool v1alpha1.WorkerPool
 	err := c.options.Client.Get(ctx, request.NamespacedName, &pool)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -139,11 +143,8 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.base.Err() != nil {
-		return ctrl.Result{}, nil
-	}
 	if err != nil {
-		c.stop(request.Name)
+		c.stop(ctx, request.Name)
 		return ctrl.Result{}, c.restoreAll(ctx)
 	}
 	pool.Spec.Default()
@@ -152,11 +153,11 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // stop ends a pool whose WorkerPool has gone. Each replica does so, and restores nodes once its own pool has ended: after
 // the last act of the one that led.
-func (c *Controller) stop(name string) {
+func (c *Controller) stop(ctx context.Context, name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
 		delete(c.pools, name)
-		c.options.Log.Info("the pool has been deleted; its instances stay", "workerpool", name)
+		klog.FromContext(ctx).Info("The WorkerPool was deleted; its instances stay", "workerpool", name)
 	}
 	c.wakes.forget(name)
 	if c.options.Forget != nil {
@@ -178,7 +179,7 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 		next, err = c.build(ctx, pool, key)
 	}
 	if err != nil {
-		c.options.Log.Error("the pool cannot be run as its spec says", "workerpool", pool.Name, "error", err)
+		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run by its spec", "workerpool", pool.Name)
 		if old != nil && old.alive() {
 			old.refuse(err)
 			return ctrl.Result{RequeueAfter: c.retry}, nil
@@ -188,8 +189,14 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 	if old != nil {
 		old.stop() // it gives its lease back, which the next one takes
 	}
-	next.start(c.base)
-	c.pools[pool.Name] = next
+	select {
+	case c.starting <- next:
+		c.pools[pool.Name] = next
+	case <-c.ended:
+		delete(c.pools, pool.Name)
+	case <-ctx.Done():
+		delete(c.pools, pool.Name)
+	}
 	return ctrl.Result{RequeueAfter: c.retry}, nil
 }
 
@@ -199,7 +206,7 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	if err != nil {
 		return nil, err
 	}
-	r := &running{key: key, name: pool.Name, log: c.options.Log, teller: parts.Teller}
+	r := &running{key: key, name: pool.Name, teller: parts.Teller, started: make(chan struct{}), ended: make(chan struct{})}
 	r.change(pool)
 	p, err := c.newPool(nodepool.Options{
 		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
@@ -250,7 +257,6 @@ func keyOf(pool *v1alpha1.WorkerPool) string {
 type running struct {
 	key    string
 	name   string
-	log    *slog.Logger
 	teller nodepool.Teller
 	parts  []func(context.Context) error
 
@@ -258,8 +264,9 @@ type running struct {
 	current nodepool.Spec
 	refused error // why the last spec was not taken
 
-	cancel context.CancelFunc
-	ended  chan struct{}
+	started chan struct{} // closed once cancel is set
+	cancel  context.CancelFunc
+	ended   chan struct{}
 }
 
 // change has the pool go on by a spec from its next tick.
@@ -295,8 +302,9 @@ func (r *running) Tell(ctx context.Context, t nodepool.Told) {
 
 // start runs the pool and its parts until one of them fails, ctx ends, or the pool is stopped.
 func (r *running) start(ctx context.Context) {
-	ctx, r.cancel = context.WithCancel(ctx)
-	r.ended = make(chan struct{})
+	log := klog.FromContext(ctx).WithValues("workerpool", r.name)
+	ctx, r.cancel = context.WithCancel(klog.NewContext(ctx, log))
+	close(r.started)
 	parts, inner := errgroup.WithContext(ctx)
 	for _, part := range r.parts {
 		parts.Go(func() error {
@@ -306,11 +314,11 @@ func (r *running) start(ctx context.Context) {
 			return errors.New("a part of the pool has ended before its time")
 		})
 	}
-	r.log.Info("the pool runs", "workerpool", r.name)
+	log.Info("The pool runs")
 	go func() {
 		defer close(r.ended)
 		if err := parts.Wait(); err != nil && ctx.Err() == nil {
-			r.log.Error("the pool has ended and will be started again", "workerpool", r.name, "error", err)
+			log.Error(err, "The pool has ended and will be started again")
 		}
 	}()
 }
@@ -324,8 +332,9 @@ func (r *running) alive() bool {
 	}
 }
 
-// stop ends the pool and waits for its end.
+// stop ends a pool that Run was asked to start, and waits for its end.
 func (r *running) stop() {
+	<-r.started
 	r.cancel()
 	<-r.ended
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"testing"
@@ -26,7 +25,6 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
-	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/world"
 	"github.com/foresail/foresail/test/controlplane"
@@ -119,7 +117,7 @@ func newBench(t *testing.T) *bench {
 	c := New(Options{
 		Client: mgr.GetClient(), Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
 		Drainer: &drain.Drainer{Client: cluster.Client(), Now: time.Now}, Kubernetes: cluster.Client(),
-		Forget: func(pool string) { b.forgot <- pool }, Owner: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Forget: func(pool string) { b.forgot <- pool }, Owner: "test", Now: time.Now,
 	})
 	c.retry = 100 * time.Millisecond
 	c.newPool = func(o nodepool.Options) (runner, error) {
@@ -284,38 +282,6 @@ func TestNodesAreLabelled(t *testing.T) {
 	node, err := nodes.Get(t.Context(), "labelled", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "workers", node.Labels[nodepool.LabelPool])
-}
-
-func TestNoticesOfASimulatedCloud(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	cloud := simulated.New(simulated.Options{Client: cluster.Client(), Pool: "noticed", Now: func() time.Time { return now }})
-	instance, err := cloud.Launch(t.Context(), provider.Launch{Token: "noticed"})
-	require.NoError(t, err)
-	configMaps := cluster.Client().CoreV1().ConfigMaps("foresail-simulated")
-	object, err := configMaps.Get(t.Context(), instance.ID, metav1.GetOptions{})
-	require.NoError(t, err)
-	object.Annotations = map[string]string{simulated.AnnotationInterrupt: "2m", simulated.AnnotationRebalance: "true"}
-	_, err = configMaps.Update(t.Context(), object, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.NoError(t, cloud.Step(t.Context(), now))
-
-	notices := SimulatedNotices{Cloud: cloud}
-	messages, err := notices.Receive(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []nodepool.Message{
-		{InstanceID: instance.ID, Kind: nodepool.MessageInterruption, Deadline: now.Add(2 * time.Minute)},
-		{InstanceID: instance.ID, Kind: nodepool.MessageRebalance},
-	}, messages)
-	for _, m := range messages {
-		require.NoError(t, notices.Done(t.Context(), m))
-	}
-	left, err := cloud.Notices(t.Context())
-	require.NoError(t, err)
-	assert.Empty(t, left)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = notices.Receive(ended)
-	assert.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 }
 
 // What commands wire fits what pools ask for.

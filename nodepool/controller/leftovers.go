@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -36,7 +37,7 @@ func (c *Controller) restoreAtStart(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
 	if err := c.restoreAll(call); err != nil && ctx.Err() == nil {
-		c.options.Log.Error("nodes of pools that were deleted meanwhile may be cordoned still", "error", err)
+		klog.FromContext(ctx).Error(err, "Nodes of WorkerPools that were deleted meanwhile may still be cordoned")
 	}
 }
 
@@ -57,6 +58,6 @@ func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
 	if err := c.options.Drainer.Restore(ctx, node.Name); err != nil {
 		return err
 	}
-	c.options.Log.Info("a node takes pods again, as its pool has been deleted", "workerpool", name, "node", node.Name)
+	klog.FromContext(ctx).Info("Uncordoned a node, as its WorkerPool was deleted", "workerpool", name, "node", node.Name)
 	return nil
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// ownQueue returns why a pool cannot have its queue: another has it that was there first. Each of two would delete the
-// messages that are for the other.
+// ownQueue returns why a pool cannot have its queue: another pool has it that is older. Each of two would delete the
+// messages for the other.
 func (c *Controller) ownQueue(ctx context.Context, pool *v1alpha1.WorkerPool) error {
-	queue := queueOf(pool)
+	queue, field := queueOf(pool)
 	if queue == "" {
 		return nil
 	}
 	var pools v1alpha1.WorkerPoolList
 	if err := c.options.Client.List(ctx, &pools); err != nil {
-		return fmt.Errorf("look at the queues of other WorkerPools: %w", err)
+		return fmt.Errorf("list the queues of other WorkerPools: %w", err)
 	}
 	for i := range pools.Items {
-		if other := &pools.Items[i]; queueOf(other) == queue && wasFirst(other, pool) {
-			return fmt.Errorf("provider.ec2.interruptionQueue: %q is the one of WorkerPool %s: want a queue for each pool, as a pool deletes messages"+
-				" about instances that are not its own", queue, other.Name)
+		other := &pools.Items[i]
+		if theirs, _ := queueOf(other); theirs == queue && wasFirst(other, pool) {
+			return fmt.Errorf("provider.%s: %q is the one of WorkerPool %s: must be a queue of the pool's own, as a pool deletes messages"+
+				" about other instances", field, queue, other.Name)
 		}
 	}
 	return nil
@@ -35,9 +36,10 @@ func wasFirst(one, other *v1alpha1.WorkerPool) bool {
 	return one.CreationTimestamp.Before(&other.CreationTimestamp)
 }
 
-func queueOf(pool *v1alpha1.WorkerPool) string {
-	if pool.Spec.Provider.EC2 == nil {
-		return ""
+func queueOf(pool *v1alpha1.WorkerPool) (queue, field string) {
+	_, spec := pool.Spec.Provider.Selected()
+	if spec == nil {
+		return "", ""
 	}
-	return pool.Spec.Provider.EC2.InterruptionQueue
+	return spec.Queue()
 }

@@ -2,8 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/foresail/foresail/nodepool"
@@ -18,22 +16,14 @@ type wakes struct {
 
 func newWakes() *wakes { return &wakes{pools: map[string]chan struct{}{}} }
 
-// run passes on until the context ends.
-func (w *wakes) run(ctx context.Context, from <-chan struct{}) {
-	for {
+// pass wakes every pool.
+func (w *wakes) pass() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pool := range w.pools {
 		select {
-		case <-ctx.Done():
-			return
-		case <-from:
-		}
-		w.mu.Lock()
-		pools := slices.Collect(maps.Values(w.pools))
-		w.mu.Unlock()
-		for _, pool := range pools {
-			select {
-			case pool <- struct{}{}:
-			default: // it has not heard the last one yet
-			}
+		case pool <- struct{}{}:
+		default: // it has not taken the last one yet
 		}
 	}
 }

@@ -49,9 +49,8 @@ func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch e
 }
 
 func (p *Provider) input(l provider.Launch) *ec2.RunInstancesInput {
-	template := &types.LaunchTemplateSpecification{LaunchTemplateId: aws.String(p.options.Spec.LaunchTemplate)}
-	if version := p.options.Spec.LaunchTemplateVersion; version != "" {
-		template.Version = aws.String(version)
+	template := &types.LaunchTemplateSpecification{
+		LaunchTemplateId: aws.String(p.options.Spec.LaunchTemplate), Version: aws.String(p.options.Spec.LaunchTemplateVersion),
 	}
 	input := &ec2.RunInstancesInput{
 		ClientToken:    aws.String(l.Token),

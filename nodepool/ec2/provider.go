@@ -24,8 +24,6 @@ const (
 	maxRetryDelay = 2 * time.Second
 	// visibleWithin is how long EC2 may say of an instance that has just been launched that there is none.
 	visibleWithin = 5 * time.Minute
-	// defaultTagPrefix is that of v1alpha1.EC2Provider.
-	defaultTagPrefix = "foresail.dev"
 )
 
 // Options say what a [Provider] is made for.
@@ -64,11 +62,9 @@ var _ provider.Provider = (*Provider)(nil)
 
 // New makes a provider. It makes no call.
 func New(ctx context.Context, o Options) (*Provider, error) {
-	prefix := o.Spec.TagPrefix
-	if prefix == "" {
-		prefix = defaultTagPrefix
-	}
-	if err := checkTags(prefix+"/", o); err != nil {
+	o.Spec.Default()
+	prefix := o.Spec.TagPrefix + "/"
+	if err := checkTags(prefix, o); err != nil {
 		return nil, err
 	}
 	if o.Limits == nil {
@@ -91,7 +87,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 		})
 		c.APIOptions = append(c.APIOptions, o.Limits.middleware(o.Spec.Region))
 	})
-	return &Provider{options: o, prefix: prefix + "/", client: client, pageSize: maxPageSize, launched: map[string]time.Time{}}, nil
+	return &Provider{options: o, prefix: prefix, client: client, pageSize: maxPageSize, launched: map[string]time.Time{}}, nil
 }
 
 // checkTags finds tags that EC2 would not take, or that would say that an instance is somebody else's.

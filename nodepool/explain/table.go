@@ -80,14 +80,11 @@ func marketOf(m v1alpha1.MarketPolicy) string {
 }
 
 func providerOf(p v1alpha1.PoolProvider) string {
-	switch {
-	case p.EC2 != nil:
-		return fmt.Sprintf("EC2 in %s: %s", p.EC2.Region, strings.Join(p.EC2.InstanceTypes, ", "))
-	case p.Simulated != nil:
-		return "simulated, in zones " + strings.Join(p.Simulated.Zones, ", ")
-	default:
+	_, spec := p.Selected()
+	if spec == nil {
 		return "none"
 	}
+	return spec.Summary()
 }
 
 func (t *table) state(e *Explanation) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
@@ -45,28 +45,28 @@ const (
 
 // read makes of the body of a message what a pool is told. The deadline is counted from the time of the event, or from
 // now if it has none.
-func read(body string, now time.Time) (nodepool.Message, verdict, error) {
+func read(body string, now time.Time) (provider.Message, verdict, error) {
 	var e event
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return nodepool.Message{}, garbage, err
+		return provider.Message{}, garbage, err
 	}
 	if e.Kind == "" {
-		return nodepool.Message{}, garbage, fmt.Errorf("has no detail-type")
+		return provider.Message{}, garbage, fmt.Errorf("has no detail-type")
 	}
-	m := nodepool.Message{InstanceID: e.Detail.InstanceID}
+	m := provider.Message{InstanceID: e.Detail.InstanceID}
 	switch {
 	case e.Source != "aws.ec2":
 		return m, ignored, nil
 	case e.Kind == spotWarning:
-		m.Kind = nodepool.MessageInterruption
+		m.Kind = provider.MessageInterruption
 		if e.Time.IsZero() {
 			e.Time = now
 		}
 		m.Deadline = e.Time.Add(noticeTime)
 	case e.Kind == rebalance:
-		m.Kind = nodepool.MessageRebalance
+		m.Kind = provider.MessageRebalance
 	case e.Kind == stateChange && leaving(e.Detail.State):
-		m.Kind = nodepool.MessageStateChange
+		m.Kind = provider.MessageStateChange
 	default:
 		return m, ignored, nil
 	}

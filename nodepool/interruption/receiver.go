@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"strconv"
@@ -18,7 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/foresail/foresail/nodepool"
+	"k8s.io/klog/v2"
+
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 const (
@@ -47,7 +48,6 @@ type Options struct {
 
 	// Load changes how the SDK is set up; by default credentials are found as by every AWS client.
 	Load []func(*config.LoadOptions) error
-	Log  *slog.Logger     // nil logs nothing
 	Now  func() time.Time // nil is time.Now
 	Rand *rand.Rand       // of the jitter; nil is a random seed
 }
@@ -70,7 +70,7 @@ type Receiver struct {
 	counts   Counts
 }
 
-var _ nodepool.Notices = (*Receiver)(nil)
+var _ provider.Notices = (*Receiver)(nil)
 
 // Counts are the messages since the start. One that came several times is counted each time.
 type Counts struct {
@@ -111,9 +111,6 @@ func newReceiver(o Options, q queue) *Receiver {
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // it spreads calls
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Receiver{options: o, queue: q}
 }
 
@@ -138,7 +135,7 @@ func public(host []string) bool { return len(host) >= 4 && host[0] == "sqs" && h
 
 // Receive waits up to 20 seconds for messages that a pool should hear. What is not done comes again. After an error the
 // next call waits first, longer after each error in a row.
-func (r *Receiver) Receive(ctx context.Context) ([]nodepool.Message, error) {
+func (r *Receiver) Receive(ctx context.Context) ([]provider.Message, error) {
 	if err := r.pause(ctx); err != nil {
 		return nil, err
 	}
@@ -154,7 +151,7 @@ func (r *Receiver) Receive(ctx context.Context) ([]nodepool.Message, error) {
 }
 
 // poll makes one call and deletes what a pool need not hear.
-func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]nodepool.Message, error) {
+func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]provider.Message, error) {
 	call, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
 	output, err := r.queue.ReceiveMessage(call, &sqs.ReceiveMessageInput{
@@ -164,10 +161,10 @@ func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]nodepool.Mes
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", r.options.Queue, err)
 	}
-	var messages []nodepool.Message
+	var messages []provider.Message
 	var useless []types.DeleteMessageBatchRequestEntry
 	for i, raw := range output.Messages {
-		m, verdict := r.judge(aws.ToString(raw.Body))
+		m, verdict := r.judge(ctx, aws.ToString(raw.Body))
 		if verdict == told {
 			m.Handle = aws.ToString(raw.ReceiptHandle)
 			messages = append(messages, m)
@@ -183,7 +180,7 @@ func (r *Receiver) poll(ctx context.Context, wait time.Duration) ([]nodepool.Mes
 func seconds(d time.Duration) int32 { return int32((d + time.Second - 1) / time.Second) }
 
 // judge reads a message and counts it.
-func (r *Receiver) judge(body string) (nodepool.Message, verdict) {
+func (r *Receiver) judge(ctx context.Context, body string) (provider.Message, verdict) {
 	m, verdict, err := read(body, r.options.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -194,10 +191,10 @@ func (r *Receiver) judge(body string) (nodepool.Message, verdict) {
 		r.counts.Ignored++
 	case late:
 		r.counts.Late++
-		r.options.Log.Warn("dropped a warning that came too late", "instance", m.InstanceID, "deadline", m.Deadline)
+		klog.FromContext(ctx).Info("Dropped an interruption warning that came after its deadline", "instance", m.InstanceID, "deadline", m.Deadline)
 	case garbage:
 		r.counts.Garbage++
-		r.options.Log.Warn("dropped a message that is no event of EC2", "queue", r.options.Queue, "error", err,
+		klog.FromContext(ctx).Error(err, "Dropped a message that is not an event of EC2", "queue", r.options.Queue,
 			"begins", body[:min(len(body), excerpt)])
 	}
 	return m, verdict
@@ -213,13 +210,13 @@ func (r *Receiver) drop(ctx context.Context, useless []types.DeleteMessageBatchR
 		err = fmt.Errorf("%d of %d remain: %s", len(output.Failed), len(useless), aws.ToString(output.Failed[0].Message))
 	}
 	if err != nil {
-		r.options.Log.Warn("messages that say nothing could not be deleted", "queue", r.options.Queue, "error", err)
+		klog.FromContext(ctx).Error(err, "Cannot delete messages that are of no use", "queue", r.options.Queue)
 	}
 }
 
 // Done deletes a message, so that it does not come again. It is no error if it is gone, or if its handle is too old: then it
 // comes again with a new one.
-func (r *Receiver) Done(ctx context.Context, m nodepool.Message) error {
+func (r *Receiver) Done(ctx context.Context, m provider.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := r.queue.DeleteMessage(ctx, &sqs.DeleteMessageInput{

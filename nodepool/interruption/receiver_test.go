@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -46,7 +46,7 @@ func (f fixture) receiver(t *testing.T) *Receiver {
 }
 
 // receive returns what comes next, without the handles.
-func (f fixture) receive(t *testing.T) (messages, bare []nodepool.Message) {
+func (f fixture) receive(t *testing.T) (messages, bare []provider.Message) {
 	t.Helper()
 	messages, err := f.Receive(t.Context())
 	require.NoError(t, err)
@@ -89,11 +89,11 @@ func testEvents(t *testing.T, f fixture) {
 	f.Send(t, f.url, f.StateChange("i-gone", "shutting-down", at))
 	f.Send(t, f.url, f.SpotInterruption("i-spot", at)) // EventBridge delivers at least once
 	messages, bare := f.receive(t)
-	require.Equal(t, []nodepool.Message{
-		{InstanceID: "i-spot", Kind: nodepool.MessageInterruption, Deadline: at.Add(2 * time.Minute)},
-		{InstanceID: "i-advised", Kind: nodepool.MessageRebalance},
-		{InstanceID: "i-gone", Kind: nodepool.MessageStateChange},
-		{InstanceID: "i-spot", Kind: nodepool.MessageInterruption, Deadline: at.Add(2 * time.Minute)},
+	require.Equal(t, []provider.Message{
+		{InstanceID: "i-spot", Kind: provider.MessageInterruption, Deadline: at.Add(2 * time.Minute)},
+		{InstanceID: "i-advised", Kind: provider.MessageRebalance},
+		{InstanceID: "i-gone", Kind: provider.MessageStateChange},
+		{InstanceID: "i-spot", Kind: provider.MessageInterruption, Deadline: at.Add(2 * time.Minute)},
 	}, bare)
 	for _, m := range messages {
 		require.NoError(t, f.Done(t.Context(), m))
@@ -126,7 +126,7 @@ func testDone(t *testing.T, f fixture) {
 	require.Equal(t, "0+0", f.left(t))
 	require.NoError(t, other.Done(t.Context(), again[0]), "it is gone")
 	require.NoError(t, f.Done(t.Context(), messages[0]), "its handle is old")
-	require.NoError(t, f.Done(t.Context(), nodepool.Message{Handle: "made up"}))
+	require.NoError(t, f.Done(t.Context(), provider.Message{Handle: "made up"}))
 }
 
 func testUseless(t *testing.T, f fixture) {

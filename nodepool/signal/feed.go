@@ -2,7 +2,8 @@ package signal
 
 import (
 	"fmt"
-	"log/slog"
+
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/pipeline"
 )
@@ -12,16 +13,14 @@ type feed struct {
 	poller
 	demand []pipeline.Sample
 	err    error // why the last answer brought nothing, nil if it did
-	told   string
-	logger *slog.Logger
+	name   string
+	logged string // the error that was logged last
 }
 
-func newFeed(p poller, name string, logger *slog.Logger) feed {
-	return feed{poller: p, logger: logger.With("signal", name)}
-}
+func newFeed(p poller, name string) feed { return feed{poller: p, name: name} }
 
 // receive hands the answer that has come, if one has, to take, and notes why it could not be used.
-func (f *feed) receive(take func(*flight) error) {
+func (f *feed) receive(log klog.Logger, take func(*flight) error) {
 	answer := f.landed()
 	if answer == nil {
 		return
@@ -33,24 +32,24 @@ func (f *feed) receive(take func(*flight) error) {
 	if f.err == nil {
 		f.whole = answer.to
 	}
-	f.log()
+	f.log(log)
 }
 
-// log tells when queries begin to fail, fail otherwise, and cease to.
-func (f *feed) log() {
+// log reports when queries begin to fail, fail for another reason, and work again.
+func (f *feed) log(log klog.Logger) {
 	text := ""
 	if f.err != nil {
 		text = f.err.Error()
 	}
-	if text == f.told {
+	if text == f.logged {
 		return
 	}
-	f.told = text
-	if text == "" {
-		f.logger.Info("The signal can be read again.")
+	f.logged = text
+	if f.err == nil {
+		log.Info("The signal can be read again", "signal", f.name)
 		return
 	}
-	f.logger.Warn("The signal cannot be read.", "err", text)
+	log.Error(f.err, "The signal cannot be read", "signal", f.name)
 }
 
 // because adds to an error of a forecast why there is nothing to make one from.

@@ -40,7 +40,7 @@ func newMeasured(c Config, f *Forecast, fed feed) (*measured, error) {
 }
 
 func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
-	s.receive(func(f *flight) error { return s.take(f, t) })
+	s.receive(t.log, func(f *flight) error { return s.take(f, t) })
 	s.tidy(t)
 	demand := t.demandOf(s.config.Name) * s.config.Threshold
 	s.note(t.now, demand)

@@ -214,7 +214,6 @@ func TestSlowServer(t *testing.T) {
 				f := &fakeProm{}
 				f.set(same(3, constant(0.5))...)
 				s := newSet(t, asking(slow{f, test.takes}, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
-				defer s.Close()
 				since := time.Now().Add(-time.Hour)
 				var last plan.Signal
 				for range 10 {
@@ -341,7 +340,6 @@ func TestOverTheWire(t *testing.T) {
 	o := asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m")
 	o.DefaultAddress, o.Servers = server.URL+"/", promapi.NewClients(promapi.Options{MaxSeries: nodequery.MaxSeries, MaxBytes: 1 << 20, UserAgent: "foresail"})
 	s := newSet(t, o)
-	defer s.Close()
 	i := 0
 	observe := func() plan.Signal {
 		i++
@@ -384,40 +382,25 @@ func TestOverTheWire(t *testing.T) {
 	assert.Contains(t, observe().Err, "connection refused")
 }
 
-// Queries end with the Set, and not later.
-func TestCloseEndsQueries(t *testing.T) {
+// Queries end with the context of the pool. Observe does not wait for answers then.
+func TestQueriesEndWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(t, asking(slow{&fakeProm{}, time.Hour}, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
-		s.Observe(t.Context(), Observation{Now: time.Now(), Workers: workers(1, 0), Expected: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		o := Observation{Now: time.Now(), Workers: workers(1, 0), Expected: 1}
+		s.Observe(ctx, o)
 		flight := s.voices[0].(*measured).flight
 		require.NotNil(t, flight)
-		s.Close()
+		cancel()
 		synctest.Wait()
 		select {
 		case <-flight.done:
 		default:
 			assert.Fail(t, "the query goes on")
 		}
-	})
-}
-
-// A tick that is given up does not wait for answers, and they are not lost.
-func TestTickGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeProm{}
-		f.set(same(1, constant(0.5))...)
-		s := newSet(t, asking(slow{f, 500 * time.Millisecond}, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
-		defer s.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
 		at := time.Now()
-		o := Observation{Now: at, Workers: workersSince(1, at.Add(-time.Hour)), Expected: 1}
 		assert.False(t, named(t, s.Observe(ctx, o), CPU).Known)
 		assert.Equal(t, at, time.Now())
-		time.Sleep(time.Second)
-		o.Now = time.Now()
-		said := named(t, s.Observe(ctx, o), CPU)
-		assert.True(t, said.Known, said.Err)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -37,8 +36,6 @@ type Options struct {
 	DefaultAddress string
 	// Servers are the Prometheus servers; nil = none, and signals that ask them are refused.
 	Servers Servers
-	// Logger is told what changes for signals. nil discards it.
-	Logger *slog.Logger
 }
 
 // Servers connects to Prometheus servers.

@@ -17,11 +17,10 @@ const maxTimeout = 5 * time.Second
 // concurrent use; queries run beside.
 type poller struct {
 	nodequery.Question
-	life   context.Context // ends queries
-	window int64           // ms
-	asked  int64           // the newest time that was asked for
-	whole  int64           // up to when there are answers; 0 = there are none
-	flight *flight         // the query under way, nil = none
+	window int64   // ms
+	asked  int64   // the newest time that was asked for
+	whole  int64   // up to when there are answers; 0 = there are none
+	flight *flight // the query under way, nil = none
 }
 
 // flight is a query under way. What it brings may be read when done is closed.
@@ -33,15 +32,15 @@ type flight struct {
 	err      error
 }
 
-func newPoller(life context.Context, q nodequery.Question, f *Forecast) poller {
-	return poller{Question: q, life: life, window: (f.Window + f.Interval).Milliseconds()}
+func newPoller(q nodequery.Question, f *Forecast) poller {
+	return poller{Question: q, window: (f.Window + f.Interval).Milliseconds()}
 }
 
 // overlap is how many samples are asked for again, as a server may have learned of them late.
 const overlap = 2
 
-// begin asks for what is new, if an interval has passed and no query is under way.
-func (p *poller) begin(now int64) {
+// begin asks for what is new, if an interval has passed and no query is under way. The query goes on until ctx ends.
+func (p *poller) begin(ctx context.Context, now int64) {
 	step := p.Step.Milliseconds()
 	to := nodequery.Floor(now, step)
 	if p.flight != nil || to == p.asked {
@@ -55,7 +54,7 @@ func (p *poller) begin(now int64) {
 	p.flight = f
 	go func() {
 		defer close(f.done)
-		f.lines, f.err = p.Ask(p.life, f.from, f.to)
+		f.lines, f.err = p.Ask(ctx, f.from, f.to)
 	}()
 }
 

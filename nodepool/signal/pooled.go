@@ -35,7 +35,7 @@ func newPooled(c Config, f *Forecast, fed feed) (*pooled, error) {
 }
 
 func (s *pooled) observe(m *pipeline.Memory, t *tick) plan.Signal {
-	s.receive(s.take)
+	s.receive(t.log, s.take)
 	s.samples = trim(s.samples, t.now-s.window)
 	if s.level {
 		return s.observeLevel(m, t)

@@ -68,7 +68,6 @@ func TestPooledValues(t *testing.T) {
 			f := &fakeProm{}
 			f.set(load("", constant(test.series)))
 			s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "sum(queue)", Value: test.value}, test.threshold))
-			defer s.Close()
 			said := replay(t, s, "queue", 70, func(int, time.Time) Observation { return test.o })
 			x := said[len(said)-1]
 			require.True(t, x.Known, x.Err)
@@ -83,7 +82,6 @@ func TestPooledValues(t *testing.T) {
 func TestPooledAnswersThatAreRefused(t *testing.T) {
 	f := &fakeProm{}
 	s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "queue"}, "100"))
-	defer s.Close()
 	observe := func(i int) plan.Signal {
 		return named(t, s.Observe(t.Context(), Observation{Now: began.Add(time.Duration(i) * interval), Workers: workers(1, 0), Expected: 1}), "queue")
 	}

@@ -156,6 +156,5 @@ func clients(f http.RoundTripper) Servers {
 // cpuOf is the signal cpu of a fake server.
 func cpuOf(t testing.TB, f *fakeProm) *Set {
 	s := newSet(t, asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
-	t.Cleanup(s.Close)
 	return s
 }

@@ -60,7 +60,7 @@ func (r *requests) warm() bool {
 }
 
 // begin and await do nothing: requests need not be asked for.
-func (r *requests) begin(int64)           {}
-func (r *requests) await(context.Context) {}
+func (r *requests) begin(context.Context, int64) {}
+func (r *requests) await(context.Context)        {}
 
 func (r *requests) forgetFrom(now int64) { r.ledger.drop(now) }

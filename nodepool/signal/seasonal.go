@@ -1,7 +1,6 @@
 package signal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/internal/nodequery"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -35,7 +35,6 @@ const (
 type seasonal struct {
 	config SeasonalConfig
 	nodequery.Question
-	life context.Context
 
 	mu       sync.Mutex
 	past     []pipeline.Sample // in order
@@ -45,7 +44,7 @@ type seasonal struct {
 	asking   bool
 }
 
-func newSeasonal(life context.Context, o *Options) (*seasonal, error) {
+func newSeasonal(o *Options) (*seasonal, error) {
 	c := *o.Seasonal
 	if c.Weeks < 1 || c.Weeks > 12 {
 		return nil, &pipeline.FieldError{Field: "weeks", Value: c.Weeks, Accept: "from 1 to 12"}
@@ -57,11 +56,11 @@ func newSeasonal(life context.Context, o *Options) (*seasonal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &seasonal{config: c, Question: q, life: life}, nil
+	return &seasonal{config: c, Question: q}, nil
 }
 
-// refresh has the past learned beside, if it is time to.
-func (s *seasonal) refresh(now time.Time) {
+// refresh has the past learned beside, if it is time to, until ctx ends.
+func (s *seasonal) refresh(ctx context.Context, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	early := now.Before(s.next) && s.next.Sub(now) <= seasonalEvery // it is later only if the clock was set back
@@ -70,7 +69,7 @@ func (s *seasonal) refresh(now time.Time) {
 	}
 	s.asking = true
 	go func() {
-		past, err := s.learn(now)
+		past, err := s.learn(ctx, now)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asking, s.err = false, err
@@ -84,13 +83,13 @@ func (s *seasonal) refresh(now time.Time) {
 }
 
 // learn asks for the past weeks, a chunk after the other.
-func (s *seasonal) learn(now time.Time) ([]pipeline.Sample, error) {
+func (s *seasonal) learn(ctx context.Context, now time.Time) ([]pipeline.Sample, error) {
 	step := seasonalStep.Milliseconds()
 	end := nodequery.Floor(now.UnixMilli(), step)
 	var lines []nodequery.Line
 	for from := end - (time.Duration(s.config.Weeks)*week + seasonalWidth).Milliseconds(); from <= end; {
 		to := min(from+seasonalChunk.Milliseconds()-step, end)
-		some, err := s.Ask(s.life, from, to)
+		some, err := s.Ask(ctx, from, to)
 		if err != nil {
 			return nil, err
 		}
@@ -150,17 +149,17 @@ func profileOf(past []pipeline.Sample, ahead time.Time, weeks int) profile {
 	for i := range p.desired {
 		middle := ahead.Add(-time.Duration(i+1) * period)
 		first, end := middle.Add(-seasonalWidth).UnixMilli(), middle.Add(seasonalWidth).UnixMilli()
-		samples := past[search(past, first):search(past, end)]
-		if share := min(1, float64(len(samples))/expected); share >= 0.5 {
+		around := past[search(past, first):search(past, end)]
+		if share := min(1, float64(len(around))/expected); share >= 0.5 {
 			p.complete += share
-			days = append(days, mean(samples))
+			days = append(days, mean(around))
 		}
 	}
 	if p.found = len(days); p.found == 0 {
 		return p
 	}
 	p.complete /= float64(p.found)
-	p.load = median(days)
+	p.load = samples.Median(days)
 	for _, x := range days {
 		p.deviation += math.Abs(x-p.load) / float64(p.found)
 	}
@@ -182,15 +181,9 @@ func (p *profile) confidence() float64 {
 	return float64(p.found) / float64(p.desired) * p.complete * alike
 }
 
-func mean(samples []pipeline.Sample) (m float64) {
-	for _, s := range samples {
-		m += s.V / float64(len(samples))
+func mean(of []pipeline.Sample) (m float64) {
+	for _, s := range of {
+		m += s.V / float64(len(of))
 	}
 	return m
-}
-
-// median returns the middle one of the numbers, or the mean of the middle two. It changes their order.
-func median(x []float64) float64 {
-	slices.SortFunc(x, cmp.Compare[float64])
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }

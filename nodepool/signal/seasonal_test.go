@@ -23,7 +23,6 @@ func floorOf(t testing.TB, transport http.RoundTripper, weeks int) *Set {
 	o.DefaultAddress, o.Servers = promAddress, clients(transport)
 	o.Seasonal = &SeasonalConfig{Query: Query{Expr: "sum(load) / 0.7"}, Weeks: weeks, MinConfidence: 0.5}
 	s := newSet(t, o)
-	t.Cleanup(s.Close)
 	return s
 }
 

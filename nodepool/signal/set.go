@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
@@ -15,8 +16,6 @@ import (
 // Set is the signals of one pool. It is safe for concurrent use.
 type Set struct {
 	options  Options
-	life     context.Context // of queries
-	end      context.CancelFunc
 	seasonal *seasonal // nil: the pool does not ask
 
 	mu       sync.Mutex
@@ -31,23 +30,19 @@ type Set struct {
 
 // listener is a signal that observes.
 type listener interface {
-	begin(now int64)           // asks, beside, for what has to be asked for
-	await(ctx context.Context) // waits for the answer, at most until ctx ends
+	begin(ctx context.Context, now int64) // asks, beside, for what has to be asked for
+	await(ctx context.Context)            // waits for the answer, at most until ctx ends
 	observe(m *pipeline.Memory, t *tick) plan.Signal
 	forgetFrom(now int64) // the clock was set back to now: what is later has not been
 }
 
 // New returns the signals of a pool, or an error that names every field that is wrong.
 func New(o Options) (*Set, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	var problems []error
 	s := &Set{options: o, roseAt: pipeline.Never}
-	s.life, s.end = context.WithCancel(context.Background())
 	told := map[string]bool{}
 	for i, c := range o.Signals {
 		v, err := s.listener(c)
@@ -59,7 +54,7 @@ func New(o Options) (*Set, error) {
 	}
 	if o.Seasonal != nil {
 		var err error
-		if s.seasonal, err = newSeasonal(s.life, &s.options); err != nil {
+		if s.seasonal, err = newSeasonal(&s.options); err != nil {
 			problems = append(problems, fmt.Errorf("seasonal.%w", err))
 		}
 	}
@@ -69,14 +64,10 @@ func New(o Options) (*Set, error) {
 		}
 	}
 	if len(problems) > 0 {
-		s.end()
 		return nil, errors.Join(problems...)
 	}
 	return s, nil
 }
-
-// Close ends the queries that are under way. The Set must not be used any more.
-func (s *Set) Close() { s.end() }
 
 func (s *Set) listener(c Config) (listener, error) {
 	if c.Query == nil {
@@ -88,19 +79,20 @@ func (s *Set) listener(c Config) (listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	feed := newFeed(newPoller(s.life, q, &o.Forecast), c.Name, o.Logger)
+	feed := newFeed(newPoller(q, &o.Forecast), c.Name)
 	if c.Query.NodeLabel != "" {
 		return newMeasured(c, &o.Forecast, feed)
 	}
 	return newPooled(c, &o.Forecast, feed)
 }
 
-// Observe takes what is seen at one tick, and returns what each signal says to it, in their order, and then what requests
-// tell the idle rule of CPU and memory if no signal does.
+// Observe takes what one cycle sees, and returns what each signal makes of it, in their order, and then what requests are
+// to the idle rule of CPU and memory if no signal is. Its queries go on when it returns, and end with ctx: that is the
+// context of the pool, not of a cycle.
 func (s *Set) Observe(ctx context.Context, o Observation) []plan.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tick(o)
+	t := s.tick(ctx, o)
 	s.ask(ctx, t.now)
 	out := make([]plan.Signal, 0, len(s.voices)+len(s.informs))
 	for _, v := range s.voices {
@@ -115,7 +107,7 @@ func (s *Set) Observe(ctx context.Context, o Observation) []plan.Signal {
 // ask has all signals ask at once and waits for the answers for a short while.
 func (s *Set) ask(ctx context.Context, now int64) {
 	for _, v := range s.voices {
-		v.begin(now)
+		v.begin(ctx, now)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -125,20 +117,20 @@ func (s *Set) ask(ctx context.Context, now int64) {
 }
 
 // Seasonal returns what past weeks needed at the hour that launches of now are for; nil if the pool does not ask. It does
-// not wait: the past is learned beside, once an hour.
-func (s *Set) Seasonal(_ context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal {
+// not wait: the past is learned beside, once an hour, by queries that end with ctx.
+func (s *Set) Seasonal(ctx context.Context, now time.Time, startupTime time.Duration) *plan.Seasonal {
 	if s.seasonal == nil {
 		return nil
 	}
-	s.seasonal.refresh(now)
+	s.seasonal.refresh(ctx, now)
 	return s.seasonal.at(now.Add(s.options.Forecast.horizon(startupTime)))
 }
 
 // tick works out what all signals need to know.
-func (s *Set) tick(o Observation) *tick {
-	t := &tick{Observation: o, now: o.Now.UnixMilli()}
+func (s *Set) tick(ctx context.Context, o Observation) *tick {
+	t := &tick{Observation: o, now: o.Now.UnixMilli(), log: klog.FromContext(ctx)}
 	if t.now < s.last {
-		s.options.Logger.Warn("The clock was set back; what was seen after that is forgotten.", "by", time.Duration(s.last-t.now)*time.Millisecond)
+		t.log.Info("The clock was set back, and later samples are dropped", "by", time.Duration(s.last-t.now)*time.Millisecond)
 	}
 	if t.now <= s.last {
 		s.forgetFrom(t.now)
@@ -193,6 +185,7 @@ func inform(name string, t *tick) plan.Signal {
 // tick is what an observation comes to for every signal.
 type tick struct {
 	Observation
+	log      klog.Logger
 	now      int64     // ms
 	roseAt   int64     // when Expected last rose (ms), or pipeline.Never
 	carriers []carrier // those of now

@@ -1,16 +1,13 @@
 package simulated
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -21,9 +18,6 @@ import (
 
 // InstanceType is the only type of instance that there is.
 const InstanceType = "simulated"
-
-// DefaultNamespace is where instances are, unless the spec says otherwise.
-const DefaultNamespace = "foresail-simulated"
 
 // Options of a Cloud.
 type Options struct {
@@ -38,7 +32,6 @@ type Options struct {
 	Seed   uint64
 	// Kubelet makes joined Nodes Ready, and free to schedule on, where neither kwok nor the controller manager does.
 	Kubelet bool
-	Log     *slog.Logger // nil for none
 }
 
 // Cloud is the part of a simulated cloud that is one pool's. Its methods may be called at the same time, in any number of
@@ -55,21 +48,8 @@ var _ provider.Provider = (*Cloud)(nil)
 
 // New returns the cloud of a pool. It asks the API server for nothing yet.
 func New(o Options) *Cloud {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	c := &Cloud{options: o, namespace: cmp.Or(o.Spec.Namespace, DefaultNamespace), zones: o.Spec.Zones, joinDelay: 30 * time.Second}
-	if len(c.zones) == 0 {
-		c.zones = []string{"a", "b"}
-	}
-	if o.Spec.JoinDelay != nil {
-		c.joinDelay = o.Spec.JoinDelay.Duration
-	}
-	c.shape = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("2"),
-		corev1.ResourceMemory: resource.MustParse("4Gi"),
-		corev1.ResourcePods:   resource.MustParse("110"),
-	}
+	o.Spec.Default()
+	c := &Cloud{options: o, namespace: o.Spec.Namespace, zones: o.Spec.Zones, joinDelay: o.Spec.JoinDelay.Duration, shape: corev1.ResourceList{}}
 	for name, quantity := range o.Spec.Shape {
 		c.shape[corev1.ResourceName(name)] = quantity
 	}

@@ -3,6 +3,7 @@ package simulated_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -429,4 +430,30 @@ func TestRun(t *testing.T) {
 	require.Eventually(t, func() bool { return nodeOf(t, i) != nil }, 30*time.Second, 50*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
+}
+
+func TestReceiver(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("noticed")
+	i := launch(t, c, "1")
+	s.annotate(t, i.ID, simulated.AnnotationInterrupt, "2m")
+	s.annotate(t, i.ID, simulated.AnnotationRebalance, "true")
+	s.pass(t, time.Second)
+	receiver := simulated.Receiver{Cloud: c}
+	messages, err := receiver.Receive(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []provider.Message{
+		{InstanceID: i.ID, Kind: provider.MessageInterruption, Deadline: s.Now().Add(2 * time.Minute)},
+		{InstanceID: i.ID, Kind: provider.MessageRebalance},
+	}, messages)
+	for _, m := range messages {
+		require.NoError(t, receiver.Done(t.Context(), m))
+	}
+	left, err := c.Notices(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = receiver.Receive(ended)
+	assert.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -27,7 +28,7 @@ func (c *Cloud) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		if err := c.Step(ctx, c.options.Now()); err != nil && ctx.Err() == nil {
-			c.options.Log.WarnContext(ctx, "a step of the simulated cloud has failed", "pool", c.options.Pool, "error", err)
+			klog.FromContext(ctx).Error(err, "A step of the simulated cloud failed", "pool", c.options.Pool)
 		}
 		select {
 		case <-ctx.Done():

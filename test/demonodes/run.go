@@ -212,7 +212,9 @@ func interrupt(ctx context.Context, client kubernetes.Interface, s scene) error 
 	for _, n := range s.nodes {
 		if n.state == serving && n.market == plan.Spot {
 			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, simulated.AnnotationInterrupt, notice)
-			_, err := client.CoreV1().ConfigMaps(simulated.DefaultNamespace).Patch(ctx, n.id, types.MergePatchType, patch, metav1.PatchOptions{})
+			var cloud v1alpha1.SimulatedProvider
+			cloud.Default()
+			_, err := client.CoreV1().ConfigMaps(cloud.Namespace).Patch(ctx, n.id, types.MergePatchType, patch, metav1.PatchOptions{})
 			return err
 		}
 	}

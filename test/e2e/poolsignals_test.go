@@ -33,7 +33,6 @@ func poolSignals(t *testing.T, p *monitoring.Prometheus, seasonal string, querie
 	o.Servers = promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})
 	set, err := signal.New(o)
 	require.NoError(t, err)
-	t.Cleanup(set.Close)
 	now := time.Now()
 	workers := make([]world.Node, 2)
 	for i := range workers {

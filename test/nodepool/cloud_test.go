@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -13,7 +12,7 @@ import (
 type cloud interface {
 	// provider, notices and store are what a process reaches it by, through its wire.
 	provider(p *process) provider.Provider
-	notices(p *process) nodepool.Notices
+	notices(p *process) provider.Notices
 	store(p *process) state.Store
 
 	// step is what time does to instances: they join, and those that are to be taken back are.

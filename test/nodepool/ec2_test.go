@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/ec2"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -65,7 +64,7 @@ type onEC2 struct {
 	joined   map[string]bool
 	stopped  map[string]bool
 	taken    map[string]time.Time // instance → when EC2 takes it back
-	messages []nodepool.Message
+	messages []provider.Message
 	stranded bool
 }
 
@@ -116,7 +115,7 @@ func (c *onEC2) store(p *process) state.Store {
 	return dynamodb.New(awsdynamodb.NewFromConfig(config), dynamodb.Options{Table: table})
 }
 
-func (c *onEC2) notices(p *process) nodepool.Notices { return queue{c, p} }
+func (c *onEC2) notices(p *process) provider.Notices { return queue{c, p} }
 
 func (c *onEC2) all(ctx context.Context) ([]provider.Instance, error) {
 	pages := awsec2.NewDescribeInstancesPaginator(c.direct, &awsec2.DescribeInstancesInput{
@@ -241,7 +240,7 @@ func (c *onEC2) interrupt(_ context.Context, id string, after time.Duration) err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken[id] = c.stage.clock.Now().Add(after)
-	c.messages = append(c.messages, nodepool.Message{InstanceID: id, Kind: nodepool.MessageInterruption, Deadline: c.taken[id], Handle: id})
+	c.messages = append(c.messages, provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: c.taken[id], Handle: id})
 	return nil
 }
 
@@ -283,7 +282,7 @@ type queue struct {
 
 var errNoMessage = errors.New("no such message")
 
-func (q queue) Receive(context.Context) ([]nodepool.Message, error) {
+func (q queue) Receive(context.Context) ([]provider.Message, error) {
 	if q.process.wire.isDead() {
 		return nil, errDead
 	}
@@ -292,11 +291,11 @@ func (q queue) Receive(context.Context) ([]nodepool.Message, error) {
 	return slices.Clone(q.messages), nil
 }
 
-func (q queue) Done(ctx context.Context, m nodepool.Message) error {
+func (q queue) Done(ctx context.Context, m provider.Message) error {
 	return q.process.wire.do(ctx, "delete message", func() error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		at := slices.IndexFunc(q.messages, func(other nodepool.Message) bool { return other.Handle == m.Handle })
+		at := slices.IndexFunc(q.messages, func(other provider.Message) bool { return other.Handle == m.Handle })
 		if at < 0 {
 			return errNoMessage
 		}

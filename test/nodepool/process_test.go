@@ -18,6 +18,7 @@ import (
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/world"
@@ -35,7 +36,7 @@ type process struct {
 	client  kubernetes.Interface
 	now     func() time.Time
 	pool    *nodepool.Pool
-	notices nodepool.Notices
+	notices provider.Notices
 
 	mu   sync.Mutex
 	last nodepool.Told

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/nodepool/state"
@@ -45,7 +44,7 @@ func (c *inKubernetes) provider(p *process) provider.Provider { return c.connect
 
 func (c *inKubernetes) store(p *process) state.Store { return kubernetes.New(p.kubernetesREST()) }
 
-func (c *inKubernetes) notices(p *process) nodepool.Notices {
+func (c *inKubernetes) notices(p *process) provider.Notices {
 	return simulatedNotices{c.connect(p.client)}
 }
 
@@ -99,19 +98,19 @@ func (c *inKubernetes) strand(ctx context.Context, on bool) error {
 // simulatedNotices tells a pool what a simulated cloud says by itself.
 type simulatedNotices struct{ cloud *simulated.Cloud }
 
-func (n simulatedNotices) Receive(ctx context.Context) ([]nodepool.Message, error) {
+func (n simulatedNotices) Receive(ctx context.Context) ([]provider.Message, error) {
 	notices, err := n.cloud.Notices(ctx)
-	var out []nodepool.Message
+	var out []provider.Message
 	for _, notice := range notices {
-		m := nodepool.Message{InstanceID: notice.InstanceID, Kind: nodepool.MessageInterruption, Deadline: notice.Deadline}
+		m := provider.Message{InstanceID: notice.InstanceID, Kind: provider.MessageInterruption, Deadline: notice.Deadline}
 		if notice.Deadline.IsZero() {
-			m.Kind = nodepool.MessageRebalance
+			m.Kind = provider.MessageRebalance
 		}
 		out = append(out, m)
 	}
 	return out, err
 }
 
-func (n simulatedNotices) Done(ctx context.Context, m nodepool.Message) error {
+func (n simulatedNotices) Done(ctx context.Context, m provider.Message) error {
 	return n.cloud.Heard(ctx, simulated.Notice{InstanceID: m.InstanceID, Deadline: m.Deadline})
 }

@@ -91,7 +91,6 @@ func crowdedPool(b *testing.B, c crowd, watcher *world.Watcher, now func() time.
 	spec := v1alpha1.WorkerPoolSpec{Min: 2, Max: int32(c.nodes), Signals: []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse("700m")}}}
 	set, err := signal.New(signal.OptionsOf(&spec))
 	require.NoError(b, err)
-	b.Cleanup(set.Close)
 	pool, err := nodepool.New(nodepool.Options{
 		Name: poolName, Owner: "this", Spec: func() (nodepool.Spec, error) { return nodepool.SpecOf(poolName, spec), nil },
 		Store: &memory{}, Provider: c.cloud(), Observer: watcher, Signals: set, Drainer: &play{}, Labeler: &play{}, Now: now, Seed: 1,

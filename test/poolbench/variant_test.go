@@ -127,7 +127,6 @@ func run(t *testing.T, p profile, s settings, v variant, seed uint64) (out outco
 func newPool(t *testing.T, stage *play, spec v1alpha1.WorkerPoolSpec, v variant) *nodepool.Pool {
 	set, err := signal.New(signal.OptionsOf(&spec))
 	require.NoError(t, err)
-	t.Cleanup(set.Close)
 	var signals nodepool.Signals = set
 	if v.mute {
 		signals = muted{set}

@@ -1,4 +1,4 @@
-package controller
+package simulated
 
 import (
 	"errors"
@@ -10,18 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
-
-	"github.com/foresail/foresail/nodepool/simulated"
 )
 
 // A client's limit of requests refuses one whose time is over in words of its own, which are no failure of the cloud.
-func TestEndOfListeningIsNoFailure(t *testing.T) {
+func TestEndOfReceivingIsNoFailure(t *testing.T) {
 	for name, row := range map[string]struct {
 		after time.Duration // the start, from when on calls fail
 		fails bool
 	}{
-		"at the end":      {listenFor, false},
-		"while listening": {listenFor / 2, true},
+		"at the end":      {receiveFor, false},
+		"while receiving": {receiveFor / 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -33,8 +31,8 @@ func TestEndOfListeningIsNoFailure(t *testing.T) {
 					}
 					return true, nil, errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline")
 				})
-				cloud := simulated.New(simulated.Options{Client: client, Pool: "workers", Now: time.Now})
-				got, err := SimulatedNotices{Cloud: cloud}.Receive(t.Context())
+				cloud := New(Options{Client: client, Pool: "workers", Now: time.Now})
+				got, err := Receiver{Cloud: cloud}.Receive(t.Context())
 				assert.Empty(t, got)
 				assert.Equal(t, row.fails, err != nil, "%v", err)
 				assert.Equal(t, row.after, time.Since(begun))
