@@ -13,6 +13,9 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionForecasting is true while every signal has a forecast.
 	ConditionForecasting = "Forecasting"
+	// ConditionInterruptionsReceived is true while the pool receives the cloud's warnings before it reclaims Spot instances.
+	// Pools that ask for no Spot instances lack it.
+	ConditionInterruptionsReceived = "InterruptionsReceived"
 )
 
 // WorkerPoolStatus is the observed state of a pool. A field is absent while its value is unknown.

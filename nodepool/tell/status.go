@@ -51,7 +51,28 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, told 
 		c.ObservedGeneration = pool.Generation
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
+	if c := interruptionsReceived(pool); c != nil {
+		meta.SetStatusCondition(&next.Conditions, *c)
+	} else {
+		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ConditionInterruptionsReceived)
+	}
 	return next
+}
+
+// interruptionsReceived returns nil for a pool that asks for no Spot instances.
+func interruptionsReceived(pool *v1alpha1.WorkerPool) *metav1.Condition {
+	_, spec := pool.Spec.Provider.Selected()
+	if ratio := pool.Spec.Market.SpotRatio; spec == nil || ratio == nil || ratio.IsZero() || pool.Spec.Market.OnDemandBase >= pool.Spec.Max {
+		return nil
+	}
+	c := &metav1.Condition{
+		Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionTrue, Reason: "Receiving",
+		Message: "interruption warnings of Spot instances are received", ObservedGeneration: pool.Generation,
+	}
+	if warning := spec.SpotWarning(); warning != "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoInterruptionQueue", warning
+	}
+	return c
 }
 
 func number(n int) *int32 {

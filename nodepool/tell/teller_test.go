@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -278,6 +279,40 @@ func TestActionsAreToldInWords(t *testing.T) {
 	assert.Equal(t, "1 Ready (i-1), 1 Launched (i-2), 1 Planned", s.Action.Progress)
 	assert.Equal(t, "LaunchesFail", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Reason)
 	assert.Contains(t, h.told(), "Warning LaunchFailed no capacity in a")
+}
+
+// A pool that asks for Spot instances and has no queue says what that costs and what to set.
+func TestSpotWithoutAnInterruptionQueueIsSaid(t *testing.T) {
+	half, none := resource.MustParse("500m"), resource.MustParse("0")
+	for name, c := range map[string]struct {
+		provider v1alpha1.PoolProvider
+		market   v1alpha1.MarketPolicy
+		want     metav1.ConditionStatus // "" = no condition
+	}{
+		"Spot without a queue":  {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionFalse},
+		"Spot with a queue":     {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{InterruptionQueue: "https://queue"}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
+		"simulated Spot":        {v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
+		"On-Demand":             {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &none}, ""},
+		"On-Demand base of all": {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 5}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: c.provider, Market: c.market}}
+			before := v1alpha1.WorkerPoolStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionUnknown}}}
+			got := meta.FindStatusCondition(statusOf(before, pool, hold(start, plan.NothingToDo, "")).Conditions, v1alpha1.ConditionInterruptionsReceived)
+			if c.want == "" {
+				assert.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, c.want, got.Status)
+			if c.want == metav1.ConditionFalse {
+				assert.Equal(t, "NoInterruptionQueue", got.Reason)
+				for _, text := range []string{"the two-minute warning", "its pods are not evicted", "Set provider.ec2.interruptionQueue, or market.spotRatio to 0"} {
+					assert.Contains(t, got.Message, text)
+				}
+			}
+		})
+	}
 }
 
 // TestForgottenPoolsLeaveNothing: metrics of a pool that was deleted would be taken for ones that stand still.
