@@ -28,7 +28,7 @@ const stuffedPods = 3
 func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.WorkerPoolSpec), flags ...string) *stuffed {
 	t.Helper()
 	s := &stuffed{stage: newStage(t, name)}
-	f := startForesail(t, "nodepool,extender", append(flags, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")...)
+	f := startForesail(t, append(flags, "--extender-metrics-interval", "1s", "--extender-warm-up", "0s")...)
 	s.createPool(1, most, worker, change)
 	s.old = s.workers(1)[0].Name
 	uses.lay(t, s.old, constantly(use{1, 0.97 * worker.use().memory}))
@@ -36,10 +36,7 @@ func newStuffed(t *testing.T, name string, most int32, change func(*v1alpha1.Wor
 	// A node without pods is refused to nobody.
 	s.resident(s.old, spec{app: "resident", cpu: "50m", memory: "64Mi"})
 	s.scheduler = startScheduler(t, name, asking(t, f.address, patient))
-	s.until("the node to be predicted", func() bool {
-		return value(f.metrics(), "foresail_extender_cache_age_seconds") >= 0
-	})
-	time.Sleep(15 * time.Second) // read often enough to be predicted
+	s.untilPredicted(f.probe, []string{s.old})
 	return s
 }
 

@@ -20,7 +20,7 @@ type trouble struct {
 	// begin has it begin. What it returns has it end, and is called when the pods are there; nil: nothing.
 	begin func(p *proxy, f *foresail) (end func())
 	// during is done while pods come; nil: nothing.
-	during func(f *foresail)
+	during func(s *stage, w *witness, f *foresail)
 	// stuck is told if no pod is placed while it lasts.
 	stuck bool
 }
@@ -47,7 +47,7 @@ func troubles() []trouble {
 			return func() { p.listen(p.address) }
 		}},
 		// It takes connections, and nothing ever comes back on them.
-		{name: "black hole", pods: 20, begin: func(p *proxy, _ *foresail) func() {
+		{name: "black hole", pods: 8, begin: func(p *proxy, _ *foresail) func() {
 			p.close()
 			hole, err := net.Listen("tcp", p.address)
 			require.NoError(p.t, err)
@@ -56,11 +56,11 @@ func troubles() []trouble {
 				p.listen(p.address)
 			}
 		}},
-		{name: "no answer", pods: 20, begin: inject(func(_ http.ResponseWriter, r *http.Request) bool {
+		{name: "no answer", pods: 8, begin: inject(func(_ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
 			return true
 		})},
-		{name: "slow (100 ms)", pods: 50, begin: inject(func(http.ResponseWriter, *http.Request) bool {
+		{name: "slow (100 ms)", pods: 20, begin: inject(func(http.ResponseWriter, *http.Request) bool {
 			time.Sleep(100 * time.Millisecond)
 			return false
 		})},
@@ -73,18 +73,21 @@ func troubles() []trouble {
 		{name: "status 500", pods: 200, begin: say(http.StatusInternalServerError, "no")},
 		// It is taken for a refusal of every node, without an error. Foresail never says it.
 		{name: "{}", pods: 50, begin: say(http.StatusOK, "{}"), stuck: true},
-		{name: "restart in a burst", pods: 1000, begin: inject(nil), during: func(f *foresail) {
-			time.Sleep(1500 * time.Millisecond)
+		{name: "restart in a burst", pods: crowd, begin: inject(nil), during: func(s *stage, w *witness, f *foresail) {
+			s.until("some pods to be bound", func() bool { return w.bound() >= 100 })
 			f.kill()
-			time.Sleep(time.Second)
+			without := w.bound() + 100
+			s.until("some more pods to be bound", func() bool { return w.bound() >= without })
 			f.start()
 		}},
 	}
 }
 
 // TestSchedulingGoesOn has a scheduler place pods while it cannot talk with the extender, or gets answers that are none.
-func TestSchedulingGoesOn(t *testing.T) {
-	f := startForesail(t, "extender")
+func TestSchedulingGoesOn(t *testing.T) { testTroubles(t) }
+
+func testTroubles(t *testing.T) {
+	f := startForesail(t)
 	p := startProxy(t, f.address)
 	scheduler := startScheduler(t, "faults", asking(t, p.address))
 	var table strings.Builder
@@ -93,8 +96,7 @@ func TestSchedulingGoesOn(t *testing.T) {
 	for i, trouble := range troubles() {
 		t.Run(trouble.name, func(t *testing.T) {
 			s := newStage(t, fmt.Sprintf("fault-%d", i))
-			s.addNodes(12, worker)
-			time.Sleep(time.Second) // the extender knows them
+			s.untilListed(f.probe, s.addNodes(12, worker))
 			p.t = t
 			witness := s.watch("faulty")
 			connections := p.conns.Load()
@@ -104,20 +106,19 @@ func TestSchedulingGoesOn(t *testing.T) {
 				created <- s.tryCreate(trouble.pods, spec{app: "faulty", scheduler: scheduler.Name, cpu: "20m", memory: "32Mi", uses: use{0.02, 32 << 20}}, nil)
 			}()
 			if trouble.during != nil {
-				trouble.during(f)
+				trouble.during(s, witness, f)
 			}
 			require.NoError(t, <-created)
 			meanwhile := trouble.pods
 			if trouble.stuck {
-				time.Sleep(5 * time.Second)
+				s.until("all to be refused", func() bool { return witness.refused() == trouble.pods })
 				meanwhile = witness.bound()
 				assert.Zero(t, meanwhile, "pods that a refusal of all nodes lets pass")
 				p.inject(nil)
 				// Nothing has changed that pods could wait for: the scheduler tries them again when something has.
 				s.addNodes(1, worker)
 			}
-			s.placed("faulty", trouble.pods)
-			s.until("all to be seen", func() bool { return witness.bound() == trouble.pods })
+			s.until("all to be bound", func() bool { return witness.bound() == trouble.pods })
 			p.inject(nil)
 			if end != nil {
 				end()

@@ -28,13 +28,30 @@ type foresail struct {
 	args     []string
 	log      string
 	address  string // of the extender: host:port
+	probe    *probe
 	httpPort int
 }
 
 var foresails atomic.Int64
 
-// startForesail starts a process that does what enable says, as the manifests would, and waits until it is ready.
-func startForesail(t *testing.T, enable string, flags ...string) *foresail {
+// startPools starts the process that runs the WorkerPools of all tests. Were it one of each test, the end of one would leave the
+// pools of others without a leader until the lease expires.
+func startPools(ctx context.Context) (*controlplane.Process, error) {
+	program, err := binary()
+	if err != nil {
+		return nil, err
+	}
+	kubeconfig, err := cluster.KubeconfigForServiceAccount(ctx, stack.Namespace, stack.ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	return controlplane.StartProcess("pools", program, filepath.Join(cluster.Dir(), "pools.log"), home(), []string{
+		"run", "--enable", "nodepool", "--kubeconfig", kubeconfig, "--http-address", "127.0.0.1:0",
+	})
+}
+
+// startForesail starts a process with the extender, as the manifests would, and waits until it is ready.
+func startForesail(t *testing.T, flags ...string) *foresail {
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), stack.Namespace, stack.ServiceAccount)
 	require.NoError(t, err)
@@ -47,9 +64,10 @@ func startForesail(t *testing.T, enable string, flags ...string) *foresail {
 	f := &foresail{t: t, httpPort: httpPort, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
 	f.log = filepath.Join(cluster.Dir(), fmt.Sprintf("foresail-%d.log", foresails.Add(1)))
 	f.args = append([]string{
-		"run", "--enable", enable, "--kubeconfig", kubeconfig, "--http-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort)),
+		"run", "--enable", "extender", "--kubeconfig", kubeconfig, "--http-address", net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort)),
 		"--extender-address", f.address, "--extender-tls-cert-file", cert, "--extender-tls-private-key-file", key,
 	}, flags...)
+	f.probe = newProbe(t, f.address, "http://"+net.JoinHostPort("127.0.0.1", strconv.Itoa(httpPort)))
 	f.start()
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -2,6 +2,7 @@ package extender
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // startWithoutAssumedPods serves an extender of this process that does not count what was bound since the last reading: no
 // flag of the command does that.
-func startWithoutAssumedPods(t *testing.T, interval time.Duration) (address string) {
+func startWithoutAssumedPods(t *testing.T, interval time.Duration) *probe {
 	t.Helper()
 	metrics, err := metricsclient.NewForConfig(cluster.RESTConfig())
 	require.NoError(t, err)
@@ -39,5 +40,7 @@ func startWithoutAssumedPods(t *testing.T, interval time.Duration) (address stri
 		cancel()
 		require.NoError(t, parts.Wait())
 	})
-	return server.Addr().String()
+	explanations := httptest.NewServer(e.ExplainHandler())
+	t.Cleanup(explanations.Close)
+	return newProbe(t, server.Addr().String(), explanations.URL)
 }

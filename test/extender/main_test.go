@@ -44,6 +44,7 @@ var (
 	objects client.Client // of the administrator
 	binary  = sync.OnceValues(func() (string, error) { return stack.BuildForesail(context.Background(), os.Stderr) })
 	uses    *meter
+	pools   *controlplane.Process // that runs WorkerPools
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +68,8 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 		Progress: os.Stderr, KeepDir: os.Getenv("KEEP_DIR") != "",
 		// Nodes whose instance has been terminated stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
-			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
+			controlplane.APIServer: {"--delete-collection-workers=8"}, // stages end with hundreds of pods
+			controlplane.Kwok:      {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
 		},
 	})
 	if err != nil {
@@ -82,6 +84,10 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if uses, err = startMeter(ctx); err != nil {
 		return 1, err
 	}
+	if pools, err = startPools(ctx); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, pools.Stop(stopDeadline)) }()
 	return m.Run(), nil
 }
 

@@ -1,18 +1,26 @@
 package extender
 
 import (
+	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/adapter/extender"
 )
 
 // TestPodsAvoidPredictedOverload has a node fill up that nothing is requested of. By its requests it is the emptiest, and by
 // what it uses now it has as much room as it should: only where it is going speaks against it.
 func TestPodsAvoidPredictedOverload(t *testing.T) {
 	t.Parallel()
-	const horizon = time.Minute
+	const (
+		horizon = 40 * time.Second
+		rise    = 0.02 // of the node, each second
+		limit   = 0.95 // of the extender
+	)
 	for _, variant := range []struct {
 		name   string
 		reason string // that it is refused for
@@ -21,7 +29,7 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 	}{
 		{"memory", "memory", use{0, 1}, func(*testing.T) []string { return nil }},
 		{"memory-prometheus", "memory", use{0, 1}, func(t *testing.T) []string { return askPrometheus(startPrometheus(t)) }},
-		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string { return []string{"--extender-cpu-limit", "0.95"} }},
+		{"cpu", "cpu", use{1, 0}, func(*testing.T) []string { return []string{"--extender-cpu-limit", fmt.Sprint(limit)} }},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
@@ -31,14 +39,20 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			fill := func(share float64) use {
 				return use{variant.of.cpu * share * worker.use().cpu, variant.of.memory * share * worker.use().memory}
 			}
-			begun := time.Now()
-			ramp := func(at time.Time) float64 { return math.Min(0.15+at.Sub(begun).Seconds()/100, 0.98) }
+			var begun atomic.Pointer[time.Time] // nil: not yet
+			ramp := func(at time.Time) float64 {
+				since := begun.Load()
+				if since == nil {
+					since = &at
+				}
+				return math.Min(0.15+rise*at.Sub(*since).Seconds(), 0.98)
+			}
 			uses.lay(t, ramping, func(at time.Time) use { return fill(ramp(at)) })
 			for _, name := range steady {
 				uses.lay(t, name, constantly(fill(0.3)))
 			}
-			uses.every(t, 2*time.Second)
-			f := startForesail(t, "extender", append(variant.flags(t), "--extender-metrics-interval", "2s", "--extender-horizon", horizon.String())...)
+			uses.every(t, time.Second)
+			f := startForesail(t, append(variant.flags(t), "--extender-metrics-interval", "1s", "--extender-horizon", horizon.String())...)
 			asks := startScheduler(t, s.name, asking(t, f.address, patient))
 			control := startScheduler(t, s.name+"-control", plain(t))
 
@@ -47,8 +61,17 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			for _, name := range steady {
 				s.resident(name, spec{app: "resident", cpu: "1", memory: "2Gi"})
 			}
-			time.Sleep(time.Until(begun.Add(30 * time.Second)))
+			s.untilPredicted(f.probe, nodes)
+			begun.Store(new(time.Now()))
+			s.untilKnown(f.probe, "an overload to be predicted", []string{ramping}, func(n *extender.FilterNode) bool {
+				share := n.Memory
+				if variant.reason == "cpu" {
+					share = n.CPU
+				}
+				return share != nil && share.Predicted != nil && *share.Predicted > limit*share.Allocatable
+			})
 			now := ramp(time.Now())
+			assert.Less(t, now, target, "what the node uses when the pods come")
 			const pods = 20
 			like := spec{cpu: "50m", memory: "64Mi", uses: use{0.05, 64 << 20}}
 			like.app, like.scheduler = "asks", asks.Name
@@ -60,7 +83,7 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 
 			refused := value(f.metrics(), "foresail_extender_nodes_filtered_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
-				100*now, 100*math.Min(now+horizon.Seconds()/100, 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
+				100*now, 100*math.Min(now+rise*horizon.Seconds(), 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
 			if refused == 0 {
 				_, verdict := f.get("/extender/pods/" + s.name + "/asks-0000")
 				t.Log(verdict)

@@ -44,7 +44,7 @@ func (s *stage) createPool(least, most int32, z size, change func(*v1alpha1.Work
 	s.Cleanup(func() {
 		if s.Failed() {
 			text, _ := json.MarshalIndent(s.pool().Status, "", " ") // for people
-			s.Logf("status of the pool: %s", text)
+			s.Logf("status of the pool: %s\npools: %s", text, pools.LogTail())
 		}
 		require.NoError(s, objects.Delete(context.WithoutCancel(s.Context()), object))
 	})

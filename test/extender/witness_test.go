@@ -22,6 +22,8 @@ import (
 // witness sees everything that happens to the pods and nodes of a stage, in the order in which the API server has
 // written it: versions of objects of any kind are those of one etcd, and so tell what came first.
 type witness struct {
+	stage string
+
 	mu     sync.Mutex
 	pods   map[types.UID]*podFate
 	nodes  map[string]*nodeFate
@@ -47,7 +49,7 @@ type nodeFate struct {
 // watch begins to witness the pods of an app, "" for all, and the nodes; it ends with the test.
 func (s *stage) watch(app string) *witness {
 	s.Helper()
-	w := &witness{pods: map[types.UID]*podFate{}, nodes: map[string]*nodeFate{}}
+	w := &witness{stage: s.name, pods: map[types.UID]*podFate{}, nodes: map[string]*nodeFate{}}
 	client := cluster.Client().CoreV1()
 	selector := ""
 	if app != "" {
@@ -130,6 +132,9 @@ func (w *witness) seePod(event watch.Event, m moment) {
 
 func (w *witness) seeNode(event watch.Event, m moment) {
 	node := event.Object.(*corev1.Node)
+	if node.Labels[stageLabel] != w.stage {
+		return
+	}
 	fate := w.nodes[node.Name]
 	if fate == nil {
 		fate = &nodeFate{created: m}
@@ -174,6 +179,16 @@ func (w *witness) marked() map[string]nodeFate {
 func (w *witness) bound() (n int) {
 	for _, fate := range w.podFates() {
 		if fate.node != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// refused counts the pods that the scheduler has found no node for so far.
+func (w *witness) refused() (n int) {
+	for _, fate := range w.podFates() {
+		if fate.refusal != "" {
 			n++
 		}
 	}
