@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -34,16 +35,17 @@ import (
 )
 
 // decoder refuses fields that a kind does not have.
-func decoder(t *testing.T) runtime.Decoder {
-	t.Helper()
+var decoder = sync.OnceValues(func() (runtime.Decoder, error) {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme,
 	} {
-		require.NoError(t, add(known))
+		if err := add(known); err != nil {
+			return nil, err
+		}
 	}
-	return serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
-}
+	return serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer(), nil
+})
 
 // load decodes every object in a folder.
 func load(t *testing.T, folder string) []runtime.Object {
@@ -65,6 +67,8 @@ func loadFile(t *testing.T, path string) []runtime.Object {
 
 func decode(t *testing.T, what string, data []byte) []runtime.Object {
 	t.Helper()
+	strict, err := decoder()
+	require.NoError(t, err)
 	var objects []runtime.Object
 	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(data)))
 	for {
@@ -74,7 +78,7 @@ func decode(t *testing.T, what string, data []byte) []runtime.Object {
 			return objects
 		}
 		require.NoError(t, err)
-		object, _, err := decoder(t).Decode(document[:n], nil, nil)
+		object, _, err := strict.Decode(document[:n], nil, nil)
 		require.NoError(t, err, what)
 		objects = append(objects, object)
 	}

@@ -113,6 +113,9 @@ func TestRemoteWriteDeletesTheDeployment(t *testing.T) {
 	}, patch)
 }
 
+// renderings is what kubectl has made of kustomizations so far, by folder.
+var renderings = map[string][]byte{}
+
 // render returns what kubectl makes of a kustomization, but for objects of cert-manager.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
@@ -120,12 +123,16 @@ func render(t *testing.T, folder string) []runtime.Object {
 	if err != nil {
 		t.Skip("there is no kubectl to render kustomizations with")
 	}
-	var complaints bytes.Buffer
-	command := exec.CommandContext(t.Context(), kubectl, "kustomize", folder)
-	command.Stderr = &complaints
-	data, err := command.Output()
-	require.NoError(t, err, complaints.String())
-	assert.Empty(t, complaints.String())
+	data, ok := renderings[folder]
+	if !ok {
+		var complaints bytes.Buffer
+		command := exec.CommandContext(t.Context(), kubectl, "kustomize", folder)
+		command.Stderr = &complaints
+		data, err = command.Output()
+		require.NoError(t, err, complaints.String())
+		require.Empty(t, complaints.String())
+		renderings[folder] = data
+	}
 	documents := slices.DeleteFunc(bytes.Split(data, []byte("\n---\n")), func(document []byte) bool {
 		return bytes.HasPrefix(document, []byte("apiVersion: cert-manager.io/"))
 	})
