@@ -15,8 +15,8 @@ type cloud interface {
 	notices(p *process) provider.Notices
 	store(p *process) state.Store
 
-	// step is what time does to instances: they join, and those that are to be taken back are.
-	step(ctx context.Context) error
+	// step is what time does to instances: they join, and those that are to be taken back are. It returns what all does then.
+	step(ctx context.Context) ([]provider.Instance, error)
 	// all returns every instance that was launched, those included that have gone.
 	all(ctx context.Context) ([]provider.Instance, error)
 	// interrupt has the cloud take an instance back after a while, with a notice now.

@@ -2,45 +2,78 @@ package nodepool
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestCrash kills a process at every call of every workflow that changes something, before it is sent and after it was
-// answered, and has another one take over.
-func TestCrash(t *testing.T) {
+// crashEvery is the share of the crash points that TestCrash takes, one in so many. TestEveryCrash takes all.
+const crashEvery = 5
+
+// TestCrash kills a process at calls of every workflow that change something, before they are sent and after they were
+// answered, and has another one take over. It takes one crash point in five, and each kind of call at least once.
+func TestCrash(t *testing.T) { testCrash(t, crashEvery) }
+
+func testCrash(t *testing.T, every int) {
+	story := 0 // stories begin at different points, so that stores complement each other
 	for _, in := range places() {
-		var ran atomic.Int64
+		var ran, all atomic.Int64
 		t.Run(in.name, func(t *testing.T) {
 			for _, sc := range scenarios() {
+				first := story % every
+				story++
 				t.Run(sc.name, func(t *testing.T) {
 					t.Parallel()
-					crashEverywhere(t, sc, in.make, &ran)
+					var calls []string
+					if !t.Run("nobody dies", func(t *testing.T) { calls = undisturbed(t, sc, in.make) }) {
+						return
+					}
+					kills := killsOf(calls)
+					chosen := choose(calls, kills, first, every)
+					all.Add(int64(len(kills)))
+					ran.Add(int64(len(chosen)))
+					crashAt(t, sc, in.make, calls, chosen)
 				})
 			}
 		})
-		t.Logf("%s: %d crash points", in.name, ran.Load())
+		t.Logf("%s: %d of %d crash points", in.name, ran.Load(), all.Load())
 	}
 }
 
-// crashEverywhere learns the calls of a scenario in which nobody dies, and then has a process die at each.
-func crashEverywhere(t *testing.T, sc scenario, newCloud func(*stage) cloud, ran *atomic.Int64) {
-	var calls []string
-	if !t.Run("nobody dies", func(t *testing.T) { calls = undisturbed(t, sc, newCloud) }) {
-		return
-	}
-	names := titles(calls)
+// killsOf returns all crash points of a scenario with these calls.
+func killsOf(calls []string) []kill {
+	var out []kill
 	for _, at := range points(calls) {
-		for _, when := range []moment{before, after} {
-			ran.Add(1)
-			t.Run(fmt.Sprintf("%s %s", when, names[at-1]), func(t *testing.T) {
-				t.Parallel()
-				crash(t, sc, newCloud, kill{at: at, when: when}, calls[:at])
-			})
+		out = append(out, kill{at, before}, kill{at, after})
+	}
+	return out
+}
+
+// choose returns one kill in so many, from a first one on, and one of each kind of call that these leave out.
+func choose(calls []string, kills []kill, first, every int) []kill {
+	var out []kill
+	kinds := map[string]bool{}
+	for i := first; i < len(kills); i += every {
+		out = append(out, kills[i])
+		kinds[kindOf(calls[kills[i].at-1])] = true
+	}
+	for _, k := range kills {
+		if kind := kindOf(calls[k.at-1]); !kinds[kind] {
+			out = append(out, k)
+			kinds[kind] = true
 		}
 	}
+	return out
+}
+
+// kindOf is the name of a call, without what is written to the journal.
+func kindOf(call string) string {
+	if strings.HasPrefix(call, "save ") {
+		return "save"
+	}
+	return call
 }
 
 // undisturbed runs a scenario to its end and returns the calls that changed something on the way to rest.
@@ -53,6 +86,17 @@ func undisturbed(t *testing.T, sc scenario, newCloud func(*stage) cloud) []strin
 	s.check()
 	t.Logf("%d calls: %q", len(calls), titles(calls))
 	return calls
+}
+
+// crashAt has a process of a scenario with these calls die at each of the chosen ones.
+func crashAt(t *testing.T, sc scenario, newCloud func(*stage) cloud, calls []string, chosen []kill) {
+	names := titles(calls)
+	for _, k := range chosen {
+		t.Run(fmt.Sprintf("%s %s", k.when, names[k.at-1]), func(t *testing.T) {
+			t.Parallel()
+			crash(t, sc, newCloud, k, calls[:k.at])
+		})
+	}
 }
 
 // crash kills a process, which is expected to make the given calls, and has another one finish what it began.

@@ -170,13 +170,14 @@ func (c *onEC2) seen(id string) time.Time {
 	return c.first[id]
 }
 
-func (c *onEC2) step(ctx context.Context) error {
+// step lists instances once: moto takes its time.
+func (c *onEC2) step(ctx context.Context) ([]provider.Instance, error) {
 	all, err := c.all(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := c.stage.clock.Now()
-	for _, i := range all {
+	for n, i := range all {
 		first := c.seen(i.ID)
 		at, taken := c.taken[i.ID]
 		var err error
@@ -185,14 +186,15 @@ func (c *onEC2) step(ctx context.Context) error {
 			err = c.stop(ctx, i)
 		case taken && !now.Before(at):
 			_, err = c.direct.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: []string{i.ID}})
+			all[n].State = gone
 		case !c.never[i.ID] && !c.joined[i.ID] && now.Sub(first) >= joinDelay:
 			err = c.join(ctx, i)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // join makes the Node of an instance, Ready.

@@ -48,7 +48,12 @@ func (c *inKubernetes) notices(p *process) provider.Notices {
 	return simulatedNotices{c.connect(p.client)}
 }
 
-func (c *inKubernetes) step(ctx context.Context) error { return c.self.Step(ctx, c.stage.clock.Now()) }
+func (c *inKubernetes) step(ctx context.Context) ([]provider.Instance, error) {
+	if err := c.self.Step(ctx, c.stage.clock.Now()); err != nil {
+		return nil, err
+	}
+	return c.all(ctx)
+}
 
 func (c *inKubernetes) all(ctx context.Context) ([]provider.Instance, error) {
 	objects, err := c.stage.client.CoreV1().ConfigMaps(c.stage.name).List(ctx, metav1.ListOptions{})

@@ -113,8 +113,9 @@ func (s *stage) step(d time.Duration) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	s.clock.advance(d)
-	require.NoError(s.t, s.cloud.step(ctx))
-	s.look(ctx)
+	all, err := s.cloud.step(ctx)
+	require.NoError(s.t, err)
+	s.remember(all)
 	nodes := s.nodes()
 	if s.scenario.during != nil {
 		s.scenario.during(s, nodes)
@@ -127,6 +128,10 @@ func (s *stage) look(ctx context.Context) {
 	s.t.Helper()
 	all, err := s.cloud.all(ctx)
 	require.NoError(s.t, err)
+	s.remember(all)
+}
+
+func (s *stage) remember(all []provider.Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range all {
