@@ -348,7 +348,7 @@ func expected(workers []plan.Worker) (n int) {
 
 // startupTime is T_I: what launches take, as the last ones did.
 func (t *tick) startupTime() time.Duration {
-	estimate := pipeline.NewStartupTime(t.spec.StartupTime)
+	estimate := pipeline.NewStartupTime(pipeline.Holt, t.spec.StartupTime)
 	for _, j := range t.record.Joins {
 		estimate.Observe(j.Requested.UnixMilli(), j.Ready.UnixMilli())
 	}

@@ -14,17 +14,20 @@ const (
 	initFactorDown   = 1.0 // f↓
 )
 
-// StartupTime estimates T_I, the time from the request of an instance to its readiness, from measured start-ups. It
-// follows the median of the last five, moving by at most 15% up or 10% down a measurement, so that one slow image
-// pull changes little and a lasting change is followed.
+// StartupTime estimates T_I, the time from the request of an instance to its readiness, from measured start-ups. With the
+// adaptive method it is the median of the last five; the assumed value counts as one more until there are five, so that a
+// single slow image pull is not believed at once. With Holt's it follows that median by at most 15% up or 10% down a
+// measurement.
 type StartupTime struct {
-	current float64 // ms
-	recent  []float64
+	method           Method
+	initial, current float64 // ms
+	recent           []float64
 }
 
 // NewStartupTime starts from an assumed value.
-func NewStartupTime(initial time.Duration) *StartupTime {
-	return &StartupTime{current: math.Round(millis(initial))}
+func NewStartupTime(m Method, initial time.Duration) *StartupTime {
+	assumed := math.Round(millis(initial))
+	return &StartupTime{method: m, initial: assumed, current: assumed}
 }
 
 // Observe takes one measured start-up: when the instance was requested and when it became ready (ms). Start-ups that
@@ -37,9 +40,21 @@ func (t *StartupTime) Observe(asked, ready int64) {
 	if len(t.recent) > initMeasurements {
 		t.recent = t.recent[1:]
 	}
+	if t.method == Adaptive {
+		t.current = t.median()
+		return
+	}
 	step := median(t.recent) - t.current
 	step = min(max(step, -t.current*initRate*initFactorDown), t.current*initRate*initFactorUp)
 	t.current = math.Round(t.current + step)
+}
+
+// median is that of the last start-ups, and of the assumed one while they are few.
+func (t *StartupTime) median() float64 {
+	if len(t.recent) == initMeasurements {
+		return math.Round(median(t.recent))
+	}
+	return math.Round(median(append([]float64{t.initial}, t.recent...)))
 }
 
 // Value returns T_I, in whole milliseconds.

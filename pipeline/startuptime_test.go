@@ -43,7 +43,7 @@ func TestStartupTime(t *testing.T) {
 		"at once":              {1000 * time.Millisecond, []step{{0, 900}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			timeout := pipeline.NewStartupTime(c.initial)
+			timeout := pipeline.NewStartupTime(pipeline.Holt, c.initial)
 			require.Equal(t, c.initial, timeout.Value())
 			for i, s := range c.steps {
 				asked := int64(1_700_000_000_000 + i)
@@ -52,13 +52,34 @@ func TestStartupTime(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, 2*time.Millisecond, pipeline.NewStartupTime(1500*time.Microsecond).Value(), "whole milliseconds")
+	require.Equal(t, 2*time.Millisecond, pipeline.NewStartupTime(pipeline.Holt, 1500*time.Microsecond).Value(), "whole milliseconds")
+}
+
+// The adaptive method believes the median of five, and until then of what there is and the assumed value.
+func TestAdaptiveStartupTimeIsAMedian(t *testing.T) {
+	for name, measured := range map[string][][2]int64{ // a measurement and T_I after it, in s; 25 s are assumed
+		"slow pods":              {{181, 103}, {180, 180}, {180, 180}, {180, 180}, {180, 180}},
+		"quick pods":             {{5, 15}, {4, 5}, {5, 5}, {5, 5}, {5, 5}},
+		"a slow image pull":      {{25, 25}, {300, 25}, {25, 25}, {25, 25}, {25, 25}, {25, 25}},
+		"pods that become slow":  {{20, 22}, {20, 20}, {20, 20}, {20, 20}, {20, 20}, {90, 20}, {90, 20}, {90, 90}},
+		"clocks that disagree":   {{-1, 25}, {-50, 25}},
+		"the assumed one is out": {{40, 32}, {40, 40}, {40, 40}, {40, 40}, {50, 40}, {50, 40}, {50, 50}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timeout := pipeline.NewStartupTime(pipeline.Adaptive, 25*time.Second)
+			require.Equal(t, 25*time.Second, timeout.Value())
+			for i, m := range measured {
+				timeout.Observe(1_000_000, 1_000_000+m[0]*1000)
+				require.Equal(t, m[1], int64(timeout.Value().Seconds()), "after measurement %d", i+1)
+			}
+		})
+	}
 }
 
 // Paper, section 10.3: it follows a lasting change, and rises to it faster than it falls.
 func TestStartupTimeConverges(t *testing.T) {
 	until := func(initial, measured time.Duration) int {
-		timeout := pipeline.NewStartupTime(initial)
+		timeout := pipeline.NewStartupTime(pipeline.Holt, initial)
 		for n := 1; n < 100; n++ {
 			timeout.Observe(0, measured.Milliseconds())
 			if timeout.Value() == measured {

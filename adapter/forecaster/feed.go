@@ -20,11 +20,11 @@ import (
 
 // Config is the configuration of one PredictedMetric.
 type Config struct {
-	Params   pipeline.Params
-	Adaptive bool          // measure T_I from the start-ups of pods
-	Source   string        // the kind of source, such as pods
-	Origin   string        // identifies where samples come from and whose they are
-	Interval time.Duration // how often the source reads or asks; 0: samples come when they come
+	Params         pipeline.Params
+	MeasureStartup bool          // take T_I from the start-ups of pods
+	Source         string        // the kind of source, such as pods
+	Origin         string        // identifies where samples come from and whose they are
+	Interval       time.Duration // how often the source reads or asks; 0: samples come when they come
 
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
@@ -38,8 +38,8 @@ type Pods interface {
 	Instances(since time.Time) []podtracker.Instance
 	// Ready counts ready pods as the HPA controller does.
 	Ready() int
-	// StartupTime estimates how long a pod takes to start, from an assumed value and the start-ups measured.
-	StartupTime(initial time.Duration) time.Duration
+	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value and the start-ups measured.
+	StartupTime(m pipeline.Method, initial time.Duration) time.Duration
 	// StartupsMeasured counts those.
 	StartupsMeasured() int
 }
@@ -317,7 +317,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		ReplicasLost: f.replicas.lost,
 		StartupTime:  f.startupTime(), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
-	if pods := f.pods.Load(); pods != nil && f.config.Adaptive {
+	if pods := f.pods.Load(); pods != nil && f.config.MeasureStartup {
 		s.StartupsMeasured = (*pods).StartupsMeasured()
 	}
 	if f.newest > 0 {
@@ -375,11 +375,11 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 }
 
 func (f *Feed) startupTime() time.Duration {
-	initial := f.config.Params.StartupTime
-	if pods := f.pods.Load(); pods != nil && f.config.Adaptive {
-		return (*pods).StartupTime(initial)
+	p := &f.config.Params
+	if pods := f.pods.Load(); pods != nil && f.config.MeasureStartup {
+		return (*pods).StartupTime(p.Method, p.StartupTime)
 	}
-	return initial
+	return p.StartupTime
 }
 
 func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }

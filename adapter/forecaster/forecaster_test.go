@@ -47,7 +47,7 @@ func (f *fleet) Ready() int {
 
 func (f *fleet) StartupsMeasured() int { return 0 }
 
-func (f *fleet) StartupTime(initial time.Duration) time.Duration {
+func (f *fleet) StartupTime(_ pipeline.Method, initial time.Duration) time.Duration {
 	if f.startupTime > 0 {
 		return f.startupTime
 	}
@@ -65,7 +65,7 @@ var key = types.NamespacedName{Namespace: "shop", Name: "checkout"}
 func config() Config {
 	p := pipeline.HoltParams()
 	p.Threshold, p.Max = 0.7, 20
-	return Config{Params: p, Adaptive: true, Source: "pods", Interval: time.Second, TargetKind: "Deployment", TargetName: "checkout"}
+	return Config{Params: p, MeasureStartup: true, Source: "pods", Interval: time.Second, TargetKind: "Deployment", TargetName: "checkout"}
 }
 
 // world is a forecaster with one feed and the pods behind it; each second reads every pod but the silent ones.
@@ -289,7 +289,7 @@ func TestLearnedStartupTimeMakesTheHorizon(t *testing.T) {
 		w.pass(20*time.Second, nil)
 		assert.Equal(t, 51*time.Second, w.get().Forecast.Horizon) // 1.2 × 30 s + 15 s
 		c := config()
-		c.Adaptive = false
+		c.MeasureStartup = false
 		_, err := w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		w.pass(time.Second, nil)

@@ -27,7 +27,8 @@ func (s Startup) IsZero() bool { return s == Startup{} }
 type startups struct {
 	sorted []podStartup
 
-	estimate pipeline.StartupTime // of initial and sorted, unless stale
+	estimate pipeline.StartupTime // by method, of initial and sorted, unless stale
+	method   pipeline.Method
 	initial  time.Duration
 	stale    bool
 }
@@ -73,13 +74,13 @@ func (s *startups) list() []Startup {
 }
 
 // startupTime estimates T_I from initial and the start-ups kept.
-func (s *startups) startupTime(initial time.Duration) time.Duration {
-	if s.stale || s.initial != initial {
-		estimate := pipeline.NewStartupTime(initial)
+func (s *startups) startupTime(m pipeline.Method, initial time.Duration) time.Duration {
+	if s.stale || s.method != m || s.initial != initial {
+		estimate := pipeline.NewStartupTime(m, initial)
 		for _, x := range s.sorted {
 			estimate.Observe(x.Created.UnixMilli(), x.Ready.UnixMilli())
 		}
-		s.estimate, s.initial, s.stale = *estimate, initial, false
+		s.estimate, s.method, s.initial, s.stale = *estimate, m, initial, false
 	}
 	return s.estimate.Value()
 }

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/pipeline"
 )
 
 // Observer receives the changes of a TargetPods: one call at a time, in order, without a lock held, so that it may call
@@ -148,12 +150,12 @@ func (f *TargetPods) Startups() []Startup {
 	return f.startups.list()
 }
 
-// StartupTime estimates T_I from an assumed value and Startups. It depends on nothing else: neither on when the start-ups
-// were observed nor in which order.
-func (f *TargetPods) StartupTime(initial time.Duration) time.Duration {
+// StartupTime estimates T_I as a method does, from an assumed value and Startups. It depends on nothing else: neither on
+// when the start-ups were observed nor in which order.
+func (f *TargetPods) StartupTime(m pipeline.Method, initial time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.startups.startupTime(initial)
+	return f.startups.startupTime(m, initial)
 }
 
 // StartupsMeasured returns how many start-ups StartupTime is estimated from.

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/pipeline"
 )
 
 var (
@@ -558,14 +560,14 @@ func TestStartups(t *testing.T) {
 func TestStartupTimeFollowsStartups(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-	assert.Equal(t, 25*time.Second, fleet.StartupTime(25*time.Second), "nothing learnt")
+	assert.Equal(t, 25*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second), "nothing learnt")
 	tracker.Update(podWith(readyAt(40)))
-	assert.Equal(t, 28750*time.Millisecond, fleet.StartupTime(25*time.Second), "25 s + 15%")
-	assert.Equal(t, 11500*time.Millisecond, fleet.StartupTime(10*time.Second), "another start")
+	assert.Equal(t, 28750*time.Millisecond, fleet.StartupTime(pipeline.Holt, 25*time.Second), "25 s + 15%")
+	assert.Equal(t, 11500*time.Millisecond, fleet.StartupTime(pipeline.Holt, 10*time.Second), "another start")
 	for i := range 100 {
 		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+40))))
 	}
-	assert.Equal(t, 40*time.Second, fleet.StartupTime(25*time.Second))
+	assert.Equal(t, 40*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second))
 }
 
 // However an informer lists the pods, and whether a fleet is followed before, amid or after, the answers are the same.
@@ -605,7 +607,7 @@ func TestOrderOfReplayChangesNothing(t *testing.T) {
 			tracker.Update(p)
 		}
 		f := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.StartupTime(25 * time.Second)}
+		got := &answers{f.Instances(at(0)), f.Ready(), f.Startups(), f.StartupTime(pipeline.Holt, 25*time.Second)}
 		if want == nil {
 			want = got
 			require.Len(t, want.instances, 25) // five of them terminating
@@ -670,7 +672,7 @@ func TestConcurrentUse(t *testing.T) {
 				f := tracker.Follow(key, "shop", selector(t, "app=checkout"), seen[worker])
 				f.Instances(at(0))
 				f.Ready()
-				f.StartupTime(time.Second)
+				f.StartupTime(pipeline.Holt, time.Second)
 			}
 		})
 		group.Go(func() {

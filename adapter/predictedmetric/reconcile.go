@@ -254,7 +254,7 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	}
 	ref := pm.Spec.ScaleTargetRef
 	c := targetOf(ref)
-	c.Params, c.Adaptive = p, *pm.Spec.Startup.Measured
+	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval = pm.Spec.Source.Name(), pm.Spec.Source.Interval()
 	origin, err := json.Marshal(pm.Spec.Source)
 	c.Origin = fmt.Sprintf("%s %s %s", kindOf(ref), ref.Name, origin)

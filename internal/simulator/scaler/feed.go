@@ -51,7 +51,7 @@ func (f *feed) forecast(v *simulator.View) (pipeline.Forecast, pipeline.Decision
 	f.last = pipeline.Forecast{}
 	p := f.pipeline.Params()
 	// A count that is there at the beginning is taken to have just risen.
-	startup := startupTime(v, p.StartupTime)
+	startup := startupTime(v, p.Method, p.StartupTime)
 	in := pipeline.Input{Now: v.Now, Target: v.Target, TargetRose: max(0, v.Rose), StartupTime: startup}
 	newest := pipeline.Never
 	in.Instances = f.instances(v, v.Now-(p.WindowFor(startup)+p.RedistributionTimeout).Milliseconds())
@@ -151,12 +151,12 @@ func (f *feed) cover(v *simulator.View, in *pipeline.Input) error {
 }
 
 // startupTime estimates how long a pod takes to start from those that exist, in order of readiness.
-func startupTime(v *simulator.View, initial time.Duration) time.Duration {
+func startupTime(v *simulator.View, m pipeline.Method, initial time.Duration) time.Duration {
 	started := slices.DeleteFunc(running(v), func(p *simulator.Pod) bool { return p.Ready > v.Now || p.Ready <= p.Created })
 	slices.SortFunc(started, func(a, b *simulator.Pod) int {
 		return cmp.Or(cmp.Compare(a.Ready, b.Ready), cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
 	})
-	estimate := pipeline.NewStartupTime(initial)
+	estimate := pipeline.NewStartupTime(m, initial)
 	for _, p := range started[max(0, len(started)-64):] {
 		estimate.Observe(wholeSeconds(p.Created), wholeSeconds(p.Ready))
 	}

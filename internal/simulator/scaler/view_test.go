@@ -11,6 +11,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // steady returns a view of pods that have been ready since the run began and busy to a share ever since.
@@ -151,13 +152,13 @@ func TestStartupTimeLearnsFromPodsThatHaveStarted(t *testing.T) {
 	add(90_000, 120_000, simulator.Never) // will be ready
 	add(10_000, simulator.Never, 20_000)  // never was
 	add(10_000, 60_000, 70_000)           // is gone
-	assert.Equal(t, 25*time.Second, startupTime(v, 25*time.Second))
+	assert.Equal(t, 25*time.Second, startupTime(v, pipeline.Holt, 25*time.Second))
 	add(10_900, 29_100, simulator.Never) // 19 s in whole seconds
-	assert.Equal(t, 22_500*time.Millisecond, startupTime(v, 25*time.Second), "a tenth at once")
+	assert.Equal(t, 22_500*time.Millisecond, startupTime(v, pipeline.Holt, 25*time.Second), "a tenth at once")
 	for i := range int64(5) {
 		add(30_000+i, 49_000+i, simulator.Never)
 	}
-	assert.Equal(t, 19*time.Second, startupTime(v, 25*time.Second))
+	assert.Equal(t, 19*time.Second, startupTime(v, pipeline.Holt, 25*time.Second))
 }
 
 // A decision has to be made from the same samples whether they were read at once or bit by bit.
