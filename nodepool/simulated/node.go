@@ -74,10 +74,10 @@ func (c *Cloud) makeReady(ctx context.Context, i *instance) error {
 	return c.setReady(ctx, c.nodeName(i), corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is ready"}, i.JoinsAt)
 }
 
-// makeUnknown does to a Node what happens to one whose kubelet has stopped.
+// makeUnknown does to a Node what happens to one whose kubelet has stopped, unless it has happened.
 func (c *Cloud) makeUnknown(ctx context.Context, i *instance, now time.Time) error {
 	node, err := c.node(ctx, i)
-	if err != nil || node == nil {
+	if err != nil || node == nil || isUnknown(node) {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kwokStatus: "custom"}}})
@@ -89,6 +89,12 @@ func (c *Cloud) makeUnknown(ctx context.Context, i *instance, now time.Time) err
 	}
 	stopped := corev1.NodeCondition{Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "the simulated kubelet has stopped"}
 	return ignoreNotFound(c.setReady(ctx, node.Name, stopped, now))
+}
+
+func isUnknown(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }
 
 // setReady sets the condition Ready of a Node.

@@ -397,6 +397,26 @@ func TestInstancesDoNotAllJoinAtOnce(t *testing.T) {
 	assert.Greater(t, len(counts), 2, "some before others")
 }
 
+// A process that was about to let a Node join, when another one terminated its instance, is late: what it does is undone.
+func TestANodeThatJoinsLateIsStopped(t *testing.T) {
+	s := newSky(t)
+	c := s.pool("late")
+	i := launch(t, c, "1")
+	s.pass(t, joinDelay)
+	require.NoError(t, c.Terminate(t.Context(), i.ID))
+	s.pass(t, time.Second)
+	node := nodeOf(t, i)
+	require.Equal(t, corev1.ConditionUnknown, readyOf(node))
+	for k := range node.Status.Conditions {
+		node.Status.Conditions[k].Status = corev1.ConditionTrue
+	}
+	_, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, corev1.ConditionTrue, readyOf(nodeOf(t, i)))
+	s.pass(t, time.Second)
+	require.Equal(t, corev1.ConditionUnknown, readyOf(nodeOf(t, i)))
+}
+
 // TestAnyNumberMayTakeSteps has many processes launch, terminate and step at once.
 func TestAnyNumberMayTakeSteps(t *testing.T) {
 	s := newSky(t)

@@ -127,23 +127,23 @@ func (c *Cloud) start(ctx context.Context, i *instance, now time.Time) error {
 }
 
 // stop ends an instance. Its Node stays, without a kubelet, until somebody deletes it; that of one which vanished is
-// deleted here, a step after it has lost its kubelet.
+// deleted here, a step after it has lost its kubelet. The kubelet is stopped at every step: another process may have been
+// about to let the Node join.
 func (c *Cloud) stop(ctx context.Context, i *instance, now time.Time) error {
 	if !now.Before(i.EndsAt) {
 		i.State = terminated
 	}
-	switch {
-	case !i.Stopped:
-		if err := c.makeUnknown(ctx, i, now); err != nil {
-			return fmt.Errorf("stop its kubelet: %w", err)
-		}
-		i.Stopped = true
-	case i.Vanished:
+	if i.Stopped && i.Vanished {
 		if err := c.deleteNode(ctx, i); err != nil {
 			return fmt.Errorf("delete its node: %w", err)
 		}
 		i.Vanished = false
+		return nil
 	}
+	if err := c.makeUnknown(ctx, i, now); err != nil {
+		return fmt.Errorf("stop its kubelet: %w", err)
+	}
+	i.Stopped = true
 	return nil
 }
 
