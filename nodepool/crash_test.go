@@ -269,9 +269,10 @@ func (s scenario) loseInstances(t *testing.T, k *killer) bool {
 
 // TestManyProcesses runs cycles of several processes in random order, with wrong clocks, saves that conflict or whose
 // answers are lost, failing launches, restarts, and instances that vanish. A run depends on nothing but its seed, the
-// name of the subtest: FORESAIL_SEEDS=5-6 repeats those of 5.
-func TestManyProcesses(t *testing.T) {
-	from, to := uint64(0), uint64(10)
+// name of the subtest: FORESAIL_SEEDS=5-6 repeats those of 5. The long tests have more seeds.
+func TestManyProcesses(t *testing.T) { testManyProcesses(t, 0, 3) }
+
+func testManyProcesses(t *testing.T, from, to uint64) {
 	if v := os.Getenv("FORESAIL_SEEDS"); v != "" {
 		_, err := fmt.Sscanf(v, "%d-%d", &from, &to)
 		require.NoError(t, err, "FORESAIL_SEEDS=%s: must be the first seed and the one after the last, such as 10-500", v)

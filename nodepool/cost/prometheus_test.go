@@ -128,6 +128,7 @@ func startPrometheus(t *testing.T, replicas ...*replica) string {
 
 // What replicas expose is what is read of a real server: the leader is believed, and what none of them knows is unknown.
 func TestReadFromPrometheus(t *testing.T) {
+	t.Parallel()
 	leader, follower := newReplica(t), newReplica(t)
 	tick(t, func() {
 		leader.tell(t.Context(), true, 3, 12)
@@ -169,6 +170,7 @@ func TestReadFromPrometheus(t *testing.T) {
 
 // Where no replica leads, all of them are believed; where they see different worlds, none is.
 func TestReadWithoutALeader(t *testing.T) {
+	t.Parallel()
 	one, other := newReplica(t), newReplica(t)
 	tick(t, func() {
 		one.tell(t.Context(), false, 3, 4)

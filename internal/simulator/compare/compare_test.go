@@ -49,8 +49,8 @@ func tiny() Config {
 	}
 }
 
-// files are all that is written of a comparison, by name.
-func files(t *testing.T, r *Result) map[string]string {
+// tables are all that is written of a comparison but the charts, by name.
+func tables(t *testing.T, r *Result) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	write := func(name string, to func(*bytes.Buffer) error) {
@@ -62,9 +62,18 @@ func files(t *testing.T, r *Result) map[string]string {
 	write("summary", func(b *bytes.Buffer) error { return r.WriteSummary(b) })
 	write("intervals", func(b *bytes.Buffer) error { return r.WriteIntervals(b) })
 	write("seeds", func(b *bytes.Buffer) error { return r.WriteSeeds(b) })
+	return all
+}
+
+// files are all that is written of a comparison, by name.
+func files(t *testing.T, r *Result) map[string]string {
+	t.Helper()
+	all := tables(t, r)
 	for _, c := range r.Charts(0.7, 20) {
 		for _, format := range []string{"svg", "png"} {
-			write(c.Name+"."+format, func(b *bytes.Buffer) error { return c.Write(b, format) })
+			var b bytes.Buffer
+			require.NoError(t, c.Write(&b, format))
+			all[c.Name+"."+format] = b.String()
 		}
 	}
 	return all
@@ -91,7 +100,7 @@ func TestARunIsAFunctionOfItsSeed(t *testing.T) {
 func TestFilesHaveALineForEachScaler(t *testing.T) {
 	r, err := Play(t.Context(), tiny(), nil)
 	require.NoError(t, err)
-	all := files(t, r)
+	all := tables(t, r)
 	assert.Equal(t, "profile,scaler,seeds,success,mean_ms,p50_ms,p90_ms,p99_ms,errors,pod_seconds,under_s,over_s,actions,reversals",
 		strings.SplitN(all["summary"], "\n", 2)[0])
 

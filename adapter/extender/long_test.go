@@ -1,0 +1,7 @@
+//go:build long
+
+package extender
+
+import "testing"
+
+func TestMoreTotalsMatchARecount(t *testing.T) { testTotals(t, 2, 20) }

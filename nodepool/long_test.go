@@ -1,0 +1,7 @@
+//go:build long
+
+package nodepool
+
+import "testing"
+
+func TestManyMoreProcesses(t *testing.T) { testManyProcesses(t, 3, 30) }
