@@ -122,7 +122,7 @@ func BenchmarkViews(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				e.refresh()
+				e.refresh(b.Context())
 			}
 			require.Len(b, e.snapshot().nodes, mostNodes)
 		})
@@ -134,7 +134,7 @@ func BenchmarkTentative(b *testing.B) {
 	e := large(b)
 	p := boundPod("p", "")
 	require.NoError(b, e.cluster.pods.Add(p))
-	e.refresh()
+	e.refresh(b.Context())
 	n := e.snapshot().nodes["n-00000"]
 	b.ReportAllocs()
 	defer func() { require.Len(b, e.assumed.assumed, 1) }()

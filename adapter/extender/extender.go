@@ -3,12 +3,12 @@ package extender
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
 // Period is the time between two snapshots.
@@ -18,7 +18,6 @@ const Period = 500 * time.Millisecond
 type Extender struct {
 	rules     Rules
 	now       func() time.Time
-	log       *slog.Logger
 	forecasts Forecasts
 	pools     Pools
 
@@ -35,7 +34,7 @@ func New(o Options) (*Extender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("options of the extender: %w", err)
 	}
-	e := &Extender{rules: o.Rules, now: o.Now, log: o.Log, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules)}
+	e := &Extender{rules: o.Rules, now: o.Now, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules)}
 	e.cluster = newCluster(o, e.assumed)
 	e.current.Store(&clusterSnapshot{})
 	if e.handler, err = newHandler(e, o); err != nil {
@@ -56,17 +55,17 @@ func (e *Extender) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			e.refresh()
+			e.refresh(ctx)
 		}
 	}
 }
 
 // refresh makes a snapshot. If the cache cannot be trusted it keeps the last one, which then ages.
-func (e *Extender) refresh() {
+func (e *Extender) refresh(ctx context.Context) {
 	now := e.now()
 	loads := e.forecasts.NodeLoads()
 	nodes, err := e.cluster.list(now)
-	e.note(err)
+	e.note(ctx, err)
 	if err != nil {
 		return
 	}
@@ -81,7 +80,7 @@ func (e *Extender) refresh() {
 }
 
 // note logs when snapshots can no longer be made, and when they can again. It is silent before the first.
-func (e *Extender) note(err error) {
+func (e *Extender) note(ctx context.Context, err error) {
 	trouble := ""
 	if err != nil && !e.snapshot().at.IsZero() {
 		trouble = "lost"
@@ -91,9 +90,9 @@ func (e *Extender) note(err error) {
 	}
 	e.trouble = trouble
 	if trouble != "" {
-		e.log.Warn("nodes and pods cannot be watched: requests will soon be answered without predictions", "error", err)
+		klog.FromContext(ctx).Error(err, "Nodes and pods cannot be watched: requests will soon be answered without predictions")
 	} else {
-		e.log.Info("nodes and pods are watched again")
+		klog.FromContext(ctx).Info("Nodes and pods are watched again")
 	}
 }
 

@@ -3,7 +3,6 @@ package extender
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/objectcache"
@@ -231,7 +231,6 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		var log bytes.Buffer
 		e, err := New(Options{
 			Client: fake.NewClientset(), Forecasts: newTold(), RemovalMark: removalMark, Rules: testRules(), Registry: prometheus.NewRegistry(),
-			Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		require.NoError(t, err)
 		require.NoError(t, e.cluster.pods.Replace(nil, ""))
@@ -245,7 +244,7 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		age := func(d time.Duration) time.Duration {
 			for range d / Period {
 				pass(Period)
-				e.refresh()
+				e.refresh(klog.NewContext(t.Context(), logTo(&log)))
 			}
 			return time.Since(e.snapshot().at)
 		}
@@ -265,7 +264,7 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 		assert.True(t, (&evaluation{now: time.Now(), snapshot: e.snapshot()}).blind(), "not for long")
 		assert.Equal(t, time.Minute, age(time.Minute-trusted-maxSnapshotAge).Round(5*time.Second))
 		require.NoError(t, e.Ready(), "it answers by what it knew")
-		assert.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+		assert.Equal(t, 1, strings.Count(log.String(), "cannot be watched"), log.String())
 		mend()
 		assert.Zero(t, age(time.Minute))
 		assert.Equal(t, 1, strings.Count(log.String(), "watched again"), log.String())
@@ -300,11 +299,11 @@ func TestAssumedPodsAreDroppedOnceSampled(t *testing.T) {
 	s := e.cluster.nodeInfos[unique.Make("n")].slot
 	pools.refresh = s.assumed.load
 
-	e.refresh()
+	e.refresh(t.Context())
 	assert.True(t, e.snapshot().at.IsZero(), "pods are not listed")
 	assert.Equal(t, boundEstimate(), s.assumed.load(), "no snapshot has the sample")
 	require.NoError(t, e.cluster.pods.Replace([]any{p}, ""))
-	e.refresh()
+	e.refresh(t.Context())
 	assert.Equal(t, boundEstimate(), pools.saw, "none has yet")
 	assert.Equal(t, reading, e.snapshot().nodes["n"].cpu)
 	assert.EqualValues(t, 7, e.snapshot().lowest)
@@ -320,7 +319,7 @@ func TestConcurrentReads(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.cluster.nodes.Replace([]any{someNode("n", "1")}, ""))
 	require.NoError(t, e.cluster.pods.Replace([]any{boundPod("r", "")}, ""))
-	e.refresh()
+	e.refresh(t.Context())
 	done := make(chan struct{})
 	var readers, writers sync.WaitGroup
 	for range 2 {
@@ -342,7 +341,7 @@ func TestConcurrentReads(t *testing.T) {
 	}
 	writers.Go(func() {
 		for range 300 {
-			e.refresh()
+			e.refresh(t.Context())
 		}
 	})
 	for _, name := range []string{"p", "q"} {
@@ -362,7 +361,7 @@ func TestConcurrentReads(t *testing.T) {
 	writers.Wait()
 	close(done)
 	readers.Wait()
-	e.refresh()
+	e.refresh(t.Context())
 	n := e.snapshot().nodes["n"]
 	assert.Equal(t, [2]use{}, [2]use{n.requested.load(), n.assumed.load()})
 }

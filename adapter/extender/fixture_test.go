@@ -1,15 +1,17 @@
 package extender
 
 import (
-	"log/slog"
+	"bytes"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 )
@@ -62,16 +64,22 @@ type rig struct {
 	*Extender
 	registry *prometheus.Registry
 	seen     *clusterSnapshot
+	log      klog.Logger // of requests
 
 	mu      sync.Mutex
 	counted []counted
+}
+
+// logTo returns a logger that writes everything to a buffer.
+func logTo(b *bytes.Buffer) klog.Logger {
+	return funcr.New(func(_, line string) { b.WriteString(line + "\n") }, funcr.Options{Verbosity: 4})
 }
 
 func newRig(rules Rules, v *clusterSnapshot) *rig {
 	r := &rig{registry: prometheus.NewRegistry(), seen: v}
 	r.Extender = &Extender{rules: rules, now: func() time.Time { return epoch }, assumed: newAssumedPods(rules)}
 	r.current.Store(v)
-	d, err := newHandler(r.Extender, Options{Registry: r.registry, Log: slog.New(slog.DiscardHandler)})
+	d, err := newHandler(r.Extender, Options{Registry: r.registry})
 	if err != nil {
 		panic(err)
 	}

@@ -2,11 +2,11 @@ package extender
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
@@ -50,7 +51,6 @@ type handler struct {
 	telemetry *telemetry
 	decisions *decisionCache
 	waiting   *waitingPods
-	log       *slog.Logger
 	noted     atomic.Int64        // when a rejected request was last logged, in Unix nanoseconds
 	scratches sync.Pool           // of *scratch
 	bodies    *semaphore.Weighted // in bytes
@@ -71,11 +71,8 @@ func newHandler(e *Extender, o Options) (*handler, error) {
 	}
 	d := &handler{
 		rules: e.rules, now: e.now, workloads: o.Workloads, snapshot: e.snapshot, assumed: e,
-		telemetry: t, decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(), log: o.Log,
+		telemetry: t, decisions: newDecisionCache(maxVerdicts), waiting: newWaitingPods(),
 		bodies: semaphore.NewWeighted(maxBodies), working: make(chan struct{}, maxWorking),
-	}
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
 	}
 	d.scratches.New = func() any { return new(scratch) }
 	return d, nil
@@ -140,7 +137,7 @@ func (d *handler) answer(verb string) http.HandlerFunc {
 func (d *handler) handleSafely(verb string, w http.ResponseWriter, r *http.Request, k *scratch) (code int) {
 	defer func() {
 		if why := recover(); why != nil {
-			d.log.Error("a request of a scheduler panicked", "verb", verb, "panic", why, "stack", string(debug.Stack()))
+			klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", why), "A request of a scheduler panicked", "verb", verb, "stack", string(debug.Stack()))
 			k.out.Reset()
 			fmt.Fprintln(&k.out, errFault)
 			code = http.StatusInternalServerError
@@ -154,21 +151,21 @@ var errFault = errors.New("foresail: the request failed by a bug of Foresail, se
 // handle reads a request, prepares the answer, and returns its status.
 func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k *scratch) int {
 	if code, err := d.read(w, r, k); err != nil {
-		return d.complain(verb, code, err, k)
+		return d.complain(r.Context(), verb, code, err, k)
 	}
 	select {
 	case d.working <- struct{}{}:
 		defer func() { <-d.working }()
 	case <-r.Context().Done():
-		return d.complain(verb, http.StatusServiceUnavailable, errBusy, k)
+		return d.complain(r.Context(), verb, http.StatusServiceUnavailable, errBusy, k)
 	}
 	pod, names, err := decode(k.in.Bytes(), d.snapshot().maxNames())
 	switch {
 	case errors.Is(err, errNodes) && verb == verbFilter:
-		d.note(verb, err)
+		d.note(r.Context(), verb, err)
 		return k.write(&extenderv1.ExtenderFilterResult{Error: err.Error()})
 	case err != nil:
-		return d.complain(verb, http.StatusBadRequest, err, k)
+		return d.complain(r.Context(), verb, http.StatusBadRequest, err, k)
 	}
 	q, f := d.evaluation(pod, names, k)
 	answer := d.prioritize
@@ -245,19 +242,19 @@ var errBusy = errors.New("foresail: too many requests at once")
 var errTooLarge = fmt.Errorf("foresail: the request is larger than %d MiB: if there are whole nodes in it, set nodeCacheCapable: true for this extender in the KubeSchedulerConfiguration", maxBody>>20)
 
 // complain prepares the answer to a request that is rejected.
-func (d *handler) complain(verb string, code int, err error, k *scratch) int {
-	d.note(verb, err)
+func (d *handler) complain(ctx context.Context, verb string, code int, err error, k *scratch) int {
+	d.note(ctx, verb, err)
 	fmt.Fprintln(&k.out, err)
 	return code
 }
 
 // note logs a rejected request, once a minute at most.
-func (d *handler) note(verb string, err error) {
+func (d *handler) note(ctx context.Context, verb string, err error) {
 	now := d.now().UnixNano()
 	if last := d.noted.Load(); now-last < int64(time.Minute) || !d.noted.CompareAndSwap(last, now) {
 		return
 	}
-	d.log.Warn("rejected a request of a scheduler", "verb", verb, "error", err)
+	klog.FromContext(ctx).Error(err, "Rejected a request of a scheduler", "verb", verb)
 }
 
 // evaluation prepares the verdicts on a pod and the named nodes.

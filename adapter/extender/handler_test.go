@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -19,13 +18,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
 // ask sends a body as it is.
 func (r *rig) ask(verb string, body io.Reader) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, Prefix+"/"+verb, body))
+	request := httptest.NewRequest(http.MethodPost, Prefix+"/"+verb, body)
+	r.Handler().ServeHTTP(w, request.WithContext(klog.NewContext(request.Context(), r.log)))
 	return w
 }
 
@@ -191,7 +192,7 @@ func (faulty) forget(types.UID) { panic("nothing to forget") }
 func TestPanicsAreLoggedAndCounted(t *testing.T) {
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	var log bytes.Buffer
-	r.handler.log, r.handler.assumed = slog.New(slog.NewTextHandler(&log, nil)), faulty{r}
+	r.handler.assumed, r.log = faulty{r}, logTo(&log)
 	body, err := json.Marshal(argsOf(testPod(), "a"))
 	require.NoError(t, err)
 	for range 2 * maxWorking { // each leaves its place
@@ -200,7 +201,7 @@ func TestPanicsAreLoggedAndCounted(t *testing.T) {
 		assert.Contains(t, w.Body.String(), "by a bug of Foresail")
 	}
 	assert.InDelta(t, 2*maxWorking, testutil.ToFloat64(r.handler.telemetry.requests.WithLabelValues(verbFilter, "500")), 0)
-	assert.Contains(t, log.String(), `level=ERROR msg="a request of a scheduler panicked`)
+	assert.Contains(t, log.String(), "A request of a scheduler panicked")
 	assert.Contains(t, log.String(), "nothing to forget")
 	assert.Contains(t, log.String(), "handler_test.go", "where it happened")
 	r.handler.assumed = r

@@ -3,7 +3,6 @@ package extender
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +27,6 @@ type Options struct {
 
 	Now      func() time.Time // nil: time.Now
 	Registry prometheus.Registerer
-	Log      *slog.Logger // nil discards it
 }
 
 // Rules configure filter and prioritize. DefaultRules has the defaults.
@@ -87,9 +85,6 @@ func (o Options) complete() (Options, error) {
 	require("RemovalMark", o.RemovalMark != "", "the key of the taint of nodes that are being removed")
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o, errors.Join(errs...)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	stdlog "log"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 )
 
 // Times that a scheduler may take, and the time that is left to requests under way when a server ends. A scheduler gives
@@ -70,6 +70,7 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	tls      *credentials
+	failures *failures
 }
 
 // connectionKey is the key of a context's connection.
@@ -92,16 +93,13 @@ type credentials struct {
 	files      []dynamiccertificates.ControllerRunner
 }
 
-// NewServer listens. The error is an *OptionError if o is wrong, or that of the registry. log may be nil.
-func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+// NewServer listens. The error is an *OptionError if o is wrong, or that of the registry.
+func NewServer(o ServerOptions, handler http.Handler) (*Server, error) {
 	config, credentials, err := o.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	failures := newFailures(log, time.Now)
+	failures := newFailures(time.Now)
 	if o.Registry != nil {
 		if err := o.Registry.Register(failures.count); err != nil {
 			return nil, fmt.Errorf("server of the extender: %w", err)
@@ -114,6 +112,7 @@ func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server
 	return &Server{
 		listener: listener,
 		tls:      credentials,
+		failures: failures,
 		http: &http.Server{
 			Handler:           handler,
 			TLSConfig:         config,
@@ -132,8 +131,12 @@ func NewServer(o ServerOptions, handler http.Handler, log *slog.Logger) (*Server
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until the context ends, then takes no new requests and lets those under way finish. It is called once.
+// Run serves until the context ends, then takes no new requests and lets those under way finish. It is called once. Requests
+// have the logger of the context.
 func (s *Server) Run(ctx context.Context) error {
+	log := klog.FromContext(ctx)
+	s.failures.log = log
+	s.http.BaseContext = func(net.Listener) context.Context { return klog.NewContext(context.Background(), log) }
 	parts, ctx := errgroup.WithContext(ctx)
 	for _, f := range s.tls.files {
 		parts.Go(func() error { f.Run(ctx, 1); return nil })
@@ -228,7 +231,7 @@ func selfSigned() (certificate, key []byte, err error) {
 // failures receives the log lines of net/http about connections. A scheduler with an untrusted certificate, or one that does not
 // trust ours, goes on without the extender: only these lines show it.
 type failures struct {
-	log   *slog.Logger
+	log   klog.Logger // set before anything is served
 	now   func() time.Time
 	count prometheus.Counter
 
@@ -236,8 +239,8 @@ type failures struct {
 	told time.Time // when it was last warned
 }
 
-func newFailures(log *slog.Logger, now func() time.Time) *failures {
-	return &failures{log: log, now: now, count: prometheus.NewCounter(prometheus.CounterOpts{
+func newFailures(now func() time.Time) *failures {
+	return &failures{now: now, count: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "foresail_extender_tls_failures_total",
 		Help: "Connections that failed in the TLS handshake, without those that sent nothing.",
 	})}
@@ -247,12 +250,12 @@ func newFailures(log *slog.Logger, now func() time.Time) *failures {
 func (f *failures) Write(line []byte) (int, error) {
 	text := string(bytes.TrimSpace(line))
 	if !strings.Contains(text, "TLS handshake error") || strings.HasSuffix(text, ": EOF") { // as of a probe
-		f.log.Debug("serving the scheduler extender", "error", text)
+		f.log.V(4).Info("Serving the scheduler extender", "err", text)
 		return len(line), nil
 	}
 	f.count.Inc()
 	if f.first() {
-		f.log.Warn("a connection to the scheduler extender failed: the client has no certificate of the required authority, or does not trust ours", "error", text)
+		f.log.Info("A connection to the scheduler extender failed: the client has no certificate of the required authority, or does not trust ours", "err", text)
 	}
 	return len(line), nil
 }

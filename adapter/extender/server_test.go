@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -35,7 +34,7 @@ import (
 func serve(t *testing.T, o ServerOptions, h http.Handler) string {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
-	server, err := NewServer(o, h, nil)
+	server, err := NewServer(o, h)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -174,7 +173,7 @@ func TestRejectsServerOptions(t *testing.T) {
 			if test.options.Address == "" {
 				test.options.Address = "127.0.0.1:0"
 			}
-			_, err := NewServer(test.options, http.NotFoundHandler(), nil)
+			_, err := NewServer(test.options, http.NotFoundHandler())
 			wrong := &OptionError{}
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, test.field, wrong.Field)
@@ -257,7 +256,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 		<-release
 		_, _ = io.WriteString(w, "answer")
 	})
-	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, slow, nil)
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, slow)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -294,7 +293,7 @@ func TestShutdownFinishesRequests(t *testing.T) {
 }
 
 func TestStopBeforeStart(t *testing.T) {
-	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -302,7 +301,7 @@ func TestStopBeforeStart(t *testing.T) {
 }
 
 func TestBrokenListenerStopsTheServer(t *testing.T) {
-	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler(), nil)
+	server, err := NewServer(ServerOptions{Address: "127.0.0.1:0"}, http.NotFoundHandler())
 	require.NoError(t, err)
 	require.NoError(t, server.listener.Close())
 	assert.ErrorContains(t, server.Run(t.Context()), "serve the scheduler extender on 127.0.0.1:")
@@ -311,7 +310,8 @@ func TestBrokenListenerStopsTheServer(t *testing.T) {
 func TestFailedConnectionsAreLoggedOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
 	now := noon
-	f := newFailures(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() time.Time { return now })
+	f := newFailures(func() time.Time { return now })
+	f.log = logTo(&log)
 	const failure = "http: TLS handshake error from 10.0.0.1:33: tls: failed to verify certificate\n"
 	for _, step := range []struct {
 		after       time.Duration
@@ -329,10 +329,10 @@ func TestFailedConnectionsAreLoggedOnceAMinute(t *testing.T) {
 		n, err := f.Write([]byte(step.line))
 		require.NoError(t, err)
 		assert.Equal(t, len(step.line), n)
-		assert.Equal(t, step.warn, strings.Count(log.String(), "level=WARN"), log.String())
+		assert.Equal(t, step.warn, strings.Count(log.String(), "A connection to the scheduler extender failed"), log.String())
 		assert.InDelta(t, step.count, testutil.ToFloat64(f.count), 0)
 	}
-	assert.Equal(t, 2, strings.Count(log.String(), "level=DEBUG"))
+	assert.Equal(t, 2, strings.Count(log.String(), `"level"=4`))
 	assert.Contains(t, log.String(), "failed to verify certificate")
 }
 
@@ -355,6 +355,6 @@ func TestClientsWithoutACertificateAreCounted(t *testing.T) {
 		assert.GreaterOrEqual(c, families[0].GetMetric()[0].GetCounter().GetValue(), 1.0)
 	}, 10*time.Second, 10*time.Millisecond)
 
-	_, err = NewServer(ServerOptions{Address: "127.0.0.1:0", Registry: registry}, http.NotFoundHandler(), nil)
+	_, err = NewServer(ServerOptions{Address: "127.0.0.1:0", Registry: registry}, http.NotFoundHandler())
 	assert.ErrorContains(t, err, "duplicate")
 }

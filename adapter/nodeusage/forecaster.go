@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/adapter/source"
@@ -87,7 +87,7 @@ func (f *Forecaster) round(ctx context.Context) (whole bool) {
 	}
 	now := f.options.Now()
 	f.telemetry.ended(now.Sub(began), len(readings), err)
-	f.log(err)
+	f.log(ctx, err)
 	if err == nil || len(readings) > 0 {
 		f.read.Store(true)
 	}
@@ -99,7 +99,7 @@ func (f *Forecaster) round(ctx context.Context) (whole bool) {
 }
 
 // log records when reads begin to fail, when the error changes, and when they succeed again.
-func (f *Forecaster) log(err error) {
+func (f *Forecaster) log(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -109,10 +109,10 @@ func (f *Forecaster) log(err error) {
 	}
 	f.logged = text
 	if err == nil {
-		f.options.Log.Info("Node use can be read again")
+		klog.FromContext(ctx).Info("Node use can be read again")
 		return
 	}
-	f.options.Log.Warn("Node use cannot be read", "err", err)
+	klog.FromContext(ctx).Error(err, "Node use cannot be read")
 }
 
 const (
@@ -159,7 +159,6 @@ type Options struct {
 
 	Now      func() time.Time      // nil = time.Now
 	Registry prometheus.Registerer // nil: no metrics
-	Log      *slog.Logger          // nil discards it
 }
 
 const (
@@ -177,9 +176,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -14,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -86,19 +85,19 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 	if err != nil {
 		return nil, err
 	}
-	p, log := &part{}, slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("extender")))
+	p, log := &part{}, mgr.GetLogger().WithName("extender")
 	if warning := o.exposure(); warning != "" {
-		log.Warn(warning, "address", o.address)
+		log.Info(warning, "address", o.address)
 	}
 	names := newNodeNames(client)
-	loads, err := o.newNodeLoads(mgr, names, sources, log)
+	loads, err := o.newNodeLoads(mgr, names, sources)
 	if err != nil {
 		return nil, err
 	}
-	pools := poolintent.New(mgr.GetCache(), time.Now, log)
+	pools := poolintent.New(mgr.GetCache(), time.Now)
 	options := extender.Options{
 		Client: client, Forecasts: loads, Pools: pools, RemovalMark: drain.Mark,
-		Rules: o.rules, Now: time.Now, Registry: metrics.Registry, Log: log,
+		Rules: o.rules, Now: time.Now, Registry: metrics.Registry,
 	}
 	if uses != nil {
 		options.Workloads, p.run = uses, append(p.run, uses.Run)
@@ -109,7 +108,7 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 	}
 	server, err := extender.NewServer(extender.ServerOptions{
 		Address: o.address, CertFile: o.certFile, KeyFile: o.keyFile, ClientCAFile: o.clientCA, Registry: metrics.Registry,
-	}, e.Handler(), log)
+	}, e.Handler())
 	if err != nil {
 		return nil, o.inFlags(err)
 	}
@@ -124,24 +123,26 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		}
 		return errors.Join(e.Ready(), loads.Ready(), pools.Ready())
 	}
-	p.run = append(p.run, server.Run, e.Run, names.run, loads.Run, pools.Run)
+	for _, run := range []func(context.Context) error{server.Run, e.Run, names.run, loads.Run, pools.Run} {
+		p.run = append(p.run, func(ctx context.Context) error { return run(klog.NewContext(ctx, log)) })
+	}
 	return p, nil
 }
 
 // newNodeLoads makes what reads and predicts the use of nodes.
-func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions, log *slog.Logger) (*nodeusage.Forecaster, error) {
+func (o *extenderOptions) newNodeLoads(mgr ctrl.Manager, names *nodeNames, sources *sourceOptions) (*nodeusage.Forecaster, error) {
 	source, err := o.newNodeSource(mgr, names, sources)
 	if err != nil {
 		return nil, err
 	}
-	return nodeusage.New(o.loadOptions(source, names, log))
+	return nodeusage.New(o.loadOptions(source, names))
 }
 
 // loadOptions say how nodes are read. Which Nodes there are tells those of one name apart, whatever the source.
-func (o *extenderOptions) loadOptions(source nodeusage.Source, names *nodeNames, log *slog.Logger) nodeusage.Options {
+func (o *extenderOptions) loadOptions(source nodeusage.Source, names *nodeNames) nodeusage.Options {
 	return nodeusage.Options{
 		Source: source, Nodes: names.all, Interval: o.interval, Horizon: o.horizon, StaleAfter: o.rules.StaleAfter,
-		Now: time.Now, Registry: metrics.Registry, Log: log,
+		Now: time.Now, Registry: metrics.Registry,
 	}
 }
 

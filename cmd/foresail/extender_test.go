@@ -147,7 +147,7 @@ func TestNodesOfOneNameAreToldApart(t *testing.T) {
 	names := newNodeNames(client)
 	var o extenderOptions
 	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
-	options := o.loadOptions(&nodeusage.MetricsAPI{}, names, nil)
+	options := o.loadOptions(&nodeusage.MetricsAPI{}, names)
 	require.Nil(t, options.Nodes(), "it is not known yet")
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

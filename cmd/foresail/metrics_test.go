@@ -102,7 +102,7 @@ func expose(t *testing.T) *exposed {
 		Client: fake.NewClientset(), Forecasts: loads, RemovalMark: drain.Mark, Rules: extender.DefaultRules(), Registry: e,
 	})
 	require.NoError(t, err)
-	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: e}, nil, nil)
+	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: e}, nil)
 	require.NoError(t, err)
 	over, end := context.WithCancel(t.Context())
 	end()

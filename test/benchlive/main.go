@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 )
@@ -22,9 +22,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// What libraries log is of use when something fails, and then in the logs of the programs.
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	slog.SetDefault(quiet)
-	klog.SetSlogLogger(quiet)
+	klog.SetLogger(logr.Discard())
 	if err := command(os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "benchlive:", err)
 		stop()

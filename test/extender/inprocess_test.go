@@ -29,7 +29,7 @@ func startWithoutAssumedPods(t *testing.T, interval time.Duration) *probe {
 	require.NoError(t, err)
 	cert, key, err := cluster.ServingCertificate("127.0.0.1")
 	require.NoError(t, err)
-	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key}, e.Handler(), nil)
+	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", CertFile: cert, KeyFile: key}, e.Handler())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	parts, ctx := errgroup.WithContext(ctx)

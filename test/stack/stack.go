@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/workload"
@@ -86,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	s.workload.Go(func() {
 		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{Selector: WorkloadLabel + "=true", Seed: o.Seed, Drain: 10 * time.Second})
 		if err != nil && ctx.Err() == nil {
-			slog.ErrorContext(ctx, "the workload has ended", "error", err)
+			klog.FromContext(ctx).Error(err, "The workload has ended")
 		}
 	})
 	return s, nil

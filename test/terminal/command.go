@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 )
 
 // Exit codes; a signal's own is 128 and its number, as in a shell.
@@ -93,9 +93,7 @@ func withSignals(ctx context.Context) (_ context.Context, stop func()) {
 
 // quietLibraries keeps what libraries log off the screen.
 func quietLibraries(logs io.Writer) {
-	logger := slog.New(slog.NewTextHandler(logs, nil))
-	slog.SetDefault(logger)
-	klog.SetSlogLogger(logger)
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs))))
 }
 
 // keptLines is how much of the logs an error shows.

@@ -17,7 +17,6 @@ import (
 
 // fleet holds the pods that are served. Its methods are called one at a time.
 type fleet struct {
-	ctx     context.Context // ends everything
 	options Options
 	serving map[cache.ObjectName]service
 	running sync.WaitGroup
@@ -29,12 +28,13 @@ type service struct {
 	stop context.CancelFunc
 }
 
-func newFleet(ctx context.Context, options Options) *fleet {
-	return &fleet{ctx: ctx, options: options, serving: map[cache.ObjectName]service{}}
+func newFleet(options Options) *fleet {
+	return &fleet{options: options, serving: map[cache.ObjectName]service{}}
 }
 
-// sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name.
-func (f *fleet) sync(pod *corev1.Pod) {
+// sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name. Everything
+// ends with ctx.
+func (f *fleet) sync(ctx context.Context, pod *corev1.Pod) {
 	name := cache.MetaObjectToName(pod)
 	desired := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != ""
 	current, serving := f.serving[name]
@@ -43,15 +43,17 @@ func (f *fleet) sync(pod *corev1.Pod) {
 		serving = false
 	}
 	if desired && !serving {
-		f.start(name, pod)
+		f.start(ctx, name, pod)
 	}
 }
 
-func (f *fleet) start(name cache.ObjectName, pod *corev1.Pod) {
-	ctx, stop := context.WithCancel(f.ctx)
+func (f *fleet) start(ctx context.Context, name cache.ObjectName, pod *corev1.Pod) {
+	// Bounded by the context of the whole fleet: when everything ends nothing is drained.
+	draining := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, f.options.Drain) }
+	serving, stop := context.WithCancel(ctx)
 	f.serving[name] = service{uid: pod.UID, stop: stop}
 	f.running.Go(func() {
-		if err := f.serve(ctx, pod); err != nil {
+		if err := f.serve(serving, pod, draining); err != nil {
 			klog.FromContext(ctx).Error(err, "Pod is not served", "pod", klog.KObj(pod))
 		}
 	})
@@ -67,8 +69,8 @@ func (f *fleet) stop(name cache.ObjectName) {
 // wait returns when everything stopped has been closed.
 func (f *fleet) wait() { f.running.Wait() }
 
-// serve serves one pod until ctx ends.
-func (f *fleet) serve(ctx context.Context, pod *corev1.Pod) error {
+// serve serves one pod until ctx ends, then drains it.
+func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (context.Context, context.CancelFunc)) error {
 	model, err := modelOf(pod, f.options.Model)
 	if err != nil {
 		return err
@@ -83,10 +85,9 @@ func (f *fleet) serve(ctx context.Context, pod *corev1.Pod) error {
 	}
 	f.running.Go(func() {
 		<-ctx.Done()
-		// Bounded by the fleet's context: when everything ends nothing is drained.
-		draining, cancel := context.WithTimeout(f.ctx, f.options.Drain)
+		drain, cancel := draining()
 		defer cancel()
-		server.Shutdown(draining)
+		server.Shutdown(drain)
 	})
 	return server.Serve(app, metrics)
 }

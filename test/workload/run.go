@@ -52,8 +52,8 @@ func RunWithClient(ctx context.Context, client kubernetes.Interface, options Opt
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fleet := newFleet(ctx, options)
-	if _, err := informer.AddEventHandler(fleet.handler()); err != nil {
+	fleet := newFleet(options)
+	if _, err := informer.AddEventHandler(fleet.handler(ctx)); err != nil {
 		return fmt.Errorf("workload: watching pods: %w", err)
 	}
 	// The informer returns after the last event has been handled, so that nothing is started behind the wait.
@@ -73,10 +73,10 @@ func NewPodInformer(client kubernetes.Interface, namespace, selector string) (ca
 }
 
 // handler joins an informer's events to the fleet.
-func (f *fleet) handler() cache.ResourceEventHandler {
+func (f *fleet) handler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(pod any) { f.sync(pod.(*corev1.Pod)) },
-		UpdateFunc: func(_, pod any) { f.sync(pod.(*corev1.Pod)) },
+		AddFunc:    func(pod any) { f.sync(ctx, pod.(*corev1.Pod)) },
+		UpdateFunc: func(_, pod any) { f.sync(ctx, pod.(*corev1.Pod)) },
 		DeleteFunc: func(gone any) {
 			if name, err := cache.DeletionHandlingObjectToName(gone); err == nil {
 				f.stop(name)

@@ -178,8 +178,8 @@ func TestAddressHeldByAnotherIsTakenOnceFree(t *testing.T) {
 
 	logged := make(chan string, 1)
 	logger := funcr.New(func(_, line string) { logged <- line }, funcr.Options{})
-	f := newFleet(klog.NewContext(t.Context(), logger), Options{Model: DefaultModel()})
-	f.sync(pod)
+	f := newFleet(Options{Model: DefaultModel()})
+	f.sync(klog.NewContext(t.Context(), logger), pod)
 	assert.Contains(t, <-logged, "address already in use")
 	assert.False(t, listening(metrics), "both ports or none")
 
@@ -191,16 +191,16 @@ func TestAddressHeldByAnotherIsTakenOnceFree(t *testing.T) {
 }
 
 func TestReplacedPodIsServedAnew(t *testing.T) {
-	f := newFleet(t.Context(), Options{Model: DefaultModel()})
+	f := newFleet(Options{Model: DefaultModel()})
 	pod := testPod(t, "same", "127.0.0.47")
 	app, metrics := addresses(t, pod)
-	f.sync(pod)
+	f.sync(t.Context(), pod)
 	eventually(t, func() bool { return listening(app) }, "the first is served")
 	require.Equal(t, http.StatusOK, func() int { status, _, _ := get(t, "http://"+app); return status }())
 
 	successor := pod.DeepCopy()
 	successor.UID = "same-2"
-	f.sync(successor)
+	f.sync(t.Context(), successor)
 	eventually(t, func() bool {
 		values, err := read("http://" + metrics)
 		return err == nil && values["workload_requests_total"] == 0
@@ -211,7 +211,7 @@ func TestReplacedPodIsServedAnew(t *testing.T) {
 }
 
 func TestPodsThatCannotBeServed(t *testing.T) {
-	f := newFleet(t.Context(), Options{Model: DefaultModel()})
+	f := newFleet(Options{Model: DefaultModel()})
 	for want, change := range map[string]func(*corev1.Pod){
 		"must be a loopback address": func(p *corev1.Pod) { p.Status.PodIP = "192.0.2.1" },
 		"status.podIP":               func(p *corev1.Pod) { p.Status.PodIP = "localhost" },
@@ -223,7 +223,7 @@ func TestPodsThatCannotBeServed(t *testing.T) {
 	} {
 		pod := testPod(t, "bad", "127.0.0.48")
 		change(pod)
-		require.ErrorContains(t, f.serve(t.Context(), pod), want)
+		require.ErrorContains(t, f.serve(t.Context(), pod, nil), want)
 	}
 }
 

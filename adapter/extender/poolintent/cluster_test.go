@@ -2,7 +2,6 @@ package poolintent
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func TestInACluster(t *testing.T) {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	pools, err := ctrlcache.New(c.RESTConfig(), ctrlcache.Options{Scheme: scheme})
 	require.NoError(t, err)
-	w := New(pools, time.Now, slog.New(slog.DiscardHandler))
+	w := New(pools, time.Now)
 	w.again = 100 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +41,6 @@ type Cache interface {
 type Watcher struct {
 	cache Cache
 	now   func() time.Time
-	log   *slog.Logger
 	again time.Duration // [lookAgain], but in tests
 
 	latest atomic.Pointer[extender.PoolIntent]
@@ -54,8 +53,8 @@ type Watcher struct {
 var _ extender.Pools = (*Watcher)(nil)
 
 // New returns a Watcher without pools. Run fills it.
-func New(of Cache, now func() time.Time, log *slog.Logger) *Watcher {
-	w := &Watcher{cache: of, now: now, log: log, again: lookAgain, pools: map[string]*pool{}}
+func New(of Cache, now func() time.Time) *Watcher {
+	w := &Watcher{cache: of, now: now, again: lookAgain, pools: map[string]*pool{}}
 	w.latest.Store(&extender.PoolIntent{})
 	w.setReady(ErrUnsynced)
 	return w
@@ -102,11 +101,11 @@ func (w *Watcher) watch(ctx context.Context) cache.ResourceEventHandlerRegistrat
 		wait := retryAfter
 		if meta.IsNoMatchError(err) {
 			w.setReady(nil)
-			w.log.Debug("the cluster has no WorkerPool CRD", "again", w.again)
+			klog.FromContext(ctx).V(4).Info("The cluster has no WorkerPool CRD", "again", w.again)
 			wait = w.again
 		} else {
 			w.setReady(fmt.Errorf("%w: %w", ErrUnsynced, err))
-			w.log.Error("cannot watch WorkerPools", "error", err, "again", retryAfter)
+			klog.FromContext(ctx).Error(err, "Cannot watch WorkerPools", "again", retryAfter)
 		}
 		select {
 		case <-ctx.Done():

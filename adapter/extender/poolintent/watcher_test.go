@@ -3,7 +3,6 @@ package poolintent
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"sync"
 	"testing"
@@ -76,7 +75,7 @@ func watched(t *testing.T, test func(*testing.T, *cluster, *Watcher)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{informer: controllertest.NewFakeInformer(controllertest.Synced)}
-		w := New(c, time.Now, slog.New(slog.DiscardHandler))
+		w := New(c, time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Run(ctx) }()
@@ -254,7 +253,7 @@ func TestClusterWithoutWorkerPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := errors.New("the server does not answer")
 		c := &cluster{informer: controllertest.NewFakeInformer(), err: down}
-		w := New(c, time.Now, slog.New(slog.DiscardHandler))
+		w := New(c, time.Now)
 		require.ErrorIs(t, w.Ready(), ErrUnsynced)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -158,7 +158,7 @@ func (s *Source) Run(ctx context.Context) error {
 
 // serve serves on a listener, which it closes.
 func (s *Source) serve(ctx context.Context, l net.Listener) error {
-	log := logr.ToSlogHandler(s.options.Log)
+	log := logr.ToSlogHandler(s.options.Log) // the toolkit takes nothing else
 	server := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout,
