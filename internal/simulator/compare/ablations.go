@@ -186,14 +186,6 @@ func (c Config) AblationRuns(everywhere bool) int {
 	return runs
 }
 
-// ablationColumns are the columns of an ablation, and those that compare its variants with the recommended setting.
-func ablationColumns() (own, more []cell) {
-	u, p := users(), pods()
-	success := u[0]
-	success.title = "difference: SUCCESS points"
-	return []cell{u[0], u[3], u[4], p[0], p[5], p[8]}, []cell{success, p[0], p[5]}
-}
-
 // WriteAblations writes a table for each ablation and profile.
 func WriteAblations(w io.Writer, all []Ablation) error {
 	var text strings.Builder
@@ -207,7 +199,6 @@ func WriteAblations(w io.Writer, all []Ablation) error {
 }
 
 func (l Ablation) table(text *strings.Builder, o Outcome) {
-	own, more := ablationColumns()
 	how := fmt.Sprintf("mean ± half the 95%% interval over %s; difference from %q, seed by seed", count(len(o.Seeds), "seed"), o.Scalers[0].Name)
 	if len(o.Seeds) == 1 {
 		how = fmt.Sprintf("1 seed; difference from %q", o.Scalers[0].Name)
@@ -215,16 +206,16 @@ func (l Ablation) table(text *strings.Builder, o Outcome) {
 	fmt.Fprintf(text, "\n%s, %s: %s (%s)\n", l.Name, o.Profile, l.Title, how)
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	header := []string{strings.ToUpper(l.Name)}
-	for _, c := range append(own, more...) {
+	for _, c := range slices.Concat(ablationColumns, ablationDifferences) {
 		header = append(header, c.title)
 	}
 	writeRow(table, header)
 	for i, s := range o.Scalers {
 		row := []string{s.Name}
-		for _, c := range own {
+		for _, c := range ablationColumns {
 			row = append(row, interval(s.Interval(c.figure), c.decimals, false))
 		}
-		for _, c := range more {
+		for _, c := range ablationDifferences {
 			if i == 0 {
 				row = append(row, "")
 				continue

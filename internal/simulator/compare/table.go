@@ -23,46 +23,45 @@ func column(title string, decimals int, of func(score.Figures) float64) cell {
 	return cell{title, decimals, score.Figure{Name: title, Of: of}}
 }
 
-// users are the columns on what users experienced.
-func users() []cell {
-	return []cell{
-		column("SUCCESS %", 2, func(f score.Figures) float64 { return 100 * f.Success }),
-		column("MEAN ms", 0, func(f score.Figures) float64 { return f.Mean }),
-		column("P50 ms", 0, func(f score.Figures) float64 { return f.P50 }),
-		column("P90 ms", 0, func(f score.Figures) float64 { return f.P90 }),
-		column("P99 ms", 0, func(f score.Figures) float64 { return f.P99 }),
-		column("ERRORS", 0, func(f score.Figures) float64 { return f.Errors }),
-		column("DROPPED", 0, func(f score.Figures) float64 { return f.Dropped }),
-	}
+// titled returns the column with another title. Its figure stays the same.
+func (c cell) titled(title string) cell {
+	c.title = title
+	return c
 }
 
-// pods are the columns on what it cost.
-func pods() []cell {
-	return []cell{
-		column("POD-SECONDS", 0, func(f score.Figures) float64 { return f.Seconds }),
-		column("UNDER s", 0, func(f score.Figures) float64 { return f.UnderSeconds }),
-		column("SHORT pods", 2, func(f score.Figures) float64 { return f.Short }),
-		column("OVER s", 0, func(f score.Figures) float64 { return f.OverSeconds }),
-		column("SPARE pods", 2, func(f score.Figures) float64 { return f.Spare }),
-		column("ABOVE THRESHOLD min", 2, func(f score.Figures) float64 { return f.AboveThresholdMinutes }),
-		column("SATURATED min", 2, func(f score.Figures) float64 { return f.SaturatedMinutes }),
-		column("ACTIONS", 1, func(f score.Figures) float64 { return f.Actions }),
-		column("REVERSALS", 1, func(f score.Figures) float64 { return f.Reversals }),
-	}
-}
+// The columns of tables.
+var (
+	successRate    = column("SUCCESS %", 2, func(f score.Figures) float64 { return 100 * f.Success })
+	mean           = column("MEAN ms", 0, func(f score.Figures) float64 { return f.Mean })
+	p50            = column("P50 ms", 0, func(f score.Figures) float64 { return f.P50 })
+	p90            = column("P90 ms", 0, func(f score.Figures) float64 { return f.P90 })
+	p99            = column("P99 ms", 0, func(f score.Figures) float64 { return f.P99 })
+	failed         = column("ERRORS", 0, func(f score.Figures) float64 { return f.Errors })
+	dropped        = column("DROPPED", 0, func(f score.Figures) float64 { return f.Dropped })
+	podSeconds     = column("POD-SECONDS", 0, func(f score.Figures) float64 { return f.Seconds })
+	under          = column("UNDER s", 0, func(f score.Figures) float64 { return f.UnderSeconds })
+	short          = column("SHORT pods", 2, func(f score.Figures) float64 { return f.Short })
+	over           = column("OVER s", 0, func(f score.Figures) float64 { return f.OverSeconds })
+	spare          = column("SPARE pods", 2, func(f score.Figures) float64 { return f.Spare })
+	aboveThreshold = column("ABOVE THRESHOLD min", 2, func(f score.Figures) float64 { return f.AboveThresholdMinutes })
+	saturated      = column("SATURATED min", 2, func(f score.Figures) float64 { return f.SaturatedMinutes })
+	actions        = column("ACTIONS", 1, func(f score.Figures) float64 { return f.Actions })
+	reversals      = column("REVERSALS", 1, func(f score.Figures) float64 { return f.Reversals })
+)
 
-// against are the columns that are compared with the rival.
-func against() []cell {
-	u, p := users(), pods()
-	u[0].title = "SUCCESS points"
-	return []cell{u[0], u[1], u[3], u[4], u[5], u[6], p[0], p[5]}
-}
-
-// overview are the columns that a newcomer needs.
-func overview() []cell {
-	u, p := users(), pods()
-	return []cell{u[0], u[4], u[6], p[5], p[0]}
-}
+// The columns of each table.
+var (
+	// users have what users experienced, pods what it cost.
+	users = []cell{successRate, mean, p50, p90, p99, failed, dropped}
+	pods  = []cell{podSeconds, under, short, over, spare, aboveThreshold, saturated, actions, reversals}
+	// against have what is compared with the rival.
+	against = []cell{successRate.titled("SUCCESS points"), mean, p90, p99, failed, dropped, podSeconds, aboveThreshold}
+	// overview has what a newcomer needs.
+	overview = []cell{successRate, p99, dropped, aboveThreshold, podSeconds}
+	// ablationColumns have an ablation, ablationDifferences the comparison of its variants with the recommended setting.
+	ablationColumns     = []cell{successRate, p90, p99, podSeconds, aboveThreshold, reversals}
+	ablationDifferences = []cell{successRate.titled("difference: SUCCESS points"), podSeconds, aboveThreshold}
+)
 
 // WriteOverview writes a short table for each profile, and a conclusion.
 func (r *Result) WriteOverview(w io.Writer) error {
@@ -71,7 +70,7 @@ func (r *Result) WriteOverview(w io.Writer) error {
 		if i > 0 {
 			text.WriteString("\n")
 		}
-		o.part(&text, o.Profile+" ("+o.averaging()+")", overview(), false, func(s ScalerRuns, c cell) score.Interval { return s.Interval(c.figure) })
+		o.part(&text, o.Profile+" ("+o.averaging()+")", overview, false, func(s ScalerRuns, c cell) score.Interval { return s.Interval(c.figure) })
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return err
@@ -107,8 +106,7 @@ func (r *Result) WriteConclusion(w io.Writer) error {
 
 // points writes how much more success a scaler has than another, seed by seed, in percentage points.
 func points(a, b ScalerRuns) string {
-	success := overview()[0].figure
-	more := score.Difference(a.Values(success), b.Values(success))
+	more := score.Difference(a.Values(successRate.figure), b.Values(successRate.figure))
 	text := fmt.Sprintf("%.2f points", math.Abs(more.Mean))
 	if !math.IsNaN(more.Half) {
 		text = fmt.Sprintf("%.2f ±%.2f points", math.Abs(more.Mean), more.Half)
@@ -127,8 +125,7 @@ func points(a, b ScalerRuns) string {
 
 // percentMore writes how many more pod-seconds a scaler takes than another.
 func percentMore(a, b ScalerRuns) string {
-	seconds := pods()[0].figure
-	switch percent := 100 * (a.Interval(seconds).Mean/b.Interval(seconds).Mean - 1); {
+	switch percent := 100 * (a.Interval(podSeconds.figure).Mean/b.Interval(podSeconds.figure).Mean - 1); {
 	case percent >= 0.5:
 		return fmt.Sprintf("%.0f%% more", percent)
 	case percent <= -0.5:
@@ -169,28 +166,27 @@ func (r *Result) WriteTable(w io.Writer) error {
 
 func (o Outcome) table(text *strings.Builder) {
 	own := func(s ScalerRuns, c cell) score.Interval { return s.Interval(c.figure) }
-	o.part(text, fmt.Sprintf("%s: what users experienced (%s)", o.Profile, o.averaging()), users(), false, own)
+	o.part(text, fmt.Sprintf("%s: what users experienced (%s)", o.Profile, o.averaging()), users, false, own)
 	o.costPart(text, own)
 	if _, ok := o.scaler(Rival); !ok || len(o.Scalers) == 1 {
 		return
 	}
 	title := fmt.Sprintf("\n%s: difference from %s, seed by seed (* = the 95%% interval excludes 0)", o.Profile, Rival)
-	o.part(text, title, against(), true, func(s ScalerRuns, c cell) score.Interval { return o.moreThanRival(s, c.figure) })
+	o.part(text, title, against, true, func(s ScalerRuns, c cell) score.Interval { return o.moreThanRival(s, c.figure) })
 }
 
 // costPart writes what it cost and, where the bound was played, the ratio to the bound's pod-seconds.
 func (o Outcome) costPart(text *strings.Builder, own func(ScalerRuns, cell) score.Interval) {
-	title, columns := fmt.Sprintf("\n%s: what it cost", o.Profile), pods()
+	title := fmt.Sprintf("\n%s: what it cost", o.Profile)
 	bound, ok := o.scaler(Bound)
 	if !ok {
-		o.part(text, title, columns, false, own)
+		o.part(text, title, pods, false, own)
 		return
 	}
 	ratio := cell{title: "TIMES " + Bound + "'s", decimals: 3}
-	seconds := columns[0].figure
-	o.part(text, title, slices.Insert(columns, 1, ratio), false, func(s ScalerRuns, c cell) score.Interval {
+	o.part(text, title, slices.Insert(slices.Clone(pods), 1, ratio), false, func(s ScalerRuns, c cell) score.Interval {
 		if c.title == ratio.title {
-			return score.Ratio(s.Values(seconds), bound.Values(seconds))
+			return score.Ratio(s.Values(podSeconds.figure), bound.Values(podSeconds.figure))
 		}
 		return own(s, c)
 	})
@@ -307,8 +303,11 @@ func (r *Result) WriteCalibration(w io.Writer) error {
 func (m measured) beside(s ScalerRuns) []string {
 	row := []string{m.profile, m.scaler}
 	inside := true
-	for i, c := range users()[:6] {
-		theirs := []float64{m.success, m.mean, m.p50, m.p90, m.p99, m.errors}[i]
+	for _, reported := range []struct {
+		cell
+		value float64
+	}{{successRate, m.success}, {mean, m.mean}, {p50, m.p50}, {p90, m.p90}, {p99, m.p99}, {failed, m.errors}} {
+		c, theirs := reported.cell, reported.value
 		ours := s.Interval(c.figure).Mean
 		row = append(row, rounded(ours, c.decimals)+" / "+rounded(theirs, c.decimals))
 		inside = inside && m.accepts(c.figure, ours, theirs)
@@ -326,9 +325,9 @@ func (m measured) beside(s ScalerRuns) []string {
 // accepts reports whether a figure is in its band; figures without a band always are.
 func (m measured) accepts(f score.Figure, ours, theirs float64) bool {
 	switch f.Name {
-	case "SUCCESS %":
+	case successRate.figure.Name:
 		return ours >= theirs-bandSuccess && ours <= theirs+bandSuccess
-	case "MEAN ms", "P90 ms":
+	case mean.figure.Name, p90.figure.Name:
 		return ours >= theirs*(1-bandTime) && ours <= theirs*(1+bandTime)
 	}
 	return true

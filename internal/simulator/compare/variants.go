@@ -77,7 +77,7 @@ func WriteVariantsCSV(w io.Writer, variants []Variant) error {
 		for i, s := range fitted.Scalers {
 			for _, v := range variants {
 				o := v.Result.Outcomes[p]
-				interval := o.Scalers[i].Interval(successFigure())
+				interval := o.Scalers[i].Interval(score.Success())
 				rows = append(rows, []string{
 					o.Profile, s.Name, v.Name, fmt.Sprint(len(o.Seeds)),
 					decimal(interval.Mean, 6), decimal(interval.Half, 6), fmt.Sprint(o.place(i)),
@@ -88,9 +88,7 @@ func WriteVariantsCSV(w io.Writer, variants []Variant) error {
 	return writeCSV(w, rows)
 }
 
-func successFigure() score.Figure { return score.Summary()[0] }
-
-func success(s ScalerRuns) float64 { return s.Interval(successFigure()).Mean }
+func success(s ScalerRuns) float64 { return s.Interval(score.Success()).Mean }
 
 // place is how many scalers do better, plus one.
 func (o Outcome) place(i int) int {
@@ -122,5 +120,5 @@ func reversed(fitted, other Outcome) string {
 
 // better is how much more success one scaler has than another.
 func (o Outcome) better(i, j int) score.Interval {
-	return score.Difference(o.Scalers[i].Values(successFigure()), o.Scalers[j].Values(successFigure()))
+	return score.Difference(o.Scalers[i].Values(score.Success()), o.Scalers[j].Values(score.Success()))
 }

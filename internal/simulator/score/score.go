@@ -43,10 +43,13 @@ func All() []Figure {
 	}...)
 }
 
+// Success returns the figure that scalers are ranked by.
+func Success() Figure { return Figure{"success", 6, func(f Figures) float64 { return f.Success }} }
+
 // Summary returns the figures that a comparison begins with.
 func Summary() []Figure {
 	return []Figure{
-		{"success", 6, func(f Figures) float64 { return f.Success }},
+		Success(),
 		{"mean_ms", 2, func(f Figures) float64 { return f.Mean }},
 		{"p50_ms", 2, func(f Figures) float64 { return f.P50 }},
 		{"p90_ms", 2, func(f Figures) float64 { return f.P90 }},
