@@ -9,14 +9,14 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// What a pod is expected to use whose workload is not forecast: shares of what its containers request, or may use where
-// that is more. A limit far above what is requested is a guard: pods that are given 2 GiB and may use 24 would not go to any
-// node that is not empty. Of one that says nothing of a resource, what small pods use of it.
+// The expected use of a pod without a forecast: a share of its requests, or of its limits where these are higher. A limit far
+// above the request is only a safeguard: with it, a pod that requests 2 GiB and is limited to 24 would fit empty nodes alone. A pod
+// without either is assumed to be small.
 const (
 	cpuShare    = 0.85
 	memoryShare = 0.70
 
-	// maxOfRequest is how often what is requested a limit counts, at most.
+	// maxOfRequest caps the share of a limit that counts, in multiples of the request.
 	maxOfRequest = 2
 
 	unknownCPU    = 250       // millicores
@@ -29,8 +29,8 @@ func requestsOf(p *corev1.Pod) use {
 	return use{cpu: r.Cpu().MilliValue(), memory: r.Memory().Value()}
 }
 
-// estimateOf returns the expected use of a running pod, per resource the first that is known: the forecast of its workload, a
-// share of its requests and limits, a small amount. It is above 0. workloads may be nil.
+// estimateOf returns the expected use of a running pod. For each resource the first known value counts: the forecast of its workload,
+// a share of its requests and limits, or a small amount. It is above 0. workloads may be nil.
 func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	var u use
 	if workloads != nil {
@@ -50,7 +50,7 @@ func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	return u
 }
 
-// amountOf rounds up. Numbers that are no amount become 0.
+// amountOf rounds up. Negative, infinite and NaN values become 0.
 func amountOf(x float64) int64 {
 	if !(x > 0) || x >= math.MaxInt64/1024 {
 		return 0

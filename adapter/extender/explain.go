@@ -25,7 +25,7 @@ type Explanation struct {
 // Decision is the common part of both.
 type Decision struct {
 	At       time.Time `json:"at"`
-	CachedAt time.Time `json:"cachedAt,omitzero"` // of when the snapshot of the cluster was; zero: there was none
+	CachedAt time.Time `json:"cachedAt,omitzero"` // the time of the snapshot of the cluster; zero: there was none
 	UID      types.UID `json:"uid"`
 	Requests Amounts   `json:"requests"`
 	Estimate Amounts   `json:"estimate"` // what the pod is expected to use
@@ -82,7 +82,7 @@ type Amounts struct {
 // Share has the amounts of one resource of a node, in cores or bytes.
 type Share struct {
 	Predicted   *float64 `json:"predicted,omitempty"` // nil: there was no fresh prediction, and requests counted instead
-	Upper       *float64 `json:"upper,omitempty"`     // the estimate from above, which limits are compared with
+	Upper       *float64 `json:"upper,omitempty"`     // the upper estimate, which is compared with limits
 	Assumed     float64  `json:"assumed"`             // for pods that came since the prediction
 	Requested   float64  `json:"requested"`
 	Pod         float64  `json:"pod"` // what the pod that was asked about counted as
@@ -104,7 +104,7 @@ func (d *handler) explain(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(explanation) // who has gone needs no answer
+	_ = json.NewEncoder(w).Encode(explanation) // the client may be gone
 }
 
 func (d *handler) explanation(pod types.NamespacedName) (Explanation, bool) {
@@ -232,7 +232,7 @@ func (r Rules) scoreMessage(v *verdict) string {
 	return text
 }
 
-// told is the gap for those who read JSON.
+// told returns the gap for JSON.
 func (g gap) forJSON() string {
 	if g == noGap {
 		return ""

@@ -271,7 +271,7 @@ func TestSnapshotsAgeWhileTheClusterIsUnknown(t *testing.T) {
 	})
 }
 
-// observer is pools that look at the assumed as a snapshot is made.
+// observer is a Pools that reads the assumed pods while a snapshot is made.
 type observer struct {
 	refresh func() use
 	saw     use

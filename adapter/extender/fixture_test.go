@@ -59,7 +59,7 @@ type counted struct {
 	requests, estimate use
 }
 
-// rig is a door with a snapshot of its own.
+// rig is an Extender with a fixed snapshot.
 type rig struct {
 	*Extender
 	registry *prometheus.Registry

@@ -26,18 +26,18 @@ import (
 // prioritize.
 const Prefix = "/scheduler"
 
-// What schedulers may have us hold at once, whoever they are. One scheduler asks one request after another.
+// Limits for all schedulers together. A scheduler sends one request at a time.
 const (
-	// maxBody is the most that may be sent in a request, in bytes. It is a pod as large as any can be, and 50,000 names. decode
-	// bounds what is made of it.
+	// maxBody is the maximum size of a request in bytes: the largest possible pod, and 50,000 names. decode limits the memory
+	// that it takes.
 	maxBody = 8 << 20
-	// maxBodies is how much of bodies is held, in bytes. What is sent beyond that is refused.
+	// maxBodies is the maximum size of all bodies in memory, in bytes. Requests beyond it are rejected.
 	maxBodies = 8 * maxBody
-	// maxWorking is how many requests are worked on. The others wait.
+	// maxWorking is the maximum number of requests that are evaluated at the same time. The others wait.
 	maxWorking = 8
 	// pooledBody is the largest buffer that is kept for the next request, in bytes.
 	pooledBody = 1 << 20
-	// unknownNames is how many nodes may be asked about while it is not known how many there are.
+	// unknownNames is the maximum number of nodes in a request while the number of Nodes is unknown.
 	unknownNames = 50_000
 )
 
@@ -91,7 +91,7 @@ func (e *Extender) Handler() http.Handler {
 // scratch holds the buffers of one request. It is reused for later ones.
 type scratch struct {
 	in    bytes.Buffer
-	held  int64 // of door.bodies
+	held  int64 // of handler.bodies
 	out   bytes.Buffer
 	nodes []*node
 }

@@ -184,7 +184,7 @@ func TestLimitsConcurrency(t *testing.T) {
 	assert.Len(t, r.handler.working, maxWorking-1)
 }
 
-// faulty is a assumed that panics.
+// faulty is an assumer that panics.
 type faulty struct{ assumer }
 
 func (faulty) forget(types.UID) { panic("nothing to forget") }

@@ -22,7 +22,7 @@ type telemetry struct {
 
 	ok      map[string]prometheus.Counter // of requests, by verb
 	took    map[string]prometheus.Observer
-	refused [reasons]prometheus.Counter // nil: no node is refused for it
+	refused [reasons]prometheus.Counter // nil: the reason filters no node
 	open    [gaps]prometheus.Counter
 	noFit   [outcomes]prometheus.Counter
 	state   []prometheus.Collector
@@ -106,7 +106,7 @@ func (t *telemetry) watch(e *Extender) {
 	})
 }
 
-// assumed sums what the assumed counts on all nodes.
+// assumed sums the assumed pods of all nodes.
 func (v *clusterSnapshot) assumed() use {
 	var sum use
 	for _, n := range v.nodes {
@@ -116,7 +116,7 @@ func (v *clusterSnapshot) assumed() use {
 	return sum
 }
 
-// pods is how many pods count.
+// pods returns the number of assumed pods.
 func (l *assumedPods) pods() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

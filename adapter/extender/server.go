@@ -22,13 +22,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Times that a scheduler may take, and the time that is left to requests under way when a server ends. A scheduler gives
-// up after httpTimeout, which is a fifth of a second in the configuration that is recommended.
+// Timeouts for schedulers, and for requests under way when the server ends. A scheduler itself gives up after its httpTimeout, 200 ms
+// in the recommended configuration.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	writeTimeout  = 10 * time.Second
-	idleTimeout   = 10 * time.Minute // a scheduler without pods to place keeps its connection
+	idleTimeout   = 10 * time.Minute // an idle scheduler keeps its connection
 	stopTimeout   = 5 * time.Second
 )
 
@@ -36,12 +36,12 @@ const (
 type ServerOptions struct {
 	Address string // host:port to listen on; the host may be left out, port 0 is any
 
-	// CertFile and KeyFile hold the certificate of the server, in PEM; they are read again when they change. Without both
-	// it has one that it signs itself at start, for the names of this host.
+	// CertFile and KeyFile hold the certificate of the server in PEM, and are read again when they change. Without them the
+	// server signs a certificate itself at start, for the names of this host.
 	CertFile, KeyFile string
 
-	// ClientCAFile holds the authorities that sign certificates of schedulers, in PEM; it is read again when it changes.
-	// Without it anyone is answered.
+	// ClientCAFile holds the authorities of the schedulers' certificates in PEM, and is read again when it changes. Without it
+	// the server answers everybody.
 	ClientCAFile string
 
 	Registry prometheus.Registerer // nil: failed connections are not counted
@@ -81,7 +81,7 @@ func withConnection(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, new(atomic.Bool))
 }
 
-// isFirst reports whether a request is the first of its connection.
+// isFirst reports whether a request is the first one of its connection.
 func isFirst(r *http.Request) bool {
 	asked, ok := r.Context().Value(connectionKey{}).(*atomic.Bool)
 	return ok && !asked.Swap(true)
@@ -159,10 +159,10 @@ func (s *Server) stopWith(ctx context.Context) {
 	if s.http.Shutdown(ending) != nil {
 		s.http.Close()
 	}
-	s.listener.Close() // of a server that has not begun
+	s.listener.Close() // if it has not begun to serve
 }
 
-// tlsConfig reads the files, and returns what is needed to go on with that.
+// tlsConfig reads the files, and returns the controllers that reload them.
 func (o ServerOptions) tlsConfig() (*tls.Config, *credentials, error) {
 	serving, err := o.serving()
 	if err != nil {

@@ -24,7 +24,7 @@ type Config struct {
 	MeasureStartup bool          // take T_I from the start-ups of pods
 	Source         string        // the kind of source, such as pods
 	Origin         string        // identifies where samples come from and whose they are
-	Interval       time.Duration // how often the source reads or asks; 0: samples come when they come
+	Interval       time.Duration // how often the source reads; 0: samples are pushed
 
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }

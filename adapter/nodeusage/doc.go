@@ -10,17 +10,17 @@
 //
 // BenchmarkRound measures memory and CPU of a round of forecasts.
 //
-// Queries for Prometheus are an expression for the cores and one for the bytes that each node uses. Of kubelets, where Prometheus
-// scrapes their cAdvisor with the label node and keeps the root cgroup (the chart kube-prometheus-stack drops it):
+// Prometheus needs one query for the cores and one for the bytes that each node uses. For kubelets, if Prometheus scrapes their
+// cAdvisor with the label node and keeps the root cgroup (the chart kube-prometheus-stack drops it):
 //
 //	sum by (node) (rate(container_cpu_usage_seconds_total{id="/"}[1m]))
 //	sum by (node) (last_over_time(container_memory_working_set_bytes{id="/"}[1m]))
 //
-// Of node_exporter, with the label instance, whose values are addresses of Nodes with a port:
+// For node_exporter, with the label instance, whose values are addresses of Nodes with a port:
 //
 //	sum by (instance) (rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[1m]))
 //	last_over_time(node_memory_MemTotal_bytes[1m]) - last_over_time(node_memory_MemAvailable_bytes[1m])
 //
-// A range must hold two scrapes or more, and delays changes by half of it. Without a range, series that are not scraped any more
-// would pass for fresh (see LookBack).
+// A range must contain at least two scrapes, and delays changes by half its length. Without a range, series that are not scraped any
+// more would look fresh (see LookBack).
 package nodeusage

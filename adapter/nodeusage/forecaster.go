@@ -27,7 +27,7 @@ type Forecaster struct {
 	logged    string      // the last failure that was logged
 }
 
-// errNotRead is what the source's trouble is before its first answer.
+// errNotRead is the error of the source before its first answer.
 var errNotRead = errors.New("node use has not been read yet")
 
 // New returns a Forecaster without data, or an error that names every wrong option.
@@ -83,7 +83,7 @@ func (f *Forecaster) round(ctx context.Context) (whole bool) {
 	began := f.options.Now()
 	readings, err := f.options.Source.Read(ctx, began)
 	if ctx.Err() != nil {
-		return false // nobody asks any more
+		return false // the process ends
 	}
 	now := f.options.Now()
 	f.telemetry.ended(now.Sub(began), len(readings), err)
@@ -118,12 +118,12 @@ func (f *Forecaster) log(ctx context.Context, err error) {
 const (
 	// settleLimit is how long a start waits for the first read.
 	settleLimit = time.Minute
-	// stallLimit is for how many intervals nothing may have been published unnoticed.
+	// stallLimit is how many intervals may pass without a publication before Ready fails.
 	stallLimit = 10
 )
 
-// Ready returns an error until the first read, for a minute at most. After that a failing source does not count, as there are
-// requests to fall back to: NodeLoads has its error. A stalled loop does.
+// Ready returns an error until the first read, for a minute at most. A source that fails later does not count, because the extender
+// falls back to requests: NodeLoads has the error. A stalled loop counts.
 func (f *Forecaster) Ready() error {
 	started, loads, now := f.started.Load(), f.NodeLoads(), f.options.Now()
 	if started == nil {
@@ -145,16 +145,15 @@ func (f *Forecaster) Ready() error {
 // Options of a Forecaster; only Source must be set.
 type Options struct {
 	Source Source
-	// Nodes returns the Nodes there are, or nil while that is not known. What was read of others is forgotten. It must not
-	// block. nil: it is never known, and a node goes when nothing is read of it any more.
+	// Nodes returns the present Nodes, or nil while they are unknown. Samples of other nodes are dropped. It must not block.
+	// Without it nodes are dropped when they are not read any more.
 	Nodes func() []nodequery.Node
 
-	Interval time.Duration // how often it is read, and the step of forecasts; 0 = 15 s
+	Interval time.Duration // of reads, and the step of forecasts; 0 = 15 s
 	Window   time.Duration // how far forecasts look back; 0 = 15 min
-	Horizon  time.Duration // how far they look ahead of the time at which they are made; 0 = 2 min
-	// StaleAfter is the age of the newest sample at which nobody uses a forecast any more, and the longest gap between samples
-	// that is bridged; 0 = 3 min. At twice that what is known of a node is forgotten: until then it can be told from one that
-	// has never been read.
+	Horizon  time.Duration // how far they look ahead; 0 = 2 min
+	// StaleAfter is the age of the newest sample from which a forecast is not used, and the longest gap between samples that is
+	// bridged; 0 = 3 min. A node is forgotten at twice that age; until then it differs from one that was never read.
 	StaleAfter time.Duration
 
 	Now      func() time.Time      // nil = time.Now
@@ -180,7 +179,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// forgetAfter is the age of the newest sample at which what is known of a node is forgotten.
+// forgetAfter is the age of the newest sample at which a node is forgotten.
 func (o *Options) forgetAfter() time.Duration { return 2 * o.StaleAfter }
 
 // maxSteps bounds what is kept of a node, and how long a forecast takes.
@@ -188,7 +187,7 @@ const maxSteps = 1000
 
 const maxHorizon = 24 * time.Hour
 
-// validate returns all that is wrong with o, which has its defaults.
+// validate returns all problems of o, which has its defaults.
 func (o *Options) validate() error {
 	var errs []error
 	require := func(ok bool, field string, value any, accept string) {

@@ -11,14 +11,14 @@ import (
 
 // predictor forecasts one series after the other. It is not safe for concurrent use.
 //
-// The step of a forecast is the interval, or several of them where samples are further apart: a straight line between two samples
-// would otherwise look like a trend that was foreseen without error.
+// The step of a forecast is the interval, or several intervals if samples are further apart. Otherwise the line between two samples
+// would look like a trend that was predicted without error.
 type predictor struct {
 	params    pipeline.Params
-	pipelines map[int64]*pipeline.Pipeline // by intervals to a step
+	pipelines map[int64]*pipeline.Pipeline // by intervals per step
 	memory    pipeline.Memory
 	instance  [1]pipeline.Instance
-	scratch   []float64 // of medians
+	scratch   []float64 // for medians
 }
 
 func newPredictor(p pipeline.Params) (*predictor, error) {
@@ -27,14 +27,14 @@ func newPredictor(p pipeline.Params) (*predictor, error) {
 	return made, err
 }
 
-// stepping returns the pipeline with so many intervals to a step.
+// stepping returns the pipeline with this many intervals per step.
 func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
 	if made := p.pipelines[intervals]; made != nil {
 		return made, nil
 	}
 	params := p.params
 	params.Interval *= time.Duration(intervals)
-	params.StaleAfter += params.Interval // the newest tick is up to a step older than the newest sample, whose age is looked at elsewhere
+	params.StaleAfter += params.Interval // the newest tick is up to a step older than the newest sample; the caller checks the age of that
 	made, err := pipeline.New(params)
 	if err == nil {
 		p.pipelines[intervals] = made
@@ -42,24 +42,23 @@ func (p *predictor) stepping(intervals int64) (*pipeline.Pipeline, error) {
 	return made, err
 }
 
-// fewest is the smallest number of steps between the first and the last sample: with fewer the error of forecasts is unknown. With
-// as many, the upper estimate covers 88 to 98 of 100 cases (TestUpperCovers).
+// fewest is the minimum number of steps between the first and the last sample. With fewer the error of forecasts is unknown. With
+// this many the upper estimate covers 88 to 98 of 100 cases (TestUpperCovers).
 const fewest = 4
 
-// fewestSamples is how many samples there must be, as steps may have been missed: two have one line between them, from which
-// nothing can differ.
+// fewestSamples is the minimum number of samples, because some steps may have none. Two samples lie on one line, so they show no
+// error.
 const fewestSamples = 3
 
-// intervals returns how many intervals a step should have, of two samples or more: as many as from one sample to the next. A
-// window has ten steps at least.
+// intervals returns the number of intervals per step: the mean distance of the samples, of which there must be two. A window has at
+// least ten steps.
 func (p *predictor) intervals(samples []pipeline.Sample) int64 {
 	apart := float64(samples[len(samples)-1].T-samples[0].T) / float64(len(samples)-1)
 	n := int64(math.Round(apart / float64(p.params.Interval.Milliseconds())))
 	return max(1, min(n, int64(p.params.Window/p.params.Interval)/10))
 }
 
-// predict returns the forecast from samples that are means over window, 0 for samples of one moment. ok is false if there are too
-// few.
+// predict forecasts from samples that are means over window (0: of one moment). ok is false if there are too few.
 func (p *predictor) predict(samples []pipeline.Sample, window time.Duration, now int64) (u snapshot.Use, ok bool) {
 	if len(samples) < fewestSamples {
 		return u, false
@@ -95,15 +94,14 @@ func (p *predictor) run(intervals int64, in pipeline.Input, samples []pipeline.S
 	return made.RunIn(&p.memory, in)
 }
 
-// lag is how much later than a mean over a step a mean over a window tells of a change: that of rate(…[1m]) is in its middle
-// half a minute old.
+// lag is how much later a mean over window shows a change than a mean over step: on average rate(…[1m]) is half a minute old.
 func lag(window, step time.Duration) time.Duration { return max(0, window-step) / 2 }
 
-// How quickly level and trend follow rises and falls.
+// The smoothing of level and trend, for rises and falls.
 //
-// What the pipeline has by default (0.2, 0.1, 0.2, 0.1) is made for samples each second: at 15 s it needs minutes to learn of a
-// pod that has come or gone, and its trend rings. BenchmarkSmoothing compares choices on eleven kinds of load (noise, ramps, steps,
-// a wave, pods that come and go, a leak), for samples that are means over 15 s and, in brackets, over 60 s:
+// The defaults of the pipeline (0.2, 0.1, 0.2, 0.1) suit one sample per second. At one per 15 s they take minutes to follow a pod
+// that came or went, and the trend oscillates. BenchmarkSmoothing compares choices on eleven kinds of load (noise, ramps, steps, a
+// wave, pods that come and go, a leak), for samples that are means over 15 s and, in brackets, over 60 s:
 //
 //	                        mean error   bias          below the upper   of a steady growth
 //	                        (1)                        estimate          after 2, 5 min (2)
@@ -114,11 +112,11 @@ func lag(window, step time.Duration) time.Duration { return max(0, window-step) 
 //	0.5, 0.5, 0.05, 0.05    0.97 (0.99)  +1.9% (+2.3)  0.894 (0.850)     0.17, 0.57
 //	1, 1, 0, 0              0.99 (1.01)  +1.2% (+1.4)  0.868 (0.813)     none
 //
-// (1) beside that of taking what is for what will be; (2) the share of the growth to the horizon that is predicted.
+// (1) relative to that of predicting the present use; (2) the share of the growth up to the horizon that is predicted.
 //
-// What a node will use in two minutes can hardly be told better than by what it uses now, unless it grows or falls: there the
-// chosen ones are off by 0.78 and 0.96 of that, and by 0.92 where it waves. Less trend is a little better on noise, and sees
-// a growth too late to be of use. Rises are followed faster than falls: to have been wrong about a rise costs more.
+// The present use of a node is a good prediction for two minutes later, unless it grows or falls. There the chosen values have 0.78
+// and 0.96 of its error, and 0.92 on the wave. Less trend is slightly better on noise, but shows growth too late. Rises are followed
+// faster than falls, because a missed rise costs more.
 const (
 	levelUp, levelDown = 0.6, 0.3
 	trendUp, trendDown = 0.1, 0.1
@@ -135,11 +133,11 @@ func (o *Options) params() pipeline.Params {
 	return p
 }
 
-// confidence is how many standard deviations the upper estimate is above the prediction, so that about 95% of what is to come is
-// below. It would be 1.64 if what comes were distributed normally, and the deviation had its outliers.
+// confidence is the distance of the upper estimate from the prediction in standard deviations, so that about 95% of later values are
+// below it. It would be 1.64 for a normal distribution and a deviation that includes outliers.
 const confidence = 1.75
 
-// spread returns by how much more a prediction a number of steps ahead is off than one of a single step: the square root of
+// spread returns the error of a prediction several steps ahead relative to that of a single step: the square root of
 // 1 + Σ (α+αβj)² over j from 1 to steps-1, Holt's prediction interval (Hyndman & Athanasopoulos, Forecasting: principles and
 // practice, 3rd ed., section 8.7), for any number of steps from 1 on.
 func spread(alpha, beta, steps float64) float64 {
@@ -147,15 +145,15 @@ func spread(alpha, beta, steps float64) float64 {
 	return math.Sqrt(1 + alpha*alpha*((h-1)+beta*h*(h-1)+beta*beta*h*(h-1)*(2*h-1)/6))
 }
 
-// A pod that comes or goes changes the use of its node once, at a time that nobody foresees. That is no trend, and says nothing
-// about the accuracy of later forecasts. So both are judged by the majority of samples.
+// A pod that comes or goes changes the use of its node once, unpredictably. That is no trend, and does not make later forecasts less
+// accurate. So the majority of samples decides on both.
 //
 // recent is the number of newest changes that confirm a trend. A jump is one change, or five where samples are means over a
 // minute; a growth is confirmed after six.
 const recent = 11
 
-// steady returns the part of a trend, a change per step, that the newest samples confirm: at most the median of their changes,
-// and 0 if that has the other sign. There must be two samples.
+// steady returns the part of a trend (a change per step) that the newest samples confirm: at most the median of their changes, and
+// 0 if that has the other sign. There must be two samples.
 func (p *predictor) steady(trend float64, samples []pipeline.Sample, step time.Duration) float64 {
 	newest := samples[max(0, len(samples)-1-recent):]
 	p.scratch = p.scratch[:0]
@@ -171,14 +169,13 @@ func (p *predictor) steady(trend float64, samples []pipeline.Sample, step time.D
 }
 
 const (
-	// ofNormal is what the standard deviation of a normal distribution is, in medians of absolute deviations.
+	// ofNormal is the standard deviation of a normal distribution, in medians of absolute deviations.
 	ofNormal = 1.4826
-	// outlying is by how many standard deviations a forecast is missed at most, as far as the deviation goes.
+	// outlying caps the error of a forecast that counts for the deviation, in standard deviations.
 	outlying = 3.5
 )
 
-// deviation returns by how much forecasts were missed: the root mean square, in which what is far from the others counts for
-// less (winsorized). 0 if there is none.
+// deviation returns the winsorized root mean square of the errors of forecasts, in which outliers count less; 0 without any.
 func (p *predictor) deviation(missed []float64) float64 {
 	if len(missed) == 0 {
 		return 0

@@ -20,36 +20,36 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// DefaultNodeLabel is what nodes are labelled with where kubelets are scraped as kube-prometheus does.
+// DefaultNodeLabel is the label that kube-prometheus gives the metrics of kubelets.
 const DefaultNodeLabel = "node"
 
-// PrometheusOptions say what a server is asked; API, Address and both queries must be given.
+// PrometheusOptions configure a Prometheus source. API, Address and both queries are required.
 type PrometheusOptions struct {
 	API     v1.API // of the server
 	Address string // of the server, as errors name it
 
-	// PromQL for the cores and the bytes that each node uses; doc.go has some. What LookBack says of them is the window of
-	// what is read.
+	// PromQL for the cores and the bytes that each node uses; doc.go has examples. The window of a reading is the LookBack of
+	// its query.
 	CPUQuery, MemoryQuery string
 	// NodeLabel names a Node by its name or one of its addresses, with or without a port. "" = DefaultNodeLabel.
 	NodeLabel string
-	// Nodes returns the Nodes there are, nil while that is not known: nothing is asked then. If it is nil itself, values of
-	// the label are taken for names.
+	// Nodes returns the present Nodes, nil while they are unknown: nothing is queried then. Without this function the values
+	// of the label are names of Nodes.
 	Nodes func() []nodequery.Node
 
 	Interval time.Duration // between samples; 0 = 15 s
-	Window   time.Duration // that is asked for at the start; 0 = 15 min
+	Window   time.Duration // of the first query; 0 = 15 min
 	Timeout  time.Duration // of a query; 0 = 10 s
 }
 
-// Prometheus asks a Prometheus server. At its first read it asks for the whole window, so that there are forecasts at once.
+// Prometheus queries a Prometheus server. Its first read covers the whole window, so that there are forecasts at once.
 type Prometheus struct {
 	nodes   func() []nodequery.Node
 	label   model.LabelName
 	queries []*query
 }
 
-// NewPrometheus returns a source that has asked nothing yet.
+// NewPrometheus returns a source that has queried nothing yet.
 func NewPrometheus(o PrometheusOptions) *Prometheus {
 	interval, window := cmp.Or(o.Interval, defaultInterval), cmp.Or(o.Window, defaultWindow)
 	ask := func(r Resource, expr string) *query {
@@ -67,10 +67,10 @@ func NewPrometheus(o PrometheusOptions) *Prometheus {
 // rangeOf matches the range of a range vector or of a subquery.
 var rangeOf = regexp.MustCompile(`\[\s*([0-9][0-9a-z]*)\s*[\]:]`)
 
-// LookBack returns the longest range that an expression looks back; 0 if it has none.
+// LookBack returns the longest range in an expression; 0 if it has none.
 //
-// Without one a server tells the last sample of a series for five minutes, or however long it is set to look back, as of
-// the time that it is asked for. What has not been read for so long seems to be fresh then, and pods that came since to be in it.
+// Without a range a server returns the last sample of a series for five minutes (its --query.lookback-delta) with the time of the
+// query. An old sample then looks fresh, and seems to include pods that came after it.
 func LookBack(expr string) (longest time.Duration) {
 	for _, match := range rangeOf.FindAllStringSubmatch(expr, -1) {
 		longest = max(longest, rangeFrom(match[1]))
@@ -78,7 +78,7 @@ func LookBack(expr string) (longest time.Duration) {
 	return longest
 }
 
-// rangeFrom returns a range as it is written: a duration, or a number of seconds. 0 if it is neither.
+// rangeFrom parses a range: a duration, or a number of seconds. It returns 0 for anything else.
 func rangeFrom(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -92,7 +92,7 @@ func rangeFrom(text string) time.Duration {
 
 var errNodesUnknown = errors.New("which Nodes there are is not known yet")
 
-// Read implements Source. Where one of the queries fails there is what the other brought.
+// Read implements Source. If one query fails, it returns the readings of the other.
 func (p *Prometheus) Read(ctx context.Context, now time.Time) ([]Reading, error) {
 	sort := byLabel
 	if p.nodes != nil {
@@ -119,7 +119,7 @@ func (p *Prometheus) Read(ctx context.Context, now time.Time) ([]Reading, error)
 	return out, together(errs)
 }
 
-// together makes one line of errors.
+// together joins errors in one line.
 func together(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -131,10 +131,10 @@ func together(errs []error) error {
 	}
 }
 
-// sorter sorts the lines of an answer by the names of Nodes that a label means. The strange ones are of none.
+// sorter groups the lines of an answer by the Nodes that a label names. Strange lines belong to none.
 type sorter func(lines []nodequery.Line, label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line)
 
-// byLabel takes what labels say for names.
+// byLabel uses the values of the label as names of Nodes.
 func byLabel(lines []nodequery.Line, label model.LabelName) (byName map[string][]nodequery.Line, strange []nodequery.Line) {
 	byName = make(map[string][]nodequery.Line, len(lines))
 	for _, l := range lines {
@@ -153,26 +153,26 @@ func byNodes(nodes []nodequery.Node) sorter {
 		byKey, strange := match.Sort(lines, label)
 		byName = make(map[string][]nodequery.Line, len(byKey))
 		for key, lines := range byKey {
-			name, _, _ := strings.Cut(key, "/") // which no name has
+			name, _, _ := strings.Cut(key, "/") // no name contains one
 			byName[name] = lines
 		}
 		return byName, strange
 	}
 }
 
-// query is what is asked of one resource, for what is new since the last answer.
+// query reads one resource, from its last answer on.
 type query struct {
 	nodequery.Question
 	resource Resource
-	back     time.Duration // before each sample, that it tells of: as a mean, or from some time within
-	window   int64         // that is asked for at first (ms)
-	whole    int64         // up to when there are answers; 0 = there are none
+	back     time.Duration // the time before each sample that it covers
+	window   int64         // of the first query (ms)
+	whole    int64         // the end of the last answer (ms); 0 without one
 }
 
-// overlap is how many samples are asked for again, as a server may have learned of them late.
+// overlap is how many samples are queried again, because a server may receive some late.
 const overlap = 2
 
-// answer is what came of one query.
+// answer is the result of one query.
 type answer struct {
 	readings []Reading
 	err      error
@@ -182,7 +182,7 @@ func (q *query) read(ctx context.Context, now int64, label model.LabelName, sort
 	step := q.Step.Milliseconds()
 	to := nodequery.Floor(now, step)
 	from := nodequery.Floor(to-q.window, step)
-	if q.whole != 0 && q.whole <= to { // else the clock was set back
+	if q.whole != 0 && q.whole <= to { // otherwise the clock was set back
 		from = max(from, q.whole-overlap*step)
 	}
 	lines, err := q.Ask(ctx, from, to)
@@ -210,7 +210,7 @@ func (q *query) read(ctx context.Context, now int64, label model.LabelName, sort
 	return a
 }
 
-// nothing tells of an answer that is of no Node.
+// nothing returns the error for an answer without lines of Nodes.
 func (q *query) nothing(label model.LabelName, strange []nodequery.Line) error {
 	if len(strange) == 0 {
 		return promapi.Fail(promapi.Content, "%s: query %.200q returns no series: must return one for each Node", q.Text.Address, q.Text.Query)

@@ -18,7 +18,7 @@ import (
 // smoothing is how quickly level and trend follow.
 type smoothing struct{ levelUp, levelDown, trendUp, trendDown float64 }
 
-// score is how good forecasts are of one load. Errors are in shares of those of whoever takes what is for what will be.
+// score is the quality of the forecasts of one load. Errors are relative to those of predicting the present use.
 type score struct {
 	off     float64 // the mean error of the prediction
 	bias    float64 // by how much it is too high on average, as a share of the load
@@ -100,7 +100,7 @@ func TestSmoothing(t *testing.T) {
 	assert.Greater(t, learned(t, chosen, 20), 0.85)
 }
 
-// BenchmarkSmoothing reports what params.go says of choices. With -v it tells of each kind of load.
+// BenchmarkSmoothing reports the figures in predictor.go. With -v it reports each kind of load.
 func BenchmarkSmoothing(b *testing.B) {
 	for _, s := range []smoothing{
 		chosen, ofPipeline, {0.6, 0.3, 0.05, 0.1}, {0.6, 0.3, 0.2, 0.2}, {0.5, 0.5, 0.05, 0.05}, {0.3, 0.3, 0.05, 0.05}, {1, 0.3, 0.05, 0.05}, {1, 1, 0, 0},

@@ -14,10 +14,10 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Resource is what is forecast of a node.
+// Resource is a resource of nodes that is forecast.
 type Resource string
 
-// The resources there are.
+// The resources.
 const (
 	CPU    Resource = "cpu"    // in cores
 	Memory Resource = "memory" // the working set, in bytes
@@ -27,22 +27,22 @@ const (
 type Reading struct {
 	Node     string // its name
 	Resource Resource
-	Window   time.Duration     // each sample is the mean over this time before it, or from some time within; 0: it is of that moment
+	Window   time.Duration     // the time before each sample that it covers: it is the mean of that, or from some moment in it; 0: it is of its own moment
 	Samples  []pipeline.Sample // in order; some may have been read before
 }
 
 // Source reads the use of nodes.
 type Source interface {
-	// Read returns what has become known since the last call, or all of the window where that can be had. Where a part
-	// could be read there are readings beside an error. It is called by one at a time, about once an interval.
+	// Read returns what is new since the last call; the first one covers the window if the source has a history. It may return
+	// both readings and an error. Calls do not overlap, and come about once an interval.
 	Read(ctx context.Context, now time.Time) ([]Reading, error)
 }
 
 // readTimeout is the default of MetricsAPI.Timeout.
 const readTimeout = 10 * time.Second
 
-// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no past: after a start there are forecasts when four
-// intervals have been read, or four times what samples are apart if that is more.
+// MetricsAPI reads metrics.k8s.io, which metrics-server serves. It has no history: after a start the first forecast takes four
+// intervals, or four times the distance of samples if that is longer.
 type MetricsAPI struct {
 	// Client lists NodeMetrics.
 	Client metricsclient.NodeMetricsesGetter

@@ -16,12 +16,12 @@ type table struct {
 	limits    limits
 	predictor *predictor
 	nodes     map[string]*node // by name
-	rejected  func(rejection)  // is told of samples that are not taken
+	rejected  func(rejection)  // receives the reason of each sample that is not taken
 }
 
 // node has the series of one node.
 type node struct {
-	uid         types.UID // "" while it is not known
+	uid         types.UID // "" while unknown
 	cpu, memory series
 }
 
@@ -47,7 +47,7 @@ func newTable(o *Options, rejected func(rejection)) (*table, error) {
 	}, nil
 }
 
-// spare is how many samples are kept beyond one per step, as samples do not come exactly at ticks.
+// spare is how many samples are kept in addition to one per step, because samples do not come exactly at ticks.
 const spare = 8
 
 // update adds readings. nodes are the present Nodes, nil if unknown.
@@ -128,7 +128,7 @@ func (t *table) loads() map[string]snapshot.NodeLoad {
 	out := make(map[string]snapshot.NodeLoad, len(t.nodes))
 	for name, n := range t.nodes {
 		t.predict(&n.cpu, n.cpu.window)
-		t.predict(&n.memory, 0) // it is of one moment, wherever in its window that is
+		t.predict(&n.memory, 0) // it is of one moment within its window
 		out[name] = snapshot.NodeLoad{CPU: n.cpu.use, Memory: n.memory.use}
 	}
 	return out
@@ -151,18 +151,18 @@ func (t *table) predict(s *series, mean time.Duration) {
 type series struct {
 	samples []pipeline.Sample // in order of time, which is unique; those of the window and one before
 	window  time.Duration     // of the newest sample
-	changed bool              // since use was worked out
+	changed bool              // since the last forecast
 	use     snapshot.Use
 }
 
 // limits are the bounds of acceptable samples.
 type limits struct {
 	now    int64 // ms
-	ahead  int64 // it may be dated after now by this much, as clocks differ (ms)
-	window int64 // that is kept (ms)
-	gap    int64 // the longest between samples that is bridged (ms)
-	forget int64 // the age of the newest at which all are forgotten (ms)
-	most   int   // samples that are kept
+	ahead  int64 // how far after now it may be dated, as clocks differ (ms)
+	window int64 // how long samples are kept (ms)
+	gap    int64 // the longest gap between samples that is bridged (ms)
+	forget int64 // the age of the newest sample at which all are forgotten (ms)
+	most   int   // the maximum number of samples
 }
 
 // rejection is why a sample was rejected, "" if it was accepted.
@@ -184,7 +184,7 @@ func (r Resource) most() float64 {
 	return 1e18 // bytes
 }
 
-// judge tells why a sample is not to be taken.
+// judge returns why a sample is rejected.
 func (l *limits) judge(s pipeline.Sample, r Resource) rejection {
 	switch {
 	case !(s.V >= 0 && s.V <= r.most()): // a NaN is neither
@@ -220,7 +220,7 @@ func (s *series) add(x pipeline.Sample, l *limits) {
 	s.changed = true
 }
 
-// makeRoom drops the oldest sample if the series is full, and returns the index of the new one that was to go to at; -1 if it is
+// makeRoom drops the oldest sample if the series is full, and returns the index for a new one that belonged at at; -1 if that is
 // older than all others.
 func (s *series) makeRoom(at, most int) int {
 	if s.samples == nil {

@@ -15,7 +15,7 @@ const (
 	resultTimeout    result = "timeout"
 	resultStatus     result = "status" // another HTTP status than 200
 	resultContent    result = "content"
-	resultCancelled  result = "cancelled" // the instance ended meanwhile, or the process does
+	resultCancelled  result = "cancelled" // the instance ended meanwhile, or the process is ending
 )
 
 // telemetry is the metrics of a Source.

@@ -44,7 +44,7 @@ func newSubscription(s *Source, key types.NamespacedName, c Config, fleet Fleet,
 	return &subscription{
 		source: s, key: key, config: c, fleet: fleet, sink: sink,
 		members: map[string]*member{}, tracks: map[string]*track{},
-		failing: true, // the sink may still have what one before it was told
+		failing: true, // the sink may still have the error of an earlier subscription
 	}
 }
 
@@ -62,7 +62,7 @@ func (u *subscription) begin() {
 	u.lastReceived = u.source.options.Now()
 	u.keyed = u.source.index.join(u.config.Metric, labelNames{u.config.PodLabel, u.config.NamespaceLabel})
 	u.roster = podtracker.NewPodIndex(u.fleet)
-	u.stop = u.fleet.Watch(u) // after the roster, which is up to date whenever this is told
+	u.stop = u.fleet.Watch(u) // after the index, which is thus up to date when this is called
 	u.follow()
 }
 
@@ -227,7 +227,7 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 		return
 	}
 	if len(u.roster.Active()) == 0 {
-		u.lastReceived = now // nothing is to be expected
+		u.lastReceived = now // no samples are expected
 		return
 	}
 	if quiet := now.Sub(u.lastReceived); quiet >= silenceReported {

@@ -16,7 +16,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 )
 
-// Fleet is the pods of one target, as package instances follows them.
+// Fleet is the pods of one target, which package podtracker tracks.
 type Fleet = podtracker.IndexedPods
 
 // Source reads the usage of pods from metrics.k8s.io. It is safe for concurrent use.
