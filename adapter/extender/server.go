@@ -20,16 +20,16 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
+
+	"github.com/foresail/foresail/internal/httpserve"
 )
 
-// Timeouts for schedulers, and for requests under way when the server ends. A scheduler itself gives up after its httpTimeout, 200 ms
-// in the recommended configuration.
+// Timeouts for schedulers. A scheduler itself gives up after its httpTimeout, 200 ms in the recommended configuration.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	writeTimeout  = 10 * time.Second
 	idleTimeout   = 10 * time.Minute // an idle scheduler keeps its connection
-	stopTimeout   = 5 * time.Second
 )
 
 // ServerOptions have the address and the certificates of a Server.
@@ -148,18 +148,8 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	parts.Go(func() error { s.stopWith(ctx); return nil })
+	parts.Go(func() error { httpserve.StopWith(ctx, s.http, s.listener); return nil })
 	return parts.Wait()
-}
-
-func (s *Server) stopWith(ctx context.Context) {
-	<-ctx.Done()
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	if s.http.Shutdown(ending) != nil {
-		s.http.Close()
-	}
-	s.listener.Close() // if it has not begun to serve
 }
 
 // tlsConfig reads the files, and returns the controllers that reload them.

@@ -45,6 +45,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/httpserve"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.
@@ -134,7 +135,6 @@ const (
 	readTimeout   = 30 * time.Second
 	writeTimeout  = 60 * time.Second
 	idleTimeout   = 5 * time.Minute // senders pause no longer where metrics are fresh enough to be of use
-	stopTimeout   = 5 * time.Second
 )
 
 // Validate returns why Run could not serve with o, as an *OptionError.
@@ -177,21 +177,9 @@ func (s *Source) serve(ctx context.Context, l net.Listener) error {
 		}
 		return fmt.Errorf("remote write: %w", err)
 	})
-	parts.Go(func() error { return stopWith(ctx, server, l) })
+	parts.Go(func() error { httpserve.StopWith(ctx, server, l); return nil })
 	parts.Go(func() error { s.watchSilence(ctx); return nil })
 	return parts.Wait()
-}
-
-// stopWith ends a server with the context, after the running requests if they are quick.
-func stopWith(ctx context.Context, server *http.Server, l net.Listener) error {
-	<-ctx.Done()
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	if server.Shutdown(ending) != nil {
-		server.Close()
-	}
-	l.Close() // of a server that has not begun
-	return nil
 }
 
 // watchSilence reports silent subscriptions regularly until the context ends.
