@@ -19,6 +19,7 @@ var tables = map[string]table{
 	"frontier":  frontier,
 	"ablations": ablations,
 	"live":      live,
+	"size":      size,
 }
 
 // FigureTables renders every table of the figures in a folder, by the names of their sections.
