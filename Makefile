@@ -11,6 +11,8 @@ ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
 PURE = ./pipeline ./nodepool/plan ./nodepool/packing ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
+# What measures memory, in files that begin with "//go:build !race": the race detector takes several times as much.
+MEMORY = ./adapter/source/prometheus ./adapter/source/remotewrite
 UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
 # The files with tests of real lengths, which begin with "//go:build long".
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build .*long' . || true)
@@ -34,11 +36,11 @@ demo-nodes: ## Watch worker nodes be launched ahead of demand, and drained when 
 	go run ./test/demonodes
 
 .PHONY: test
-test: announce-test vet test-unit test-e2e ## Run all tests: vet, unit tests with the race detector, tests on a real control plane
+test: announce-test vet test-unit test-e2e ## Run all tests but the long ones: vet, unit tests, tests on a real control plane
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: vet, unit tests, then tests on a real control plane; 15 minutes on two cores. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
+	@echo "make test: vet, unit tests, then tests on a real control plane; 15 minutes on two cores. It kills node pools at one crash point in five; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
@@ -46,9 +48,10 @@ vet: ## Run go vet
 	go vet -tags long ./...
 
 .PHONY: test-unit
-test-unit: controlplane moto ## Run the unit tests with the race detector
+test-unit: controlplane moto ## Run the unit tests, with the race detector where there are goroutines
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector" >&2
 	go test $(PURE)
+	go test -run Memory $(MEMORY)
 	go test $(RACE) $(UNIT)
 
 .PHONY: test-e2e
@@ -57,7 +60,7 @@ test-e2e: controlplane monitoring moto ## Run the tests on a real control plane 
 	go test -count=1 -p 1 -timeout 20m $(ALONE)
 
 .PHONY: test-long
-test-long: controlplane monitoring moto ## Run the tests of real lengths that `make test` leaves out (build tag long)
+test-long: controlplane monitoring moto ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
 	@for dir in $(sort $(dir $(LONG))); do \
 	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
 	  (set -x; go test -count=1 -timeout 30m -tags long -run "$$names" $$dir); \

@@ -1,11 +1,13 @@
 package remotewrite
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/foresail/foresail/pipeline"
 )
@@ -54,4 +56,31 @@ func FuzzHandler(f *testing.F) {
 			r.budget.Release(r.options.MaxInFlightBytes)
 		}
 	})
+}
+
+// v2Bomb makes many series out of few long symbols.
+func v2Bomb(series int) []byte {
+	symbols := [][]byte{nil, []byte(metricName), []byte("load"), []byte("pod"), []byte("web-0")}
+	for i := range 50 {
+		symbols = append(symbols, fmt.Appendf(nil, "label_%02d", i))
+	}
+	long := make([]byte, 2000)
+	for i := range long {
+		long[i] = 'x'
+	}
+	symbols = append(symbols, long)
+	var b, refs []byte
+	for _, s := range symbols {
+		b = protowire.AppendBytes(protowire.AppendTag(b, v2Symbols, protowire.BytesType), s)
+	}
+	refs = append(refs, 1, 2, 3, 4)
+	for i := range 50 {
+		refs = append(refs, byte(5+i), byte(len(symbols)-1))
+	}
+	inner := protowire.AppendBytes(protowire.AppendTag(nil, v2Labels, protowire.BytesType), refs)
+	inner = append(inner, 0x12, 0)
+	for range series {
+		b = protowire.AppendBytes(protowire.AppendTag(b, v2Series, protowire.BytesType), inner)
+	}
+	return b
 }
