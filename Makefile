@@ -10,7 +10,7 @@ SHARING = ./test/e2e ./test/controlplane/... ./test/monitoring/... ./test/nodepo
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
-PURE = ./pipeline ./nodepool/plan ./nodepool/packing ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
+PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
 # What measures memory, in files that begin with "//go:build !race": the race detector takes several times as much.
 MEMORY = ./adapter/source/prometheus ./adapter/source/remotewrite
 UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")

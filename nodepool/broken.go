@@ -37,8 +37,8 @@ func (t *tick) leaveOut(workers []plan.Worker) {
 	}
 }
 
-// tellBroken tells once of each worker that is broken, as nobody but people can mend it.
-func (t *tick) tellBroken(context.Context) error {
+// reportBroken tells once of each worker that is broken, as nobody but people can mend it.
+func (t *tick) reportBroken(context.Context) error {
 	for _, w := range t.snapshot.Workers {
 		s := t.sightings[w.InstanceID]
 		counts := w

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // errLost is an answer that got lost.
@@ -152,7 +152,7 @@ type fakeWorld struct {
 	offers     []provider.Offer
 
 	nodes      map[string]*fakeNode
-	pending    []world.Pending
+	pending    []clusterstate.Pending
 	observeErr error
 	arriving   bool // some pod has no node yet
 	drainErr   error
@@ -317,14 +317,14 @@ func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
 
 func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, nil }
 
-func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
+func (w *fakeWorld) Observe(context.Context) (*clusterstate.Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.observeErr != nil {
 		return nil, w.observeErr
 	}
 	w.settle()
-	c := &world.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
+	c := &clusterstate.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
 	for _, n := range w.nodes {
 		object := n.object.DeepCopy()
 		object.Spec.Unschedulable = n.cordon
@@ -334,7 +334,7 @@ func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
 		if n.mark != "" {
 			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}
-		one := world.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
+		one := clusterstate.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil
 		}
@@ -345,7 +345,7 @@ func (w *fakeWorld) Observe(context.Context) (*world.Cluster, error) {
 		}
 		c.Nodes = append(c.Nodes, one)
 	}
-	slices.SortFunc(c.Nodes, func(a, b world.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
+	slices.SortFunc(c.Nodes, func(a, b clusterstate.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
 	return c, nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -50,7 +50,7 @@ func (t *tick) shape(d plan.Decision) plan.Decision {
 }
 
 // shaped places n nodes: first those that must have a shape, then as many as may have any.
-func shaped(s plan.Snapshot, shapes []packing.Shape, n int) []plan.Placement {
+func shaped(s plan.Snapshot, shapes []binpack.Shape, n int) []plan.Placement {
 	var out []plan.Placement
 	s.Workers = slices.Clone(s.Workers)
 	place := func(offers []plan.Offer, nodes int) {
@@ -73,10 +73,10 @@ func shaped(s plan.Snapshot, shapes []packing.Shape, n int) []plan.Placement {
 	return out
 }
 
-func suits(s packing.Shape, o plan.Offer) bool {
+func suits(s binpack.Shape, o plan.Offer) bool {
 	return (s.Zone == "" || s.Zone == o.Zone) && (s.InstanceType == "" || s.InstanceType == o.InstanceType)
 }
 
-func suitable(s packing.Shape, offers []plan.Offer) []plan.Offer {
+func suitable(s binpack.Shape, offers []plan.Offer) []plan.Offer {
 	return slices.DeleteFunc(slices.Clone(offers), func(o plan.Offer) bool { return !suits(s, o) })
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // Why an instance is condemned.
@@ -137,7 +137,7 @@ func (t *tick) neverJoined(i provider.Instance) bool {
 
 // execute terminates a condemned instance. If it has a Node that was never Ready, pods that tolerate that are evicted
 // first. What is seen of Nodes may be old by now, so that the cluster is asked once more.
-func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instance, node *world.Node) error {
+func (t *tick) execute(ctx context.Context, c state.Condemned, i provider.Instance, node *clusterstate.Node) error {
 	var empty bool
 	var err error
 	if node == nil {
@@ -187,7 +187,7 @@ func (t *tick) nodeless(ctx context.Context, i provider.Instance) (bool, error) 
 
 // vacate evicts the pods of a condemned node, and tells whether it is empty. It begins once the mark is seen on the Node:
 // what is seen of it then, such as that it is not Ready, is no older than the mark, and no pod is on its way to it.
-func (t *tick) vacate(ctx context.Context, node *world.Node) (empty bool, err error) {
+func (t *tick) vacate(ctx context.Context, node *clusterstate.Node) (empty bool, err error) {
 	if err := t.act.taint(ctx, node.Object.Name, "condemned"); err != nil || !marked(node) {
 		return false, err
 	}
@@ -321,7 +321,7 @@ func (t *tick) tidyNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
+func (t *tick) tidy(ctx context.Context, s *sighting, node *clusterstate.Node) error {
 	name, i := node.Object.Name, s.instance
 	switch {
 	case t.leaves(i.ID):
@@ -357,7 +357,7 @@ func (t *tick) tidy(ctx context.Context, s *sighting, node *world.Node) error {
 
 // claim labels the Node of a worker with the pool, nil if the worker has none. The journal forgets an instance only after
 // that: a process that starts when the instance is gone finds the Node by the label alone.
-func (t *tick) claim(ctx context.Context, node *world.Node) error {
+func (t *tick) claim(ctx context.Context, node *clusterstate.Node) error {
 	if node == nil || controlPlane(node.Object) || node.Object.Labels[LabelPool] == t.options.Name || t.claimed[node.Object.Name] {
 		return nil
 	}
@@ -369,7 +369,7 @@ func (t *tick) claim(ctx context.Context, node *world.Node) error {
 }
 
 // adviceIsOver tells whether a node that was cordoned by an advice alone has been so for long enough.
-func (t *tick) adviceIsOver(s *sighting, node *world.Node) bool {
+func (t *tick) adviceIsOver(s *sighting, node *clusterstate.Node) bool {
 	if !drain.Cordoned(node.Object) || marked(node) {
 		s.cordoned = time.Time{}
 		return false
@@ -380,7 +380,7 @@ func (t *tick) adviceIsOver(s *sighting, node *world.Node) bool {
 	return t.now.Sub(s.cordoned) >= adviceFor && s.missing.IsZero() && s.instance.State != provider.Leaving
 }
 
-func marked(n *world.Node) bool {
+func marked(n *clusterstate.Node) bool {
 	_, is := drain.MarkOf(n.Object)
 	return is
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // launchedBy has an action have launched all instances.
@@ -45,7 +45,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		require.NoError(t, r.pool.Release(t.Context()))
 		r.restart()
 		r.tick()
-		require.Equal(t, 8, r.told[len(r.told)-1].Decision.Workers, "it has not seen them without nodes for long")
+		require.Equal(t, 8, r.reports[len(r.reports)-1].Decision.Workers, "it has not seen them without nodes for long")
 		r.pass(time.Hour)
 		for id := range r.world.instances {
 			if r.world.instances[id].Action == "up-long-ago" {
@@ -104,10 +104,10 @@ func TestAllThatNeverJoinedGo(t *testing.T) {
 // frozen sees the cluster as it was at a moment.
 type frozen struct {
 	*fakeWorld
-	at *world.Cluster
+	at *clusterstate.Cluster
 }
 
-func (f frozen) Observe(context.Context) (*world.Cluster, error) { return f.at, nil }
+func (f frozen) Observe(context.Context) (*clusterstate.Cluster, error) { return f.at, nil }
 
 // A node may join at the last moment, and what a process sees of Nodes may be half a minute old.
 func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
@@ -180,11 +180,11 @@ func TestProviderIDsSpelledOtherwise(t *testing.T) {
 			r.until("it is known for the worker", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 			r.pass(time.Hour)
 			require.Empty(t, r.world.terminated)
-			require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+			require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
 			r.restart()
 			r.clock.advance(leaseTerm)
 			r.pass(2 * time.Minute)
-			require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+			require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
 
 			r.world.instances["i-1"].endedAt = r.clock.now()
 			r.until("its Node goes with it", 5*time.Minute, func() bool { return len(r.world.nodes) == 0 })

@@ -147,14 +147,14 @@ func (t *tick) interrupted(m provider.Message) bool {
 			return false // it is about to go anyway
 		}
 		// Nobody desired it, so that nothing replaces it. The interruption goes on where the scale-down was.
-		target.State, target.Since, target.Error = state.RemovalFailed, r.Since, "the cloud takes the instance back"
+		target.State, target.Since, target.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		r.Replaced = true
 	}
 	t.record.Interruptions = append(t.record.Interruptions, r)
 	slices.SortStableFunc(t.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
 	t.event(Event{
 		Reason: EventInterrupted, Warning: true, Instance: m.InstanceID, Node: r.Node,
-		Message: fmt.Sprintf("The cloud takes %s back at %s", m.InstanceID, r.Deadline.UTC().Format(time.RFC3339)),
+		Message: fmt.Sprintf("The cloud reclaims %s at %s", m.InstanceID, r.Deadline.UTC().Format(time.RFC3339)),
 	})
 	return true
 }

@@ -11,13 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/packing"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -50,8 +50,8 @@ func (t *tick) observe(ctx context.Context) {
 	} else {
 		t.cluster = cluster
 	}
-	t.nodes = map[string]*world.Node{}
-	var ours []*world.Node
+	t.nodes = map[string]*clusterstate.Node{}
+	var ours []*clusterstate.Node
 	if t.cluster != nil {
 		for i := range t.cluster.Nodes {
 			n := &t.cluster.Nodes[i]
@@ -81,7 +81,7 @@ func (t *tick) known() bool { return t.listErr == nil && t.cluster != nil }
 
 // node returns the Node of an instance, nil if there is none or it is not known. Its provider id may be spelled otherwise
 // than the cloud has it.
-func (t *tick) node(i provider.Instance) *world.Node {
+func (t *tick) node(i provider.Instance) *clusterstate.Node {
 	if n := t.nodes[i.ProviderID]; n != nil && i.ProviderID != "" {
 		return n
 	}
@@ -183,7 +183,7 @@ func (t *tick) expects(i provider.Instance) bool {
 	return i.ID != "" && (a != nil && i.Action == a.ID || t.now.Sub(i.Launched) < t.options.VanishGrace)
 }
 
-func (t *tick) worker(s *sighting, node *world.Node) plan.Worker {
+func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	i := s.instance
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
@@ -220,7 +220,7 @@ func controlPlane(n *corev1.Node) bool {
 }
 
 // utilisation is the larger share of CPU and memory that pods request of what a node can allocate.
-func utilisation(n *world.Node) (share float64, known bool) {
+func utilisation(n *clusterstate.Node) (share float64, known bool) {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		can, asked := n.Object.Status.Allocatable[name], n.Requested[name]
 		if can.IsZero() {
@@ -248,8 +248,8 @@ func (t *tick) offersOf(ctx context.Context) []provider.Offer {
 }
 
 // demand fills in what pods need that no node takes, and returns it for all of them, due or not.
-func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result {
-	in := packing.Input{
+func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result {
+	in := binpack.Input{
 		Offers: offers, Template: t.spec.Template, DaemonSets: t.cluster.DaemonSets, PodsPerNode: t.spec.Plan.PodsPerNode,
 		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes,
 	}
@@ -258,13 +258,13 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) packing.Result 
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
 		}
 	}
-	all := packing.Pack(in)
+	all := binpack.Pack(in)
 	due, next := due(t.cluster.Pending, t.now.Add(-s.Pool.PendingFor))
 	if !next.IsZero() {
 		t.nextDue = next.Add(s.Pool.PendingFor)
 	}
 	in.Pods = due
-	packed := packing.Pack(in)
+	packed := binpack.Pack(in)
 	t.shapes = packed.Shapes
 	s.Pending = plan.Pending{
 		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped), Filtered: packed.Filtered,
@@ -287,7 +287,7 @@ func (t *tick) onTheWay(w plan.Worker) bool {
 }
 
 // oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
-func (t *tick) oldest(pods []world.Pending, unhelped []plan.Unhelped) (oldest time.Duration) {
+func (t *tick) oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped) (oldest time.Duration) {
 	beyondHelp := make(map[string]bool, len(unhelped))
 	for _, u := range unhelped {
 		beyondHelp[u.Pod] = true
@@ -301,7 +301,7 @@ func (t *tick) oldest(pods []world.Pending, unhelped []plan.Unhelped) (oldest ti
 }
 
 // due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
-func due(pods []world.Pending, since time.Time) (out []world.Pending, next time.Time) {
+func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
 	for _, p := range pods {
 		switch {
 		case !p.Since.After(since):
@@ -313,11 +313,11 @@ func due(pods []world.Pending, since time.Time) (out []world.Pending, next time.
 	return out, next
 }
 
-func (t *tick) nodeNamed(name string) *world.Node {
+func (t *tick) nodeNamed(name string) *clusterstate.Node {
 	if name == "" || t.cluster == nil {
 		return nil
 	}
-	at, ok := slices.BinarySearchFunc(t.cluster.Nodes, name, func(n world.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
+	at, ok := slices.BinarySearchFunc(t.cluster.Nodes, name, func(n clusterstate.Node, name string) int { return cmp.Compare(n.Object.Name, name) })
 	if !ok {
 		return nil
 	}
@@ -327,8 +327,8 @@ func (t *tick) nodeNamed(name string) *world.Node {
 func leaving(w plan.Worker) bool { return w.Leaving }
 
 // joined returns the nodes of some of the workers, as far as they have joined.
-func (t *tick) joined(workers []plan.Worker, which func(plan.Worker) bool) []world.Node {
-	var out []world.Node
+func (t *tick) joined(workers []plan.Worker, which func(plan.Worker) bool) []clusterstate.Node {
+	var out []clusterstate.Node
 	for _, w := range workers {
 		if n := t.nodeNamed(w.Node); n != nil && which(w) {
 			out = append(out, *n)

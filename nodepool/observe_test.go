@@ -15,7 +15,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-func (r *rig) lastTold() Told { return r.told[len(r.told)-1] }
+func (r *rig) lastTold() CycleReport { return r.reports[len(r.reports)-1] }
 
 // Only what will take pods soon keeps pending pods from getting a node.
 func TestWorkersThatHelpNobodyHideNoDemand(t *testing.T) {

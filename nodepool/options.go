@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // Options is what a [Pool] is made of.
@@ -29,7 +29,7 @@ type Options struct {
 	Drainer  Drainer
 	Labeler  Labeler
 	Notices  provider.Notices // nil: nobody reports interruptions
-	Teller   Teller           // nil: nobody is told
+	Reporter Reporter         // nil: nobody is told
 
 	Now  func() time.Time
 	Seed uint64 // of the jitter of retries
@@ -49,7 +49,7 @@ type Options struct {
 // Observer sees the cluster. Each pool has one of its own, as a wake is received once.
 type Observer interface {
 	// Observe returns what is known of the cluster, and an error until it is known.
-	Observe(ctx context.Context) (*world.Cluster, error)
+	Observe(ctx context.Context) (*clusterstate.Cluster, error)
 	// Wake receives when something is worth an early tick.
 	Wake() <-chan struct{}
 }
@@ -90,13 +90,13 @@ type Labeler interface {
 // LabelPool is the label that tells the pool of a node.
 const LabelPool = "foresail.dev/pool"
 
-// Teller tells people and programs what a tick came to. It must not keep the tick waiting for long.
-type Teller interface {
-	Tell(ctx context.Context, t Told)
+// Reporter tells people and programs what a tick came to. It must not keep the tick waiting for long.
+type Reporter interface {
+	Report(ctx context.Context, t CycleReport)
 }
 
-// Told is everything that is to be known of one tick.
-type Told struct {
+// CycleReport is everything that is to be known of one tick.
+type CycleReport struct {
 	Pool     string
 	At       time.Time
 	Leading  bool // this process holds the lease; the others observe and do nothing

@@ -37,7 +37,7 @@ func (r *rig) breakJournal(err error) {
 func (s *fakeSignals) set(signals ...plan.Signal) { s.signals = signals }
 
 // last is what the last tick came to.
-func (r *rig) last() Told { return r.told[len(r.told)-1] }
+func (r *rig) last() CycleReport { return r.reports[len(r.reports)-1] }
 
 // draining has the oldest of three workers be drained, with a pod that a budget keeps.
 func draining(r *rig) *fakePod {

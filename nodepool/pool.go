@@ -68,7 +68,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	err := t.run(ctx)
 	p.hears.Store(t.leading && !t.spec.DryRun)
 	p.after = after{began: t.now, open: t.leading && open(t.record) && !t.spec.DryRun, nextDue: t.nextDue}
-	t.tell(ctx, err)
+	t.report(ctx, err)
 	return t.decision, err
 }
 

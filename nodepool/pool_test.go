@@ -42,6 +42,6 @@ func TestIdlePoolShrinks(t *testing.T) {
 		EventScaleDownStarted, EventDrained, EventTerminated, EventScaledDown,
 	}, r.events())
 	r.pass(5 * time.Minute)
-	require.Equal(t, plan.AtMinimum, r.told[len(r.told)-1].Decision.Reason)
+	require.Equal(t, plan.AtMinimum, r.reports[len(r.reports)-1].Decision.Reason)
 	r.clean()
 }

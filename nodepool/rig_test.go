@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // rig is a pool in a world that tests own, in virtual time.
@@ -30,7 +30,7 @@ type rig struct {
 	spec    Spec
 	pool    *Pool
 	mu      sync.Mutex // of told, where two processes run
-	told    []Told
+	reports []CycleReport
 	health  error // of the last tick
 	runs    int
 }
@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig {
 			Idle: plan.Idle{For: time.Hour, CPU: 1, Memory: 1}, CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute,
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: time.Hour,
 		},
-		Template: packing.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
+		Template: binpack.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
 		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain: Drain{Timeout: 5 * time.Minute},
 	}
@@ -70,7 +70,7 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	p, err := New(Options{
 		Name: "workers", Owner: owner, Spec: func() (Spec, error) { return r.spec, nil },
 		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
-		Notices: r.notices, Teller: r, Now: now, Seed: 1,
+		Notices: r.notices, Reporter: r, Now: now, Seed: 1,
 	})
 	require.NoError(r, err)
 	return p
@@ -85,11 +85,11 @@ func (r *rig) mortal(k *killer) {
 	r.pool.options.Notices = mortalNotices{r.notices, k}
 }
 
-// Tell implements Teller.
-func (r *rig) Tell(_ context.Context, t Told) {
+// Report implements Reporter.
+func (r *rig) Report(_ context.Context, t CycleReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = append(r.told, t)
+	r.reports = append(r.reports, t)
 }
 
 // tick ticks once.
@@ -118,7 +118,7 @@ func (r *rig) until(what string, within time.Duration, happened func() bool) {
 		}
 		r.clock.advance(2 * time.Second)
 	}
-	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.told[len(r.told)-1].Decision.Message, r.health, r.record())
+	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.reports[len(r.reports)-1].Decision.Message, r.health, r.record())
 }
 
 func (r *rig) record() state.Record {
@@ -130,7 +130,7 @@ func (r *rig) record() state.Record {
 // events are the reasons of everything that has happened, in order.
 func (r *rig) events() []EventReason {
 	var out []EventReason
-	for _, t := range r.told {
+	for _, t := range r.reports {
 		for _, e := range t.Events {
 			out = append(out, e.Reason)
 		}
@@ -160,7 +160,7 @@ func (r *rig) clean() {
 // pend has pods wait that need half a node each.
 func (r *rig) pend(n int) {
 	for k := range n {
-		r.world.pending = append(r.world.pending, world.Pending{Since: r.clock.now(), Pod: &corev1.Pod{
+		r.world.pending = append(r.world.pending, clusterstate.Pending{Since: r.clock.now(), Pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("waiting-%d", k)},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},

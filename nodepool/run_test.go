@@ -45,9 +45,9 @@ func (r *rig) sleepFor(d time.Duration) {
 
 // ticks returns when ticks began, since the first.
 func (r *rig) ticks() []time.Duration {
-	out := make([]time.Duration, len(r.told))
-	for i, told := range r.told {
-		out[i] = told.At.Sub(r.told[0].At)
+	out := make([]time.Duration, len(r.reports))
+	for i, told := range r.reports {
+		out[i] = told.At.Sub(r.reports[0].At)
 	}
 	return out
 }
@@ -65,9 +65,9 @@ func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
 		r.sleepFor(2 * time.Minute)
 		require.Equal(t, 1, r.count(EventScaledUp))
-		n := len(r.told)
+		n := len(r.reports)
 		r.sleepFor(15 * time.Second)
-		require.Len(t, r.told, n+1)
+		require.Len(t, r.reports, n+1)
 	})
 }
 
@@ -79,9 +79,9 @@ func TestRunIsWoken(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 5 * time.Second}, r.ticks(), "at once")
 		r.world.wakes <- struct{}{}
 		r.sleepFor(100 * time.Millisecond)
-		require.Len(t, r.told, 2, "not again within a second")
+		require.Len(t, r.reports, 2, "not again within a second")
 		r.sleepFor(time.Second)
-		require.Len(t, r.told, 3)
+		require.Len(t, r.reports, 3)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestRunBacksOff(t *testing.T) {
 		r.world.listErr = nil
 		r.world.mu.Unlock()
 		r.sleepFor(time.Minute)
-		require.NoError(t, r.told[len(r.told)-1].Health)
+		require.NoError(t, r.reports[len(r.reports)-1].Health)
 	})
 }
 
@@ -180,10 +180,10 @@ func TestRunIsQuickInTrouble(t *testing.T) {
 		inBubble(t, setup, func(r *rig) {
 			r.while(func() { r.world.listErr = errDown })
 			r.sleepFor(25 * time.Minute)
-			from := len(r.told)
+			from := len(r.reports)
 			r.pool.Notify(provider.Message{InstanceID: "i-somebody", Kind: provider.MessageInterruption})
 			r.sleepFor(10 * time.Minute)
-			require.Less(r, len(r.told)-from, 200, "and it is not asked all the time")
+			require.Less(r, len(r.reports)-from, 200, "and it is not asked all the time")
 			gaps(r, from)
 		})
 	})

@@ -299,7 +299,7 @@ func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	r.until("one is removed", 90*time.Second, func() bool { return r.count(EventScaledDown) == 1 })
 	r.tick()
 	r.tick()
-	require.Equal(t, 2, r.told[len(r.told)-1].Decision.Workers)
+	require.Equal(t, 2, r.reports[len(r.reports)-1].Decision.Workers)
 }
 
 func TestTargetThatIsTerminatedByHand(t *testing.T) {
@@ -392,7 +392,7 @@ func TestControlPlaneIsNoWorker(t *testing.T) {
 	r.pass(2 * time.Hour)
 	require.Contains(t, r.nodeNames(), "node-i-old0")
 	require.NotContains(t, r.world.terminated, "i-old0")
-	require.Equal(t, 1, r.told[len(r.told)-1].Decision.Workers)
+	require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
 }
 
 func TestNodeThatIsDeletedForAMoment(t *testing.T) {

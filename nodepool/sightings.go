@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // sighting is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
@@ -30,7 +30,7 @@ type sighting struct {
 type sightings map[string]*sighting
 
 // see takes note of a list, and of the instances that the journal and Nodes tell of.
-func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*world.Node, now time.Time) {
+func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
 	there := make(map[string]bool, len(listed))
 	providerIDs := map[string]bool{}
 	for _, i := range listed {

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
 // Spec is the part of a pool's configuration that each tick reads anew, with its defaults filled in.
 type Spec struct {
 	Plan        plan.Pool
-	Template    packing.Template
+	Template    binpack.Template
 	Interval    time.Duration // of ticks while nothing is open
 	StartupTime time.Duration // T_I until launches have been measured
 	Join        Join
@@ -89,8 +89,8 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 	return p
 }
 
-func templateOf(t v1alpha1.NodeTemplate) packing.Template {
-	out := packing.Template{Labels: t.Labels}
+func templateOf(t v1alpha1.NodeTemplate) binpack.Template {
+	out := binpack.Template{Labels: t.Labels}
 	for _, taint := range t.Taints {
 		out.Taints = append(out.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
 	}

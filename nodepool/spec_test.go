@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -41,7 +41,7 @@ func TestSpecOf(t *testing.T) {
 			RemovalOrder:    []plan.Scorer{plan.Oldest},
 			ScaleDownMargin: 0.5, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
-		Template: packing.Template{
+		Template: binpack.Template{
 			Labels: map[string]string{"team": "shop"},
 			Taints: []corev1.Taint{{Key: "spot", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
 		},

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // tick is one turn of the loop: what it saw, what it decided, and the journal as it stands.
@@ -21,12 +21,12 @@ type tick struct {
 
 	instances  map[string]provider.Instance // that the cloud lists, by id
 	listErr    error
-	cluster    *world.Cluster // nil while it is not known
+	cluster    *clusterstate.Cluster // nil while it is not known
 	clusterErr error
-	nodes      map[string]*world.Node // by provider id, and by the id of the instance in it
+	nodes      map[string]*clusterstate.Node // by provider id, and by the id of the instance in it
 	offersErr  error
 	nextDue    time.Time       // when a pod falls due next
-	shapes     []packing.Shape // that new nodes for the due ones must have
+	shapes     []binpack.Shape // that new nodes for the due ones must have
 
 	record  state.Record
 	loaded  bool
@@ -120,7 +120,7 @@ func (t *tick) apply(ctx context.Context) error {
 		t.condemnOrphans,
 		t.condemnStopped,
 		t.tidyNodes,
-		t.tellBroken,
+		t.reportBroken,
 	} {
 		if err := t.carryOn(ctx, step(ctx)); err != nil {
 			return err
@@ -149,11 +149,11 @@ func (t *tick) trouble(err error) error {
 	return errors.Join(append([]error{err, t.listErr, t.clusterErr, t.offersErr}, t.errs...)...)
 }
 
-func (t *tick) tell(ctx context.Context, health error) {
-	if t.options.Teller == nil {
+func (t *tick) report(ctx context.Context, health error) {
+	if t.options.Reporter == nil {
 		return
 	}
-	t.options.Teller.Tell(ctx, Told{
+	t.options.Reporter.Report(ctx, CycleReport{
 		Pool: t.options.Name, At: t.now, Leading: t.leading, DryRun: t.spec.DryRun,
 		Decision: t.decision, Snapshot: t.snapshot, Record: t.record, StartupTime: t.startupTime(),
 		Health: health, Events: t.events,

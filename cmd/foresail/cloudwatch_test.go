@@ -21,7 +21,7 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/nodepool/report"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -44,7 +44,7 @@ func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {
 	}
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	b := &poolBuilder{manager: manager{client: fake.NewClientBuilder().WithScheme(scheme).Build()}, told: tell.NewMetrics(prometheus.NewRegistry())}
+	b := &poolBuilder{manager: manager{client: fake.NewClientBuilder().WithScheme(scheme).Build()}, told: report.NewMetrics(prometheus.NewRegistry())}
 	for region, provider := range map[string]v1alpha1.PoolProvider{
 		"ap-southeast-2": {EC2: &v1alpha1.EC2Provider{Region: "ap-southeast-2"}},
 		awstest.Region:   {Simulated: &v1alpha1.SimulatedProvider{}},
@@ -52,12 +52,12 @@ func TestCloudWatchIsFoundByTheEnvironment(t *testing.T) {
 		pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Provider: provider, Notify: v1alpha1.PoolNotify{CloudWatchNamespace: "Foresail/" + region}}}
 		pool.Name = "workers"
 		var parts controller.Parts
-		require.NoError(t, b.addTeller(t.Context(), pool, &parts))
+		require.NoError(t, b.addReporter(t.Context(), pool, &parts))
 		require.Len(t, parts.Run, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- parts.Run[0](ctx) }()
-		parts.Teller.Tell(ctx, nodepool.Told{
+		parts.Reporter.Report(ctx, nodepool.CycleReport{
 			Pool: "workers", At: time.Now(), Leading: true, Decision: plan.Decision{Reason: plan.NothingToDo},
 			Snapshot: plan.Snapshot{Now: time.Now(), Pending: plan.Pending{Known: true, Pods: 7}},
 		})

@@ -27,7 +27,7 @@ import (
 	"github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/internal/docpages"
 	"github.com/foresail/foresail/nodepool/drain"
-	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/nodepool/report"
 )
 
 // exposed is a Registerer that gathers what is registered, and keeps the descriptions of what has no value yet.
@@ -95,7 +95,7 @@ func expose(t *testing.T) *exposed {
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
 	resource.New(resource.Options{Registerer: e})
-	tell.NewMetrics(e)
+	report.NewMetrics(e)
 	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{}, Registry: e})
 	require.NoError(t, err)
 	_, err = extender.New(extender.Options{

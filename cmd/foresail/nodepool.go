@@ -22,16 +22,16 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
 	kubernetesstate "github.com/foresail/foresail/nodepool/state/kubernetes"
-	"github.com/foresail/foresail/nodepool/tell"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 const webhookFlag = "notify-webhook-url-file"
@@ -39,7 +39,7 @@ const webhookFlag = "notify-webhook-url-file"
 // nodePoolOptions are the flags of the part that scales worker nodes.
 type nodePoolOptions struct {
 	webhookFile string
-	webhook     *tell.Webhook // nil: none
+	webhook     *report.Webhook // nil: none
 	costReports costReportOptions
 }
 
@@ -63,7 +63,7 @@ func (o *nodePoolOptions) validate(enabled bool, prometheusURL string) error {
 func (o *nodePoolOptions) complete() error {
 	address, err := o.readWebhook()
 	if address != "" {
-		o.webhook = &tell.Webhook{URL: address, Client: http.DefaultClient}
+		o.webhook = &report.Webhook{URL: address, Client: http.DefaultClient}
 	}
 	return errors.Join(err, o.costReports.complete())
 }
@@ -103,10 +103,10 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	if err != nil {
 		return nil, err
 	}
-	watcher := world.NewWatcher(client)
+	watcher := clusterstate.NewWatcher(client)
 	b := &poolBuilder{
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
-		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: tell.NewMetrics(metrics.Registry),
+		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),
 	}
 	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID}); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 }
 
 // seen says why the cluster is not known.
-func seen(watcher *world.Watcher) error {
+func seen(watcher *clusterstate.Watcher) error {
 	if _, err := watcher.Observe(context.Background()); err != nil {
 		return fmt.Errorf("nodes and pods: %w", err)
 	}
@@ -147,9 +147,9 @@ type poolBuilder struct {
 	servers   *promapi.Clients
 	providers provider.Set
 	store     state.Store
-	webhook   *tell.Webhook
-	reports   *tell.Reports // nil: none
-	told      *tell.Metrics
+	webhook   *report.Webhook
+	reports   *report.CostReports // nil: none
+	told      *report.Metrics
 
 	cluster string // its id, "" until it has been asked for
 }
@@ -172,7 +172,7 @@ func (b *poolBuilder) build(ctx context.Context, pool *v1alpha1.WorkerPool) (con
 	parts.Store, errs[0] = b.buildStore(ctx, pool)
 	errs[1] = b.addProvider(ctx, pool, &parts)
 	errs[2] = b.addSignals(pool, &parts)
-	errs[3] = b.addTeller(ctx, pool, &parts)
+	errs[3] = b.addReporter(ctx, pool, &parts)
 	return parts, errors.Join(errs[:]...)
 }
 
@@ -215,20 +215,20 @@ func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Pa
 	return nil
 }
 
-func (b *poolBuilder) addTeller(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
-	o := tell.Options{
+func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
+	o := report.Options{
 		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"), Log: b.manager.GetLogger().WithName("nodepool"),
-		Metrics: b.told, Webhook: b.webhook, Reports: b.reports,
+		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports,
 	}
 	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
 		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))
 		if err != nil {
 			return fmt.Errorf("notify.cloudWatchNamespace: set up the AWS SDK: %w", err)
 		}
-		o.CloudWatch = &tell.CloudWatch{Client: cloudwatch.NewFromConfig(loaded), Namespace: namespace}
+		o.CloudWatch = &report.CloudWatch{Client: cloudwatch.NewFromConfig(loaded), Namespace: namespace}
 	}
-	teller := tell.New(pool.Name, o)
-	parts.Teller, parts.Run = teller, append(parts.Run, teller.Run)
+	reporter := report.New(pool.Name, o)
+	parts.Reporter, parts.Run = reporter, append(parts.Run, reporter.Run)
 	return nil
 }
 
@@ -295,7 +295,7 @@ func (o *costReportOptions) complete() error {
 }
 
 // build returns what makes the reports, nil if none are desired.
-func (o *costReportOptions) build(url string, servers *promapi.Clients) (*tell.Reports, error) {
+func (o *costReportOptions) build(url string, servers *promapi.Clients) (*report.CostReports, error) {
 	if o.every == 0 {
 		return nil, nil
 	}
@@ -303,7 +303,7 @@ func (o *costReportOptions) build(url string, servers *promapi.Clients) (*tell.R
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", costReportFlag, err)
 	}
-	return &tell.Reports{Every: o.every, Make: func(ctx context.Context, pool string, to time.Time) (string, error) {
+	return &report.CostReports{Every: o.every, Make: func(ctx context.Context, pool string, to time.Time) (string, error) {
 		h, err := cost.Read(ctx, source, pool, to, o.every)
 		if err != nil {
 			return "", err

@@ -40,8 +40,8 @@ type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
 	Signals  nodepool.Signals
-	Notices  provider.Notices // nil: nobody reports interruptions
-	Teller   nodepool.Teller  // nil: nobody is told
+	Notices  provider.Notices  // nil: nobody reports interruptions
+	Reporter nodepool.Reporter // nil: nobody is told
 	// Run is what must run beside the pool until its context ends.
 	Run []func(ctx context.Context) error
 }
@@ -206,11 +206,11 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	if err != nil {
 		return nil, err
 	}
-	r := &running{key: key, name: pool.Name, teller: parts.Teller, started: make(chan struct{}), ended: make(chan struct{})}
+	r := &running{key: key, name: pool.Name, reporter: parts.Reporter, started: make(chan struct{}), ended: make(chan struct{})}
 	r.change(pool)
 	p, err := c.newPool(nodepool.Options{
 		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
-		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Teller: r,
+		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Reporter: r,
 		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
 	})
@@ -255,10 +255,10 @@ func keyOf(pool *v1alpha1.WorkerPool) string {
 
 // running is one pool that runs.
 type running struct {
-	key    string
-	name   string
-	teller nodepool.Teller
-	parts  []func(context.Context) error
+	key      string
+	name     string
+	reporter nodepool.Reporter
+	parts    []func(context.Context) error
 
 	mu      sync.Mutex
 	current nodepool.Spec
@@ -289,15 +289,15 @@ func (r *running) spec() (nodepool.Spec, error) {
 	return r.current, nil
 }
 
-// Tell passes on what the pool tells, and with it what is wrong with the spec.
-func (r *running) Tell(ctx context.Context, t nodepool.Told) {
-	if r.teller == nil {
+// Report passes on what the pool reports, with what is wrong with the spec.
+func (r *running) Report(ctx context.Context, t nodepool.CycleReport) {
+	if r.reporter == nil {
 		return
 	}
 	r.mu.Lock()
 	t.Health = errors.Join(t.Health, r.refused)
 	r.mu.Unlock()
-	r.teller.Tell(ctx, t)
+	r.reporter.Report(ctx, t)
 }
 
 // start runs the pool and its parts until one of them fails, ctx ends, or the pool is stopped.

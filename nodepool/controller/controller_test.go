@@ -22,11 +22,11 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
@@ -79,7 +79,7 @@ type bench struct {
 	*testing.T
 	client client.Client
 	made   chan *fake // pools, as they are made
-	told   chan nodepool.Told
+	told   chan nodepool.CycleReport
 	wake   chan struct{}
 	forgot chan string // pools
 
@@ -94,14 +94,16 @@ type (
 	noSignals  struct{ nodepool.Signals }
 )
 
-func (b *bench) Tell(_ context.Context, t nodepool.Told)         { b.told <- t }
-func (b *bench) Observe(context.Context) (*world.Cluster, error) { return nil, world.ErrUnsynced }
-func (b *bench) Wake() <-chan struct{}                           { return b.wake }
-func (b *bench) breakBuild(err error)                            { b.mu.Lock(); defer b.mu.Unlock(); b.broken = err }
+func (b *bench) Report(_ context.Context, t nodepool.CycleReport) { b.told <- t }
+func (b *bench) Observe(context.Context) (*clusterstate.Cluster, error) {
+	return nil, clusterstate.ErrUnsynced
+}
+func (b *bench) Wake() <-chan struct{} { return b.wake }
+func (b *bench) breakBuild(err error)  { b.mu.Lock(); defer b.mu.Unlock(); b.broken = err }
 func (b *bench) build(context.Context, *v1alpha1.WorkerPool) (Parts, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Parts{Store: noStore{}, Provider: noProvider{}, Signals: noSignals{}, Teller: b}, b.broken
+	return Parts{Store: noStore{}, Provider: noProvider{}, Signals: noSignals{}, Reporter: b}, b.broken
 }
 
 func newBench(t *testing.T) *bench {
@@ -113,7 +115,7 @@ func newBench(t *testing.T) *bench {
 		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
 	})
 	require.NoError(t, err)
-	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.Told, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
+	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
 	c := New(Options{
 		Client: mgr.GetClient(), Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
 		Drainer: &drain.Drainer{Client: cluster.Client(), Now: time.Now}, Kubernetes: cluster.Client(),
@@ -242,10 +244,10 @@ func TestAPoolGoesOnByTheSpecBefore(t *testing.T) {
 	b.breakBuild(errors.New("no such zone"))
 	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.Provider.Simulated.Zones = 9, []string{"z"} })
 	b.eventually(func() bool {
-		f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on"})
+		f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "goes-on"})
 		return next(b, b.told).Health != nil
 	})
-	f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on", Health: errors.New("the cloud is down")})
+	f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "goes-on", Health: errors.New("the cloud is down")})
 	health := next(b, b.told).Health
 	require.ErrorContains(t, health, "no such zone")
 	require.ErrorContains(t, health, "the cloud is down")
@@ -253,7 +255,7 @@ func TestAPoolGoesOnByTheSpecBefore(t *testing.T) {
 
 	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.Provider.Simulated.Zones = 5, []string{"a", "b"} })
 	b.eventually(func() bool {
-		f.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "goes-on"})
+		f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "goes-on"})
 		return next(b, b.told).Health == nil
 	})
 	assert.Empty(t, b.made, "it is the pool that it was")
@@ -286,7 +288,7 @@ func TestNodesAreLabelled(t *testing.T) {
 
 // What commands wire fits what pools ask for.
 var (
-	_ nodepool.Observer = (*world.Watcher)(nil)
+	_ nodepool.Observer = (*clusterstate.Watcher)(nil)
 	_ nodepool.Drainer  = (*drain.Drainer)(nil)
 	_ nodepool.Signals  = (*signal.Set)(nil)
 )

@@ -45,7 +45,7 @@ func TestAQueueIsOfOnePool(t *testing.T) {
 	runs := next(b, b.made)
 	assert.Equal(t, "b-second", runs.options.Name)
 	health := func() error {
-		runs.options.Teller.Tell(t.Context(), nodepool.Told{Pool: "b-second"})
+		runs.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "b-second"})
 		return next(b, b.told).Health
 	}
 	require.NoError(t, health())

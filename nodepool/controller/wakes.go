@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/foresail/foresail/nodepool"
-	"github.com/foresail/foresail/nodepool/world"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
 // wakes passes what the one watch of a cluster wakes by on to every pool.
@@ -50,6 +50,8 @@ type observer struct {
 }
 
 // Observe and Wake make it a nodepool.Observer.
-func (o observer) Observe(ctx context.Context) (*world.Cluster, error) { return o.shared.Observe(ctx) }
+func (o observer) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+	return o.shared.Observe(ctx)
+}
 
 func (o observer) Wake() <-chan struct{} { return o.wake }

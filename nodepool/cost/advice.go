@@ -209,7 +209,7 @@ func moreSpot(r *Report, h *History) string {
 		why = fmt.Sprintf("%.0f launches failed: give more instance types and subnets, or raise market.maxPrice", failed)
 	}
 	if taken := h.Events["Interrupted"]; taken > 0 {
-		why += fmt.Sprintf("; %.0f instances were taken back", taken)
+		why += fmt.Sprintf("; %.0f instances were reclaimed", taken)
 	}
 	return fmt.Sprintf("%s of the worker hours were Spot, and the market policy aims at %s; %s", percent(*r.SpotShare), percent(*r.SpotTarget), why)
 }

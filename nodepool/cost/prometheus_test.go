@@ -25,15 +25,15 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/tell"
+	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/monitoring"
 )
 
 // replica is a process of Foresail as far as a Prometheus server sees it.
 type replica struct {
-	teller *tell.Teller
-	server *httptest.Server
+	reporter *report.Reporter
+	server   *httptest.Server
 }
 
 func newReplica(t *testing.T) *replica {
@@ -43,8 +43,8 @@ func newReplica(t *testing.T) *replica {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	objects := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &replica{
-		teller: tell.New("workers", tell.Options{Client: objects, Log: logr.Discard(), Metrics: tell.NewMetrics(registry)}),
-		server: httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
+		reporter: report.New("workers", report.Options{Client: objects, Log: logr.Discard(), Metrics: report.NewMetrics(registry)}),
+		server:   httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 	}
 	t.Cleanup(r.server.Close)
 	return r
@@ -52,7 +52,7 @@ func newReplica(t *testing.T) *replica {
 
 // tell tells of so many workers in two zones, all of them Spot, of which one is not ready and another one leaves.
 func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
-	told := nodepool.Told{
+	told := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
 		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Want: workers},
 		Snapshot: plan.Snapshot{
@@ -68,7 +68,7 @@ func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 		place := plan.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: plan.Spot}
 		told.Snapshot.Workers = append(told.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
 	}
-	r.teller.Tell(ctx, told)
+	r.reporter.Report(ctx, told)
 }
 
 // tick has replicas tell several times a second until the test ends, as tellings say at the time.

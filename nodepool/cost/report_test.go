@@ -205,7 +205,7 @@ func TestAdvice(t *testing.T) {
 		"Spot cannot be had": {
 			history: history(0, stretch{48, target(some(1, 3, 4), 3)}),
 			events:  map[string]float64{"LaunchFailed": 12, "Interrupted": 4},
-			want:    []string{"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; 12 launches failed: give more instance types and subnets, or raise market.maxPrice; 4 instances were taken back"},
+			want:    []string{"MoreSpot 25% of the worker hours were Spot, and the market policy aims at 75%; 12 launches failed: give more instance types and subnets, or raise market.maxPrice; 4 instances were reclaimed"},
 		},
 		"On-Demand that stays": {
 			history: history(0, stretch{48, target(some(1, 3, 4), 3)}),

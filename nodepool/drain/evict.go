@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/foresail/foresail/nodepool/world"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
 // overstay is how long past its grace period a pod is waited for.
@@ -38,12 +38,12 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 	)
 	for _, pod := range d.stillThere(node, pods) {
 		progress.Remaining++
-		class, why := world.Classify(pod)
+		class, why := clusterstate.Classify(pod)
 		switch {
 		case l.Force:
 			errs = append(errs, d.remove(ctx, pod, l.Grace))
 		case pod.DeletionTimestamp != nil:
-		case class == world.Blocking:
+		case class == clusterstate.Blocking:
 			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
 			refused, err := d.evict(ctx, pod, l.Grace)

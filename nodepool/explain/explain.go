@@ -12,8 +12,8 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // Explanation is all that is told of a pool.
@@ -55,7 +55,7 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 	if last > 0 {
 		e.Status.Decisions = e.Status.Decisions[:min(last, len(e.Status.Decisions))]
 	}
-	cluster, err := world.List(ctx, client, now)
+	cluster, err := clusterstate.List(ctx, client, now)
 	if err != nil {
 		e.NodesError = err.Error()
 		return e

@@ -74,7 +74,7 @@ var _ provider.Notices = (*Receiver)(nil)
 
 // Counts are the messages since the start. One that came several times is counted each time.
 type Counts struct {
-	Told    uint64 // to the pool
+	Passed  uint64 // to the pool
 	Ignored uint64 // of a kind that says nothing to a pool
 	Late    uint64 // warnings long past their deadline
 	Garbage uint64 // that could not be read
@@ -186,7 +186,7 @@ func (r *Receiver) judge(ctx context.Context, body string) (provider.Message, ve
 	defer r.mu.Unlock()
 	switch verdict {
 	case told:
-		r.counts.Told++
+		r.counts.Passed++
 	case ignored:
 		r.counts.Ignored++
 	case late:

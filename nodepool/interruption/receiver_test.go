@@ -99,7 +99,7 @@ func testEvents(t *testing.T, f fixture) {
 		require.NoError(t, f.Done(t.Context(), m))
 	}
 	require.Equal(t, "0+0", f.left(t))
-	require.Equal(t, Counts{Told: 4}, f.Counts())
+	require.Equal(t, Counts{Passed: 4}, f.Counts())
 }
 
 func testDone(t *testing.T, f fixture) {
@@ -146,7 +146,7 @@ func testUseless(t *testing.T, f fixture) {
 	require.Len(t, messages, 1)
 	require.Equal(t, "i-2", messages[0].InstanceID)
 	require.Equal(t, "0+1", f.left(t))
-	require.Equal(t, Counts{Told: 1, Ignored: 3, Late: 1, Garbage: 5}, f.Counts())
+	require.Equal(t, Counts{Passed: 1, Ignored: 3, Late: 1, Garbage: 5}, f.Counts())
 }
 
 // testUndeletable has what says nothing come again when it cannot be deleted; what is told is told all the same.

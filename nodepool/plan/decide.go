@@ -171,7 +171,7 @@ func (v *view) batchUp() int {
 func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 	why := fmt.Sprintf("the minimum is %d", v.Pool.Min)
 	if v.taken > 0 {
-		why = fmt.Sprintf("the cloud takes %s back, and %d are needed", count(v.taken, "worker"), floor)
+		why = fmt.Sprintf("the cloud reclaims %s, and %d are needed", count(v.taken, "worker"), floor)
 	}
 	target := floor
 	if v.State.Action == "" && v.coolsFor(v.Pool.CooldownUp) <= 0 {

@@ -571,7 +571,7 @@ func TestMessages(t *testing.T) {
 		{steady, func(s *plan.Snapshot) { s.State.Failures = 2; pends(s, 40) },
 			"Launch 1 beside 4 workers: 40 pods unschedulable for longer than 30s, the oldest for 30s, and 4 more nodes would hold them; 8 are recommended, and one is tried while launches fail"},
 		{steady, func(s *plan.Snapshot) { s.Notices = notices("i-000") },
-			"Launch 1 beside 3 workers: the cloud takes 1 worker back, and 4 are needed"},
+			"Launch 1 beside 3 workers: the cloud reclaims 1 worker, and 4 are needed"},
 		{steady, func(s *plan.Snapshot) { s.Workers = s.Workers[:1] }, "Launch 1 beside 1 worker: the minimum is 2"},
 		{idle, func(*plan.Snapshot) {}, "Remove 1 of 4 workers: the pool has been idle for 10m0s"},
 		{steady, func(s *plan.Snapshot) { s.Pool.Max = 3 }, "Remove 1 of 4 workers: the maximum is 3"},

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/api/v1alpha1"
-	"github.com/foresail/foresail/nodepool/packing"
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // began is when the tests' time begins: not on a tick of the grid.
@@ -35,7 +35,7 @@ func amounts(milli int64) corev1.ResourceList {
 }
 
 // worker returns a Ready node whose pods request milli-CPU beside those of its DaemonSets.
-func worker(name string, since time.Time, milli int64) world.Node {
+func worker(name string, since time.Time, milli int64) clusterstate.Node {
 	const daemons = 200
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(since)}}
 	object.Status.Allocatable = corev1.ResourceList{
@@ -43,12 +43,12 @@ func worker(name string, since time.Time, milli int64) world.Node {
 		corev1.ResourceMemory: resource.MustParse("16Gi"),
 		corev1.ResourcePods:   resource.MustParse("110"),
 	}
-	return world.Node{Object: object, Ready: true, ReadySince: since, Requested: amounts(milli + daemons), DaemonSets: amounts(daemons)}
+	return clusterstate.Node{Object: object, Ready: true, ReadySince: since, Requested: amounts(milli + daemons), DaemonSets: amounts(daemons)}
 }
 
 // workers returns n of them that have been there for an hour.
-func workers(n int, milli int64) []world.Node {
-	out := make([]world.Node, n)
+func workers(n int, milli int64) []clusterstate.Node {
+	out := make([]clusterstate.Node, n)
 	for i := range out {
 		out[i] = worker(fmt.Sprint("w", i), began.Add(-time.Hour), milli)
 	}
@@ -56,7 +56,7 @@ func workers(n int, milli int64) []world.Node {
 }
 
 // nodes is a demand of so many nodes' CPU.
-func nodes(n float64) packing.Result { return packing.Result{CPU: n} }
+func nodes(n float64) binpack.Result { return binpack.Result{CPU: n} }
 
 // defaults returns the options of a pool that says nothing of signals.
 func defaults() Options { return OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100}) }

@@ -19,8 +19,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // same has n workers with the names that workers gives them carry the same.
@@ -85,7 +85,7 @@ func TestNodesOfLabels(t *testing.T) {
 			}
 			other := worker("other", began.Add(-time.Minute), 0)
 			other.Object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.168.0.1"}}
-			said := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: began, Workers: list, Leaving: []world.Node{other}, Expected: 1}), CPU)
+			said := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: began, Workers: list, Leaving: []clusterstate.Node{other}, Expected: 1}), CPU)
 			assert.Equal(t, test.known, said.Known, said.Err)
 		})
 	}
@@ -246,7 +246,7 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func workersSince(n int, since time.Time) []world.Node {
+func workersSince(n int, since time.Time) []clusterstate.Node {
 	out := workers(n, 0)
 	for i := range out {
 		out[i].ReadySince = since
@@ -286,7 +286,7 @@ func TestLoadOfNodesThatLeave(t *testing.T) {
 		case now.Before(leaves):
 			o.Workers = append(o.Workers, x)
 		case now.Before(gone):
-			o.Leaving = []world.Node{x}
+			o.Leaving = []clusterstate.Node{x}
 		}
 		return o
 	})

@@ -13,16 +13,16 @@ package signal
 import (
 	"time"
 
-	"github.com/foresail/foresail/nodepool/packing"
-	"github.com/foresail/foresail/nodepool/world"
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
 // Observation is what signals are told at each tick.
 type Observation struct {
 	Now         time.Time
-	Workers     []world.Node   // of the pool, that have joined and are not leaving
-	Leaving     []world.Node   // of the pool, that have joined and are leaving: what they still carry will be on others soon
-	Expected    int            // workers that count, those on their way included: N_target
-	Demand      packing.Result // of the pods that no node takes, however short
-	StartupTime time.Duration  // T_I as measured; 0 = not yet
+	Workers     []clusterstate.Node // of the pool, that have joined and are not leaving
+	Leaving     []clusterstate.Node // of the pool, that have joined and are leaving: what they still carry will be on others soon
+	Expected    int                 // workers that count, those on their way included: N_target
+	Demand      binpack.Result      // of the pods that no node takes, however short
+	StartupTime time.Duration       // T_I as measured; 0 = not yet
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // witnessed sees to it that an instance is empty when it is terminated.
@@ -46,7 +46,7 @@ func (s *stage) requireEmpty(ctx context.Context, id string) error {
 			return err
 		}
 		for i := range pods.Items {
-			if class, _ := world.Classify(&pods.Items[i]); class != world.Ignored {
+			if class, _ := clusterstate.Classify(&pods.Items[i]); class != clusterstate.Ignored {
 				s.violate("instance %s is terminated with pod %s on it", id, pods.Items[i].Name)
 			}
 		}

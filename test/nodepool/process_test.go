@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // tickTimeout bounds a tick in real time, on a crowded machine.
@@ -39,7 +39,7 @@ type process struct {
 	notices provider.Notices
 
 	mu   sync.Mutex
-	last nodepool.Told
+	last nodepool.CycleReport
 }
 
 // start starts a process that ends as k says; nil: it does not. Its clock may be wrong by skew.
@@ -60,7 +60,7 @@ func (s *stage) start(name string, k *kill, skew time.Duration) *process {
 		Provider: witnessed{Provider: provider, stage: s},
 		Observer: observer{p}, Signals: noSignals{}, Drainer: &drain.Drainer{Client: p.client, Now: p.now},
 		Labeler: controller.Labeler{Client: p.client},
-		Notices: p.notices, Teller: p, Now: p.now, Seed: 1,
+		Notices: p.notices, Reporter: p, Now: p.now, Seed: 1,
 		// The stages have one API server: pods of another that are about to be bound are none that could come to a node here.
 		MaxBindGrace: time.Nanosecond,
 	})
@@ -101,8 +101,8 @@ func (p *process) hear(ctx context.Context) error {
 	return err
 }
 
-// Tell notes what a tick came to.
-func (p *process) Tell(_ context.Context, t nodepool.Told) {
+// Report notes what a cycle came to.
+func (p *process) Report(_ context.Context, t nodepool.CycleReport) {
 	p.mu.Lock()
 	p.last = t
 	p.mu.Unlock()
@@ -151,13 +151,13 @@ func (p *process) kubernetesREST() rest.Interface {
 // observer sees what is of a stage, as other stages share its API server.
 type observer struct{ *process }
 
-func (o observer) Observe(ctx context.Context) (*world.Cluster, error) {
-	c, err := world.List(ctx, o.client, o.now())
+func (o observer) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
+	c, err := clusterstate.List(ctx, o.client, o.now())
 	if err != nil {
 		return nil, err
 	}
-	c.Nodes = slices.DeleteFunc(c.Nodes, func(n world.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
-	c.Pending = slices.DeleteFunc(c.Pending, func(p world.Pending) bool { return p.Pod.Namespace != o.stage.name })
+	c.Nodes = slices.DeleteFunc(c.Nodes, func(n clusterstate.Node) bool { return n.Object.Labels[stageLabel] != o.stage.name })
+	c.Pending = slices.DeleteFunc(c.Pending, func(p clusterstate.Pending) bool { return p.Pod.Namespace != o.stage.name })
 	return c, nil
 }
 

@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // What all nodes have and all pods request: eight pods fill a node.
@@ -270,21 +270,21 @@ func (p *play) Offers(context.Context) ([]provider.Offer, error) {
 }
 
 // Observe and Wake make it a nodepool.Observer.
-func (p *play) Observe(context.Context) (*world.Cluster, error) {
+func (p *play) Observe(context.Context) (*clusterstate.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &world.Cluster{At: p.now()}
+	c := &clusterstate.Cluster{At: p.now()}
 	for _, m := range p.machines {
 		if m.node == nil {
 			continue
 		}
-		c.Nodes = append(c.Nodes, world.Node{
-			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods, Pods: make([]*world.Pod, 0),
+		c.Nodes = append(c.Nodes, clusterstate.Node{
+			Object: m.node, Ready: m.ready(), ReadySince: m.since, Requested: requestsOf(m.pods), Movable: m.pods, Pods: make([]*clusterstate.Pod, 0),
 		})
 	}
 	for _, d := range p.pods {
 		if d.on == nil {
-			c.Pending = append(c.Pending, world.Pending{Since: d.created, Pod: pendingPod(d.name)})
+			c.Pending = append(c.Pending, clusterstate.Pending{Since: d.created, Pod: pendingPod(d.name)})
 		}
 	}
 	return c, nil

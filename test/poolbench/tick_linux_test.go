@@ -18,9 +18,9 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/signal"
-	"github.com/foresail/foresail/nodepool/world"
 )
 
 // changesPerTick is how many pods of a cluster change between two ticks.
@@ -40,7 +40,7 @@ func benchmarkTick(b *testing.B, nodes int) {
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	c := crowd{nodes: nodes, pending: 100, born: at.Add(-time.Hour)}
 	client, changes := c.client()
-	watcher := world.NewWatcher(client, world.WithClock(func() time.Time { return at }))
+	watcher := clusterstate.NewWatcher(client, clusterstate.WithClock(func() time.Time { return at }))
 	ctx, cancel := context.WithCancel(b.Context())
 	var watching sync.WaitGroup
 	watching.Go(func() { _ = watcher.Run(ctx) })
@@ -86,7 +86,7 @@ func benchmarkTick(b *testing.B, nodes int) {
 	runtime.KeepAlive(pool)
 }
 
-func crowdedPool(b *testing.B, c crowd, watcher *world.Watcher, now func() time.Time) *nodepool.Pool {
+func crowdedPool(b *testing.B, c crowd, watcher *clusterstate.Watcher, now func() time.Time) *nodepool.Pool {
 	b.Helper()
 	spec := v1alpha1.WorkerPoolSpec{Min: 2, Max: int32(c.nodes), Signals: []v1alpha1.PoolSignal{{Name: signal.Requests, Threshold: resource.MustParse("700m")}}}
 	set, err := signal.New(signal.OptionsOf(&spec))
@@ -99,7 +99,7 @@ func crowdedPool(b *testing.B, c crowd, watcher *world.Watcher, now func() time.
 	return pool
 }
 
-func awaitSync(b *testing.B, watcher *world.Watcher) {
+func awaitSync(b *testing.B, watcher *clusterstate.Watcher) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
 	defer cancel()
@@ -117,7 +117,7 @@ func awaitSync(b *testing.B, watcher *world.Watcher) {
 
 // stir has pods change and waits until the watcher has seen it: the last change is of a pod that no node takes, which
 // wakes it.
-func stir(c crowd, watcher *world.Watcher, changes *watch.RaceFreeFakeWatcher, turn int) {
+func stir(c crowd, watcher *clusterstate.Watcher, changes *watch.RaceFreeFakeWatcher, turn int) {
 	const batch = 50 // that the fake watch holds
 	select {
 	case <-watcher.Wake():

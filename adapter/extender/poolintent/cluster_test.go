@@ -20,14 +20,14 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/state"
-	"github.com/foresail/foresail/nodepool/tell"
 	"github.com/foresail/foresail/test/controlplane"
 )
 
 // told is what the tick of a pool came to that removes one node, would remove another next, and has room for more.
-func told() nodepool.Told {
-	return nodepool.Told{
+func told() nodepool.CycleReport {
+	return nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: true,
 		Decision: plan.Decision{At: time.Now(), Step: plan.Hold, Reason: plan.ActionOpen, Message: "a scale-down is open", Candidates: []plan.Target{{Node: "next"}}},
 		Snapshot: plan.Snapshot{Now: time.Now(), Workers: []plan.Worker{{InstanceID: "i-1", Node: "next", Ready: true}}},
@@ -71,8 +71,8 @@ func TestInACluster(t *testing.T) {
 		pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
 		pool.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}}
 		require.NoError(t, objects.Create(t.Context(), pool))
-		teller := tell.New("workers", tell.Options{Client: objects, Metrics: tell.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
-		teller.Tell(t.Context(), told())
+		reporter := report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
+		reporter.Report(t.Context(), told())
 		until("it is known", func() bool { return len(w.PoolIntent().Removing) > 0 })
 		s := w.PoolIntent()
 		assert.Equal(t, map[string]string{"gone-soon": "workers"}, s.Removing)

@@ -1,0 +1,101 @@
+// Package binpack tells how many new nodes of a pool the pods need that no node takes.
+//
+// It plays the scheduler: pods of one kind together, those that fit the fewest offers first, then those that keep apart,
+// then the largest, each onto the first place that takes it: a node that is there and has room after all (the scheduler
+// has not come to it yet, or has a reason of its own), a node on its way, a new node that others need as well, and at last
+// one more. What it respects: requests of all resources, slots for pods, host ports, taints, node selectors and required
+// node affinity, where volumes are or may be made, required affinity and anti-affinity between pods in both directions, and
+// spread constraints that forbid (DoNotSchedule), over any topology whose label is known of the nodes.
+//
+// What it only comes near to, so that in doubt it asks for no node that might not help:
+//   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
+//   - a spread counts the pods of a domain on all its nodes, also on those that the pod could not run on;
+//   - pods are placed one kind after the other, never moved, never preempted;
+//   - how many volumes a node takes is not looked at: a node that has its fill of them has room;
+//   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
+//   - claims of devices (dynamic resource allocation) are not looked at;
+//   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
+//     decided later, so a pod that selects a market by label is helped only if the template has that label.
+//
+// A pod for which there is room gets no node, however long it waits. The scheduler tries every pod again within five
+// minutes, so one that waits for longer is refused for a reason that is not known here. A node for it would be a guess: it
+// helps where the reason is one of the node (its fill of volumes), and not where it is one of the pod (a volume or device
+// that another pod has, a rule of another scheduler) or of the scheduler (it is down: then all pods wait). Nor is one try
+// the end of it: a node that has not helped is empty, is removed as idle, and then there would be the same reason for
+// another. So such pods are counted (Result.Room), for people to be told of.
+//
+// One reason is known: the scheduler extender refuses a pod all the nodes that there are, because of what these are
+// predicted to use. Such a pod finds no room on a node that runs pods and had joined when the pod became unschedulable. It
+// does on nodes that joined later or are on their way, and on an empty one, which the extender refuses to nobody for that.
+// So refused pods ask for the nodes that they would ask for if all that were there then were full, and once: if they are
+// refused by the nodes that came as well, these have room by all that is known here, as above, and none follows them. The
+// extender lets such pods pass after some minutes.
+package binpack
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// Template is what a new node of the pool comes up with, beside what its offer says.
+type Template struct {
+	Labels map[string]string
+	Taints []corev1.Taint
+}
+
+// Input is what a packing is made from. It is not changed.
+type Input struct {
+	Pods        []clusterstate.Pending
+	Nodes       []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
+	Offers      []provider.Offer    // types in order of preference; those of unknown size are left out
+	OnTheWay    []plan.Placement    // launched nodes that are not Ready yet: they take pods first
+	Template    Template
+	DaemonSets  []*appsv1.DaemonSet
+	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
+}
+
+// Result is what pods need.
+type Result struct {
+	// Known is false if there are pods, but no offer whose size is known: then nothing else is. Nodes = 0 is not an answer.
+	Known  bool
+	Nodes  int // new ones, beyond those on their way
+	Helped int // pods that a node of the pool could run, those with room elsewhere included
+	// Room is the number of pods for which a node that is there has room by all that is known. They need no new one and are
+	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
+	Room int
+	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
+	Filtered int
+	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
+	Unhelped []plan.Unhelped
+	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.
+	Zones map[string]int
+	// Shapes are the new nodes for which not every offer will do, in order of zone and type.
+	Shapes []Shape
+	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the pool (that of the first
+	// offer) can allocate after its DaemonSets: the external demand of forecasts, in node equivalents.
+	CPU, Memory, Slots float64
+}
+
+// Shape is what a number of new nodes must be.
+type Shape struct {
+	Zone         string // "" = any
+	InstanceType string // "" = any
+	Nodes        int
+}
+
+// Pack tells what pods need. Equal inputs have equal results.
+func Pack(in Input) Result {
+	if len(in.Pods) == 0 {
+		return Result{Known: true}
+	}
+	p := newPacker(in)
+	if len(p.shapes) == 0 {
+		return Result{}
+	}
+	p.pack(in.OnTheWay)
+	return p.result()
+}

@@ -1,0 +1,332 @@
+package binpack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// place is a node that takes pods: one that is there, one on its way or a new one.
+type place struct {
+	kind    kind
+	node    *corev1.Node
+	free    vector
+	ports   []corev1.ContainerPort
+	domains []int32 // by topology key: which one it is in; -1 = none
+	rank    refusal // of one that is there: see [joins]
+	shape   int     // of a new one
+	allowed []bool  // of a new one, by shape: whether that could run its pods as well
+	takes   []taken
+}
+
+// taken is pods of a group in a place.
+type taken struct {
+	group *group
+	n     int
+}
+
+type kind int
+
+const (
+	there kind = iota
+	onTheWay
+	added
+)
+
+// packer is the state of one packing.
+type packer struct {
+	dimensions dimensions
+	shapes     []*shape
+	groups     []*group
+	joins      joins
+	stuck      []plan.Unhelped // pods in no group, as no node could run them now
+	topologies *topologies
+	nodes      []*place // all that there are, usable or not: their pods matter to others
+	places     []*place // that take pods, in the order in which they are tried
+	inZone     map[string]int
+}
+
+func newPacker(in Input) *packer {
+	p := &packer{dimensions: newDimensions(), inZone: map[string]int{}, joins: joinsOf(in.Nodes)}
+	p.groups = groupsOf(in.Pods, p.joins, labelsOfRules(&in))
+	for _, pod := range in.Pods {
+		if pod.Stuck != "" {
+			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Reason: pod.Stuck})
+		}
+	}
+	requests := make([]corev1.ResourceList, len(p.groups))
+	for i, g := range p.groups {
+		requests[i] = clusterstate.Requests(g.pod)
+		p.dimensions.add(requests[i])
+	}
+	for _, o := range in.Offers {
+		if known(o) {
+			p.shapes = append(p.shapes, newShape(o, &in, p.dimensions))
+		}
+	}
+	if len(p.shapes) == 0 {
+		return p
+	}
+	for i, g := range p.groups {
+		p.judge(g, requests[i])
+	}
+	p.topologies = newTopologies(p.groups, in.Nodes)
+	slices.SortStableFunc(p.groups, func(x, y *group) int {
+		return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
+	})
+	p.placeNodes(in.Nodes)
+	return p
+}
+
+// pack finds a place for every pod that has one.
+func (p *packer) pack(launched []plan.Placement) {
+	p.placeOnTheWay(launched)
+	left := p.groups
+	for progress := true; progress; { // a pod may want to be with one that has its place only now
+		progress = false
+		var again []*group
+		for _, g := range left {
+			before := g.left
+			p.place(g)
+			progress = progress || g.left < before
+			if g.left > 0 {
+				again = append(again, g)
+			}
+		}
+		left = again
+	}
+}
+
+// judge finds the shapes that could run the pods of a group.
+func (p *packer) judge(g *group, requests corev1.ResourceList) {
+	g.request = p.dimensions.vector(requests)
+	if g.request[cpu] == 0 && g.request[memory] == 0 {
+		g.request[plain] = 1
+	}
+	g.size = g.request.share(p.shapes[0].free)
+	g.takes = make([]bool, len(p.shapes))
+	if clusterstate.IsDaemonSets(g.pod) {
+		g.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}
+		return
+	}
+	for i, s := range p.shapes {
+		o := s.takes(g, p.dimensions)
+		if o == nil {
+			g.takes[i] = true
+			g.shapes++
+		} else if g.obstacle == nil || o.rank > g.obstacle.rank {
+			g.obstacle = o
+		}
+	}
+}
+
+// placeNodes makes places of the nodes that are there and take pods.
+func (p *packer) placeNodes(nodes []clusterstate.Node) {
+	for i := range nodes {
+		n := &nodes[i]
+		at := &place{kind: there, node: n.Object, domains: p.topologies.domainsOf(n.Object)}
+		p.nodes = append(p.nodes, at)
+		p.topologies.count(n.Pods, at)
+		if !n.Ready || n.Object.Spec.Unschedulable {
+			continue
+		}
+		at.free = p.dimensions.vector(n.Object.Status.Allocatable)
+		at.free.take(p.dimensions.vector(n.Requested), 1)
+		at.free[plain] = math.MaxInt32
+		if at.free[slots] <= 0 {
+			continue
+		}
+		for _, pod := range n.Pods {
+			at.ports = append(at.ports, pod.Ports...)
+		}
+		at.rank = p.joins.rankOf(n)
+		p.places = append(p.places, at)
+	}
+}
+
+// placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of its type,
+// of its zone, of all.
+func (p *packer) placeOnTheWay(launched []plan.Placement) {
+	for _, l := range launched {
+		best, points := 0, -1
+		for i, s := range p.shapes {
+			score := 0
+			if s.offer.InstanceType == l.InstanceType {
+				score += 2
+			}
+			if s.offer.Zone == l.Zone {
+				score++
+			}
+			if score > points {
+				best, points = i, score
+			}
+		}
+		p.add(onTheWay, best, l.Zone)
+	}
+}
+
+// add makes a place of a node that is not there yet.
+func (p *packer) add(k kind, shape int, zone string) *place {
+	at := p.imagine(k, shape, zone)
+	p.topologies.settle(at)
+	p.places = append(p.places, at)
+	p.inZone[zone]++
+	return at
+}
+
+// imagine makes a place of a node that nobody has asked for yet.
+func (p *packer) imagine(k kind, shape int, zone string) *place {
+	s := p.shapes[shape]
+	at := &place{kind: k, node: s.node, free: slices.Clone(s.free), ports: slices.Clone(s.ports), shape: shape}
+	if zone != s.offer.Zone && zone != "" {
+		at.node = s.node.DeepCopy()
+		at.node.Labels[corev1.LabelTopologyZone] = zone
+	}
+	at.domains = p.topologies.domainsOf(at.node)
+	at.allowed = make([]bool, len(p.shapes))
+	for i := range at.allowed {
+		at.allowed[i] = true
+	}
+	return at
+}
+
+// room tells how many pods of a group a place takes by itself.
+func (p *packer) room(g *group, at *place) int {
+	if at.kind == there && g.refusal.covers(at.rank) {
+		return 0
+	}
+	n := at.free.times(g.request)
+	if n == 0 {
+		return 0
+	}
+	if len(g.ports) > 0 {
+		if conflict(g.ports, at.ports) {
+			return 0
+		}
+		n = 1
+	}
+	if at.kind == added && at.node == p.shapes[at.shape].node {
+		if !g.takes[at.shape] {
+			return 0
+		}
+	} else if g.runsOn(at.node) != nil {
+		return 0
+	}
+	return n
+}
+
+// place finds places for as many pods of a group as it can.
+func (p *packer) place(g *group) {
+	if g.topology != nil && g.topology.mutual() {
+		p.placeEach(g)
+		return
+	}
+	for _, at := range p.places {
+		if g.left == 0 {
+			return
+		}
+		p.put(g, at, p.most(g, at))
+	}
+	for g.left > 0 {
+		at := p.open(g)
+		if at == nil {
+			return
+		}
+		p.put(g, at, p.most(g, at))
+	}
+}
+
+// most tells how many pods of a group a place takes if they do not matter to each other but on one node.
+func (p *packer) most(g *group, at *place) int {
+	n := min(p.room(g, at), g.left)
+	if n == 0 || g.topology == nil {
+		return n
+	}
+	if !g.topology.allows(at) {
+		return 0
+	}
+	if g.topology.alone {
+		return 1
+	}
+	return n
+}
+
+// placeEach places pods one after the other, as each of them changes where the next one may be.
+func (p *packer) placeEach(g *group) {
+	g.topology.begin(p, g)
+	candidates := slices.DeleteFunc(slices.Clone(p.places), func(at *place) bool { return p.room(g, at) == 0 })
+	for g.left > 0 {
+		g.topology.level()
+		i := slices.IndexFunc(candidates, g.topology.allows)
+		var at *place
+		if i >= 0 {
+			at = candidates[i]
+		} else if at = p.open(g); at == nil {
+			return
+		} else {
+			i = len(candidates)
+			candidates = append(candidates, at)
+		}
+		p.put(g, at, 1)
+		if p.room(g, at) == 0 {
+			candidates = slices.Delete(candidates, i, i+1)
+		}
+	}
+}
+
+// put puts pods of a group in a place.
+func (p *packer) put(g *group, at *place, n int) {
+	if n == 0 {
+		return
+	}
+	if last := len(at.takes) - 1; last >= 0 && at.takes[last].group == g {
+		at.takes[last].n += n
+	} else {
+		at.takes = append(at.takes, taken{g, n})
+	}
+	at.free.take(g.request, n)
+	at.ports = append(at.ports, g.ports...)
+	g.left -= n
+	if at.kind == there {
+		g.room += n
+	}
+	for i := range at.allowed {
+		at.allowed[i] = at.allowed[i] && g.takes[i]
+	}
+	if g.topology != nil {
+		g.topology.put(at, n)
+		g.topology.restrict(at, p.shapes)
+	}
+}
+
+// open adds a node for pods of a group: of the first type that takes them, in the zone to which fewest have been added.
+// It returns nil if none would help.
+func (p *packer) open(g *group) *place {
+	best := -1
+	for i, s := range p.shapes {
+		if !g.takes[i] || best >= 0 && !p.better(s, p.shapes[best]) {
+			continue
+		}
+		if g.topology == nil || g.topology.allowsNew(p.imagine(added, i, s.offer.Zone)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	at := p.add(added, best, p.shapes[best].offer.Zone)
+	if g.topology != nil {
+		g.topology.opened(at)
+	}
+	return at
+}
+
+// better compares a shape with one before it in the order of preference.
+func (p *packer) better(s, than *shape) bool {
+	return s.offer.InstanceType == than.offer.InstanceType && p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
+}

@@ -1,0 +1,309 @@
+package binpack
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+)
+
+// topology is what other pods mean to the pods of a group, and these to others.
+type topology struct {
+	topologies *topologies
+	affinity   []*counter // of pods that must be in its domain
+	selfAffine bool       // it is such a pod itself
+	anti       []*counter // of pods that must not be
+	spreads    []*spread
+	alone      bool // it keeps others of its group off its node
+
+	matched   []*counter // that count it
+	owned     []*counter // that count it as one that keeps others away
+	forbidden []*counter // of those that keep it away
+}
+
+// spread is a rule of even distribution.
+type spread struct {
+	*counter
+	rule     *corev1.TopologySpreadConstraint
+	self     int // 1 if it counts the pods that it is of
+	eligible map[int32]bool
+	least    int  // the count of the emptiest domain
+	emptiest int  // how many domains have no more
+	stale    bool // these two are to be found anew
+}
+
+// labelsOfRules returns the labels that rules about other pods look at.
+func labelsOfRules(in *Input) map[string]bool {
+	out := map[string]bool{}
+	selector := func(s *metav1.LabelSelector) {
+		if s == nil {
+			return
+		}
+		for key := range s.MatchLabels {
+			out[key] = true
+		}
+		for _, e := range s.MatchExpressions {
+			out[e.Key] = true
+		}
+	}
+	terms := func(all []corev1.PodAffinityTerm) {
+		for i := range all {
+			selector(all[i].LabelSelector)
+		}
+	}
+	for i := range in.Pods {
+		spec := &in.Pods[i].Pod.Spec
+		terms(affinityTerms(spec))
+		terms(antiAffinityTerms(spec))
+		for j := range spec.TopologySpreadConstraints {
+			selector(spec.TopologySpreadConstraints[j].LabelSelector)
+			for _, key := range spec.TopologySpreadConstraints[j].MatchLabelKeys {
+				out[key] = true
+			}
+		}
+	}
+	seen := map[*clusterstate.Kind]bool{}
+	for i := range in.Nodes {
+		for _, pod := range in.Nodes[i].Pods {
+			if len(pod.AntiAffinity) > 0 && !seen[pod.Kind] {
+				seen[pod.Kind] = true
+				terms(pod.AntiAffinity)
+			}
+		}
+	}
+	return out
+}
+
+func affinityTerms(s *corev1.PodSpec) []corev1.PodAffinityTerm {
+	if s.Affinity == nil || s.Affinity.PodAffinity == nil {
+		return nil
+	}
+	return s.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+func antiAffinityTerms(s *corev1.PodSpec) []corev1.PodAffinityTerm {
+	if s.Affinity == nil || s.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// rulesOf reads the rules of a group.
+func (t *topologies) rulesOf(g *group) *topology {
+	out := &topology{topologies: t}
+	spec, namespace := &g.pod.Spec, g.pod.Namespace
+	if terms := affinityTerms(spec); len(terms) > 0 {
+		var matchers []matcher // a pod counts only if all terms are about it
+		for i := range terms {
+			matchers = append(matchers, matcherOf(&terms[i], namespace, false))
+		}
+		for i := range terms {
+			out.affinity = append(out.affinity, t.counter(t.counters, terms[i].TopologyKey, false, matchers...))
+		}
+		out.selfAffine = out.affinity[0].matches(namespace, g.pod.Labels)
+	}
+	terms := antiAffinityTerms(spec)
+	for i := range terms {
+		out.anti = append(out.anti, t.counter(t.counters, terms[i].TopologyKey, false, matcherOf(&terms[i], namespace, true)))
+	}
+	out.owned = t.ownersOf(namespace, terms)
+	for i := range spec.TopologySpreadConstraints {
+		if rule := &spec.TopologySpreadConstraints[i]; rule.WhenUnsatisfiable == corev1.DoNotSchedule {
+			out.spreads = append(out.spreads, t.spreadOf(rule, g.pod))
+		}
+	}
+	return out
+}
+
+func (t *topologies) spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1.Pod) *spread {
+	selector := selectorOf(rule.LabelSelector)
+	for _, key := range rule.MatchLabelKeys {
+		if value, ok := pod.Labels[key]; ok {
+			of, _ := labels.SelectorFromSet(labels.Set{key: value}).Requirements()
+			selector = selector.Add(of...)
+		}
+	}
+	m := matcher{namespaces: map[string]bool{pod.Namespace: true}, selector: selector}
+	s := &spread{counter: t.counter(t.counters, rule.TopologyKey, true, m), rule: rule}
+	if s.matches(pod.Namespace, pod.Labels) {
+		s.self = 1
+	}
+	return s
+}
+
+// relate finds the rules of others that are about a group. One that no rule is about has no topology.
+func (t *topologies) relate(g *group) {
+	x := g.topology
+	x.matched = t.finders[0].find(g.pod.Namespace, g.pod.Labels)
+	x.forbidden = t.finders[1].find(g.pod.Namespace, g.pod.Labels)
+	x.alone = slices.ContainsFunc(x.anti, func(c *counter) bool { return slices.Contains(x.matched, c) })
+	if len(x.affinity)+len(x.anti)+len(x.spreads)+len(x.matched)+len(x.owned)+len(x.forbidden) == 0 {
+		g.topology = nil
+	}
+}
+
+// mutual tells whether the place of one pod of the group changes where the next one may be, but for the same node.
+func (x *topology) mutual() bool {
+	host := slices.Index(x.topologies.keys, corev1.LabelHostname)
+	return len(x.affinity)+len(x.spreads) > 0 || slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
+}
+
+// begin finds the domains among which the pods of a group are to be spread: those of nodes that it could run on.
+func (x *topology) begin(p *packer, g *group) {
+	for _, s := range x.spreads {
+		s.eligible, s.stale = map[int32]bool{}, true
+		for _, at := range p.nodes {
+			x.consider(s, at, g)
+		}
+		for _, at := range p.places {
+			if at.kind != there {
+				x.consider(s, at, g)
+			}
+		}
+	}
+}
+
+func (x *topology) consider(s *spread, at *place, g *group) {
+	if at.domains[s.key] < 0 || s.eligible[at.domains[s.key]] {
+		return
+	}
+	if slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 }) {
+		return
+	}
+	policy := s.rule.NodeAffinityPolicy
+	if policy == nil || *policy == corev1.NodeInclusionPolicyHonor {
+		if ok, err := g.affinity.Match(at.node); !ok || err != nil {
+			return
+		}
+	}
+	policy = s.rule.NodeTaintsPolicy
+	if policy != nil && *policy == corev1.NodeInclusionPolicyHonor && runsOn(g.pod, g.affinity, at.node) != nil {
+		return
+	}
+	s.eligible[at.domains[s.key]] = true
+}
+
+// level finds the emptiest domains, before each pod.
+func (x *topology) level() {
+	for _, s := range x.spreads {
+		if !s.stale {
+			continue
+		}
+		s.stale, s.least, s.emptiest = false, math.MaxInt, 0
+		for domain := range s.eligible {
+			n := s.at(domain)
+			if n < s.least {
+				s.least, s.emptiest = n, 0
+			}
+			if n == s.least {
+				s.emptiest++
+			}
+		}
+		if len(s.eligible) == 0 || s.rule.MinDomains != nil && len(s.eligible) < int(*s.rule.MinDomains) {
+			s.least = 0
+		}
+	}
+}
+
+// allows tells whether other pods let one of the group be in a place.
+func (x *topology) allows(at *place) bool {
+	present := func(c *counter) bool { return c.at(at.domains[c.key]) > 0 }
+	if slices.ContainsFunc(x.anti, present) || slices.ContainsFunc(x.forbidden, present) {
+		return false
+	}
+	for _, s := range x.spreads {
+		domain := at.domains[s.key]
+		if domain < 0 || s.at(domain)+s.self-s.least > int(s.rule.MaxSkew) {
+			return false
+		}
+	}
+	return x.befriended(at)
+}
+
+// befriended tells whether those that the pod must be with are there; the first of a series may begin anywhere.
+func (x *topology) befriended(at *place) bool {
+	all, none := true, true
+	for _, c := range x.affinity {
+		if at.domains[c.key] < 0 {
+			return false
+		}
+		all = all && c.at(at.domains[c.key]) > 0
+		none = none && c.total == 0
+	}
+	return all || none && x.selfAffine
+}
+
+// allowsNew is allows for a node that is not there yet: it may be a domain of its own.
+func (x *topology) allowsNew(at *place) bool {
+	before := make([]int, len(x.spreads))
+	for i, s := range x.spreads {
+		before[i] = s.least
+		if domain := at.domains[s.key]; domain >= 0 && !s.eligible[domain] {
+			s.least = 0
+		}
+	}
+	ok := x.allows(at)
+	for i, s := range x.spreads {
+		s.least = before[i]
+	}
+	return ok
+}
+
+// opened tells of a node that was added for the group.
+func (x *topology) opened(at *place) {
+	for _, s := range x.spreads {
+		domain := at.domains[s.key]
+		if domain < 0 || s.eligible[domain] {
+			continue
+		}
+		s.eligible[domain] = true
+		switch n := s.at(domain); {
+		case n < s.least:
+			s.least, s.emptiest = n, 1
+		case n == s.least:
+			s.emptiest++
+		}
+		s.stale = s.stale || s.rule.MinDomains != nil
+	}
+}
+
+// put counts pods of the group in a place.
+func (x *topology) put(at *place, n int) {
+	for _, s := range x.spreads { // only a pod in the last of the emptiest domains raises the level
+		if domain := at.domains[s.key]; s.self == 1 && s.at(domain) == s.least && s.eligible[domain] {
+			s.emptiest--
+			s.stale = s.stale || s.emptiest <= 0
+		}
+	}
+	for _, c := range x.matched {
+		c.add(at, n)
+	}
+	for _, c := range x.owned {
+		c.add(at, n)
+	}
+}
+
+// restrict leaves to a place the shapes that are in the same domains as far as they matter to the group.
+func (x *topology) restrict(at *place, shapes []*shape) {
+	if at.kind != added {
+		return
+	}
+	same := func(key int, s *shape) bool {
+		name := x.topologies.keys[key]
+		return s.node.Labels[name] == at.node.Labels[name]
+	}
+	for i, s := range shapes {
+		for _, rules := range [][]*counter{x.affinity, x.anti, x.forbidden} {
+			for _, c := range rules {
+				at.allowed[i] = at.allowed[i] && same(c.key, s)
+			}
+		}
+		for _, c := range x.spreads {
+			at.allowed[i] = at.allowed[i] && same(c.key, s)
+		}
+	}
+}

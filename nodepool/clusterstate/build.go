@@ -1,0 +1,167 @@
+package clusterstate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var onePod = resource.MustParse("1")
+
+// parts are what a Cluster is made of, in any order. All is read only.
+type parts struct {
+	nodes      []*corev1.Node
+	load       map[string]*load // by the name of the node
+	waiting    []waiting        // unschedulable pods
+	daemonSets []*appsv1.DaemonSet
+	budgets    []*budget
+}
+
+// load is what runs on a node. It is immutable.
+type load struct {
+	pods                  []*Pod
+	requested, daemonSets corev1.ResourceList
+	movable               int
+}
+
+// loadOf orders the pods of a node and adds up what they request.
+func loadOf(pods []*Pod) *load {
+	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) })
+	l := &load{pods: pods, requested: corev1.ResourceList{}, daemonSets: corev1.ResourceList{}}
+	for _, p := range pods {
+		addTo(l.requested, p.Requests)
+		if p.DaemonSet {
+			addTo(l.daemonSets, p.Requests)
+		}
+		if p.class != Ignored {
+			l.movable++
+		}
+	}
+	return l
+}
+
+func addTo(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total := sum[name]
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+// noLoad is that of a node without pods.
+var noLoad = loadOf(nil)
+
+// build makes a Cluster. It changes nothing of what it is given but the order.
+func build(now time.Time, p parts) *Cluster {
+	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets}
+	slices.SortFunc(c.DaemonSets, func(a, b *appsv1.DaemonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	known := make(map[string]bool, len(p.nodes))
+	protection := newBudgets(p.budgets)
+	for i, object := range p.nodes {
+		known[object.Name] = true
+		l := cmp.Or(p.load[object.Name], noLoad)
+		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
+		n.Ready, n.ReadySince = readiness(object)
+		n.Joined = joined(&n)
+		n.Blocked = protection.blocked(&n)
+		c.Nodes[i] = n
+	}
+	c.Pending = pendingOf(p.waiting, known, now)
+	return c
+}
+
+func readiness(n *corev1.Node) (bool, time.Time) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return true, c.LastTransitionTime.Time
+		}
+	}
+	return false, time.Time{}
+}
+
+// joinsWithin is how long after its Node was made a node becomes Ready at the latest, as a rule. One that is Ready since
+// later was so before, and has been out of touch meanwhile.
+const joinsWithin = 10 * time.Minute
+
+// joined is when a node became Ready for the first time. The kubelet's clock tells since when it is, and that of the API
+// server when it was made, as for pods: the latter bounds it.
+func joined(n *Node) time.Time {
+	made := n.Object.CreationTimestamp.Time
+	switch latest := made.Add(joinsWithin); {
+	case !n.Ready, made.IsZero():
+		return n.ReadySince
+	case n.ReadySince.Before(made):
+		return made
+	case n.ReadySince.After(latest):
+		return latest
+	}
+	return n.ReadySince
+}
+
+// pendingOf orders pods by how long they have waited, without those that a node is promised to. The API server's clock
+// may be ahead of ours.
+func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
+	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
+	out := make([]Pending, 0, len(pods))
+	for _, r := range pods {
+		if nodes[r.pending.Status.NominatedNodeName] {
+			continue
+		}
+		since, ahead := r.since, r.since.After(now)
+		if ahead {
+			since = now
+		}
+		out = append(out, Pending{Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Volumes: r.at, Stuck: r.stuck})
+	}
+	return out
+}
+
+func compareKeys(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// blocked returns the first reason not to drain a node.
+func (b *budgets) blocked(n *Node) string {
+	if why := ClassifyNode(n.Object); why != "" {
+		return "the Node " + why
+	}
+	for _, p := range n.Pods {
+		if p.class == Ignored || p.Leaving {
+			continue
+		}
+		why := p.why
+		if why == "" {
+			why = b.blocks(p)
+		}
+		if why != "" {
+			return "the pod " + p.Namespace + "/" + p.Name + " " + why
+		}
+	}
+	return ""
+}
+
+// sorted returns the parts that records of pods are.
+func sorted(pods []*record) (map[string]*load, []*record) {
+	at := map[string][]*Pod{}
+	var waiting []*record
+	for _, r := range pods {
+		if r.pending != nil {
+			waiting = append(waiting, r)
+		} else {
+			at[r.node] = append(at[r.node], r.pod)
+		}
+	}
+	out := make(map[string]*load, len(at))
+	for name, pods := range at {
+		out[name] = loadOf(pods)
+	}
+	return out, waiting
+}

@@ -1,0 +1,108 @@
+package clusterstate
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Class is what a drain does with a pod.
+type Class string
+
+// The classes.
+const (
+	Ignored   Class = "Ignored"   // it stays: it belongs to the node, or has ended
+	Evictable Class = "Evictable" // it is evicted, or waited for if it is leaving already
+	Blocking  Class = "Blocking"  // it must neither be evicted nor lost: its node stays
+)
+
+// The annotations, of pods and of Nodes, that keep a pod where it is.
+const (
+	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"       // "false" blocks
+	KarpenterKeep     = "karpenter.sh/do-not-disrupt"                          // "true" blocks
+	Keep              = "foresail.dev/do-not-disrupt"                          // "true" blocks
+	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
+)
+
+// What Kubernetes calls critical.
+const (
+	systemPriority  = 2000000000 // and above: that of the classes
+	nodeCritical    = "system-node-critical"
+	clusterCritical = "system-cluster-critical"
+)
+
+// Classify tells what a drain does with a pod, and why if the pod blocks it: a predicate without a subject or a full
+// stop, such as "has critical priority". PodDisruptionBudgets are not looked at: they change from moment to moment.
+//
+// Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
+// being deleted blocks nothing: it is leaving whatever it says.
+func Classify(pod *corev1.Pod) (Class, string) {
+	class, why := classify(pod)
+	if class == Blocking && pod.DeletionTimestamp != nil {
+		return Evictable, ""
+	}
+	return class, why
+}
+
+// classify is Classify of a pod that is not being deleted.
+func classify(pod *corev1.Pod) (Class, string) {
+	switch {
+	case IsMirror(pod), IsDaemonSets(pod), Ended(pod):
+		return Ignored, ""
+	case critical(pod):
+		return Blocking, "has critical priority"
+	case pod.Namespace == metav1.NamespaceSystem:
+		return Blocking, "is in kube-system and not of a DaemonSet"
+	}
+	if why := kept(pod.Annotations); why != "" {
+		return Blocking, why
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return Blocking, "has no controller that would bring it back"
+	}
+	return Evictable, ""
+}
+
+// ClassifyNode tells why a Node must not be drained, whatever its pods are: a predicate like that of [Classify], "" for
+// no reason.
+func ClassifyNode(node *corev1.Node) string {
+	if node.Annotations[ScaleDownDisabled] == "true" {
+		return annotatedWith(ScaleDownDisabled, "true")
+	}
+	return kept(node.Annotations)
+}
+
+// IsMirror tells whether a pod mirrors a static one, which the API cannot remove.
+func IsMirror(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// IsDaemonSets tells whether a pod is of a DaemonSet, which would put it back at once.
+func IsDaemonSets(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
+}
+
+// Ended tells whether the containers of a pod have ended for good; it holds nothing of its node then.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func critical(pod *corev1.Pod) bool {
+	class := pod.Spec.PriorityClassName
+	return class == nodeCritical || class == clusterCritical ||
+		pod.Spec.Priority != nil && *pod.Spec.Priority >= systemPriority
+}
+
+func kept(annotations map[string]string) string {
+	for _, a := range []struct{ key, value string }{{SafeToEvict, "false"}, {KarpenterKeep, "true"}, {Keep, "true"}} {
+		if annotations[a.key] == a.value {
+			return annotatedWith(a.key, a.value)
+		}
+	}
+	return ""
+}
+
+func annotatedWith(key, value string) string { return fmt.Sprintf("is annotated %s=%s", key, value) }

@@ -1,0 +1,81 @@
+// Package clusterstate is what a pool of workers sees of the cluster: nodes with what is requested of them, pods that no node
+// takes, and what keeps a node from being removed.
+//
+// [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
+// is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
+//
+// What volumes demand of a pending pod's node is found as the scheduler does: a volume that is bound says where it is; a
+// claim that waits for a node may have its volume made wherever its StorageClass allows, or on the node that was chosen
+// for it; one that does not wait must be bound before any node helps. Where volumes are not made but were by people
+// (kubernetes.io/no-provisioner), it is one of those that are free and large enough; those that a new node might bring
+// are not known. Not looked at: modes of access and selectors of claims, the capacity that drivers tell
+// (CSIStorageCapacity), ReadWriteOncePod, and how many volumes can be attached to a node.
+package clusterstate
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Cluster is what was seen of a cluster at one moment. It is immutable.
+type Cluster struct {
+	At         time.Time
+	Nodes      []Node              // by name
+	Pending    []Pending           // those that have waited for longest first
+	DaemonSets []*appsv1.DaemonSet // by namespace and name
+}
+
+// Node is a Node with the pods that are bound to it.
+type Node struct {
+	Object     *corev1.Node // read only
+	Ready      bool         // its Ready condition is True, and it has been since ReadySince
+	ReadySince time.Time
+	Joined     time.Time           // of one that is Ready: when it became so for the first time, as far as can be told
+	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
+	DaemonSets corev1.ResourceList // the part of DaemonSets in it
+	Movable    int                 // pods that a drain would evict or be blocked by
+	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
+	Pods       []*Pod              // all that have not ended, by namespace and name
+}
+
+// Pod is a pod that is bound to a node.
+type Pod struct {
+	Name    string
+	Leaving bool // it is being deleted
+	*Kind
+	unprotected bool // no PodDisruptionBudget protects it: it has not started, or is leaving
+	ready       bool
+}
+
+// Kind is what the pods of one controller have in common; they share it as far as they are alike. It is read only.
+type Kind struct {
+	Namespace    string
+	Labels       map[string]string
+	Requests     corev1.ResourceList      // with one of "pods"
+	AntiAffinity []corev1.PodAffinityTerm // required
+	Ports        []corev1.ContainerPort   // of the host
+	DaemonSet    bool
+
+	class Class // if it is not leaving
+	why   string
+}
+
+// Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable). One that is being
+// deleted is none. Nor is one that has been promised a node that exists, whose pods are leaving to make room for it: a
+// new node would come too late to help. A pod whose scheduling gates were opened late is unschedulable since the moment
+// that Kubernetes gives, which can be that of its creation.
+type Pending struct {
+	Pod   *corev1.Pod // read only
+	Since time.Time   // it has been unschedulable; never later than the Cluster's At
+	// Filtered says that the scheduler extender refuses it all the nodes that there are, because of what these are predicted
+	// to use: so it was when the scheduler tried last. It is false of a pod that has been unschedulable since a time that
+	// is to come, by another's clock: which nodes are older than its wait cannot be told.
+	Filtered bool
+	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
+	Volumes []*corev1.NodeSelector
+	// Stuck is why no node at all could run it as things are with its claims, "" for no reason: a sentence without a full
+	// stop that begins with "its claim". No volumes are told of then.
+	Stuck string
+}

@@ -1,0 +1,245 @@
+package clusterstate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/ephemeral"
+	storagevolume "k8s.io/component-helpers/storage/volume"
+)
+
+// claim is what is kept of a PersistentVolumeClaim.
+type claim struct {
+	class, volume string
+	bound         bool              // the volume is its own for good
+	node          string            // that a volume is being made for, "" = none
+	size          resource.Quantity // that a volume must have
+	why           string            // no pod can use it, whatever its volume is
+}
+
+func claimOf(c *corev1.PersistentVolumeClaim) *claim {
+	_, bound := c.Annotations[storagevolume.AnnBindCompleted]
+	out := &claim{
+		class: one(storagevolume.GetPersistentVolumeClaimClass(c)), volume: c.Spec.VolumeName,
+		node: one(c.Annotations[storagevolume.AnnSelectedNode]), size: c.Spec.Resources.Requests[corev1.ResourceStorage],
+	}
+	out.bound = bound && out.volume != ""
+	switch {
+	case c.Status.Phase == corev1.ClaimLost:
+		out.why = "has lost its volume"
+	case c.DeletionTimestamp != nil:
+		out.why = "is being deleted"
+	}
+	return out
+}
+
+// volume is what is kept of a PersistentVolume.
+type volume struct {
+	class string
+	of    types.NamespacedName // the claim that has it, or is meant to; zero = none
+	gone  bool                 // it is being deleted
+	size  resource.Quantity
+	at    *corev1.NodeSelector // of the nodes that can use it; nil = all
+}
+
+func volumeOf(v *corev1.PersistentVolume) *volume {
+	out := &volume{
+		class: one(storagevolume.GetPersistentVolumeClass(v)), size: v.Spec.Capacity[corev1.ResourceStorage],
+		gone: v.DeletionTimestamp != nil,
+	}
+	if ref := v.Spec.ClaimRef; ref != nil {
+		out.of = types.NamespacedName{Namespace: one(ref.Namespace), Name: ref.Name}
+	}
+	var terms []corev1.NodeSelectorTerm
+	if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
+		terms = v.Spec.NodeAffinity.Required.NodeSelectorTerms
+		out.at = &corev1.NodeSelector{}
+	}
+	if zones := zonesOf(v); len(zones) > 0 {
+		if out.at == nil {
+			terms = []corev1.NodeSelectorTerm{{}}
+		}
+		out.at = &corev1.NodeSelector{}
+		terms = slices.Clone(terms)
+		for i := range terms {
+			terms[i].MatchExpressions = append(slices.Clone(terms[i].MatchExpressions), zones...)
+		}
+	}
+	if out.at != nil {
+		out.at.NodeSelectorTerms = withAliases(terms)
+	}
+	return out
+}
+
+// zonesOf reads the labels by which volumes of old said where they are.
+func zonesOf(v *corev1.PersistentVolume) []corev1.NodeSelectorRequirement {
+	var out []corev1.NodeSelectorRequirement
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
+		if zones := v.Labels[key]; zones != "" {
+			out = append(out, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(zones, "__")})
+		}
+	}
+	return out
+}
+
+// aliases are labels by which volumes say where they are, and those that say the same of a node that lacks them: one that
+// is not there yet, or on which the driver of the volume has not come up.
+var aliases = map[string]string{
+	"topology.ebs.csi.aws.com/zone":     corev1.LabelTopologyZone,
+	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
+	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+}
+
+// withAliases returns terms, and for each with labels that have an alias one that says it by that.
+func withAliases(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
+	out := slices.Clone(terms)
+	for _, term := range terms {
+		renamed := false
+		expressions := slices.Clone(term.MatchExpressions)
+		for i := range expressions {
+			if alias := aliases[expressions[i].Key]; alias != "" {
+				expressions[i].Key, renamed = alias, true
+			}
+		}
+		if renamed {
+			out = append(out, corev1.NodeSelectorTerm{MatchExpressions: expressions, MatchFields: term.MatchFields})
+		}
+	}
+	return out
+}
+
+// class is what is kept of a StorageClass.
+type class struct {
+	waits   bool                 // for a pod, until volumes are bound to its claims
+	makes   bool                 // volumes; otherwise there are those that people have made
+	allowed *corev1.NodeSelector // of the nodes for which volumes can be made; nil = all
+}
+
+func classOf(c *storagev1.StorageClass) *class {
+	out := &class{
+		waits: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer,
+		makes: c.Provisioner != "" && c.Provisioner != storagevolume.NotSupportedProvisioner,
+	}
+	if len(c.AllowedTopologies) == 0 {
+		return out
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, t := range c.AllowedTopologies {
+		var term corev1.NodeSelectorTerm
+		for _, e := range t.MatchLabelExpressions {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: e.Key, Operator: corev1.NodeSelectorOpIn, Values: e.Values})
+		}
+		terms = append(terms, term)
+	}
+	out.allowed = &corev1.NodeSelector{NodeSelectorTerms: withAliases(terms)}
+	return out
+}
+
+// claimsOf returns the names of the claims that a pod uses, those for its ephemeral volumes included.
+func claimsOf(p *corev1.Pod) []string {
+	var out []string
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			out = append(out, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			out = append(out, ephemeral.VolumeClaimName(p, v))
+		}
+	}
+	return out
+}
+
+// storage is what is known of volumes, by the namespaces and names of objects.
+type storage struct {
+	claims  map[types.NamespacedName]*claim
+	volumes map[types.NamespacedName]*volume
+	classes map[types.NamespacedName]*class
+}
+
+func newStorage() storage {
+	return storage{map[types.NamespacedName]*claim{}, map[types.NamespacedName]*volume{}, map[types.NamespacedName]*class{}}
+}
+
+// waiting is a pending pod with what its volumes demand.
+type waiting struct {
+	*record
+	at    []*corev1.NodeSelector
+	stuck string
+}
+
+// demands finds out what the volumes of pending pods demand.
+func (s storage) demands(pods []*record) []waiting {
+	out := make([]waiting, len(pods))
+	for i, r := range pods {
+		out[i].record = r
+		for _, name := range r.claims {
+			at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: name})
+			if why != "" {
+				out[i].at, out[i].stuck = nil, "its claim "+name+" "+why
+				break
+			}
+			alike := func(other *corev1.NodeSelector) bool { return equality.Semantic.DeepEqual(other, at) }
+			if at != nil && !slices.ContainsFunc(out[i].at, alike) {
+				out[i].at = append(out[i].at, at)
+			}
+		}
+	}
+	return out
+}
+
+// demand tells which nodes can use the volume of a claim, nil for all; or why none can: a predicate.
+func (s storage) demand(key types.NamespacedName) (at *corev1.NodeSelector, why string) {
+	c := s.claims[key]
+	switch {
+	case c == nil:
+		return nil, "does not exist"
+	case c.why != "":
+		return nil, c.why
+	case c.bound:
+		v := s.volumes[types.NamespacedName{Name: c.volume}]
+		if v == nil {
+			return nil, "is bound to the volume " + c.volume + ", which does not exist"
+		}
+		return v.at, ""
+	}
+	k := s.classes[types.NamespacedName{Name: c.class}]
+	switch {
+	case k == nil || !k.waits || c.volume != "":
+		return nil, "is not bound to a volume, and that does not wait for a node"
+	case c.node != "":
+		return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{c.node}}}}}}, ""
+	case k.makes:
+		return k.allowed, ""
+	}
+	return s.free(key, c)
+}
+
+// free tells which nodes can use one of the volumes that a claim could be bound to.
+func (s storage) free(claim types.NamespacedName, c *claim) (at *corev1.NodeSelector, why string) {
+	var keys []types.NamespacedName
+	for key, v := range s.volumes {
+		taken := v.gone || v.of != (types.NamespacedName{}) && v.of != claim
+		if taken || v.class != c.class || v.size.Cmp(c.size) < 0 {
+			continue
+		}
+		if v.at == nil {
+			return nil, ""
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, "wants a volume of the class " + c.class + ", of which none is free that is large enough"
+	}
+	slices.SortFunc(keys, compareKeys)
+	at = &corev1.NodeSelector{}
+	for _, key := range keys {
+		at.NodeSelectorTerms = append(at.NodeSelectorTerms, s.volumes[key].at.NodeSelectorTerms...)
+	}
+	return at, ""
+}

@@ -1,0 +1,215 @@
+package report
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// Metrics is what Prometheus can read of all pools.
+type Metrics struct {
+	workers, desired, recommended, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
+	available, current, predicted, threshold, voted                                        *prometheus.GaugeVec
+	instances, spotTarget, startupTime                                                     *prometheus.GaugeVec
+	decisions, events, failed                                                              *prometheus.CounterVec
+	dropped                                                                                prometheus.Counter
+}
+
+// NewMetrics makes the metrics of all pools and registers them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "foresail_nodepool_" + name, Help: help}, append([]string{"pool"}, labels...))
+		r.MustRegister(v)
+		return v
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "foresail_nodepool_" + name, Help: help}, labels)
+		r.MustRegister(v)
+		return v
+	}
+	m := &Metrics{
+		workers:     gauge("workers", "Workers by state: ready, joining, unready, terminating, failed.", "state"),
+		instances:   gauge("instances", "Workers that count, by market, instance type and zone.", "market", "instance_type", "zone"),
+		spotTarget:  gauge("spot_target_workers", "Workers that should be Spot by the market policy."),
+		desired:     gauge("desired_workers", "Workers that the last decision desires, after minimum, maximum and batch."),
+		recommended: gauge("recommended_workers", "Largest recommendation, before minimum, maximum and batch."),
+		limits:      gauge("limit_workers", "Minimum and maximum of workers.", "limit"),
+		pending:     gauge("pending_pods", "Unschedulable pods that a new node of the pool could run."),
+		room:        gauge("pending_pods_with_room", "Pending pods older than pending.for that existing nodes have room for."),
+		open:        gauge("action_open", "1 while an action of the kind is open, else 0.", "kind"),
+		leading:     gauge("leading", "1 while this process holds the lease of the pool, else 0."),
+		healthy:     gauge("healthy", "1 while the pool can carry out its decisions, else 0."),
+		failures:    gauge("failed_scale_ups", "Scale-ups in a row in which no node joined."),
+		startupTime: gauge("startup_time_seconds", "Time from a launch to a Ready node, measured, or assumed until then."),
+		available:   gauge("signal_available", "1 while the signal has a forecast, else 0.", "signal"),
+		current:     gauge("signal_load", "Smoothed load of each worker now, in units of the signal.", "signal"),
+		predicted:   gauge("signal_predicted_load", "Load of each worker at the horizon, in units of the signal.", "signal"),
+		threshold:   gauge("signal_threshold", "Threshold of the signal, in its units.", "signal"),
+		voted:       gauge("signal_recommended_workers", "Workers that the signal recommends.", "signal"),
+		decisions:   counter("decisions_total", "Decisions, including those to change nothing.", "pool", "step", "reason"),
+		events:      counter("events_total", "Events: launches, joins, drains, terminations and their failures.", "pool", "reason"),
+		failed:      counter("notifications_failed_total", "Notifications that could not be sent, by receiver.", "to"),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_nodepool_notifications_dropped_total", Help: "Messages for the webhook that were dropped because too many were queued.",
+		}),
+	}
+	r.MustRegister(m.dropped)
+	return m
+}
+
+// Forget drops what is exposed of a pool that is gone.
+func (m *Metrics) Forget(pool string) {
+	of := prometheus.Labels{"pool": pool}
+	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
+		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.startupTime} {
+		v.DeletePartialMatch(of)
+	}
+	m.decisions.DeletePartialMatch(of)
+	m.events.DeletePartialMatch(of)
+}
+
+// countedFromZero are the events whose counters start at 0: Prometheus sees no increase in the first value of a counter.
+var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventDrainFailed}
+
+func (m *Metrics) set(cycle nodepool.CycleReport) {
+	pool := cycle.Pool
+	m.leading.WithLabelValues(pool).Set(oneIf(cycle.Leading))
+	m.healthy.WithLabelValues(pool).Set(oneIf(cycle.Health == nil && cycle.Snapshot.WorkersErr == "" && cycle.Record.Failures < launchesFail))
+	m.setJournal(cycle)
+	for _, reason := range countedFromZero {
+		m.events.WithLabelValues(pool, string(reason)).Add(0)
+	}
+	for _, e := range cycle.Events {
+		m.events.WithLabelValues(pool, string(e.Reason)).Inc()
+	}
+	m.setDecision(cycle)
+	m.setWorkers(cycle)
+	m.setSignals(pool, cycle.Snapshot.Signals)
+}
+
+// setJournal exposes what the journal holds, and what is reckoned from it.
+func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
+	if cycle.Decision.Reason == nodepool.NotDecided {
+		of := prometheus.Labels{"pool": cycle.Pool}
+		for _, v := range []*prometheus.GaugeVec{m.failures, m.startupTime, m.open} {
+			v.DeletePartialMatch(of)
+		}
+		return
+	}
+	m.failures.WithLabelValues(cycle.Pool).Set(float64(cycle.Record.Failures))
+	m.startupTime.WithLabelValues(cycle.Pool).Set(cycle.StartupTime.Seconds())
+	for _, kind := range []plan.ActionKind{plan.ActionUp, plan.ActionDown} {
+		m.open.WithLabelValues(cycle.Pool, string(kind)).Set(oneIf(cycle.Record.Action != nil && cycle.Record.Action.Kind == kind))
+	}
+}
+
+func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
+	d := cycle.Decision
+	if d.Reason == "" {
+		return
+	}
+	m.decisions.WithLabelValues(cycle.Pool, string(d.Step), string(d.Reason)).Inc()
+	if decided(cycle) {
+		m.desired.WithLabelValues(cycle.Pool).Set(float64(d.Want))
+		m.recommended.WithLabelValues(cycle.Pool).Set(float64(d.Recommended))
+	} else {
+		m.desired.DeleteLabelValues(cycle.Pool)
+		m.recommended.DeleteLabelValues(cycle.Pool)
+	}
+	if !observed(cycle) {
+		return // the limits are what was read last
+	}
+	m.limits.WithLabelValues(cycle.Pool, "min").Set(float64(cycle.Snapshot.Pool.Min))
+	m.limits.WithLabelValues(cycle.Pool, "max").Set(float64(cycle.Snapshot.Pool.Max))
+}
+
+// decided tells whether the numbers of the decision mean anything: not if the journal or the workers could not be read.
+func decided(cycle nodepool.CycleReport) bool {
+	reason := cycle.Decision.Reason
+	return reason != "" && reason != nodepool.NotDecided && reason != plan.WorkersUnknown
+}
+
+// observed tells whether the tick came to look at anything: it does not if it has no configuration.
+func observed(cycle nodepool.CycleReport) bool { return !cycle.Snapshot.Now.IsZero() }
+
+// workersKnown tells whether the workers are.
+func workersKnown(cycle nodepool.CycleReport) bool {
+	return observed(cycle) && cycle.Snapshot.WorkersErr == ""
+}
+
+// setWorkers exposes nothing of what is not known.
+func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
+	of := prometheus.Labels{"pool": cycle.Pool}
+	m.workers.DeletePartialMatch(of)
+	m.instances.DeletePartialMatch(of)
+	m.pending.DeletePartialMatch(of)
+	m.room.DeletePartialMatch(of)
+	m.spotTarget.DeletePartialMatch(of)
+	if cycle.Snapshot.Pending.Known {
+		m.pending.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Pods))
+		m.room.WithLabelValues(cycle.Pool).Set(float64(cycle.Snapshot.Pending.Room))
+	}
+	if !workersKnown(cycle) {
+		return
+	}
+	states := map[string]int{"ready": 0, "joining": 0, "unready": 0, "terminating": 0, "failed": 0}
+	for _, w := range cycle.Snapshot.Workers {
+		states[stateOf(w)]++
+		if w.Counts() {
+			m.instances.WithLabelValues(cycle.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
+		}
+	}
+	for state, n := range states { // whole numbers: whoever reads in between must not take none for all
+		m.workers.WithLabelValues(cycle.Pool, state).Set(float64(n))
+	}
+	m.spotTarget.WithLabelValues(cycle.Pool).Set(spotTarget(cycle.Snapshot))
+}
+
+// spotTarget is what launches aim at, for as many workers as there are.
+func spotTarget(s plan.Snapshot) float64 {
+	workers, _ := counts(s.Workers)
+	return math.Round(s.Pool.SpotRatio * float64(max(0, workers-s.Pool.OnDemandBase)))
+}
+
+func stateOf(w plan.Worker) string {
+	switch {
+	case w.Failed:
+		return "failed"
+	case w.Leaving:
+		return "terminating"
+	case w.Ready:
+		return "ready"
+	case w.Node == "":
+		return "joining"
+	}
+	return "unready"
+}
+
+func (m *Metrics) setSignals(pool string, signals []plan.Signal) {
+	of := prometheus.Labels{"pool": pool}
+	for _, v := range []*prometheus.GaugeVec{m.available, m.current, m.predicted, m.threshold, m.voted} {
+		v.DeletePartialMatch(of)
+	}
+	for _, s := range signals {
+		m.available.WithLabelValues(pool, s.Name).Set(oneIf(s.Known))
+		m.threshold.WithLabelValues(pool, s.Name).Set(s.Threshold)
+		if !s.Known {
+			continue
+		}
+		m.current.WithLabelValues(pool, s.Name).Set(s.Now)
+		m.predicted.WithLabelValues(pool, s.Name).Set(s.Predicted)
+		if !s.InformsOnly {
+			m.voted.WithLabelValues(pool, s.Name).Set(float64(s.Want))
+		}
+	}
+}
+
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,404 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+var start = time.Date(2026, 5, 4, 20, 0, 0, 0, time.UTC)
+
+// house is a reporter with all that it reports to.
+type house struct {
+	reporter *Reporter
+	client   client.Client
+	events   *events.FakeRecorder
+	registry *prometheus.Registry
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3}}
+	pool.Status.Journal = &runtime.RawExtension{Raw: []byte(`{"version":7}`)}
+	h := &house{
+		client:   fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool).Build(),
+		events:   events.NewFakeRecorder(100),
+		registry: prometheus.NewRegistry(),
+	}
+	h.reporter = New("workers", Options{Client: h.client, Events: h.events, Log: logr.Discard(), Metrics: NewMetrics(h.registry)})
+	return h
+}
+
+func (h *house) status(t *testing.T) v1alpha1.WorkerPoolStatus {
+	t.Helper()
+	var pool v1alpha1.WorkerPool
+	require.NoError(t, h.client.Get(t.Context(), client.ObjectKey{Name: "workers"}, &pool))
+	return pool.Status
+}
+
+func (h *house) told() []string {
+	var out []string
+	for {
+		select {
+		case e := <-h.events.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport {
+	return nodepool.CycleReport{
+		Pool: "workers", At: at, Leading: true, StartupTime: 90 * time.Second,
+		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
+			Recommendations: []plan.Recommendation{{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"}}},
+		Snapshot: plan.Snapshot{
+			Now: at,
+			Workers: []plan.Worker{
+				{InstanceID: "i-1", Node: "a", Ready: true, Placement: plan.Placement{Zone: "a", Market: plan.Spot}},
+				{InstanceID: "i-2"}, {InstanceID: "i-3", Failed: true},
+			},
+			Pending: plan.Pending{Known: true, Pods: 5},
+			Signals: []plan.Signal{{Name: "requests", Known: true, Now: 0.5, Predicted: 0.61, Threshold: 0.7, Want: 2, Horizon: time.Minute}, {Name: "cpu", Err: "no answer"}},
+		},
+	}
+}
+
+func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
+	h := newHouse(t)
+	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
+	s := h.status(t)
+	assert.JSONEq(t, `{"version":7}`, string(s.Journal.Raw))
+	assert.Equal(t, int64(3), s.ObservedGeneration)
+	assert.Equal(t, []int32{2, 1, 2, 5}, []int32{*s.Workers, *s.ReadyWorkers, *s.Desired, *s.PendingPods})
+	assert.Equal(t, 90*time.Second, s.StartupTime.Duration)
+	require.Len(t, s.Signals, 2)
+	assert.Equal(t, "610m", s.Signals[0].Predicted.String())
+	assert.Equal(t, v1alpha1.PoolSignalStatus{Name: "cpu", Error: "no answer"}, s.Signals[1])
+	assert.True(t, meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionHealthy))
+	assert.True(t, meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionForecasting))
+	require.Len(t, s.Decisions, 1)
+	assert.Nil(t, s.Decisions[0].Recommendations[1].Workers, "a vote that is not known is no number")
+}
+
+func TestWhatIsUnknownIsAbsent(t *testing.T) {
+	h := newHouse(t)
+	cycle := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
+	cycle.Snapshot.WorkersErr, cycle.Snapshot.Pending.Known = "EC2 cannot be read", false
+	cycle.Health = errors.New("EC2 cannot\nbe read")
+	h.reporter.Report(t.Context(), cycle)
+	s := h.status(t)
+	assert.Nil(t, s.Workers)
+	assert.Nil(t, s.ReadyWorkers)
+	assert.Nil(t, s.PendingPods)
+	assert.Equal(t, "EC2 cannot be read", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Message)
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_pending_pods")
+	require.NoError(t, err)
+	assert.Zero(t, count)
+}
+
+// TestMetricsOfAnUnreadJournalGo: a journal that cannot be read does not tell that no action is open.
+func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
+	h := newHouse(t)
+	ofTheJournal := []string{"foresail_nodepool_failed_scale_ups", "foresail_nodepool_action_open", "foresail_nodepool_startup_time_seconds"}
+	exposed := func() int {
+		count, err := testutil.GatherAndCount(h.registry, ofTheJournal...)
+		require.NoError(t, err)
+		return count
+	}
+	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
+	cycle.Record = state.Record{Failures: 2, Action: &state.Action{Kind: plan.ActionUp}}
+	cycle.Snapshot.Pool.Max = 5
+	h.reporter.Report(t.Context(), cycle)
+	require.Equal(t, 4, exposed())
+
+	unread := hold(start, nodepool.NotDecided, "the table does not answer")
+	unread.Leading, unread.Health = false, errors.New("the table does not answer")
+	h.reporter.Report(t.Context(), unread)
+	assert.Zero(t, exposed())
+
+	blind := nodepool.CycleReport{Pool: "workers", At: start, Decision: plan.Decision{At: start, Step: plan.Hold, Reason: nodepool.NotDecided}}
+	h.reporter.Report(t.Context(), cycle)
+	h.reporter.Report(t.Context(), blind)
+	assert.Zero(t, exposed())
+	workers, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_workers", "foresail_nodepool_spot_target_workers")
+	require.NoError(t, err)
+	assert.Zero(t, workers)
+	assert.Equal(t, 5.0, testutil.ToFloat64(h.reporter.options.Metrics.limits.WithLabelValues("workers", "max")))
+}
+
+// TestLogHasNoNumberOfWhatIsUnknown: a 0 would be read as one.
+func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
+	h := newHouse(t)
+	var lines []string
+	h.reporter.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
+	cycle := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
+	cycle.Snapshot.WorkersErr, cycle.Snapshot.Pending.Known = "EC2 cannot be read", false
+	h.reporter.Report(t.Context(), cycle)
+	require.Len(t, lines, 3)
+	assert.Contains(t, lines[1], `"workers"=2 "desired"=2 "pending"=5`)
+	for _, field := range []string{`"workers"=`, `"desired"=`, `"pending"=`} {
+		assert.NotContains(t, lines[2], field)
+	}
+}
+
+// TestEventsFit: the API server refuses an Event whose note is too long, and it would not be told at all.
+func TestEventsFit(t *testing.T) {
+	h := newHouse(t)
+	long := strings.Repeat("ä ", 1000)
+	cycle := hold(start, plan.NoRemovableNode, long)
+	cycle.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: long}}
+	h.reporter.Report(t.Context(), cycle)
+	said := h.told()
+	require.Len(t, said, 2)
+	for i, prefix := range []string{"Normal NoRemovableNode ", "Normal DrainFailed "} {
+		note := strings.TrimPrefix(said[i], prefix)
+		assert.LessOrEqual(t, len(note), 1024)
+		assert.Greater(t, len(note), 1000)
+		assert.True(t, utf8.ValidString(note))
+	}
+}
+
+func TestPodsWithRoomAreExposed(t *testing.T) {
+	h := newHouse(t)
+	cycle := hold(start, plan.NothingToDo, "")
+	cycle.Snapshot.Pending.Room = 2
+	h.reporter.Report(t.Context(), cycle)
+	assert.Equal(t, 2.0, testutil.ToFloat64(h.reporter.options.Metrics.room.WithLabelValues("workers")))
+	cycle.Snapshot.Pending = plan.Pending{}
+	h.reporter.Report(t.Context(), cycle)
+	count, err := testutil.GatherAndCount(h.registry, "foresail_nodepool_pending_pods_with_room")
+	require.NoError(t, err)
+	assert.Zero(t, count)
+}
+
+func TestDecisionsThatSayTheSameAreOne(t *testing.T) {
+	h := newHouse(t)
+	for i := range 40 {
+		h.reporter.Report(t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, "2 workers are enough"))
+	}
+	up := hold(start.Add(10*time.Minute), plan.PodsPending, "5 pods need 2 nodes")
+	up.Decision.Step, up.Decision.Want = plan.ScaleUp, 4
+	h.reporter.Report(t.Context(), up)
+	trail := h.status(t).Decisions
+	require.Len(t, trail, 2)
+	assert.Equal(t, "ScaleUp", trail[0].Step)
+	assert.Equal(t, int32(40), trail[1].Count)
+	assert.True(t, trail[1].Time.Time.Equal(start))
+	assert.True(t, trail[1].Last.Time.Equal(start.Add(39*15*time.Second)))
+	assert.Equal(t, []string{"Normal NothingToDo 2 workers are enough", "Normal PodsPending 5 pods need 2 nodes"}, h.told())
+	assert.Equal(t, 40.0, testutil.ToFloat64(h.reporter.options.Metrics.decisions.WithLabelValues("workers", "Hold", "NothingToDo")))
+}
+
+// TestWantingIsOneDecisionUntilSomethingIsBegun: a dry run, or a scale-up that has to wait for the end of a scale-down, wants
+// the same at each tick.
+func TestWantingIsOneDecisionUntilSomethingIsBegun(t *testing.T) {
+	h := newHouse(t)
+	want := func(tick int, events ...nodepool.Event) {
+		up := hold(start.Add(time.Duration(tick)*15*time.Second), plan.PodsPending, "5 pods need 2 nodes")
+		up.Decision.Step, up.Decision.Want, up.Events = plan.ScaleUp, 4, events
+		h.reporter.Report(t.Context(), up)
+	}
+	for i := range 40 {
+		want(i)
+	}
+	require.Len(t, h.status(t).Decisions, 1)
+	assert.Equal(t, []string{"Normal PodsPending 5 pods need 2 nodes"}, h.told())
+
+	want(40, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-1", Action: "up-1"})
+	want(41, nodepool.Event{Reason: nodepool.EventScaleUpStarted, Message: "up-2", Action: "up-2"})
+	trail := h.status(t).Decisions
+	require.Len(t, trail, 3)
+	assert.Equal(t, []int32{1, 1, 40}, []int32{trail[0].Count, trail[1].Count, trail[2].Count})
+	assert.Equal(t, []string{
+		"Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-1", "Normal PodsPending 5 pods need 2 nodes", "Normal ScaleUpStarted up-2",
+	}, h.told())
+}
+
+func TestTrailIsBounded(t *testing.T) {
+	var trail []v1alpha1.PoolDecision
+	for i := range 3 * maxTrail {
+		d := hold(start, plan.NothingToDo, "").Decision
+		d.Want = i
+		trail = recorded(trail, d, false)
+	}
+	require.Len(t, trail, maxTrail)
+	assert.Equal(t, int32(3*maxTrail-1), trail[0].Desired)
+}
+
+func TestOnlyTheLeaderTellsPeople(t *testing.T) {
+	h := newHouse(t)
+	cycle := hold(start, plan.NothingToDo, "2 workers are enough")
+	cycle.Leading = false
+	h.reporter.Report(t.Context(), cycle)
+	assert.Empty(t, h.told())
+	assert.Empty(t, h.status(t).Decisions)
+}
+
+func TestActionsAreToldInWords(t *testing.T) {
+	h := newHouse(t)
+	cycle := hold(start, plan.ActionOpen, "a scale-up is open")
+	cycle.Record = state.Record{Failures: 3, Action: &state.Action{ID: "up-1", Kind: plan.ActionUp, Started: start, Slots: []state.Slot{
+		{State: state.SlotReady, InstanceID: "i-1"}, {State: state.SlotLaunched, InstanceID: "i-2"}, {State: state.SlotPlanned},
+	}}}
+	cycle.Events = []nodepool.Event{{Reason: nodepool.EventLaunchFailed, Message: "no capacity in a", Warning: true, Action: "up-1"}}
+	h.reporter.Report(t.Context(), cycle)
+	s := h.status(t)
+	assert.Equal(t, "1 Ready (i-1), 1 Launched (i-2), 1 Planned", s.Action.Progress)
+	assert.Equal(t, "LaunchesFail", meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy).Reason)
+	assert.Contains(t, h.told(), "Warning LaunchFailed no capacity in a")
+}
+
+// A pool that asks for Spot instances and has no queue says what that costs and what to set.
+func TestSpotWithoutAnInterruptionQueueIsSaid(t *testing.T) {
+	half, none := resource.MustParse("500m"), resource.MustParse("0")
+	for name, c := range map[string]struct {
+		provider v1alpha1.PoolProvider
+		market   v1alpha1.MarketPolicy
+		want     metav1.ConditionStatus // "" = no condition
+	}{
+		"Spot without a queue":  {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionFalse},
+		"Spot with a queue":     {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{InterruptionQueue: "https://queue"}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
+		"simulated Spot":        {v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, v1alpha1.MarketPolicy{SpotRatio: &half}, metav1.ConditionTrue},
+		"On-Demand":             {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &none}, ""},
+		"On-Demand base of all": {v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{}}, v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 5}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := &v1alpha1.WorkerPool{Spec: v1alpha1.WorkerPoolSpec{Max: 5, Provider: c.provider, Market: c.market}}
+			before := v1alpha1.WorkerPoolStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionUnknown}}}
+			got := meta.FindStatusCondition(statusOf(before, pool, hold(start, plan.NothingToDo, "")).Conditions, v1alpha1.ConditionInterruptionsReceived)
+			if c.want == "" {
+				assert.Nil(t, got)
+				return
+			}
+			require.NotNil(t, got)
+			assert.Equal(t, c.want, got.Status)
+			if c.want == metav1.ConditionFalse {
+				assert.Equal(t, "NoInterruptionQueue", got.Reason)
+				for _, text := range []string{"the two-minute warning", "its pods are not evicted", "Set provider.ec2.interruptionQueue, or market.spotRatio to 0"} {
+					assert.Contains(t, got.Message, text)
+				}
+			}
+		})
+	}
+}
+
+// TestForgottenPoolsLeaveNothing: metrics of a pool that was deleted would be taken for ones that stand still.
+func TestForgottenPoolsLeaveNothing(t *testing.T) {
+	h := newHouse(t)
+	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, ""))
+	before, err := testutil.GatherAndCount(h.registry)
+	require.NoError(t, err)
+	require.Greater(t, before, 10)
+	h.reporter.options.Metrics.Forget("workers")
+	after, err := testutil.GatherAndCount(h.registry)
+	require.NoError(t, err)
+	assert.Equal(t, 1, after, "what is of no pool")
+}
+
+func TestWebhookIsToldWhatMatters(t *testing.T) {
+	got := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Text string }
+		content, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.NoError(t, json.Unmarshal(content, &body))
+		got <- body.Text
+		w.WriteHeader(http.StatusOK)
+	}))
+	defer receiver.Close()
+	h := newHouse(t)
+	h.reporter.options.Webhook = &Webhook{URL: receiver.URL, Client: receiver.Client()}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- h.reporter.Run(ctx) }()
+	cycle := hold(start, plan.AtMaximum, "10 workers of 10")
+	cycle.Events = []nodepool.Event{{Reason: nodepool.EventLaunched, Message: "not worth it"}, {Reason: nodepool.EventDrainFailed, Message: "the node a takes pods again"}}
+	h.reporter.Report(t.Context(), cycle)
+	assert.Equal(t, "Worker pool workers is at its maximum: 10 workers of 10", <-got)
+	assert.Equal(t, "Worker pool workers, a drain failed: the node a takes pods again", <-got)
+	cancel()
+	assert.NoError(t, <-ended)
+}
+
+func TestWebhooksThatFailHoldNothingUpAndKeepTheirURL(t *testing.T) {
+	down := Webhook{URL: "http://127.0.0.1:1/secret", Client: http.DefaultClient}
+	err := down.post(t.Context(), "hello")
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), "secret")
+	bad := Webhook{URL: "://secret", Client: http.DefaultClient}
+	assert.EqualError(t, bad.post(t.Context(), "hello"), "the URL of the webhook is no URL")
+
+	h := newHouse(t) // and nobody reads what waits
+	cycle := hold(start, plan.NothingToDo, "")
+	cycle.Events = []nodepool.Event{{Reason: nodepool.EventDrainFailed, Message: "x"}}
+	for range backlog + 3 {
+		h.reporter.Report(t.Context(), cycle)
+	}
+	assert.Equal(t, 3.0, testutil.ToFloat64(h.reporter.options.Metrics.dropped))
+}
+
+// putter is a CloudWatch that counts.
+type putter struct {
+	sent []*cloudwatch.PutMetricDataInput
+}
+
+func (p *putter) PutMetricData(_ context.Context, in *cloudwatch.PutMetricDataInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error) {
+	p.sent = append(p.sent, in)
+	return &cloudwatch.PutMetricDataOutput{}, nil
+}
+
+func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		to := &putter{}
+		h.reporter.options.CloudWatch = &CloudWatch{Client: to, Namespace: "Foresail"}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.reporter.Run(ctx) }()
+		for i := range 9 {
+			h.reporter.Report(t.Context(), hold(start.Add(time.Duration(i)*15*time.Second), plan.NothingToDo, ""))
+			synctest.Wait()
+		}
+		cancel()
+		require.NoError(t, <-ended)
+		require.Len(t, to.sent, 3)
+		values := map[string]float64{}
+		for _, d := range to.sent[0].MetricData {
+			values[*d.MetricName] = *d.Value
+		}
+		assert.Equal(t, map[string]float64{"PendingPods": 5, "Nodes": 2, "ReadyNodes": 1}, values)
+	})
+}

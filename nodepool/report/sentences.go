@@ -1,0 +1,37 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// worthy are the events that the webhook receives.
+var worthy = map[nodepool.EventReason]string{
+	nodepool.EventScaleUpStarted:   "scaling up",
+	nodepool.EventScaledUp:         "scaled up",
+	nodepool.EventScaleUpFailed:    "a scale-up failed",
+	nodepool.EventJoinFailed:       "a node did not join",
+	nodepool.EventScaleDownStarted: "scaling down",
+	nodepool.EventScaledDown:       "scaled down",
+	nodepool.EventDrainFailed:      "a drain failed",
+	nodepool.EventInterrupted:      "an instance is reclaimed",
+	nodepool.EventBroken:           "a worker is broken",
+	nodepool.EventVanished:         "an instance has gone",
+	nodepool.EventOrphan:           "an orphan was found",
+}
+
+// sentences returns the messages of a cycle for the webhook.
+func sentences(cycle nodepool.CycleReport, news bool) []string {
+	var out []string
+	if d := cycle.Decision; news && d.Reason == plan.AtMaximum {
+		out = append(out, fmt.Sprintf("Worker pool %s is at its maximum: %s", cycle.Pool, d.Message))
+	}
+	for _, e := range cycle.Events {
+		if what, ok := worthy[e.Reason]; ok {
+			out = append(out, fmt.Sprintf("Worker pool %s, %s: %s", cycle.Pool, what, e.Message))
+		}
+	}
+	return out
+}
