@@ -167,7 +167,7 @@ func answerWhoIsKnown(t *testing.T, folder string) (address string, asked <-chan
 		default:
 		}
 		http.Error(w, "it goes on without an answer", http.StatusServiceUnavailable)
-	}), nil)
+	}))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
