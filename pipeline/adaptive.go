@@ -18,15 +18,15 @@ const (
 	carriedOn = 1.25
 	// hiddenGrowth is how much more load than it shows a clipped fleet is assumed to have, at least.
 	hiddenGrowth = 0.15
-	// jumpTicks are too few to tell a steep rise from a jump; jumpGrowth is how much more load than it shows a fleet that was
+	// Fewer than jumpTicks do not tell a steep rise from a jump; jumpGrowth is how much more load than it shows a fleet that was
 	// clipped by it is assumed to have, at most.
 	jumpTicks  = 5
 	jumpGrowth = 0.5
 	// chance is how many standard deviations above the line before them clipped ticks may be and still count as noise.
 	chance = 5
-	// fewTicks are too few to estimate the noise of a load.
+	// Fewer than fewTicks do not tell the noise of a load.
 	fewTicks = 10
-	// briefly is how many clipped ticks are ignored if the noise is unknown.
+	// Fewer than briefly clipped ticks are ignored if the noise is unknown.
 	briefly = 5
 )
 
@@ -75,7 +75,7 @@ func project(loads []load, s sampling, scratch []float64) projection {
 		o.level = o.shown
 	}
 	o.slope = max(0, o.slope)
-	o.ahead = float64(len(loads) - end)
+	o.hidden = float64(len(loads) - end)
 	o.level = max(o.level, o.shown-o.growth(0))
 	o.least = o.shown * (1 + hiddenGrowth)
 	if o.shown < o.most {
@@ -182,14 +182,14 @@ func (p adaptive) decide(f Forecast, pending bool) Decision {
 	up, down := p.goodEnough(&f)
 	switch {
 	case up > f.Target:
-		d.Desired = clamp(up, f.Target, p.highest(f.Target))
+		d.Desired = clamp(max(up, p.Min), f.Target, p.highest(f.Target))
 		d.Reason = AboveThreshold
 		if up > d.Desired && d.Desired >= p.Max {
 			d.Reason = AtMaximum
 		}
 	case down >= f.Target && f.Target >= p.Min:
 		// neither too few nor too many
-	case pending:
+	case pending && f.Target >= p.Min:
 		d.Reason = ScaleUpPending
 	default:
 		d.Desired = clamp(down, p.Min, max(f.Target, p.Min))
@@ -202,8 +202,8 @@ func (p adaptive) decide(f Forecast, pending bool) Decision {
 	return d
 }
 
-// goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and what
-// the need is not known by.
+// goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and
+// the uncertainty of the need.
 func (p adaptive) goodEnough(f *Forecast) (least, most int) {
 	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
 	slack := p.Spillover + unknown

@@ -54,6 +54,8 @@ func TestAdaptiveDecision(t *testing.T) {
 		"below the minimum":              {set: func(p *params) { p.Min = 3 }, f: needing(1, 0, 2), want: 3, reason: pipeline.BelowMinimum},
 		"below it, and enough":           {set: func(p *params) { p.Min = 3 }, f: needing(2, 0, 2), want: 3, reason: pipeline.BelowMinimum},
 		"below it, and too few":          {set: func(p *params) { p.Min = 3 }, f: needing(5, 0, 2), want: 5, reason: pipeline.AboveThreshold},
+		"below it, and too few for less": {set: func(p *params) { p.Min = 3 }, f: needing(2, 0, 1), want: 3, reason: pipeline.AboveThreshold},
+		"below it, and some on the way":  {set: func(p *params) { p.Min = 3 }, f: needing(1, 0, 2), pending: true, want: 3, reason: pipeline.BelowMinimum},
 		"more than can be counted":       {f: needing(1e300, 0, 2), want: 20, reason: pipeline.AtMaximum},
 	} {
 		t.Run(name, func(t *testing.T) {

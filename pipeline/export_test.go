@@ -97,7 +97,7 @@ type Projection struct {
 // Project returns the projection of loads.
 func (l Loads) Project(spacing int) Projection {
 	o := project(l, newSampling(spacing, 0), l.scratch())
-	return Projection{o.level, o.slope, o.levelError, o.noise, o.lasts, o.ahead, o.least, o.most, o.total}
+	return Projection{o.level, o.slope, o.levelError, o.noise, o.lasts, o.hidden, o.least, o.most, o.total}
 }
 
 // DecideAdaptive is the decision of the adaptive method on a forecast, with what it gives an average over instances to scale on.

@@ -24,7 +24,7 @@ type reach struct {
 	windowNeeded  time.Duration // the shortest from which a trend is carried to the horizon
 }
 
-// span applies H = clamp(η·T_I, H_min, H_max) + D (paper, section 7.9; D is ours: how much later than the data the
+// reach applies H = clamp(η·T_I, H_min, H_max) + D (paper, section 7.9; D is ours: how much later than the data the
 // actuator may read the forecast).
 func (p *Params) reach(startupTime time.Duration) reach {
 	if startupTime <= 0 {

@@ -172,7 +172,7 @@ func unevenness(loads []load, distance int, floor float64, scratch []float64) fl
 	return normal * off[len(off)/2]
 }
 
-// deviation is the standard deviation of the newest loads, those of a minute of ticks, around the line through them; 0 of few.
+// deviation is the standard deviation of the newest 60 loads around the line through them; 0 of few.
 func deviation(loads []load) float64 {
 	loads = loads[max(0, len(loads)-60):]
 	if len(loads) < 5 {

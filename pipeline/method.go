@@ -30,7 +30,7 @@ func (p *Params) method() method {
 type projection struct {
 	trend
 	lasts       float64 // for how many ticks the trend goes on
-	ahead       float64 // for how many it has gone on since the level could last be read
+	hidden      float64 // for how many it has gone on unseen, since the level could last be read
 	shown       float64 // what a clipped fleet reads
 	least, most float64 // bounds of the load at the horizon; most holds while the level is below it
 
@@ -40,12 +40,12 @@ type projection struct {
 
 // growth is how far the load rises or falls from the level in a number of ticks from the newest.
 func (o *projection) growth(ticks float64) float64 {
-	return o.slope * min(o.ahead+ticks, o.lasts)
+	return o.slope * min(o.hidden+ticks, o.lasts)
 }
 
 // present is the load now: of a clipped fleet no less than it shows.
 func (o *projection) present() float64 {
-	if o.ahead == 0 {
+	if o.hidden == 0 {
 		return o.level
 	}
 	return min(max(o.level+o.growth(0), o.shown), max(o.most, o.shown))

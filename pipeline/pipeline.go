@@ -18,7 +18,7 @@ type Forecast struct {
 	Trend   float64 // its change per tick
 	Horizon time.Duration
 	Total   float64 // A_H, the load at the horizon
-	Damped  float64 // A_ω, the same with the trend discounted by the risk of acting on it
+	Damped  float64 // A_ω, the load that instances are needed for: with Holt the trend discounted by the risk of acting on it, with Adaptive no less than Level and Total
 
 	Weight float64 // N^w, instances counted by how far they take part
 	Active int     // instances active at Tick
@@ -27,7 +27,7 @@ type Forecast struct {
 	LoadNow       float64 // P_now, per instance
 	LoadPredicted float64 // P_H, per instance of the target count
 	Required      float64 // N(A_ω, τ), instances, as a real number
-	Serve         float64 // S_H = τ·N(A_ω, τ): what an average over instances with target τ scales on
+	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough
 
 	HorizonNeeded time.Duration // Horizon, had there been no HorizonMax
 	HorizonLimit  HorizonLimit  // what keeps the forecast short of the startup time, if anything
@@ -69,8 +69,8 @@ type Memory struct {
 	missed  []float64
 }
 
-// Missed returns what the load of each tick of the last run, but the first, was above what had been forecast of it a tick
-// before; negative: below. It is in order of time, empty if the run failed early, and changed by the next run.
+// Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is empty with
+// Adaptive and if the run failed early, and changed by the next run.
 func (m *Memory) Missed() []float64 { return m.missed }
 
 // memory keeps Memory from being a part of what a Pipeline exports.
@@ -87,7 +87,8 @@ func New(params Params) (*Pipeline, error) {
 // Params returns the parameters that the pipeline was made with.
 func (p *Pipeline) Params() Params { return p.params }
 
-// Run makes a forecast. It fails with ErrNoData, a *StaleError, or an error that names two instances of one ID.
+// Run makes a forecast. It fails with ErrNoData, ErrOverflow, a *StaleError, or an error that names two instances of one ID or
+// a Now that is out of range.
 func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)

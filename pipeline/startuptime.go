@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Parameters of the adaptive startup time (paper, section 10.4).
+// Parameters of the measured startup time (paper, section 10.4). All but the first are of Holt's method alone.
 const (
 	initMeasurements = 5   // measurements that the median is taken of
 	initRate         = 0.1 // r

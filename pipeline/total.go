@@ -1,12 +1,12 @@
 package pipeline
 
 // total returns one aggregate for each tick of [w.first, w.last] for the adaptive method: the sum of all instances. An
-// instance that has started less than T_R ago counts for no more than the average of those established before, so that
+// instance that has started less than T_R ago beside others counts for no more than the average of the established ones, so that
 // what it does only to warm up is no load; what it takes over from others is in the sum already. A tick is clipped if
 // at least half of the established instances read the maximum of the metric.
 //
-// For T_R after an instance has started or ended, the sum falls below what it was before only as far as load cannot be moving:
-// what the one carried shows at the others only once they have been read. Otherwise every pod of a rolling update would
+// For T_R after an instance has started or ended, the total stays where it was before, unless it falls by more than may be moving
+// to other instances: what one carried shows at the others only once they have been read. Otherwise every pod of a rolling update would
 // look like a fall and a steep rise.
 func (w *window) total(p *Params) []load {
 	w.markNewcomers()
@@ -40,7 +40,7 @@ func (w *window) total(p *Params) []load {
 	return w.loads[w.first : w.last+1]
 }
 
-const heldTicks = 5 // before an instance starts or ends, the mean of which is the load then
+const heldTicks = 5 // the load at a start or an end is the mean of so many ticks before it
 
 func mean(loads []load) float64 {
 	sum := 0.0
@@ -53,10 +53,10 @@ func mean(loads []load) float64 {
 // clippedTicks is for how many ticks in a row an instance must read as much as it can: a single one is noise.
 const clippedTicks = 3
 
-// settled counts the established instances of a tick, and those of them that are clipped, with their sum.
+// settled is what the established instances of a tick are, and what moves between all of them.
 type settled struct {
-	count, clipped int
-	sum            float64
+	count, clipped int     // how many, and how many of these are clipped
+	sum            float64 // of all established ones
 	moving         float64 // what instances may carry beyond what is read
 	begins         bool    // something begins to move
 }
