@@ -20,6 +20,11 @@ const (
 	NotOwned      Class = "NotOwned"      // the instance is not the pool's
 )
 
+// Classes returns all classes.
+func Classes() []Class {
+	return []Class{Unknown, Throttled, Capacity, Quota, Address, Invalid, TokenMismatch, NotOwned}
+}
+
 // Error is an error of a cloud.
 type Error struct {
 	Class Class

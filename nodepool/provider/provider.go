@@ -48,7 +48,7 @@ type Instance struct {
 	State      InstanceState
 	Launched   time.Time
 	JoinFailed bool
-	Stopped    bool // it is Leaving and has come to a halt, which costs what it keeps: it goes no further by itself
+	Stopped    bool // it is Leaving, and stopped rather than terminated: its volumes still cost, and it goes no further by itself
 }
 
 // InstanceState is where an instance is in its life.

@@ -125,7 +125,7 @@ func (c *Cloud) MarkJoinFailed(ctx context.Context, id string) error {
 	return c.change(ctx, "MarkJoinFailed", id, func(i *instance) { i.JoinFailed = true })
 }
 
-// change changes an instance of the pool; one that there is not is left so.
+// change changes an instance of the pool; an unknown ID is no error.
 func (c *Cloud) change(ctx context.Context, op, id string, change func(*instance)) error {
 	faults, err := c.faults(ctx)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 	FaultNeverJoin = "neverJoin"
 	// FaultHiddenFor keeps instances from being listed for so long after their launch, such as "10s".
 	FaultHiddenFor = "hiddenFor"
-	// FaultError fails all calls with an error of a class, such as "Throttled".
+	// FaultError fails all calls but those for offers and notices with an error of a class, such as "Throttled".
 	FaultError = "error"
 )
 
@@ -74,6 +75,12 @@ func faultsOf(object *corev1.ConfigMap) (faults, error) {
 		patterns:  strings.Fields(object.Data[FaultExhausted]),
 		neverJoin: object.Data[FaultNeverJoin] == "true",
 		class:     provider.Class(object.Data[FaultError]),
+	}
+	if text := object.Data[FaultNeverJoin]; !slices.Contains([]string{"", "true", "false"}, text) {
+		return faults{}, fmt.Errorf("data.%s: %q: must be true or false", FaultNeverJoin, text)
+	}
+	if f.class != "" && !slices.Contains(provider.Classes(), f.class) {
+		return faults{}, fmt.Errorf("data.%s: %q: must be one of %v", FaultError, f.class, provider.Classes())
 	}
 	for _, pattern := range f.patterns {
 		if _, err := path.Match(pattern, ""); err != nil || strings.Count(pattern, "/") != 2 {

@@ -40,7 +40,7 @@ type instance struct {
 	JoinsAt    time.Time              `json:"joinsAt,omitzero"` // zero = never
 	JoinFailed bool                   `json:"joinFailed,omitempty"`
 	Joined     bool                   `json:"joined,omitempty"`     // its Node has been made
-	Stopped    bool                   `json:"stopped,omitempty"`    // its Node has been told NotReady
+	Stopped    bool                   `json:"stopped,omitempty"`    // its kubelet has been stopped
 	Vanished   bool                   `json:"vanished,omitempty"`   // its Node goes with it
 	EndsAt     time.Time              `json:"endsAt,omitzero"`      // of one that leaves or has been terminated
 	TakenAt    time.Time              `json:"takenAt,omitzero"`     // the cloud takes it back

@@ -316,7 +316,7 @@ func TestEveryCallFailsOnDemand(t *testing.T) {
 }
 
 func TestUnusableFaultsAreTold(t *testing.T) {
-	for key, value := range map[string]string{simulated.FaultExhausted: "a/Spot", simulated.FaultHiddenFor: "soon"} {
+	for key, value := range map[string]string{simulated.FaultExhausted: "a/Spot", simulated.FaultHiddenFor: "soon", simulated.FaultNeverJoin: "True", simulated.FaultError: "Throtled"} {
 		t.Run(key, func(t *testing.T) {
 			s := newSky(t)
 			s.fault(t, key, value)
