@@ -86,7 +86,7 @@ func noReadyPods(s *snapshot.Snapshot) error {
 }
 
 func noReplicas(s *snapshot.Snapshot) error {
-	return unavailable(s, ReasonScaleUnreadable, fmt.Sprintf("the scale of %s %s cannot be read since %s, so no number of replicas can be decided; %s does not need it",
+	return unavailable(s, ReasonScaleUnreadable, fmt.Sprintf("the scale of %s %s has been unreadable since %s, so no number of replicas can be decided; %s does not need it",
 		s.TargetKind, s.TargetName, s.ReplicasLost.UTC().Format(time.RFC3339), LoadTotal))
 }
 

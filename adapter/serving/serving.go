@@ -10,6 +10,8 @@
 //	predicted_load        τ·N(A_ω, τ)/R  for an HPA target of type Value and value τ
 //	predicted_replicas    N*             for an HPA target of type AverageValue, value 1 and tolerance 0
 //
+// While method Adaptive takes the present count for good enough, τ times that count takes the place of τ·N(A_ω, τ).
+//
 // N* is the largest that any PredictedMetric of the target desires; see snapshot.Combined.
 //
 // # Values

@@ -300,7 +300,7 @@ func TestOnlyReplicasNeedTheScale(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := read(m, Replicas, "")
-	require.ErrorContains(t, err, "the scale of Deployment x cannot be read since")
+	require.ErrorContains(t, err, "the scale of Deployment x has been unreadable since")
 	require.ErrorContains(t, err, "predicted_load_total does not need it")
 }
 

@@ -83,7 +83,7 @@ func thresholdMilli(threshold float64) float64 {
 	return math.Ceil(milli)
 }
 
-// stepsPerInstance returns a resolution of a thousandth to a hundredth of the number, and at least whole instances.
+// stepsPerInstance returns a resolution of three significant digits, no finer than a thousandth and no coarser than an instance.
 func stepsPerInstance(instances float64) int64 {
 	switch {
 	case instances < 1:

@@ -112,8 +112,7 @@ type EC2Provider struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.size() >= 1 && key.size() <= 128 && self[key].size() <= 256)",message="provider.ec2.tags must have keys of 1 to 128 characters and values of at most 256"
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// Prefix of the tag keys that Foresail identifies its instances by. Clusters whose pools have the same name, in the same region
-	// of the same account, need different prefixes.
+	// Prefix of the tag keys that Foresail identifies its instances by.
 	// +optional
 	// +default="foresail.dev"
 	// +kubebuilder:validation:MaxLength=64
