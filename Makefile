@@ -40,7 +40,7 @@ test: announce-test vet test-unit test-e2e ## Run all tests but the long ones: v
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: vet, unit tests, then tests on a real control plane; 15 minutes on two cores. It kills node pools at one crash point in five; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
+	@echo "make test: vet, unit tests, then tests on a real control plane; 18 minutes on two cores. It kills node pools at one crash point in five; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
