@@ -3,11 +3,12 @@ package podtracker
 import (
 	"slices"
 	"time"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // pod is the state of one pod.
@@ -66,7 +67,7 @@ func statusOf(p *corev1.Pod) podStatus {
 	s := podStatus{
 		uid:       p.UID,
 		created:   p.CreationTimestamp.Time,
-		labels:    shared(p.Labels),
+		labels:    objectcache.InternLabels(p.Labels),
 		ip:        p.Status.PodIP,
 		ports:     namedPorts(p),
 		restarted: restarted(p),
@@ -122,7 +123,7 @@ func namedPorts(p *corev1.Pod) map[string]int32 {
 					ports = map[string]int32{}
 				}
 				if _, taken := ports[port.Name]; !taken {
-					ports[one(port.Name)] = port.ContainerPort
+					ports[objectcache.Intern(port.Name)] = port.ContainerPort
 				}
 			}
 		}
@@ -157,25 +158,10 @@ type record struct {
 }
 
 func recordOf(p *corev1.Pod) *record {
-	return &record{key: types.NamespacedName{Namespace: one(p.Namespace), Name: p.Name}, status: statusOf(p)}
+	return &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}, status: statusOf(p)}
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go finds the key.
 func (r *record) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.key.Namespace, Name: r.key.Name}
-}
-
-// one returns s, sharing its memory with all equal strings.
-func one(s string) string { return unique.Make(s).Value() }
-
-// shared returns a copy of labels whose strings share memory with those of other pods.
-func shared(labels map[string]string) map[string]string {
-	if labels == nil {
-		return nil
-	}
-	out := make(map[string]string, len(labels))
-	for name, value := range labels {
-		out[one(name)] = one(value)
-	}
-	return out
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 type channelObserver struct{ started chan string }
@@ -95,7 +97,7 @@ func TestWatcherListsAgain(t *testing.T) {
 // Pods share the strings of their labels, however they came in.
 func TestRecordsShareStrings(t *testing.T) {
 	assert.Equal(t, map[string]string{"app": "checkout"}, recordOf(podWith()).status.labels)
-	assert.Nil(t, shared(nil))
+	assert.Nil(t, objectcache.InternLabels(nil))
 }
 
 // One namespace whose pods may not be listed must not keep the others from being served.

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // budget is what is kept of a PodDisruptionBudget.
@@ -27,7 +29,7 @@ func budgetOf(b *policyv1.PodDisruptionBudget) *budget {
 	}
 	policy := b.Spec.UnhealthyPodEvictionPolicy
 	return &budget{
-		namespace: one(b.Namespace), name: b.Name, selector: selector,
+		namespace: objectcache.Intern(b.Namespace), name: b.Name, selector: selector,
 		exhausted: b.Status.DisruptionsAllowed <= 0 && b.Status.ObservedGeneration >= b.Generation,
 		unreadyMayGo: policy != nil && *policy == policyv1.AlwaysAllow ||
 			b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy,

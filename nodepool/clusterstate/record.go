@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // record is what is kept of a pod: of one that is bound little more than what it has in common with others of its kind,
@@ -30,7 +30,7 @@ type record struct {
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
 func recordOf(p *corev1.Pod) *record {
-	r := &record{key: types.NamespacedName{Namespace: one(p.Namespace), Name: p.Name}}
+	r := &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}}
 	for _, o := range p.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
 			r.owner = o.UID
@@ -41,7 +41,7 @@ func recordOf(p *corev1.Pod) *record {
 	case Ended(p):
 		return nil
 	case p.Spec.NodeName != "":
-		r.node = one(p.Spec.NodeName)
+		r.node = objectcache.Intern(p.Spec.NodeName)
 		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
 	case unschedulable != nil && p.DeletionTimestamp == nil:
@@ -76,8 +76,8 @@ func isReady(p *corev1.Pod) bool {
 
 func kindOf(p *corev1.Pod) *Kind {
 	k := &Kind{
-		Namespace: one(p.Namespace),
-		Labels:    shared(p.Labels),
+		Namespace: objectcache.Intern(p.Namespace),
+		Labels:    objectcache.InternLabels(p.Labels),
 		Requests:  Requests(p),
 		Ports:     HostPorts(&p.Spec),
 		DaemonSet: IsDaemonSets(p),
@@ -134,21 +134,6 @@ func appendHostPorts(out []corev1.ContainerPort, c *corev1.Container) []corev1.C
 		if port.HostPort > 0 {
 			out = append(out, corev1.ContainerPort{HostPort: port.HostPort, HostIP: port.HostIP, Protocol: port.Protocol})
 		}
-	}
-	return out
-}
-
-// one returns a string equal to s that all that are equal share.
-func one(s string) string { return unique.Make(s).Value() }
-
-// shared returns a copy of labels whose strings are shared with those of other pods.
-func shared(labels map[string]string) map[string]string {
-	if labels == nil {
-		return nil
-	}
-	out := make(map[string]string, len(labels))
-	for name, value := range labels {
-		out[one(name)] = one(value)
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // trimmedPod returns what of a pod is needed to find a node for it.
@@ -11,7 +13,7 @@ func trimmedPod(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, CreationTimestamp: p.CreationTimestamp,
-			Labels: shared(p.Labels), OwnerReferences: p.OwnerReferences,
+			Labels: objectcache.InternLabels(p.Labels), OwnerReferences: p.OwnerReferences,
 		},
 		Spec: trimmedSpec(&p.Spec),
 	}

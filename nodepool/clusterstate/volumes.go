@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/ephemeral"
 	storagevolume "k8s.io/component-helpers/storage/volume"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // claim is what is kept of a PersistentVolumeClaim.
@@ -25,8 +27,8 @@ type claim struct {
 func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 	_, bound := c.Annotations[storagevolume.AnnBindCompleted]
 	out := &claim{
-		class: one(storagevolume.GetPersistentVolumeClaimClass(c)), volume: c.Spec.VolumeName,
-		node: one(c.Annotations[storagevolume.AnnSelectedNode]), size: c.Spec.Resources.Requests[corev1.ResourceStorage],
+		class: objectcache.Intern(storagevolume.GetPersistentVolumeClaimClass(c)), volume: c.Spec.VolumeName,
+		node: objectcache.Intern(c.Annotations[storagevolume.AnnSelectedNode]), size: c.Spec.Resources.Requests[corev1.ResourceStorage],
 	}
 	out.bound = bound && out.volume != ""
 	switch {
@@ -49,11 +51,11 @@ type volume struct {
 
 func volumeOf(v *corev1.PersistentVolume) *volume {
 	out := &volume{
-		class: one(storagevolume.GetPersistentVolumeClass(v)), size: v.Spec.Capacity[corev1.ResourceStorage],
+		class: objectcache.Intern(storagevolume.GetPersistentVolumeClass(v)), size: v.Spec.Capacity[corev1.ResourceStorage],
 		gone: v.DeletionTimestamp != nil,
 	}
 	if ref := v.Spec.ClaimRef; ref != nil {
-		out.of = types.NamespacedName{Namespace: one(ref.Namespace), Name: ref.Name}
+		out.of = types.NamespacedName{Namespace: objectcache.Intern(ref.Namespace), Name: ref.Name}
 	}
 	var terms []corev1.NodeSelectorTerm
 	if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
