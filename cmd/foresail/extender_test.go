@@ -32,7 +32,7 @@ import (
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/ports"
 )
 
 func TestFlagsOfTheExtender(t *testing.T) {
@@ -201,12 +201,12 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	require.NoError(t, err)
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var ports [3]int
-	for i := range ports {
-		ports[i], err = stack.FreePort()
+	var free [3]int
+	for i := range free {
+		free[i], err = ports.Take()
 		require.NoError(t, err)
 	}
-	secure, open, answers := ports[0], ports[1], ports[2]
+	secure, open, answers := free[0], free[1], free[2]
 
 	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
 		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
@@ -255,12 +255,12 @@ func TestRunOfAllTogether(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var ports [3]int
-	for i := range ports {
-		ports[i], err = stack.FreePort()
+	var free [3]int
+	for i := range free {
+		free[i], err = ports.Take()
 		require.NoError(t, err)
 	}
-	secure, open, answers := ports[0], ports[1], ports[2]
+	secure, open, answers := free[0], free[1], free[2]
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
 		"--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),

@@ -21,7 +21,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.
@@ -30,9 +30,9 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	objects := withDefinitions(t, cluster)
-	secure, err := stack.FreePort()
+	secure, err := ports.Take()
 	require.NoError(t, err)
-	open, err := stack.FreePort()
+	open, err := ports.Take()
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())

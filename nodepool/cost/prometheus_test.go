@@ -2,7 +2,6 @@ package cost
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +27,7 @@ import (
 	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/monitoring"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // replica is a process of Foresail as far as a Prometheus server sees it.
@@ -102,10 +102,9 @@ func startPrometheus(t *testing.T, replicas ...*replica) string {
 	}
 	config := "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: foresail, static_configs: [{targets: [" + strings.Join(targets, ", ") + "]}]}]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(home, "prometheus.yml"), []byte(config), 0o600))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Take()
 	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := ports.Loopback(port)
 	process, err := controlplane.StartProcess("prometheus", filepath.Join(binaries.Dir, "prometheus"), filepath.Join(home, "log"), home, []string{
 		"--config.file=" + filepath.Join(home, "prometheus.yml"), "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(home, "data"),
 	})

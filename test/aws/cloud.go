@@ -12,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/foresail/foresail/test/ports"
 )
 
 // Region is where a Cloud is unless a client says otherwise. It has the zones Region+"a", "b" and "c".
@@ -55,7 +57,7 @@ func (m *Moto) Cloud(t testing.TB) *Cloud {
 
 // NewCloud starts a Cloud, an empty account. It runs until it is closed.
 func (m *Moto) NewCloud() (*Cloud, error) {
-	port, err := freePort()
+	port, err := ports.Take()
 	if err != nil {
 		return nil, err
 	}

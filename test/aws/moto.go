@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 const (
@@ -60,7 +60,7 @@ func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := ports.Take()
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -107,21 +107,3 @@ func (m *Moto) Stop() error {
 func (m *Moto) LogTail() string { return m.process.LogTail() }
 
 const loopback = "127.0.0.1"
-
-// The ports lie below those that Linux gives to outgoing connections, so that no connection takes the port of a Cloud
-// while it is down.
-const (
-	firstPort = 23100
-	lastPort  = 32700
-)
-
-// freePort returns a port of loopback that nothing listens on at the moment, at random.
-func freePort() (int, error) {
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
-			return port, listener.Close()
-		}
-	}
-	return 0, errors.New("no free port: 100 tries each found one in use")
-}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 var (
@@ -52,7 +52,9 @@ func startForesail(b *testing.B, c *controlplane.Cluster, procs int, args ...str
 	require.NoError(b, err)
 	cert, key, err := c.ServingCertificate(serviceName+"."+systemNamespace+".svc", "localhost")
 	require.NoError(b, err)
-	f := &foresail{securePort: freePort(b), http: freeAddress(b), push: freeAddress(b)}
+	securePort, err := ports.Take()
+	require.NoError(b, err)
+	f := &foresail{securePort: securePort, http: freeAddress(b), push: freeAddress(b)}
 	settings := []string{"GODEBUG="}
 	if procs > 0 {
 		settings = append(settings, "GOMAXPROCS="+strconv.Itoa(procs))
@@ -226,15 +228,9 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-func freePort(b *testing.B) int {
-	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(b, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 func freeAddress(b *testing.B) string {
 	b.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(b)))
+	port, err := ports.Take()
+	require.NoError(b, err)
+	return ports.Loopback(port)
 }

@@ -18,6 +18,7 @@ import (
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 const (
@@ -175,7 +176,8 @@ func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	require.NoError(b, err)
 	cert, key, err := c.ServingCertificate(serviceName+"."+systemNamespace+".svc", "localhost")
 	require.NoError(b, err)
-	port := freePort(b)
+	port, err := ports.Take()
+	require.NoError(b, err)
 	startProcess(b, c, "test-adapter", []string{
 		buildTestAdapter(b, c),
 		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,

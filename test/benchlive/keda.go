@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // kedaNamespace is where KEDA would run if it had pods.
@@ -32,7 +32,7 @@ func (s *stage) startKEDA(ctx context.Context) error {
 			return err
 		}
 	}
-	metrics, err := stack.FreePort()
+	metrics, err := ports.Take()
 	if err != nil {
 		return err
 	}
@@ -82,10 +82,10 @@ func (s *stage) startKEDAAdapter(ctx context.Context, metricsPort int) error {
 	api := controlplane.AggregatedAPI{
 		Group: "external.metrics.k8s.io", Version: "v1beta1", Namespace: kedaNamespace, Service: "keda-metrics-apiserver",
 	}
-	if api.Port, err = stack.FreePort(); err != nil {
+	if api.Port, err = ports.Take(); err != nil {
 		return err
 	}
-	own, err := stack.FreePort()
+	own, err := ports.Take()
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,14 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/test/ports"
 )
 
 // FurtherScheduler is a kube-scheduler beside the cluster's own. It schedules the pods that name it as their schedulerName.
@@ -32,7 +33,7 @@ func (c *Cluster) StartScheduler(ctx context.Context, name string, config []byte
 	if err := writeSchedulerConfig(file, kubeconfig, config); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := ports.Take()
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +117,4 @@ func (s *FurtherScheduler) Metrics(ctx context.Context) (map[string]*dto.MetricF
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	return parser.TextToMetricFamilies(response.Body)
-}
-
-// freePort returns a port of 127.0.0.1 that nothing listens on at the moment.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 	"github.com/foresail/foresail/test/terminal"
 )
@@ -74,7 +75,7 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		return err
 	}
 	step("starting foresail run --enable nodepool")
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	if err != nil {
 		return err
 	}

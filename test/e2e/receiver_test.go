@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/test/monitoring"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -24,7 +25,7 @@ type receiver struct {
 
 func newReceiver(name string) (receiver, error) {
 	r := receiver{user: monitoring.BasicAuth{Username: "agent", Password: "secret of " + name}}
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	if err != nil {
 		return r, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -55,9 +56,9 @@ func startForesail(t *testing.T, flags ...string) *foresail {
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), stack.Namespace, stack.ServiceAccount)
 	require.NoError(t, err)
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	require.NoError(t, err)
-	httpPort, err := stack.FreePort()
+	httpPort, err := ports.Take()
 	require.NoError(t, err)
 	cert, key, err := cluster.ServingCertificate("127.0.0.1", "localhost")
 	require.NoError(t, err)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/test/ports"
 )
 
 // fault is what a proxy does with a call. It returns false if the call is to be passed on.
@@ -49,7 +51,9 @@ func startProxy(t *testing.T, backend string) *proxy {
 	p.backend = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: backend})
 	p.backend.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	p.backend.ErrorLog = log.New(io.Discard, "", 0)
-	p.listen("127.0.0.1:0")
+	port, err := ports.Take() // it gives it up at times, and takes it again
+	require.NoError(t, err)
+	p.listen(ports.Loopback(port))
 	t.Cleanup(p.close)
 	return p
 }

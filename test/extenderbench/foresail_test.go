@@ -6,12 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -236,7 +235,7 @@ func get(ctx context.Context, url string) (io.ReadCloser, error) {
 
 func freeAddress(b *testing.B) string {
 	b.Helper()
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	require.NoError(b, err)
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	return ports.Loopback(port)
 }

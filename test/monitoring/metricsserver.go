@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // MetricsServerOptions say how a metrics-server differs from one that reads every 15 s.
@@ -78,7 +79,7 @@ func newMetricsServer(ctx context.Context, cluster *controlplane.Cluster, option
 	if _, err := cluster.Apply(ctx, metricsServerManifest); err != nil {
 		return nil, api, err
 	}
-	if api.Port, err = freePort(); err != nil {
+	if api.Port, err = ports.Take(); err != nil {
 		return nil, api, err
 	}
 	kubelets, err := startKubelets(ctx, cluster, options.Selector)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/config"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // PrometheusOptions say how a Prometheus differs from a server that scrapes every pod once a second.
@@ -155,16 +156,16 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 	if err := options.writeFiles(home, kubeconfig, web); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := ports.Take()
 	if err != nil {
 		return nil, err
 	}
 	p := &Prometheus{
 		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(home, port)},
-		URL:    "http://" + loopback(port),
+		URL:    "http://" + ports.Loopback(port),
 	}
 	if options.TLS {
-		p.URL = "https://" + loopback(port)
+		p.URL = "https://" + ports.Loopback(port)
 	}
 	p.client, err = config.NewClientFromConfig(client, options.Name)
 	return p, err
@@ -189,7 +190,7 @@ func (o *PrometheusOptions) arguments(home string, port int) []string {
 	args := []string{
 		"--config.file=" + filepath.Join(home, configFile),
 		"--web.config.file=" + filepath.Join(home, webConfigFile),
-		"--web.listen-address=" + loopback(port),
+		"--web.listen-address=" + ports.Loopback(port),
 		// Less than the time that Stop leaves.
 		"--storage.remote.flush-deadline=" + (stopDeadline / 2).String(),
 	}

@@ -2,13 +2,9 @@ package monitoring
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -137,23 +133,3 @@ func (s *server) wait(ctx context.Context, what string, check func(context.Conte
 		}
 	}
 }
-
-// The ports of programs lie above those of control planes and below those that Linux gives to outgoing connections, so
-// that no connection takes the port of a program while it is down.
-const (
-	firstPort = 23100
-	lastPort  = 32700
-)
-
-// freePort returns a port of 127.0.0.1 that nothing listens on at the moment, at random.
-func freePort() (int, error) {
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err := net.Listen("tcp", loopback(port)); err == nil {
-			return port, listener.Close()
-		}
-	}
-	return 0, errors.New("no free port: 100 tries each found one in use")
-}
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

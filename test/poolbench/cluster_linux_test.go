@@ -20,6 +20,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -66,7 +67,7 @@ func startSite(b *testing.B, environment ...string) *site {
 
 func startForesail(b *testing.B, cluster *controlplane.Cluster, binary string, environment []string) {
 	b.Helper()
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	require.NoError(b, err)
 	env, err := exec.LookPath("env") // gives way to the command
 	require.NoError(b, err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // Adapter is a running foresail process.
@@ -39,10 +40,10 @@ func (s *Stack) StartAdapter(ctx context.Context, name string, flags ...string) 
 		return nil, err
 	}
 	a := &Adapter{exited: make(chan struct{}), LogFile: filepath.Join(s.Cluster.Dir(), name+".log")}
-	if a.SecurePort, err = FreePort(); err != nil {
+	if a.SecurePort, err = ports.Take(); err != nil {
 		return nil, err
 	}
-	if a.HTTPPort, err = FreePort(); err != nil {
+	if a.HTTPPort, err = ports.Take(); err != nil {
 		return nil, err
 	}
 	a.command = exec.CommandContext(ctx, s.binary, append([]string{"run",
@@ -148,14 +149,4 @@ func (a *Adapter) LogTail() []byte {
 	}
 	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))
 	return bytes.Join(lines[max(0, len(lines)-10):], []byte("\n"))
-}
-
-// FreePort returns a port of 127.0.0.1 that nothing listens on at the moment.
-func FreePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -123,7 +124,7 @@ func startForesail(t *testing.T) *controlplane.Process {
 	t.Helper()
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail")
 	require.NoError(t, err)
-	port, err := stack.FreePort()
+	port, err := ports.Take()
 	require.NoError(t, err)
 	mu.Lock()
 	defer mu.Unlock()
