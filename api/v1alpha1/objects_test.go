@@ -157,6 +157,8 @@ func TestRulesListEveryProvider(t *testing.T) {
 		selected, spec := p.Selected()
 		assert.Equal(t, name, selected)
 		assert.NotEmpty(t, spec.Summary())
+		_, _, labels := spec.NodeShapes()
+		assert.NotEmpty(t, labels)
 	}
 	selected, spec := new(v1alpha1.PoolProvider).Selected()
 	assert.Empty(t, selected)

@@ -17,6 +17,9 @@ type ProviderSpec interface {
 	Summary() string
 	// AWSRegion returns the region of the instances, "" outside of AWS.
 	AWSRegion() string
+	// NodeShapes returns the zones and the instance types of the nodes that the provider can launch, and the labels of all of
+	// them, as far as the spec has them.
+	NodeShapes() (zones, instanceTypes []string, labels map[string]string)
 	// Queue returns the queue of the pool's own that interruptions are read from, with the field that names it; "" if it has none.
 	Queue() (queue, field string)
 	// SpotWarning says what Spot instances lose without a field that is absent, and which to set; "" if none is missing.
@@ -134,6 +137,14 @@ func (p *EC2Provider) Summary() string {
 // AWSRegion implements ProviderSpec.
 func (p *EC2Provider) AWSRegion() string { return p.Region }
 
+// NodeShapes implements ProviderSpec. The architecture of a type is known to EC2 alone.
+func (p *EC2Provider) NodeShapes() (zones, instanceTypes []string, labels map[string]string) {
+	for _, s := range p.Subnets {
+		zones = append(zones, s.Zone)
+	}
+	return zones, p.InstanceTypes, map[string]string{"topology.kubernetes.io/region": p.Region}
+}
+
 // Queue implements ProviderSpec.
 func (p *EC2Provider) Queue() (queue, field string) {
 	return p.InterruptionQueue, "ec2.interruptionQueue"
@@ -207,6 +218,14 @@ func (p *SimulatedProvider) Summary() string {
 
 // AWSRegion implements ProviderSpec.
 func (p *SimulatedProvider) AWSRegion() string { return "" }
+
+// SimulatedInstanceType is the only instance type of SimulatedProvider.
+const SimulatedInstanceType = "simulated"
+
+// NodeShapes implements ProviderSpec.
+func (p *SimulatedProvider) NodeShapes() (zones, instanceTypes []string, labels map[string]string) {
+	return p.Zones, []string{SimulatedInstanceType}, map[string]string{"kubernetes.io/arch": "amd64"}
+}
 
 // Queue implements ProviderSpec.
 func (p *SimulatedProvider) Queue() (queue, field string) { return "", "" }

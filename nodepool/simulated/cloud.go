@@ -17,7 +17,7 @@ import (
 )
 
 // InstanceType is the only type of instance that there is.
-const InstanceType = "simulated"
+const InstanceType = v1alpha1.SimulatedInstanceType
 
 // Options of a Cloud.
 type Options struct {

@@ -17,7 +17,6 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
-	"github.com/foresail/foresail/nodepool/simulated"
 )
 
 // silentFor is how long the status may stay unchanged, beyond two intervals, before the pool is taken to be inactive. An active
@@ -131,21 +130,12 @@ func growths(w *v1alpha1.WorkerPool) []extender.Growth {
 
 // shapesOf returns the labels of the nodes that a provider can launch, as far as the spec has them.
 func shapesOf(p *v1alpha1.PoolProvider) []map[string]string {
-	switch {
-	case p.EC2 != nil:
-		var zones []string
-		for _, s := range p.EC2.Subnets {
-			zones = append(zones, s.Zone)
-		}
-		return shapes(zones, p.EC2.InstanceTypes, map[string]string{corev1.LabelTopologyRegion: p.EC2.Region})
-	case p.Simulated != nil:
-		return shapes(p.Simulated.Zones, []string{simulated.InstanceType}, map[string]string{corev1.LabelArchStable: "amd64"})
+	_, spec := p.Selected()
+	if spec == nil {
+		return nil
 	}
-	return nil
-}
-
-func shapes(zones, types []string, more map[string]string) []map[string]string {
 	var out []map[string]string
+	zones, types, more := spec.NodeShapes()
 	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
 		for _, kind := range types {
 			labels := map[string]string{
