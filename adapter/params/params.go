@@ -140,12 +140,6 @@ func window(s *v1alpha1.PredictedMetricSpec) (length time.Duration, followsHoriz
 	return v1alpha1.DurationAt("window", s.Forecast.Method).Duration, s.Forecast.Method == v1alpha1.ForecastAdaptive
 }
 
-// InitialWindow returns how far back the first forecast of a valid spec looks, before any startup time is measured.
-func InitialWindow(spec v1alpha1.PredictedMetricSpec) time.Duration {
-	p, _ := FromSpec(spec)
-	return p.WindowFor(0)
-}
-
 // maxReplicas returns the limit, or none where the spec leaves it to the HPA.
 func maxReplicas(limit *int32) int {
 	if limit == nil {

@@ -275,6 +275,14 @@ func TestSetAgain(t *testing.T) {
 		sourcetest.Pass(5 * time.Second)
 		inOrder(t, sink.of("a"), len(sink.of("a")), time.Second)
 		assert.Equal(t, 1, fleet.Watched(), "the same changes nothing")
+		asked := len(server.queries())
+		for _, window := range []time.Duration{5 * time.Second, 20 * time.Second, 15 * time.Second} { // it follows the startup time
+			c.Window = window
+			require.NoError(t, s.Set(key("pm"), c, fleet, sink))
+			sourcetest.Pass(5 * time.Second)
+		}
+		wide := slices.DeleteFunc(server.spans()[asked:], func(span int) bool { return span == 3 })
+		assert.Equal(t, []int{22}, wide, "only a longer window is queried")
 
 		next, moved := newRecorder(), fleetOf("a")
 		require.NoError(t, s.Set(key("pm"), c, moved, next))

@@ -12,6 +12,7 @@ import (
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // Options of a Source; the zero value is usable.
@@ -74,13 +75,24 @@ type registered struct{ *Source }
 
 // Set implements source.Source.
 func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetricSpec, fleet *podtracker.TargetPods, sink source.Sink) error {
-	return r.Source.Set(key, configOf(spec), fleet, sink)
+	return r.Source.Set(key, configOf(spec, fleet), fleet, sink)
 }
 
-func configOf(spec *v1alpha1.PredictedMetricSpec) Config {
+// startups estimates how long pods take to start, as podtracker.TargetPods does.
+type startups interface {
+	StartupTime(m pipeline.Method, initial time.Duration) time.Duration
+}
+
+// configOf returns the query of a valid spec. Its window is that of the forecasts, which follows the startup time.
+func configOf(spec *v1alpha1.PredictedMetricSpec, pods startups) Config {
+	p, _ := params.FromSpec(*spec)
+	startupTime := p.StartupTime
+	if *spec.Startup.Measured {
+		startupTime = pods.StartupTime(p.Method, startupTime)
+	}
 	s := spec.Source.Prometheus
 	return Config{
 		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel, NamespaceLabel: s.NamespaceLabel,
-		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(params.InitialWindow(*spec), s.Interval.Duration),
+		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(p.WindowFor(startupTime), s.Interval.Duration),
 	}
 }

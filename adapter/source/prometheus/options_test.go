@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -9,7 +10,15 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
+
+// measured is pods of which a startup time has been measured, 0 = of none.
+type measured time.Duration
+
+func (m measured) StartupTime(_ pipeline.Method, initial time.Duration) time.Duration {
+	return cmp.Or(time.Duration(m), initial)
+}
 
 func TestConfigOfSpec(t *testing.T) {
 	spec := v1alpha1.PredictedMetricSpec{
@@ -21,9 +30,21 @@ func TestConfigOfSpec(t *testing.T) {
 		Address: "http://prometheus:9090", Query: "elu", PodLabel: "pod", NamespaceLabel: "namespace",
 		Type: source.Gauge, Interval: 5 * time.Second, Window: 90 * time.Second,
 	}
-	assert.Equal(t, want, configOf(&spec))
+	assert.Equal(t, want, configOf(&spec, measured(time.Hour)))
 
 	spec.Source.Prometheus.Interval.Duration = 2 * time.Minute
 	want.Interval, want.Window = 2*time.Minute, 2*time.Minute
-	assert.Equal(t, want, configOf(&spec), "the window covers an interval at least")
+	assert.Equal(t, want, configOf(&spec, measured(time.Hour)), "the window covers an interval at least")
+}
+
+// After a restart the start-ups of the pods that exist are measured before the first query.
+func TestWindowFollowsTheMeasuredStartup(t *testing.T) {
+	spec := v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Prometheus: &v1alpha1.PrometheusSource{}}}
+	spec.Default()
+	window := func(m measured) time.Duration { return configOf(&spec, m).Window }
+	assumed := window(0)
+	assert.Equal(t, assumed, window(measured(spec.Startup.Initial.Duration)))
+	assert.Greater(t, window(measured(10*time.Minute)), max(assumed, 10*time.Minute))
+	spec.Startup.Measured = new(false)
+	assert.Equal(t, assumed, window(measured(10*time.Minute)))
 }

@@ -36,9 +36,14 @@ func newSubscription(g *group, namespace string, c Config, fleet Fleet, sink sou
 	}
 }
 
-// same returns whether Set with these arguments would change nothing. u may be nil.
+// same returns whether Set with these arguments would change nothing: a shorter window was read with the longer one. u may
+// be nil.
 func (u *subscription) same(c Config, fleet Fleet, sink source.Sink) bool {
-	return u != nil && u.config == c && u.fleet == fleet && u.sink == sink
+	if u == nil {
+		return false
+	}
+	c.Window = max(c.Window, u.config.Window)
+	return u.config == c && u.fleet == fleet && u.sink == sink
 }
 
 // end ends a subscription, which may be nil. Its sink is not called any more when it returns.
