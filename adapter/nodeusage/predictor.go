@@ -2,10 +2,10 @@ package nodeusage
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -154,14 +154,14 @@ const recent = 11
 
 // steady returns the part of a trend (a change per step) that the newest samples confirm: at most the median of their changes, and
 // 0 if that has the other sign. There must be two samples.
-func (p *predictor) steady(trend float64, samples []pipeline.Sample, step time.Duration) float64 {
-	newest := samples[max(0, len(samples)-1-recent):]
+func (p *predictor) steady(trend float64, all []pipeline.Sample, step time.Duration) float64 {
+	newest := all[max(0, len(all)-1-recent):]
 	p.scratch = p.scratch[:0]
 	for i, s := range newest[1:] {
 		steps := float64(s.T-newest[i].T) / float64(step.Milliseconds())
 		p.scratch = append(p.scratch, (s.V-newest[i].V)/steps)
 	}
-	usual := median(p.scratch)
+	usual := samples.Median(p.scratch)
 	if trend > 0 {
 		return min(trend, max(0, usual))
 	}
@@ -184,18 +184,11 @@ func (p *predictor) deviation(missed []float64) float64 {
 	for _, m := range missed {
 		p.scratch = append(p.scratch, math.Abs(m))
 	}
-	most := outlying * ofNormal * median(p.scratch)
+	most := outlying * ofNormal * samples.Median(p.scratch)
 	squares := 0.0
 	for _, m := range p.scratch {
 		m = min(m, most)
 		squares += m * m
 	}
 	return math.Sqrt(squares / float64(len(missed)))
-}
-
-// median sorts x, which must not be empty, and returns its median.
-func median(of []float64) float64 {
-	slices.Sort(of)
-	n := len(of)
-	return of[(n-1)/2]/2 + of[n/2]/2
 }

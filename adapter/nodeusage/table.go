@@ -1,13 +1,13 @@
 package nodeusage
 
 import (
-	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/nodequery"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -105,7 +105,7 @@ func (t *table) take(r *Reading, of *nodequery.Node) {
 		}
 		s := n.of(r.Resource)
 		s.add(x, &t.limits)
-		if x.T == s.newest().T {
+		if x.T == s.samples[len(s.samples)-1].T {
 			s.window = max(0, r.Window)
 		}
 	}
@@ -149,9 +149,9 @@ func (t *table) predict(s *series, mean time.Duration) {
 
 // series has the samples of one resource of one node.
 type series struct {
-	samples []pipeline.Sample // in order of time, which is unique; those of the window and one before
-	window  time.Duration     // of the newest sample
-	changed bool              // since the last forecast
+	samples samples.Series // of the window, and a few before
+	window  time.Duration  // of the newest sample
+	changed bool           // since the last forecast
 	use     snapshot.Use
 }
 
@@ -198,59 +198,28 @@ func (l *limits) judge(s pipeline.Sample, r Resource) rejection {
 	}
 }
 
-// add inserts an accepted sample. One with the time of another replaces it.
+// add inserts an accepted sample. One with the time of another replaces it. A full series drops its oldest sample.
 func (s *series) add(x pipeline.Sample, l *limits) {
-	at := len(s.samples)
-	for at > 0 && s.samples[at-1].T > x.T { // mostly it is the newest
-		at--
-	}
-	switch {
-	case at > 0 && s.samples[at-1] == x:
+	if at := s.samples.From(x.T); at < len(s.samples) && s.samples[at] == x {
 		return
-	case at > 0 && s.samples[at-1].T == x.T:
-		s.samples[at-1] = x
-	default:
-		if at = s.makeRoom(at, l.most); at < 0 {
-			return
-		}
-		s.samples = append(s.samples, x)
-		copy(s.samples[at+1:], s.samples[at:])
-		s.samples[at] = x
+	}
+	s.samples.Add(x)
+	if len(s.samples) > l.most {
+		s.samples = s.samples[:copy(s.samples, s.samples[1:])]
 	}
 	s.changed = true
 }
 
-// makeRoom drops the oldest sample if the series is full, and returns the index for a new one that belonged at at; -1 if that is
-// older than all others.
-func (s *series) makeRoom(at, most int) int {
-	if s.samples == nil {
-		s.samples = make([]pipeline.Sample, 0, most)
-	}
-	if len(s.samples) < most {
-		return at
-	}
-	if at > 0 {
-		s.samples = s.samples[:copy(s.samples, s.samples[1:])]
-	}
-	return at - 1
-}
-
 // tidy drops samples before the window and in the future, and all of them if the newest is too old.
 func (s *series) tidy(l *limits) {
-	n := len(s.samples)
-	for n > 0 && s.samples[n-1].T > l.now+l.ahead {
-		n--
-		s.changed = true
-	}
-	if n == 0 || l.now-s.samples[n-1].T > l.forget {
-		*s = series{samples: s.samples[:0]}
+	known := s.samples.Before(l.now + l.ahead + 1)
+	s.changed = s.changed || len(known) < len(s.samples)
+	s.samples = known
+	if n := len(known); n == 0 || l.now-known[n-1].T > l.forget {
+		*s = series{samples: known[:0]}
 		return
 	}
-	drop := 0
-	for drop+1 < n && s.samples[drop+1].T <= l.now-l.window {
-		drop++
-	}
-	s.samples = s.samples[:copy(s.samples, s.samples[drop:n])]
+	s.samples.Trim(l.now - l.window + 1)
 }
 
 // unbroken returns the samples after the last gap that is too long to bridge.
@@ -261,12 +230,4 @@ func (s *series) unbroken(gap int64) []pipeline.Sample {
 		}
 	}
 	return s.samples
-}
-
-// newest returns the newest sample.
-func (s *series) newest() pipeline.Sample {
-	if len(s.samples) == 0 {
-		return pipeline.Sample{T: math.MinInt64}
-	}
-	return s.samples[len(s.samples)-1]
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -35,7 +36,7 @@ func TestAcceptedSamples(t *testing.T) {
 	for name, test := range map[string]struct {
 		resource Resource
 		give     []pipeline.Sample
-		want     []pipeline.Sample
+		want     samples.Series
 		rejected map[rejection]int
 	}{
 		"in order":          {CPU, []pipeline.Sample{sample(970, 1), sample(985, 2)}, []pipeline.Sample{sample(970, 1), sample(985, 2)}, nil},
@@ -170,7 +171,7 @@ func TestRandomReadings(t *testing.T) {
 			table.update(at(now), readings, nil)
 			for name, load := range table.loads() {
 				for _, s := range []*series{&table.nodes[name].cpu, &table.nodes[name].memory} {
-					require.LessOrEqual(t, cap(s.samples), table.limits.most)
+					require.LessOrEqual(t, len(s.samples), table.limits.most)
 					for i := range s.samples[min(1, len(s.samples)):] {
 						require.Less(t, s.samples[i].T, s.samples[i+1].T)
 					}

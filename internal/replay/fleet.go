@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -35,7 +36,7 @@ func ceilMillis(d time.Duration) int64 {
 
 // tracked is what is known of one instance at the time of a run.
 type tracked struct {
-	series
+	samples    samples.Series // that a run can see and that can still matter to it
 	id         string
 	start, end int64 // as package pipeline understands them
 	state      state
@@ -60,7 +61,7 @@ type fleet struct {
 	tracked   []tracked  // by the index of their member
 	live      []*tracked // sorted by ID, as the pipeline wants them
 	byStart   []int32    // members whose start is given, by it
-	demand    series
+	demand    samples.Series
 	target    targetCount
 	instances []pipeline.Instance // of the last input, for its memory
 
@@ -111,7 +112,7 @@ func (f *fleet) advance(now int64) {
 	}
 	f.live = slices.DeleteFunc(f.live, func(t *tracked) bool {
 		if t.endsBy(now - f.spans.keep) {
-			t.state, t.series = forgotten, series{}
+			t.state, t.samples = forgotten, nil
 		}
 		return t.state == forgotten
 	})
@@ -128,7 +129,7 @@ func (f *fleet) join(t *tracked) {
 // been received.
 func (f *fleet) receive(a *arrival) {
 	if a.member == demandSeries {
-		f.demand.add(a.sample)
+		f.demand.Add(a.sample)
 		return
 	}
 	t := &f.tracked[a.member]
@@ -143,7 +144,7 @@ func (f *fleet) receive(a *arrival) {
 		t.start = min(t.start, a.sample.T)
 	}
 	if f.model.InRange(a.sample.V) {
-		t.add(a.sample)
+		t.samples.Add(a.sample)
 	}
 }
 
@@ -158,11 +159,11 @@ func (f *fleet) input(now int64) pipeline.Input {
 		if t.endsBy(now - f.spans.fleet) {
 			continue
 		}
-		t.settle(now - f.spans.window)
+		t.samples.Trim(now - f.spans.window)
 		f.instances = append(f.instances, pipeline.Instance{ID: t.id, Start: t.start, End: t.end, Samples: t.samples})
 	}
-	f.demand.settle(now - f.spans.window)
-	in := pipeline.Input{Now: now, Instances: f.instances, Demand: f.demand.samples}
+	f.demand.Trim(now - f.spans.window)
+	in := pipeline.Input{Now: now, Instances: f.instances, Demand: f.demand}
 	in.Target, in.TargetRose = f.target.now(f.activeAt)
 	return in
 }

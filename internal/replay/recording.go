@@ -162,20 +162,20 @@ func (r *Recording) sort() {
 	})
 	slices.Sort(r.runs)
 	slices.SortStableFunc(r.targets, func(a, b planned) int { return cmp.Compare(a.at, b.at) })
-	r.targets = lastOfEach(r.targets, func(p planned) int64 { return p.at })
+	r.targets = lastOfEach(r.targets)
 }
 
 // lastOfEach keeps, in place, the last of neighbours that share a time.
-func lastOfEach[E any](events []E, time func(E) int64) []E {
+func lastOfEach(all []planned) []planned {
 	kept := 0
-	for _, e := range events {
-		if kept > 0 && time(events[kept-1]) == time(e) {
+	for _, p := range all {
+		if kept > 0 && all[kept-1].at == p.at {
 			kept--
 		}
-		events[kept] = e
+		all[kept] = p
 		kept++
 	}
-	return events[:kept]
+	return all[:kept]
 }
 
 // visibleFrom returns the first time at which a run makes use of the sample, by which it must have been received: the

@@ -272,7 +272,7 @@ func TestForgetsInstancesThatCannotMatter(t *testing.T) {
 		in := fleet.input(now)
 		require.LessOrEqual(t, len(fleet.live), 2+18+1, "those active, and those that ended in the last 180 s")
 		require.LessOrEqual(t, len(in.Instances), 2+12+1, "those active, and those that ended in the last 120 s")
-		require.LessOrEqual(t, len(in.Demand), 9+1, "those of the window, and the newest before")
+		require.LessOrEqual(t, len(in.Demand), 10+5, "those of the window, its start included, and a few before")
 	}
 	fleet.advance(6_000_000)
 	assert.Empty(t, fleet.live)
@@ -288,26 +288,9 @@ func TestSamplesFromTheFutureWait(t *testing.T) {
 	for now := int64(500); now < 1_000_000; now += 1000 {
 		fleet.advance(now)
 		samples := fleet.input(now).Instances[0].Samples
-		require.LessOrEqual(t, len(samples), 1+90+1, "the newest before the window, the window, and an interval more")
+		require.LessOrEqual(t, len(samples), 5+90+1, "a few before the window, the window, and an interval more")
 		require.Equal(t, now+500, samples[len(samples)-1].T)
 	}
-}
-
-func TestASeriesKeepsTheWindowAndTheNewestBefore(t *testing.T) {
-	var s series
-	for _, x := range []pipeline.Sample{{T: 30}, {T: 10}, {T: 40}, {T: 20}, {T: 20, V: 2}, {T: 5}} {
-		s.add(x)
-	}
-	s.settle(29)
-	assert.Equal(t, []pipeline.Sample{{T: 20, V: 2}, {T: 30}, {T: 40}}, s.samples)
-	s.add(pipeline.Sample{T: 15})
-	s.settle(30)
-	assert.Equal(t, []pipeline.Sample{{T: 30}, {T: 40}}, s.samples)
-	s.settle(100)
-	assert.Equal(t, []pipeline.Sample{{T: 40}}, s.samples)
-	s.add(pipeline.Sample{T: 40, V: 7})
-	s.settle(100)
-	assert.Equal(t, []pipeline.Sample{{T: 40, V: 7}}, s.samples)
 }
 
 func TestJSONHasTheFieldsInOrderAndInFull(t *testing.T) {

@@ -49,6 +49,9 @@ func (s Series) From(t int64) int {
 	return low
 }
 
+// Before returns the samples before t.
+func (s Series) Before(t int64) Series { return s[:s.From(t)] }
+
 // CountSince returns how many samples are at or after t.
 func (s Series) CountSince(t int64) int { return len(s) - s.From(t) }
 

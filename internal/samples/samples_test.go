@@ -33,6 +33,7 @@ func TestSeriesAgainstAMap(t *testing.T) {
 		at := r.Int64N(200)
 		kept := slices.Clone(s[max(0, s.From(at)-1):])
 		after := s.CountSince(at)
+		assert.Len(t, s.Before(at), len(s)-after, "seed %d", seed)
 		s.Trim(at)
 		assert.Equal(t, after, s.CountSince(at), "seed %d: samples in the window are lost", seed)
 		assert.LessOrEqual(t, len(s), len(kept)+minTrim, "seed %d: too many are kept", seed)

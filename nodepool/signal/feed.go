@@ -5,13 +5,14 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
 // feed keeps what a server said, and what is demanded beside.
 type feed struct {
 	poller
-	demand []pipeline.Sample
+	demand samples.Series
 	err    error // why the last answer brought nothing, nil if it did
 	name   string
 	logged string // the error that was logged last
@@ -66,27 +67,20 @@ func (f *feed) note(now int64, demand float64) {
 	if n := len(f.demand); n > 1 && now-f.demand[n-2].T < f.Step.Milliseconds()/2 {
 		f.demand = f.demand[:n-1]
 	}
-	f.demand = trim(append(f.demand, pipeline.Sample{T: now, V: demand}), now-f.window)
+	f.demand.Add(pipeline.Sample{T: now, V: demand})
+	f.demand.Trim(now - f.window)
 }
 
 // forgetFrom forgets what is later than now, and what was asked for.
 func (f *feed) forgetFrom(now int64) {
-	f.demand = before(f.demand, now)
+	f.demand = f.demand.Before(now)
 	f.forget()
 }
 
-// trim lets go of samples before t, but for the newest of them, which the first tick of the window is interpolated from.
-func trim(samples []pipeline.Sample, t int64) []pipeline.Sample {
-	if i := search(samples, t); i > 1 {
-		return from(samples, samples[i-1].T)
-	}
-	return samples
-}
-
 // extend adds newer samples, which take the place of those that are not older.
-func extend(samples, newer []pipeline.Sample) []pipeline.Sample {
+func extend(s samples.Series, newer []pipeline.Sample) samples.Series {
 	if len(newer) == 0 {
-		return samples
+		return s
 	}
-	return append(before(samples, newer[0].T), newer...)
+	return append(s.Before(newer[0].T), newer...)
 }

@@ -3,6 +3,7 @@ package signal
 import (
 	"slices"
 
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -15,13 +16,13 @@ type ledger struct {
 	window, spacing int64 // ms; observations that are closer than spacing become one
 	times           []int64
 	rows            map[*spell]*row
-	demand          [dimensions][]pipeline.Sample
+	demand          [dimensions]samples.Series
 }
 
 // row is one node's. It takes part in [start, end); end 0 = it goes on.
 type row struct {
 	start, end int64
-	samples    [dimensions][]pipeline.Sample
+	samples    [dimensions]samples.Series
 }
 
 func newLedger(f *Forecast) ledger {
@@ -76,14 +77,14 @@ func (r *row) last() int64 { return r.samples[0][len(r.samples[0])-1].T }
 func (l *ledger) drop(t int64) {
 	l.times = slices.DeleteFunc(l.times, func(x int64) bool { return x >= t })
 	for d := range l.demand {
-		l.demand[d] = before(l.demand[d], t)
+		l.demand[d] = l.demand[d].Before(t)
 	}
 	for s, r := range l.rows {
 		if r.end > t {
 			r.end = 0
 		}
 		for d := range r.samples {
-			r.samples[d] = before(r.samples[d], t)
+			r.samples[d] = r.samples[d].Before(t)
 		}
 		if len(r.samples[0]) == 0 {
 			delete(l.rows, s)
@@ -103,11 +104,11 @@ func (l *ledger) forget(t int64) {
 	l.times = slices.Delete(l.times, 0, skip)
 	oldest := l.times[0]
 	for d := range l.demand {
-		l.demand[d] = from(l.demand[d], oldest)
+		l.demand[d] = slices.Delete(l.demand[d], 0, l.demand[d].From(oldest))
 	}
 	for s, r := range l.rows {
 		for d := range r.samples {
-			r.samples[d] = from(r.samples[d], oldest)
+			r.samples[d] = slices.Delete(r.samples[d], 0, r.samples[d].From(oldest))
 		}
 		if r.end != 0 && r.end <= oldest {
 			delete(l.rows, s)
@@ -131,26 +132,4 @@ func (l *ledger) instances(d dimension, buf []pipeline.Instance) []pipeline.Inst
 		buf = append(buf, nobody)
 	}
 	return buf
-}
-
-// before returns the samples, which are in order, that are before t, and from those at or after it.
-func before(samples []pipeline.Sample, t int64) []pipeline.Sample {
-	return samples[:search(samples, t)]
-}
-
-func from(samples []pipeline.Sample, t int64) []pipeline.Sample {
-	return slices.Delete(samples, 0, search(samples, t))
-}
-
-func search(samples []pipeline.Sample, t int64) int {
-	i, _ := slices.BinarySearchFunc(samples, t, func(s pipeline.Sample, t int64) int {
-		switch {
-		case s.T < t:
-			return -1
-		case s.T > t:
-			return 1
-		}
-		return 0
-	})
-	return i
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/promapi"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -25,9 +26,9 @@ type measured struct {
 	feed
 	label    model.LabelName
 	forecast Forecast
-	samples  map[string][]pipeline.Sample // by nodeKey
-	history  int64                        // the history before is not whole (ms)
-	strange  []string                     // some values of the label that are no worker's
+	samples  map[string]samples.Series // by nodeKey
+	history  int64                     // the history before is not whole (ms)
+	strange  []string                  // some values of the label that are no worker's
 	buffer   []pipeline.Instance
 }
 
@@ -36,7 +37,7 @@ func newMeasured(c Config, f *Forecast, fed feed) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &measured{voice: v, feed: fed, label: model.LabelName(c.Query.NodeLabel), forecast: *f, samples: map[string][]pipeline.Sample{}}, nil
+	return &measured{voice: v, feed: fed, label: model.LabelName(c.Query.NodeLabel), forecast: *f, samples: map[string]samples.Series{}}, nil
 }
 
 func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
@@ -112,7 +113,8 @@ func (s *measured) tidy(t *tick) {
 		if n := len(samples); n == 0 || samples[n-1].T < oldest {
 			delete(s.samples, key)
 		} else {
-			s.samples[key] = trim(samples, oldest)
+			samples.Trim(oldest)
+			s.samples[key] = samples
 		}
 	}
 }
@@ -149,6 +151,6 @@ func (s *measured) forgetFrom(now int64) {
 	s.feed.forgetFrom(now)
 	s.history = min(s.history, now)
 	for key, samples := range s.samples {
-		s.samples[key] = before(samples, now)
+		s.samples[key] = samples.Before(now)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/nodequery"
+	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -21,7 +22,7 @@ type pooled struct {
 	*voice
 	feed
 	level   bool
-	samples []pipeline.Sample
+	samples samples.Series
 	scaled  []pipeline.Sample
 	buffer  []pipeline.Instance
 }
@@ -36,7 +37,7 @@ func newPooled(c Config, f *Forecast, fed feed) (*pooled, error) {
 
 func (s *pooled) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	s.receive(t.log, s.take)
-	s.samples = trim(s.samples, t.now-s.window)
+	s.samples.Trim(t.now - s.window)
 	if s.level {
 		return s.observeLevel(m, t)
 	}
@@ -97,5 +98,5 @@ func (s *pooled) take(f *flight) error {
 
 func (s *pooled) forgetFrom(now int64) {
 	s.feed.forgetFrom(now)
-	s.samples = before(s.samples, now)
+	s.samples = s.samples.Before(now)
 }

@@ -37,10 +37,10 @@ type seasonal struct {
 	nodequery.Question
 
 	mu       sync.Mutex
-	past     []pipeline.Sample // in order
-	err      error             // of the last attempt
-	next     time.Time         // the next one; zero = at once
-	failures int               // in a row
+	past     samples.Series
+	err      error     // of the last attempt
+	next     time.Time // the next one; zero = at once
+	failures int       // in a row
 	asking   bool
 }
 
@@ -139,7 +139,7 @@ type profile struct {
 }
 
 // profileOf looks at the same hour as a time to come has.
-func profileOf(past []pipeline.Sample, ahead time.Time, weeks int) profile {
+func profileOf(past samples.Series, ahead time.Time, weeks int) profile {
 	p, period := profile{desired: 7, fewest: 3}, day
 	if weeks > 1 {
 		p, period = profile{desired: weeks, fewest: 2}, week
@@ -149,7 +149,7 @@ func profileOf(past []pipeline.Sample, ahead time.Time, weeks int) profile {
 	for i := range p.desired {
 		middle := ahead.Add(-time.Duration(i+1) * period)
 		first, end := middle.Add(-seasonalWidth).UnixMilli(), middle.Add(seasonalWidth).UnixMilli()
-		around := past[search(past, first):search(past, end)]
+		around := past[past.From(first):past.From(end)]
 		if share := min(1, float64(len(around))/expected); share >= 0.5 {
 			p.complete += share
 			days = append(days, mean(around))
