@@ -1,15 +1,12 @@
 package nodeusage
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/internal/nodequery"
+	"github.com/foresail/foresail/internal/nodequery/nodequerytest"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
@@ -27,104 +25,11 @@ const (
 	memoryQuery = `last_over_time(memory[30s])`
 )
 
-// fakeSeries is a series of a fake server; at returns its value, and whether it has one.
-type fakeSeries struct {
-	labels map[string]string
-	at     func(t time.Time) (float64, bool)
+func of(node string, at func(t time.Time) float64) nodequerytest.Series {
+	return nodequerytest.Of(node, at)
 }
 
-// of is a series of a node that has a value at any time.
-func of(node string, at func(t time.Time) float64) fakeSeries {
-	return fakeSeries{map[string]string{"node": node}, func(t time.Time) (float64, bool) { return at(t), true }}
-}
-
-func constant(v float64) func(time.Time) float64 { return func(time.Time) float64 { return v } }
-
-// fakeProm is a Prometheus server. Over HTTP it is a handler, and without a network a transport.
-type fakeProm struct {
-	mu     sync.Mutex
-	series map[string][]fakeSeries // by query
-	broken map[string]http.HandlerFunc
-	asked  []asked
-}
-
-// asked is a range that was asked for.
-type asked struct {
-	query      string
-	start, end time.Time
-	step       time.Duration
-}
-
-func (f *fakeProm) set(query string, all ...fakeSeries) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.series == nil {
-		f.series, f.broken = map[string][]fakeSeries{}, map[string]http.HandlerFunc{}
-	}
-	f.series[query] = all
-	delete(f.broken, query)
-}
-
-func (f *fakeProm) fail(query string, with http.HandlerFunc) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.broken[query] = with
-}
-
-// queries returns what was asked by one query, and forgets all.
-func (f *fakeProm) queries(query string) (out []asked) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, q := range f.asked {
-		if q.query == query {
-			out = append(out, q)
-		}
-	}
-	f.asked = nil
-	return out
-}
-
-func (f *fakeProm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	seconds := func(name string) time.Duration {
-		s, _ := strconv.ParseFloat(r.FormValue(name), 64)
-		return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
-	}
-	q := asked{r.FormValue("query"), time.UnixMilli(seconds("start").Milliseconds()), time.UnixMilli(seconds("end").Milliseconds()), seconds("step")}
-	f.mu.Lock()
-	f.asked = append(f.asked, q)
-	all, broken := f.series[q.query], f.broken[q.query]
-	f.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	if broken != nil {
-		broken(w, r)
-		return
-	}
-	type stream struct {
-		Metric map[string]string `json:"metric"`
-		Values [][2]any          `json:"values"`
-	}
-	result := []stream{}
-	for _, s := range all {
-		x := stream{Metric: s.labels}
-		for t := q.start; !t.After(q.end); t = t.Add(q.step) {
-			if v, ok := s.at(t); ok {
-				x.Values = append(x.Values, [2]any{float64(t.UnixMilli()) / 1000, fmt.Sprint(v)})
-			}
-		}
-		if len(x.Values) > 0 {
-			result = append(result, x)
-		}
-	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "matrix", "result": result}})
-}
-
-func (f *fakeProm) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
-	response := w.Result()
-	response.Request = r
-	return response, r.Context().Err()
-}
+func constant(v float64) func(time.Time) float64 { return nodequerytest.Constant(v) }
 
 func unavailable(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
@@ -141,10 +46,10 @@ func asking(t testing.TB, f http.RoundTripper, nodes func() []nodequery.Node) *P
 }
 
 // healthy is a server that tells of two nodes.
-func healthy() *fakeProm {
-	f := &fakeProm{}
-	f.set(cpuQuery, of("a", constant(2)), of("b", constant(3)))
-	f.set(memoryQuery, of("a", constant(1<<30)), of("b", constant(2<<30)))
+func healthy() *nodequerytest.Server {
+	f := &nodequerytest.Server{}
+	f.Set(cpuQuery, of("a", constant(2)), of("b", constant(3)))
+	f.Set(memoryQuery, of("a", constant(1<<30)), of("b", constant(2<<30)))
 	return f
 }
 
@@ -154,8 +59,8 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 		began := time.Now()
 		prom := healthy()
 		growing := func(t time.Time) float64 { return 10 + t.Sub(began).Minutes()/2 }
-		prom.set(cpuQuery, of("a", constant(2)), of("b", growing))
-		prom.set(memoryQuery, of("a", constant(1<<30)), of("b", growing))
+		prom.Set(cpuQuery, of("a", constant(2)), of("b", growing))
+		prom.Set(memoryQuery, of("a", constant(1<<30)), of("b", growing))
 		f := running(t, Options{Source: asking(t, prom, nil)})
 		synctest.Wait()
 		loads := f.NodeLoads()
@@ -176,48 +81,51 @@ func TestForecastsAtOnceAfterAStart(t *testing.T) {
 func TestQueriesOnlyNewSamples(t *testing.T) {
 	f := healthy()
 	source := asking(t, f, nil)
-	now := time.UnixMilli(epoch + 4000)
+	now := time.UnixMilli(epoch + 4000).UTC()
 	for i := range 4 {
 		_, err := source.Read(t.Context(), now.Add(time.Duration(i)*15*time.Second))
 		require.NoError(t, err)
 	}
 	floored := now.Truncate(15 * time.Second)
-	want := []asked{{cpuQuery, floored.Add(-15*time.Minute - 15*time.Second), floored, 15 * time.Second}}
+	want := []nodequerytest.Query{{Expr: cpuQuery, Start: floored.Add(-15*time.Minute - 15*time.Second), End: floored, Step: 15 * time.Second}}
 	for i := range 3 {
 		end := floored.Add(time.Duration(i+1) * 15 * time.Second)
-		want = append(want, asked{cpuQuery, end.Add(-45 * time.Second), end, 15 * time.Second})
+		want = append(want, nodequerytest.Query{Expr: cpuQuery, Start: end.Add(-45 * time.Second), End: end, Step: 15 * time.Second})
 	}
-	assert.Equal(t, want, f.queries(cpuQuery))
+	assert.Equal(t, want, f.Queries(cpuQuery))
+	newest := func() nodequerytest.Query {
+		all := f.Queries(cpuQuery)
+		return all[len(all)-1]
+	}
 
-	f.fail(cpuQuery, unavailable)
+	f.Instead(cpuQuery, unavailable)
 	later := now.Add(5 * time.Minute)
 	_, err := source.Read(t.Context(), later)
 	require.ErrorContains(t, err, "503")
-	f.set(cpuQuery, of("a", constant(2)))
-	f.queries("")
+	f.Set(cpuQuery, of("a", constant(2)))
 	readings, err := source.Read(t.Context(), later)
 	require.NoError(t, err)
-	assert.Equal(t, floored.Add(15*time.Second), f.queries(cpuQuery)[0].start, "what was missed is asked for")
+	assert.Equal(t, floored.Add(15*time.Second), newest().Start, "what was missed is asked for")
 	assert.Len(t, readings, 3)
 
 	_, err = source.Read(t.Context(), now.Add(-time.Hour))
 	require.NoError(t, err)
-	assert.Equal(t, floored.Add(-time.Hour-15*time.Minute-15*time.Second), f.queries(cpuQuery)[0].start, "the clock was set back")
+	assert.Equal(t, floored.Add(-time.Hour-15*time.Minute-15*time.Second), newest().Start, "the clock was set back")
 }
 
 func TestNodesOfLabels(t *testing.T) {
 	nodes := nodesOf("a", "b")
 	nodes[0].Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	var known []nodequery.Node
-	f := &fakeProm{}
-	f.set(cpuQuery, of("10.0.0.1:9100", constant(2)), of("b:9100", constant(3)), of("stranger", constant(4)))
-	f.set(memoryQuery, of("a", constant(1)))
+	f := &nodequerytest.Server{}
+	f.Set(cpuQuery, of("10.0.0.1:9100", constant(2)), of("b:9100", constant(3)), of("stranger", constant(4)))
+	f.Set(memoryQuery, of("a", constant(1)))
 	source := asking(t, f, func() []nodequery.Node { return known })
 	now := time.UnixMilli(epoch)
 
 	_, err := source.Read(t.Context(), now)
 	require.EqualError(t, err, "which Nodes there are is not known yet")
-	require.Empty(t, f.queries(cpuQuery))
+	require.Empty(t, f.Queries(cpuQuery))
 
 	known = nodes
 	readings, err := source.Read(t.Context(), now)
@@ -230,21 +138,23 @@ func TestNodesOfLabels(t *testing.T) {
 }
 
 func TestInvalidServerAnswers(t *testing.T) {
-	instead := func(code int, body string) func(f *fakeProm) {
-		return func(f *fakeProm) {
-			f.fail(cpuQuery, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, body) })
+	instead := func(code int, body string) func(f *nodequerytest.Server) {
+		return func(f *nodequerytest.Server) {
+			f.Instead(cpuQuery, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code); _, _ = io.WriteString(w, body) })
 		}
 	}
-	series := func(all ...fakeSeries) func(f *fakeProm) { return func(f *fakeProm) { f.set(cpuQuery, all...) } }
-	twice := fakeSeries{map[string]string{"node": "b", "job": "x"}, of("", constant(9)).at}
+	series := func(all ...nodequerytest.Series) func(f *nodequerytest.Server) {
+		return func(f *nodequerytest.Server) { f.Set(cpuQuery, all...) }
+	}
+	twice := nodequerytest.Series{Labels: map[string]string{"node": "b", "job": "x"}, At: of("", constant(9)).At}
 	for name, test := range map[string]struct {
-		lie  func(f *fakeProm)
+		lie  func(f *nodequerytest.Server)
 		want string   // of the error
 		cpu  []string // the nodes of which there is CPU all the same
 	}{
 		"nothing":       {series(), "http://prometheus:9090: query \"sum by (node) (rate(cpu[1m]))\" returns no series: must return one for each Node", nil},
 		"strangers":     {series(of("x", constant(1)), of("10.0.0.7:9100", constant(1))), `the label node names no Node, but "10.0.0.7:9100", "x": must be names or addresses of Nodes`, nil},
-		"no label":      {series(fakeSeries{map[string]string{}, of("", constant(1)).at}), `the label node names no Node, but ""`, nil},
+		"no label":      {series(nodequerytest.Series{Labels: map[string]string{}, At: of("", constant(1)).At}), `the label node names no Node, but ""`, nil},
 		"half":          {series(of("b", constant(1))), "", []string{"b"}},
 		"one is NaN":    {series(of("a", func(time.Time) float64 { var z float64; return z / z }), of("b", constant(1))), "", []string{"b"}},
 		"a node twice":  {series(of("a", constant(1)), of("b", constant(1)), twice), `of the nodes "b" it has several series, such as {node="b"} and {job="x", node="b"} at once: must be one series`, []string{"a"}},
@@ -281,14 +191,14 @@ func TestInvalidServerAnswers(t *testing.T) {
 
 func TestUnreachableServer(t *testing.T) {
 	f := healthy()
-	f.fail(cpuQuery, unavailable)
-	f.fail(memoryQuery, unavailable)
+	f.Instead(cpuQuery, unavailable)
+	f.Instead(memoryQuery, unavailable)
 	readings, err := asking(t, f, nil).Read(t.Context(), time.UnixMilli(epoch))
 	require.EqualError(t, err, "http://prometheus:9090: HTTP status 503 Service Unavailable", "said once")
 	require.Empty(t, readings)
 	require.Equal(t, "status", resultOf(0, err))
 
-	f.set(cpuQuery)
+	f.Set(cpuQuery)
 	_, err = asking(t, f, nil).Read(t.Context(), time.UnixMilli(epoch))
 	require.ErrorContains(t, err, "returns no series: must return one for each Node; http://prometheus:9090: HTTP status 503")
 }

@@ -88,7 +88,7 @@ func TestPooledAnswersThatAreRefused(t *testing.T) {
 	assert.ErrorContains(t, errorOf(observe(0)), `http://prometheus:9090: query "queue" returns no series: must return one: `)
 	f.set(load("a", constant(1)), load("b", constant(1)))
 	assert.ErrorContains(t, errorOf(observe(1)), `query "queue" returns {node="a"} and {node="b"} at once: must be one series, or nodeLabel must be given`)
-	f.set(load("a", constant(50)).until(began), load("b", constant(50)).since(began))
+	f.set(load("a", constant(50)).Until(began), load("b", constant(50)).Since(began))
 	said := observe(2)
 	assert.True(t, said.Known, said.Err)
 }

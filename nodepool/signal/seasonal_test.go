@@ -57,20 +57,20 @@ func TestSeasonalFloor(t *testing.T) {
 			steady(officeHours), 1, tuesday.Add(2 * time.Hour), plan.Seasonal{Known: true, Nodes: 7, Confidence: 1 - 2*5.2/7/6.2}, "",
 		},
 		"three days only": {
-			steady(officeHours).since(tuesday.Add(-day)), 1, tuesday.Add(2*day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 3.0 / 7}, "the confidence of 0.43 is below 0.50: 3 of 7 days",
+			steady(officeHours).Since(tuesday.Add(-day)), 1, tuesday.Add(2*day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 3.0 / 7}, "the confidence of 0.43 is below 0.50: 3 of 7 days",
 		},
 		"two days": {
-			steady(officeHours).since(tuesday.Add(-day)), 1, tuesday.Add(day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 2.0 / 7}, "the past has this hour on 2 of 7 days, fewer than 3",
+			steady(officeHours).Since(tuesday.Add(-day)), 1, tuesday.Add(day + 2*time.Hour), plan.Seasonal{Nodes: 7, Confidence: 2.0 / 7}, "the past has this hour on 2 of 7 days, fewer than 3",
 		},
 		"nothing": {
-			steady(officeHours).since(tuesday.Add(week)), 2, tuesday, plan.Seasonal{}, "the past has this hour on 0 of 2 days, fewer than 2",
+			steady(officeHours).Since(tuesday.Add(week)), 2, tuesday, plan.Seasonal{}, "the past has this hour on 0 of 2 days, fewer than 2",
 		},
 		"weeks that differ": {
 			steady(func(t time.Time) float64 { return float64(t.YearDay() / 7 % 2 * 20) }), 4, tuesday, plan.Seasonal{Nodes: 10, Confidence: 0},
 			"the confidence of 0.00 is below 0.50: 4 of 4 days, which differ by 10.0 of 10.0 nodes on average",
 		},
 		"gaps": {
-			fakeSeries{map[string]string{}, func(t time.Time) (float64, bool) { return 3, t.Minute()%20 != 0 }}, 2, tuesday, plan.Seasonal{Known: true, Nodes: 3, Confidence: 0.75}, "",
+			fakeSeries{Labels: map[string]string{}, At: func(t time.Time) (float64, bool) { return 3, t.Minute()%20 != 0 }}, 2, tuesday, plan.Seasonal{Known: true, Nodes: 3, Confidence: 0.75}, "",
 		},
 		"nobody was there": {steady(constant(0)), 2, tuesday, plan.Seasonal{Known: true, Confidence: 1}, ""},
 	}
@@ -130,14 +130,14 @@ func TestThePastIsLearned(t *testing.T) {
 		queries := f.queries()
 		require.Len(t, queries, 3)
 		for i, q := range queries {
-			assert.Equal(t, "sum(load) / 0.7", q.query)
-			assert.Equal(t, seasonalStep, q.step)
-			assert.LessOrEqual(t, q.end.Sub(q.start)/q.step, time.Duration(10_999))
+			assert.Equal(t, "sum(load) / 0.7", q.Expr)
+			assert.Equal(t, seasonalStep, q.Step)
+			assert.LessOrEqual(t, q.End.Sub(q.Start)/q.Step, time.Duration(10_999))
 			if i > 0 {
-				assert.Equal(t, queries[i-1].end.Add(seasonalStep), q.start, "no gap, and nothing twice")
+				assert.Equal(t, queries[i-1].End.Add(seasonalStep), q.Start, "no gap, and nothing twice")
 			}
 		}
-		assert.Equal(t, began.Truncate(seasonalStep).Add(-12*week-seasonalWidth), queries[0].start.In(began.Location()))
+		assert.Equal(t, began.Truncate(seasonalStep).Add(-12*week-seasonalWidth), queries[0].Start.In(began.Location()))
 		for range 4 * 59 {
 			s.Seasonal(t.Context(), time.Now(), 0)
 			time.Sleep(15 * time.Second)
