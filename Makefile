@@ -11,11 +11,20 @@ ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
 PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
-# What measures memory, in files that begin with "//go:build !race": the race detector takes several times as much.
-MEMORY = ./adapter/source/prometheus ./adapter/source/remotewrite
+# Tests that measure memory, of which the race detector takes several times as much, and long ones of a single goroutine.
+WITHOUT_RACE = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !race' . || true)
 UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
 # The files with tests of real lengths, which begin with "//go:build long".
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build .*long' . || true)
+# Runs the tests of files $(1), whose build constraints match $(2), with the flags $(3).
+define test_files
+@for dir in $(sort $(dir $(1))); do \
+  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build $(2)' $$dir*_test.go) | paste -sd '|' -); \
+  (set -x; go test $(3) -run "$$names" $$dir); \
+done
+endef
+# One more than there are cores: packages that start an API server wait for it.
+AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The race detector needs a C compiler; without one the tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -51,8 +60,8 @@ vet: ## Run go vet
 test-unit: controlplane moto ## Run the unit tests, with the race detector where there are goroutines
 	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector" >&2
 	go test $(PURE)
-	go test -run Memory $(MEMORY)
-	go test $(RACE) $(UNIT)
+	$(call test_files,$(WITHOUT_RACE),!race,)
+	go test $(RACE) -p $(AT_ONCE) $(UNIT)
 
 .PHONY: test-e2e
 test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 8 minutes; needs Node.js 18.2 or later)
@@ -61,10 +70,7 @@ test-e2e: controlplane monitoring moto ## Run the tests on a real control plane 
 
 .PHONY: test-long
 test-long: controlplane monitoring moto ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
-	@for dir in $(sort $(dir $(LONG))); do \
-	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
-	  (set -x; go test -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
-	done
+	$(call test_files,$(LONG),.*long,-count=1 -timeout 30m -tags long)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)

@@ -127,18 +127,19 @@ func TestSimulatePlaysAblations(t *testing.T) {
 func TestSimulateTakesSettings(t *testing.T) {
 	trace := file(t, "shop.csv", shortTrace)
 	pods := func(args ...string) string {
-		out := t.TempDir()
-		code, _, stderr := foresail(t, "", append([]string{"simulate", "--trace", trace, "--seeds", "1", "--scalers", "foresail-direct", "--out", out}, args...)...)
+		code, stdout, stderr := foresail(t, "", append([]string{"simulate", "--trace", trace, "--seeds", "1", "--scalers", "foresail-direct"}, args...)...)
 		require.Equal(t, exitDone, code, stderr)
-		row := strings.Split(strings.Split(read(t, filepath.Join(out, "summary.csv")), "\n")[1], ",")
-		return row[9]
+		lines := strings.Split(strings.TrimSpace(stdout), "\n")
+		require.True(t, strings.HasSuffix(lines[1], "POD-SECONDS"), stdout)
+		row := strings.Fields(lines[2])
+		return row[len(row)-1]
 	}
-	assert.Equal(t, "80.00", pods(), "four pods are enough")
-	assert.Equal(t, "40.00", pods("--min", "2"))
-	assert.Equal(t, "140.00", pods("--max", "7", "--threshold", "0.05"))
-	assert.Equal(t, "20.00", pods("--min", "1", "--max", "1"))
+	assert.Equal(t, "80", pods(), "four pods are enough")
+	assert.Equal(t, "40", pods("--min", "2"))
+	assert.Equal(t, "140", pods("--max", "7", "--threshold", "0.05"))
+	assert.Equal(t, "20", pods("--min", "1", "--max", "1"))
 	never := file(t, "spec.yaml", "threshold: 700m\nmaxReplicas: 9\ncooldown: {upAfterUp: 1h}\n")
-	assert.Equal(t, "80.00", pods("--max", "7", "--threshold", "0.05", "--spec", never))
+	assert.Equal(t, "80", pods("--max", "7", "--threshold", "0.05", "--spec", never))
 }
 
 func TestSimulateReportsWhatWasFinishedWhenInterrupted(t *testing.T) {

@@ -78,7 +78,7 @@ func files(t *testing.T, o *backtest.Options) map[string]string {
 // Not even the order in which runs come to an end has a say in the outcome.
 func TestIsAFunctionOfItsOptions(t *testing.T) {
 	o := options(t)
-	o.Seeds = []uint64{1, 2}
+	o.Trace, o.Seeds = traceOf(t, 10, waves), []uint64{1, 2}
 	several := files(t, o)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	assert.Equal(t, several, files(t, o))
