@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/snapshot"
@@ -35,7 +35,6 @@ type Writer struct {
 	Client     client.Client
 	Reconciler *Reconciler
 	Events     events.EventRecorder
-	Log        logr.Logger
 	Now        func() time.Time
 
 	written map[types.UID]time.Time
@@ -47,6 +46,7 @@ func (w *Writer) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
 func (w *Writer) Start(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("status"))
 	w.written, w.reports = map[types.UID]time.Time{}, map[types.UID]*reports{}
 	ticker := time.NewTicker(checkPeriod)
 	defer ticker.Stop()
@@ -56,7 +56,7 @@ func (w *Writer) Start(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			if err := w.writeAll(ctx); err != nil && ctx.Err() == nil {
-				w.Log.Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
+				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
 		return false, client.IgnoreNotFound(ignoreConflict(err))
 	}
-	w.record(before, after, s.Ready)
+	w.record(ctx, before, after, s.Ready)
 	return true, nil
 }
 
@@ -133,8 +133,8 @@ func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 }
 
 // record logs what has changed, and makes an event of a decision.
-func (w *Writer) record(before, after *v1alpha1.PredictedMetric, ready int) {
-	log := w.Log.WithValues("predictedmetric", client.ObjectKeyFromObject(after))
+func (w *Writer) record(ctx context.Context, before, after *v1alpha1.PredictedMetric, ready int) {
+	log := klog.FromContext(ctx).WithValues("predictedmetric", client.ObjectKeyFromObject(after))
 	if d := after.Status.LastDecision; decided(before.Status.LastDecision, d) {
 		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready", ready)
 		// Events that differ in the note alone are folded into the first of them, so the action names the count.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,7 +31,7 @@ type reporting struct {
 func newReporting() *reporting {
 	recorder := events.NewFakeRecorder(100)
 	return &reporting{
-		Writer:   &Writer{Events: recorder, Log: logr.Discard(), reports: map[types.UID]*reports{}},
+		Writer:   &Writer{Events: recorder, reports: map[types.UID]*reports{}},
 		recorder: recorder, now: now,
 		pm: &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}},
 	}
@@ -138,7 +137,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	clock := func() time.Time { return at }
 	forecasts := forecaster.New(clock, prometheus.NewRegistry())
 	w := &Writer{
-		Client: c, Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Log: logr.Discard(), Now: clock,
+		Client: c, Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	write := func() v1alpha1.PredictedMetricStatus {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +64,6 @@ type Environment struct {
 	HTTPClient *http.Client // for requests to the cluster
 	Registerer prometheus.Registerer
 	UserAgent  string
-	Log        logr.Logger
 	// PodsKnown returns why not all pods and PredictedMetrics are known yet; nil once they are.
 	PodsKnown func() error
 	// Prometheus says which Prometheus servers may be queried, and how large an answer may be.

@@ -101,7 +101,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 	}
 	writer := &predictedmetric.Writer{
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
-		Events: mgr.GetEventRecorder("foresail"), Log: mgr.GetLogger().WithName("status"),
+		Events: mgr.GetEventRecorder("foresail"),
 	}
 	return &adapter{forecaster: forecasts, known: known, writer: writer, uses: predictedmetric.NewPodUses(reconciler, time.Now)}, nil
 }

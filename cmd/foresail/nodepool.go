@@ -217,7 +217,7 @@ func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Pa
 
 func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := report.Options{
-		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"), Log: b.manager.GetLogger().WithName("nodepool"),
+		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"),
 		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports,
 	}
 	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {

@@ -58,7 +58,7 @@ func (o *sourceOptions) build(mgr ctrl.Manager, podsKnown func() error) (source.
 	limits := o.prometheus.api()
 	sources, err := source.NewSet(o.registered, source.Environment{
 		Cluster: mgr.GetConfig(), HTTPClient: mgr.GetHTTPClient(), Registerer: metrics.Registry, UserAgent: limits.UserAgent,
-		Log: mgr.GetLogger(), PodsKnown: podsKnown, Prometheus: limits, QueryTimeout: o.prometheus.timeout,
+		PodsKnown: podsKnown, Prometheus: limits, QueryTimeout: o.prometheus.timeout,
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/assert"
@@ -43,7 +42,7 @@ func newReplica(t *testing.T) *replica {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	objects := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &replica{
-		reporter: report.New("workers", report.Options{Client: objects, Log: logr.Discard(), Metrics: report.NewMetrics(registry)}),
+		reporter: report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(registry)}),
 		server:   httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
 	}
 	t.Cleanup(r.server.Close)

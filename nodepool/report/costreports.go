@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -62,7 +64,7 @@ func (t *Reporter) report(ctx context.Context, due time.Time) {
 	for try := 1; ; try++ {
 		text, err := t.options.CostReports.Make(ctx, t.pool, due)
 		if err == nil {
-			t.log.Info("Cost report", "to", due, "report", text)
+			klog.FromContext(ctx).Info("Cost report", "to", due, "report", text)
 			t.say(text)
 			return
 		}

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -33,7 +33,6 @@ const (
 type Options struct {
 	Client      client.Client
 	Events      events.EventRecorder
-	Log         logr.Logger
 	Metrics     *Metrics
 	Webhook     *Webhook     // nil: none
 	CloudWatch  *CloudWatch  // nil: none
@@ -44,7 +43,6 @@ type Options struct {
 type Reporter struct {
 	pool    string
 	options Options
-	log     logr.Logger
 
 	status  *v1alpha1.WorkerPoolStatus // as last written here; nil: not yet
 	written time.Time
@@ -60,7 +58,7 @@ type Reporter struct {
 // New returns the reporter of a pool.
 func New(pool string, o Options) *Reporter {
 	return &Reporter{
-		pool: pool, options: o, log: o.Log.WithValues("workerpool", pool), healthy: "-",
+		pool: pool, options: o, healthy: "-",
 		sentences: make(chan string, backlog), figures: make(chan figures, 1), reports: make(chan time.Time, 1),
 	}
 }
@@ -68,14 +66,14 @@ func New(pool string, o Options) *Reporter {
 // Report implements [nodepool.Reporter].
 func (t *Reporter) Report(ctx context.Context, cycle nodepool.CycleReport) {
 	t.options.Metrics.set(cycle)
-	t.logHealth(cycle)
+	t.logHealth(ctx, cycle)
 	t.noteReport(cycle.At, cycle.Leading)
 	if !cycle.Leading {
 		t.status, t.said = nil, plan.Decision{} // the leader reports; a new leader reads the status first
 		return
 	}
 	news := t.changed(cycle)
-	t.logDecision(cycle, news)
+	t.logDecision(ctx, cycle, news)
 	t.write(ctx, cycle, news)
 	for _, s := range sentences(cycle, news) {
 		t.say(s)
@@ -103,12 +101,13 @@ func (t *Reporter) changed(cycle nodepool.CycleReport) bool {
 	return began(cycle.Events) || !same(decision(t.said), decision(cycle.Decision))
 }
 
-func (t *Reporter) logDecision(cycle nodepool.CycleReport, news bool) {
+func (t *Reporter) logDecision(ctx context.Context, cycle nodepool.CycleReport, news bool) {
 	d := cycle.Decision
 	t.said = d
-	log := t.log.V(1) // each decision is to be found there
+	log := klog.FromContext(ctx)
+	decisions := log.V(1) // has all of them
 	if news {
-		log = t.log
+		decisions = log
 	}
 	fields := []any{"step", d.Step, "reason", d.Reason, "why", d.Message, "dryRun", cycle.DryRun}
 	if decided(cycle) {
@@ -117,13 +116,13 @@ func (t *Reporter) logDecision(cycle nodepool.CycleReport, news bool) {
 	if cycle.Snapshot.Pending.Known {
 		fields = append(fields, "pending", cycle.Snapshot.Pending.Pods)
 	}
-	log.Info("Decided", fields...)
+	decisions.Info("Decided", fields...)
 	for _, e := range cycle.Events {
-		t.log.Info("Event", "reason", e.Reason, "message", e.Message, "node", e.Node, "instance", e.Instance, "action", e.Action, "warning", e.Warning)
+		log.Info("Event", "reason", e.Reason, "message", e.Message, "node", e.Node, "instance", e.Instance, "action", e.Action, "warning", e.Warning)
 	}
 }
 
-func (t *Reporter) logHealth(cycle nodepool.CycleReport) {
+func (t *Reporter) logHealth(ctx context.Context, cycle nodepool.CycleReport) {
 	health := ""
 	if cycle.Health != nil {
 		health = cycle.Health.Error()
@@ -132,10 +131,10 @@ func (t *Reporter) logHealth(cycle nodepool.CycleReport) {
 		return
 	}
 	if t.healthy = health; cycle.Health != nil {
-		t.log.Error(cycle.Health, "The pool cannot carry out its decisions")
+		klog.FromContext(ctx).Error(cycle.Health, "The pool cannot carry out its decisions")
 		return
 	}
-	t.log.Info("The pool can carry out its decisions")
+	klog.FromContext(ctx).Info("The pool can carry out its decisions")
 }
 
 // write updates the status: at once if a decision or an event is new, otherwise every refreshEvery.
@@ -144,7 +143,7 @@ func (t *Reporter) write(ctx context.Context, cycle nodepool.CycleReport, news b
 	defer cancel()
 	var pool v1alpha1.WorkerPool
 	if err := t.options.Client.Get(ctx, client.ObjectKey{Name: cycle.Pool}, &pool); err != nil {
-		t.log.V(1).Info("Cannot read the WorkerPool", "error", err.Error())
+		klog.FromContext(ctx).V(1).Info("Cannot read the WorkerPool", "error", err.Error())
 		return
 	}
 	t.events(&pool, cycle, news)
@@ -158,7 +157,7 @@ func (t *Reporter) write(ctx context.Context, cycle nodepool.CycleReport, news b
 	}
 	if err := t.patch(ctx, &pool, next); err != nil {
 		t.status.Decisions = next.Decisions
-		t.log.V(1).Info("Cannot write the status; the next cycle tries again", "error", err.Error())
+		klog.FromContext(ctx).V(1).Info("Cannot write the status; the next cycle tries again", "error", err.Error())
 		return
 	}
 	t.status, t.written = &next, cycle.At
@@ -220,5 +219,5 @@ func (t *Reporter) sent(ctx context.Context, to string, err error) {
 		return
 	}
 	t.options.Metrics.failed.WithLabelValues(to).Inc()
-	t.log.Error(err, "Cannot send a notification", "to", to)
+	klog.FromContext(ctx).Error(err, "Cannot send a notification", "to", to)
 }

@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -25,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -55,7 +55,7 @@ func newHouse(t *testing.T) *house {
 		events:   events.NewFakeRecorder(100),
 		registry: prometheus.NewRegistry(),
 	}
-	h.reporter = New("workers", Options{Client: h.client, Events: h.events, Log: logr.Discard(), Metrics: NewMetrics(h.registry)})
+	h.reporter = New("workers", Options{Client: h.client, Events: h.events, Metrics: NewMetrics(h.registry)})
 	return h
 }
 
@@ -162,11 +162,11 @@ func TestMetricsOfAnUnreadJournalGo(t *testing.T) {
 func TestLogHasNoNumberOfWhatIsUnknown(t *testing.T) {
 	h := newHouse(t)
 	var lines []string
-	h.reporter.log = funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	h.reporter.Report(t.Context(), hold(start, plan.NothingToDo, "2 workers are enough"))
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	h.reporter.Report(ctx, hold(start, plan.NothingToDo, "2 workers are enough"))
 	cycle := hold(start, plan.WorkersUnknown, "EC2 cannot be read")
 	cycle.Snapshot.WorkersErr, cycle.Snapshot.Pending.Known = "EC2 cannot be read", false
-	h.reporter.Report(t.Context(), cycle)
+	h.reporter.Report(ctx, cycle)
 	require.Len(t, lines, 3)
 	assert.Contains(t, lines[1], `"workers"=2 "desired"=2 "pending"=5`)
 	for _, field := range []string{`"workers"=`, `"desired"=`, `"pending"=`} {

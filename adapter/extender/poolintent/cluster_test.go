@@ -71,7 +71,7 @@ func TestInACluster(t *testing.T) {
 		pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
 		pool.Spec = v1alpha1.WorkerPoolSpec{Min: 1, Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}}
 		require.NoError(t, objects.Create(t.Context(), pool))
-		reporter := report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard()})
+		reporter := report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(prometheus.NewRegistry())})
 		reporter.Report(t.Context(), told())
 		until("it is known", func() bool { return len(w.PoolIntent().Removing) > 0 })
 		s := w.PoolIntent()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,8 +50,6 @@ type Options struct {
 
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
-	// Log receives the messages of the server. The zero Logger drops them.
-	Log logr.Logger
 	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
 }
@@ -154,7 +151,6 @@ func (f *flags) newSource(env source.Environment) (source.Source, error) {
 	}
 	o := f.options
 	o.Registerer, o.Ready = env.Registerer, env.PodsKnown
-	o.Log = env.Log.WithName("remote-write")
 	return registered{New(o)}, nil
 }
 

@@ -46,6 +46,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/httpserve"
+	"k8s.io/klog/v2"
 )
 
 // Source receives samples that are pushed. It is safe for concurrent use.
@@ -158,7 +159,7 @@ func (s *Source) Run(ctx context.Context) error {
 
 // serve serves on a listener, which it closes.
 func (s *Source) serve(ctx context.Context, l net.Listener) error {
-	log := logr.ToSlogHandler(s.options.Log) // the toolkit takes nothing else
+	log := logr.ToSlogHandler(klog.FromContext(ctx).WithName("remote-write")) // the toolkit takes nothing else
 	server := &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout,
