@@ -17,7 +17,7 @@ import (
 
 var errKilled = errors.New("the process has been killed")
 
-// killer ends a process at one of its acts: before it has happened, or after it has and before anybody hears.
+// killer ends a process at one of its acts: before the act, or after it and before the process gets the result.
 type killer struct {
 	at    int // the act, from 0; -1 = never
 	after bool
@@ -42,7 +42,7 @@ func (k *killer) act(do func() error) error {
 	return errKilled
 }
 
-// scenario is something that a pool goes through to an end.
+// scenario is an action that a pool carries out to its end.
 type scenario struct {
 	name  string
 	begin func(*rig)
@@ -193,7 +193,7 @@ func (r *rig) step() time.Duration {
 	return 15 * time.Second
 }
 
-// deliver passes on what the queue has and has not been told to be done.
+// deliver passes on the messages that were not deleted from the queue.
 func (r *rig) deliver() {
 	for _, m := range r.notices.messages {
 		r.pool.Notify(m)
@@ -306,7 +306,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 		if chance(often.restarts) {
 			processes[n] = start(n)
 		}
-		// What goes wrong is told; here only what comes of it matters.
+		// Errors are reported; only their consequences matter here.
 		_, _ = processes[n].Tick(t.Context())
 		require.Empty(t, r.world.violations)
 		r.clock.advance(time.Duration(random.IntN(3000)) * time.Millisecond)
@@ -316,7 +316,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 		r.disturb(random, processes, often)
 	}
 	calm = true
-	// The run is worth nothing if nothing happened in it.
+	// A run in which nothing happened proves nothing.
 	require.Greater(t, r.world.launches, 5)
 	require.Greater(t, len(r.world.terminated), 2)
 	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
@@ -324,7 +324,7 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	r.settleDown(processes)
 }
 
-// disturb has the world change by itself.
+// disturb changes the cloud and the cluster at random.
 func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 	chance := func(p float64) bool { return random.Float64() < p }
 	r.world.listErr, r.world.drainErr = nil, nil
@@ -357,7 +357,7 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 	}
 }
 
-// settleDown lets the world be quiet, and requires that what was begun comes to an end.
+// settleDown ends the disturbances, and requires that every action that began ends.
 func (r *rig) settleDown(processes []*Pool) {
 	for range 800 {
 		for _, p := range processes {

@@ -23,10 +23,10 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// errLost is an answer that got lost.
+// errLost is the error of a lost answer.
 var errLost = errors.New("the answer got lost")
 
-// clock is a time that tests move, or the real one, which a bubble makes its own.
+// clock is a time that tests move, or the real one, which is virtual in a bubble.
 type clock struct {
 	real bool
 	mu   sync.Mutex
@@ -52,8 +52,7 @@ func (c *clock) advance(d time.Duration) {
 type fakeStore struct {
 	mu      sync.Mutex
 	records map[string][]byte
-	// before and after are asked around each write, with what is to be written; an error keeps it from happening, or the
-	// answer from arriving.
+	// before and after are called around each write, with the new record. An error prevents the write, or loses its answer.
 	before, after func(state.Record) error
 	loadErr       error
 	written       func(old, written state.Record)
@@ -118,7 +117,7 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 type fakePod struct {
 	name    string
 	blocks  string    // why it must not be evicted
-	refused string    // by a budget
+	refused string    // why a budget rejects its eviction
 	leaves  time.Time // it is gone from then on; zero: it stays
 }
 
@@ -141,7 +140,7 @@ type fakeWorld struct {
 	instances  map[string]*fakeInstance
 	tokens     map[string]*fakeInstance
 	launches   int
-	capacity   func(provider.Launch) error // why a launch is refused
+	capacity   func(provider.Launch) error // why a launch is rejected
 	lost       func(provider.Launch) error // the answer to a launch
 	visibility time.Duration               // until a launched instance is listed
 	joinDelay  time.Duration
@@ -188,7 +187,7 @@ var shape = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110"),
 }
 
-// settle has happen what time brings: nodes join, pods leave, instances end.
+// settle applies what is due by now: nodes join, pods end, instances end.
 func (w *fakeWorld) settle() {
 	now := w.clock.now()
 	for _, i := range inOrder(w.instances) {
@@ -217,7 +216,7 @@ func (w *fakeWorld) addNode(i *fakeInstance, now time.Time) {
 	}}
 }
 
-// add adds workers that have joined long ago, in zones by turns.
+// add adds workers that joined long ago, spread over the zones.
 func (w *fakeWorld) add(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -428,7 +427,7 @@ func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progr
 		}
 	})
 	if apierrors.IsNotFound(err) {
-		return progress, nil // no node, no pods: the real one lists pods
+		return progress, nil // no node, no pods: the real implementation lists pods
 	}
 	return progress, err
 }
@@ -463,7 +462,7 @@ func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
 	return w.on(node, func(n *fakeNode) { n.object.Labels[LabelPool] = pool })
 }
 
-// fakeSignals says what tests tell it to.
+// fakeSignals returns the signals that a test sets.
 type fakeSignals struct {
 	mu      sync.Mutex
 	signals []plan.Signal
@@ -522,7 +521,7 @@ func (s mortalStore) Save(ctx context.Context, pool string, r state.Record) (out
 	return out, err
 }
 
-// mortalWorld is the world of one.
+// mortalWorld is the cloud and the cluster as such a process sees them.
 type mortalWorld struct {
 	*fakeWorld
 	k *killer
@@ -572,7 +571,7 @@ func (w mortalWorld) Label(ctx context.Context, node, pool string) error {
 	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, pool) })
 }
 
-// mortalNotices is the queue of one.
+// mortalNotices is the queue of such a process.
 type mortalNotices struct {
 	*fakeNotices
 	k *killer

@@ -13,14 +13,14 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// launchedBy has an action have launched all instances.
+// launchedBy attributes all instances to an action.
 func (r *rig) launchedBy(action string) {
 	for _, i := range r.world.instances {
 		i.Action = action
 	}
 }
 
-// Nodes of instances that run can vanish: the cluster is restored from a backup, or somebody deletes them all.
+// The Nodes of running instances can vanish: the cluster is restored from a backup, or somebody deletes them all.
 func TestInstancesOutliveTheirNodes(t *testing.T) {
 	lose := func(t *testing.T) *rig {
 		r := newRig(t)
@@ -71,7 +71,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 	})
 }
 
-// Condemned instances wait until the world can be trusted again.
+// Instances that are pending termination wait until the cloud and the cluster can be trusted again.
 func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	r := newRig(t)
 	r.world.joins = func(provider.Launch) bool { return false }
@@ -92,7 +92,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	require.Equal(t, []string{"i-1"}, r.world.terminated)
 }
 
-// Launches that never join are no sign that the rest of the world is not as it looks.
+// Launches that never join do not cast doubt on the rest of the cluster.
 func TestAllThatNeverJoinedGo(t *testing.T) {
 	r := wanting(t, 5)
 	r.world.joins = func(provider.Launch) bool { return false }
@@ -101,7 +101,7 @@ func TestAllThatNeverJoinedGo(t *testing.T) {
 	r.until("they are terminated", 20*time.Minute, func() bool { return len(r.world.terminated) == 5 })
 }
 
-// frozen sees the cluster as it was at a moment.
+// frozen shows the cluster as it was at one time.
 type frozen struct {
 	*fakeWorld
 	at *clusterstate.Cluster
@@ -109,7 +109,7 @@ type frozen struct {
 
 func (f frozen) Observe(context.Context) (*clusterstate.Cluster, error) { return f.at, nil }
 
-// A node may join at the last moment, and what a process sees of Nodes may be half a minute old.
+// A node may join at the last moment, and the process may see Nodes half a minute late.
 func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 	condemned := func(t *testing.T) (r *rig, freeze func()) {
 		r = wanting(t, 1)
@@ -166,8 +166,8 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 	})
 }
 
-// Whoever sets up the kubelet spells the provider id as they like.
-func TestProviderIDsSpelledOtherwise(t *testing.T) {
+// The provider id is spelled as the kubelet was configured.
+func TestProviderIDsOfOtherForms(t *testing.T) {
 	for _, providerID := range []string{"fake://i-1", "fake:///zone/i-1", "i-1"} {
 		t.Run(providerID, func(t *testing.T) {
 			r := wanting(t, 1)
@@ -192,7 +192,7 @@ func TestProviderIDsSpelledOtherwise(t *testing.T) {
 	}
 }
 
-func TestControlPlaneIsNotCondemned(t *testing.T) {
+func TestControlPlaneIsNotTerminated(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
@@ -204,7 +204,7 @@ func TestControlPlaneIsNotCondemned(t *testing.T) {
 	require.Empty(t, node.mark)
 }
 
-// What is kept to be looked at is kept also when the journal is new.
+// Instances kept for inspection are also kept with a new journal.
 func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Join.KeepFailed = true
@@ -221,7 +221,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
 
-// An instance that somebody stops, or that stops by itself, is no worker any more, and nobody else ends it.
+// A stopped instance is no worker any more, and only the pool terminates it.
 func TestStoppedInstancesGo(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// take has the cloud take an instance back in two minutes.
+// take has the cloud reclaim an instance in two minutes.
 func (r *rig) take(id string) provider.Message {
 	m := provider.Message{InstanceID: id, Kind: provider.MessageInterruption, Deadline: r.clock.now().Add(2 * time.Minute), Handle: "h-" + id}
 	r.pool.Notify(m)
@@ -42,7 +42,7 @@ func TestInterruptedWorkerIsReplacedAndDrained(t *testing.T) {
 	r.clean()
 }
 
-func TestInterruptionIsInTheJournalBeforeTheQueueHears(t *testing.T) {
+func TestInterruptionIsSavedBeforeItsMessageIsDeleted(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.tick()
@@ -61,13 +61,13 @@ func TestInterruptionIsInTheJournalBeforeTheQueueHears(t *testing.T) {
 	require.Len(t, r.record().Interruptions, 1)
 }
 
-func TestMessagesOfOthers(t *testing.T) {
+func TestMessagesAboutOtherInstances(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.world.listErr = errors.New("down")
 	r.take("i-somebody")
 	r.tick()
-	require.Empty(t, r.notices.done, "whose it is cannot be told")
+	require.Empty(t, r.notices.done, "the owner of the instance is unknown")
 	r.world.listErr = nil
 	r.tick()
 	require.Len(t, r.notices.done, 1)
@@ -115,7 +115,7 @@ func TestInterruptedTargetOfAScaleDown(t *testing.T) {
 	r.take("i-old0")
 	r.until("it has gone", 3*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	r.pass(time.Minute)
-	require.Zero(t, r.world.launches, "nobody desired it")
+	require.Zero(t, r.world.launches, "nothing desires it")
 	require.Equal(t, []string{"node-i-old1", "node-i-old2"}, r.nodeNames())
 	r.clean()
 }
@@ -134,7 +134,7 @@ func TestNeverTerminatedWithPodsWhateverTheDeadline(t *testing.T) {
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 }
 
-func TestMistakenNotice(t *testing.T) {
+func TestExpiredNotice(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.world.podGrace = time.Hour
@@ -160,9 +160,9 @@ func TestInterruptionBeforeTheNodeJoins(t *testing.T) {
 	require.Equal(t, 1, r.count(EventScaledUp))
 }
 
-// TestNodeOfAnInterruptionThatNobodySaw: the cluster cannot be seen when the notice comes, nor until the cloud has taken
-// the instance.
-func TestNodeOfAnInterruptionThatNobodySaw(t *testing.T) {
+// TestNodeOfAnUnseenInterruption: the cluster cannot be read from when the notice comes until the cloud has reclaimed the
+// instance.
+func TestNodeOfAnUnseenInterruption(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.tick()
@@ -173,14 +173,14 @@ func TestNodeOfAnInterruptionThatNobodySaw(t *testing.T) {
 	delete(r.world.nodes["node-i-old0"].object.Labels, LabelPool)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	r.pass(3 * time.Minute)
-	r.restart() // so that nobody remembers the instance when the cluster is seen again
+	r.restart() // so that no process remembers the instance when the cluster can be read again
 	r.world.observeErr = nil
 	r.pass(leaseTerm + time.Minute)
 	r.until("it is over", 3*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Empty(t, r.world.nodes)
 }
 
-func TestDeadlinesThatCannotBe(t *testing.T) {
+func TestImpossibleDeadlines(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -212,7 +212,7 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-func TestReplacementsAreAsManyAsAreDesired(t *testing.T) {
+func TestNoMoreReplacementsThanDesired(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchUp = 1, 1
@@ -226,7 +226,7 @@ func TestReplacementsAreAsManyAsAreDesired(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
-// Which nodes are the control plane's may not be known when a notice comes.
+// The nodes of the control plane may be unknown when a notice comes.
 func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r := newRig(t)
 	r.world.add(3)
@@ -245,8 +245,8 @@ func TestControlPlaneIsNotDrainedByANotice(t *testing.T) {
 	r.clean()
 }
 
-// A queue may tell the same again when all is over, and the cloud lists for a while what it has taken.
-func TestNoticeThatComesAgainLate(t *testing.T) {
+// SQS may redeliver a message after everything is done, and the cloud lists a reclaimed instance for a while.
+func TestRedeliveredNotice(t *testing.T) {
 	for name, c := range map[string]struct{ leaving, late time.Duration }{
 		"listed still": {leaving: 10 * time.Minute}, "not listed any more": {late: 2 * time.Minute},
 	} {
@@ -285,8 +285,8 @@ func TestInterruptionsResume(t *testing.T) {
 	require.Equal(t, provider.Unknown, provider.ClassOf(errLost))
 }
 
-// Advice to leave nodes may come of all of them at once, and nothing may come of it.
-func TestAdviceDoesNotWedgeThePool(t *testing.T) {
+// Rebalance recommendations may come for all nodes at once, without any interruption after them.
+func TestRebalanceRecommendationsDoNotBlockThePool(t *testing.T) {
 	advised := func(t *testing.T, n int) *rig {
 		r := newRig(t)
 		r.world.add(n)
@@ -319,7 +319,7 @@ func TestAdviceDoesNotWedgeThePool(t *testing.T) {
 	})
 }
 
-// While it cannot be told whose instances are, the queue tells of them again and again.
+// While the instances are unknown, SQS redelivers the messages about them.
 func TestMessagesThatMustWait(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
@@ -333,7 +333,7 @@ func TestMessagesThatMustWait(t *testing.T) {
 		r.pool.Notify(m)
 		<-r.pool.woken
 		r.tick()
-		require.Empty(t, r.pool.woken, "nobody is in a hurry to ask a cloud that does not answer")
+		require.Empty(t, r.pool.woken, "a cloud that does not answer is not queried sooner")
 		require.False(t, r.pool.spoken())
 		require.Len(t, r.pool.deferred, 1)
 		r.clock.advance(20 * time.Second)
@@ -344,7 +344,7 @@ func TestMessagesThatMustWait(t *testing.T) {
 	require.Equal(t, []provider.Message{last}, r.notices.done)
 }
 
-// A message that comes while a tick keeps another one of the kind is the one that stays.
+// Of two messages of one kind about an instance, the newer one is kept.
 func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	r := newRig(t)
 	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}

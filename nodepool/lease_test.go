@@ -63,7 +63,7 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, "run-2", r.record().Owner, "another's is left alone")
 }
 
-func TestLeaseLostInTheMidstOfAnAction(t *testing.T) {
+func TestLeaseLostDuringAnAction(t *testing.T) {
 	r := wanting(t, 3)
 	r.world.capacity = func(provider.Launch) error {
 		if r.world.launches == 1 {
@@ -79,7 +79,7 @@ func TestLeaseLostInTheMidstOfAnAction(t *testing.T) {
 	require.Equal(t, 3, r.world.launches)
 }
 
-func TestConflictEndsTheTick(t *testing.T) {
+func TestConflictEndsTheCycle(t *testing.T) {
 	r := wanting(t, 1)
 	r.tick()
 	r.clock.advance(renewAfter)
@@ -170,7 +170,7 @@ func TestDryRun(t *testing.T) {
 	r.pass(time.Minute)
 	require.Zero(t, r.world.launches)
 	last := r.reports[len(r.reports)-1]
-	require.True(t, last.Leading, "so that one process tells")
+	require.True(t, last.Leading, "so that one process reports")
 	require.Equal(t, plan.ScaleUp, last.Decision.Step)
 	r.spec.DryRun = false
 	r.tick()
@@ -184,7 +184,7 @@ func TestDryRun(t *testing.T) {
 	require.Nil(t, r.record().Action)
 }
 
-func TestTicksFarApart(t *testing.T) {
+func TestCyclesFarApart(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Interval = 2 * time.Minute
 	other := r.process("other", r.clock.now)

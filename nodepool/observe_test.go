@@ -17,8 +17,8 @@ import (
 
 func (r *rig) lastTold() CycleReport { return r.reports[len(r.reports)-1] }
 
-// Only what will take pods soon keeps pending pods from getting a node.
-func TestWorkersThatHelpNobodyHideNoDemand(t *testing.T) {
+// Only nodes that will take pods soon keep pending pods from getting another node.
+func TestUnusableWorkersDoNotHideDemand(t *testing.T) {
 	for name, spoil := range map[string]func(*fakeNode){
 		"its node is not ready": func(n *fakeNode) { n.ready = false },
 		"its node is cordoned":  func(n *fakeNode) { n.cordon = true },
@@ -40,7 +40,7 @@ func TestWorkersThatHelpNobodyHideNoDemand(t *testing.T) {
 	}
 }
 
-// A Node that has not been Ready yet is about to be, and so is one that has not joined.
+// A Node that has not been Ready yet is expected to be soon, and so is one that has not joined.
 func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	r := newRig(t)
 	r.pend(2)
@@ -55,7 +55,7 @@ func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
 }
 
-// A worker that works no more is told of, and others work in its place; not if that would never end.
+// A broken worker is reported and replaced, unless replacements would never end.
 func TestBrokenWorkersDoNotCount(t *testing.T) {
 	r := newRig(t)
 	r.world.add(9)
@@ -64,7 +64,7 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 	r.world.nodes["node-i-old0"].ready = false
 	r.pass(10 * time.Minute)
 	require.Zero(t, r.world.launches, "it may come back")
-	r.until("it is told", 5*time.Minute, func() bool { return r.count(EventBroken) == 1 })
+	r.until("it is reported", 5*time.Minute, func() bool { return r.count(EventBroken) == 1 })
 	r.until("another one has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Equal(t, 9, r.lastTold().Decision.Workers)
 	r.pass(time.Hour)
@@ -75,7 +75,7 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 	for _, name := range []string{"node-i-old1", "node-i-old2", "node-i-old3"} {
 		r.world.nodes[name].ready = false
 	}
-	r.until("all are told of", time.Hour, func() bool { return r.count(EventBroken) == 4 })
+	r.until("all are reported", time.Hour, func() bool { return r.count(EventBroken) == 4 })
 	r.pass(time.Hour)
 	require.Equal(t, 3, r.world.launches, "of four one counts")
 
@@ -99,8 +99,8 @@ func TestManyBrokenWorkersAreNotReplaced(t *testing.T) {
 	require.Equal(t, 6, r.count(EventBroken))
 }
 
-// What nodes turn out to be counts for more than what was promised of them.
-func TestNodesThatAreLessThanPromised(t *testing.T) {
+// The observed capacity of nodes overrides the announced one.
+func TestNodesSmallerThanAnnounced(t *testing.T) {
 	for name, promise := range map[string]func(*provider.Offer, *corev1.Pod){
 		"smaller": func(o *provider.Offer, pod *corev1.Pod) {
 			o.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")}
@@ -125,7 +125,7 @@ func TestNodesThatAreLessThanPromised(t *testing.T) {
 	}
 }
 
-func TestLoadOfNodesThatLeaveIsForecast(t *testing.T) {
+func TestLoadOfTerminatingNodesIsForecast(t *testing.T) {
 	r := idle(t, 3)
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)
@@ -143,7 +143,7 @@ func TestLoadOfNodesThatLeaveIsForecast(t *testing.T) {
 	require.Len(t, last.Workers, 2)
 }
 
-func TestPodsThatHaveRoomAreTold(t *testing.T) {
+func TestPodsWithRoomAreReported(t *testing.T) {
 	r := newRig(t)
 	r.world.add(1)
 	r.world.nodes["node-i-old0"].free = true

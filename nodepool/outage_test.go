@@ -14,32 +14,32 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// outage is how long what a pool depends on is away in these tests.
+// outage is how long a dependency of the pool is unavailable in these tests.
 const outage = 10 * time.Minute
 
 var errDown = errors.New("connection refused")
 
-// while changes the world between two ticks.
+// while changes the cloud and the cluster between two cycles.
 func (r *rig) while(change func()) {
 	r.world.mu.Lock()
 	defer r.world.mu.Unlock()
 	change()
 }
 
-// breakJournal has the store fail, nil: work again.
+// breakJournal makes the store fail; with nil it works again.
 func (r *rig) breakJournal(err error) {
 	r.store.mu.Lock()
 	defer r.store.mu.Unlock()
 	r.store.loadErr = err
 }
 
-// set has signals say something from the next tick on.
+// set sets the signals from the next cycle on.
 func (s *fakeSignals) set(signals ...plan.Signal) { s.signals = signals }
 
-// last is what the last tick came to.
+// last is the report of the last cycle.
 func (r *rig) last() CycleReport { return r.reports[len(r.reports)-1] }
 
-// draining has the oldest of three workers be drained, with a pod that a budget keeps.
+// draining drains the oldest of three workers, which has a pod that a budget keeps.
 func draining(r *rig) *fakePod {
 	r.world.add(3)
 	r.oneZone()
@@ -123,11 +123,11 @@ func TestTenMinutesWithoutTheCloud(t *testing.T) {
 			r.sleepFor(5 * time.Second)
 			tokens := []string{r.record().Action.Slots[0].Token, r.record().Action.Slots[1].Token}
 			down(r, errDown)
-			r.sleepFor(outage - 2*time.Minute) // the wait until the next try is in the time that launches have
+			r.sleepFor(outage - 2*time.Minute) // the next try is within the time limit of launches
 			slots := r.record().Action.Slots
 			require.Len(r, slots, 2)
 			for i, s := range slots {
-				require.Equal(r, tokens[i], s.Token, "the same launch is asked for again")
+				require.Equal(r, tokens[i], s.Token, "the same launch is repeated")
 				require.Greater(r, s.Tries, 5)
 				require.Less(r, s.Tries, 30)
 			}
@@ -250,7 +250,7 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		q.down.Store(false)
 		r.sleepFor(time.Minute)
 		require.NoError(r, r.last().Health)
-		require.Len(r, r.notices.done, 1, "the late message is heard")
+		require.Len(r, r.notices.done, 1, "the late message is handled")
 		r.sleepFor(5 * time.Minute)
 		require.Equal(r, 2, r.running(), "and nothing more comes of it")
 		require.Empty(r, r.record().Interruptions)

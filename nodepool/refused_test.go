@@ -9,9 +9,9 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// TestRefusedForLoadGetsOneNode: pods that the scheduler extender refuses all nodes get a node although requests leave room
-// on those. If they are refused the new one as well, no other follows.
-func TestRefusedForLoadGetsOneNode(t *testing.T) {
+// TestFilteredForLoadGetsOneNode: pods for which the scheduler extender filters all nodes get a node although requests
+// leave room on those. If the new one is filtered too, no other follows.
+func TestFilteredForLoadGetsOneNode(t *testing.T) {
 	r := newRig(t)
 	r.world.add(2)
 	for _, name := range r.nodeNames() {
@@ -40,9 +40,9 @@ func TestRefusedForLoadGetsOneNode(t *testing.T) {
 	require.Equal(t, 2, r.reports[len(r.reports)-1].Snapshot.Pending.Room)
 }
 
-// TestWhoIsNamedGoes: nodes are named from when the pool is idle, those that go are the first ones named, and all of them
-// are told in the tick that commits to them, of which only the first carries the taint then.
-func TestWhoIsNamedGoes(t *testing.T) {
+// TestRemovalCandidatesGoInOrder: an idle pool names its removal candidates and removes them in that order. The cycle that
+// commits to removals reports all of them, though only the first node has the taint by then.
+func TestRemovalCandidatesGoInOrder(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.MaxBatchDown = 2
 	r.tick()

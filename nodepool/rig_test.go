@@ -19,7 +19,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// rig is a pool in a world that tests own, in virtual time.
+// rig is a pool with a fake cloud and cluster, in virtual time.
 type rig struct {
 	*testing.T
 	clock   *clock
@@ -31,7 +31,7 @@ type rig struct {
 	pool    *Pool
 	mu      sync.Mutex // of told, where two processes run
 	reports []CycleReport
-	health  error // of the last tick
+	health  error // of the last cycle
 	runs    int
 }
 
@@ -57,14 +57,14 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// restart has another process go on with nothing but the journal.
+// restart replaces the process by one that has only the journal.
 func (r *rig) restart() {
 	r.Helper()
 	r.runs++
 	r.pool = r.process(fmt.Sprintf("run-%d", r.runs), r.clock.now)
 }
 
-// process is another one that runs the same pool.
+// process is another process that runs the same pool.
 func (r *rig) process(owner string, now func() time.Time) *Pool {
 	r.Helper()
 	p, err := New(Options{
@@ -76,7 +76,7 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	return p
 }
 
-// mortal has a killer stand between the process and everything that it changes.
+// mortal puts a killer between the process and everything that it changes.
 func (r *rig) mortal(k *killer) {
 	r.pool.options.Store = mortalStore{r.store, k}
 	r.pool.options.Provider = mortalWorld{r.world, k}
@@ -92,7 +92,7 @@ func (r *rig) Report(_ context.Context, t CycleReport) {
 	r.reports = append(r.reports, t)
 }
 
-// tick ticks once.
+// tick runs one cycle.
 func (r *rig) tick() plan.Decision {
 	d, err := r.pool.Tick(r.Context())
 	r.health = err
@@ -100,7 +100,7 @@ func (r *rig) tick() plan.Decision {
 	return d
 }
 
-// pass lets time pass, with a tick every two seconds.
+// pass lets time pass, with a cycle every two seconds.
 func (r *rig) pass(d time.Duration) {
 	for end := r.clock.now().Add(d); r.clock.now().Before(end); {
 		r.tick()
@@ -108,7 +108,7 @@ func (r *rig) pass(d time.Duration) {
 	}
 }
 
-// until ticks until something has happened.
+// until runs cycles until a condition holds.
 func (r *rig) until(what string, within time.Duration, happened func() bool) {
 	r.Helper()
 	for end := r.clock.now().Add(within); r.clock.now().Before(end); {
@@ -148,7 +148,7 @@ func (r *rig) running() (n int) {
 	return n
 }
 
-// clean requires that nothing of an action is left in the cluster.
+// clean requires that no trace of an action is left in the cluster.
 func (r *rig) clean() {
 	r.Helper()
 	for name, n := range r.world.nodes {
@@ -157,7 +157,7 @@ func (r *rig) clean() {
 	}
 }
 
-// pend has pods wait that need half a node each.
+// pend adds pending pods that need half a node each.
 func (r *rig) pend(n int) {
 	for k := range n {
 		r.world.pending = append(r.world.pending, clusterstate.Pending{Since: r.clock.now(), Pod: &corev1.Pod{

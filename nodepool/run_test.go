@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// inBubble runs a pool in a bubble, whose time is that of the pool too, and has it end when do returns.
+// inBubble runs a pool in the virtual time of a bubble, and ends it when do returns.
 func inBubble(t *testing.T, prepare, do func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -31,8 +31,8 @@ func inBubble(t *testing.T, prepare, do func(r *rig)) {
 	})
 }
 
-// sleepFor lets time pass, and everything happen that is due by then. What the test has read until now the pool may write:
-// the locks say so to the race detector.
+// sleepFor lets time pass until everything due has happened. The locks tell the race detector that the pool may write what
+// the test has read.
 func (r *rig) sleepFor(d time.Duration) {
 	for _, mu := range []*sync.Mutex{&r.mu, &r.world.mu, &r.notices.mu} {
 		mu.Lock()
@@ -43,7 +43,7 @@ func (r *rig) sleepFor(d time.Duration) {
 	synctest.Wait()
 }
 
-// ticks returns when ticks began, since the first.
+// ticks returns when cycles began, since the first.
 func (r *rig) ticks() []time.Duration {
 	out := make([]time.Duration, len(r.reports))
 	for i, told := range r.reports {
@@ -52,7 +52,7 @@ func (r *rig) ticks() []time.Duration {
 	return out
 }
 
-func TestRunTicksAtTheInterval(t *testing.T) {
+func TestRunKeepsTheInterval(t *testing.T) {
 	inBubble(t, func(*rig) {}, func(r *rig) {
 		r.sleepFor(time.Minute)
 		require.Equal(t, []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute}, r.ticks())
@@ -85,7 +85,7 @@ func TestRunIsWoken(t *testing.T) {
 	})
 }
 
-func TestRunTicksWhenAPodFallsDue(t *testing.T) {
+func TestRunStartsACycleWhenAPodIsDue(t *testing.T) {
 	inBubble(t, func(*rig) {}, func(r *rig) {
 		r.sleepFor(7 * time.Second)
 		r.world.mu.Lock()
@@ -98,7 +98,7 @@ func TestRunTicksWhenAPodFallsDue(t *testing.T) {
 	})
 }
 
-func TestRunHearsInterruptions(t *testing.T) {
+func TestRunReceivesInterruptions(t *testing.T) {
 	inBubble(t, func(r *rig) { r.world.add(1) }, func(r *rig) {
 		r.sleepFor(21 * time.Second)
 		r.notices.mu.Lock()
@@ -152,8 +152,8 @@ func TestRunHandsOver(t *testing.T) {
 	})
 }
 
-// What is wrong for long does not keep an open drain waiting, nor a pod that falls due.
-func TestRunIsQuickInTrouble(t *testing.T) {
+// The back-off after lasting errors delays neither an open drain nor a pod that is due.
+func TestBackOffDelaysNothingUrgent(t *testing.T) {
 	q := &deafNotices{}
 	setup := func(r *rig) {
 		r.spec.Interval = 5 * time.Minute
@@ -183,7 +183,7 @@ func TestRunIsQuickInTrouble(t *testing.T) {
 			from := len(r.reports)
 			r.pool.Notify(provider.Message{InstanceID: "i-somebody", Kind: provider.MessageInterruption})
 			r.sleepFor(10 * time.Minute)
-			require.Less(r, len(r.reports)-from, 200, "and it is not asked all the time")
+			require.Less(r, len(r.reports)-from, 200, "and it is not queried all the time")
 			gaps(r, from)
 		})
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// idle is a pool with n workers of one zone that wants one.
+// idle is a pool with n workers of one zone that needs one.
 func idle(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.world.add(n)
@@ -44,7 +44,7 @@ func (r *rig) removing(s state.RemovalState) *state.Removal {
 	return target
 }
 
-func TestRefusedEvictionsGiveTheNodeBack(t *testing.T) {
+func TestRejectedEvictionsEndTheDrain(t *testing.T) {
 	r := idle(t, 3)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
@@ -61,7 +61,7 @@ func TestRefusedEvictionsGiveTheNodeBack(t *testing.T) {
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
 }
 
-func TestTriesFurtherApart(t *testing.T) {
+func TestRetriesBackOff(t *testing.T) {
 	r := idle(t, 2)
 	r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
 	r.load("node-i-old1", &fakePod{name: "y", blocks: "is kept"})
@@ -72,11 +72,11 @@ func TestTriesFurtherApart(t *testing.T) {
 	require.NotContains(t, r.nodeNames(), "")
 }
 
-func TestBlockerThatCameAfterThePlan(t *testing.T) {
+func TestPodThatBlocksAfterThePlan(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
 	r.load("node-i-old0", &fakePod{name: "shop/cart", blocks: "has no controller"})
-	r.until("the node is given back", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the node accepts pods again", time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
 	require.False(t, r.world.nodes["node-i-old0"].cordon)
 	require.Empty(t, r.world.terminated)
 }
@@ -126,10 +126,10 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 	require.Greater(t, r.clock.now().Sub(began), r.spec.Drain.Timeout)
 }
 
-func TestNotOursIsLeftAlone(t *testing.T) {
+func TestInstancesOfOthersAreLeftAlone(t *testing.T) {
 	r := idle(t, 2)
 	r.world.termErr = refused(provider.NotOwned)
-	r.until("the node is given back", 5*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
+	r.until("the node accepts pods again", 5*time.Minute, func() bool { return r.count(EventDrainFailed) == 1 })
 	r.until("the action is over", time.Minute, func() bool { return r.record().Action == nil })
 	r.clean()
 }
@@ -189,18 +189,18 @@ func TestDrainedTargetIsFinishedAllTheSame(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
-// Targets that have not been touched stay when the world has become another one.
-func TestPlannedTargetsAreLookedAtAgain(t *testing.T) {
+// Targets that were not drained yet stay if the cluster has changed.
+func TestPlannedTargetsAreCheckedAgain(t *testing.T) {
 	known := plan.Signal{Name: "cpu", Known: true, Threshold: 0.7, CPU: true, Now: 0.1}
 	for name, c := range map[string]struct {
 		change func(*plan.Signal)
 		min    int
 	}{
-		"not known any more":  {func(s *plan.Signal) { s.Known, s.Err = false, "the server is down" }, 1},
-		"not idle any more":   {func(s *plan.Signal) { s.Now = 0.5 }, 1},
-		"more load to carry":  {func(s *plan.Signal) { s.Fits = 4 }, 1},
-		"more are asked for":  {func(s *plan.Signal) { s.Want = 4 }, 1},
-		"the minimum is more": {func(*plan.Signal) {}, 4},
+		"not known any more":   {func(s *plan.Signal) { s.Known, s.Err = false, "the server is down" }, 1},
+		"not idle any more":    {func(s *plan.Signal) { s.Now = 0.5 }, 1},
+		"more load to carry":   {func(s *plan.Signal) { s.Fits = 4 }, 1},
+		"more are recommended": {func(s *plan.Signal) { s.Want = 4 }, 1},
+		"the minimum is more":  {func(*plan.Signal) {}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := idle(t, 5)
@@ -221,8 +221,8 @@ func TestPlannedTargetsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// What the cloud refuses for good is not asked for again and again.
-func TestTerminationsThatAreRefused(t *testing.T) {
+// A termination that the cloud rejects for good is not repeated.
+func TestRejectedTerminations(t *testing.T) {
 	for _, class := range []provider.Class{provider.Invalid, provider.Unknown} {
 		r := idle(t, 3)
 		r.world.termErr = refused(class)
@@ -252,7 +252,7 @@ func TestLastOfAZoneStays(t *testing.T) {
 	r.clean()
 }
 
-func TestUnknownWorldWaits(t *testing.T) {
+func TestUnknownStateWaits(t *testing.T) {
 	for name, blind := range map[string]func(*rig, error){
 		"cloud":   func(r *rig, err error) { r.world.listErr = err },
 		"cluster": func(r *rig, err error) { r.world.observeErr = err },
@@ -288,8 +288,8 @@ func TestTooManyUnreadyWaits(t *testing.T) {
 	r.until("it goes on", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
 }
 
-// TestTerminatedWorkersDoNotCountAgain: a cloud that does not list an instance any more, without having listed it as
-// leaving, is not one that hides it for a moment.
+// TestTerminatedWorkersDoNotCountAgain: a terminated instance is gone once the cloud stops listing it, even if it was never
+// listed as terminating.
 func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	r := idle(t, 3)
 	r.world.leaving = 0
@@ -326,7 +326,7 @@ func TestWorkerTerminatedByHandIsReplacedAndItsNodeDeleted(t *testing.T) {
 	r.spec.Plan.Min = 2
 	r.tick()
 	require.Equal(t, "workers", r.world.nodes["node-i-old0"].object.Labels[LabelPool])
-	r.restart() // what the label says outlives the process
+	r.restart() // the label outlives the process
 	r.clock.advance(leaseTerm)
 	r.world.instances["i-old0"].endedAt = r.clock.now()
 	delete(r.world.instances, "i-old0")

@@ -19,7 +19,7 @@ func refused(class provider.Class) error {
 	return &provider.Error{Class: class, Op: "Launch", Code: "Refused", Err: errors.New("refused")}
 }
 
-// wanting has the pool want n workers by its minimum, at once.
+// wanting sets the minimum of the pool to n workers.
 func wanting(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.spec.Plan.Min = n
@@ -143,7 +143,7 @@ func TestTokenMismatchOfAnInstanceThatIsNotListedYet(t *testing.T) {
 	require.Equal(t, 1, r.world.launches)
 }
 
-// A zone in which nothing works is left for the others, and tried where there are none.
+// A zone in which launches fail comes after the others, and is tried if there is no other.
 func TestBadZonesComeLast(t *testing.T) {
 	for name, class := range map[string]provider.Class{"nodes do not join": "", "invalid": provider.Invalid} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestLaunchesAreInterruptedByNotices(t *testing.T) {
 	r.until("all have joined", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 }
 
-func TestUnknownIsAskedAgainWithTheSameToken(t *testing.T) {
+func TestUnknownLaunchIsRetriedWithItsToken(t *testing.T) {
 	for name, err := range map[string]error{
 		"lost": errLost, "unknown": refused(provider.Unknown), "throttled": refused(provider.Throttled),
 	} {
@@ -234,7 +234,7 @@ func TestLaunchIsAdoptedByItsTags(t *testing.T) {
 	require.Equal(t, state.SlotReady, r.slotAfter(0, "i-1"))
 }
 
-// slotAfter is the state of a slot as the last tick wrote it, whether or not its action is over.
+// slotAfter is the state of a slot as the last cycle wrote it, whether or not its action is over.
 func (r *rig) slotAfter(_ int, instance string) state.SlotState {
 	switch {
 	case r.count(EventJoined) > 0:
@@ -311,7 +311,7 @@ func TestKeepFailed(t *testing.T) {
 	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
 }
 
-// As nobody looks at what is kept, no more is added to it.
+// Kept instances pile up if nobody removes them, so their number is limited.
 func TestKeepFailedIsBounded(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Plan.Max, r.spec.Join.KeepFailed = 3, true
@@ -324,7 +324,7 @@ func TestKeepFailedIsBounded(t *testing.T) {
 	require.Equal(t, 3, r.running())
 }
 
-func TestLateJoinIsPardoned(t *testing.T) {
+func TestLateJoinIsKept(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joinDelay = 12 * time.Minute
 	r.pass(12 * time.Minute)
@@ -343,7 +343,7 @@ func TestPartOfAScaleUpCounts(t *testing.T) {
 	r.until("the missing one is launched again", time.Minute, func() bool { return r.world.launches == 4 })
 }
 
-func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
+func TestRisingDemandJoinsAnOpenScaleUp(t *testing.T) {
 	r := newRig(t)
 	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 1}}
 	r.until("the first is launched", time.Minute, func() bool { return r.world.launches == 1 })
@@ -364,7 +364,7 @@ func TestWhatRisesJoinsAnOpenScaleUp(t *testing.T) {
 	require.Equal(t, 5, r.world.launches, "the cooldown is between scale-ups")
 }
 
-func TestPlannedNodesAreNotAskedForTwice(t *testing.T) {
+func TestPlannedNodesAreNotRequestedTwice(t *testing.T) {
 	r := newRig(t)
 	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Threshold: 0.7, Want: 2}}
 	throttled := true
@@ -430,7 +430,7 @@ func TestPodsGetNodesThatTheyCanRunOn(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1, "b": 1}, zones)
 }
 
-func TestNoNodeThatHelpsNobody(t *testing.T) {
+func TestNoNodeThatNoPodCanUse(t *testing.T) {
 	r := newRig(t)
 	r.pend(2)
 	for i := range r.world.pending {
@@ -448,7 +448,7 @@ func TestNoNodeThatHelpsNobody(t *testing.T) {
 	}
 }
 
-func TestJoinsTellTheStartupTime(t *testing.T) {
+func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	r := wanting(t, 1)
 	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	r.tick()

@@ -71,11 +71,11 @@ func TestSpecThatCannotBeRead(t *testing.T) {
 	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
 	r.tick()
 	require.ErrorIs(t, r.health, errLost)
-	require.Zero(t, r.record().Version, "nothing is done by a configuration that nobody knows")
+	require.Zero(t, r.record().Version, "an unknown configuration changes nothing")
 	r.pool.options.Spec = broken
 	r.tick()
 	require.Equal(t, 1, r.world.launches)
 	r.pool.options.Spec = func() (Spec, error) { return Spec{}, errLost }
 	r.until("it goes on by the one before", 2*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.ErrorIs(t, r.health, errLost, "and says so")
+	require.ErrorIs(t, r.health, errLost, "and reports it")
 }

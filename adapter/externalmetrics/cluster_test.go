@@ -37,7 +37,7 @@ const (
 	visitorUser = "visitor"                                                     // may get what everyone may
 )
 
-// cluster is as much of a kube-apiserver as a server of ours asks: who has a token, what a user may do, and which
+// cluster answers the requests of our servers to a kube-apiserver: which user has a token, what a user may do, and which
 // front proxies to trust.
 type cluster struct {
 	server *httptest.Server
@@ -115,7 +115,7 @@ func allowed(s authorizationv1.SubjectAccessReviewSpec) bool {
 
 func (c *cluster) getConfig(w http.ResponseWriter, _ *http.Request) { send(w, &c.config) }
 
-// listConfig answers lists, and watches with nothing until the client leaves. It refuses to stream a list.
+// listConfig answers lists, and watches with nothing until the client disconnects. It rejects streamed lists.
 func (c *cluster) listConfig(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	switch {
@@ -146,7 +146,7 @@ func receive(w http.ResponseWriter, r *http.Request, into runtime.Object) bool {
 
 func send(w http.ResponseWriter, object runtime.Object) {
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	_ = json.NewEncoder(w).Encode(object) // a client that has left sees nothing of it
+	_ = json.NewEncoder(w).Encode(object) // fails if the client has disconnected
 }
 
 // newFrontProxy returns the PEM of an authority and a client certificate from it for the aggregator.

@@ -41,7 +41,7 @@ type served struct {
 	stop    func() error // ends the server and returns what Run returned
 }
 
-// fresh is a healthy snapshot by the clock of the machine, which servers go by.
+// fresh is a healthy snapshot by the clock of the machine, which servers use.
 func fresh(name, target string) snapshot.Snapshot {
 	return servingtest.Changed(servingtest.Healthy(name, target), func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
 }
@@ -104,7 +104,7 @@ func (a answer) decode(t *testing.T, into any) {
 	require.NoError(t, json.Unmarshal(a.body, into), "%s", a.body)
 }
 
-// get reads a path as the user of a token, or as nobody; header is pairs of names and values.
+// get reads a path as the user of a token, or anonymously; header is pairs of names and values.
 func (s *served) get(t *testing.T, path, token string, header ...string) answer {
 	t.Helper()
 	return s.do(t, &tls.Config{InsecureSkipVerify: true}, path, token, header...)
@@ -173,7 +173,7 @@ func TestServerAnswersTheClientOfTheHPA(t *testing.T) {
 	assert.ErrorContains(t, err, `there is no metric "requests"`)
 }
 
-func TestServerSpeaksPlainHTTPRight(t *testing.T) {
+func TestServerHandlesPlainHTTP(t *testing.T) {
 	waiting := servingtest.Changed(fresh("waiting", "y"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
 	s := serve(t, fresh("a", "x"), waiting)
 
@@ -246,7 +246,7 @@ func TestServerIsDiscovered(t *testing.T) {
 	require.Len(t, groups.Groups, 1)
 	assert.Equal(t, "external.metrics.k8s.io", groups.Groups[0].Name)
 
-	// This is the document that the cluster's API server asks for.
+	// This is the document that the cluster's API server requests.
 	var aggregated apidiscovery.APIGroupDiscoveryList
 	s.get(t, "/apis", visitorUser, "Accept", discovery.AcceptV2).decode(t, &aggregated)
 	require.Len(t, aggregated.Items, 1)
@@ -336,7 +336,7 @@ func TestServerStops(t *testing.T) {
 	assert.Error(t, err, "still listening")
 }
 
-// Nothing is left listening where a server cannot be made.
+// A server that cannot be made leaves no listener.
 func TestServersThatCannotBeMade(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, c := range map[string]struct {
@@ -357,7 +357,7 @@ func TestServersThatCannotBeMade(t *testing.T) {
 			c.change(o, cluster)
 			_, err := o.NewServer(Config{Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3"})
 			require.ErrorContains(t, err, c.message)
-			_ = listener.Close() // where the options were refused before they were looked at
+			_ = listener.Close() // if the options were rejected before it was used
 			_, err = net.DialTimeout("tcp", listener.Addr().String(), time.Second)
 			assert.Error(t, err, "still listening")
 		})

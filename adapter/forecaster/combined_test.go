@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Two PredictedMetrics of one target: each tells what it asks for itself, both what the target needs.
+// Two PredictedMetrics of one target: each reports its own count, and both the count of the target.
 func TestTheLargestOfATargetWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
@@ -51,7 +51,7 @@ func TestTheLargestOfATargetWins(t *testing.T) {
 	})
 }
 
-// A load needs no planned count, a decision does.
+// A decision needs the replicas of the target, a load does not.
 func TestScaleThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))

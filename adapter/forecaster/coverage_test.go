@@ -14,7 +14,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// bounds follows what is served.
+// bounds are the least and the largest load served.
 type bounds struct{ low, high float64 }
 
 func (b *bounds) see(s snapshot.Snapshot) {
@@ -44,7 +44,7 @@ func TestRollingUpdateToUnreadablePods(t *testing.T) {
 	})
 }
 
-// Pods that can be read only a while after they are ready neither lower the load before nor raise it after.
+// Pods that are first read a while after they are ready neither lower the load before nor raise it after.
 func TestLateFirstSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(5))
@@ -61,7 +61,7 @@ func TestLateFirstSamples(t *testing.T) {
 	})
 }
 
-func TestPodThatWasNeverReadAndThenIs(t *testing.T) {
+func TestPodIsFirstReadLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
 		w.silent["pod-3"] = true
@@ -92,8 +92,7 @@ func TestMostPodsBecomeUnreadable(t *testing.T) {
 	})
 }
 
-// Sources that read seldom are served as well as those that read each second, and so are those that do not say how
-// often samples will come.
+// Sources that read seldom, or whose interval is unknown, are served as well as those that read each second.
 func TestSlowSources(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 15 * time.Second, 30 * time.Second} {
 		for _, pods := range []int{1, 2, 20, -1, -2, -20} {
@@ -157,7 +156,7 @@ func TestSamplesFromTheFutureAreFailures(t *testing.T) {
 	})
 }
 
-// What still arrives from an old source does not mix with what the new one reads.
+// Late samples of an old source do not mix with those of the new one.
 func TestAnotherSourceIsAnotherFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, steady(1))
@@ -168,7 +167,7 @@ func TestAnotherSourceIsAnotherFeed(t *testing.T) {
 		require.NoError(t, err)
 		require.NotSame(t, w.feed, fresh)
 		w.pass(30*time.Second, nil) // appends to the old feed
-		assert.Equal(t, snapshot.NoReadyPods, w.reason(), "nobody has told whose pods they are")
+		assert.Equal(t, snapshot.NoReadyPods, w.reason(), "the pods of the target are unknown")
 		fresh.SetPods(w.fleet)
 		w.pass(30*time.Second, nil)
 		assert.Equal(t, snapshot.WaitingForSamples, w.reason())
@@ -189,8 +188,7 @@ func TestRejectedSpecIsPublished(t *testing.T) {
 	})
 }
 
-// A replica that starts does not know whether the target has just risen; it must not take pods that are on their way
-// for pods that are not needed.
+// A new replica assumes a recent scale-up: pods that are still starting must not look superfluous.
 func TestRestartWhilePodsAreStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(1))
@@ -206,7 +204,7 @@ func TestRestartWhilePodsAreStarting(t *testing.T) {
 	})
 }
 
-// A source that brings the whole window along is served from at once, pods that have just started included.
+// With backfill the first forecast is served at once, pods that have just started included.
 func TestBackfillIsServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(2))
@@ -233,7 +231,7 @@ func TestBackfillIsServedAtOnce(t *testing.T) {
 	})
 }
 
-// Whatever is pushed, memory stays bounded, and what lies before the window is left out.
+// Memory stays bounded whatever is pushed, and samples from before the window are ignored.
 func TestSamplesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, steady(1))
@@ -252,7 +250,7 @@ func TestSamplesAreBounded(t *testing.T) {
 	})
 }
 
-// How coarse samples are is taken from the samples: a server that is asked each second may have nothing newer.
+// The resolution is measured on the samples: a server that is queried each second may have nothing newer.
 func TestSampleResolutionShowsInTheSamples(t *testing.T) {
 	for _, c := range []struct {
 		every, late time.Duration
@@ -298,7 +296,7 @@ func TestSourceErrorIsPublished(t *testing.T) {
 	})
 }
 
-// What less than half of a fleet carries tells nothing of the others: the one pod that answers may be the idle one.
+// Less than half of a fleet is no sample of the others: the one pod that answers may be the idle one.
 func TestNoSubstitutesForMoreThanHalfOfThePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(0.5))

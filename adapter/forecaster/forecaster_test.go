@@ -141,7 +141,7 @@ func TestServesAfterWarmUp(t *testing.T) {
 	})
 }
 
-// A fleet of which some pods have not been read yet must not look like a load that rises as they come in.
+// Reading one pod of a fleet after the other must not look like a rising load.
 func TestPartOfAFleetIsNoLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 10, steady(5))
@@ -265,7 +265,7 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	})
 }
 
-func TestScaleDownWaitsForReplicasThatHaveBeenAskedFor(t *testing.T) {
+func TestScaleDownWaitsForRequestedReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(0.4))
 		w.pass(4*time.Minute, nil) // past the cooldown after the newest start
@@ -306,7 +306,7 @@ func TestReconfiguring(t *testing.T) {
 		_, err := w.forecaster.Set(key, c)
 		require.ErrorContains(t, err, "threshold: NaN: must be")
 		w.pass(time.Second, nil)
-		assert.InDelta(t, 0.7, w.get().Threshold, 0, "a refused configuration changes nothing")
+		assert.InDelta(t, 0.7, w.get().Threshold, 0, "a rejected configuration changes nothing")
 
 		c = config()
 		c.Params.Threshold = 0.5

@@ -11,7 +11,7 @@ type hpa struct {
 
 func (h hpa) within(ratio float64) bool { return 1-h.tolerance <= ratio && ratio <= 1+h.tolerance }
 
-// average is what a target of type AverageValue asks for at status.replicas.
+// average is the count for a target of type AverageValue at status.replicas.
 func (h hpa) average(usage, replicas int64) int64 {
 	if h.within(float64(usage) / (float64(h.target) * float64(replicas))) {
 		return replicas
@@ -19,7 +19,7 @@ func (h hpa) average(usage, replicas int64) int64 {
 	return int64(math.Ceil(float64(usage) / float64(h.target)))
 }
 
-// value is what a target of type Value asks for at spec.replicas, of which ready are Running and Ready.
+// value is the count for a target of type Value at spec.replicas, of which ready are Running and Ready.
 func (h hpa) value(usage, replicas, ready int64) int64 {
 	ratio := float64(usage) / float64(h.target)
 	if h.within(ratio) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// population is one random case: a threshold as a user writes it, and how many instances the forecast asks for.
+// population is one random case: a threshold as a user writes it, and how many instances the forecast needs.
 type population struct {
 	threshold string
 	tau       float64 // as the API hands it on
@@ -25,7 +25,7 @@ func (f population) String() string {
 	return fmt.Sprintf("threshold %s, %v instances", f.threshold, f.instances)
 }
 
-// want is the pipeline's own ceiling.
+// want is the count that the pipeline computes.
 func (f population) want() int64 { return int64(math.Ceil(f.instances - slack)) }
 
 func randomPopulation(r *rand.Rand) population {
@@ -52,7 +52,7 @@ func newTestDemand(t *testing.T, load, threshold float64) demand {
 	return d
 }
 
-// The served values make the HPA ask for exactly the instances that the pipeline asks for.
+// From the served values the HPA computes exactly the instances that the pipeline computes.
 func TestHPAComputesTheReplicasOfThePipeline(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300_000 {
@@ -73,7 +73,7 @@ func TestHPAComputesTheReplicasOfThePipeline(t *testing.T) {
 	}
 }
 
-// With a tolerance the HPA may stay as it is instead, and for no other reason.
+// Only the tolerance lets the HPA keep its replicas instead.
 func TestHPAWithToleranceStaysOrFollows(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	stayed := 0
@@ -141,7 +141,7 @@ func TestQuantisedValues(t *testing.T) {
 	}
 }
 
-// What jitters by less than a step is served as one number.
+// Values that jitter by less than a step are served as one number.
 func TestJitterServesOneValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	values := map[int64]int{}
