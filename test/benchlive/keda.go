@@ -61,7 +61,7 @@ func (s *stage) startKEDAOperator(metricsPort int) error {
 	}
 	return s.startProgram(kedaOperatorBinary, []string{
 		"--kubeconfig=" + s.stack.Cluster.Kubeconfig(),
-		"--metrics-service-bind-address=" + local(metricsPort),
+		"--metrics-service-bind-address=" + ports.Loopback(metricsPort),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--cert-dir=" + certs,
 		"--enable-webhook-patching=false", "--enable-apiservice-patching=false",
@@ -115,12 +115,8 @@ func (s *stage) startKEDAAdapter(ctx context.Context, metricsPort int) error {
 // startProgram runs a program of KEDA's until close.
 func (s *stage) startProgram(name string, args []string) error {
 	dir := s.stack.Cluster.Dir()
-	// It wants to be told by its environment, which env replaces itself with.
-	command := append([]string{
-		"WATCH_NAMESPACE=", "POD_NAMESPACE=" + kedaNamespace, "KEDA_CLUSTER_OBJECT_NAMESPACE=" + kedaNamespace,
-		filepath.Join(s.binaries.keda, name),
-	}, args...)
-	process, err := controlplane.StartProcess(name, "/usr/bin/env", filepath.Join(dir, name+".log"), dir, command)
+	process, err := controlplane.StartProcess(name, filepath.Join(s.binaries.keda, name), filepath.Join(dir, name+".log"), dir, args,
+		"WATCH_NAMESPACE=", "POD_NAMESPACE="+kedaNamespace, "KEDA_CLUSTER_OBJECT_NAMESPACE="+kedaNamespace)
 	if err != nil {
 		return err
 	}
@@ -141,5 +137,3 @@ func (s *stage) kedaCertificates(name string, cert, key []byte) (string, error) 
 	}
 	return dir, nil
 }
-
-func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

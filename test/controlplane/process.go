@@ -25,15 +25,15 @@ type Process struct {
 }
 
 // StartProcess runs a program, named name in errors, with its output at the end of a log file. home is its working directory and
-// where it looks for a user's own settings: there are none.
-func StartProcess(name, binary, logPath, home string, args []string) (*Process, error) {
+// where it looks for a user's own settings: there are none. env are further variables, as name=value.
+func StartProcess(name, binary, logPath, home string, args []string, env ...string) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = home
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}
+	cmd.Env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}, env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes()
 	p := &Process{name: name, logPath: logPath, cmd: cmd, ended: make(chan struct{})}
@@ -94,6 +94,9 @@ func (p *Process) Stop(deadline time.Duration) error {
 	<-p.ended
 	return nil
 }
+
+// Result returns the error of a process that is gone, nil for exit status 0.
+func (p *Process) Result() error { return p.result }
 
 // Failure describes an unexpected end, once the process is gone, with the last lines of the log.
 func (p *Process) Failure() error {

@@ -26,11 +26,11 @@ const stopDeadline = 5 * time.Second
 // processes runs the example's server for every running pod, on the pod's own address. Its handlers are called one at
 // a time.
 type processes struct {
-	t                 *testing.T
-	node, env, script string
-	dir               string // of the logs
-	running           map[types.UID]*controlplane.Process
-	ended             sync.WaitGroup
+	t            *testing.T
+	node, script string
+	dir          string // of the logs
+	running      map[types.UID]*controlplane.Process
+	ended        sync.WaitGroup
 }
 
 // lookUp finds a program, or fails with what to install for it.
@@ -47,7 +47,6 @@ func runProcesses(t *testing.T, client kubernetes.Interface, namespace, selector
 	p := &processes{
 		t:      t,
 		node:   lookUp(t, "node", "install Node.js 18.2 or later, on Debian: apt-get install nodejs"),
-		env:    lookUp(t, "env", "install coreutils"),
 		script: exampleFile(t, "server.js"),
 		dir:    t.TempDir(), running: map[types.UID]*controlplane.Process{},
 	}
@@ -101,10 +100,8 @@ func (p *processes) start(pod *corev1.Pod) (*controlplane.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return controlplane.StartProcess(pod.Name, p.env, filepath.Join(p.dir, pod.Name+".log"), p.dir, []string{
-		"HOST=" + app.Addr().String(), fmt.Sprint("PORT=", app.Port()), fmt.Sprint("METRICS_PORT=", metrics.Port()),
-		"DRAIN_MS=500", p.node, p.script,
-	})
+	return controlplane.StartProcess(pod.Name, p.node, filepath.Join(p.dir, pod.Name+".log"), p.dir, []string{p.script},
+		"HOST="+app.Addr().String(), fmt.Sprint("PORT=", app.Port()), fmt.Sprint("METRICS_PORT=", metrics.Port()), "DRAIN_MS=500")
 }
 
 // stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is a failure.
