@@ -3,10 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +15,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/etcdseed"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // startCluster runs etcd and an API server with Foresail's manifests applied, until the benchmark ends.
@@ -27,38 +24,8 @@ func startCluster(b *testing.B) *controlplane.Cluster {
 	c, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: b.Output()})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, c.Stop()) })
-	require.NoError(b, applyManifests(b.Context(), c))
+	require.NoError(b, foresail.ApplyBase(b.Context(), c))
 	return c
-}
-
-// applyManifests applies what users apply. The namespace comes first, and nothing else of a folder needs its elder.
-func applyManifests(ctx context.Context, c *controlplane.Cluster) error {
-	root, err := controlplane.Root()
-	if err != nil {
-		return err
-	}
-	manifests := os.DirFS(filepath.Join(root, "manifests"))
-	files := []string{"base/namespace.yaml"}
-	for _, pattern := range []string{"crds/*.yaml", "base/*.yaml"} {
-		found, err := fs.Glob(manifests, pattern)
-		if err != nil {
-			return err
-		}
-		files = append(files, found...)
-	}
-	for _, file := range files {
-		if filepath.Base(file) == "kustomization.yaml" {
-			continue
-		}
-		content, err := fs.ReadFile(manifests, file)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Apply(ctx, content); err != nil {
-			return fmt.Errorf("manifests/%s: %w", file, err)
-		}
-	}
-	return nil
 }
 
 // fill brings a population into a cluster: PredictedMetrics and namespaces by the front door, with validation and

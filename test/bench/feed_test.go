@@ -14,7 +14,7 @@ func remoteWriteSource() v1alpha1.Source {
 }
 
 // feed fills a cluster, runs Foresail on it and keeps it served until the benchmark ends.
-func feed(b *testing.B, c *controlplane.Cluster, p population) *foresail {
+func feed(b *testing.B, c *controlplane.Cluster, p population) *adapter {
 	b.Helper()
 	p.source = remoteWriteSource()
 	require.NoError(b, fill(b.Context(), c, p))

@@ -18,6 +18,7 @@ import (
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/ports"
 )
 
@@ -38,8 +39,8 @@ func BenchmarkAggregatedGet(b *testing.B) {
 		b.Run(fmt.Sprintf("metrics=%d", n), func(b *testing.B) {
 			c := startCluster(b)
 			p := population{apps: n, podsPerApp: 1, namespaces: min(n, 50), network: c.PodCIDR(), born: time.Now().Add(-time.Hour)}
-			ours := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: feed(b, c, p).securePort}
-			theirs := contender{b: b, cluster: c, namespace: systemNamespace, service: serviceName, port: startTestAdapter(b, c)}
+			ours := contender{b: b, cluster: c, port: feed(b, c, p).securePort}
+			theirs := contender{b: b, cluster: c, port: startTestAdapter(b, c)}
 			ours.ask = func(i int) question {
 				app := p.app(i % n)
 				return question{app.Namespace, "predicted_load_total", selector(b, "predictedmetric="+app.Name)}
@@ -80,11 +81,10 @@ func selector(b *testing.B, text string) labels.Selector {
 
 // contender is a server that answers while it is registered.
 type contender struct {
-	b                  *testing.B
-	cluster            *controlplane.Cluster
-	namespace, service string
-	port               int
-	ask                func(i int) question
+	b       *testing.B
+	cluster *controlplane.Cluster
+	port    int
+	ask     func(i int) question
 
 	asked int
 	took  quantiles // µs, of each read
@@ -92,12 +92,7 @@ type contender struct {
 
 // block registers the server, warms up and reads.
 func (x *contender) block() {
-	ctx := x.b.Context()
-	api := controlplane.AggregatedAPI{
-		Group: "external.metrics.k8s.io", Version: "v1beta1", Port: x.port, Namespace: x.namespace, Service: x.service,
-	}
-	require.NoError(x.b, x.cluster.RegisterAggregated(ctx, api))
-	require.NoError(x.b, x.cluster.WaitAggregated(ctx, api.Name()))
+	require.NoError(x.b, foresail.Register(x.b.Context(), x.cluster, x.port))
 	config, err := x.cluster.RESTConfigFor(hpaController)
 	require.NoError(x.b, err)
 	config.QPS = -1
@@ -172,22 +167,25 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: "`+hpaControl
 // Foresail is allowed.
 func startTestAdapter(b *testing.B, c *controlplane.Cluster) int {
 	b.Helper()
-	kubeconfig, err := c.KubeconfigForServiceAccount(b.Context(), systemNamespace, serviceAccount)
+	program := buildTestAdapter(b, c)
+	kubeconfig, err := c.KubeconfigForServiceAccount(b.Context(), foresail.Namespace, foresail.ServiceAccount)
 	require.NoError(b, err)
-	cert, key, err := c.ServingCertificate(serviceName+"."+systemNamespace+".svc", "localhost")
+	cert, key, err := c.ServingCertificate(foresail.ServiceName+"."+foresail.Namespace+".svc", "localhost")
 	require.NoError(b, err)
 	port, err := ports.Take()
 	require.NoError(b, err)
-	startProcess(b, c, "test-adapter", []string{
-		buildTestAdapter(b, c),
+	const name = "test-adapter"
+	process, err := controlplane.StartProcess(name, program, filepath.Join(c.Dir(), name+".log"), c.Dir(), []string{
 		"--lister-kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
 	})
+	require.NoError(b, err)
+	foresail.EndWith(b, name, process)
 	ctx, cancel := context.WithTimeoutCause(b.Context(), time.Minute, errors.New("the test adapter does not listen"))
 	defer cancel()
 	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", ports.Loopback(port))
 		if err == nil {
 			require.NoError(b, conn.Close())
 			return port
@@ -215,6 +213,10 @@ func buildTestAdapter(b *testing.B, c *controlplane.Cluster) string {
 	const address = `":8080"`
 	require.Equal(b, 1, strings.Count(string(content), address))
 	safe := strings.Replace(string(content), address, `"127.0.0.1:0"`, 1)
-	copied := overlay(b, filepath.Join(root, "test", "bench", "test-adapter", "main.go"), safe)
-	return buildProgram(b, root, []string{"-o", filepath.Join(c.Dir(), "test-adapter"), "-overlay", copied, "./test/bench/test-adapter"})
+	build := foresail.GoBuild{
+		Package: "./test/bench/test-adapter", Output: filepath.Join(c.Dir(), "test-adapter"),
+		Replace: map[string]string{"test/bench/test-adapter/main.go": safe},
+	}
+	require.NoError(b, build.Run(b.Context()))
+	return build.Output
 }

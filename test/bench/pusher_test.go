@@ -166,7 +166,7 @@ func newPusher(p population, version protocol, address string) *pusher {
 }
 
 // startPushing waits until samples are taken and pushes until the benchmark ends or stop is called.
-func startPushing(b *testing.B, f *foresail, p population, version protocol) *pusher {
+func startPushing(b *testing.B, f *adapter, p population, version protocol) *pusher {
 	b.Helper()
 	w := newPusher(p, version, f.push)
 	nothing := snappy.Encode(nil, nil)

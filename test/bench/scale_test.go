@@ -58,7 +58,7 @@ func remoteWrite(b *testing.B, apps, procs int, span time.Duration) {
 	b.ReportMetric(ageP99(b, f), "s-age-p99")
 	b.ReportMetric(toServed.Seconds(), "s-to-all-served")
 	b.ReportMetric(0, "ns/op")
-	require.NoError(b, f.ready(b.Context(), p.apps))
+	require.NoError(b, f.served(b.Context(), p.apps))
 	w.stop()
 	b.ReportMetric(float64(w.retried.Load()), "requests-retried")
 	b.ReportMetric(float64(w.sent.Load())-taken(b, f), "samples-lost")
@@ -67,18 +67,16 @@ func remoteWrite(b *testing.B, apps, procs int, span time.Duration) {
 }
 
 // taken is how many samples Foresail has found the pods of.
-func taken(b *testing.B, f *foresail) float64 {
+func taken(b *testing.B, f *adapter) float64 {
 	b.Helper()
-	return count(b, f, "foresail_remote_write_samples_total", map[string]string{"result": "taken"})
+	return count(b, f, "foresail_remote_write_samples_total", "result", "taken")
 }
 
 // ageP99 is the age of the newest sample of a PredictedMetric (s), exceeded by one in a hundred at this moment.
-func ageP99(b *testing.B, f *foresail) float64 {
+func ageP99(b *testing.B, f *adapter) float64 {
 	b.Helper()
-	t, err := f.telemetry(b.Context())
-	require.NoError(b, err)
 	var ages quantiles
-	for _, m := range t["foresail_sample_age_seconds"].GetMetric() {
+	for _, m := range f.MustMetrics(b)["foresail_sample_age_seconds"].GetMetric() {
 		ages.add(m.GetGauge().GetValue())
 	}
 	return ages.quantile(0.99)
@@ -95,21 +93,21 @@ func BenchmarkPods(b *testing.B) {
 			servePods(b, p)
 			f := startForesail(b, c, 0)
 			toServed := steady(b, f, p)
-			before := count(b, f, "foresail_scrapes_total", map[string]string{"result": "success"})
+			before := count(b, f, "foresail_scrapes_total", "result", "success")
 			for b.Loop() {
 				measure(b, f, *span)
 			}
-			scraped := count(b, f, "foresail_scrapes_total", map[string]string{"result": "success"}) - before
+			scraped := count(b, f, "foresail_scrapes_total", "result", "success") - before
 			b.ReportMetric(scraped/b.Elapsed().Seconds(), "samples/s")
 			b.ReportMetric(toServed.Seconds(), "s-to-all-served")
 			b.ReportMetric(0, "ns/op")
-			require.NoError(b, f.ready(b.Context(), p.apps))
+			require.NoError(b, f.served(b.Context(), p.apps))
 		})
 	}
 }
 
 // steady waits until every PredictedMetric is served, and then for its window to be full. It returns how long the first took.
-func steady(b *testing.B, f *foresail, p population) time.Duration {
+func steady(b *testing.B, f *adapter, p population) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	waitServed(b, f, p)
@@ -123,17 +121,16 @@ func steady(b *testing.B, f *foresail, p population) time.Duration {
 }
 
 // waitServed waits until every PredictedMetric is served.
-func waitServed(b *testing.B, f *foresail, p population) {
+func waitServed(b *testing.B, f *adapter, p population) {
 	b.Helper()
 	ctx, cancel := context.WithTimeoutCause(b.Context(), startLimit, fmt.Errorf("not ready after %s", startLimit))
 	defer cancel()
-	require.NoError(b, f.waitReady(ctx, p.apps))
+	require.NoError(b, f.waitServed(ctx, p.apps))
 }
 
-func count(b *testing.B, f *foresail, name string, labels map[string]string) float64 {
+func count(b *testing.B, f *adapter, name string, labels ...string) float64 {
 	b.Helper()
-	t, err := f.telemetry(b.Context())
-	require.NoError(b, err)
-	require.Contains(b, t, name)
-	return t.sum(name, labels)
+	families := f.MustMetrics(b)
+	require.Contains(b, families, name)
+	return families.Sum(name, labels...)
 }

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -65,11 +67,12 @@ foresail_predicted_load_per_instance{namespace="other",predictedmetric="reactive
 foresail_horizon_seconds{namespace="demo",predictedmetric="predicted"} 38.5
 foresail_horizon_seconds{namespace="demo",predictedmetric="reactive"} 0
 `
-	families := parseMetrics(body)
+	families, err := foresail.ParseMetrics(strings.NewReader(body))
+	require.NoError(t, err)
 	apps := applications()
 	assert.Equal(t, forecast{known: true, load: 0.81, horizon: 38500 * time.Millisecond}, forecastOf(apps[0], families))
 	assert.False(t, forecastOf(apps[1], families).known, "a forecast that is not there is unknown, not zero")
-	assert.False(t, forecastOf(apps[0], parseMetrics("no metrics{")).known)
+	assert.False(t, forecastOf(apps[0], nil).known)
 }
 
 func TestBoardHandsOutWhatWasThere(t *testing.T) {

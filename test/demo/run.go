@@ -208,8 +208,8 @@ func inspect(s *stack.Stack, adapter *stack.Adapter) string {
   kubectl -n %[2]s get predictedmetrics,hpa,deployments
   kubectl -n %[2]s describe predictedmetric predicted
   kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/%[2]s/predicted_load_total?labelSelector=predictedmetric%%3Dpredicted'
-  curl http://127.0.0.1:%[3]d/metrics
-`, s.Cluster.Kubeconfig(), namespace, adapter.HTTPPort)
+  curl http://%[3]s/metrics
+`, s.Cluster.Kubeconfig(), namespace, adapter.Address)
 }
 
 // newLines returns a function that prints a line for each application every five seconds.

@@ -23,6 +23,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/simulated"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // pod is what is known of a pod of the application.
@@ -76,7 +77,7 @@ func (l *ledger) note(err error) {
 }
 
 // watch keeps the ledger until the context ends.
-func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client, metrics string) error {
+func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, objects client.Client, process *foresail.Process) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(cluster, 0, informers.WithNamespace(namespace))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { l.seePod(o, false) },
@@ -98,7 +99,8 @@ func (l *ledger) watch(ctx context.Context, cluster kubernetes.Interface, object
 	defer ticker.Stop()
 	for {
 		err := l.read(ctx, cluster, cloud, objects)
-		l.measure(readFigures(ctx, metrics))
+		families, _ := process.Metrics(ctx) // none, if they cannot be read
+		l.measure(figuresOf(families))
 		l.note(err)
 		select {
 		case <-ctx.Done():

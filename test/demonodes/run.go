@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +20,7 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/terminal"
 )
 
@@ -35,9 +31,7 @@ const (
 
 	// prepareTimeout bounds what comes before the load, on a crowded machine.
 	prepareTimeout = 2 * time.Minute
-	// stopDeadline is how long foresail has to end by itself.
-	stopDeadline = 15 * time.Second
-	lookEvery    = 250 * time.Millisecond
+	lookEvery      = 250 * time.Millisecond
 )
 
 var (
@@ -50,7 +44,7 @@ var (
 // run shows everything once. Whatever it started has ended when it returns.
 func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 	step := func(text string) { fmt.Fprintln(progress, "demonodes: "+text) }
-	binary, err := stack.BuildForesail(ctx, progress)
+	binary, err := foresail.Build(ctx, progress)
 	if err != nil {
 		return err
 	}
@@ -75,28 +69,30 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		return err
 	}
 	step("starting foresail run --enable nodepool")
-	port, err := ports.Take()
+	process, err := foresail.Start(foresail.Options{
+		Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
+	})
 	if err != nil {
 		return err
 	}
-	foresail, err := startForesail(cluster, binary, port)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, foresail.Stop(stopDeadline)) }()
+	defer func() {
+		if stopped := process.Stop(); err == nil {
+			err = stopped
+		}
+	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
 		case <-cluster.Done():
 			cancel(cluster.Err())
-		case <-foresail.Ended():
-			cancel(foresail.Failure())
+		case <-process.Ended():
+			cancel(process.Failure())
 		case <-ctx.Done():
 		}
 	}()
 	step("waiting for the two nodes that the pool has at least")
-	if err := show(ctx, cluster, objects, port, o, out); err != nil {
+	if err := show(ctx, cluster, objects, process, o, out); err != nil {
 		if ctx.Err() != nil && context.Cause(ctx) != nil {
 			return context.Cause(ctx)
 		}
@@ -107,15 +103,10 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 
 // apply makes the cluster know WorkerPools, the pool and the application.
 func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (client.Client, error) {
-	root, err := controlplane.Root()
-	if err != nil {
+	if err := foresail.Apply(ctx, cluster, "crds/foresail.dev_workerpools.yaml"); err != nil {
 		return nil, err
 	}
-	definition, err := os.ReadFile(filepath.Join(root, "manifests", "crds", "foresail.dev_workerpools.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := cluster.Apply(ctx, definition, appManifest); err != nil {
+	if _, err := cluster.Apply(ctx, appManifest); err != nil {
 		return nil, err
 	}
 	pool := &v1alpha1.WorkerPool{}
@@ -123,31 +114,21 @@ func apply(ctx context.Context, cluster *controlplane.Cluster, o options) (clien
 		return nil, fmt.Errorf("pool.yaml: %w", err)
 	}
 	pool.Spec.Forecast.Disabled = o.reactive
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	objects, err := foresail.NewClient(cluster.RESTConfig())
 	if err != nil {
 		return nil, err
 	}
 	return objects, objects.Create(ctx, pool)
 }
 
-func startForesail(cluster *controlplane.Cluster, binary string, port int) (*controlplane.Process, error) {
-	return controlplane.StartProcess("foresail", binary, filepath.Join(cluster.Dir(), "foresail.log"), cluster.Dir(), []string{
-		"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(), "--http-address", "127.0.0.1:" + strconv.Itoa(port),
-	})
-}
-
 // show waits for the first nodes, plays the load and prints the summary.
-func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, port int, o options, out *os.File) error {
+func show(ctx context.Context, cluster *controlplane.Cluster, objects client.Client, process *foresail.Process, o options, out *os.File) error {
 	l := newLedger()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	parts, watching := errgroup.WithContext(watching)
 	parts.Go(func() error {
-		return l.watch(watching, cluster.Client(), objects, fmt.Sprintf("http://127.0.0.1:%d/metrics", port))
+		return l.watch(watching, cluster.Client(), objects, process)
 	})
 	display := terminal.NewDisplay(out, o.plain, view, newLines(out).show)
 	load := defaultLoad()

@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
@@ -25,11 +23,10 @@ type receiver struct {
 
 func newReceiver(name string) (receiver, error) {
 	r := receiver{user: monitoring.BasicAuth{Username: "agent", Password: "secret of " + name}}
-	port, err := ports.Take()
-	if err != nil {
+	var err error
+	if r.address, err = ports.TakeAddress(); err != nil {
 		return r, err
 	}
-	r.address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	hash, err := bcrypt.GenerateFromPassword([]byte(r.user.Password), bcrypt.MinCost)
 	if err != nil {
 		return r, err

@@ -14,6 +14,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // stuffed has a pool of one node, which requests say is empty and whose memory is full, and pods come that need little.
@@ -127,13 +128,13 @@ func (s *stuffed) attempts() float64 {
 	s.Helper()
 	families, err := s.scheduler.Metrics(s.Context())
 	require.NoError(s, err)
-	return value(families, "scheduler_schedule_attempts_total")
+	return foresail.Families(families).Sum("scheduler_schedule_attempts_total")
 }
 
 // ownCloud makes the namespace of a simulated cloud whose faults are nobody else's.
 func ownCloud(t *testing.T, name string) {
 	t.Helper()
-	rights, err := readManifest("components/simulated-nodes/rbac.yaml")
+	rights, err := foresail.ReadManifest("components/simulated-nodes/rbac.yaml")
 	require.NoError(t, err)
 	_, err = cluster.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(t, err)

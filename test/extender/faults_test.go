@@ -18,21 +18,21 @@ type trouble struct {
 	name string
 	pods int
 	// begin has it begin. What it returns has it end, and is called when the pods are there; nil: nothing.
-	begin func(p *proxy, f *foresail) (end func())
+	begin func(p *proxy, f *extenderProcess) (end func())
 	// during is done while pods come; nil: nothing.
-	during func(s *stage, w *witness, f *foresail)
+	during func(s *stage, w *witness, f *extenderProcess)
 	// stuck is told if no pod is placed while it lasts.
 	stuck bool
 }
 
 func troubles() []trouble {
-	inject := func(what fault) func(*proxy, *foresail) func() {
-		return func(p *proxy, _ *foresail) func() {
+	inject := func(what fault) func(*proxy, *extenderProcess) func() {
+		return func(p *proxy, _ *extenderProcess) func() {
 			p.inject(what)
 			return nil
 		}
 	}
-	say := func(code int, body string) func(*proxy, *foresail) func() {
+	say := func(code int, body string) func(*proxy, *extenderProcess) func() {
 		return inject(func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
@@ -42,12 +42,12 @@ func troubles() []trouble {
 	}
 	return []trouble{
 		{name: "none", pods: 200, begin: inject(nil)},
-		{name: "refused", pods: 200, begin: func(p *proxy, _ *foresail) func() {
+		{name: "refused", pods: 200, begin: func(p *proxy, _ *extenderProcess) func() {
 			p.close()
 			return func() { p.listen(p.address) }
 		}},
 		// It takes connections, and nothing ever comes back on them.
-		{name: "black hole", pods: 8, begin: func(p *proxy, _ *foresail) func() {
+		{name: "black hole", pods: 8, begin: func(p *proxy, _ *extenderProcess) func() {
 			p.close()
 			hole, err := net.Listen("tcp", p.address)
 			require.NoError(p.t, err)
@@ -73,9 +73,9 @@ func troubles() []trouble {
 		{name: "status 500", pods: 200, begin: say(http.StatusInternalServerError, "no")},
 		// It is taken for a refusal of every node, without an error. Foresail never says it.
 		{name: "{}", pods: 50, begin: say(http.StatusOK, "{}"), stuck: true},
-		{name: "restart in a burst", pods: crowd, begin: inject(nil), during: func(s *stage, w *witness, f *foresail) {
+		{name: "restart in a burst", pods: crowd, begin: inject(nil), during: func(s *stage, w *witness, f *extenderProcess) {
 			s.until("some pods to be bound", func() bool { return w.bound() >= 100 })
-			f.kill()
+			require.NoError(s, f.Kill())
 			without := w.bound() + 100
 			s.until("some more pods to be bound", func() bool { return w.bound() >= without })
 			f.start()

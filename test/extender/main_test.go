@@ -20,21 +20,14 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/foresail"
 )
 
-const (
-	// patience is how long anything is waited for, on a crowded machine.
-	patience = 2 * time.Minute
-	// stopDeadline is how long a process has to end by itself.
-	stopDeadline = 15 * time.Second
-)
+// patience is how long anything is waited for, on a crowded machine.
+const patience = 2 * time.Minute
 
 // long makes the comparisons longer than a run of all tests has time for.
 var long = flag.Bool("long", false, "compare for longer")
@@ -42,9 +35,9 @@ var long = flag.Bool("long", false, "compare for longer")
 var (
 	cluster *controlplane.Cluster
 	objects client.Client // of the administrator
-	binary  = sync.OnceValues(func() (string, error) { return stack.BuildForesail(context.Background(), os.Stderr) })
+	binary  = sync.OnceValues(func() (foresail.Binary, error) { return foresail.Build(context.Background(), os.Stderr) })
 	uses    *meter
-	pools   *controlplane.Process // that runs WorkerPools
+	pools   *foresail.Process // that runs WorkerPools
 )
 
 func TestMain(m *testing.M) {
@@ -87,7 +80,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if pools, err = startPools(ctx); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, pools.Stop(stopDeadline)) }()
+	defer func() { err = errors.Join(err, pools.Stop()) }()
 	return m.Run(), nil
 }
 
@@ -96,34 +89,15 @@ func prepare(ctx context.Context) error {
 	if err := os.MkdirAll(home(), 0o700); err != nil {
 		return err
 	}
-	for _, file := range []string{
+	err := foresail.Apply(ctx, cluster,
 		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
-		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml", "components/extender/binding.yaml",
-	} {
-		manifest, err := readManifest(file)
-		if err != nil {
-			return err
-		}
-		if _, err := cluster.Apply(ctx, manifest); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml", "components/extender/binding.yaml")
+	if err != nil {
 		return err
 	}
-	var err error
-	objects, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	objects, err = foresail.NewClient(cluster.RESTConfig())
 	return err
 }
 
 // home is the working directory of processes.
 func home() string { return filepath.Join(cluster.Dir(), "home") }
-
-func readManifest(file string) ([]byte, error) {
-	root, err := controlplane.Root()
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(filepath.Join(root, "manifests", file))
-}

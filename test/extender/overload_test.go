@@ -81,12 +81,11 @@ func TestPodsAvoidPredictedOverload(t *testing.T) {
 			s.create(pods, like, nil)
 			controlled := on(s.placed(like.app, pods))
 
-			refused := value(f.metrics(), "foresail_extender_nodes_filtered_total", "reason", variant.reason)
+			refused := f.MustMetrics(t).Sum("foresail_extender_nodes_filtered_total", "reason", variant.reason)
 			t.Logf("the node used %.0f%% when the pods came, and was to use %.0f%%: %d of %d pods with the extender (refused %.0f times), %d of %d without",
 				100*now, 100*math.Min(now+rise*horizon.Seconds(), 0.98), placed[ramping], pods, refused, controlled[ramping], pods)
 			if refused == 0 {
-				_, verdict := f.get("/extender/pods/" + s.name + "/asks-0000")
-				t.Log(verdict)
+				t.Log(f.Get(t.Context(), "/extender/pods/"+s.name+"/asks-0000"))
 			}
 			assert.Zero(t, placed[ramping], "pods on the node that will be overloaded")
 			assert.Positive(t, controlled[ramping], "pods on that node without the extender")

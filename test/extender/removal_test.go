@@ -79,9 +79,9 @@ func testRemoval(t *testing.T) {
 		}
 		assert.NotZero(t, fate.gone.version, "pod %s has gone down with %s", fate.name, fate.node)
 	}
-	families := f.metrics()
+	families := f.MustMetrics(t)
 	t.Logf("%d pods bound, %d of them evicted with 4 nodes; %d were bound to a node after its taint, at most %s after it; the extender refused %.0f times, %d answers missed",
-		w.bound(), evicted, late, latest.Round(time.Millisecond), value(families, "foresail_extender_nodes_filtered_total", "reason", "removing"), skipped(t, scheduler))
+		w.bound(), evicted, late, latest.Round(time.Millisecond), families.Sum("foresail_extender_nodes_filtered_total", "reason", "removing"), skipped(t, scheduler))
 }
 
 // lateTo counts the pods that were bound to nodes after they were tainted, and by how much, and those that had to leave.
@@ -155,7 +155,7 @@ func TestRemovalWithoutPool(t *testing.T) {
 	})
 
 	t.Run("while the extender is down", func(t *testing.T) {
-		f.kill()
+		require.NoError(t, f.Kill())
 		w := s.watch("down")
 		const pods, other = crowd, 1
 		created := make(chan error, 1)

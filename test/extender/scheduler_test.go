@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // Strategies of NodeResourcesFit.
@@ -56,7 +57,7 @@ func patient(c schedulerConfig) {
 // its own limit is 50 requests a second.
 func configured(t *testing.T, change ...func(schedulerConfig)) []byte {
 	t.Helper()
-	manifest, err := readManifest("scheduler/kubescheduler.yaml")
+	manifest, err := foresail.ReadManifest("scheduler/kubescheduler.yaml")
 	require.NoError(t, err)
 	config := schedulerConfig{}
 	require.NoError(t, yaml.Unmarshal(manifest, &config))
@@ -75,12 +76,7 @@ func startScheduler(t *testing.T, name string, config []byte) *controlplane.Furt
 	t.Helper()
 	s, err := cluster.StartScheduler(t.Context(), name, config)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log("scheduler: " + s.LogTail())
-		}
-		require.NoError(t, s.Stop(stopDeadline))
-	})
+	foresail.EndWith(t, s.Name, s.Process)
 	return s
 }
 

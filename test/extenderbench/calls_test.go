@@ -22,7 +22,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // warmCalls are not measured: they find no connection, and code that has not run before.
@@ -53,21 +53,20 @@ func BenchmarkExtender(b *testing.B) {
 }
 
 // benchmarkMemory looks after a minute in which the use of nodes has been read four times.
-func benchmarkMemory(b *testing.B, f *foresail, ready time.Duration) {
-	spent := processor(b, f.PID())
+func benchmarkMemory(b *testing.B, f *extenderProcess, ready time.Duration) {
+	started := f.MustUsage(b)
 	b.ResetTimer()
-	_, started := memory(b, f.PID())
 	wait := f.profile(b, "idle", 55*time.Second)
 	time.Sleep(time.Minute)
 	wait()
-	now, most := memory(b, f.PID())
+	now := f.MustUsage(b)
 	b.StopTimer()
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(ready.Seconds(), "s-to-ready")
-	b.ReportMetric(float64(started)/mebibyte, "MiB-peak-at-ready")
-	b.ReportMetric(float64(now)/mebibyte, "MiB-resident")
-	b.ReportMetric(float64(most)/mebibyte, "MiB-peak")
-	b.ReportMetric(100*(processor(b, f.PID())-spent).Seconds()/60, "%cpu-idle")
+	b.ReportMetric(float64(started.Peak)/mebibyte, "MiB-peak-at-ready")
+	b.ReportMetric(float64(now.Resident)/mebibyte, "MiB-resident")
+	b.ReportMetric(float64(now.Peak)/mebibyte, "MiB-peak")
+	b.ReportMetric(100*(now.CPU-started.CPU).Seconds()/60, "%cpu-idle")
 }
 
 const mebibyte = 1 << 20
@@ -76,17 +75,18 @@ const mebibyte = 1 << 20
 // is not compiled again.
 func buildCaller(b *testing.B) string {
 	b.Helper()
-	root, err := controlplane.Root()
-	require.NoError(b, err)
-	program := filepath.Join(b.TempDir(), "callextender")
-	goBuild(b, filepath.Join(root, "test", "controlplane", "components"), "-trimpath", "-ldflags=-s -w", "-o", program, "./callextender")
-	return program
+	build := foresail.GoBuild{
+		Dir: "test/controlplane/components", Package: "./callextender", Output: filepath.Join(b.TempDir(), "callextender"),
+		Flags: []string{"-trimpath", "-ldflags=-s -w"}, Env: []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly"},
+	}
+	require.NoError(b, build.Run(b.Context()))
+	return build.Output
 }
 
 // spread is how times are spread, in nanoseconds.
 type spread struct{ P50, P90, P99, Max float64 }
 
-func benchmarkScheduler(b *testing.B, f *foresail, c crowd, caller string, names, pods int) {
+func benchmarkScheduler(b *testing.B, f *extenderProcess, c crowd, caller string, names, pods int) {
 	dir := b.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
@@ -102,13 +102,13 @@ func benchmarkScheduler(b *testing.B, f *foresail, c crowd, caller string, names
 	var stderr bytes.Buffer
 	call.Stderr = &stderr
 	for range b.N {
-		spent := processor(b, f.PID())
+		before := f.MustUsage(b)
 		wait := f.profile(b, fmt.Sprintf("calls-%d", names), 4*time.Second)
 		output, err := call.Output()
 		require.NoError(b, err, stderr.String())
 		wait()
 		asked := float64(pods + warmCalls)
-		b.ReportMetric(float64((processor(b, f.PID())-spent).Microseconds())/asked, "cpu-µs/pod")
+		b.ReportMetric(float64((f.MustUsage(b).CPU-before.CPU).Microseconds())/asked, "cpu-µs/pod")
 		b.ReportMetric(float64((call.ProcessState.UserTime()+call.ProcessState.SystemTime()).Microseconds())/asked, "scheduler-cpu-µs/pod")
 		var told struct {
 			Pods, Passed             int
@@ -147,7 +147,7 @@ func (c crowd) newPod(name string) *corev1.Pod {
 
 // benchmarkPlain measures from before a request is sent until its answer has been read, without the time it takes to
 // write the one and understand the other.
-func benchmarkPlain(b *testing.B, f *foresail, c crowd, verb string, names, pods int) {
+func benchmarkPlain(b *testing.B, f *extenderProcess, c crowd, verb string, names, pods int) {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // its certificate is made at start
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}

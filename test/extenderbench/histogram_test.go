@@ -2,23 +2,21 @@ package extenderbench
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // buckets counts observations by the bound that they are not above, in the order of the bounds, each with those below it.
 type buckets []*dto.Bucket
 
-// histogram adds up the histograms of a name that have a label.
-func (t telemetry) histogram(name, label, value string) buckets {
+// histogram adds up the histograms of a name that have labels.
+func histogram(families foresail.Families, name string, labels ...string) buckets {
 	var sum buckets
-	for _, m := range t[name].GetMetric() {
-		if !slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == label && l.GetValue() == value }) {
-			continue
-		}
+	for _, m := range families.Find(name, labels...) {
 		for i, bucket := range m.GetHistogram().GetBucket() {
 			if i == len(sum) {
 				bound, zero := bucket.GetUpperBound(), uint64(0)

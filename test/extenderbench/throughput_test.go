@@ -17,6 +17,7 @@ import (
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/etcdseed"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 var (
@@ -38,19 +39,15 @@ func BenchmarkThroughput(b *testing.B) {
 		f, _ := startForesail(b, cluster, program)
 		s := startScheduler(b, cluster, "extended", f.address)
 		f.waitForecasts(b)
-		before, err := f.telemetry(b.Context())
-		require.NoError(b, err)
-		spent := processor(b, f.PID())
+		before, spent := f.MustMetrics(b), f.MustUsage(b)
 		wait := f.profile(b, "throughput", 60*time.Second)
 		bound := compare(b, cluster, c, plain, s)
 		wait()
-		after, err := f.telemetry(b.Context())
-		require.NoError(b, err)
-		f.reportOwn(b, before, after)
-		b.ReportMetric(float64((processor(b, f.PID())-spent).Microseconds())/float64(bound), "cpu-µs/pod")
-		now, most := memory(b, f.PID())
-		b.ReportMetric(float64(now)/mebibyte, "MiB-resident")
-		b.ReportMetric(float64(most)/mebibyte, "MiB-peak")
+		now := f.MustUsage(b)
+		reportOwn(b, before, f.MustMetrics(b))
+		b.ReportMetric(float64((now.CPU-spent.CPU).Microseconds())/float64(bound), "cpu-µs/pod")
+		b.ReportMetric(float64(now.Resident)/mebibyte, "MiB-resident")
+		b.ReportMetric(float64(now.Peak)/mebibyte, "MiB-peak")
 	})
 	b.Run("extender=idle", func(b *testing.B) {
 		compare(b, cluster, c, plain, startScheduler(b, cluster, "idle", serveIdle(b)))
@@ -61,27 +58,22 @@ func startScheduler(b *testing.B, cluster *controlplane.Cluster, name, extender 
 	b.Helper()
 	s, err := cluster.StartScheduler(b.Context(), name, []byte(schedulerConfig(extender)))
 	require.NoError(b, err)
-	b.Cleanup(func() {
-		if b.Failed() {
-			b.Logf("%s: %s", s.Name, s.LogTail())
-		}
-		require.NoError(b, s.Stop(20*time.Second))
-	})
+	foresail.EndWith(b, s.Name, s.Process)
 	return s.Name
 }
 
 // reportOwn tells what foresail says of itself.
-func (f *foresail) reportOwn(b *testing.B, before, after telemetry) {
+func reportOwn(b *testing.B, before, after foresail.Families) {
 	b.Helper()
 	for _, verb := range []string{"filter", "prioritize"} {
 		const name = "foresail_extender_request_duration_seconds"
-		h := after.histogram(name, "verb", verb).since(before.histogram(name, "verb", verb))
+		h := histogram(after, name, "verb", verb).since(histogram(before, name, "verb", verb))
 		b.ReportMetric(h.quantile(0.5)*1e9, verb+"-p50-ns")
 		b.ReportMetric(h.quantile(0.99)*1e9, verb+"-p99-ns")
 	}
-	b.ReportMetric(after.sum("foresail_extender_connections_total")-1, "reconnects")
-	b.ReportMetric(after.sum("foresail_extender_fail_open_total")-before.sum("foresail_extender_fail_open_total"), "failed-open")
-	b.ReportMetric(after.sum("foresail_extender_cache_age_seconds"), "s-view-age")
+	b.ReportMetric(after.Sum("foresail_extender_connections_total")-1, "reconnects")
+	b.ReportMetric(after.Sum("foresail_extender_fail_open_total")-before.Sum("foresail_extender_fail_open_total"), "failed-open")
+	b.ReportMetric(after.Sum("foresail_extender_cache_age_seconds"), "s-view-age")
 }
 
 // compare has two schedulers take bursts in turn, reports how quick they were, and returns how many pods the second has

@@ -3,18 +3,15 @@ package nodejs
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -60,10 +57,8 @@ func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
 	t.Helper()
 	state, err := r.stack.Look(t.Context(), r.app)
 	require.NoError(t, err)
-	code, page, err := r.adapter.Get(t.Context(), "/metrics")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, code)
-	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(t, page, "nodejs-elu"), heap: forecastOf(t, page, "nodejs-heap")}
+	families := r.adapter.MustMetrics(t)
+	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(families, "nodejs-elu"), heap: forecastOf(families, "nodejs-heap")}
 	for _, address := range addresses {
 		if s, ok := readServer(t, address); ok {
 			m.servers[address] = s
@@ -72,34 +67,21 @@ func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
 	return m
 }
 
-// forecastOf reads the metrics of one PredictedMetric from a page of the adapter.
-func forecastOf(t *testing.T, page, name string) forecast {
-	t.Helper()
+// forecastOf returns the metrics of one PredictedMetric.
+func forecastOf(families foresail.Families, name string) forecast {
 	out := forecast{}
-	for metric, value := range values(t, page, "predictedmetric", name) {
+	for metric, value := range values(families, "predictedmetric", name) {
 		out[strings.TrimPrefix(metric, "foresail_")] = value
 	}
 	return out
 }
 
-// values returns the gauges and counters of a page that have a label value, or no label where that is "".
-func values(t *testing.T, page, label, want string) map[string]float64 {
-	t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
-	require.NoError(t, err)
+// values returns the gauges and counters that have a label value, or no label where that is "".
+func values(families foresail.Families, label, want string) map[string]float64 {
 	out := map[string]float64{}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			found := ""
-			for _, pair := range m.GetLabel() {
-				if pair.GetName() == label {
-					found = pair.GetValue()
-				}
-			}
-			if found == want {
-				out[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
-			}
+	for name := range families {
+		for _, m := range families.Find(name, label, want) {
+			out[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 		}
 	}
 	return out
@@ -111,17 +93,10 @@ func readServer(t *testing.T, address string) (server, bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	host, _, _ := strings.Cut(address, ":")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9090/metrics", nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
+	families, err := foresail.ReadMetrics(ctx, "http://"+host+":9090/metrics")
 	if err != nil {
 		return server{}, false
 	}
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		return server{}, false
-	}
-	v := values(t, string(page), "", "")
+	v := values(families, "", "")
 	return server{utilization: v["nodejs_eventloop_utilization"], requests: v["http_requests_total"]}, true
 }

@@ -3,25 +3,18 @@ package poolbench
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 const (
@@ -38,7 +31,7 @@ type site struct {
 // startSite runs a control plane, and Foresail with variables added to its environment, until the benchmark ends.
 func startSite(b *testing.B, environment ...string) *site {
 	b.Helper()
-	binary, err := stack.BuildForesail(b.Context(), b.Output())
+	binary, err := foresail.Build(b.Context(), b.Output())
 	require.NoError(b, err)
 	cluster, err := controlplane.Start(context.WithoutCancel(b.Context()), controlplane.Options{
 		Progress: b.Output(),
@@ -49,37 +42,15 @@ func startSite(b *testing.B, environment ...string) *site {
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, cluster.Stop()) })
-	root, err := controlplane.Root()
-	require.NoError(b, err)
-	definition, err := os.ReadFile(filepath.Join(root, "manifests", "crds", "foresail.dev_workerpools.yaml"))
-	require.NoError(b, err)
-	_, err = cluster.Apply(b.Context(), definition)
-	require.NoError(b, err)
+	require.NoError(b, foresail.Apply(b.Context(), cluster, "crds/foresail.dev_workerpools.yaml"))
 	_, err = cluster.Client().CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(b, err)
-	scheme := runtime.NewScheme()
-	require.NoError(b, v1alpha1.AddToScheme(scheme))
-	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
-	startForesail(b, cluster, binary, environment)
-	return &site{cluster, objects}
-}
-
-func startForesail(b *testing.B, cluster *controlplane.Cluster, binary string, environment []string) {
-	b.Helper()
-	port, err := ports.Take()
-	require.NoError(b, err)
-	env, err := exec.LookPath("env") // gives way to the command
-	require.NoError(b, err)
-	command := append(environment, binary, "run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(), "--http-address", "127.0.0.1:"+strconv.Itoa(port))
-	foresail, err := controlplane.StartProcess("foresail", env, filepath.Join(cluster.Dir(), "foresail.log"), cluster.Dir(), command)
-	require.NoError(b, err)
-	b.Cleanup(func() {
-		if b.Failed() {
-			b.Log(foresail.LogTail())
-		}
-		require.NoError(b, foresail.Stop(20*time.Second))
+	foresail.StartFor(b, foresail.Options{
+		Binary: binary, Dir: cluster.Dir(), Env: environment, Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
 	})
+	return &site{cluster, objects}
 }
 
 // watchPods calls see for each pod of the benchmark that comes or changes, and gone for each that goes, until the

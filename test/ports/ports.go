@@ -48,6 +48,12 @@ func Take() (int, error) {
 	return 0, errors.New("no free port: each from " + strconv.Itoa(firstPort) + " to " + strconv.Itoa(lastPort) + " is in use")
 }
 
+// TakeAddress returns the address of a port that Take returns.
+func TakeAddress() (string, error) {
+	port, err := Take()
+	return Loopback(port), err
+}
+
 func free(port int) bool {
 	listener, err := net.Listen("tcp", Loopback(port))
 	return err == nil && listener.Close() == nil

@@ -3,27 +3,16 @@ package stack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/workload"
-)
-
-// Where the manifests put the adapter.
-const (
-	Namespace      = "foresail-system"
-	ServiceName    = "foresail"
-	ServiceAccount = "foresail"
 )
 
 // hpaPeriod is how often the HPA controller acts, unless TimeScale shortens it.
@@ -47,7 +36,7 @@ type Options struct {
 // Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its applications.
 type Stack struct {
 	Cluster *controlplane.Cluster
-	binary  string
+	binary  foresail.Binary
 	scale   int // Options.TimeScale
 
 	workload sync.WaitGroup
@@ -59,7 +48,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	binary, err := BuildForesail(ctx, o.Progress)
+	binary, err := foresail.Build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +70,8 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Stack{Cluster: cluster, binary: binary, scale: scale, cancel: cancel}
-	if err := s.applyManifests(ctx); err != nil {
+	// The pods of the adapter's Deployment are never more than objects here, where no image can run: adapters are processes.
+	if err := foresail.ApplyBase(ctx, cluster); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.workload.Go(func() {
@@ -98,82 +88,4 @@ func (s *Stack) Close() error {
 	s.cancel()
 	s.workload.Wait()
 	return s.Cluster.Stop()
-}
-
-// BuildForesail builds the command under test into the cache folder, and returns where it is.
-func BuildForesail(ctx context.Context, progress io.Writer) (string, error) {
-	root, err := controlplane.Root()
-	if err != nil {
-		return "", err
-	}
-	cache := filepath.Join(root, ".cache")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
-	// The go command leaves its work folder behind if it is interrupted early, so it is given one to leave it in.
-	work, err := os.MkdirTemp(cache, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(work) }() // what matters has been moved out of it by then
-	binary := filepath.Join(cache, "bin", "foresail")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/foresail")
-	build.Dir, build.Env = root, append(os.Environ(), "GOTMPDIR="+work)
-	// An interrupt lets the go command end its own children.
-	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
-	build.WaitDelay = 5 * time.Second
-	defer controlplane.Announce(progress, "building foresail")()
-	if output, err := build.CombinedOutput(); ctx.Err() != nil {
-		return "", fmt.Errorf("build foresail: %w", context.Cause(ctx))
-	} else if err != nil {
-		return "", fmt.Errorf("build foresail: %w\n%s", err, output)
-	}
-	return binary, nil
-}
-
-// applyManifests applies the definitions and the base as users do. The pods of the adapter's Deployment are never more
-// than objects here, where no image can run: adapters are processes.
-func (s *Stack) applyManifests(ctx context.Context) error {
-	root, err := controlplane.Root()
-	if err != nil {
-		return err
-	}
-	var documents [][]byte
-	for _, folder := range []string{"crds", "base"} {
-		files, err := fs.Glob(os.DirFS(filepath.Join(root, "manifests", folder)), "*.yaml")
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			if file == "kustomization.yaml" {
-				continue
-			}
-			content, err := os.ReadFile(filepath.Join(root, "manifests", folder, file))
-			if err != nil {
-				return err
-			}
-			documents = append(documents, content)
-		}
-	}
-	return s.applyInAnyOrder(ctx, documents)
-}
-
-// applyInAnyOrder applies files that may need one another, such as objects of a namespace and the namespace.
-func (s *Stack) applyInAnyOrder(ctx context.Context, documents [][]byte) error {
-	for {
-		var failed [][]byte
-		var errs []error
-		for _, document := range documents {
-			if _, err := s.Cluster.Apply(ctx, document); err != nil {
-				failed, errs = append(failed, document), append(errs, err)
-			}
-		}
-		switch {
-		case len(failed) == 0:
-			return nil
-		case len(failed) == len(documents):
-			return fmt.Errorf("apply the manifests: %w", errors.Join(errs...))
-		}
-		documents = failed
-	}
 }

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -43,8 +42,7 @@ func TestTheProcessIsKilled(t *testing.T) {
 	})
 	grows.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min = 3 })
 	grows.until("an instance that has not joined", func() bool { return len(grows.instances()) > 1 })
-	require.NoError(t, first.Signal(os.Kill))
-	<-first.Ended()
+	require.NoError(t, first.Kill())
 
 	open := grows.record().Action
 	require.NotNil(t, open)

@@ -8,38 +8,29 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
-	"github.com/foresail/foresail/test/stack"
+	"github.com/foresail/foresail/test/foresail"
 )
 
-const (
-	// patience is how long anything is waited for, on a crowded machine.
-	patience = 2 * time.Minute
-	// stopDeadline is how long foresail has to end by itself.
-	stopDeadline = 15 * time.Second
-)
+// patience is how long anything is waited for, on a crowded machine.
+const patience = 2 * time.Minute
 
 var (
 	cluster  *controlplane.Cluster
 	objects  client.Client // of the administrator
-	binary   string
+	binary   foresail.Binary
 	settings string // the home of processes, in which the AWS SDK finds its settings
 
 	mu        sync.Mutex
-	processes []*controlplane.Process
+	processes []*foresail.Process
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +50,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	flag.Parse()
-	if binary, err = stack.BuildForesail(ctx, os.Stderr); err != nil {
+	if binary, err = foresail.Build(ctx, os.Stderr); err != nil {
 		return 1, err
 	}
 	cluster, err = controlplane.Start(ctx, controlplane.Options{
@@ -74,7 +65,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	}
 	defer func() {
 		for _, p := range processes {
-			err = errors.Join(err, p.Stop(stopDeadline))
+			err = errors.Join(err, p.Stop())
 		}
 		err = errors.Join(err, cluster.Stop())
 	}()
@@ -90,64 +81,43 @@ func prepare(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(settings, ".aws"), 0o700); err != nil {
 		return err
 	}
-	for _, file := range []string{
+	err := foresail.Apply(ctx, cluster,
 		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
-		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml",
-	} {
-		manifest, err := readManifest(file)
-		if err != nil {
-			return err
-		}
-		if _, err := cluster.Apply(ctx, manifest); err != nil {
-			return err
-		}
-	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml")
+	if err != nil {
 		return err
 	}
-	var err error
-	objects, err = client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	objects, err = foresail.NewClient(cluster.RESTConfig())
 	return err
 }
 
-func readManifest(file string) ([]byte, error) {
-	root, err := controlplane.Root()
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(filepath.Join(root, "manifests", file))
-}
-
 // startForesail starts a process that runs every pool, as the manifests would.
-func startForesail(t *testing.T) *controlplane.Process {
+func startForesail(t *testing.T) *foresail.Process {
 	t.Helper()
-	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail")
-	require.NoError(t, err)
-	port, err := ports.Take()
+	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), foresail.Namespace, foresail.ServiceAccount)
 	require.NoError(t, err)
 	mu.Lock()
 	defer mu.Unlock()
-	log := filepath.Join(cluster.Dir(), fmt.Sprintf("foresail-%d.log", len(processes)))
-	p, err := controlplane.StartProcess("foresail", binary, log, settings, []string{
-		"run", "--enable", "nodepool", "--kubeconfig", kubeconfig, "--http-address", "127.0.0.1:" + strconv.Itoa(port),
+	p, err := foresail.Start(foresail.Options{
+		Name: fmt.Sprintf("foresail-%d", len(processes)), Binary: binary, Dir: cluster.Dir(), Home: settings,
+		Flags: []string{"--enable", "nodepool", "--kubeconfig", kubeconfig},
 	})
 	require.NoError(t, err)
 	processes = append(processes, p)
 	return p
 }
 
-// foresail is the process of all tests that leave it alone.
-var foresail struct {
+// shared is the process of all tests that leave it alone.
+var shared struct {
 	once    sync.Once
-	process *controlplane.Process
+	process *foresail.Process
 }
 
 // running has the shared process run.
 func running(t *testing.T) {
 	t.Helper()
-	foresail.once.Do(func() { foresail.process = startForesail(t) })
-	require.NotNil(t, foresail.process, "foresail could not be started")
+	shared.once.Do(func() { shared.process = startForesail(t) })
+	require.NotNil(t, shared.process, "foresail could not be started")
 }
 
 // logTail is the end of what the newest process has said.

@@ -30,6 +30,7 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/kubernetes"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 const (
@@ -52,7 +53,7 @@ func newPool(t *testing.T, name string) *pool {
 	p.cloud = simulated.New(simulated.Options{
 		Client: cluster.Client(), Pool: name, Now: time.Now, Spec: v1alpha1.SimulatedProvider{Namespace: p.cloudNamespace()},
 	})
-	rights, err := readManifest("components/simulated-nodes/rbac.yaml")
+	rights, err := foresail.ReadManifest("components/simulated-nodes/rbac.yaml")
 	require.NoError(t, err)
 	rights = bytes.ReplaceAll(rights, []byte("namespace: foresail-simulated\n"), []byte("namespace: "+p.cloudNamespace()+"\n"))
 	for _, space := range []string{p.name, p.cloudNamespace()} {
