@@ -2,14 +2,7 @@ package extender
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
-	"net"
-	"net/http"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/monitoring"
 )
 
 // Annotations of a pod that say, as quantities, what it really uses once it is Ready.
@@ -53,11 +46,6 @@ type reading struct {
 	use
 }
 
-const (
-	meterNamespace = "kube-system"
-	meterService   = "node-use"
-)
-
 // startMeter registers a meter with the API server. It samples when it is told to.
 func startMeter(ctx context.Context) (*meter, error) {
 	factory := informers.NewSharedInformerFactory(cluster.Client(), 0)
@@ -73,64 +61,11 @@ func startMeter(ctx context.Context) (*meter, error) {
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	port, err := m.serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	api := controlplane.AggregatedAPI{
-		Group: metricsv1beta1.GroupName, Version: "v1beta1", Port: port, Namespace: meterNamespace, Service: meterService,
-	}
-	if err := cluster.RegisterAggregated(ctx, api); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return m, cluster.WaitAggregated(ctx, api.Name())
-}
-
-func (m *meter) serve(ctx context.Context) (port int, err error) {
-	cert, key, err := cluster.ServingCertificate(meterService + "." + meterNamespace + ".svc")
-	if err != nil {
-		return 0, err
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return 0, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	const root = "/apis/metrics.k8s.io/v1beta1"
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+root, answer(func() any {
-		list := metav1.APIResourceList{GroupVersion: "metrics.k8s.io/v1beta1"}
-		list.Kind, list.APIVersion = "APIResourceList", "v1"
-		list.APIResources = []metav1.APIResource{{Name: "nodes", Kind: "NodeMetrics", Verbs: metav1.Verbs{"get", "list"}}}
-		return list
-	}))
-	mux.HandleFunc("GET "+root+"/nodes", answer(func() any {
+	return m, monitoring.ServeNodeMetrics(ctx, cluster, func() []metricsv1beta1.NodeMetrics {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return metricsv1beta1.NodeMetricsList{
-			TypeMeta: metav1.TypeMeta{Kind: "NodeMetricsList", APIVersion: "metrics.k8s.io/v1beta1"}, Items: m.samples,
-		}
-	}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}}
-	go func() {
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintln(os.Stderr, "the meter has ended:", err)
-		}
-	}()
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	return listener.Addr().(*net.TCPAddr).Port, nil
-}
-
-func answer(content func() any) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(content()) // who has gone need not be told
-	}
+		return m.samples
+	})
 }
 
 // now returns what a node really uses at this moment.
