@@ -62,7 +62,7 @@ func TestNobodyElseGetsAPort(t *testing.T) {
 	callers.Wait()
 	printed, err := io.ReadAll(output)
 	require.NoError(t, err)
-	for _, port := range strings.Fields(string(printed)) {
+	for port := range strings.FieldsSeq(string(printed)) {
 		number, err := strconv.Atoi(port)
 		require.NoError(t, err)
 		taken[number]++
