@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func configOf(t *testing.T, args ...string) (config, error) {
 	t.Helper()
 	var got config
 	command := newCommand(func(_ context.Context, c config) error { got = c; return nil })
-	command.SetArgs(args)
+	command.SetArgs(slices.Concat([]string{}, args)) // of nil it would make the arguments of the test
 	command.SetErr(io.Discard)
 	command.SetOut(io.Discard)
 	err := command.ExecuteContext(t.Context())
