@@ -5,8 +5,8 @@ SHELL := /usr/bin/env bash
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
-# The packages that run a whole control plane. Two of SHARING run at a time; those of ALONE need both cores.
-SHARING = ./test/e2e ./test/controlplane/... ./test/monitoring/... ./test/nodepool/...
+# The packages that run a whole control plane. Two of SHARING run at a time, the longest first; those of ALONE need both cores.
+SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/controlplane/... ./test/monitoring/...
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
@@ -49,7 +49,7 @@ test: announce-test vet test-unit test-e2e ## Run all tests but the long ones: v
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: vet, unit tests, then tests on a real control plane; 18 minutes on two cores. It kills node pools at one crash point in five; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
+	@echo "make test: vet, unit tests, then tests on a real control plane; 18 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
