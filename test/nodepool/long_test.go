@@ -8,3 +8,5 @@ import "testing"
 func TestEveryCrash(t *testing.T) { testCrash(t, 1) }
 
 func TestFurtherRivals(t *testing.T) { testRivals(t, 1, 3) }
+
+func TestRivalsWithTheOtherClock(t *testing.T) { testWrongClock(t, 1) }
