@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func configOf(t *testing.T, args ...string) (config, error) {
 	t.Helper()
 	var got config
 	command := newCommand(func(_ context.Context, c config) error { got = c; return nil })
-	command.SetArgs(slices.Concat([]string{}, args)) // of nil it would make the arguments of the test
+	command.SetArgs(append([]string{}, args...)) // of nil it would make the arguments of the test
 	command.SetErr(io.Discard)
 	command.SetOut(io.Discard)
 	err := command.ExecuteContext(t.Context())
