@@ -137,12 +137,12 @@ func (c *cluster) nodeRecordOf(n *corev1.Node) *nodeRecord {
 func termsOf(n *corev1.Node) terms {
 	t := terms{labels: make(map[string]string, len(n.Labels))}
 	for key, value := range n.Labels {
-		t.labels[shared(key)] = shared(value)
+		t.labels[objectcache.Intern(key)] = objectcache.Intern(value)
 	}
 	closed := n.Spec.Unschedulable
 	for i := range n.Spec.Taints {
 		if taint := &n.Spec.Taints[i]; repels(taint) {
-			t.taints = append(t.taints, corev1.Taint{Key: shared(taint.Key), Value: shared(taint.Value), Effect: corev1.TaintEffect(shared(string(taint.Effect)))})
+			t.taints = append(t.taints, corev1.Taint{Key: objectcache.Intern(taint.Key), Value: objectcache.Intern(taint.Value), Effect: corev1.TaintEffect(objectcache.Intern(string(taint.Effect)))})
 			closed = closed && taint.Key != corev1.TaintNodeUnschedulable
 		}
 	}
@@ -151,9 +151,6 @@ func termsOf(n *corev1.Node) terms {
 	}
 	return t
 }
-
-// shared returns the one copy of a string.
-func shared(s string) string { return unique.Make(s).Value() }
 
 // nodeChanged is called under the lock.
 func (c *cluster) nodeChanged(name string, before, after *nodeRecord) {

@@ -101,9 +101,8 @@ func startPrometheus(t *testing.T, replicas ...*replica) string {
 	}
 	config := "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: foresail, static_configs: [{targets: [" + strings.Join(targets, ", ") + "]}]}]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(home, "prometheus.yml"), []byte(config), 0o600))
-	port, err := ports.Take()
+	address, err := ports.TakeAddress()
 	require.NoError(t, err)
-	address := ports.Loopback(port)
 	process, err := controlplane.StartProcess("prometheus", filepath.Join(binaries.Dir, "prometheus"), filepath.Join(home, "log"), home, []string{
 		"--config.file=" + filepath.Join(home, "prometheus.yml"), "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(home, "data"),
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -57,14 +56,14 @@ func (m *Moto) Cloud(t testing.TB) *Cloud {
 
 // NewCloud starts a Cloud, an empty account. It runs until it is closed.
 func (m *Moto) NewCloud() (*Cloud, error) {
-	port, err := ports.Take()
+	address, err := ports.TakeAddress()
 	if err != nil {
 		return nil, err
 	}
 	c := &Cloud{
 		moto:    m,
 		account: fmt.Sprintf("%012d", 100_000_000_000+m.accounts.Add(1)),
-		address: net.JoinHostPort(loopback, strconv.Itoa(port)),
+		address: address,
 		forward: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
 		ec2:     newEC2State(),
 	}

@@ -51,9 +51,9 @@ func startProxy(t *testing.T, backend string) *proxy {
 	p.backend = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: backend})
 	p.backend.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	p.backend.ErrorLog = log.New(io.Discard, "", 0)
-	port, err := ports.Take() // it gives it up at times, and takes it again
+	address, err := ports.TakeAddress() // it gives it up at times, and takes it again
 	require.NoError(t, err)
-	p.listen(ports.Loopback(port))
+	p.listen(address)
 	t.Cleanup(p.close)
 	return p
 }
