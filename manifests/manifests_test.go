@@ -215,6 +215,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 	}, granted(t, "components/simulated-nodes/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[] [nodes pods] [] [list watch]",
+		"[] [pods] [] [get]",
 		"[metrics.k8s.io] [nodes] [] [list]",
 		"[foresail.dev] [workerpools] [] [list watch]",
 		"[] [pods] [] [list]",      // of who explains

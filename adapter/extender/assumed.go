@@ -25,6 +25,8 @@ import (
 // until it is bound, is asked about again, is removed, or Rules.AssumeTimeout has passed. Anyone may ask, so only pods that
 // are pending in the API count, and no pod counts for more than its node has.
 //
+// The watch of the scheduler may be ahead of ours, see arrival.go.
+//
 // A time in the future is moved to now: a clock that is set neither extends nor shortens the life of an entry.
 
 const (
@@ -57,8 +59,10 @@ type assumedPods struct {
 
 	mu      sync.Mutex
 	bound   map[podID]*recentPod
-	pending map[podID]struct{}    // pods that are not bound
+	pending map[podID]struct{}    // pods that are not bound, by the watch
+	read    map[podID]time.Time   // pending pods that the watch does not have yet, and when they were read
 	assumed map[podID]*assumedPod // by ID; all of them are pending
+	sought  map[podID]*arrival    // pods that requests wait for
 }
 
 // recentPod is a pod that was bound in the last assumedLife.
@@ -99,13 +103,17 @@ func (g *assumedPod) count(requests, estimate use) {
 }
 
 func newAssumedPods(r Rules) *assumedPods {
-	return &assumedPods{off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout, bound: map[podID]*recentPod{}, pending: map[podID]struct{}{}, assumed: map[podID]*assumedPod{}}
+	return &assumedPods{
+		off: r.IgnoreAssumedPods, assumeTimeout: r.AssumeTimeout, bound: map[podID]*recentPod{}, pending: map[podID]struct{}{},
+		read: map[podID]time.Time{}, assumed: map[podID]*assumedPod{}, sought: map[podID]*arrival{},
+	}
 }
 
-// await records a pending pod.
-func (l *assumedPods) await(id podID) {
+// pend records a pending pod.
+func (l *assumedPods) pend(id podID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.arrived(id)
 	l.pending[id] = struct{}{}
 }
 
@@ -113,6 +121,7 @@ func (l *assumedPods) await(id podID) {
 func (l *assumedPods) bind(id podID, e recentPod, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.arrived(id)
 	delete(l.pending, id)
 	l.unassume(id)
 	l.unbind(id)
@@ -142,6 +151,7 @@ func (l *assumedPods) update(id podID, estimate use, started time.Time) {
 func (l *assumedPods) end(id podID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.arrived(id)
 	delete(l.pending, id)
 	l.unassume(id)
 	l.unbind(id)
@@ -151,7 +161,7 @@ func (l *assumedPods) end(id podID) {
 func (l *assumedPods) assume(id podID, g *assumedPod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, pending := l.pending[id]; l.off || !pending {
+	if l.off || !l.isPending(id) {
 		return
 	}
 	l.unassume(id)
@@ -198,6 +208,11 @@ func (l *assumedPods) recount(now time.Time, nodes map[string]snapshot.NodeLoad)
 	for id, g := range l.assumed {
 		if age(&g.since, now) >= l.assumeTimeout {
 			l.unassume(id)
+		}
+	}
+	for id, since := range l.read {
+		if age(&since, now) >= l.assumeTimeout {
+			delete(l.read, id)
 		}
 	}
 }

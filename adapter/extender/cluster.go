@@ -175,7 +175,7 @@ func (c *cluster) podChanged(id podID, before, after record) {
 	}
 	if !after.isBound() {
 		if _, pending := c.pods.Rows()[id]; pending {
-			c.assumed.await(id)
+			c.assumed.pend(id)
 		} else {
 			c.assumed.end(id)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 )
 
@@ -24,6 +25,7 @@ type Extender struct {
 	handler *handler
 	cluster *cluster
 	assumed *assumedPods
+	reads   flowcontrol.RateLimiter // of pods
 	current atomic.Pointer[clusterSnapshot]
 	trouble string // why no snapshot could be made last, as logged; of the loop alone
 }
@@ -34,7 +36,10 @@ func New(o Options) (*Extender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("options of the extender: %w", err)
 	}
-	e := &Extender{rules: o.Rules, now: o.Now, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules)}
+	e := &Extender{
+		rules: o.Rules, now: o.Now, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules),
+		reads: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
+	}
 	e.cluster = newCluster(o, e.assumed)
 	e.current.Store(&clusterSnapshot{})
 	if e.handler, err = newHandler(e, o); err != nil {

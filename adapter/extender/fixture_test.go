@@ -2,6 +2,7 @@ package extender
 
 import (
 	"bytes"
+	"context"
 	"sync"
 	"time"
 
@@ -87,6 +88,8 @@ func newRig(rules Rules, v *clusterSnapshot) *rig {
 	r.handler = d
 	return r
 }
+
+func (r *rig) await(context.Context, *corev1.Pod) bool { return true }
 
 func (r *rig) assume(pod types.UID, n *node, requests, estimate use) {
 	r.mu.Lock()

@@ -33,7 +33,7 @@ const (
 	maxBody = 8 << 20
 	// maxBodies is the maximum size of all bodies in memory, in bytes. Requests beyond it are rejected.
 	maxBodies = 8 * maxBody
-	// maxWorking is the maximum number of requests that are evaluated at the same time. The others wait.
+	// maxWorking is the maximum number of requests that are decoded or evaluated at the same time. The others wait.
 	maxWorking = 8
 	// pooledBody is the largest buffer that is kept for the next request, in bytes.
 	pooledBody = 1 << 20
@@ -59,6 +59,7 @@ type handler struct {
 
 // assumer counts a pod on the node that it is likely to be bound to, until it is asked about again or bound.
 type assumer interface {
+	await(ctx context.Context, pod *corev1.Pod) bool
 	assume(pod types.UID, n *node, requests, estimate use)
 	forget(pod types.UID)
 }
@@ -153,13 +154,10 @@ func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k 
 	if code, err := d.read(w, r, k); err != nil {
 		return d.complain(r.Context(), verb, code, err, k)
 	}
-	select {
-	case d.working <- struct{}{}:
-		defer func() { <-d.working }()
-	case <-r.Context().Done():
+	if !d.begin(r.Context()) {
 		return d.complain(r.Context(), verb, http.StatusServiceUnavailable, errBusy, k)
 	}
-	pod, names, err := decode(k.in.Bytes(), d.snapshot().maxNames())
+	pod, names, err := d.decode(k)
 	switch {
 	case errors.Is(err, errNodes) && verb == verbFilter:
 		d.note(r.Context(), verb, err)
@@ -167,6 +165,36 @@ func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k 
 	case err != nil:
 		return d.complain(r.Context(), verb, http.StatusBadRequest, err, k)
 	}
+	if pod.UID != "" && !d.assumed.await(r.Context(), pod) {
+		d.telemetry.unknown.Inc()
+	}
+	if !d.begin(r.Context()) {
+		return d.complain(r.Context(), verb, http.StatusServiceUnavailable, errBusy, k)
+	}
+	return d.evaluate(verb, pod, names, k)
+}
+
+// begin waits until the next step of a request may begin, and returns false if the scheduler has given up. The step calls end.
+func (d *handler) begin(ctx context.Context) bool {
+	select {
+	case d.working <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (d *handler) end() { <-d.working }
+
+// decode reads the pod and the names of nodes out of a body.
+func (d *handler) decode(k *scratch) (*corev1.Pod, []string, error) {
+	defer d.end()
+	return decode(k.in.Bytes(), d.snapshot().maxNames())
+}
+
+// evaluate prepares the answer to a request, and returns its status.
+func (d *handler) evaluate(verb string, pod *corev1.Pod, names []string, k *scratch) int {
+	defer d.end()
 	q, f := d.evaluation(pod, names, k)
 	answer := d.prioritize
 	if verb == verbFilter {

@@ -19,6 +19,7 @@ type telemetry struct {
 	duration    *prometheus.HistogramVec // by verb
 	requests    *prometheus.CounterVec   // by verb and code
 	connections prometheus.Counter
+	unknown     prometheus.Counter
 
 	ok      map[string]prometheus.Counter // of requests, by verb
 	took    map[string]prometheus.Observer
@@ -44,6 +45,10 @@ func newTelemetry(r prometheus.Registerer, e *Extender) (*telemetry, error) {
 		connections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_extender_connections_total",
 			Help: "Connections of schedulers. A scheduler over HTTP/2 keeps one for as long as it runs.",
+		}),
+		unknown: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_extender_unknown_pods_total",
+			Help: "Requests about pods that were not known to be pending within 100 ms. Such a pod does not count before it is bound.",
 		}),
 		ok: map[string]prometheus.Counter{}, took: map[string]prometheus.Observer{},
 	}
@@ -166,14 +171,14 @@ func (t *telemetry) judged(verdicts []verdict) {
 
 // Describe implements prometheus.Collector.
 func (t *telemetry) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections}, t.state...) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections, t.unknown}, t.state...) {
 		c.Describe(ch)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (t *telemetry) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections}, t.state...) {
+	for _, c := range append([]prometheus.Collector{t.duration, t.requests, t.connections, t.unknown}, t.state...) {
 		c.Collect(ch)
 	}
 }
