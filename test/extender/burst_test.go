@@ -51,7 +51,7 @@ func testBurst(t *testing.T) {
 			}{variant.name, s.burst(variant.scheduler)})
 		})
 	}
-	if t.Failed() {
+	if t.Failed() || len(outcomes) < 3 { // or -run has selected some
 		return
 	}
 	var table strings.Builder
