@@ -29,11 +29,11 @@ type arrival struct {
 	requests int           // that wait for it
 }
 
-// await waits until a pod is known to be pending or bound, for arrivalTimeout at most, and returns whether it is. While pods have
-// not been listed nothing can count, and nothing is waited for.
+// await waits until a pod is known to be pending or bound, for arrivalTimeout at most, and returns whether it is. While the cluster
+// is not known, or no longer, all scores are equal, and nothing is waited for.
 func (e *Extender) await(ctx context.Context, pod *corev1.Pod) bool {
 	id := idOf(pod.UID)
-	if e.snapshot().at.IsZero() {
+	if e.snapshot().blind(e.now()) {
 		return true
 	}
 	a := e.assumed.seek(id)

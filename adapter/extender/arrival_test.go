@@ -190,11 +190,19 @@ func TestReadsOfPodsAreBounded(t *testing.T) {
 	})
 }
 
-func TestNothingIsAwaitedBeforePodsAreListed(t *testing.T) {
+func TestNothingIsAwaitedWhileTheClusterIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		waited, known := newLateWatch(t).awaits(t, boundNow("p", ""))
-		assert.Zero(t, waited)
-		assert.True(t, known)
+		l := newLateWatch(t)
+		waited, _ := l.awaits(t, boundNow("p", ""))
+		assert.Zero(t, waited, "nothing has been listed")
+		stop := l.start(t)
+		pass(2 * time.Second)
+		waited, _ = l.awaits(t, boundNow("p", ""))
+		assert.Equal(t, watchPatience, waited)
+		stop()
+		pass(maxSnapshotAge + time.Second)
+		waited, _ = l.awaits(t, boundNow("p", ""))
+		assert.Zero(t, waited, "the snapshot is too old")
 	})
 }
 

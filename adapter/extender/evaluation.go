@@ -107,9 +107,11 @@ type evaluation struct {
 }
 
 // blind reports whether the snapshot is missing or too old.
-func (q *evaluation) blind() bool {
-	return q.snapshot.at.IsZero() || q.now.Sub(q.snapshot.at) > maxSnapshotAge
+func (v *clusterSnapshot) blind(now time.Time) bool {
+	return v.at.IsZero() || now.Sub(v.at) > maxSnapshotAge
 }
+
+func (q *evaluation) blind() bool { return q.snapshot.blind(q.now) }
 
 // verdict is the result for one node and one pod, with the numbers that led to it.
 type verdict struct {
