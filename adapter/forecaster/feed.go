@@ -54,6 +54,7 @@ type Feed struct {
 	now       func() time.Time
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
+	count     atomic.Int64 // replicas.count, to be read without the lock
 
 	mu        sync.Mutex
 	config    Config
@@ -142,6 +143,7 @@ func (f *Feed) SetReplicas(count int) {
 		f.replicas.fell = now.UnixMilli()
 	}
 	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
+	f.count.Store(int64(count))
 }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
@@ -197,12 +199,13 @@ func (f *Feed) SourceFailed(err error) {
 	f.sourceErr = err
 }
 
-// Snapshot returns the snapshot published last, with the number of ready pods as of now.
+// Snapshot returns the snapshot published last, with the numbers of ready pods and of replicas as of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
 	if pods := f.pods.Load(); pods != nil {
 		s.Ready = (*pods).Ready()
 	}
+	s.Replicas = int(f.count.Load())
 	return s
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is the state of one PredictedMetric at one moment. It never changes after publication. A reader gets a copy
-// in which Ready and Combined are as of the read.
+// in which Ready, Replicas and Combined are as of the read.
 type Snapshot struct {
 	Metric     types.NamespacedName // the PredictedMetric
 	TargetKind string               // kind and name of its scaleTargetRef
@@ -43,6 +43,8 @@ type Snapshot struct {
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
+	// Replicas is the number that the target is set to, as last read; 0: not known.
+	Replicas int
 }
 
 // TooOld returns whether something that was taken at a time is older than limit now. The whole adapter judges freshness
@@ -113,7 +115,7 @@ type Unavailable struct {
 func (e *Unavailable) Error() string { return e.Message }
 
 // Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them
-// desires. While one of them has no decision, the target is not scaled down.
+// desires. While one of them has no decision, the target is not scaled down from the replicas that it has at the read.
 type Combined struct {
 	Desired   int
 	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several
@@ -132,12 +134,12 @@ func Combine(all []Snapshot) Combined {
 	names := make([]string, 0, len(all))
 	current := 0
 	for i := range all {
+		current = max(current, all[i].Replicas)
 		if !all[i].HasDecision() {
 			c.Undecided = append(c.Undecided, all[i].Metric.Name)
 			continue
 		}
 		decisions, names = append(decisions, all[i].Decision), append(names, all[i].Metric.Name)
-		current = max(current, all[i].Forecast.Target)
 	}
 	best := pipeline.Largest(decisions)
 	if best < 0 {

@@ -49,7 +49,7 @@ func TestCombine(t *testing.T) {
 	desires := func(name string, desired int) Snapshot {
 		return Snapshot{
 			Metric:   types.NamespacedName{Namespace: "shop", Name: name},
-			Forecast: pipeline.Forecast{Target: 5}, Decision: pipeline.Decision{Desired: desired},
+			Replicas: 5, Decision: pipeline.Decision{Desired: desired},
 		}
 	}
 	undecided := func(name string) Snapshot {
