@@ -51,7 +51,8 @@ func TestOutage(t *testing.T) {
 	for _, m := range during(run, kill+time.Second, restart) {
 		require.Error(t, m.Err, "a value was served at %s, while the adapter was dead", m.At)
 	}
-	kept := during(run, kill-time.Second, kill)[0].Replicas
+	before := during(run, grow, kill)
+	kept := before[len(before)-1].Replicas
 	for _, m := range during(run, kill, end) {
 		require.Equal(t, kept, m.Replicas, "replicas at %s", m.At)
 	}
