@@ -5,7 +5,8 @@ SHELL := /usr/bin/env bash
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
-# The packages that run a whole control plane. Two of SHARING run at a time, the longest first; those of ALONE need both cores.
+# The packages that run a whole control plane. Two of SHARING run at a time, the longest first, what the first leaves of the
+# cores for the others; those of ALONE need both.
 SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/controlplane/... ./test/monitoring/...
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
@@ -65,7 +66,7 @@ test-unit: controlplane moto ## Run the unit tests, with the race detector where
 
 .PHONY: test-e2e
 test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 8 minutes; needs Node.js 18.2 or later)
-	go test -count=1 -p 2 -timeout 20m $(SHARING)
+	go test -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
 	go test -count=1 -p 1 -timeout 20m $(ALONE)
 
 .PHONY: test-long
