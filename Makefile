@@ -50,7 +50,7 @@ test: announce-test vet test-unit test-e2e ## Run all tests but the long ones: v
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: vet, unit tests, then tests on a real control plane; 18 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
+	@echo "make test: vet, unit tests, then tests on a real control plane; 15 to 18 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
@@ -65,7 +65,7 @@ test-unit: controlplane moto ## Run the unit tests, with the race detector where
 	go test $(RACE) -p $(AT_ONCE) $(UNIT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 8 minutes; needs Node.js 18.2 or later)
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 10 minutes; needs Node.js 18.2 or later)
 	go test -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
 	go test -count=1 -p 1 -timeout 20m $(ALONE)
 
