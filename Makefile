@@ -5,8 +5,8 @@ SHELL := /usr/bin/env bash
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
-# The packages that run a whole control plane. Two of SHARING run at a time, the longest first, what the first leaves of the
-# cores for the others; those of ALONE need both.
+# The packages that run a whole control plane. Two of SHARING run at a time, the longest first; the first has priority, and the
+# others get what it leaves of the cores. Those of ALONE need both.
 SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/controlplane/... ./test/monitoring/...
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,

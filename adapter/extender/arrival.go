@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 )
 
 // A scheduler may ask about a pod that the watch of the extender does not have yet. In a burst an API server closes watches that do
@@ -21,6 +22,8 @@ const (
 	// readsPerSecond is the maximum number of pods that are read per second, twice as many at once. Anyone may ask about pods that
 	// do not exist.
 	readsPerSecond = 50
+	// maxAwaiting is the maximum number of requests that wait for their pods. They are decoded, and take memory.
+	maxAwaiting = 32
 )
 
 // arrival is that of a pod in the watch.
@@ -29,56 +32,64 @@ type arrival struct {
 	requests int           // that wait for it
 }
 
-// await waits until a pod is known to be pending or bound, for arrivalTimeout at most, and returns whether it is. While the cluster
-// is not known, or no longer, all scores are equal, and nothing is waited for.
-func (e *Extender) await(ctx context.Context, pod *corev1.Pod) bool {
-	id := idOf(pod.UID)
-	if e.snapshot().blind(e.now()) {
-		return true
+// seek returns whether a pod is known to be pending or bound. If it is not, and may be waited for, wait must be called with the
+// arrival. While the cluster is not known, or no longer, all scores are equal, and nothing is waited for. Neither are pods without
+// a UID, which cannot count.
+func (e *Extender) seek(pod *corev1.Pod) (a *arrival, known bool) {
+	if pod.UID == "" || e.snapshot().blind(e.now()) {
+		return nil, true
 	}
-	a := e.assumed.seek(id)
+	a = e.assumed.seek(idOf(pod.UID))
 	if a == nil {
-		return true
+		return nil, true
 	}
-	defer e.assumed.leave(id, a)
+	select {
+	case e.awaiting <- struct{}{}:
+		return a, false
+	default:
+		e.assumed.leave(idOf(pod.UID), a)
+		return nil, false
+	}
+}
+
+// wait waits until a pod is known to be pending or bound, for arrivalTimeout at most, and returns whether it is.
+func (e *Extender) wait(ctx context.Context, pod *corev1.Pod, a *arrival) bool {
+	id := idOf(pod.UID)
+	defer func() {
+		e.assumed.leave(id, a)
+		<-e.awaiting
+	}()
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()
 	if a.within(ctx, watchPatience) {
 		return true
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || !e.reads.TryAccept() {
 		return false
 	}
-	read := make(chan *bool, 1)
-	go func() { read <- e.read(ctx, pod) }()
+	pending := make(chan bool, 1)
+	go func() { pending <- e.isPending(ctx, pod) }()
 	select {
 	case <-a.done:
-		return true
-	case pending := <-read:
-		switch {
-		case pending == nil:
-			return a.within(ctx, arrivalTimeout)
-		case *pending:
-			e.assumed.found(id, e.now())
-		}
-		return *pending
+	case is := <-pending:
+		return is && e.assumed.found(id, a, e.now())
+	case <-ctx.Done():
+		return false
 	}
+	return true
 }
 
-// read asks the API server whether a pod is pending, nil for no answer.
-func (e *Extender) read(ctx context.Context, pod *corev1.Pod) *bool {
-	if !e.reads.TryAccept() {
-		return nil
-	}
+// isPending reads a pod.
+func (e *Extender) isPending(ctx context.Context, pod *corev1.Pod) bool {
 	p, err := e.cluster.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return new(false)
-	case err != nil:
-		return nil
+	if err != nil {
+		if !apierrors.IsNotFound(err) && ctx.Err() == nil && e.readFailed.due(e.now()) {
+			klog.FromContext(ctx).Error(err, "A pod that the watch has not delivered yet cannot be read: it does not count before it is bound")
+		}
+		return false
 	}
-	r, lives := recordOf(p, e.cluster.workloads, e.now())
-	return new(p.UID == pod.UID && lives && !r.isBound())
+	ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return p.UID == pod.UID && p.Spec.NodeName == "" && !ended
 }
 
 // within returns whether the pod arrives in time.
@@ -119,13 +130,15 @@ func (l *assumedPods) leave(id podID, a *arrival) {
 	}
 }
 
-// found records a pending pod that was read. It counts as pending until the watch has it.
-func (l *assumedPods) found(id podID, now time.Time) {
+// found records a pending pod that was read. It counts as pending until the watch has it, for assumeTimeout at most: a pod that
+// ends before that is never in the watch. If the watch has had the pod since, found returns whether it still lives.
+func (l *assumedPods) found(id podID, a *arrival, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bound[id] == nil && !l.isPending(id) {
+	if l.sought[id] == a {
 		l.read[id] = now
 	}
+	return l.isPending(id) || l.bound[id] != nil
 }
 
 // isPending is called under the lock.

@@ -25,7 +25,7 @@ type lateWatch struct {
 	*bubble
 	watch *watch.RaceFreeFakeWatcher
 	reads int
-	fails func(ctx context.Context) error // reads
+	fails func() error // what a read returns; nil: the pod
 }
 
 func newLateWatch(t *testing.T) *lateWatch {
@@ -35,7 +35,7 @@ func newLateWatch(t *testing.T) *lateWatch {
 	l.api.PrependReactor("get", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
 		l.reads++
 		if l.fails != nil {
-			return true, nil, l.fails(t.Context())
+			return true, nil, l.fails()
 		}
 		return false, nil, nil
 	})
@@ -48,6 +48,14 @@ func (l *lateWatch) create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	pod, err := l.api.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return pod
+}
+
+func (l *lateWatch) await(ctx context.Context, pod *corev1.Pod) bool {
+	a, known := l.seek(pod)
+	if a != nil {
+		known = l.wait(ctx, pod, a)
+	}
+	return known
 }
 
 // awaits returns how long a request waits for a pod, and whether the pod is known then.
@@ -64,7 +72,8 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 	after := func(l *lateWatch, d time.Duration, pod *corev1.Pod) {
 		time.AfterFunc(d, func() { l.watch.Add(pod) })
 	}
-	broken := func(context.Context) error { return errors.New("broken") }
+	broken := func() error { return errors.New("broken") }
+	hangs := func() error { time.Sleep(time.Minute); return nil } // whatever the context says
 	for name, test := range map[string]struct {
 		setUp func(t *testing.T, l *lateWatch) *corev1.Pod
 		waits time.Duration
@@ -107,14 +116,18 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 			pod.Status.Phase = corev1.PodFailed
 			return l.create(t, pod)
 		}},
-		"it cannot be read, and the watch is late": {waits: 60 * time.Millisecond, known: true, reads: 1, setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
-			pod := boundNow("p", "")
+		"it cannot be read": {waits: watchPatience, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
 			l.fails = broken
+			return l.create(t, boundNow("p", ""))
+		}},
+		"a read hangs, and the watch is late": {waits: 60 * time.Millisecond, known: true, reads: 1, setUp: func(_ *testing.T, l *lateWatch) *corev1.Pod {
+			pod := boundNow("p", "")
+			l.fails = hangs
 			after(l, 60*time.Millisecond, pod)
 			return pod
 		}},
-		"it cannot be read, and the watch is silent": {waits: arrivalTimeout, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
-			l.fails = broken
+		"a read hangs, and the watch is silent": {waits: arrivalTimeout, reads: 1, setUp: func(t *testing.T, l *lateWatch) *corev1.Pod {
+			l.fails = hangs
 			return l.create(t, boundNow("p", ""))
 		}},
 	} {
@@ -128,8 +141,11 @@ func TestRequestsWaitForTheirPod(t *testing.T) {
 				assert.Equal(t, test.waits, waited)
 				assert.Equal(t, test.known, known)
 				assert.Equal(t, test.reads, l.reads)
-				again, _ := l.awaits(t, pod)
-				assert.True(t, !known || again == 0, "what is known is not waited for: %s", again)
+				if known {
+					again, _ := l.awaits(t, pod)
+					assert.Zero(t, again, "what is known is not waited for")
+				}
+				pass(2 * time.Minute) // reads that hang end
 			})
 		})
 	}
@@ -169,36 +185,69 @@ func TestPodsCountBeforeTheWatchHasThem(t *testing.T) {
 	})
 }
 
+// A pod that came and went while it was read does not count.
+func TestPodsThatEndWhileTheyAreReadDoNotCount(t *testing.T) {
+	l, id := newAssumedPods(testRules()), idOf("pod")
+	a := l.seek(id)
+	l.pend(id)
+	l.end(id)
+	assert.False(t, l.found(id, a, noon))
+	l.leave(id, a)
+	assert.Empty(t, l.read)
+
+	a = l.seek(id)
+	assert.True(t, l.found(id, a, noon))
+	l.leave(id, a)
+	assert.Nil(t, l.seek(id), "it is known")
+	earlier := noon.Add(-time.Hour)
+	l.recount(earlier, nil)
+	l.recount(earlier.Add(testRules().AssumeTimeout), nil)
+	assert.Empty(t, l.read, "a clock that is set back does not extend its life")
+}
+
 // Whoever asks about pods that do not exist cannot have the API server asked all the time.
 func TestReadsOfPodsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateWatch(t)
 		defer l.start(t)()
 		pass(2 * time.Second)
-		asked := func() {
-			for range 500 {
+		asked := func(requests int) {
+			for range requests {
 				go l.await(t.Context(), boundNow("nobody", ""))
 			}
-			pass(arrivalTimeout)
+			pass(watchPatience)
 		}
-		asked()
-		assert.Equal(t, 2*readsPerSecond, l.reads)
+		asked(10 * maxAwaiting)
+		assert.Equal(t, maxAwaiting, l.reads, "the others do not wait")
+		for range 10 {
+			asked(maxAwaiting)
+		}
+		assert.InDelta(t, 2*readsPerSecond, l.reads, 11*readsPerSecond*watchPatience.Seconds())
 		assert.Empty(t, l.assumed.sought)
+		assert.Empty(t, l.awaiting)
 		pass(time.Second)
-		asked()
-		assert.InDelta(t, 3*readsPerSecond, l.reads, readsPerSecond/5)
+		reads := l.reads
+		for range 10 {
+			asked(maxAwaiting)
+		}
+		assert.InDelta(t, readsPerSecond, l.reads-reads, 11*readsPerSecond*watchPatience.Seconds())
 	})
 }
 
 func TestNothingIsAwaitedWhileTheClusterIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateWatch(t)
-		waited, _ := l.awaits(t, boundNow("p", ""))
+		waited, known := l.awaits(t, boundNow("p", ""))
 		assert.Zero(t, waited, "nothing has been listed")
+		assert.True(t, known)
 		stop := l.start(t)
 		pass(2 * time.Second)
 		waited, _ = l.awaits(t, boundNow("p", ""))
 		assert.Equal(t, watchPatience, waited)
+		anonymous := boundNow("p", "")
+		anonymous.UID = ""
+		waited, _ = l.awaits(t, anonymous)
+		assert.Zero(t, waited, "a pod without a UID cannot count")
 		stop()
 		pass(maxSnapshotAge + time.Second)
 		waited, _ = l.awaits(t, boundNow("p", ""))
@@ -227,7 +276,9 @@ type unhurried struct {
 	known chan bool
 }
 
-func (u unhurried) await(context.Context, *corev1.Pod) bool {
+func (u unhurried) seek(*corev1.Pod) (*arrival, bool) { return &arrival{}, false }
+
+func (u unhurried) wait(context.Context, *corev1.Pod, *arrival) bool {
 	u.asked <- struct{}{}
 	return <-u.known
 }
@@ -237,15 +288,11 @@ func TestRequestsThatWaitForTheirPodTakeNoSlot(t *testing.T) {
 	r := newRig(DefaultRules(), testSnapshot(testNode("a", 1, 1)))
 	u := unhurried{assumer: r, asked: make(chan struct{}), known: make(chan bool)}
 	r.handler.assumed = u
-	pod := testPod()
-	ask := func() int {
-		body, err := json.Marshal(argsOf(pod, "a"))
-		require.NoError(t, err)
-		return r.ask(verbPrioritize, bytes.NewReader(body)).Code
-	}
+	body, err := json.Marshal(argsOf(testPod(), "a"))
+	require.NoError(t, err)
 	answered := make(chan int)
 	for range 2 * maxWorking {
-		go func() { answered <- ask() }()
+		go func() { answered <- r.ask(verbPrioritize, bytes.NewReader(body)).Code }()
 		<-u.asked
 	}
 	assert.Empty(t, r.handler.working)
@@ -253,7 +300,6 @@ func TestRequestsThatWaitForTheirPodTakeNoSlot(t *testing.T) {
 		u.known <- i%2 == 0
 		assert.Equal(t, http.StatusOK, <-answered)
 	}
+	assert.Empty(t, r.handler.working)
 	assert.InDelta(t, maxWorking, testutil.ToFloat64(r.handler.telemetry.unknown), 0)
-	pod.UID = ""
-	assert.Equal(t, http.StatusOK, ask(), "a pod without a UID cannot count, and is not waited for")
 }

@@ -213,6 +213,8 @@ func (l *assumedPods) recount(now time.Time, nodes map[string]snapshot.NodeLoad)
 	for id, since := range l.read {
 		if age(&since, now) >= l.assumeTimeout {
 			delete(l.read, id)
+		} else {
+			l.read[id] = since
 		}
 	}
 }

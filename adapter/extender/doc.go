@@ -31,8 +31,8 @@
 //
 // # Answers
 //
-// Requests are answered from a snapshot, made every [Period], and from the assumed pods; never by a call. Nothing is written:
-// a node that passes the filter is no commitment of the scheduler. Without a snapshot of the last ten seconds all nodes pass but
+// Requests are answered from a snapshot, made every [Period], and from the assumed pods. Only a pod that the watch does not have
+// yet is read. Nothing is written: a node that passes the filter is no commitment of the scheduler. Without a snapshot of the last ten seconds all nodes pass but
 // those known to be removed, and all scores are equal. Anyone who can connect may ask, unless client certificates are required.
 // So the memory of a request is bounded, and a request assumes only pods that the API has as pending.
 //
@@ -41,6 +41,6 @@
 //   - extender.go: [Extender], which makes snapshots; cluster.go: the cache of nodes and pods; snapshot.go: the snapshot.
 //   - handler.go: HTTP; protocol.go: JSON; server.go: TLS.
 //   - evaluation.go: the input of verdicts; filter.go and prioritize.go: the verdicts; estimate.go: what a pod will use.
-//   - assumed.go: pods that samples do not include yet.
+//   - assumed.go: pods that samples do not include yet; arrival.go: pods that the watch does not have yet.
 //   - decisions.go: the cache of decisions; explain.go: its JSON; metrics.go: metrics.
 package extender

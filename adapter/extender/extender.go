@@ -25,7 +25,11 @@ type Extender struct {
 	handler *handler
 	cluster *cluster
 	assumed *assumedPods
-	reads   flowcontrol.RateLimiter // of pods
+
+	awaiting   chan struct{}           // requests that wait for their pods
+	reads      flowcontrol.RateLimiter // of pods
+	readFailed minutely
+
 	current atomic.Pointer[clusterSnapshot]
 	trouble string // why no snapshot could be made last, as logged; of the loop alone
 }
@@ -38,7 +42,7 @@ func New(o Options) (*Extender, error) {
 	}
 	e := &Extender{
 		rules: o.Rules, now: o.Now, forecasts: o.Forecasts, pools: o.Pools, assumed: newAssumedPods(o.Rules),
-		reads: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
+		awaiting: make(chan struct{}, maxAwaiting), reads: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond),
 	}
 	e.cluster = newCluster(o, e.assumed)
 	e.current.Store(&clusterSnapshot{})

@@ -89,7 +89,9 @@ func newRig(rules Rules, v *clusterSnapshot) *rig {
 	return r
 }
 
-func (r *rig) await(context.Context, *corev1.Pod) bool { return true }
+func (r *rig) seek(*corev1.Pod) (*arrival, bool) { return nil, true }
+
+func (r *rig) wait(context.Context, *corev1.Pod, *arrival) bool { return true }
 
 func (r *rig) assume(pod types.UID, n *node, requests, estimate use) {
 	r.mu.Lock()

@@ -33,7 +33,7 @@ const (
 	maxBody = 8 << 20
 	// maxBodies is the maximum size of all bodies in memory, in bytes. Requests beyond it are rejected.
 	maxBodies = 8 * maxBody
-	// maxWorking is the maximum number of requests that are decoded or evaluated at the same time. The others wait.
+	// maxWorking is the maximum number of requests that are evaluated at the same time. The others wait.
 	maxWorking = 8
 	// pooledBody is the largest buffer that is kept for the next request, in bytes.
 	pooledBody = 1 << 20
@@ -51,7 +51,7 @@ type handler struct {
 	telemetry *telemetry
 	decisions *decisionCache
 	waiting   *waitingPods
-	noted     atomic.Int64        // when a rejected request was last logged, in Unix nanoseconds
+	rejected  minutely
 	scratches sync.Pool           // of *scratch
 	bodies    *semaphore.Weighted // in bytes
 	working   chan struct{}
@@ -59,7 +59,8 @@ type handler struct {
 
 // assumer counts a pod on the node that it is likely to be bound to, until it is asked about again or bound.
 type assumer interface {
-	await(ctx context.Context, pod *corev1.Pod) bool
+	seek(pod *corev1.Pod) (a *arrival, known bool)
+	wait(ctx context.Context, pod *corev1.Pod, a *arrival) bool
 	assume(pod types.UID, n *node, requests, estimate use)
 	forget(pod types.UID)
 }
@@ -154,10 +155,13 @@ func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k 
 	if code, err := d.read(w, r, k); err != nil {
 		return d.complain(r.Context(), verb, code, err, k)
 	}
-	if !d.begin(r.Context()) {
+	select {
+	case d.working <- struct{}{}:
+		defer func() { <-d.working }()
+	case <-r.Context().Done():
 		return d.complain(r.Context(), verb, http.StatusServiceUnavailable, errBusy, k)
 	}
-	pod, names, err := d.decode(k)
+	pod, names, err := decode(k.in.Bytes(), d.snapshot().maxNames())
 	switch {
 	case errors.Is(err, errNodes) && verb == verbFilter:
 		d.note(r.Context(), verb, err)
@@ -165,36 +169,7 @@ func (d *handler) handle(verb string, w http.ResponseWriter, r *http.Request, k 
 	case err != nil:
 		return d.complain(r.Context(), verb, http.StatusBadRequest, err, k)
 	}
-	if pod.UID != "" && !d.assumed.await(r.Context(), pod) {
-		d.telemetry.unknown.Inc()
-	}
-	if !d.begin(r.Context()) {
-		return d.complain(r.Context(), verb, http.StatusServiceUnavailable, errBusy, k)
-	}
-	return d.evaluate(verb, pod, names, k)
-}
-
-// begin waits until the next step of a request may begin, and returns false if the scheduler has given up. The step calls end.
-func (d *handler) begin(ctx context.Context) bool {
-	select {
-	case d.working <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (d *handler) end() { <-d.working }
-
-// decode reads the pod and the names of nodes out of a body.
-func (d *handler) decode(k *scratch) (*corev1.Pod, []string, error) {
-	defer d.end()
-	return decode(k.in.Bytes(), d.snapshot().maxNames())
-}
-
-// evaluate prepares the answer to a request, and returns its status.
-func (d *handler) evaluate(verb string, pod *corev1.Pod, names []string, k *scratch) int {
-	defer d.end()
+	d.await(r.Context(), pod)
 	q, f := d.evaluation(pod, names, k)
 	answer := d.prioritize
 	if verb == verbFilter {
@@ -204,6 +179,19 @@ func (d *handler) evaluate(verb string, pod *corev1.Pod, names []string, k *scra
 	d.telemetry.judged(f.verdicts)
 	d.decisions.add(verb, f)
 	return code
+}
+
+// await waits for a pod that is not known yet, while another request has the place among those that are evaluated.
+func (d *handler) await(ctx context.Context, pod *corev1.Pod) {
+	a, known := d.assumed.seek(pod)
+	if a != nil {
+		<-d.working
+		defer func() { d.working <- struct{}{} }()
+		known = d.assumed.wait(ctx, pod, a)
+	}
+	if !known {
+		d.telemetry.unknown.Inc()
+	}
 }
 
 // write encodes an answer.
@@ -278,11 +266,17 @@ func (d *handler) complain(ctx context.Context, verb string, code int, err error
 
 // note logs a rejected request, once a minute at most.
 func (d *handler) note(ctx context.Context, verb string, err error) {
-	now := d.now().UnixNano()
-	if last := d.noted.Load(); now-last < int64(time.Minute) || !d.noted.CompareAndSwap(last, now) {
-		return
+	if d.rejected.due(d.now()) {
+		klog.FromContext(ctx).Error(err, "Rejected a request of a scheduler", "verb", verb)
 	}
-	klog.FromContext(ctx).Error(err, "Rejected a request of a scheduler", "verb", verb)
+}
+
+// minutely is for what is logged once a minute at most.
+type minutely struct{ last atomic.Int64 } // in Unix nanoseconds
+
+func (m *minutely) due(now time.Time) bool {
+	last := m.last.Load()
+	return now.UnixNano()-last >= int64(time.Minute) && m.last.CompareAndSwap(last, now.UnixNano())
 }
 
 // evaluation prepares the verdicts on a pod and the named nodes.

@@ -48,7 +48,7 @@ func newTelemetry(r prometheus.Registerer, e *Extender) (*telemetry, error) {
 		}),
 		unknown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_extender_unknown_pods_total",
-			Help: "Requests about pods that were not known to be pending within 100 ms. Such a pod does not count before it is bound.",
+			Help: "Requests about pods that neither the watch nor a read had as pending or bound. Such a pod counts only once it is bound.",
 		}),
 		ok: map[string]prometheus.Counter{}, took: map[string]prometheus.Observer{},
 	}

@@ -15,7 +15,7 @@ import (
 
 // Options of an Extender.
 type Options struct {
-	Client    kubernetes.Interface // nodes and pods are listed and watched with it
+	Client    kubernetes.Interface // lists and watches nodes and pods, and reads pods
 	Forecasts Forecasts
 	Pools     Pools     // nil: there are none
 	Workloads Workloads // nil: none is forecast
@@ -80,7 +80,7 @@ func (o Options) complete() (Options, error) {
 			errs = append(errs, &OptionError{Field: field, Want: want})
 		}
 	}
-	require("Client", o.Client != nil, "one that may list and watch nodes and pods")
+	require("Client", o.Client != nil, "one that may list and watch nodes and pods, and get pods")
 	require("Forecasts", o.Forecasts != nil, "forecasts of nodes")
 	require("RemovalMark", o.RemovalMark != "", "the key of the taint of nodes that are being removed")
 	if o.Now == nil {

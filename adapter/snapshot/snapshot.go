@@ -115,7 +115,7 @@ type Unavailable struct {
 func (e *Unavailable) Error() string { return e.Message }
 
 // Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them
-// desires. While one of them has no decision, the target is not scaled down from the replicas that it has at the read.
+// desires. While one of them has no decision, the target is not scaled down from the replicas that the others know it has.
 type Combined struct {
 	Desired   int
 	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several
@@ -134,12 +134,12 @@ func Combine(all []Snapshot) Combined {
 	names := make([]string, 0, len(all))
 	current := 0
 	for i := range all {
-		current = max(current, all[i].Replicas)
 		if !all[i].HasDecision() {
 			c.Undecided = append(c.Undecided, all[i].Metric.Name)
 			continue
 		}
 		decisions, names = append(decisions, all[i].Decision), append(names, all[i].Metric.Name)
+		current = max(current, all[i].Replicas)
 	}
 	best := pipeline.Largest(decisions)
 	if best < 0 {

@@ -56,11 +56,12 @@ func testClosedLoop(t *testing.T) {
 	apps[3].Reactive = true
 	deployAll(t, apps)
 	runs := make([]stack.Run, len(apps))
+	shares := &shares{t: t, client: metricsClient(t)}
 	var played sync.WaitGroup
 	for i, app := range apps {
 		var each func(stack.Moment)
 		if app.Metric == "predicted_load" {
-			shares := &shares{t: t, client: metricsClient(t), app: app}
+			shares.app = app
 			each = func(stack.Moment) { shares.standForTotal() }
 		}
 		played.Go(func() {
@@ -74,6 +75,7 @@ func testClosedLoop(t *testing.T) {
 		return
 	}
 	t.Log(table(runs))
+	assert.Positive(t, shares.exact, "comparisons while no pod became ready")
 
 	reactive := runs[3]
 	for _, run := range runs[:3] {
@@ -92,6 +94,7 @@ type shares struct {
 	client externalmetrics.ExternalMetricsClient
 	app    stack.App
 	ready  []int // pods that were ready at the last looks; the adapter's watch may be a look behind
+	exact  int   // comparisons in which they were as many at all of these
 }
 
 // standForTotal: what an HPA makes of predicted_load, which it multiplies by the pods that are ready, is what it would make
@@ -114,6 +117,9 @@ func (s *shares) standForTotal() {
 	}
 	for share.Ready = slices.Min(s.ready); share.Ready <= slices.Max(s.ready); share.Ready++ {
 		if n := desired(s.app, share); n == low || n == high {
+			if slices.Min(s.ready) == slices.Max(s.ready) {
+				s.exact++
+			}
 			return
 		}
 	}

@@ -1,14 +1,11 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestRollingUpdate replaces every pod under a constant load: what is served shows neither a spike nor a fall, and nothing is
@@ -19,21 +16,14 @@ func TestRollingUpdate(t *testing.T) {
 	app := newApp("rollout", "app", "predicted_load_total")
 	app.Replicas, app.Min = 5, 5
 	deploy(t, app)
-	deployments := shared.Cluster.Client().AppsV1().Deployments(app.Namespace)
 	s := beginSteady(t, app, rps)
 	s.settle(t)
 	// A steep rise may be forecast to go on for a moment, and need more pods.
 	s.next(t, time.Now(), 2*time.Minute, "no more replicas than the load needs", func(x sighting) bool { return x.Replicas == app.Replicas })
 
 	begin := time.Now()
-	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"restarted-at":%q}}}}}`, begin)
-	_, err := deployments.Patch(t.Context(), app.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	require.NoError(t, err)
-	s.next(t, begin.Add(3*time.Minute/timeScale), 3*time.Minute, "the update and its effects", func(sighting) bool { return true })
-	deployment, err := deployments.Get(t.Context(), app.Name, metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, deployment.Status.Replicas, deployment.Status.UpdatedReplicas, "the update is complete")
-	require.Positive(t, deployment.Status.ObservedGeneration-1, "there was an update")
+	replacePods(t, app)
+	s.next(t, begin.Add(3*time.Minute/timeScale), 3*time.Minute, "the effects of the update", func(sighting) bool { return true })
 
 	load := rps * app.ServiceTime.Seconds()
 	var values []float64
