@@ -51,7 +51,7 @@ func testBurst(t *testing.T) {
 			}{variant.name, s.burst(variant.scheduler)})
 		})
 	}
-	if t.Failed() || len(outcomes) < 3 { // or -run has selected some
+	if t.Failed() {
 		return
 	}
 	var table strings.Builder
@@ -62,7 +62,12 @@ func testBurst(t *testing.T) {
 	}
 	require.NoError(t, w.Flush())
 	t.Logf("load of %d nodes after a burst, by what pods really use:\n%s", outcomes[0].nodes, table.String())
-	assert.Zero(t, outcomes[0].over, "nodes that are overloaded with the ledger")
+	for _, o := range outcomes {
+		assert.True(t, o.name != "extender" || o.over == 0, "nodes that are overloaded with the ledger")
+	}
+	if len(outcomes) < 3 { // -run has selected some
+		return
+	}
 	assert.Less(t, outcomes[0].deviation, outcomes[1].deviation, "with the ledger and without")
 	assert.Less(t, outcomes[0].most, outcomes[2].most, "with the extender and without")
 }
