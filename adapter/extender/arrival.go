@@ -28,6 +28,7 @@ const (
 
 // arrival is that of a pod in the watch.
 type arrival struct {
+	id       podID
 	done     chan struct{} // closed by it
 	requests int           // that wait for it
 }
@@ -47,36 +48,41 @@ func (e *Extender) seek(pod *corev1.Pod) (a *arrival, known bool) {
 	case e.awaiting <- struct{}{}:
 		return a, false
 	default:
-		e.assumed.leave(idOf(pod.UID), a)
+		e.assumed.leave(a)
 		return nil, false
 	}
 }
 
 // wait waits until a pod is known to be pending or bound, for arrivalTimeout at most, and returns whether it is.
 func (e *Extender) wait(ctx context.Context, pod *corev1.Pod, a *arrival) bool {
-	id := idOf(pod.UID)
 	defer func() {
-		e.assumed.leave(id, a)
+		e.assumed.leave(a)
 		<-e.awaiting
 	}()
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()
-	if a.within(ctx, watchPatience) {
+	patience := time.NewTimer(watchPatience)
+	defer patience.Stop()
+	select {
+	case <-a.done:
 		return true
+	case <-ctx.Done():
+		return false
+	case <-patience.C:
 	}
-	if ctx.Err() != nil || !e.reads.TryAccept() {
+	if !e.reads.TryAccept() {
 		return false
 	}
 	pending := make(chan bool, 1)
 	go func() { pending <- e.isPending(ctx, pod) }()
 	select {
 	case <-a.done:
+		return true
 	case is := <-pending:
-		return is && e.assumed.found(id, a, e.now())
+		return is && e.assumed.found(a, e.now())
 	case <-ctx.Done():
 		return false
 	}
-	return true
 }
 
 // isPending reads a pod.
@@ -92,19 +98,6 @@ func (e *Extender) isPending(ctx context.Context, pod *corev1.Pod) bool {
 	return p.UID == pod.UID && p.Spec.NodeName == "" && !ended
 }
 
-// within returns whether the pod arrives in time.
-func (a *arrival) within(ctx context.Context, d time.Duration) bool {
-	timeout := time.NewTimer(d)
-	defer timeout.Stop()
-	select {
-	case <-a.done:
-		return true
-	case <-timeout.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
 // seek returns the arrival of a pod, nil if it is known. leave must be called.
 func (l *assumedPods) seek(id podID) *arrival {
 	l.mu.Lock()
@@ -114,7 +107,7 @@ func (l *assumedPods) seek(id podID) *arrival {
 	}
 	a := l.sought[id]
 	if a == nil {
-		a = &arrival{done: make(chan struct{})}
+		a = &arrival{id: id, done: make(chan struct{})}
 		l.sought[id] = a
 	}
 	a.requests++
@@ -122,23 +115,23 @@ func (l *assumedPods) seek(id podID) *arrival {
 }
 
 // leave ends what seek began.
-func (l *assumedPods) leave(id podID, a *arrival) {
+func (l *assumedPods) leave(a *arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a.requests--; a.requests == 0 && l.sought[id] == a {
-		delete(l.sought, id)
+	if a.requests--; a.requests == 0 && l.sought[a.id] == a {
+		delete(l.sought, a.id)
 	}
 }
 
 // found records a pending pod that was read. It counts as pending until the watch has it, for assumeTimeout at most: a pod that
 // ends before that is never in the watch. If the watch has had the pod since, found returns whether it still lives.
-func (l *assumedPods) found(id podID, a *arrival, now time.Time) bool {
+func (l *assumedPods) found(a *arrival, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sought[id] == a {
-		l.read[id] = now
+	if l.sought[a.id] == a {
+		l.read[a.id] = now
 	}
-	return l.isPending(id) || l.bound[id] != nil
+	return l.isPending(a.id) || l.bound[a.id] != nil
 }
 
 // isPending is called under the lock.

@@ -32,8 +32,9 @@
 // # Answers
 //
 // Requests are answered from a snapshot, made every [Period], and from the assumed pods. Only a pod that the watch does not have
-// yet is read. Nothing is written: a node that passes the filter is no commitment of the scheduler. Without a snapshot of the last ten seconds all nodes pass but
-// those known to be removed, and all scores are equal. Anyone who can connect may ask, unless client certificates are required.
+// yet is read. Nothing is written: a node that passes the filter is no commitment of the scheduler. Without a snapshot of the last
+// ten seconds all nodes pass but those known to be removed, and all scores are equal. Anyone who can connect may ask, unless client
+// certificates are required.
 // So the memory of a request is bounded, and a request assumes only pods that the API has as pending.
 //
 // # Files

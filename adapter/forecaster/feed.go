@@ -201,10 +201,16 @@ func (f *Feed) SourceFailed(err error) {
 
 // Snapshot returns the snapshot published last, with the numbers of ready pods and of replicas as of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
-	s := *f.published.Load()
+	s := f.latest()
 	if pods := f.pods.Load(); pods != nil {
 		s.Ready = (*pods).Ready()
 	}
+	return s
+}
+
+// latest returns the snapshot published last, with the number of replicas as of now. It takes no lock.
+func (f *Feed) latest() snapshot.Snapshot {
+	s := *f.published.Load()
 	s.Replicas = int(f.count.Load())
 	return s
 }

@@ -127,7 +127,7 @@ func (f *Forecaster) snapshot(feed *Feed) snapshot.Snapshot {
 	all = append(all, s)
 	for _, other := range others {
 		if other != feed {
-			all = append(all, other.Snapshot())
+			all = append(all, other.latest())
 		}
 	}
 	s.Combined = snapshot.Combine(all)

@@ -128,7 +128,7 @@ func (s *shares) standForTotal() {
 
 // readyPods counts the pods of an application that are ready. The status of its Deployment follows later.
 func readyPods(t *testing.T, a stack.App) int {
-	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + a.Name})
+	pods, err := shared.Cluster.Client().CoreV1().Pods(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: a.Selector()})
 	assert.NoError(t, err)
 	ready := 0
 	for i := range pods.Items {

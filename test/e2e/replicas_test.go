@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/labels"
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/test/loadgen"
@@ -75,7 +74,7 @@ type answer struct {
 }
 
 func answerOf(client externalmetrics.ExternalMetricsClient, a stack.App) (answer, error) {
-	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric, labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
+	list, err := stack.ListMetric(client, a)
 	if err != nil {
 		return answer{}, err
 	}

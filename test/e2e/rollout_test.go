@@ -25,7 +25,6 @@ func TestRollingUpdate(t *testing.T) {
 	replacePods(t, app)
 	s.next(t, begin.Add(3*time.Minute/timeScale), 3*time.Minute, "the effects of the update", func(sighting) bool { return true })
 
-	load := rps * app.ServiceTime.Seconds()
 	var values []float64
 	for _, x := range s.since(begin) {
 		require.Equal(t, app.Replicas, x.Replicas, "replicas at %s, when %.2f is served", x.At, x.Served)
@@ -33,7 +32,7 @@ func TestRollingUpdate(t *testing.T) {
 		values = append(values, x.Served)
 	}
 	low, high := bounds(values)
-	t.Logf("served %.2f to %.2f for a load of %.2f", low, high, load)
-	assert.LessOrEqual(t, high, max(load*1.4, carried(app, app.Replicas)))
-	assert.GreaterOrEqual(t, low, load*0.7)
+	t.Logf("served %.2f to %.2f for a load of %.2f", low, high, s.load)
+	assert.LessOrEqual(t, high, max(s.load*1.4, carried(app, app.Replicas)))
+	assert.GreaterOrEqual(t, low, s.load*0.7)
 }
