@@ -122,7 +122,7 @@ type PodsSource struct {
 
 // PrometheusSource reads the raw samples of the series that a selector finds.
 type PrometheusSource struct {
-	// The URL of the server, without /api/v1/query. Credentials are set in Foresail's own configuration.
+	// The URL of the server, without /api/v1/query. Foresail's own configuration must list it, and has its credentials.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="source.prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"

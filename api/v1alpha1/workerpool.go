@@ -214,8 +214,8 @@ type PoolSignal struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.nodeLabel) || self.value != 'Level'",message="prometheus.value must be Sum where nodeLabel is given",fieldPath=".value"
 type SignalQuery struct {
-	// The URL of the server, without /api/v1/query_range. Absent, it is the one that Foresail was started with. Credentials
-	// for it are in Foresail's own configuration.
+	// The URL of the server, without /api/v1/query_range. Absent, it is that of --prometheus-url. Foresail's own configuration
+	// must list it, and has its credentials.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self == '' || isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"

@@ -261,6 +261,9 @@ func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace,
 		return nil, badFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)), promapi.AcceptedAddress)
 	}
 	server := prometheusOptions{file: o.serversFile}
+	if o.serversFile == "" {
+		server.url = o.prometheus
+	}
 	if err := server.validateServers(); err != nil {
 		return nil, usageError{err}
 	}

@@ -14,13 +14,15 @@ import (
 type prometheusOptions struct {
 	file    string
 	url     string // of the server for WorkerPools that name none; "" for none
+	any     bool   // whether servers that are neither in the file nor at the URL may be queried
 	timeout time.Duration
 	limits  promapi.Options
 }
 
 func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.file, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics and WorkerPools may query, with their credentials and certificates; empty permits any server, without credentials.")
-	fs.StringVar(&o.url, "prometheus-url", "", "Prometheus server for WorkerPools that name none, and for the extender to read the use of nodes from, such as http://prometheus.monitoring:9090.")
+	fs.StringVar(&o.file, "prometheus-config-file", "", "File that lists the Prometheus servers that PredictedMetrics and WorkerPools may query, with their credentials and certificates. Without it they may query that of --prometheus-url alone.")
+	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false, "Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Whoever may write a PredictedMetric then has Foresail connect to what it can reach.")
+	fs.StringVar(&o.url, "prometheus-url", "", "Prometheus server that PredictedMetrics may query, that WorkerPools query that name none, and that the extender reads the use of nodes from, such as http://prometheus.monitoring:9090.")
 	fs.DurationVar(&o.timeout, "prometheus-timeout", 10*time.Second, "Maximum time that a query to a Prometheus server may take.")
 	fs.IntVar(&o.limits.MaxSeries, "prometheus-max-series", 10_000, "Maximum number of series in the answer to a query.")
 	fs.Int64Var(&o.limits.MaxBytes, "prometheus-max-bytes", 32<<20, "Maximum size of the answer to a query, in bytes.")
@@ -48,14 +50,18 @@ func (o *prometheusOptions) complete() error {
 	return err
 }
 
-// loadServers reads the file of servers. Without a file there is no list, and any server may be queried.
+// loadServers reads the file of servers. Without one, the server at the URL is the only one that is listed.
 func (o *prometheusOptions) loadServers() (*promapi.Servers, error) {
-	if o.file == "" {
-		return nil, nil
+	servers := &promapi.Servers{}
+	if o.file != "" {
+		var err error
+		if servers, err = promapi.LoadServers(o.file); err != nil {
+			return nil, usageError{fmt.Errorf("--prometheus-config-file: %w", err)}
+		}
 	}
-	servers, err := promapi.LoadServers(o.file)
-	if err != nil {
-		return servers, usageError{fmt.Errorf("--prometheus-config-file: %w", err)}
+	servers.AllowUnlisted = o.any
+	if address, err := promapi.ParseAddress(o.url); err == nil && (o.file == "" || o.any) {
+		servers.List(address)
 	}
 	return servers, nil
 }

@@ -20,7 +20,7 @@ func TestAllSourcesOfTheAPIAreRegistered(t *testing.T) {
 }
 
 func TestFlagsOfSources(t *testing.T) {
-	empty := file(t, "token", "")
+	empty, servers := file(t, "token", ""), file(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]")
 	for _, c := range []struct {
 		args string
 		want string // "" for nothing wrong
@@ -38,6 +38,9 @@ func TestFlagsOfSources(t *testing.T) {
 		{"--remote-write-allow-anonymous", `--remote-write-allow-anonymous: "true": must be left out`},
 		{"--scrape-concurrency 1", `--scrape-concurrency: 1: must be at least 2`},
 		{"--remote-write-max-series 0", `--remote-write-max-series: 0: must be at least 1`},
+		{"--prometheus-url http://localhost:9090 --prometheus-config-file " + servers,
+			`--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits: address: "http://localhost:9090": must be listed by the operator: "http://prometheus:9090"`},
+		{"--prometheus-url http://localhost:9090 --prometheus-allow-unlisted --prometheus-config-file " + servers, ""},
 		{"--prometheus-max-bytes 0", `--prometheus-max-bytes: 0: must be at least 1`},
 	} {
 		var o sourceOptions
@@ -51,5 +54,31 @@ func TestFlagsOfSources(t *testing.T) {
 		}
 		require.ErrorContains(t, err, c.want)
 		assert.ErrorAs(t, err, new(usageError), c.args)
+	}
+}
+
+// Without a word of the operator no server may be queried but the one that he names.
+func TestServersThatMayBeQueried(t *testing.T) {
+	servers := file(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]")
+	for args, permitted := range map[string][]string{
+		"":                                    nil,
+		"--prometheus-url http://own":         {"http://own"},
+		"--prometheus-config-file " + servers: {"http://prometheus:9090"},
+		"--prometheus-allow-unlisted":         {"http://own", "http://prometheus:9090", "http://other"},
+		"--prometheus-allow-unlisted --prometheus-config-file " + servers: {"http://own", "http://prometheus:9090", "http://other"},
+	} {
+		var o sourceOptions
+		fs := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.addFlags(fs)
+		require.NoError(t, fs.Parse(strings.Fields(args)), args)
+		require.NoError(t, o.validate(), args)
+		require.NoError(t, o.complete(), args)
+		var got []string
+		for _, address := range []string{"http://own", "http://prometheus:9090", "http://other"} {
+			if o.prometheus.api().Servers.Permit(address) == nil {
+				got = append(got, address)
+			}
+		}
+		assert.Equal(t, permitted, got, args)
 	}
 }

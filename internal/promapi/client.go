@@ -24,7 +24,7 @@ const (
 
 // Options of a Connector.
 type Options struct {
-	Servers   *Servers // that may be queried; nil = any, without credentials
+	Servers   *Servers // that may be queried
 	MaxSeries int      // that an answer may have
 	MaxBytes  int64    // that an answer may have
 	UserAgent string
@@ -57,8 +57,9 @@ func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 // Connect returns a client of the server at an address, in the form that [ParseAddress] returns. It does not check whether
 // the server is permitted.
 func (c *Connector) Connect(address string) (*Client, error) {
-	client, err := config.NewClientFromConfig(c.options.Servers.configOf(address), connections,
-		config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))
+	servers := c.options.Servers
+	client, err := config.NewClientFromConfig(servers.configOf(address), connections, append(servers.dialOption(address),
+		config.WithUserAgent(c.options.UserAgent), config.WithIdleConnTimeout(idleConnection))...)
 	if err != nil {
 		return nil, fmt.Errorf("address: %q: %w", address, err)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,11 +31,11 @@ func TestLoadServersRejects(t *testing.T) {
 		want []string
 	}{
 		"no YAML":       {"servers: [", []string{"file.yaml: "}},
-		"unknown field": {"allowunlisted2: true", []string{`unknown field "allowunlisted2"`, "must be allowUnlisted and servers"}},
+		"unknown field": {"allowUnlisted: true", []string{`unknown field "allowUnlisted"`, "must be servers, a list"}},
 		"unknown field below": {
 			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
 		},
-		"wrong type":      {"allowUnlisted: [1]", []string{"allowUnlisted", "must be allowUnlisted and servers"}},
+		"wrong type":      {"servers: 1", []string{"servers", "must be servers, a list"}},
 		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
 		"all that is wrong": {
 			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
@@ -69,13 +71,48 @@ func TestLoadServersRejects(t *testing.T) {
 }
 
 func TestCredentialsAreSentToTheirAddressOnly(t *testing.T) {
-	both, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), `{allowUnlisted: true, servers: [
+	both, err := LoadServers(write(t, filepath.Join(t.TempDir(), "file.yaml"), `{servers: [
 	{address: 'http://prometheus:9090/', httpClientConfig: {basic_auth: {username: u, password: p}}}, {address: 'https://other'}]}`))
 	require.NoError(t, err)
 	assert.NotNil(t, both.configOf("http://prometheus:9090").BasicAuth)
 	assert.Nil(t, both.configOf("http://prometheus:9090/path").BasicAuth)
 	assert.Nil(t, both.configOf("https://prometheus:9090").BasicAuth)
 	assert.True(t, both.configOf("https://other").FollowRedirects, "the library's defaults")
+}
+
+// A server that the operator does not list is refused when its name turns out to lead to the node, and without a list of
+// unlisted ones before anything is asked.
+func TestUnlistedServersOnTheNodeAreRefused(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	require.NoError(t, err)
+	ask := func(servers *Servers, address string) error {
+		api, err := NewClients(Options{Servers: servers, MaxSeries: 1, MaxBytes: 1 << 20}).API(address)
+		if err != nil {
+			return err
+		}
+		_, err = (&Question{Address: address, Query: "up", Timeout: time.Minute}).Vector(t.Context(), api, time.Time{})
+		return err
+	}
+	local := []string{server.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://0.0.0.0:" + port}
+	for _, address := range local {
+		require.EqualError(t, ask(&Servers{}, address), fmt.Sprintf("address: %q: the operator lists no servers", address))
+	}
+	for _, address := range append(local, "http://169.254.169.254", "http://[fe80::1]", "http://[fd00:ec2::254]") {
+		assert.ErrorContains(t, ask(&Servers{AllowUnlisted: true}, address), "address: must be listed by the operator", address)
+	}
+	assert.Zero(t, asked)
+	listed := &Servers{}
+	for _, address := range local {
+		listed.List(address)
+		require.NoError(t, ask(listed, address))
+	}
+	assert.Equal(t, len(local), asked)
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -109,6 +109,7 @@ func Fail(kind Kind, format string, a ...any) *Failure {
 func (q *Question) Explain(err error) *Failure {
 	var size *sizeError
 	var redirect *redirectError
+	var local *localError
 	var answer *v1.Error
 	var transport *url.Error
 	switch {
@@ -116,6 +117,8 @@ func (q *Question) Explain(err error) *Failure {
 		return Fail(Limit, "%s: %w", q.Address, size)
 	case errors.As(err, &redirect):
 		return Fail(Status, "%s: %w", q.Address, redirect)
+	case errors.As(err, &local):
+		return Fail(Connection, "%s: %w", q.Address, local)
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(Timeout, "%s: no complete answer within %v", q.Address, q.Timeout)
 	case errors.As(err, &answer):

@@ -5,28 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/prometheus/common/config"
 	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/internal/localaddr"
 )
 
 // Servers are the servers that the operator permits, with their credentials. PredictedMetrics and WorkerPools name only an
-// address. The nil Servers permits any, without credentials.
+// address. The zero value permits none. The nil Servers permits any, without credentials: it is for commands whose user
+// names the server.
 type Servers struct {
-	allowUnlisted bool
-	listed        map[string]*config.HTTPClientConfig // by address
+	// AllowUnlisted permits servers that are not listed as well, without credentials, unless their address is local to the
+	// node: loopback, link-local, or the metadata of a cloud.
+	AllowUnlisted bool
+
+	listed map[string]*config.HTTPClientConfig // by address
 }
 
 // serversFile is the format of the file.
 type serversFile struct {
-	AllowUnlisted bool         `json:"allowUnlisted"`
-	Servers       []serverFile `json:"servers"`
+	Servers []serverFile `json:"servers"`
 }
 
 type serverFile struct {
@@ -36,7 +44,6 @@ type serverFile struct {
 
 // LoadServers reads a YAML file:
 //
-//	allowUnlisted: false         # whether other servers may be queried, without credentials
 //	servers:
 //	- address: https://prometheus.monitoring:9090
 //	  httpClientConfig:          # as in Prometheus' own configuration, e.g. of a remote_read
@@ -53,9 +60,9 @@ func LoadServers(path string) (*Servers, error) {
 	}
 	var file serversFile
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w: must be allowUnlisted and servers, a list of address and httpClientConfig", path, err)
+		return nil, fmt.Errorf("%s: %w: must be servers, a list of address and httpClientConfig", path, err)
 	}
-	s := &Servers{allowUnlisted: file.AllowUnlisted, listed: map[string]*config.HTTPClientConfig{}}
+	s := &Servers{}
 	var problems []error
 	for i := range file.Servers {
 		if err := s.add(&file.Servers[i], filepath.Dir(path)); err != nil {
@@ -87,13 +94,28 @@ func (s *Servers) add(f *serverFile, directory string) error {
 	if _, err := config.NewClientFromConfig(*c, connections); err != nil { // files that cannot be read, references to nowhere
 		return fmt.Errorf("httpClientConfig: %w", err)
 	}
-	s.listed[address] = c
+	s.list(address, c)
 	return nil
+}
+
+func (s *Servers) list(address string, c *config.HTTPClientConfig) {
+	if s.listed == nil {
+		s.listed = map[string]*config.HTTPClientConfig{}
+	}
+	s.listed[address] = c
+}
+
+// List adds the server at an address, in the form that [ParseAddress] returns, without credentials unless it is listed.
+func (s *Servers) List(address string) {
+	if s.listed[address] == nil {
+		c := config.DefaultHTTPClientConfig
+		s.list(address, &c)
+	}
 }
 
 // Permit returns an error if the server at an address, in the form that [ParseAddress] returns, may not be queried.
 func (s *Servers) Permit(address string) error {
-	if s == nil || s.allowUnlisted || s.listed[address] != nil {
+	if s == nil || s.AllowUnlisted || s.listed[address] != nil {
 		return nil
 	}
 	if len(s.listed) == 0 {
@@ -108,6 +130,33 @@ func (s *Servers) configOf(address string) config.HTTPClientConfig {
 		return *s.listed[address]
 	}
 	return config.DefaultHTTPClientConfig
+}
+
+// dialOption has connections to a server that the operator does not list refused where they would end on the node.
+func (s *Servers) dialOption(address string) []config.HTTPClientOption {
+	if s == nil || s.listed[address] != nil {
+		return nil
+	}
+	return []config.HTTPClientOption{config.WithDialContextFunc((&net.Dialer{Control: refuseLocal}).DialContext)}
+}
+
+// refuseLocal is called with each address that a name was resolved to, right before the connection to it.
+func refuseLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if kind := localaddr.Kind(at.Addr()); kind != "" {
+		return &localError{kind}
+	}
+	return nil
+}
+
+// localError is an unlisted server on the node. It does not tell the address that a name was resolved to.
+type localError struct{ kind string }
+
+func (e *localError) Error() string {
+	return fmt.Sprintf("it has a %s address: must be listed by the operator", e.kind)
 }
 
 // AcceptedAddress says what an address must be.

@@ -159,7 +159,11 @@ func (s *stage) startPrometheus(ctx context.Context) error {
 }
 
 func (s *stage) startForesail(ctx context.Context) error {
-	adapter, err := s.stack.StartAdapter(ctx, "foresail")
+	var flags []string
+	if s.prometheus != "" {
+		flags = append(flags, "--prometheus-url="+s.prometheus) // PredictedMetrics may query this server alone
+	}
+	adapter, err := s.stack.StartAdapter(ctx, "foresail", flags...)
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (b *beginning) isAbout(t *testing.T, load float64) {
 func begin(t *testing.T, name string, enough func(*beginning) bool, metrics ...stack.App) map[string]*beginning {
 	t.Helper()
 	from := time.Now()
-	a, err := shared.StartAdapter(suite, name, "--namespaces="+metrics[0].Namespace)
+	a, err := runAdapter(suite, name, "--namespaces="+metrics[0].Namespace)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, a.Stop()) }()
 	client := direct(t, a)

@@ -50,10 +50,11 @@ func eventually(t *testing.T, span time.Duration, what string, holds func(*asser
 	require.EventuallyWithT(t, holds, span, 250*time.Millisecond, what)
 }
 
-// startPrometheus runs a server or an agent until the test ends. It notices pods that come and go within a second.
+// startPrometheus runs a server or an agent until the test ends, on its port of the list of servers if it has one. It
+// notices pods that come and go within a second.
 func startPrometheus(t *testing.T, o monitoring.PrometheusOptions) *monitoring.Prometheus {
 	t.Helper()
-	o.Progress = os.Stderr
+	o.Progress, o.Port = os.Stderr, servers.ports[o.Name]
 	o.ExtraArgs = append(o.ExtraArgs, "--scrape.discovery-reload-interval=1s")
 	p, err := monitoring.StartPrometheus(suite, shared.Cluster, o)
 	require.NoError(t, err)

@@ -31,6 +31,7 @@ var (
 	shared  *stack.Stack    // the control plane of all tests
 	adapter *stack.Adapter  // the one that is registered
 	pushed  receiver        // where that one takes samples by remote write
+	servers serverList      // what PredictedMetrics may query
 )
 
 func TestMain(m *testing.M) {
@@ -62,6 +63,9 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
+	if servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes"); err != nil {
+		return 1, err
+	}
 	if adapter, err = startAdapter(ctx, "adapter", pushed.flags()...); err != nil {
 		return 1, err
 	}
@@ -76,7 +80,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 }
 
 func startAdapter(ctx context.Context, name string, flags ...string) (*stack.Adapter, error) {
-	a, err := shared.StartAdapter(ctx, name, flags...)
+	a, err := runAdapter(ctx, name, flags...)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func TestOutage(t *testing.T) {
 	defer killed.Stop()
 	restarted := make(chan error, 1)
 	again := time.AfterFunc(restart, func() {
-		a, err := shared.StartAdapter(suite, "adapter-again", pushed.flags()...)
+		a, err := runAdapter(suite, "adapter-again", pushed.flags()...)
 		if err == nil {
 			adapter = a
 			err = shared.Register(t.Context(), a)

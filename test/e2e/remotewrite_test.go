@@ -73,7 +73,7 @@ func TestRemoteWriteFaults(t *testing.T) {
 // test ends. It is not ready before something has been sent.
 func startReceiving(t *testing.T, name string, to receiver, app stack.App) *stack.Adapter {
 	t.Helper()
-	a, err := shared.StartAdapter(t.Context(), name, append(to.flags(), "--namespaces="+app.Namespace)...)
+	a, err := runAdapter(t.Context(), name, append(to.flags(), "--namespaces="+app.Namespace)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

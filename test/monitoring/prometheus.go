@@ -37,6 +37,9 @@ type PrometheusOptions struct {
 	// ScrapeTimeout is at most the interval; 0 for as long.
 	ScrapeTimeout time.Duration
 
+	// Port is the one of 127.0.0.1 that it listens on; 0 for any that is free.
+	Port int
+
 	// Agent has it only send what it scrapes, and answer no queries.
 	Agent bool
 	// RemoteWrite is where else samples are sent.
@@ -156,9 +159,11 @@ func newPrometheus(ctx context.Context, cluster *controlplane.Cluster, options P
 	if err := options.writeFiles(home, kubeconfig, web); err != nil {
 		return nil, err
 	}
-	port, err := ports.Take()
-	if err != nil {
-		return nil, err
+	port := options.Port
+	if port == 0 {
+		if port, err = ports.Take(); err != nil {
+			return nil, err
+		}
 	}
 	p := &Prometheus{
 		server: &server{name: options.Name, binary: binaries.path(prometheusBinary), home: home, args: options.arguments(home, port)},

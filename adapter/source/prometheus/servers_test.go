@@ -40,7 +40,9 @@ func TestRejectsServersThatAreNotListed(t *testing.T) {
 	require.EqualError(t, set(load(listed), "http://anything"),
 		`address: "http://anything": must be listed by the operator: "http://prometheus:9090", "https://other"`)
 	require.Error(t, set(load(listed), "http://prometheus:9090/path"))
-	require.NoError(t, set(load("allowUnlisted: true\n"+listed), "http://anything"))
+	unlisted := load(listed)
+	unlisted.AllowUnlisted = true
+	require.NoError(t, set(unlisted, "http://anything"))
 	require.EqualError(t, set(load(""), "http://anything"), `address: "http://anything": the operator lists no servers`)
 }
 
@@ -127,7 +129,7 @@ func TestAuthentication(t *testing.T) {
 	asking(t, bearer, secure.URL)
 	assert.Equal(t, "Bearer second", <-got, "the file is read again")
 
-	basic := load("allowUnlisted: true\nservers: [{address: '" + plain.URL + "', httpClientConfig: {basic_auth: {username: me, password_file: password}}}]")
+	basic := load("servers: [{address: '" + plain.URL + "/other'}, {address: '" + plain.URL + "', httpClientConfig: {basic_auth: {username: me, password_file: password}}}]")
 	asking(t, basic, plain.URL)
 	assert.Equal(t, "Basic bWU6Z2VoZWlt", <-got)
 	asking(t, basic, plain.URL+"/other")
@@ -139,6 +141,24 @@ func TestAuthentication(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(directory, "password")))
 	sink = asking(t, basic, plain.URL)
 	assert.Contains(t, sink.LastSourceError(), "unable to read basic auth password")
+}
+
+// Whoever may write a PredictedMetric cannot have the node itself queried, whatever name leads there, nor be redirected there.
+func TestUnlistedServersOnTheNode(t *testing.T) {
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer server.Close()
+	port := server.URL[strings.LastIndexByte(server.URL, ':'):]
+	unlisted := &promapi.Servers{AllowUnlisted: true}
+	for _, address := range []string{server.URL, "http://localhost" + port, "http://[::1]" + port, "http://169.254.169.254"} {
+		sink := asking(t, unlisted, address)
+		assert.Contains(t, sink.LastSourceError(), "address: must be listed by the operator", address)
+	}
+	moved := httptest.NewServer(http.RedirectHandler(server.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	unlisted.List(moved.URL)
+	assert.Contains(t, asking(t, unlisted, moved.URL).LastSourceError(), "which is not followed")
+	assert.Empty(t, asked)
 }
 
 // A redirect elsewhere is not followed, so that credentials cannot leave. One within the server is.
