@@ -26,6 +26,7 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	app := newApp("alike", "ramp", "predicted_load_total")
 	app.Replicas = 3
 	deploy(t, app)
+	adapters := []*stack.Adapter{adapter, second}
 	clients := []externalmetrics.ExternalMetricsClient{direct(t, adapter), direct(t, second)}
 
 	var mu sync.Mutex
@@ -34,8 +35,8 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 		{At: 0, RPS: 20}, {At: 30 * time.Second / timeScale, RPS: 20}, {At: 90 * time.Second / timeScale, RPS: 80}, {At: 2 * time.Minute / timeScale, RPS: 80},
 	}
 	_, err = shared.Play(t.Context(), app, profile, func(m stack.Moment) {
-		a, errA := answerOf(clients[0], app)
-		b, errB := answerOf(clients[1], app)
+		a, errA := answerOf(t, adapters[0], clients[0], app)
+		b, errB := answerOf(t, adapters[1], clients[1], app)
 		if m.At < 20*time.Second/timeScale || !assert.NoError(t, errA) || !assert.NoError(t, errB) {
 			return
 		}
@@ -47,18 +48,19 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 	require.NotEmpty(t, first)
 	sum, worst, matched := 0.0, 0.0, 0
 	for i, x := range first {
-		sum += math.Abs(x.value-other[i].value) / max(x.value, other[i].value)
+		sum += math.Abs(x.served-other[i].served) / max(x.served, other[i].served)
 		for _, share := range append(x.apart(other), other[i].apart(first)...) {
 			worst = max(worst, share)
 			matched++
 		}
 	}
-	require.Greater(t, matched, len(first), "answers from about the same samples")
+	require.Greater(t, matched, len(first), "forecasts from about the same samples")
 	mean := sum / float64(len(first))
-	t.Logf("two replicas differ by %.1f%% on average, and by %.1f%% at most if one may be %s ahead, over %d readings", 100*mean, 100*worst, outOfStep, len(first))
+	t.Logf("what two replicas serve differs by %.1f%% on average, and what they forecast by %.1f%% at most if one may be %s ahead, over %d readings",
+		100*mean, 100*worst, outOfStep, len(first))
 	if !assert.Less(t, mean, 0.05) || !assert.Less(t, worst, 0.1) {
 		for i, x := range first {
-			t.Logf("%s: %.2f, %s: %.2f", x.at.Format(time.TimeOnly), x.value, other[i].at.Format(time.TimeOnly), other[i].value)
+			t.Logf("%s, %s", x, other[i])
 		}
 	}
 }
@@ -67,36 +69,53 @@ func TestTwoReplicasAnswerAlike(t *testing.T) {
 // times of their own.
 const outOfStep = 2 * time.Second
 
-// answer is what a replica served, and when its newest sample was taken: on a busy machine one may be seconds behind.
+// answer is what a replica forecast and served at a moment. While the present replicas are good enough, what they can carry is
+// served in place of the forecast: where that ends, a small difference of forecasts is a step of what is served.
 type answer struct {
-	at    time.Time
-	value float64
+	sampled          time.Time // the newest sample: on a busy machine a replica may be seconds behind
+	forecast, served float64   // of all pods together
 }
 
-func answerOf(client externalmetrics.ExternalMetricsClient, a stack.App) (answer, error) {
-	list, err := stack.ListMetric(client, a)
+func (x answer) String() string {
+	return fmt.Sprintf("%s: %.2f, served %.2f", x.sampled.Format(time.TimeOnly), x.forecast, x.served)
+}
+
+func answerOf(t *testing.T, adapter *stack.Adapter, client externalmetrics.ExternalMetricsClient, a stack.App) (answer, error) {
+	served, err := stack.ReadMetric(client, a)
 	if err != nil {
 		return answer{}, err
 	}
-	if len(list.Items) != 1 {
-		return answer{}, fmt.Errorf("%d items: want one", len(list.Items))
+	families, err := adapter.Metrics(t.Context())
+	if err != nil {
+		return answer{}, err
 	}
-	return answer{list.Items[0].Timestamp.Time, list.Items[0].Value.AsApproximateFloat64()}, nil
+	read := time.Now()
+	x := answer{served: served, forecast: 1}
+	for _, factor := range []string{"foresail_predicted_load_per_instance", "foresail_target_replicas"} {
+		value, ok := families.Gauge(factor, "namespace", a.Namespace, "predictedmetric", a.Name)
+		if !ok {
+			return answer{}, fmt.Errorf("no %s", factor)
+		}
+		x.forecast *= value
+	}
+	age, _ := families.Gauge("foresail_sample_age_seconds", "namespace", a.Namespace, "predictedmetric", a.Name)
+	x.sampled = read.Add(-time.Duration(age * float64(time.Second)))
+	return x, nil
 }
 
-// apart is how far, as a share, an answer is from all that another replica served from about the same samples; nothing
-// if it served none.
+// apart is how far, as a share, a forecast is from all that another replica made from about the same samples; nothing if it
+// made none.
 func (x answer) apart(other []answer) []float64 {
 	low, high := math.Inf(1), 0.0
 	for _, o := range other {
-		if o.at.Sub(x.at).Abs() <= outOfStep {
-			low, high = min(low, o.value), max(high, o.value)
+		if o.sampled.Sub(x.sampled).Abs() <= outOfStep {
+			low, high = min(low, o.forecast), max(high, o.forecast)
 		}
 	}
 	if low > high {
 		return nil
 	}
-	return []float64{max(0, x.value-high, low-x.value) / max(x.value, low)}
+	return []float64{max(0, x.forecast-high, low-x.forecast) / max(x.forecast, low)}
 }
 
 // direct returns a client of one adapter, without the API server between them.

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
-	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
 	"github.com/foresail/foresail/test/loadgen"
@@ -119,7 +118,7 @@ func (w watcher) look(ctx context.Context, at time.Duration) (Moment, error) {
 
 // ReadMetric reads what the HPA of an application reads, through the API server.
 func ReadMetric(client externalmetrics.ExternalMetricsClient, a App) (float64, error) {
-	list, err := ListMetric(client, a)
+	list, err := client.NamespacedMetrics(a.Namespace).List(a.Metric, labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
 	if err != nil {
 		return 0, err
 	}
@@ -128,11 +127,6 @@ func ReadMetric(client externalmetrics.ExternalMetricsClient, a App) (float64, e
 		sum += float64(item.Value.MilliValue()) / 1000
 	}
 	return sum, nil
-}
-
-// ListMetric returns the items that ReadMetric sums.
-func ListMetric(client externalmetrics.ExternalMetricsClient, a App) (*externalv1beta1.ExternalMetricValueList, error) {
-	return client.NamespacedMetrics(a.Namespace).List(a.Metric, labels.SelectorFromSet(labels.Set{"predictedmetric": a.Name}))
 }
 
 // SecondsAbove is how long the rate was more than the ready pods can take at the threshold.
