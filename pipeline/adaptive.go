@@ -1,6 +1,9 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // The adaptive method forecasts from straight lines through the newest loads, in place of Holt's method (paper, section 7).
 // It trusts a trend as far as the loads support it:
@@ -53,6 +56,8 @@ func (p adaptive) lookBack(r reach) reach {
 	}
 	return r
 }
+
+func (p adaptive) gap() time.Duration { return 0 }
 
 // project returns the projection of the loads, oldest first. Scratch has room for a number for each load.
 func project(loads []load, s sampling, scratch []float64) projection {

@@ -1,6 +1,9 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // method is one way to forecast: it turns the loads of the window into a forecast and a decision. Its arguments are values
 // where pointers would make a run allocate.
@@ -17,6 +20,8 @@ type method interface {
 	decide(f Forecast, pending bool) Decision
 	// lookBack returns r with its window, and the window that its horizon needs.
 	lookBack(r reach) reach
+	// gap is Params.ReplacementGap.
+	gap() time.Duration
 }
 
 func (p *Params) method() method {
@@ -25,6 +30,11 @@ func (p *Params) method() method {
 	}
 	return holt{p}
 }
+
+// ReplacementGap is for how long the samples do not add up to the load after all instances have been replaced at one moment:
+// those that have ended are not read any more, and the others have not taken over yet. It is 0 with a method that holds the
+// load meanwhile.
+func (p *Params) ReplacementGap() time.Duration { return p.method().gap() }
 
 // projection is the load of the newest tick and how it goes on from there.
 type projection struct {
@@ -82,3 +92,5 @@ func (h holt) planned(f Forecast, _ projection, growth float64) float64 {
 func (h holt) served(f Forecast) float64 { return h.Threshold * f.Required }
 
 func (h holt) lookBack(r reach) reach { return r }
+
+func (h holt) gap() time.Duration { return h.RedistributionTimeout }

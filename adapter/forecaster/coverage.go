@@ -30,6 +30,7 @@ type pace struct {
 	reading    int64 // how often an instance is read
 	window     int64
 	staleAfter int64
+	gap        int64 // for how long samples do not add up to the load after all instances have been replaced
 }
 
 // pace assumes that instances are read as often as their samples show, or as the source is set to, whichever is rarer.
@@ -37,7 +38,7 @@ func (f *Feed) pace() pace {
 	p := f.config.Params
 	return pace{
 		tick: p.Interval.Milliseconds(), reading: max(f.config.Interval, f.spacing.interval()).Milliseconds(),
-		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
+		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(), gap: p.ReplacementGap().Milliseconds(),
 	}
 }
 
@@ -46,11 +47,14 @@ func (f *Feed) pace() pace {
 func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, error) {
 	active := make([]*pipeline.Instance, 0, len(all))
 	unread, first, earliest := 0, int64(0), now
+	oldest, ended := now, int64(0) // the first start of those that are active, the last end of the others
 	for i := range all {
 		x := &all[i]
 		if x.End != 0 {
+			ended = max(ended, x.End)
 			continue
 		}
+		oldest = min(oldest, x.Start)
 		active = append(active, x)
 		if len(x.Samples) == 0 {
 			unread++
@@ -70,6 +74,8 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		return 0, unavailable(snapshot.WaitingForSamples, "none of %d ready pods has been read yet", unread)
 	case c.begun == 0:
 		c.begun = now
+	case ended > c.since && c.since > 0 && oldest >= ended && p.gap > 0: // all were replaced at one moment
+		c.since = oldest + p.gap
 	}
 	if c.since == 0 {
 		if unread > 0 && now-c.begun < max(coverWait.Milliseconds(), 2*p.reading) {

@@ -130,6 +130,9 @@ func (f *Feed) readsFrom(origin string) bool {
 // SetPods sets the pods whose samples count.
 func (f *Feed) SetPods(pods Pods) { f.pods.Store(&pods) }
 
+// HasPods returns whether SetPods has been called.
+func (f *Feed) HasPods() bool { return f.pods.Load() != nil }
+
 // SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up: there may have been one just
 // before this process started, whose pods are not ready yet.
 func (f *Feed) SetReplicas(count int) {

@@ -13,7 +13,8 @@ import (
 // Instance is one readiness of one pod: from the moment the pod became Ready until it was deleted, began to terminate,
 // ended, lost readiness or left the selector. A pod that becomes Ready again is a new instance.
 //
-// Start is the lastTransitionTime of the Ready condition, in whole seconds: the pod became Ready up to a second later. A
+// Start is the lastTransitionTime of the Ready condition, in whole seconds: the pod became Ready up to a second later. If the
+// selector of the target moved to the pod after that, Start is the time at which this was seen. A
 // replica that watched knows the time more precisely, one that started later does not; both agree on the recorded time.
 // End is the time that the pod records too, and the time of observation only where it records none.
 type Instance struct {

@@ -19,21 +19,20 @@ type Observer interface {
 	Started(Instance)
 	Ended(Instance)
 	// Changed is called when the number of ready pods, or the address or labels of an active instance has changed, and when
-	// the target has been replaced or forgotten, which ends its instances without further calls.
+	// the target has been forgotten, which ends its instances without further calls.
 	Changed()
 }
 
 // watch is one observer of a target, identified by its address.
 type watch struct{ Observer }
 
-// TargetPods is the pods of one scale target. It is safe for concurrent use, and empty once it has been replaced or
-// forgotten.
+// TargetPods is the pods of one scale target. It is safe for concurrent use, and empty once it has been forgotten.
 type TargetPods struct {
 	namespace string
-	selector  labels.Selector
 	indexed   *label // the label that indexes it; nil: none
 	retention time.Duration
 	now       func() time.Time
+	selector  labels.Selector // changes with the locks of the tracker and of this held
 
 	mu       sync.Mutex
 	members  map[types.UID]*member
@@ -186,11 +185,26 @@ func sortByID(all []Instance) {
 // join makes a selected pod a member.
 func (f *TargetPods) join(p *pod, now time.Time) {
 	p.targets = append(p.targets, f)
-	f.observe(p, now)
+	f.observe(p, time.Time{}, now)
 }
 
-// observe takes a new version of a member or former member.
-func (f *TargetPods) observe(p *pod, now time.Time) {
+// reselect changes the selector, and returns the pods that were selected before, or at some time.
+func (f *TargetPods) reselect(selector labels.Selector) []*pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.selector = selector
+	var pods []*pod
+	for _, m := range f.members {
+		if m.exists {
+			pods = append(pods, m.pod)
+		}
+	}
+	return pods
+}
+
+// observe takes a new version of a member or former member. If it becomes active, it has carried load since its readiness,
+// but not before since.
+func (f *TargetPods) observe(p *pod, since, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	selected := f.selects(p)
@@ -210,18 +224,18 @@ func (f *TargetPods) observe(p *pod, now time.Time) {
 		m.unready = p.status.endedAt
 	}
 	switch active := selected && p.status.active; {
-	case selected && p.status.terminating && m.started == 0 && p.status.endedAt.After(p.status.readyAt):
+	case selected && p.status.terminating && m.started == 0 && p.status.endedAt.After(latest(p.status.readyAt, since)):
 		// It began to terminate before it was first seen, and carried load until then: it is an instance of the past.
-		f.start(m, &p.status, now)
+		f.start(m, &p.status, since, now)
 		f.end(p.status.uid, m, p.status.endedAt, now)
 	case !active && m.active:
 		f.end(p.status.uid, m, p.status.endedAt, now)
 	case active && !m.active:
-		f.start(m, &p.status, now)
+		f.start(m, &p.status, since, now)
 	case active && !m.readyAt.Equal(p.status.readyAt):
 		// It was unready in between, too briefly for the informer to show.
 		f.end(p.status.uid, m, p.status.readyAt, now)
-		f.start(m, &p.status, now)
+		f.start(m, &p.status, since, now)
 	case active:
 		f.refresh(m, &p.status)
 	}
@@ -257,14 +271,15 @@ func (f *TargetPods) count(m *member, counted bool) {
 	f.changed = true
 }
 
-func (f *TargetPods) start(m *member, s *podStatus, now time.Time) {
+func (f *TargetPods) start(m *member, s *podStatus, since, now time.Time) {
 	m.started++
 	m.active, m.readyAt = true, s.readyAt
 	f.sorted = nil
 	m.current = Instance{
 		ID: instanceID(s.uid, m.started), Pod: m.pod.key,
 		IP: s.ip, Ports: s.ports, Labels: s.labels,
-		Start: latest(notAfter(s.readyAt, now), m.endedAt), // never before the end of the last one, so that no pod counts twice
+		// Never before the end of the last one, so that no pod counts twice.
+		Start: latest(latest(notAfter(s.readyAt, now), since), m.endedAt),
 	}
 	f.pending = append(f.pending, event{instance: m.current})
 }

@@ -48,8 +48,9 @@ func NewTracker(o Options) *Tracker {
 }
 
 // Follow returns the pods that a selector selects in a namespace, under a key of the caller's. Known pods are replayed to the
-// observer (which may be nil) in order of readiness. The same namespace and selector again return the same TargetPods and
-// change nothing, its observer included; others replace it, and the old one is empty from then on.
+// observer (which may be nil) in order of readiness. Until Forget, a key has one TargetPods, with the namespace and the observer
+// of its first call. Another selector makes the pods that only the old one selects end now, and those that only the new one
+// selects start now: a pod that was ready long ago begins to carry load of the target when it becomes a part of it.
 func (t *Tracker) Follow(key types.NamespacedName, namespace string, selector labels.Selector, o Observer) *TargetPods {
 	f, touched := t.follow(key, namespace, selector, o)
 	deliver(touched)
@@ -60,11 +61,7 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.targets[key]; old != nil {
-		if old.namespace == namespace && old.selector.String() == selector.String() {
-			return old, nil
-		}
-		t.forget(key, old)
-		touched = append(touched, old)
+		return old, t.reselect(old, selector)
 	}
 	f = &TargetPods{
 		namespace: namespace, selector: selector,
@@ -81,7 +78,30 @@ func (t *Tracker) follow(key types.NamespacedName, namespace string, selector la
 	for _, p := range slices.SortedFunc(ns.selectedBy(f), byReadiness) {
 		f.join(p, now)
 	}
-	return f, append(touched, f)
+	return f, []*TargetPods{f}
+}
+
+// reselect gives a target another selector, and returns it if that has changed anything.
+func (t *Tracker) reselect(f *TargetPods, selector labels.Selector) (touched []*TargetPods) {
+	if f.selector.String() == selector.String() {
+		return nil
+	}
+	now := t.now()
+	ns := t.namespace(f.namespace)
+	ns.targets.remove(f)
+	pods := f.reselect(selector)
+	ns.targets.add(f)
+	for p := range ns.selectedBy(f) {
+		if !slices.Contains(p.targets, f) {
+			p.targets = append(p.targets, f)
+			pods = append(pods, p)
+		}
+	}
+	slices.SortFunc(pods, byReadiness)
+	for _, p := range pods {
+		f.observe(p, now, now)
+	}
+	return []*TargetPods{f}
 }
 
 func byReadiness(a, b *pod) int {
@@ -139,7 +159,7 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	}
 	ns.update(p, r.status)
 	for _, f := range p.targets {
-		f.observe(p, now)
+		f.observe(p, time.Time{}, now)
 	}
 	for f := range ns.targets.selecting(p) {
 		if !slices.Contains(p.targets, f) {

@@ -72,6 +72,14 @@ func created(s float64) change {
 func app(name string) change {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": name} }
 }
+func labelled(pairs ...string) change {
+	return func(p *corev1.Pod) {
+		p.Labels = map[string]string{}
+		for pair := range slices.Chunk(pairs, 2) {
+			p.Labels[pair[0]] = pair[1]
+		}
+	}
+}
 func restarts(n int32) change {
 	return func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = n }
 }
@@ -401,26 +409,51 @@ func TestFollowReplaysInOrderOfReadiness(t *testing.T) {
 func TestFollowAgain(t *testing.T) {
 	tracker := NewTracker(Options{Now: func() time.Time { return at(100) }})
 	tracker.Update(podWith(readyAt(20)))
-	tracker.Update(podWith(named("b"), readyAt(20), app("cart")))
 	first := &recorder{}
 	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), first)
 	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "app = checkout"), &recorder{}), "the same")
-
-	second := &recorder{}
-	other := tracker.Follow(metric, "shop", selector(t, "app=cart"), second)
-	assert.Equal(t, []span{{"uid-b", 20, 0}}, spans(other.Active()))
-	assert.Empty(t, fleet.Active(), "replaced")
+	tracker.Forget(metric)
+	tracker.Forget(metric)
+	assert.Empty(t, fleet.Instances(at(0)))
 	assert.Zero(t, fleet.Ready())
 	tracker.Update(podWith(unreadyAt(90)))
-	tracker.Delete(podWith(named("b"), readyAt(20), app("cart")))
-	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "told that it is empty, and no more")
-	assert.Equal(t, []string{"started uid-b", "changed", "ended uid-b", "changed"}, second.all())
+	assert.Equal(t, []string{"started uid-a", "changed", "changed"}, first.all(), "it is empty, and no more is reported")
+	assert.NotSame(t, fleet, tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil))
+}
 
-	tracker.Forget(metric)
-	tracker.Forget(metric)
-	tracker.Update(podWith(named("c"), readyAt(95), app("cart")))
-	assert.Empty(t, other.Instances(at(0)))
-	assert.Equal(t, []string{"changed"}, second.all()[4:])
+// A target whose selector moves, as that of a blue-green rollout does, has other pods from then on.
+func TestSelectorMoves(t *testing.T) {
+	now := at(100)
+	tracker := NewTracker(Options{Now: func() time.Time { return now }})
+	tracker.Update(podWith(readyAt(20)))
+	tracker.Update(podWith(named("both"), readyAt(30), labelled("app", "checkout", "track", "green")))
+	tracker.Update(podWith(named("b"), readyAt(40), labelled("track", "green")))
+	tracker.Update(podWith(named("late"), unreadyAt(50), labelled("track", "green")))
+	tracker.Update(podWith(named("past"), readyAt(10), terminating(60, 30), labelled("track", "green")))
+	seen := &recorder{}
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), seen)
+	assert.Equal(t, 2, fleet.Ready())
+
+	now = at(110)
+	assert.Same(t, fleet, tracker.Follow(metric, "shop", selector(t, "track=green"), nil))
+	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-b", 110, 0}, {"uid-both", 30, 0}}, spans(fleet.Instances(at(0))),
+		"a pod is an instance while it is selected")
+	assert.Equal(t, 3, fleet.Ready(), "as the HPA counts, with the one that terminates")
+	tracker.Update(podWith(named("late"), readyAt(109), labelled("track", "green")))
+	assert.Contains(t, spans(fleet.Active()), span{"uid-late", 109, 0}, "it became ready before, and was seen to after")
+	tracker.Update(podWith(readyAt(20)))
+	assert.Len(t, fleet.Active(), 3, "events of a former member do not bring it back")
+
+	now = at(120)
+	tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	assert.Equal(t, []span{{"uid-a", 20, 110}, {"uid-a/2", 120, 0}, {"uid-b", 110, 120}, {"uid-both", 30, 0}, {"uid-late", 109, 120}},
+		spans(fleet.Instances(at(0))), "and back")
+	tracker.Delete(podWith(readyAt(20)))
+	assert.Equal(t, []span{{"uid-both", 30, 0}}, spans(fleet.Active()))
+	assert.Equal(t, []string{
+		"started uid-a", "started uid-both", "changed", "ended uid-a", "started uid-b", "changed", "started uid-late", "changed",
+		"started uid-a/2", "ended uid-b", "ended uid-late", "changed", "ended uid-a/2", "changed",
+	}, seen.all())
 }
 
 func TestWatch(t *testing.T) {

@@ -225,7 +225,11 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 	return problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}
 }
 
+// follow points a feed at the pods of its target. A new feed, of another target or source, has none of the past.
 func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, feed *forecaster.Feed) *podtracker.TargetPods {
+	if !feed.HasPods() {
+		r.Tracker.Forget(key)
+	}
 	pods := r.Tracker.Follow(key, key.Namespace, selector, nil)
 	feed.SetPods(pods)
 	return pods

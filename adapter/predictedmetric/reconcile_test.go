@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -226,6 +228,42 @@ func TestReconcileChangesTheSource(t *testing.T) {
 		s, _ := c.Forecaster.Get(key)
 		assert.Equal(t, selected.Name(), s.Source)
 	}
+}
+
+// The pods that a target had before its selector moved are the past of its load; those of another target are not.
+func TestReconcileFollowsTheSelector(t *testing.T) {
+	c := newCluster(t, predictedMetric())
+	ready := func(name, track string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, UID: types.UID(name), Labels: map[string]string{"track": track}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+			}}},
+		}
+	}
+	c.Tracker.Update(ready("old", "blue"))
+	c.Tracker.Update(ready("new", "green"))
+	instances := func() map[string]bool {
+		active := map[string]bool{}
+		selector, err := labels.Parse(c.scale.Status.Selector)
+		require.NoError(t, err)
+		for _, i := range c.Tracker.Follow(key, key.Namespace, selector, nil).Instances(time.Time{}) {
+			active[i.ID] = i.End.IsZero()
+		}
+		return active
+	}
+	c.scale.Status.Selector = "track=blue"
+	c.reconcile()
+	c.scale.Status.Selector = "track=green"
+	c.reconcile()
+	assert.Equal(t, map[string]bool{"old": false, "new": true}, instances())
+
+	pm := predictedMetric()
+	require.NoError(t, c.Client.Get(t.Context(), key, pm))
+	pm.Spec.ScaleTargetRef.Name = "another"
+	require.NoError(t, c.Client.Update(t.Context(), pm))
+	c.reconcile()
+	assert.Equal(t, map[string]bool{"new": true}, instances())
 }
 
 // What an API server leaves to the method is filled in before anything reads it.
