@@ -72,6 +72,17 @@ func (p *Process) Signal(signal os.Signal) error {
 	return nil
 }
 
+// Pause freezes the process until it is sent SIGCONT, and returns once it does nothing any more (on Linux).
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := waitStopped(p.PID()); err != nil {
+		return fmt.Errorf("%s: wait until it has stopped: %w", p.name, err)
+	}
+	return nil
+}
+
 // Stop asks the process to end and kills it once the deadline is over. It returns when the process is gone.
 func (p *Process) Stop(deadline time.Duration) error {
 	p.stopping.Store(true)

@@ -9,3 +9,5 @@ import "syscall"
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+func waitStopped(int) error { return nil }

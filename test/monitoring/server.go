@@ -101,7 +101,7 @@ func (s *server) Stop() error {
 }
 
 // Pause freezes the program: connections are accepted by the kernel, and nothing is answered.
-func (s *server) Pause() error { return s.current().Signal(syscall.SIGSTOP) }
+func (s *server) Pause() error { return s.current().Pause() }
 
 // Continue ends a Pause.
 func (s *server) Continue() error { return s.current().Signal(syscall.SIGCONT) }
