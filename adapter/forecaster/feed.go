@@ -52,6 +52,7 @@ type Feed struct {
 	key       types.NamespacedName
 	scaled    target
 	now       func() time.Time
+	group     *group // of scaled; set before the feed is found
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
 	count     atomic.Int64 // replicas.count, to be read without the lock
@@ -147,6 +148,7 @@ func (f *Feed) SetReplicas(count int) {
 	}
 	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
 	f.count.Store(int64(count))
+	f.group.replicas.Store(int64(count))
 }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
@@ -202,20 +204,27 @@ func (f *Feed) SourceFailed(err error) {
 	f.sourceErr = err
 }
 
-// Snapshot returns the snapshot published last, with the numbers of ready pods and of replicas as of now.
+// Snapshot returns the snapshot published last, with the numbers of ready pods and of replicas as of now, and the joint
+// decision of the last round.
 func (f *Feed) Snapshot() snapshot.Snapshot {
-	s := f.latest()
-	if pods := f.pods.Load(); pods != nil {
-		s.Ready = (*pods).Ready()
-	}
+	s := *f.published.Load()
+	s.Replicas = int(f.count.Load())
+	s.Ready = f.ready()
+	s.Combined = f.group.decision()
 	return s
 }
 
-// latest returns the snapshot published last, with the number of replicas as of now. It takes no lock.
-func (f *Feed) latest() snapshot.Snapshot {
-	s := *f.published.Load()
-	s.Replicas = int(f.count.Load())
-	return s
+func (f *Feed) ready() int {
+	if pods := f.pods.Load(); pods != nil {
+		return (*pods).Ready()
+	}
+	return 0
+}
+
+// awaitsData returns whether there are ready pods that have not been read for long enough.
+func (f *Feed) awaitsData() bool {
+	u, ok := errors.AsType[*snapshot.Unavailable](f.published.Load().Err)
+	return ok && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && f.ready() > 0
 }
 
 // workspace is memory that forecasts reuse, one after the other.

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,10 +33,14 @@ type Forecaster struct {
 	mu          sync.RWMutex
 	feeds       map[types.NamespacedName]*Feed
 	byNamespace map[string]map[string]*Feed
-	byTarget    map[target][]*Feed // lists are replaced, not changed
+	byTarget    map[target]*group
 
-	startedAt, lastRound time.Time
-	settled              bool // every PredictedMetric has had its time to get data
+	// What Ready needs, which must answer at once however many PredictedMetrics there are.
+	startedAt, lastRound atomic.Pointer[time.Time] // nil: not yet
+	settled              atomic.Bool               // every PredictedMetric has had its time to get data
+	added                atomic.Int64              // how many feeds have been added
+	seen                 atomic.Int64              // of those, how many the last round knew; -1: there was none
+	waiting              atomic.Int64              // how many waited for their first data after the last round
 }
 
 // New returns a forecaster that reads the time from now and registers its metrics with r.
@@ -44,8 +50,9 @@ func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
 		workspaces:  sync.Pool{New: func() any { return &workspace{} }},
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},
-		byTarget:    map[target][]*Feed{},
+		byTarget:    map[target]*group{},
 	}
+	f.seen.Store(-1)
 	f.telemetry = newTelemetry(r, f)
 	return f
 }
@@ -75,9 +82,16 @@ func (f *Forecaster) Reject(key types.NamespacedName, c Config, why error) {
 func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.leave(f.feeds[key])
-	f.byTarget[feed.scaled] = append(slices.Clip(f.byTarget[feed.scaled]), feed)
+	old := f.feeds[key]
+	feed.group = f.byTarget[feed.scaled]
+	if feed.group == nil {
+		feed.group = &group{}
+		f.byTarget[feed.scaled] = feed.group
+	}
+	feed.group.add(feed)
+	f.leave(old)
 	f.feeds[key] = feed
+	f.added.Add(1)
 	if f.byNamespace[key.Namespace] == nil {
 		f.byNamespace[key.Namespace] = map[string]*Feed{}
 	}
@@ -98,12 +112,7 @@ func (f *Forecaster) Remove(key types.NamespacedName) {
 
 // leave removes a feed, which may be nil, from those of its target.
 func (f *Forecaster) leave(feed *Feed) {
-	if feed == nil {
-		return
-	}
-	rest := slices.DeleteFunc(slices.Clone(f.byTarget[feed.scaled]), func(x *Feed) bool { return x == feed })
-	f.byTarget[feed.scaled] = rest
-	if len(rest) == 0 {
+	if feed != nil && feed.group.remove(feed) {
 		delete(f.byTarget, feed.scaled)
 	}
 }
@@ -111,36 +120,22 @@ func (f *Forecaster) leave(feed *Feed) {
 // Get returns the snapshot of one PredictedMetric.
 func (f *Forecaster) Get(key types.NamespacedName) (snapshot.Snapshot, bool) {
 	f.mu.RLock()
-	defer f.mu.RUnlock()
 	feed, ok := f.feeds[key]
+	f.mu.RUnlock()
 	if !ok {
 		return snapshot.Snapshot{}, false
 	}
-	return f.snapshot(feed), true
-}
-
-// snapshot returns the published snapshot of a feed, with the combined decision of its target.
-func (f *Forecaster) snapshot(feed *Feed) snapshot.Snapshot {
-	s := feed.Snapshot()
-	others := f.byTarget[feed.scaled]
-	all := make([]snapshot.Snapshot, 0, 4)
-	all = append(all, s)
-	for _, other := range others {
-		if other != feed {
-			all = append(all, other.latest())
-		}
-	}
-	s.Combined = snapshot.Combine(all)
-	return s
+	return feed.Snapshot(), true
 }
 
 // List returns the snapshots of a namespace, sorted by name.
 func (f *Forecaster) List(namespace string) []snapshot.Snapshot {
 	f.mu.RLock()
-	defer f.mu.RUnlock()
-	out := make([]snapshot.Snapshot, 0, len(f.byNamespace[namespace]))
-	for _, feed := range f.byNamespace[namespace] {
-		out = append(out, f.snapshot(feed))
+	feeds := slices.Collect(maps.Values(f.byNamespace[namespace]))
+	f.mu.RUnlock()
+	out := make([]snapshot.Snapshot, 0, len(feeds))
+	for _, feed := range feeds {
+		out = append(out, feed.Snapshot())
 	}
 	slices.SortFunc(out, func(a, b snapshot.Snapshot) int { return strings.Compare(a.Metric.Name, b.Metric.Name) })
 	return out
@@ -149,20 +144,21 @@ func (f *Forecaster) List(namespace string) []snapshot.Snapshot {
 func (f *Forecaster) all() []*Feed {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	feeds := make([]*Feed, 0, len(f.feeds))
-	for _, feed := range f.feeds {
-		feeds = append(feeds, feed)
-	}
-	return feeds
+	return slices.Collect(maps.Values(f.feeds))
+}
+
+func (f *Forecaster) groups() []*group {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return slices.Collect(maps.Values(f.byTarget))
 }
 
 // Run makes forecasts once a Period until the context ends, on whole seconds of the clock, so that all replicas forecast at
 // the same moments.
 func (f *Forecaster) Run(ctx context.Context) error {
 	begun := f.now()
-	f.mu.Lock()
-	f.startedAt, f.lastRound = begun, begun
-	f.mu.Unlock()
+	f.lastRound.Store(&begun)
+	f.startedAt.Store(&begun)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -180,12 +176,14 @@ func (f *Forecaster) Run(ctx context.Context) error {
 	}
 }
 
-// runAll makes a forecast for every feed, on all cores.
+// runAll makes a forecast for every feed, on all cores, and joins those of each target.
 func (f *Forecaster) runAll() {
 	started := f.now()
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
-	for chunk := range slices.Chunk(f.all(), 64) {
+	added := f.added.Load()
+	feeds := f.all()
+	for chunk := range slices.Chunk(feeds, 64) {
 		workers.Go(func() error {
 			w := f.workspaces.Get().(*workspace)
 			defer f.workspaces.Put(w)
@@ -196,11 +194,25 @@ func (f *Forecaster) runAll() {
 		})
 	}
 	_ = workers.Wait() // the workers return no errors
+	for _, g := range f.groups() {
+		g.join()
+	}
+	if !f.settled.Load() {
+		f.waiting.Store(int64(count(feeds, (*Feed).awaitsData)))
+		f.seen.Store(added)
+	}
 	ended := f.now()
 	f.telemetry.round.Observe(ended.Sub(started).Seconds())
-	f.mu.Lock()
-	f.lastRound = ended
-	f.mu.Unlock()
+	f.lastRound.Store(&ended)
+}
+
+func count(feeds []*Feed, is func(*Feed) bool) (n int) {
+	for _, feed := range feeds {
+		if is(feed) {
+			n++
+		}
+	}
+	return n
 }
 
 const (
@@ -215,29 +227,24 @@ const (
 // Later one PredictedMetric without data does not count: an error that says why is better than an unreachable server.
 func (f *Forecaster) Ready() error {
 	now := f.now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.startedAt.IsZero() {
+	started := f.startedAt.Load()
+	if started == nil {
 		return errors.New("the forecaster has not started")
 	}
-	if idle := now.Sub(f.lastRound); idle > stallLimit {
+	if idle := now.Sub(*f.lastRound.Load()); idle > stallLimit {
 		return fmt.Errorf("no forecast for %s", idle.Round(time.Second))
 	}
-	if f.settled || now.Sub(f.startedAt) > startLimit {
-		f.settled = true
+	if f.settled.Load() {
 		return nil
 	}
-	waiting := 0
-	for _, feed := range f.feeds {
-		s := feed.Snapshot()
-		var u *snapshot.Unavailable
-		if errors.As(s.Err, &u) && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && s.Ready > 0 {
-			waiting++
+	if now.Sub(*started) <= startLimit {
+		if f.seen.Load() != f.added.Load() {
+			return errors.New("not every PredictedMetric has been forecast for the first time")
+		}
+		if waiting := f.waiting.Load(); waiting > 0 {
+			return fmt.Errorf("%d PredictedMetrics wait for their first data", waiting)
 		}
 	}
-	if waiting > 0 {
-		return fmt.Errorf("%d of %d PredictedMetrics wait for their first data", waiting, len(f.feeds))
-	}
-	f.settled = true
+	f.settled.Store(true)
 	return nil
 }

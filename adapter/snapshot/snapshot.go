@@ -114,40 +114,39 @@ type Unavailable struct {
 
 func (e *Unavailable) Error() string { return e.Message }
 
-// Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them
-// desires. While one of them has no decision, the target is not scaled down from the replicas that the others know it has.
+// Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them desires.
 type Combined struct {
 	Desired   int
 	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several
-	Undecided []string // the names of those without a decision, sorted
+	Undecided []string // the names of those without a decision, sorted; not to be changed
 	Metrics   int      // how many there are
 }
 
 // Combine combines the decisions of the PredictedMetrics of one target, in any order (paper, section 1.4). Without any
 // decision Desired is 0 and meaningless.
-func Combine(all []Snapshot) Combined {
-	if len(all) > 1 {
-		slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.Metric.Name, b.Metric.Name) })
-	}
+func Combine(all []*Snapshot) Combined {
+	slices.SortFunc(all, func(a, b *Snapshot) int { return cmp.Compare(a.Metric.Name, b.Metric.Name) })
 	c := Combined{Metrics: len(all)}
 	decisions := make([]pipeline.Decision, 0, len(all))
 	names := make([]string, 0, len(all))
-	current := 0
-	for i := range all {
-		if !all[i].HasDecision() {
-			c.Undecided = append(c.Undecided, all[i].Metric.Name)
+	for _, s := range all {
+		if !s.HasDecision() {
+			c.Undecided = append(c.Undecided, s.Metric.Name)
 			continue
 		}
-		decisions, names = append(decisions, all[i].Decision), append(names, all[i].Metric.Name)
-		current = max(current, all[i].Replicas)
+		decisions, names = append(decisions, s.Decision), append(names, s.Metric.Name)
 	}
-	best := pipeline.Largest(decisions)
-	if best < 0 {
-		return c
+	if best := pipeline.Largest(decisions); best >= 0 {
+		c.Desired, c.DrivenBy = decisions[best].Desired, names[best]
 	}
-	c.Desired, c.DrivenBy = decisions[best].Desired, names[best]
-	if len(c.Undecided) > 0 && c.Desired < current {
-		c.Desired, c.DrivenBy = current, c.Undecided[0]
+	return c
+}
+
+// Hold returns what is desired while the target is set to a number of replicas: it is not scaled down while one of its
+// PredictedMetrics has no decision.
+func (c Combined) Hold(replicas int) Combined {
+	if len(c.Undecided) > 0 && len(c.Undecided) < c.Metrics && c.Desired < replicas {
+		c.Desired, c.DrivenBy = replicas, c.Undecided[0]
 	}
 	return c
 }

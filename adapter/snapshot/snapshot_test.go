@@ -46,29 +46,26 @@ func TestExplain(t *testing.T) {
 }
 
 func TestCombine(t *testing.T) {
-	desires := func(name string, desired int) Snapshot {
-		return Snapshot{
-			Metric:   types.NamespacedName{Namespace: "shop", Name: name},
-			Replicas: 5, Decision: pipeline.Decision{Desired: desired},
-		}
+	desires := func(name string, desired int) *Snapshot {
+		return &Snapshot{Metric: types.NamespacedName{Namespace: "shop", Name: name}, Decision: pipeline.Decision{Desired: desired}}
 	}
-	undecided := func(name string) Snapshot {
+	undecided := func(name string) *Snapshot {
 		s := desires(name, 99)
 		s.Err = &Unavailable{Reason: Stale}
 		return s
 	}
 	for name, c := range map[string]struct {
-		all  []Snapshot
+		all  []*Snapshot
 		want Combined
 	}{
-		"one":                          {[]Snapshot{desires("elu", 3)}, Combined{Desired: 3, DrivenBy: "elu", Metrics: 1}},
-		"the largest wins":             {[]Snapshot{desires("elu", 6), desires("heap", 8), desires("rps", 2)}, Combined{Desired: 8, DrivenBy: "heap", Metrics: 3}},
-		"the first by name of equals":  {[]Snapshot{desires("heap", 6), desires("elu", 6)}, Combined{Desired: 6, DrivenBy: "elu", Metrics: 2}},
-		"all down":                     {[]Snapshot{desires("elu", 3), desires("heap", 4)}, Combined{Desired: 4, DrivenBy: "heap", Metrics: 2}},
-		"one unknown holds":            {[]Snapshot{desires("elu", 3), undecided("heap")}, Combined{Desired: 5, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}}},
-		"one unknown does not hold up": {[]Snapshot{desires("elu", 7), undecided("heap")}, Combined{Desired: 7, DrivenBy: "elu", Metrics: 2, Undecided: []string{"heap"}}},
-		"none known":                   {[]Snapshot{undecided("heap"), undecided("elu")}, Combined{Metrics: 2, Undecided: []string{"elu", "heap"}}},
+		"one":                          {[]*Snapshot{desires("elu", 3)}, Combined{Desired: 3, DrivenBy: "elu", Metrics: 1}},
+		"the largest wins":             {[]*Snapshot{desires("elu", 6), desires("heap", 8), desires("rps", 2)}, Combined{Desired: 8, DrivenBy: "heap", Metrics: 3}},
+		"the first by name of equals":  {[]*Snapshot{desires("heap", 6), desires("elu", 6)}, Combined{Desired: 6, DrivenBy: "elu", Metrics: 2}},
+		"all down":                     {[]*Snapshot{desires("elu", 3), desires("heap", 4)}, Combined{Desired: 4, DrivenBy: "heap", Metrics: 2}},
+		"one unknown holds":            {[]*Snapshot{desires("elu", 3), undecided("heap")}, Combined{Desired: 5, DrivenBy: "heap", Metrics: 2, Undecided: []string{"heap"}}},
+		"one unknown does not hold up": {[]*Snapshot{desires("elu", 7), undecided("heap")}, Combined{Desired: 7, DrivenBy: "elu", Metrics: 2, Undecided: []string{"heap"}}},
+		"none known":                   {[]*Snapshot{undecided("heap"), undecided("elu")}, Combined{Metrics: 2, Undecided: []string{"elu", "heap"}}},
 	} {
-		assert.Equal(t, c.want, Combine(c.all), name)
+		assert.Equal(t, c.want, Combine(c.all).Hold(5), name)
 	}
 }

@@ -53,7 +53,12 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	}
 	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
 	return &part{
-		ready: func() error { return errors.Join(a.known(), a.forecaster.Ready()) },
+		ready: func() error {
+			if err := a.known(); err != nil {
+				return err // until then there may be PredictedMetrics that the forecaster knows nothing of
+			}
+			return a.forecaster.Ready()
+		},
 		run: []func(context.Context) error{
 			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.writer.Start) },
