@@ -44,26 +44,22 @@ func (p *Provider) ListAllExternalMetrics() []provider.ExternalMetricInfo {
 	return infos
 }
 
-// GetExternalMetric returns one item for each PredictedMetric of the namespace that the selector matches. The list is
-// never empty: without an item, or with one that has no value, it returns an error that carries a metav1.Status.
+// GetExternalMetric returns the item of the one PredictedMetric of the namespace that the selector matches. Without one, or
+// with one that has no value, it returns an error that carries a metav1.Status.
 func (p *Provider) GetExternalMetric(_ context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	start := p.clock()
-	items, err := serving.Read(p.reader, serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start})
+	item, err := serving.Read(p.reader, serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start})
 	failed := asStatusError(err)
 	p.observe(info.Metric, failed, p.clock().Sub(start))
 	if failed != nil {
 		return nil, failed
 	}
-	list := &external_metrics.ExternalMetricValueList{Items: make([]external_metrics.ExternalMetricValue, 0, len(items))}
-	for _, item := range items {
-		list.Items = append(list.Items, external_metrics.ExternalMetricValue{
-			MetricName:   info.Metric,
-			MetricLabels: item.Labels,
-			Timestamp:    metav1.NewTime(item.Timestamp),
-			Value:        *resource.NewMilliQuantity(item.Milli, resource.DecimalSI),
-		})
-	}
-	return list, nil
+	return &external_metrics.ExternalMetricValueList{Items: []external_metrics.ExternalMetricValue{{
+		MetricName:   info.Metric,
+		MetricLabels: item.Labels,
+		Timestamp:    metav1.NewTime(item.Timestamp),
+		Value:        *resource.NewMilliQuantity(item.Milli, resource.DecimalSI),
+	}}}, nil
 }
 
 // statusError is an error of package serving as the Kubernetes API reports it.

@@ -74,9 +74,9 @@ func TestStatusOfErrors(t *testing.T) {
 	}{
 		{"unknown metric", "none", "", http.StatusNotFound, apierrors.IsNotFound, nil, serving.ReasonUnknownMetric},
 		{"no match", serving.Load, "predictedmetric=b", http.StatusNotFound, apierrors.IsNotFound, nil, serving.ReasonNotFound},
+		{"ambiguous load", serving.LoadTotal, "target=x", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
 		{"ambiguous", serving.Load, "", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
 		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("waiting"), "WaitingForSamples"},
-		{"no samples of one of several", serving.LoadTotal, "target=x", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("waiting"), "WaitingForSamples"},
 		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError, apierrors.IsInternalError, details("large"), serving.ReasonOutOfRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {

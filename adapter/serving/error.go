@@ -105,17 +105,6 @@ func outOfRange(s *snapshot.Snapshot, metric string, err error) error {
 	}
 }
 
-// inSum adds to the error of one PredictedMetric that the sum of several was asked for.
-func inSum(err error, q Query, count int) error {
-	one, ok := errors.AsType[*Error](err)
-	if count == 1 || !ok {
-		return err
-	}
-	sum := *one
-	sum.Message = fmt.Sprintf("%s matches %d PredictedMetrics, and their sum without one of them would be too low: %s", q.describe(), count, one.Message)
-	return &sum
-}
-
 // describe names the selector and the namespace.
 func (q *Query) describe() string {
 	if q.Selector.Empty() {
@@ -147,8 +136,8 @@ func notFound(q Query, present []snapshot.Snapshot) error {
 func ambiguous(q Query, found []snapshot.Snapshot) error {
 	return &Error{
 		Class: Invalid, Reason: ReasonAmbiguous,
-		Message: fmt.Sprintf("%s matches %d PredictedMetrics (%s), and values of %s cannot be added up: select one with %s=NAME",
-			q.describe(), len(found), names(found), q.Metric, LabelMetric),
+		Message: fmt.Sprintf("%s matches %d PredictedMetrics (%s), and an HPA would add their values up: select one with %s=NAME",
+			q.describe(), len(found), names(found), LabelMetric),
 	}
 }
 

@@ -78,28 +78,21 @@ type Item struct {
 	Timestamp time.Time // of the newest sample; not in the future, even if the clock of a pod is ahead
 }
 
-// Read returns one item for each PredictedMetric of the namespace that the selector matches, sorted by name, at least one.
-// If any of them has no value, it returns an *Error: the sum of the others would be too low.
-func Read(reader Reader, q Query) ([]Item, error) {
+// Read returns the item of the one PredictedMetric of the namespace that the selector matches, or an *Error. Where it matches
+// several, autoscalers would add their values up. Two of one target would count its load twice, and whoever may create
+// PredictedMetrics in the namespace could raise what an HPA reads.
+func Read(reader Reader, q Query) (Item, error) {
 	if !known(q.Metric) {
-		return nil, unknownMetric(q.Metric)
+		return Item{}, unknownMetric(q.Metric)
 	}
 	found := q.find(reader)
 	switch {
 	case len(found) == 0:
-		return nil, notFound(q, reader.List(q.Namespace))
-	case len(found) > 1 && !Summable(q.Metric):
-		return nil, ambiguous(q, found)
+		return Item{}, notFound(q, reader.List(q.Namespace))
+	case len(found) > 1:
+		return Item{}, ambiguous(q, found)
 	}
-	items := make([]Item, 0, len(found))
-	for i := range found {
-		item, err := q.item(&found[i])
-		if err != nil {
-			return nil, inSum(err, q, len(found))
-		}
-		items = append(items, item)
-	}
-	return items, nil
+	return q.item(&found[0])
 }
 
 // find returns the snapshots that the selector matches. A selector that names the PredictedMetric, as nearly all do, is one

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +17,10 @@ import (
 )
 
 // read reads a metric of the namespace shop at servingtest.Now.
-func read(r Reader, metric, selector string) ([]Item, error) {
+func read(r Reader, metric, selector string) (Item, error) {
 	parsed, err := labels.Parse(selector)
 	if err != nil {
-		return nil, err
+		return Item{}, err
 	}
 	return Read(r, Query{Namespace: "shop", Selector: parsed, Metric: metric, Now: servingtest.Now})
 }
@@ -32,47 +33,35 @@ func errorOf(t *testing.T, err error) *Error {
 	return e
 }
 
-func TestReadReturnsItems(t *testing.T) {
+func TestReadReturnsTheItem(t *testing.T) {
 	m := servingtest.NewMemory(servingtest.Healthy("checkout-elu", "checkout"))
 	for metric, milli := range map[string]int64{
 		LoadTotal: 10010, // 14.3 instances
 		Load:      1001,
 		Replicas:  14000,
 	} {
-		items, err := read(m, metric, "predictedmetric=checkout-elu")
+		item, err := read(m, metric, "predictedmetric=checkout-elu")
 		require.NoError(t, err, metric)
-		assert.Equal(t, []Item{{
+		assert.Equal(t, Item{
 			Labels:    map[string]string{"predictedmetric": "checkout-elu", "kind": "Deployment", "target": "checkout"},
 			Milli:     milli,
 			Timestamp: servingtest.Now.Add(-2 * time.Second),
-		}}, items, metric)
+		}, item, metric)
 	}
 }
 
 func TestByName(t *testing.T) {
 	assert.Equal(t, "predictedmetric=a", ByName("a").String())
-	items, err := Read(servingtest.NewMemory(servingtest.Healthy("a", "x"), servingtest.Healthy("b", "x")), Query{Namespace: "shop", Selector: ByName("b"), Metric: Load, Now: servingtest.Now})
+	item, err := Read(servingtest.NewMemory(servingtest.Healthy("a", "x"), servingtest.Healthy("b", "x")), Query{Namespace: "shop", Selector: ByName("b"), Metric: Load, Now: servingtest.Now})
 	require.NoError(t, err)
-	require.Len(t, items, 1)
-	assert.Equal(t, "b", items[0].Labels[LabelMetric])
-}
-
-func TestReadSumsSummableMetricsAlone(t *testing.T) {
-	m := servingtest.NewMemory(servingtest.Healthy("a", "x"), servingtest.Healthy("b", "x"))
-	items, err := read(m, LoadTotal, "target=x")
-	require.NoError(t, err)
-	assert.Len(t, items, 2)
-	for _, metric := range Metrics() {
-		_, err := read(m, metric, "target=x")
-		assert.Equal(t, Summable(metric), err == nil, metric)
-	}
+	assert.Equal(t, "b", item.Labels[LabelMetric])
 }
 
 func TestTimestampsAreNotInTheFuture(t *testing.T) {
 	ahead := servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.NewestSample = servingtest.Now.Add(time.Second) })
-	items, err := read(servingtest.NewMemory(ahead), LoadTotal, "")
+	item, err := read(servingtest.NewMemory(ahead), LoadTotal, "")
 	require.NoError(t, err)
-	assert.Equal(t, servingtest.Now, items[0].Timestamp)
+	assert.Equal(t, servingtest.Now, item.Timestamp)
 }
 
 func TestSelectors(t *testing.T) {
@@ -108,17 +97,17 @@ func TestSelectors(t *testing.T) {
 		"target<1":                                       nil,
 	} {
 		t.Run(selector, func(t *testing.T) {
-			items, err := read(m, LoadTotal, selector)
-			if want == nil {
+			item, err := read(m, LoadTotal, selector)
+			switch len(want) {
+			case 0:
 				assert.Equal(t, NotFound, errorOf(t, err).Class)
-				return
+			case 1:
+				require.NoError(t, err)
+				assert.Equal(t, want[0], item.Labels[LabelMetric])
+			default:
+				assert.Equal(t, ReasonAmbiguous, errorOf(t, err).Reason)
+				assert.ErrorContains(t, err, "("+strings.Join(want, ", ")+")")
 			}
-			require.NoError(t, err)
-			var names []string
-			for _, item := range items {
-				names = append(names, item.Labels[LabelMetric])
-			}
-			assert.Equal(t, want, names)
 		})
 	}
 	t.Run("nothing", func(t *testing.T) {
@@ -163,14 +152,14 @@ func TestErrors(t *testing.T) {
 			message: `the selector "target=none" in namespace "shop" matches no PredictedMetric: the namespace has m-0000, m-0001, m-0002, m-0003, m-0004, 3 more; the labels to select by are predictedmetric, kind and target`,
 		},
 		{
-			name: "ambiguous value", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")}, metric: Load, selector: "target=x",
+			name: "several", held: []snapshot.Snapshot{servingtest.Healthy("b", "x"), servingtest.Healthy("a", "x")}, selector: "target=x",
 			class: Invalid, reason: ReasonAmbiguous,
-			message: `the selector "target=x" in namespace "shop" matches 2 PredictedMetrics (a, b), and values of predicted_load cannot be added up: select one with predictedmetric=NAME`,
+			message: `the selector "target=x" in namespace "shop" matches 2 PredictedMetrics (a, b), and an HPA would add their values up: select one with predictedmetric=NAME`,
 		},
 		{
-			name: "ambiguous count", held: many(8), metric: Replicas,
+			name: "many", held: many(8),
 			class: Invalid, reason: ReasonAmbiguous,
-			message: `the empty selector in namespace "shop" matches 8 PredictedMetrics (m-0000, m-0001, m-0002, m-0003, m-0004, 3 more), and values of predicted_replicas cannot be added up: select one with predictedmetric=NAME`,
+			message: `the empty selector in namespace "shop" matches 8 PredictedMetrics (m-0000, m-0001, m-0002, m-0003, m-0004, 3 more), and an HPA would add their values up: select one with predictedmetric=NAME`,
 		},
 		{
 			name: "no samples", held: shop(func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} }),
@@ -226,12 +215,6 @@ func TestErrors(t *testing.T) {
 			class: Internal, reason: ReasonOutOfRange,
 			message: "PredictedMetric shop/checkout-elu: predicted_load_total cannot be expressed in milli-units: the load 1e+300 must be a number up to 9007199254740; scale the metric",
 		},
-		{
-			name: "a sum with one missing", metric: LoadTotal, selector: "target=checkout",
-			held:  append(shop(func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} }), servingtest.Healthy("a", "checkout"), servingtest.Healthy("z", "checkout")),
-			class: notNow, reason: "WaitingForSamples",
-			message: `the selector "target=checkout" in namespace "shop" matches 3 PredictedMetrics, and their sum without one of them would be too low: PredictedMetric shop/checkout-elu: there is no forecast: no sample has been read yet` + more,
-		},
 	} {
 		metrics := []string{c.metric}
 		if c.metric == "" {
@@ -239,8 +222,8 @@ func TestErrors(t *testing.T) {
 		}
 		for _, metric := range metrics {
 			t.Run(c.name+"/"+metric, func(t *testing.T) {
-				items, err := read(servingtest.NewMemory(c.held...), metric, c.selector)
-				require.Nil(t, items)
+				item, err := read(servingtest.NewMemory(c.held...), metric, c.selector)
+				require.Zero(t, item)
 				require.EqualError(t, err, c.message)
 				e := errorOf(t, err)
 				assert.Equal(t, c.class, e.Class)
@@ -287,9 +270,9 @@ func TestReasonsAreUnique(t *testing.T) {
 func TestOnlyLoadPerPodNeedsReadyPods(t *testing.T) {
 	m := servingtest.NewMemory(servingtest.Changed(servingtest.Healthy("a", "x"), func(s *snapshot.Snapshot) { s.Ready = 0 }))
 	for _, metric := range []string{LoadTotal, Replicas} {
-		items, err := read(m, metric, "")
+		item, err := read(m, metric, "")
 		require.NoError(t, err)
-		assert.Len(t, items, 1)
+		assert.Positive(t, item.Milli)
 	}
 }
 

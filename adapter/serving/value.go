@@ -17,9 +17,6 @@ const (
 // Metrics returns the names of all metrics.
 func Metrics() []string { return []string{LoadTotal, Load, Replicas} }
 
-// Summable returns whether the values of several PredictedMetrics may be added up.
-func Summable(metric string) bool { return metric == LoadTotal }
-
 // Value returns a metric of one PredictedMetric in milli-units, rounded so that an HPA computes the number of instances
 // that the pipeline requires. It does not judge freshness; Check does. Errors are of type *Error.
 func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {

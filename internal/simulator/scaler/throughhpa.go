@@ -112,15 +112,8 @@ func (s *served) read(v *simulator.View, metric string) (int64, error) {
 	}
 	s.snapshot.Forecast, s.snapshot.Decision, s.snapshot.Err = s.feed.forecast(v)
 	s.snapshot.Combined = snapshot.Combine([]*snapshot.Snapshot{&s.snapshot})
-	items, err := serving.Read(s, serving.Query{Namespace: theMetric.Namespace, Selector: theSelector, Metric: metric, Now: s.snapshot.At})
-	if err != nil {
-		return 0, err
-	}
-	total := int64(0)
-	for _, item := range items {
-		total += item.Milli
-	}
-	return total, nil
+	item, err := serving.Read(s, serving.Query{Namespace: theMetric.Namespace, Selector: theSelector, Metric: metric, Now: s.snapshot.At})
+	return item.Milli, err
 }
 
 // Get implements serving.Reader.
