@@ -39,11 +39,9 @@ var defaults = []FieldDefault{
 	{Field: "source.pods.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.pods.interval", Adaptive: "1s", Holt: "1s"},
 	{Field: "source.prometheus.podLabel", Adaptive: "pod", Holt: "pod"},
-	{Field: "source.prometheus.namespaceLabel", Adaptive: "namespace", Holt: "namespace"},
 	{Field: "source.prometheus.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.prometheus.interval", Adaptive: "5s", Holt: "5s"},
 	{Field: "source.remoteWrite.podLabel", Adaptive: "pod", Holt: "pod"},
-	{Field: "source.remoteWrite.namespaceLabel", Adaptive: "namespace", Holt: "namespace"},
 	{Field: "source.remoteWrite.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.resource.interval", Adaptive: "15s", Holt: "15s"},
 

@@ -128,12 +128,12 @@ type PrometheusSource struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="source.prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
 	Address string `json:"address"`
 
-	// A selector of series, one for each pod, such as nodejs_eventloop_utilization{namespace="shop"}. Samples are read with
-	// their own timestamps, so functions and operators cannot be used. PredictedMetrics with the same address, query, labels
-	// and interval share one query.
+	// A selector of series, one for each pod, such as nodejs_eventloop_utilization{container="checkout"}. A matcher for the
+	// namespace of the PredictedMetric is added to it. Samples are read with their own timestamps, so functions and operators
+	// cannot be used. PredictedMetrics of a namespace with the same address, query, pod label and interval share one query.
 	// +required
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^#]*[^#[:space:]][^#]*$') && !self.matches(']$')",message="source.prometheus.query must be a selector of series without a range, such as nodejs_eventloop_utilization{namespace=\"shop\"}"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^#]*[^#[:space:]][^#]*$') && !self.matches(']$')",message="source.prometheus.query must be a selector of series without a range, such as nodejs_eventloop_utilization{container=\"checkout\"}"
 	Query string `json:"query"`
 
 	// The label of a series that names its pod.
@@ -142,14 +142,6 @@ type PrometheusSource struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="source.prometheus.podLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
 	PodLabel string `json:"podLabel,omitempty"`
-
-	// The label of a series that names the namespace of its pod. Series of other namespaces are ignored; one without the label
-	// belongs to the namespace of the PredictedMetric.
-	// +optional
-	// +default="namespace"
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="source.prometheus.namespaceLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
-	NamespaceLabel string `json:"namespaceLabel,omitempty"`
 
 	// Gauge uses readings as they are; Counter uses the rate per second between two of them.
 	// +optional
@@ -185,14 +177,6 @@ type RemoteWriteSource struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="source.remoteWrite.podLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
 	PodLabel string `json:"podLabel,omitempty"`
-
-	// The label of a series that names the namespace of its pod. Series of other namespaces are ignored; one without the label
-	// is accepted if only one namespace has a pod of that name.
-	// +optional
-	// +default="namespace"
-	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z_][a-zA-Z0-9_]*$')",message="source.remoteWrite.namespaceLabel must be the name of a Prometheus label: letters, digits and _, not starting with a digit"
-	NamespaceLabel string `json:"namespaceLabel,omitempty"`
 
 	// Gauge uses readings as they are; Counter uses the rate per second between two of them.
 	// +optional

@@ -31,11 +31,11 @@ func TestLoadServersRejects(t *testing.T) {
 		want []string
 	}{
 		"no YAML":       {"servers: [", []string{"file.yaml: "}},
-		"unknown field": {"allowUnlisted: true", []string{`unknown field "allowUnlisted"`, "must be servers, a list"}},
+		"unknown field": {"allowUnlisted: true", []string{`unknown field "allowUnlisted"`, "must be servers, a list of address"}},
 		"unknown field below": {
 			"servers: [{address: 'http://p', tls: {}}]", []string{`unknown field "tls"`},
 		},
-		"wrong type":      {"servers: 1", []string{"servers", "must be servers, a list"}},
+		"wrong type":      {"servers: 1", []string{"servers", "must be servers, a list of address"}},
 		"address missing": {"servers: [{}]", []string{`servers[0].address: "": must be an http or https URL`}},
 		"all that is wrong": {
 			"servers: [{address: 'ftp://p'}, {address: 'http://u:geheim@p'}, {address: 'http://p'}, {address: 'HTTP://p/'}]",
@@ -43,6 +43,13 @@ func TestLoadServersRejects(t *testing.T) {
 		},
 		"unknown field of the client": {
 			"servers: [{address: 'http://p', httpClientConfig: {bearer: x}}]", []string{"servers[0].httpClientConfig: ", "bearer"},
+		},
+		"no label": {"servers: [{address: 'http://p', namespaceLabel: ''}]", []string{`servers[0].namespaceLabel: "": must be the name of a label`}},
+		"the metric's name as a label": {
+			"servers: [{address: 'http://p', namespaceLabel: __name__}]", []string{`servers[0].namespaceLabel: "__name__": must be the name of a label`},
+		},
+		"no namespace": {
+			"servers: [{address: 'http://p', unlabelledNamespace: Shop}]", []string{`servers[0].unlabelledNamespace: "Shop": must be the name of a namespace, or empty`},
 		},
 		"two ways to authenticate": {
 			"servers: [{address: 'http://p', httpClientConfig: {basic_auth: {username: u}, authorization: {credentials: c}}}]",

@@ -1,6 +1,7 @@
 package promapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 
 	"github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/internal/localaddr"
@@ -29,8 +32,37 @@ type Servers struct {
 	// node: loopback, link-local, or the metadata of a cloud.
 	AllowUnlisted bool
 
-	listed map[string]*config.HTTPClientConfig // by address
+	listed map[string]*listed // by address
 }
+
+// listed is a server of the list.
+type listed struct {
+	client  config.HTTPClientConfig
+	tenancy Tenancy
+}
+
+// Tenancy says which namespace a series belongs to. The operator decides that, not whoever writes a query.
+type Tenancy struct {
+	NamespaceLabel string // the label that names the namespace of a series
+	Unlabelled     string // the namespace of series without the label; "" = nobody's
+}
+
+// DefaultNamespaceLabel is the label that names the namespace of a series unless the operator says otherwise.
+const DefaultNamespaceLabel = "namespace"
+
+// Validate returns what is wrong with t, by the names of two fields.
+func (t *Tenancy) Validate(label, unlabelled string) error {
+	if t.NamespaceLabel == model.MetricNameLabel || !model.UTF8Validation.IsValidLabelName(t.NamespaceLabel) {
+		return fmt.Errorf("%s: %q: must be the name of a label of Prometheus, such as %s", label, t.NamespaceLabel, DefaultNamespaceLabel)
+	}
+	if t.Unlabelled != "" && len(validation.IsDNS1123Label(t.Unlabelled)) > 0 {
+		return fmt.Errorf("%s: %q: must be the name of a namespace, or empty", unlabelled, t.Unlabelled)
+	}
+	return nil
+}
+
+// Namespace returns the namespace of a series with a value of the label, "" if it is nobody's.
+func (t *Tenancy) Namespace(value string) string { return cmp.Or(value, t.Unlabelled) }
 
 // serversFile is the format of the file.
 type serversFile struct {
@@ -38,14 +70,18 @@ type serversFile struct {
 }
 
 type serverFile struct {
-	Address          string          `json:"address"`
-	HTTPClientConfig json.RawMessage `json:"httpClientConfig"`
+	Address             string          `json:"address"`
+	NamespaceLabel      *string         `json:"namespaceLabel"`
+	UnlabelledNamespace string          `json:"unlabelledNamespace"`
+	HTTPClientConfig    json.RawMessage `json:"httpClientConfig"`
 }
 
 // LoadServers reads a YAML file:
 //
 //	servers:
 //	- address: https://prometheus.monitoring:9090
+//	  namespaceLabel: namespace  # the label that names the namespace of a series
+//	  unlabelledNamespace: ""    # the namespace of series without it; empty = nobody's
 //	  httpClientConfig:          # as in Prometheus' own configuration, e.g. of a remote_read
 //	    authorization:
 //	      credentials_file: token
@@ -60,7 +96,7 @@ func LoadServers(path string) (*Servers, error) {
 	}
 	var file serversFile
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w: must be servers, a list of address and httpClientConfig", path, err)
+		return nil, fmt.Errorf("%s: %w: must be servers, a list of address, namespaceLabel, unlabelledNamespace and httpClientConfig", path, err)
 	}
 	s := &Servers{}
 	var problems []error
@@ -94,22 +130,28 @@ func (s *Servers) add(f *serverFile, directory string) error {
 	if _, err := config.NewClientFromConfig(*c, connections); err != nil { // files that cannot be read, references to nowhere
 		return fmt.Errorf("httpClientConfig: %w", err)
 	}
-	s.list(address, c)
+	tenancy := Tenancy{NamespaceLabel: DefaultNamespaceLabel, Unlabelled: f.UnlabelledNamespace}
+	if f.NamespaceLabel != nil {
+		tenancy.NamespaceLabel = *f.NamespaceLabel
+	}
+	if err := tenancy.Validate("namespaceLabel", "unlabelledNamespace"); err != nil {
+		return err
+	}
+	s.list(address, &listed{*c, tenancy})
 	return nil
 }
 
-func (s *Servers) list(address string, c *config.HTTPClientConfig) {
+func (s *Servers) list(address string, server *listed) {
 	if s.listed == nil {
-		s.listed = map[string]*config.HTTPClientConfig{}
+		s.listed = map[string]*listed{}
 	}
-	s.listed[address] = c
+	s.listed[address] = server
 }
 
 // List adds the server at an address, in the form that [ParseAddress] returns, without credentials unless it is listed.
 func (s *Servers) List(address string) {
 	if s.listed[address] == nil {
-		c := config.DefaultHTTPClientConfig
-		s.list(address, &c)
+		s.list(address, &listed{config.DefaultHTTPClientConfig, Tenancy{NamespaceLabel: DefaultNamespaceLabel}})
 	}
 }
 
@@ -127,9 +169,17 @@ func (s *Servers) Permit(address string) error {
 // configOf returns the HTTP configuration for a server.
 func (s *Servers) configOf(address string) config.HTTPClientConfig {
 	if s != nil && s.listed[address] != nil {
-		return *s.listed[address]
+		return s.listed[address].client
 	}
 	return config.DefaultHTTPClientConfig
+}
+
+// Tenancy returns which namespaces the series of a server belong to.
+func (s *Servers) Tenancy(address string) Tenancy {
+	if s != nil && s.listed[address] != nil {
+		return s.listed[address].tenancy
+	}
+	return Tenancy{NamespaceLabel: DefaultNamespaceLabel}
 }
 
 // dialOption has connections to a server that the operator does not list refused where they would end on the node.

@@ -13,10 +13,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// answer is the answer of a server, shared by the subscriptions of a group. It does not change.
+// answer is the answer of a server, shared by the subscriptions of a group. It does not change. All series are of the
+// namespace of the group.
 type answer struct {
 	series    []*series // in order of pods
 	unlabeled []*series // those without the label of a pod
+	foreign   int       // series of other namespaces, or of none: nothing else is kept of them
+	newest    int64     // the time of the newest sample of a pod (ms)
 	partial   string    // warnings of the server: series may be missing; "" = none
 	spacing   int64     // the longest of the series' spacings (ms), 0 = unknown
 }
@@ -25,20 +28,15 @@ func (a *answer) empty() bool { return len(a.series)+len(a.unlabeled) == 0 }
 
 // series is one time series of an answer.
 type series struct {
-	pod        string
-	namespace  string
-	namespaced bool // it has a label for the namespace
-	labels     model.Metric
-	samples    []pipeline.Sample // in order, their times unique, at least one; may be NaN or infinite
-	spacing    int64             // the median time between two (ms), 0 with less than two
-	err        error             // why none of the samples can be taken, or nil
+	pod     string
+	labels  model.Metric
+	samples []pipeline.Sample // in order, their times unique, at least one; may be NaN or infinite
+	spacing int64             // the median time between two (ms), 0 with less than two
+	err     error             // why none of the samples can be taken, or nil
 }
 
 func (s *series) first() int64 { return s.samples[0].T }
 func (s *series) last() int64  { return s.samples[len(s.samples)-1].T }
-
-// of returns whether a series can be one of a namespace.
-func (s *series) of(namespace string) bool { return !s.namespaced || s.namespace == namespace }
 
 var errTime = errors.New("a sample is dated outside of the years 1970 to 9999")
 
@@ -46,16 +44,18 @@ var errTime = errors.New("a sample is dated outside of the years 1970 to 9999")
 const latestTime = 253402300799999
 
 // newAnswer converts a matrix, and keeps parts of it.
-func newAnswer(matrix model.Matrix, key *groupKey, warnings []string) (*answer, error) {
+func (g *group) newAnswer(matrix model.Matrix, warnings []string) (*answer, error) {
 	a := &answer{partial: promapi.Short(strings.Join(warnings[:min(promapi.Shown, len(warnings))], "; "))}
 	var gaps []int64
 	for _, stream := range matrix {
 		if stream == nil || len(stream.Values)+len(stream.Histograms) == 0 {
 			continue
 		}
-		x := &series{labels: stream.Metric, pod: string(stream.Metric[model.LabelName(key.podLabel)])}
-		namespace := stream.Metric[model.LabelName(key.namespaceLabel)]
-		x.namespace, x.namespaced = string(namespace), namespace != ""
+		if g.tenancy.Namespace(string(stream.Metric[model.LabelName(g.tenancy.NamespaceLabel)])) != g.key.namespace {
+			a.foreign++
+			continue
+		}
+		x := &series{labels: stream.Metric, pod: string(stream.Metric[model.LabelName(g.key.podLabel)])}
 		var err error
 		if gaps, err = x.read(stream, gaps); err != nil {
 			return nil, err
@@ -65,6 +65,7 @@ func newAnswer(matrix model.Matrix, key *groupKey, warnings []string) (*answer, 
 			a.unlabeled = append(a.unlabeled, x)
 		} else {
 			a.series = append(a.series, x)
+			a.newest = max(a.newest, x.last())
 		}
 	}
 	slices.SortStableFunc(a.series, func(x, y *series) int { return strings.Compare(x.pod, y.pod) })

@@ -84,6 +84,6 @@ func (u *subscription) knew(x *series, starts map[string]int64) bool {
 	}
 	return slices.ContainsFunc(u.group.list(), func(other *subscription) bool {
 		_, ok := other.roster.Find(x.pod, x.last())
-		return ok && other.namespace == u.namespace
+		return ok
 	})
 }

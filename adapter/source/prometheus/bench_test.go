@@ -67,7 +67,7 @@ func BenchmarkAnswer(b *testing.B) {
 				}
 				require.NoError(b, s.Set(key(fmt.Sprint(i)), c, sourcetest.NewFleet(all...), &sinks[i]))
 			}
-			g := s.groups[c.key()]
+			g := only(s.groups)
 			require.NoError(b, g.ask(b.Context()))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -31,7 +31,7 @@ func key(name string) types.NamespacedName {
 
 func gauge() Config {
 	return Config{
-		Address: address, Query: "load", PodLabel: "pod", NamespaceLabel: "namespace",
+		Address: address, Query: "load", PodLabel: "pod",
 		Type: source.Gauge, Interval: time.Second, Window: 10 * time.Second,
 	}
 }
@@ -255,4 +255,12 @@ func once(t *testing.T, server *fakeServer, fleet *sourcetest.Fleet) *recorder {
 	sourcetest.Pass(time.Second)
 	s.Remove(key("pm"))
 	return sink
+}
+
+// only returns the one group that there is.
+func only(groups map[groupKey]*group) *group {
+	for _, g := range groups {
+		return g
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func FuzzAnswer(f *testing.F) {
 			c := gauge()
 			c.Type = as
 			require.NoError(t, s.Set(key("pm"), c, fleetOf("a", "b"), strict{t}))
-			g := s.groups[c.key()]
+			g := only(s.groups)
 			for range 2 {
 				_ = g.ask(t.Context())
 			}

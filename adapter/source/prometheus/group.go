@@ -19,11 +19,12 @@ const beginWithin = 2 * time.Second
 
 // group sends one query for all subscriptions that share it.
 type group struct {
-	source *Source
-	key    groupKey
-	server *server
-	cancel context.CancelFunc
-	joined chan struct{} // signals that a subscription has joined
+	source  *Source
+	key     groupKey
+	tenancy promapi.Tenancy
+	server  *server
+	cancel  context.CancelFunc
+	joined  chan struct{} // signals that a subscription has joined
 
 	mu            sync.Mutex
 	subscriptions []*subscription // not changed but replaced
@@ -37,9 +38,9 @@ type group struct {
 }
 
 func newGroup(s *Source, key groupKey, v *server) *group {
-	phase := source.Phase(key.interval, key.address, key.query, key.podLabel, key.namespaceLabel)
+	phase := source.Phase(key.interval, key.address, key.namespace, key.query, key.podLabel)
 	return &group{
-		source: s, key: key, server: v, cancel: func() {}, joined: make(chan struct{}, 1),
+		source: s, key: key, tenancy: s.options.Servers.Tenancy(key.address), server: v, cancel: func() {}, joined: make(chan struct{}, 1),
 		phase: phase, random: rand.New(rand.NewPCG(0, uint64(phase))),
 	}
 }
@@ -149,7 +150,7 @@ func (g *group) ask(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err == nil && a.empty() {
+	if err == nil && a.empty() && a.foreign == 0 {
 		// Samples may be further apart than this span: report nothing until the whole window was queried.
 		g.answered = time.Time{}
 		if !whole {
@@ -181,13 +182,13 @@ func (g *group) take(a *answer, began time.Time, span time.Duration, subscriptio
 func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) {
 	o := &g.source.options
 	q := promapi.Question{
-		Address: g.key.address, Query: g.key.query, Accepted: g.key.acceptedQuery(), Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
+		Address: g.key.address, Query: g.key.query, Accepted: acceptedQuery(g.key.podLabel, g.tenancy.NamespaceLabel), Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
 	}
 	matrix, warnings, err := q.Samples(ctx, g.server.client, span)
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAnswer(matrix, &g.key, warnings)
+	a, err := g.newAnswer(matrix, warnings)
 	if err != nil {
 		return nil, promapi.Fail(promapi.Content, "%s: query %.200q: %w", g.key.address, g.key.query, err)
 	}
@@ -211,7 +212,7 @@ func (g *group) count(ctx context.Context, a *answer, err error, took time.Durat
 		as = resultEmpty
 	}
 	if a != nil {
-		t.series.Add(float64(len(a.series) + len(a.unlabeled)))
+		t.series.Add(float64(len(a.series) + len(a.unlabeled) + a.foreign))
 	}
 	t.queries.WithLabelValues(string(as)).Inc()
 }

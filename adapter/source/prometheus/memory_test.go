@@ -72,7 +72,7 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 			}))
 			config := gauge()
 			require.NoError(t, s.Set(key("pm"), config, fleetOf("a"), newRecorder()))
-			g := s.groups[config.key()]
+			g := only(s.groups)
 			before := sourcetest.HeapInUse()
 			peak := sourcetest.PeakOf(func() {
 				if err := g.ask(t.Context()); c.says == "" {

@@ -27,7 +27,7 @@ func TestConfigOfSpec(t *testing.T) {
 	}
 	spec.Default()
 	want := Config{
-		Address: "http://prometheus:9090", Query: "elu", PodLabel: "pod", NamespaceLabel: "namespace",
+		Address: "http://prometheus:9090", Query: "elu", PodLabel: "pod",
 		Type: source.Gauge, Interval: 5 * time.Second, Window: 90 * time.Second,
 	}
 	assert.Equal(t, want, configOf(&spec, measured(time.Hour)))

@@ -19,7 +19,6 @@ const graceSteps = 3
 type report struct {
 	subscription *subscription
 	answer       *answer
-	own          belongings
 	taking       taking
 	came         map[string]bool // the pods of the fleet that have series
 	finite       bool            // a value of theirs is a number
@@ -54,42 +53,34 @@ func (r *report) warning() string {
 // trouble returns why the query cannot be used for the fleet, or nil.
 func (r *report) trouble(active []podtracker.Instance) error {
 	c := &r.subscription.config
-	unlabeled, all := len(r.own.unlabeled), len(r.own.unlabeled)+len(r.own.series)
+	unlabeled, all := len(r.answer.unlabeled), len(r.answer.unlabeled)+len(r.answer.series)
 	switch {
 	case len(r.came) == 0 && len(r.overdue(active)) == 0:
 		return nil // no pod must have a series yet
-	case r.answer.empty():
+	case all == 0 && r.answer.foreign > 0:
+		return fmt.Errorf("%s: query %.200q returns only series of other namespaces (%d), which are rejected: the server must apply the matchers of a query",
+			c.Address, c.Query, r.answer.foreign)
+	case all == 0:
 		return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?",
 			c.Address, c.Query, r.taking.span, r.warning())
-	case all == 0:
-		return fmt.Errorf("%s: query %.200q returns series of other namespaces only: %s is %s, must be %q",
-			c.Address, c.Query, c.NamespaceLabel, r.otherNamespaces(), r.subscription.namespace)
 	case unlabeled == all:
 		return fmt.Errorf("%s: query %.200q returns series without the label %q, so their pods are unknown; they have %s",
-			c.Address, c.Query, c.PodLabel, labelNames(r.own.unlabeled))
+			c.Address, c.Query, c.PodLabel, labelNames(r.answer.unlabeled))
 	case len(r.came) == 0:
 		return fmt.Errorf("%s: query %.200q returns no series of the target's pods, such as %q; %s is %s%s",
 			c.Address, c.Query, active[0].Pod.Name, c.PodLabel, r.otherPods(), r.warning())
 	case unlabeled > 0:
 		return fmt.Errorf("%s: query %.200q: %d of %d series do not have the label %q, so their pods are unknown; they have %s",
-			c.Address, c.Query, unlabeled, all, c.PodLabel, labelNames(r.own.unlabeled))
+			c.Address, c.Query, unlabeled, all, c.PodLabel, labelNames(r.answer.unlabeled))
 	case !r.finite && r.subscription.begun:
 		return fmt.Errorf("%s: query %.200q returns no finite number for any pod", c.Address, c.Query)
 	}
 	return nil
 }
 
-func (r *report) otherNamespaces() string {
-	names := map[string]bool{}
-	for _, x := range slices.Concat(r.answer.series, r.answer.unlabeled) {
-		names[x.namespace] = true
-	}
-	return promapi.Some(slices.Sorted(maps.Keys(names)))
-}
-
 func (r *report) otherPods() string {
 	names := map[string]bool{}
-	for _, x := range r.own.series {
+	for _, x := range r.answer.series {
 		names[x.pod] = true
 	}
 	return promapi.Some(slices.Sorted(maps.Keys(names)))

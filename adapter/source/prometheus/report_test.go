@@ -19,6 +19,8 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
+const rejected = `query "load{namespace=\"shop\"}" returns only series of other namespaces (2), which are rejected: the server must apply the matchers of a query`
+
 func TestReportsUnusableAnswers(t *testing.T) {
 	nan := math.NaN()
 	histogram := fakeSeries{labels: map[string]string{"pod": "b", "namespace": "shop"}}
@@ -34,30 +36,32 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"nothing": {
 			answer:  func() []fakeSeries { return nil },
-			trouble: `query "load" returns nothing for the last 12s: is the metric scraped, and do the labels match?`,
+			trouble: `query "load{namespace=\"shop\"}" returns nothing for the last 12s: is the metric scraped, and do the labels match?`,
 		},
 		"no label for the pod": {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("", 1).label("pod", "").label("kubernetes_pod", "a"), pod("", 2).label("pod", "")}
 			},
-			trouble: `query "load" returns series without the label "pod", so their pods are unknown; they have "kubernetes_pod", "namespace"`,
+			trouble: `query "load{namespace=\"shop\"}" returns series without the label "pod", so their pods are unknown; they have "kubernetes_pod", "namespace"`,
 		},
 		"no labels at all": {
-			answer:  func() []fakeSeries { return []fakeSeries{{samples: pod("", 1).samples}} },
-			trouble: `query "load" returns series without the label "pod", so their pods are unknown; they have no labels`,
+			answer: func() []fakeSeries {
+				return []fakeSeries{{samples: pod("", 1).samples}, pod("", 1).label("pod", "").label("namespace", "bank")}
+			},
+			trouble: rejected,
 		},
 		"no label for the pod of some": {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), pod("", 5, 6).label("pod", "").label("job", "x")}
 			},
-			trouble: `query "load": 1 of 3 series do not have the label "pod", so their pods are unknown; they have "job", "namespace"`,
+			trouble: `query "load{namespace=\"shop\"}": 1 of 3 series do not have the label "pod", so their pods are unknown; they have "job", "namespace"`,
 			a:       []float64{1, 2},
 		},
 		"other namespaces": {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2).label("namespace", "bank"), pod("b", 3, 4).label("namespace", "gym")}
 			},
-			trouble: `query "load" returns series of other namespaces only: namespace is "bank", "gym", must be "shop"`,
+			trouble: rejected,
 		},
 		"another namespace beside": {
 			answer: func() []fakeSeries {
@@ -69,13 +73,13 @@ func TestReportsUnusableAnswers(t *testing.T) {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2).label("namespace", ""), pod("b", 3, 4).label("namespace", "")}
 			},
-			a: []float64{1, 2},
+			trouble: rejected,
 		},
 		"other pods": {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("v", 1), pod("w", 1), pod("x", 1), pod("y", 1), pod("z", 1)}
 			},
-			trouble: `query "load" returns no series of the target's pods, such as "a"; pod is "v", "w", "x", 2 more`,
+			trouble: `query "load{namespace=\"shop\"}" returns no series of the target's pods, such as "a"; pod is "v", "w", "x", 2 more`,
 		},
 		"a pod without series": {
 			answer:   func() []fakeSeries { return []fakeSeries{pod("a", 1, 2)} },
@@ -98,8 +102,7 @@ func TestReportsUnusableAnswers(t *testing.T) {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2), pod("b", 3, 4), pod("b", 5, 6).label("namespace", "")}
 			},
-			failures: map[string]string{"b": `the pod has 2 series, which differ in namespace ("", "shop"): must be one`},
-			a:        []float64{1, 2},
+			a: []float64{1, 2},
 		},
 		"duplicates of a sample each": {
 			answer: func() []fakeSeries {
@@ -113,7 +116,7 @@ func TestReportsUnusableAnswers(t *testing.T) {
 			answer: func() []fakeSeries {
 				return []fakeSeries{pod("a", 1, 2), pod("a", 3, 4).label("c", "x"), pod("b", 3, 4), pod("b", 3, 4).label("c", "x")}
 			},
-			trouble: `query "load" returns no finite number for any pod`,
+			trouble: `query "load{namespace=\"shop\"}" returns no finite number for any pod`,
 			failures: map[string]string{
 				"a": `the pod has 2 series, which differ in c ("", "x"): must be one`, "b": `the pod has 2 series, which differ in c ("", "x"): must be one`,
 			},
@@ -143,7 +146,7 @@ func TestReportsUnusableAnswers(t *testing.T) {
 		},
 		"only NaN": {
 			answer:  func() []fakeSeries { return []fakeSeries{pod("a", nan, nan), pod("b", nan)} },
-			trouble: `query "load" returns no finite number for any pod`,
+			trouble: `query "load{namespace=\"shop\"}" returns no finite number for any pod`,
 			failures: map[string]string{
 				"a": "2 of 2 new readings are no finite numbers, the last of them is NaN", "b": "1 of 1 new readings are no finite numbers, the last of them is NaN",
 			},
@@ -208,7 +211,7 @@ func TestNativeHistograms(t *testing.T) {
 	})
 }
 
-const acceptedHere = `must be a plain selector such as nodejs_eventloop_utilization{namespace="shop"} (for the rate of a counter, with type Counter; for an expression, that of a recording rule whose series have the label pod)`
+const acceptedHere = `must be a plain selector such as nodejs_eventloop_utilization{container="checkout"} (for the rate of a counter, with type Counter; for an expression, that of a recording rule whose series have the labels pod and namespace)`
 
 func TestFailedQueries(t *testing.T) {
 	tests := map[string]struct {
@@ -219,14 +222,14 @@ func TestFailedQueries(t *testing.T) {
 	}{
 		"an expression": {
 			400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": 1:1: parse error: ranges only allowed for vector selectors"}`,
-			`query "load" is rejected: invalid parameter "query": 1:1: parse error: ranges only allowed for vector selectors; ` + acceptedHere, "query",
+			`query "load{namespace=\"shop\"}" is rejected: invalid parameter "query": 1:1: parse error: ranges only allowed for vector selectors; ` + acceptedHere, "query",
 		},
 		"another type": {
 			200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"1"]}]}}`,
-			`query "load": the answer is a vector; ` + acceptedHere, "query",
+			`query "load{namespace=\"shop\"}": the answer is a vector; ` + acceptedHere, "query",
 		},
 		"a scalar": {
-			200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, `query "load": the answer is a scalar; ` + acceptedHere, "query",
+			200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`, `query "load{namespace=\"shop\"}": the answer is a scalar; ` + acceptedHere, "query",
 		},
 		"an unknown type": {
 			200, `{"status":"success","data":{"resultType":"tensor","result":[1,"1"]}}`, "the answer is incomplete or not from Prometheus", "content",
@@ -251,8 +254,8 @@ func TestFailedQueries(t *testing.T) {
 		"no content":                  {204, "", "the answer is incomplete or not from Prometheus", "content"},
 		"a broken value":              {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"one"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
 		"a broken time":               {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[["x","1"]]}]}}`, "the answer is incomplete or not from Prometheus", "content"},
-		"a time out of bounds":        {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[253402300800,"1"]]}]}}`, `query "load": a sample is dated outside of the years 1970 to 9999`, "content"},
-		"a time that overflows":       {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[9223372036854775807,"1"]]}]}}`, `query "load": a sample is dated outside of the years 1970 to 9999`, "content"},
+		"a time out of bounds":        {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[253402300800,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
+		"a time that overflows":       {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"shop","pod":"a"},"values":[[9223372036854775807,"1"]]}]}}`, `query "load{namespace=\"shop\"}": a sample is dated outside of the years 1970 to 9999`, "content"},
 		"half of an answer":           {200, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"pod":"a"},"values":[[1,"1"]]}`, "the answer is incomplete or not from Prometheus", "content"},
 		"it goes in circles":          {308, "/api/v1/query", "it redirects more than 3 times", "connection"},
 		"it sends away":               {307, "http://other:9090/api/v1/query", `it redirects to "http://other:9090", which is not followed: must stay at the server's own address`, "status"},
@@ -326,7 +329,7 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, s.Set(key("pm"), gauge(), fleetOf("a", "b"), sink))
 		sourcetest.Pass(20 * time.Second)
 		assert.Equal(t, []string{
-			`http://prometheus:9090: query "load" returns more than 2 series; it must select less`,
+			`http://prometheus:9090: query "load{namespace=\"shop\"}" returns more than 2 series; it must select less`,
 			`http://prometheus:9090: the answer is longer than 1000 bytes; the query must select less`,
 			`http://prometheus:9090: the answer is incomplete or not from Prometheus`,
 			`http://prometheus:9090: the answer has more than 48 objects; the query must select less`,
@@ -354,7 +357,7 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 		sinks := map[string]*recorder{}
 		for _, query := range []string{"large_1", "large_2", "large_3", "small"} {
 			c := gauge()
-			c.Query, c.Interval, c.Window = query, 30*time.Second, time.Minute
+			c.Query, c.Interval, c.Window = query, time.Hour, time.Hour
 			sinks[query] = newRecorder()
 			require.NoError(t, s.Set(key(query), c, fleetOf("a"), sinks[query]))
 		}

@@ -65,9 +65,10 @@ func TestConfigIsValidated(t *testing.T) {
 		"a path of two kinds": {func(c *Config) { c.Address = "http://p/a/../b" }, `address: "http://p/a/../b": must be an http`},
 		"an encoded path":     {func(c *Config) { c.Address = "http://p/a%2Fb" }, `address: "http://p/a%2Fb": must be an http`},
 		"control characters":  {func(c *Config) { c.Address = "http://p\n" }, `address: "http://p\n": must be an http`},
-		"no query at all":     {func(c *Config) { c.Query = " \n" }, `query: "": must be a selector such as nodejs_eventloop_utilization{namespace="shop"}`},
+		"no query at all":     {func(c *Config) { c.Query = " \n" }, `query: " \n": ` + acceptedHere + `: 2:1: parse error: unexpected end of input`},
+		"an expression":       {func(c *Config) { c.Query = "rate(load[1m])" }, `query: "rate(load[1m])": ` + acceptedHere + `: 1:5: parse error: unexpected "("`},
+		"another namespace":   {func(c *Config) { c.Query = `load{namespace=~"b.*"}` }, `namespace=~"b.*" excludes the namespace of the PredictedMetric`},
 		"no pod label":        {func(c *Config) { c.PodLabel = "" }, `podLabel: "": must be the name of a Prometheus label`},
-		"no namespace label":  {func(c *Config) { c.NamespaceLabel = "\xff" }, `namespaceLabel: "\xff": must be the name of a Prometheus label`},
 		"no type":             {func(c *Config) { c.Type = "" }, `type: "": must be Gauge or Counter`},
 		"too short":           {func(c *Config) { c.Interval = 999 * time.Millisecond }, `interval: "999ms": must be at least 1s`},
 		"less than a reading": {func(c *Config) { c.Window = time.Millisecond }, `window: "1ms": must be at least the interval`},
@@ -86,7 +87,7 @@ func TestConfigIsValidated(t *testing.T) {
 		})
 	}
 	err := New(Options{}).Set(key("pm"), Config{}, fleetOf("a"), newRecorder())
-	assert.Len(t, strings.Split(err.Error(), "\n"), 6, "all at once")
+	assert.Len(t, strings.Split(err.Error(), "\n"), 5, "all at once")
 }
 
 // asking queries a server once and returns the sink.
@@ -97,7 +98,7 @@ func asking(t *testing.T, servers *promapi.Servers, address string) *recorder {
 	c := gauge()
 	c.Address, c.Interval, c.Window = address, time.Minute, time.Minute // the interval limits the timeout
 	require.NoError(t, s.Set(key("pm"), c, fleetOf("a"), sink))
-	_ = s.groups[c.key()].ask(t.Context())
+	_ = only(s.groups).ask(t.Context())
 	s.Remove(key("pm"))
 	return sink
 }

@@ -1,15 +1,19 @@
 // Package prometheus is the source that reads samples from Prometheus servers and others that serve the same HTTP API.
 //
-// It queries raw range vectors, so that samples keep the times at which they were scraped. PredictedMetrics with the same
-// query, server and interval form a group, which sends one query for all; each takes the series of its own namespace and
+// It queries raw range vectors, so that samples keep the times at which they were scraped. PredictedMetrics of a namespace
+// with the same query, server and interval form a group, which sends one query for all; each takes the series of its own
 // pods from the answer. The first answer covers the window, so that there is a forecast right after a restart; later
 // answers add new samples.
+//
+// A query selects series of the namespace of its PredictedMetrics alone: a matcher for the label that the operator names is
+// added to it, and series of the answer that are not of the namespace are dropped.
 //
 // The server's clock is the current time. If it is ahead, samples are from the future, and the sink rejects them.
 package prometheus
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -92,7 +96,8 @@ func (s *Source) Run(ctx context.Context) error {
 // Set reads samples as c says, and gives those of a fleet's pods to a sink, until the next Set or Remove of the key.
 func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink source.Sink) error {
 	c.normalize()
-	if err := c.validate(); err != nil {
+	limited := c.limit(key.Namespace, s.options.Servers.Tenancy(c.Address))
+	if err := errors.Join(c.validate(), limited); err != nil {
 		return err
 	}
 	if err := s.options.Servers.Permit(c.Address); err != nil {
@@ -113,8 +118,8 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 		s.mu.Unlock()
 		return nil
 	}
-	g := s.group(c.key(), client)
-	added := newSubscription(g, key.Namespace, c, fleet, sink)
+	g := s.group(c.key(key.Namespace), client)
+	added := newSubscription(g, c, fleet, sink)
 	s.subscriptions[key] = added
 	g.join(added)
 	unused := s.leave(old) // after the other has joined, so that a group of both stays

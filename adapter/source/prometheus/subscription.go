@@ -13,12 +13,11 @@ import (
 
 // subscription is one Set key. It takes its own series from the answers of its group.
 type subscription struct {
-	group     *group
-	namespace string
-	config    Config
-	fleet     Fleet
-	sink      source.Sink
-	roster    *podtracker.PodIndex
+	group  *group
+	config Config
+	fleet  Fleet
+	sink   source.Sink
+	roster *podtracker.PodIndex
 
 	mu     sync.Mutex // held while the sink is called
 	ended  bool
@@ -29,9 +28,9 @@ type subscription struct {
 	buffer []pipeline.Sample
 }
 
-func newSubscription(g *group, namespace string, c Config, fleet Fleet, sink source.Sink) *subscription {
+func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscription {
 	return &subscription{
-		group: g, namespace: namespace, config: c, fleet: fleet, sink: sink,
+		group: g, config: c, fleet: fleet, sink: sink,
 		roster: podtracker.NewPodIndex(fleet), tracks: map[string]*track{},
 	}
 }
@@ -88,50 +87,25 @@ func (u *subscription) take(a *answer, t taking) {
 	if u.ended {
 		return
 	}
-	own := u.own(a)
 	active := u.roster.Active()
 	if !u.begun && len(active) > 0 && !a.empty() {
-		if a.partial == "" && u.undecided(own.series, active, t) {
+		if a.partial == "" && u.undecided(a.series, active, t) {
 			u.sink.SourceFailed(nil) // the server answers; the samples are taken soon
 			return
 		}
 		u.begun = true
-		u.from = u.beginning(own.series, active, a.partial, t)
+		u.from = u.beginning(a.series, active, a.partial, t)
 	}
-	r := report{subscription: u, answer: a, own: own, taking: t, came: map[string]bool{}}
+	r := report{subscription: u, answer: a, taking: t, came: map[string]bool{}}
 	if u.begun {
-		if own.newest < u.from {
+		if a.newest < u.from {
 			u.from = 0 // the server's clock has been set back
 		}
-		u.giveAll(own.series, &r)
+		u.giveAll(a.series, &r)
 		u.forget(t.now)
 	}
 	r.missing(active)
 	u.sink.SourceFailed(r.trouble(active))
-}
-
-// belongings is the part of an answer in the namespace of a subscription.
-type belongings struct {
-	series    []*series
-	unlabeled []*series
-	newest    int64 // the time of the newest sample (ms)
-}
-
-// own returns the series of the subscription's namespace.
-func (u *subscription) own(a *answer) belongings {
-	var b belongings
-	for _, x := range a.series {
-		if x.of(u.namespace) {
-			b.series = append(b.series, x)
-			b.newest = max(b.newest, x.last())
-		}
-	}
-	for _, x := range a.unlabeled {
-		if x.of(u.namespace) {
-			b.unlabeled = append(b.unlabeled, x)
-		}
-	}
-	return b
 }
 
 // giveAll gives the sink the samples of all known pods. The series are sorted by pod.

@@ -65,8 +65,10 @@ func (b *batch) add(l labels, samples []sample) {
 	b.ordinal += int32(len(samples))
 	b.members = b.members[:0]
 	why := unselected
+	tenancy := &b.source.options.Tenancy
+	namespace := tenancy.Namespace(l.get(tenancy.NamespaceLabel))
 	b.source.index.find(l.get(metricName), func(k *keyed) {
-		of, r := k.of(l)
+		of, r := k.of(namespace, l)
 		for _, m := range of {
 			if m.subscription.config.matches(l) {
 				b.members = append(b.members, m)
@@ -79,7 +81,7 @@ func (b *batch) add(l labels, samples []sample) {
 		}
 	})
 	if len(b.members) == 0 {
-		b.miss(why, l, len(samples), first)
+		b.tally.add(why, len(samples))
 		return
 	}
 	from := len(b.identities)
@@ -88,18 +90,6 @@ func (b *batch) add(l labels, samples []sample) {
 		for i, x := range samples {
 			b.readings = append(b.readings, reading{sample: x, member: m, ordinal: first + int32(i), from: from, to: len(b.identities)})
 		}
-	}
-}
-
-// miss counts a series that belongs to no subscription.
-func (b *batch) miss(why result, l labels, samples int, first int32) {
-	if !why.rejected() {
-		b.tally.add(why, samples)
-		return
-	}
-	b.tally.reject(why, samples, fmt.Errorf("%s: pods of that name are in several namespaces", shorten(l.String())))
-	for i := range samples {
-		b.reject(first + int32(i))
 	}
 }
 
@@ -173,25 +163,25 @@ func (b *batch) reset() {
 type result int
 
 const (
-	taken              result = iota
-	unselected                // no subscription has the metric and the labels
-	noPodLabel                // its metric is desired, but it has no pod label
-	unknownPod                // no fleet with that metric has its pod
-	stale                     // a marker that the series ended
-	late                      // a counter reading no later than the last one taken
-	notFinite                 // NaN or infinite
-	invalidLabels             // rejected, like all below
-	duplicateSeries           // the pod has several series
-	tooOld                    // too far behind the newest of the instance
-	fromFuture                // too far ahead of the clock
-	ambiguousNamespace        // it has no namespace label, and several namespaces have a pod of that name
+	taken            result = iota
+	unselected              // no subscription has the metric and the labels
+	noNamespaceLabel        // its metric is desired, but it is of nobody's namespace
+	noPodLabel              // its metric is desired, but it has no pod label
+	unknownPod              // no fleet of the namespace with that metric has its pod
+	stale                   // a marker that the series ended
+	late                    // a counter reading no later than the last one taken
+	notFinite               // NaN or infinite
+	invalidLabels           // rejected, like all below
+	duplicateSeries         // the pod has several series
+	tooOld                  // too far behind the newest of the instance
+	fromFuture              // too far ahead of the clock
 	results
 )
 
 // resultNames are the values of the metric's label.
 var resultNames = [results]string{
-	"taken", "unselected", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite",
-	"invalid_labels", "duplicate_series", "too_old", "from_future", "ambiguous_namespace",
+	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite",
+	"invalid_labels", "duplicate_series", "too_old", "from_future",
 }
 
 // rejected returns whether the answer reports the sample.

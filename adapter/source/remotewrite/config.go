@@ -14,11 +14,10 @@ import (
 
 // Config selects the series of a subscription.
 type Config struct {
-	Metric         string
-	Type           source.Type
-	PodLabel       string            // whose value is the name of the pod
-	NamespaceLabel string            // whose value is the namespace, where a series has it; "" = no series has it
-	MatchLabels    map[string]string // labels that the series have; they may have others
+	Metric      string
+	Type        source.Type
+	PodLabel    string            // whose value is the name of the pod
+	MatchLabels map[string]string // labels that the series have; they may have others
 }
 
 // validate returns all problems of c, joined.
@@ -36,9 +35,6 @@ func (c *Config) validate() error {
 	if !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
 		reject("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
 	}
-	if c.NamespaceLabel != "" && !model.LegacyValidation.IsValidLabelName(c.NamespaceLabel) {
-		reject("namespaceLabel", c.NamespaceLabel, "the name of a Prometheus label, such as namespace, or empty")
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
 		if !model.LegacyValidation.IsValidLabelName(name) {
 			reject("matchLabels", name, "the name of a Prometheus label")
@@ -48,19 +44,18 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) equal(d *Config) bool {
-	return c.Metric == d.Metric && c.Type == d.Type && c.PodLabel == d.PodLabel &&
-		c.NamespaceLabel == d.NamespaceLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
+	return c.Metric == d.Metric && c.Type == d.Type && c.PodLabel == d.PodLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
 }
 
-// String returns the selector of c in Prometheus' syntax.
-func (c *Config) String() string {
+// selector returns the series of a namespace that c selects, in Prometheus' syntax.
+func (c *Config) selector(namespaceLabel, namespace string) string {
 	var b strings.Builder
 	b.WriteString(c.Metric)
 	b.WriteByte('{')
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
 		fmt.Fprintf(&b, "%s=%q, ", name, c.MatchLabels[name])
 	}
-	fmt.Fprintf(&b, "%s=<the pod>}", c.PodLabel)
+	fmt.Fprintf(&b, "%s=%q, %s=<the pod>}", namespaceLabel, namespace, c.PodLabel)
 	return b.String()
 }
 

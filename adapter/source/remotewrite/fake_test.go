@@ -34,7 +34,7 @@ func instance(namespace, pod string) podtracker.Instance {
 }
 
 func gauge() Config {
-	return Config{Metric: "load", Type: source.Gauge, PodLabel: "pod", NamespaceLabel: "namespace"}
+	return Config{Metric: "load", Type: source.Gauge, PodLabel: "pod"}
 }
 
 func counter() Config {

@@ -35,7 +35,7 @@ func (strict) SourceFailed(error) {}
 func FuzzHandler(f *testing.F) {
 	for i, e := range encodings {
 		f.Add(i == 1, true, e.encode(push(seriesA, at(0, 1), at(1, 2)), push(seriesB, at(0, 1)), push("other", at(0, 3))))
-		f.Add(i == 1, false, snappy.Encode(nil, e.encode(push("load{pod=web-0}", at(0, 1)))))
+		f.Add(i == 1, false, snappy.Encode(nil, e.encode(push("load{namespace=shop,pod=web-0}", at(0, 1)))))
 	}
 	f.Add(true, true, v2Bomb(2))
 	f.Fuzz(func(t *testing.T, second, compress bool, body []byte) {

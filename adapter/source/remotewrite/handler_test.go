@@ -40,21 +40,21 @@ func TestAnswersOfBothVersions(t *testing.T) {
 		{"what nobody wants", []pushed{push("other{pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"a pod that nobody knows", []pushed{push("load{namespace=shop,pod=db-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"no pod", []pushed{push("load{namespace=shop}", at(0, 1))}, 204, "", nil, "1"},
-		{"no namespace", []pushed{push("load{pod=web-0}", at(0, 1))}, 204, "", []float64{1}, "1"},
+		{"no namespace", []pushed{push("load{pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"labels that are not sorted", []pushed{push("load{pod=web-0,namespace=shop}", at(0, 1))}, 204, "", []float64{1}, "1"},
 		{"no samples", []pushed{push(good)}, 204, "", nil, "0"},
 		{"no metric", []pushed{push("{namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "invalid_labels: 1 samples, such as: a series has no metric name", []float64{2}, "1"},
 		{"a label twice", []pushed{push("load{namespace=shop,pod=web-0,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, `label "pod" is there twice`, []float64{2}, "1"},
 		{"a label without a name", []pushed{push("load{=x,namespace=shop,pod=web-0}", at(0, 1))}, 400, "a label has no name", nil, "0"},
-		{"not UTF-8", []pushed{push("load{a=\xff,pod=web-0}", at(0, 1))}, 400, `label "a" is not UTF-8`, nil, "0"},
+		{"not UTF-8", []pushed{push("load{a=\xff,namespace=shop,pod=web-0}", at(0, 1))}, 400, `label "a" is not UTF-8`, nil, "0"},
 		{"a long name", []pushed{push("load{"+long+"=x,pod=web-0}", at(0, 1))}, 400, "has a name of 33 bytes; at most 32", nil, "0"},
 		{"a long value", []pushed{push("load{a="+long+long+",pod=web-0}", at(0, 1))}, 400, `label "a" has a value of 66 bytes; at most 64`, nil, "0"},
-		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
+		{"many labels", []pushed{push("load{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,namespace=shop,pod=web-0}", at(0, 1)), push(good, at(0, 2))}, 400, "load has more than 8 labels", []float64{2}, "1"},
 		{"many labels that nobody wants", []pushed{push("other{a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,pod=web-0}", at(0, 1))}, 204, "", nil, "1"},
 		{"many series", many, 413, "more than 10 series in one request", nil, "0"},
 		{"many samples", []pushed{push(good, make([]sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
-		{"two series of a pod", []pushed{push("load{job=a,pod=web-0}", at(0, 1)), push("load{job=b,pod=web-0}", at(0, 2))}, 400,
-			`duplicate_series: 1 samples, such as: load of pod web-0: the pod has several series, none of which is read: {job="a", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
+		{"two series of a pod", []pushed{push("load{job=a,namespace=shop,pod=web-0}", at(0, 1)), push("load{job=b,namespace=shop,pod=web-0}", at(0, 2))}, 400,
+			`duplicate_series: 1 samples, such as: load of pod web-0: the pod has several series, none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
 		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"}, // in order of time, neither is late
 		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is in the future", []float64{1}, "1"},
 	} {
@@ -82,7 +82,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 }
 
 func TestAnswersToInvalidRequests(t *testing.T) {
-	valid := encodings[0].encode(push("load{pod=web-0}", at(0, 1)))
+	valid := encodings[0].encode(push("load{namespace=shop,pod=web-0}", at(0, 1)))
 	zipped := snappy.Encode(nil, valid)
 	type change = func(*http.Request)
 	header := func(name, value string) change { return func(r *http.Request) { r.Header.Set(name, value) } }
@@ -138,8 +138,8 @@ func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	series := func(refs ...uint32) writev2.TimeSeries {
 		return writev2.TimeSeries{LabelsRefs: refs, Samples: []writev2.Sample{{Timestamp: start, Value: 1}}}
 	}
-	symbols := []string{"", metricName, "load", "pod", "web-0"}
-	good := series(1, 2, 3, 4)
+	symbols := []string{"", metricName, "load", "pod", "web-0", "namespace", "shop"}
+	good := series(1, 2, 3, 4, 5, 6)
 
 	w := do(r.handler, post(encodings[1].contentType, snappy.Encode(nil, must((&writev2.Request{
 		Symbols: symbols, Timeseries: []writev2.TimeSeries{series(1, 2, 3), series(1, 9), good},
@@ -155,7 +155,7 @@ func TestMalformedMessagesAreRejectedAsAWhole(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 
-	message = append(encodings[0].encode(push("load{pod=web-0}", at(0, 1))), 0x0a, 22, 0x0a, 16, 0x0a, 8)
+	message = append(encodings[0].encode(push("load{namespace=shop,pod=web-0}", at(0, 1))), 0x0a, 22, 0x0a, 16, 0x0a, 8)
 	message = append(message, metricName+"\x12\x04load\x12\x02\x09\x01"...)
 	w = do(r.handler, post(encodings[0].contentType, snappy.Encode(nil, message)))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
@@ -166,7 +166,7 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 	bodies := map[string][]byte{
 		"v1": must((&prompb.WriteRequest{
 			Timeseries: []prompb.TimeSeries{{
-				Labels:     []prompb.Label{{Name: metricName, Value: "load"}, {Name: "pod", Value: "web-0"}},
+				Labels:     []prompb.Label{{Name: metricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
 				Samples:    []prompb.Sample{{Timestamp: start, Value: 1}},
 				Exemplars:  []prompb.Exemplar{{Value: 1}},
 				Histograms: []prompb.Histogram{{Sum: 1}, {Sum: 2}},
@@ -174,9 +174,9 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 			Metadata: []prompb.MetricMetadata{{MetricFamilyName: "load"}},
 		}).Marshal()),
 		"v2": must((&writev2.Request{
-			Symbols: []string{"", metricName, "load", "pod", "web-0"},
+			Symbols: []string{"", metricName, "load", "pod", "web-0", "namespace", "shop"},
 			Timeseries: []writev2.TimeSeries{{
-				LabelsRefs: []uint32{1, 2, 3, 4},
+				LabelsRefs: []uint32{1, 2, 3, 4, 5, 6},
 				Samples:    []writev2.Sample{{Timestamp: start, Value: 1}},
 				Exemplars:  []writev2.Exemplar{{Value: 1}},
 				Histograms: []writev2.Histogram{{Sum: 1}, {Sum: 2}},
@@ -202,20 +202,20 @@ func TestHistogramsExemplarsAndMetadataAreIgnored(t *testing.T) {
 func TestSendersAreAskedToTryAgain(t *testing.T) {
 	unknown := errors.New("pods have not been listed yet")
 	r := newReceiver(func(o *Options) { o.Ready = func() error { return unknown } })
-	w := r.push(encodings[0], push("load{pod=web-0}", at(0, 1)))
+	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), "samples cannot be assigned to pods yet: pods have not been listed yet")
 	unknown = nil
-	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code)
+	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code)
 
 	require.NoError(t, r.acquire(r.options.MaxInFlightBytes))
-	w = r.push(encodings[0], push("load{pod=web-0}", at(0, 1)))
+	w = r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)))
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), "too much is being received at once")
 	r.release(r.options.MaxInFlightBytes)
-	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code)
+	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code)
 }
 
 func TestPrometheusClient(t *testing.T) {
@@ -229,7 +229,7 @@ func TestPrometheusClient(t *testing.T) {
 
 	one := func(metric string, value float64, t int64) *v2.Request {
 		symbols := v2.NewSymbolTable()
-		refs := symbols.SymbolizeLabels([]string{metricName, metric, "pod", "web-0"}, nil)
+		refs := symbols.SymbolizeLabels([]string{metricName, metric, "namespace", "shop", "pod", "web-0"}, nil)
 		return &v2.Request{
 			Timeseries: []*v2.TimeSeries{{LabelsRefs: refs, Samples: []*v2.Sample{{Value: value, Timestamp: t}}}},
 			Symbols:    symbols.Symbols(),
@@ -245,7 +245,7 @@ func TestPrometheusClient(t *testing.T) {
 	assert.ErrorContains(t, err, "400 Bad Request: rejected, while everything else was taken: from_future")
 
 	_, err = client.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
-		Labels:  []prompb.Label{{Name: metricName, Value: "load"}, {Name: "pod", Value: "web-0"}},
+		Labels:  []prompb.Label{{Name: metricName, Value: "load"}, {Name: "namespace", Value: "shop"}, {Name: "pod", Value: "web-0"}},
 		Samples: []prompb.Sample{{Value: 4, Timestamp: start + 1000}},
 	}}})
 	require.NoError(t, err)

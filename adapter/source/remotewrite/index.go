@@ -17,19 +17,19 @@ type group struct {
 	keyed []*keyed
 }
 
-// labelNames are the labels that name the pod and the namespace.
-type labelNames struct{ pod, namespace string }
-
-// podKey names a pod in the cluster.
-type podKey struct{ namespace, pod string }
-
-// keyed is the pods of the subscriptions of one metric with the same labelNames.
+// keyed is the subscriptions of one metric whose pods are named by the same label.
 type keyed struct {
-	names         labelNames
+	podLabel   string
+	tenants    map[string]*tenant // by namespace
+	unlabelled atomic.Bool        // a series of nobody's namespace came
+}
+
+// tenant is what one namespace has of a keyed. Nothing that it keeps is of another namespace.
+type tenant struct {
 	subscriptions int
-	members       map[podKey][]*member
-	namespaces    map[string][]string // of the pods of a name
-	unmatched     unmatched
+	members       map[string][]*member // by pod
+	withoutPod    example              // a series of the namespace that names no pod
+	unknownPod    example              // one of a pod that no target has
 }
 
 // member is a pod of a subscription's fleet.
@@ -66,8 +66,8 @@ func (x *index) find(metric string, visit func(*keyed)) {
 	}
 }
 
-// join adds a subscription without members.
-func (x *index) join(metric string, names labelNames) *keyed {
+// join adds a subscription of a namespace without members.
+func (x *index) join(metric, podLabel, namespace string) *keyed {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	g := x.groups[metric]
@@ -75,21 +75,28 @@ func (x *index) join(metric string, names labelNames) *keyed {
 		g = &group{}
 		x.groups[metric] = g
 	}
-	i := slices.IndexFunc(g.keyed, func(k *keyed) bool { return k.names == names })
+	i := slices.IndexFunc(g.keyed, func(k *keyed) bool { return k.podLabel == podLabel })
 	if i < 0 {
 		i = len(g.keyed)
-		g.keyed = append(g.keyed, &keyed{names: names, members: map[podKey][]*member{}, namespaces: map[string][]string{}})
+		g.keyed = append(g.keyed, &keyed{podLabel: podLabel, tenants: map[string]*tenant{}})
 	}
-	g.keyed[i].subscriptions++
-	return g.keyed[i]
+	k := g.keyed[i]
+	if k.tenants[namespace] == nil {
+		k.tenants[namespace] = &tenant{members: map[string][]*member{}}
+	}
+	k.tenants[namespace].subscriptions++
+	return k
 }
 
 // leave undoes join. The members must have been removed.
-func (x *index) leave(metric string, k *keyed) {
+func (x *index) leave(metric string, k *keyed, namespace string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	k.subscriptions--
-	if k.subscriptions > 0 {
+	if k.tenants[namespace].subscriptions--; k.tenants[namespace].subscriptions > 0 {
+		return
+	}
+	delete(k.tenants, namespace)
+	if len(k.tenants) > 0 {
 		return
 	}
 	g := x.groups[metric]
@@ -103,58 +110,53 @@ func (x *index) leave(metric string, k *keyed) {
 func (x *index) add(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	namespace := m.subscription.key.Namespace
-	at := podKey{namespace, m.pod}
-	if len(k.members[at]) == 0 {
-		k.namespaces[m.pod] = append(k.namespaces[m.pod], namespace)
-	}
-	k.members[at] = append(k.members[at], m)
+	members := k.tenants[m.subscription.key.Namespace].members
+	members[m.pod] = append(members[m.pod], m)
 }
 
 // remove undoes add.
 func (x *index) remove(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	namespace := m.subscription.key.Namespace
-	at := podKey{namespace, m.pod}
-	rest := slices.DeleteFunc(k.members[at], func(o *member) bool { return o == m })
-	if len(rest) > 0 {
-		k.members[at] = rest
+	members := k.tenants[m.subscription.key.Namespace].members
+	rest := slices.DeleteFunc(members[m.pod], func(o *member) bool { return o == m })
+	if len(rest) == 0 {
+		delete(members, m.pod)
 		return
 	}
-	delete(k.members, at)
-	others := slices.DeleteFunc(k.namespaces[m.pod], func(o string) bool { return o == namespace })
-	if len(others) > 0 {
-		k.namespaces[m.pod] = others
-		return
-	}
-	delete(k.namespaces, m.pod)
+	members[m.pod] = rest
 }
 
-// of returns the members of a series with some labels, or why there are none. Call it only in visits of find.
-func (k *keyed) of(l labels) ([]*member, result) {
-	pod := l.get(k.names.pod)
+// of returns the members of a series of a namespace, or why there are none. Call it only in visits of find.
+func (k *keyed) of(namespace string, l labels) ([]*member, result) {
+	if namespace == "" {
+		if !k.unlabelled.Load() {
+			k.unlabelled.Store(true)
+		}
+		return nil, noNamespaceLabel
+	}
+	t := k.tenants[namespace]
+	if t == nil {
+		return nil, unknownPod
+	}
+	pod := l.get(k.podLabel)
 	if pod == "" {
-		k.unmatched.withoutPod.note(l)
+		t.withoutPod.note(l)
 		return nil, noPodLabel
 	}
-	namespace := l.get(k.names.namespace)
-	if namespace == "" {
-		switch in := k.namespaces[pod]; len(in) {
-		case 0:
-		case 1:
-			namespace = in[0]
-		default:
-			k.unmatched.ambiguous.note(l)
-			return nil, ambiguousNamespace
-		}
-	}
-	members := k.members[podKey{namespace, pod}]
+	members := t.members[pod]
 	if len(members) == 0 {
-		k.unmatched.unknownPod.note(l)
+		t.unknownPod.note(l)
 		return nil, unknownPod
 	}
 	return members, taken
+}
+
+// arrived returns the tenant of a namespace, and whether series of nobody's came.
+func (x *index) arrived(k *keyed, namespace string) (t *tenant, unlabelled bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return k.tenants[namespace], k.unlabelled.Load()
 }
 
 // clearExamples clears all examples.
@@ -163,16 +165,13 @@ func (x *index) clearExamples() {
 	defer x.mu.RUnlock()
 	for _, g := range x.groups {
 		for _, k := range g.keyed {
-			k.unmatched.withoutPod.clear()
-			k.unmatched.unknownPod.clear()
-			k.unmatched.ambiguous.clear()
+			k.unlabelled.Store(false)
+			for _, t := range k.tenants {
+				t.withoutPod.clear()
+				t.unknownPod.clear()
+			}
 		}
 	}
-}
-
-// unmatched are examples of series of a metric that belong to no subscription.
-type unmatched struct {
-	withoutPod, unknownPod, ambiguous example
 }
 
 // example is one series, kept until it is cleared.

@@ -15,6 +15,7 @@ import (
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -31,6 +32,9 @@ type Options struct {
 	// Ready returns why samples cannot be assigned to pods yet; nil once they can. Until then senders are asked to try
 	// again. nil = always ready.
 	Ready func() error
+
+	// Tenancy says which namespace a series belongs to. An empty label is [promapi.DefaultNamespaceLabel].
+	Tenancy promapi.Tenancy
 
 	// MaxBodyBytes is the maximum size of a body as sent. 0 = 8 MiB.
 	MaxBodyBytes int64
@@ -55,6 +59,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	o.Tenancy.NamespaceLabel = cmp.Or(o.Tenancy.NamespaceLabel, promapi.DefaultNamespaceLabel)
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 8<<20)
 	o.MaxDecodedBytes = cmp.Or(o.MaxDecodedBytes, 32<<20)
 	o.MaxInFlightBytes = max(cmp.Or(o.MaxInFlightBytes, 128<<20), o.MaxBodyBytes+o.MaxDecodedBytes)
@@ -95,7 +100,11 @@ type flags struct {
 	all     *pflag.FlagSet
 }
 
-const flagPrefix = "remote-write-"
+const (
+	flagPrefix         = "remote-write-"
+	namespaceLabelFlag = flagPrefix + "namespace-label"
+	unlabelledFlag     = flagPrefix + "unlabelled-namespace"
+)
 
 // flagNames are the flags that set the options which an OptionError may name.
 var flagNames = map[string]string{
@@ -112,6 +121,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write, in the format of Prometheus exporters.")
 	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write must present; it is read again when it changes.")
 	fs.BoolVar(&o.AllowAnonymous, flagNames["AllowAnonymous"], false, "Accept remote write from anyone who can reach the address.")
+	fs.StringVar(&o.Tenancy.NamespaceLabel, namespaceLabelFlag, promapi.DefaultNamespaceLabel, "Label of a pushed series that names the namespace it belongs to.")
+	fs.StringVar(&o.Tenancy.Unlabelled, unlabelledFlag, "", "Namespace that pushed series without that label belong to; empty ignores them.")
 	fs.IntVar(&o.MaxSeries, flagPrefix+"max-series", 100_000, "Maximum number of series in a remote-write request.")
 }
 
@@ -119,6 +130,9 @@ func (f *flags) validate() error {
 	var errs []error
 	if f.options.MaxSeries < 1 {
 		errs = append(errs, &pipeline.FieldError{Field: "--" + flagPrefix + "max-series", Value: f.options.MaxSeries, Accept: "at least 1"})
+	}
+	if err := f.options.Tenancy.Validate("--"+namespaceLabelFlag, "--"+unlabelledFlag); err != nil {
+		errs = append(errs, err)
 	}
 	if f.options.Address != "" {
 		return errors.Join(append(errs, inFlags(f.options.Validate()))...)
@@ -164,7 +178,7 @@ func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetric
 
 func configOf(s *v1alpha1.RemoteWriteSource) Config {
 	return Config{
-		Metric: s.Metric, Type: source.Type(s.Type), PodLabel: s.PodLabel, NamespaceLabel: s.NamespaceLabel, MatchLabels: s.MatchLabels,
+		Metric: s.Metric, Type: source.Type(s.Type), PodLabel: s.PodLabel, MatchLabels: s.MatchLabels,
 	}
 }
 

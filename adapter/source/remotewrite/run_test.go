@@ -74,7 +74,7 @@ func TestTokenFileMayBeReplaced(t *testing.T) {
 	path := file(t, "first\n")
 	r := newReceiver(func(o *Options) { o.BearerTokenFile = path })
 	try := func(authorization string) int {
-		request := encodings[0].request(push("load{pod=web-0}", at(0, 1)))
+		request := encodings[0].request(push("load{namespace=shop,pod=web-0}", at(0, 1)))
 		if authorization != "" {
 			request.Header.Set("Authorization", authorization)
 		}
@@ -144,7 +144,7 @@ func TestServing(t *testing.T) {
 	sink := sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sink))
 	url := serving(t, r.Source)
-	body := requestsOf(encodings[1], []string{"load{pod=web-0}"})[0]
+	body := requestsOf(encodings[1], []string{"load{namespace=shop,pod=web-0}"})[0]
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, nil))
 	assert.Equal(t, http.StatusUnauthorized, send(t, url, encodings[1].contentType, body, func(r *http.Request) { r.SetBasicAuth("agent", "wrong") }))
 	assert.Empty(t, sink.Samples("uid-web-0"))
@@ -188,7 +188,7 @@ func TestRejectsWritesWhenUsersAreRemoved(t *testing.T) {
 	path := users(t, bcrypt.MinCost)
 	r := newReceiver(func(o *Options) { o.WebConfigFile, o.Address = path, ":9201" })
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
-	try := func() int { return r.push(encodings[0], push("load{pod=web-0}", at(0, 1))).Code }
+	try := func() int { return r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1))).Code }
 	assert.Equal(t, http.StatusNoContent, try(), "the file itself is the server's to check")
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -3,9 +3,10 @@
 //
 // # Which series are read
 //
-// A subscription reads a series that has its metric name and its labels (an absent label is empty), whose pod label names
-// one of its pods, and whose namespace label, if there is one, names its namespace. All other series are skipped before they
-// are decoded, keep no state and are counted: senders may push everything they have. So are series of unknown pods. At
+// A subscription reads a series that has its metric name and its labels (an absent label is empty), whose namespace label
+// names its namespace, and whose pod label names one of its pods. The operator names the namespace label, and may name the
+// namespace of series without it; otherwise these are nobody's. All other series are skipped before they are decoded, keep
+// no state and are counted: senders may push everything they have. So are series of unknown pods. At
 // each rollout a pod may be scraped before Foresail knows that it is ready; rejecting its samples would only make senders
 // log errors that nobody can act upon.
 //

@@ -60,7 +60,7 @@ func (u *subscription) begin() {
 		return
 	}
 	u.lastReceived = u.source.options.Now()
-	u.keyed = u.source.index.join(u.config.Metric, labelNames{u.config.PodLabel, u.config.NamespaceLabel})
+	u.keyed = u.source.index.join(u.config.Metric, u.config.PodLabel, u.key.Namespace)
 	u.roster = podtracker.NewPodIndex(u.fleet)
 	u.stop = u.fleet.Watch(u) // after the index, which is thus up to date when this is called
 	u.follow()
@@ -82,7 +82,7 @@ func (u *subscription) end() {
 	for _, m := range u.members {
 		u.source.index.remove(u.keyed, m)
 	}
-	u.source.index.leave(u.config.Metric, u.keyed)
+	u.source.index.leave(u.config.Metric, u.keyed, u.key.Namespace)
 	u.members, u.tracks = nil, nil
 }
 
@@ -236,18 +236,22 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 	}
 }
 
-// silenceError describes the expected series and those that arrived instead.
+// silenceError describes the expected series, and those of the namespace that arrived instead. Of others it tells nothing.
 func (u *subscription) silenceError(quiet time.Duration) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "no sample of %s has been pushed for a pod of the target for %s", &u.config, quiet.Round(time.Second))
+	label := u.source.options.Tenancy.NamespaceLabel
+	fmt.Fprintf(&b, "no sample of %s has been pushed for a pod of the target for %s", u.config.selector(label, u.key.Namespace), quiet.Round(time.Second))
 	tell := func(e *example, what string) {
 		if text := e.get(); text != "" {
 			fmt.Fprintf(&b, "; %s, such as %s", what, text)
 		}
 	}
 	tell(&u.other, "series of its pods arrived with other labels")
-	tell(&u.keyed.unmatched.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
-	tell(&u.keyed.unmatched.ambiguous, "series arrived without a namespace, for pods whose name is in several")
-	tell(&u.keyed.unmatched.unknownPod, "series arrived for other pods")
+	t, unlabelled := u.source.index.arrived(u.keyed, u.key.Namespace)
+	tell(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
+	tell(&t.unknownPod, "series arrived for other pods")
+	if unlabelled {
+		fmt.Fprintf(&b, "; series arrived without the label %s, and are nobody's", label)
+	}
 	return fmt.Errorf("%s", b.String())
 }

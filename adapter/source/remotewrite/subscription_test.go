@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/internal/promapi"
 )
 
 func TestRejectsInvalidConfigs(t *testing.T) {
@@ -26,7 +28,6 @@ func TestRejectsInvalidConfigs(t *testing.T) {
 		{"metric", func(c *Config) { c.Metric = "1x" }, `metric: "1x": must be the name of a Prometheus metric`},
 		{"type", func(c *Config) { c.Type = "Histogram" }, `type: "Histogram": must be Gauge or Counter`},
 		{"pod label", func(c *Config) { c.PodLabel = "" }, `podLabel: "": must be the name of a Prometheus label`},
-		{"namespace label", func(c *Config) { c.NamespaceLabel = "a-b" }, `namespaceLabel: "a-b": must be the name of a Prometheus label`},
 		{"labels", func(c *Config) { c.MatchLabels = map[string]string{"a-b": "c"} }, `matchLabels: "a-b": must be the name of a Prometheus label`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,31 +69,62 @@ func TestPodsOfOneNameInSeveralNamespaces(t *testing.T) {
 	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), shop))
 	require.NoError(t, r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0", "web-1"), bank))
 
-	w := r.push(encodings[1], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod=web-0}", at(0, 2)), push("load{pod=web-1}", at(0, 3)))
+	w := r.push(encodings[1], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod=web-0}", at(0, 2)), push("load{namespace=shop,pod=web-1}", at(0, 3)))
 	assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
-	w = r.push(encodings[1], push("load{pod=web-0}", at(1, 4)))
-	assert.Equal(t, http.StatusBadRequest, w.Code)
-	assert.Contains(t, w.Body.String(), `load{pod="web-0"}: pods of that name are in several namespaces`)
-	assert.Equal(t, "0", w.Header().Get("X-Prometheus-Remote-Write-Samples-Written"))
 	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
 	assert.Equal(t, []float64{2}, bank.Values("uid-web-0"))
-	assert.Equal(t, []float64{3}, bank.Values("uid-web-1"))
+	assert.Empty(t, bank.Values("uid-web-1"), "a pod of another namespace has this name")
+	assert.Equal(t, 1, r.count(t, "unknown_pod"))
+}
 
-	r.Remove(key("m"))
-	r.at(100)
-	assert.Equal(t, http.StatusNoContent, r.push(encodings[1], push("load{pod=web-0}", at(100, 5))).Code)
-	assert.Equal(t, []float64{2, 5}, bank.Values("uid-web-0"), "there is one left")
+// A stranger's pod of the same name, whose series have no namespace, neither counts nor has the samples of others rejected,
+// and whoever watches a pod of a name that no other namespace has gets nothing of it.
+func TestSeriesWithoutANamespaceAreNobodys(t *testing.T) {
+	for _, e := range encodings {
+		t.Run(e.name, func(t *testing.T) {
+			r := newReceiver()
+			shop, spy := sourcetest.NewRecorder(), sourcetest.NewRecorder()
+			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), shop))
+			require.NoError(t, r.Set(types.NamespacedName{Namespace: "spy", Name: "m"}, gauge(), newFleet("spy", "web-1"), spy))
+			r.at(1000)
+			for s := range 5 {
+				w := r.push(e, push("load{pod=web-0}", at(float64(s), 100)), push("load{namespace=shop,pod=web-0}", at(float64(s), 1)),
+					push("load{namespace=stranger,pod=web-0}", at(float64(s), 100)), push("load{pod=web-1}", at(float64(s), 100)))
+				assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
+			}
+			assert.Equal(t, []float64{1, 1, 1, 1, 1}, shop.Values("uid-web-0"))
+			assert.Empty(t, shop.Failing("uid-web-0"))
+			assert.Empty(t, spy.Values("uid-web-1"))
+			assert.Equal(t, 10, r.count(t, "no_namespace_label"))
+			assert.Equal(t, 5, r.count(t, "unknown_pod"))
+		})
+	}
+}
+
+func TestTheOperatorSaysWhoseSeriesAreWhose(t *testing.T) {
+	r := newReceiver(func(o *Options) {
+		o.Tenancy = promapi.Tenancy{NamespaceLabel: "k8s_namespace_name", Unlabelled: "shop"}
+	})
+	shop, bank := sourcetest.NewRecorder(), sourcetest.NewRecorder()
+	require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0", "web-1"), shop))
+	require.NoError(t, r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, gauge(), newFleet("bank", "web-0"), bank))
+	w := r.push(encodings[0], push("load{namespace=bank,pod=web-0}", at(0, 1)), push("load{k8s_namespace_name=bank,namespace=shop,pod=web-0}", at(0, 2)),
+		push("load{k8s_namespace_name=shop,pod=web-1}", at(0, 3)))
+	assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
+	assert.Equal(t, []float64{1}, shop.Values("uid-web-0"))
+	assert.Equal(t, []float64{3}, shop.Values("uid-web-1"))
+	assert.Equal(t, []float64{2}, bank.Values("uid-web-0"))
 }
 
 func TestSeveralSubscriptionsOfOnePodKnowItByDifferentLabels(t *testing.T) {
 	r := newReceiver()
 	one, other := sourcetest.NewRecorder(), sourcetest.NewRecorder()
 	byName := gauge()
-	byName.PodLabel, byName.NamespaceLabel = "pod_name", ""
+	byName.PodLabel = "pod_name"
 	fleet := newFleet("shop", "web-0")
 	require.NoError(t, r.Set(key("one"), gauge(), fleet, one))
 	require.NoError(t, r.Set(key("other"), byName, fleet, other))
-	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=bank,pod_name=web-0}", at(0, 2)))
+	r.push(encodings[0], push("load{namespace=shop,pod=web-0}", at(0, 1)), push("load{namespace=shop,pod_name=web-0}", at(0, 2)))
 	assert.Equal(t, []float64{1}, one.Values("uid-web-0"))
 	assert.Equal(t, []float64{2}, other.Values("uid-web-0"))
 	w := r.push(encodings[0], push("load{namespace=shop,pod=web-0,pod_name=web-0}", at(1, 3)))
@@ -105,11 +137,13 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 		pushed string
 		says   string
 	}{
-		{"nothing", "", `no sample of load{kind="queue", pod=<the pod>} has been pushed for a pod of the target for 30s`},
-		{"other labels", "load{kind=other,pod=web-0}", `; series of its pods arrived with other labels, such as load{kind="other", pod="web-0"}`},
-		{"no pod", "load{instance=10.0.0.1}", `; series arrived without the label pod, such as load{instance="10.0.0.1"}`},
-		{"other pods", "load{pod=db-0}", `; series arrived for other pods, such as load{pod="db-0"}`},
-		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0}", `; series arrived for other pods, such as load{kind="queue", namespace="bank", pod="web-0"}`},
+		{"nothing", "", `no sample of load{kind="queue", namespace="shop", pod=<the pod>} has been pushed for a pod of the target for 30s`},
+		{"other labels", "load{kind=other,namespace=shop,pod=web-0}", `; series of its pods arrived with other labels, such as load{kind="other", namespace="shop", pod="web-0"}`},
+		{"no pod", "load{instance=10.0.0.1,namespace=shop}", `; series arrived without the label pod, such as load{instance="10.0.0.1", namespace="shop"}`},
+		{"other pods", "load{namespace=shop,pod=db-0}", `; series arrived for other pods, such as load{namespace="shop", pod="db-0"}`},
+		{"another namespace", "load{kind=queue,namespace=bank,pod=web-0,secret=customer-4711}", `for a pod of the target for 30s`},
+		{"no pod of another namespace", "load{kind=queue,namespace=bank,secret=customer-4711}", `for a pod of the target for 30s`},
+		{"no namespace", "load{kind=queue,pod=web-0,secret=customer-4711}", `; series arrived without the label namespace, and are nobody's`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,8 +167,14 @@ func TestReportsWhichSeriesArrivedInstead(t *testing.T) {
 				synctest.Wait()
 				require.NotEmpty(t, sink.SourceErrors())
 				assert.Contains(t, sink.SourceErrors()[0], c.says)
+				for _, foreign := range []string{"bank", "secret", "4711"} {
+					assert.NotContains(t, sink.SourceErrors()[0], foreign)
+				}
+				if c.pushed == "" || strings.Contains(c.pushed, "bank") {
+					assert.Regexp(t, `for 30s$`, sink.SourceErrors()[0])
+				}
 
-				do(s.handler(), encodings[0].request(push("load{kind=queue,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
+				do(s.handler(), encodings[0].request(push("load{kind=queue,namespace=shop,pod=web-0}", sample{t: time.Now().UnixMilli(), v: 1})))
 				assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 				assert.Empty(t, sink.SourceErrors()[len(sink.SourceErrors())-1], "there is none any more")
 				n := len(sink.SourceErrors())
@@ -168,7 +208,7 @@ func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 				if n%3 == 0 {
 					r.Remove(name)
 					had := len(sink.Samples("uid-all-0"))
-					r.push(encodings[n%2], push("load{pod=all-0}", at(0, 1)))
+					r.push(encodings[n%2], push("load{namespace=shop,pod=all-0}", at(0, 1)))
 					assert.Len(t, sink.Samples("uid-all-0"), had, "a sink is not called any more")
 				}
 			}
@@ -181,9 +221,9 @@ func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 			for n := range 100 {
 				var all []pushed
 				for pod := range fleets {
-					all = append(all, push(fmt.Sprint("load{pod=web-", pod, "}"), at(float64(n-100), 1)))
+					all = append(all, push(fmt.Sprint("load{namespace=shop,pod=web-", pod, "}"), at(float64(n-100), 1)))
 				}
-				all = append(all, push("load{pod=all-0}", at(float64(n-100), 1)))
+				all = append(all, push("load{namespace=shop,pod=all-0}", at(float64(n-100), 1)))
 				assert.Equal(t, http.StatusNoContent, r.push(e, all...).Code)
 			}
 		})

@@ -201,7 +201,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	fleet, sink := newFleet("shop", "web-0"), sourcetest.NewRecorder()
 	require.NoError(t, r.Set(key("m"), counter(), fleet, sink))
 	u := r.subscriptions[key("m")]
-	r.push(encodings[0], push(seriesA, at(0, 1), at(1, 2)), push("load{pod=web-1}", at(0, 1)))
+	r.push(encodings[0], push(seriesA, at(0, 1), at(1, 2)), push("load{namespace=shop,pod=web-1}", at(0, 1)))
 	assert.Len(t, u.tracks, 1)
 
 	first, second := instance("shop", "web-0"), instance("shop", "web-0")
@@ -219,8 +219,7 @@ func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {
 	assert.Empty(t, u.tracks)
 	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesB, at(5, 31))).Code)
 	assert.Equal(t, 2, r.count(t, "unknown_pod"))
-	assert.Empty(t, u.keyed.members)
-	assert.Empty(t, u.keyed.namespaces)
+	assert.Empty(t, u.keyed.tenants["shop"].members)
 }
 
 // What a request holds is given to subscriptions some time after its pods have been found.
