@@ -77,14 +77,84 @@ func (s *Source) begin(ctx context.Context, e *endpoint) {
 	if e.suspect.Load() {
 		l = s.slow
 	}
+	s.enqueue(ctx, e, l)
+}
+
+// enqueue reads a busy endpoint as soon as a lane has a slot for it.
+func (s *Source) enqueue(ctx context.Context, e *endpoint, l *lane) {
 	if l.take(e) {
-		s.scraping.Go(func() {
-			for next := e; next != nil; next = l.next() {
-				s.scrape(ctx, next)
-				next.busy.Store(false)
-			}
-		})
+		s.start(ctx, e, l)
 	}
+}
+
+// start reads an endpoint that has a slot of a lane, and then those that wait for the slot.
+func (s *Source) start(ctx context.Context, e *endpoint, l *lane) {
+	s.scraping.Go(func() {
+		for e != nil {
+			e, l = s.occupy(ctx, e, l)
+		}
+	})
+}
+
+// occupy reads an endpoint that has a slot of a lane. It returns the endpoint that has the slot next, and the slot's lane,
+// which may be another one by then.
+func (s *Source) occupy(ctx context.Context, e *endpoint, l *lane) (next *endpoint, _ *lane) {
+	scrape, cancel, ok := e.enter(ctx)
+	if !ok {
+		e.busy.Store(false)
+		return l.release(e), l
+	}
+	defer cancel()
+	x := &slot{lane: l}
+	if l == s.quick {
+		timer := time.AfterFunc(slowAfter, func() { s.handOver(ctx, e, x, cancel) })
+		defer timer.Stop()
+	}
+	cancelled := s.scrape(scrape, e)
+	l, displaced := x.end()
+	next = l.release(e)
+	if cancelled && displaced {
+		s.enqueue(ctx, e, s.slow)
+	} else {
+		e.busy.Store(false)
+	}
+	return next, l
+}
+
+// handOver gives an endpoint that has used a quick slot for slowAfter a slow one, and the quick one to the next endpoint.
+// If no slow slot is free the scrape ends, and begins anew when its turn comes.
+func (s *Source) handOver(ctx context.Context, e *endpoint, x *slot, cancel context.CancelFunc) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	e.suspect.Store(true)
+	if !s.slow.takeFree(e) {
+		x.displaced = true
+		cancel()
+		return
+	}
+	x.lane = s.slow
+	if next := s.quick.release(e); next != nil {
+		s.start(ctx, next, s.quick) // x has not ended, so s.scraping is above 0
+	}
+}
+
+// slot is what an endpoint has while it is read.
+type slot struct {
+	mu        sync.Mutex
+	lane      *lane
+	displaced bool // the scrape was ended because it was slow
+	ended     bool
+}
+
+// end keeps the slot from being handed over, and returns its lane, and whether the endpoint was displaced from it.
+func (x *slot) end() (*lane, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = true
+	return x.lane, x.displaced
 }
 
 // settle records how a scrape went, and delays the next one if it failed.
@@ -134,41 +204,5 @@ func (q *queue) Pop() any {
 	e := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
-	return e
-}
-
-// lane limits how many endpoints of a kind are read at the same time. The others wait in order.
-type lane struct {
-	slots int
-
-	mu      sync.Mutex
-	taken   int
-	waiting []*endpoint
-}
-
-// take takes a slot for an endpoint, or queues it.
-func (l *lane) take(e *endpoint) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.taken == l.slots {
-		l.waiting = append(l.waiting, e)
-		return false
-	}
-	l.taken++
-	return true
-}
-
-// next passes a slot on to the endpoint that has waited longest, or frees it if there is none.
-func (l *lane) next() *endpoint {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
-		l.taken--
-		l.waiting = nil
-		return nil
-	}
-	e := l.waiting[0]
-	l.waiting[0] = nil
-	l.waiting = l.waiting[1:]
 	return e
 }

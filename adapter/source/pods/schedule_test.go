@@ -148,6 +148,52 @@ func TestRunningScrapeReplacesTheNext(t *testing.T) {
 	})
 }
 
+// A scrape of a quick endpoint that turns out to be slow goes on in a slow slot, and begins anew if none is free.
+func TestSlowScrapeLeavesItsQuickSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNetwork(func(host string, n int) (string, time.Duration, error) {
+			switch {
+			case host == "10.0.0.0" && n%2 == 1, host == "10.0.0.1":
+				return "load 1\n", 2 * time.Second, nil
+			default:
+				return "load 1\n", 0, nil
+			}
+		})
+		registry := prometheus.NewRegistry()
+		s := newSource(Options{Concurrency: 2, Timeout: 5 * time.Second, Registerer: registry}.withDefaults(), w)
+		alternating, slow, quick := newEndpointOf(s, 0), newEndpointOf(s, 1), newEndpointOf(s, 2)
+		s.begin(t.Context(), alternating)
+		synctest.Wait()
+		s.begin(t.Context(), alternating) // slow now
+		s.begin(t.Context(), quick)
+		sourcetest.Pass(slowAfter - time.Millisecond)
+		assert.Empty(t, w.times("10.0.0.2"), "the quick slot is taken")
+		sourcetest.Pass(2 * time.Millisecond)
+		assert.Len(t, w.times("10.0.0.2"), 1, "it is free for the next one")
+		s.begin(t.Context(), slow)
+		sourcetest.Pass(slowAfter + time.Millisecond)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "cancelled"), "no slow slot is free")
+		s.begin(t.Context(), slow)
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_skipped_total", ""), "it waits for one")
+		sourcetest.Pass(4 * time.Second)
+		assert.Len(t, w.times("10.0.0.0"), 2)
+		assert.Len(t, w.times("10.0.0.1"), 2)
+		assert.Equal(t, 4.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "success"))
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "cancelled"))
+		for _, l := range []*lane{s.quick, s.slow} {
+			assert.Zero(t, l.taken)
+			assert.Empty(t, l.held)
+			assert.Empty(t, l.waiting)
+		}
+	})
+}
+
+func newEndpointOf(s *Source, i int) *endpoint {
+	x := instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.0.%d", i))
+	c := gauge(time.Second)
+	return newEndpoint(locate(x, &c), s.options.UserAgent)
+}
+
 func TestTimeoutDefaultsToTheInterval(t *testing.T) {
 	for _, test := range []struct {
 		timeout time.Duration

@@ -67,13 +67,8 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// scrape reads an endpoint once for all its readers.
-func (s *Source) scrape(ctx context.Context, e *endpoint) {
-	ctx, cancel, ok := e.enter(ctx)
-	if !ok {
-		return
-	}
-	defer cancel()
+// scrape reads an endpoint once for all its readers, and returns whether it was cancelled.
+func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	s.telemetry.inFlight.Inc()
 	defer s.telemetry.inFlight.Dec()
 	began := time.Now()
@@ -87,16 +82,17 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) {
 		s.telemetry.scrapes[resultSuccess].Inc()
 		s.settle(e, false, took)
 		s.deliver(readers, p, at)
-		return
+		return false
 	}
 	s.telemetry.scrapes[f.result].Inc()
 	if f.result == resultCancelled {
-		return
+		return true
 	}
 	s.settle(e, true, took)
 	for _, r := range readers.all {
 		r.fail(f)
 	}
+	return false
 }
 
 func (s *Source) deliver(readers *readers, p *page, at time.Time) {

@@ -2,8 +2,9 @@
 //
 // PredictedMetrics that read the same endpoint of a pod at the same interval share its scrapes. Each endpoint has its own
 // phase within the interval, which spreads the load, and is scraped at most once at a time: a scrape that still runs when
-// the next one is due replaces it. Slow and failing endpoints use slots of their own, and endpoints that keep failing are
-// scraped less often, so that they delay only each other.
+// the next one is due replaces it. Slow and failing endpoints use slots of their own, a scrape that turns out to be slow
+// moves to one, and endpoints that keep failing are scraped less often, so that they delay only each other. No namespace
+// can take all slots.
 package pods
 
 import (
@@ -60,8 +61,8 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 		subscriptions: map[types.NamespacedName]*subscription{},
 		endpoints:     map[endpointKey]*endpoint{},
 	}
-	s.slow = &lane{slots: o.Concurrency / 2}
-	s.quick = &lane{slots: o.Concurrency - s.slow.slots}
+	s.slow = newLane(o.Concurrency / 2)
+	s.quick = newLane(o.Concurrency - o.Concurrency/2)
 	return s
 }
 

@@ -1,0 +1,114 @@
+package pods
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
+)
+
+// tenant returns a fleet of n pods of a namespace, and which of them has which address.
+func tenant(namespace string, net, n int) (*sourcetest.Fleet, map[string]int) {
+	var all []podtracker.Instance
+	number := map[string]int{}
+	for i := range n {
+		x := instance(fmt.Sprintf("%s-%d", namespace, i), fmt.Sprintf("10.%d.%d.%d", net, i/250, i%250))
+		x.Pod.Namespace = namespace
+		all = append(all, x)
+		number[x.IP] = i
+	}
+	return sourcetest.NewFleet(all...), number
+}
+
+// The pods of one namespace answer as they like, and those of another are read all the same.
+func TestNamespaceCannotTakeTheSlotsOfOthers(t *testing.T) {
+	const victims, span = 20, time.Minute
+	for name, test := range map[string]struct {
+		hostile, namespaces int
+		answer              func(n int) time.Duration // to the n-th scrape
+	}{
+		"quick and slow in turn": {250, 1, func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
+		"never":                  {250, 1, func(int) time.Duration { return time.Hour }},
+		"just not slow":          {2500, 1, func(int) time.Duration { return slowAfter - time.Millisecond }},
+		"several namespaces":     {250, 5, func(n int) time.Duration { return time.Duration(n%2) * 2900 * time.Millisecond }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hostile := map[string]bool{}
+				w := newNetwork(func(host string, n int) (string, time.Duration, error) {
+					if hostile[host] {
+						return "load 1\n", test.answer(n), nil
+					}
+					return "load 1\n", time.Millisecond, nil
+				})
+				s := running(t, Options{Concurrency: 128, Timeout: 3 * time.Second}, w)
+				for i := range test.namespaces {
+					namespace := fmt.Sprint("hostile-", i)
+					fleet, addresses := tenant(namespace, 1+i, test.hostile)
+					for address := range addresses {
+						hostile[address] = true
+					}
+					require.NoError(t, s.Set(types.NamespacedName{Namespace: namespace, Name: "pm"}, gauge(time.Second), fleet, newRecorder()))
+				}
+				sourcetest.Pass(span / 2)
+				fleet, _ := tenant("victim", 0, victims)
+				sink := newRecorder()
+				require.NoError(t, s.Set(types.NamespacedName{Namespace: "victim", Name: "pm"}, gauge(time.Second), fleet, sink))
+				sourcetest.Pass(span)
+				readings, oldest := 0, time.Duration(0)
+				for _, x := range fleet.Active() {
+					samples := sink.Samples(x.ID)
+					readings += len(samples)
+					for i := range len(samples) - 1 {
+						oldest = max(oldest, time.Duration(samples[i+1].T-samples[i].T)*time.Millisecond)
+					}
+				}
+				t.Logf("%d readings, at most %s apart", readings, oldest)
+				assert.Equal(t, victims*int(span/time.Second), readings)
+				assert.LessOrEqual(t, oldest, 1100*time.Millisecond)
+			})
+		})
+	}
+}
+
+func TestLaneSharesItsSlots(t *testing.T) {
+	s := newSource(Options{}.withDefaults(), nil)
+	l := newLane(8)
+	var all []*endpoint
+	of := func(namespace string) *endpoint {
+		e := newEndpointOf(s, len(all))
+		e.key.pod.Namespace = namespace
+		all = append(all, e)
+		return e
+	}
+	var running []*endpoint
+	for range 10 {
+		if e := of("a"); l.take(e) {
+			running = append(running, e)
+		}
+	}
+	assert.Len(t, running, 6, "three quarters")
+	b := []*endpoint{of("b"), of("b"), of("b")}
+	assert.True(t, l.take(b[0]))
+	assert.True(t, l.take(b[1]))
+	assert.False(t, l.take(b[2]))
+	c := of("c")
+	assert.False(t, l.take(c))
+	assert.False(t, l.takeFree(of("d")), "and does not wait")
+	var order []string
+	for range 6 {
+		next := l.release(running[0])
+		running = append(running[1:], next)
+		order = append(order, next.key.pod.Namespace)
+	}
+	assert.Equal(t, []string{"a", "b", "c", "a", "a", "a"}, order, "namespaces take turns")
+	assert.Nil(t, l.release(running[0]))
+	assert.True(t, l.takeFree(of("d")))
+}
