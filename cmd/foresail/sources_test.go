@@ -41,6 +41,8 @@ func TestFlagsOfSources(t *testing.T) {
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-namespace-label k8s_ns --remote-write-unlabelled-namespace shop", ""},
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-namespace-label=", `--remote-write-namespace-label: "": must be the name of a label`},
 		{"--remote-write-address 127.0.0.1:9201 --remote-write-unlabelled-namespace Shop", `--remote-write-unlabelled-namespace: "Shop": must be the name of a namespace, or empty`},
+		{"--scrape-max-bytes 0", `--scrape-max-bytes: 0: must be at least 1`},
+		{"--scrape-max-series 0", `--scrape-max-series: 0: must be at least 1`},
 		{"--remote-write-max-series 0", `--remote-write-max-series: 0: must be at least 1`},
 		{"--prometheus-url http://localhost:9090 --prometheus-config-file " + servers,
 			`--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits: address: "http://localhost:9090": must be listed by the operator: "http://prometheus:9090"`},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
@@ -61,12 +63,12 @@ func round(ctx context.Context, s *Source) {
 func BenchmarkPage(b *testing.B) {
 	for name, text := range pages() {
 		b.Run(name, func(b *testing.B) {
-			p, w, s := newPage(), newDesired("load"), selection{metric: "load", as: source.Gauge}
+			p, w := newPage(), newDesired(newSelection("load", nil, source.Gauge))
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				require.NoError(b, p.read(strings.NewReader(text), w, false))
-				_, err := s.pick(p, asked)
+				require.NoError(b, p.read(strings.NewReader(text), w, defaultMaxSeries, false))
+				_, err := p.pick(0, asked)
 				require.NoError(b, err)
 			}
 		})
@@ -132,4 +134,54 @@ func (nothing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(smallPage)),
 	}, nil
+}
+
+// BenchmarkLongPagesOfANamespace reads 1,000 pods with pages at the limits, for fifteen seconds an operation, besides 20
+// pods of another namespace and a server in the same process.
+func BenchmarkLongPagesOfANamespace(b *testing.B) {
+	const span = 15 * time.Second
+	var page strings.Builder
+	for i := range 9500 {
+		fmt.Fprintf(&page, "load{i=\"%d\",path=\"%0190d\"} 1\n", i, i)
+	}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, smallPage) })
+	server := "http://127.0.0.2:" + serve(b, "127.0.0.2", handler)
+	for b.Loop() {
+		s := newSource(Options{Timeout: 3 * time.Second}.withDefaults(), longFor{"10.1.", page.String()})
+		fleet, _ := tenant("hostile", 1, 1000)
+		c := gauge(time.Second)
+		c.MatchLabels = map[string]string{"i": "7"}
+		require.NoError(b, s.Set(types.NamespacedName{Namespace: "hostile", Name: "pm"}, c, fleet, newRecorder()))
+		sink := &discard{b: b}
+		require.NoError(b, s.Set(key("pm"), gauge(time.Second), fleetOf(20), sink))
+		ctx, cancel := context.WithTimeout(b.Context(), span)
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		var answers []float64
+		for ctx.Err() == nil {
+			began := time.Now()
+			response, err := http.Get(server)
+			require.NoError(b, err)
+			_, _ = io.Copy(io.Discard, response.Body)
+			require.NoError(b, response.Body.Close())
+			answers = append(answers, time.Since(began).Seconds())
+			<-time.After(5 * time.Millisecond)
+		}
+		cancel()
+		require.NoError(b, <-done)
+		slices.Sort(answers)
+		b.ReportMetric(answers[len(answers)*99/100]*1000, "p99-ms")
+		b.ReportMetric(float64(sink.taken.Load())/span.Seconds(), "samples/s")
+	}
+}
+
+// longFor is a transport whose hosts serve a long page if their addresses begin alike, and a small one otherwise.
+type longFor struct{ prefix, page string }
+
+func (l longFor) RoundTrip(r *http.Request) (*http.Response, error) {
+	page := smallPage
+	if strings.HasPrefix(r.URL.Hostname(), l.prefix) {
+		page = l.page
+	}
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(page))}, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // slowAfter is the longest answer time of an endpoint that uses the slots of quick ones.
@@ -51,6 +52,8 @@ type endpoint struct {
 	resume atomic.Int64
 	// failures counts failures in a row. Only scrapes use it, and there is one at a time.
 	failures int
+	// parse receives when the endpoint, which waits for a slot of Source.parsers, has one.
+	parse chan struct{}
 
 	mu     sync.Mutex
 	closed bool
@@ -78,18 +81,28 @@ func (e *endpoint) close() {
 	}
 }
 
-// readers are all readers of an endpoint, and the metrics that they select. They are replaced, never changed.
+// readers are all readers of an endpoint, and what they select. They are replaced, never changed.
 type readers struct {
 	all     []*reader
-	desired desired
+	desired *desired
+	choices []int // which selection of desired each reader has
 }
 
 func newReaders(all []*reader) *readers {
-	names := make([]string, len(all))
-	for i, r := range all {
-		names[i] = r.selection.metric
+	r := &readers{all: all, choices: make([]int, len(all))}
+	var selections []*selection
+	index := map[string]int{}
+	for i, x := range all {
+		n, known := index[x.selection.key]
+		if !known {
+			n = len(selections)
+			index[x.selection.key] = n
+			selections = append(selections, x.selection)
+		}
+		r.choices[i] = n
 	}
-	return &readers{all: all, desired: newDesired(names...)}
+	r.desired = newDesired(selections...)
+	return r
 }
 
 // reader gives one series of one instance to one sink.
@@ -104,28 +117,21 @@ type reader struct {
 	counter source.Rate
 }
 
-// deliver gives the sink the reading from a page that was requested at a time, or reports why there is none.
-func (r *reader) deliver(p *page, at time.Time) (err error) {
+// deliver gives the sink a reading.
+func (r *reader) deliver(sample pipeline.Sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil
-	}
-	sample, err := r.selection.pick(p, at)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", r.endpoint.key.url, err)
-		r.sink.Fail(r.instance, err)
-		return err
+		return
 	}
 	if r.selection.as == source.Counter {
 		rate, ok := r.counter.Next(sample)
 		if !ok {
-			return nil
+			return
 		}
 		sample = rate
 	}
 	r.sink.Append(r.instance, sample)
-	return nil
 }
 
 func (r *reader) fail(err error) {
@@ -183,7 +189,7 @@ func portNames(i podtracker.Instance) string {
 
 // newEndpoint returns the endpoint of a key, which is read until it is closed.
 func newEndpoint(key endpointKey, userAgent string) *endpoint {
-	e := &endpoint{key: key, index: -1}
+	e := &endpoint{key: key, index: -1, parse: make(chan struct{}, 1)}
 	e.readers.Store(newReaders(nil))
 	if key.problem != "" {
 		e.problem = errors.New(key.problem)

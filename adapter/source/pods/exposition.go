@@ -7,33 +7,36 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// Limits for parsing a page.
+// Limits for parsing a page. Together they bound what a scrape holds, however long its page is.
 const (
-	maxLine  = 32 << 10 // bytes of a line that is looked at
+	maxLine  = 32 << 10 // bytes of a line that is looked at, and of the lines that are parsed at once
 	maxNames = 16 << 10 // bytes of metric names remembered for messages
+	maxError = 200      // bytes of the parser's message, which quotes the line
+	maxType  = 40       // bytes of the type of a metric
 )
 
-// desired is the metrics that the readers of an endpoint select.
+// desired is what the readers of an endpoint select.
 type desired struct {
-	metrics  map[string]struct{}
-	declared map[string]struct{} // the names whose TYPE matters to them: their own, and of the families they may belong to
+	selections []*selection        // each once
+	metrics    map[string][]int    // the selections of each metric
+	declared   map[string]struct{} // the names whose TYPE matters: of these metrics, and of the families they may belong to
 }
 
-func newDesired(metrics ...string) desired {
-	w := desired{metrics: map[string]struct{}{}, declared: map[string]struct{}{}}
-	for _, name := range metrics {
-		w.metrics[name] = struct{}{}
-		w.declared[name] = struct{}{}
-		for _, s := range suffixes {
-			if base, ok := strings.CutSuffix(name, s.suffix); ok {
+func newDesired(selections ...*selection) *desired {
+	w := &desired{selections: selections, metrics: map[string][]int{}, declared: map[string]struct{}{}}
+	for i, s := range selections {
+		w.metrics[s.metric] = append(w.metrics[s.metric], i)
+		w.declared[s.metric] = struct{}{}
+		for _, x := range suffixes {
+			if base, ok := strings.CutSuffix(s.metric, x.suffix); ok {
 				w.declared[base] = struct{}{}
 			}
 		}
@@ -41,38 +44,59 @@ func newDesired(metrics ...string) desired {
 	return w
 }
 
-// page holds the desired metrics of one scrape. Lines of other metrics are skipped unparsed, which saves most of the
-// work and keeps one bad line from hiding the rest.
+// page reads one exposition as it arrives, and keeps what the selections find on it. Lines of other metrics are skipped
+// unparsed, which saves most of the work and keeps one bad line from hiding the rest.
 //
-// expfmt parses the lines as untyped: it knows neither the types nor the timestamps of OpenMetrics. It gets only lines
-// that begin with the name of a desired metric.
+// Prometheus' parser gets the lines of a desired metric some at a time, and always in the text format: its parser of
+// OpenMetrics would need the whole page.
 type page struct {
-	desired     desired
+	desired     *desired
+	maxSeries   int // of a metric
 	openMetrics bool
 
-	lines map[string]*bytes.Buffer // of each desired metric that is there, in the Prometheus text format
-	spare []*bytes.Buffer          // for lines
-	bad   map[string]error         // why the lines of a metric cannot be read
-	types map[string]string        // as declared
-	names []byte                   // of all metrics, each with a newline
-	count int                      // how many
-	last  []byte                   // the metric of the line before
-	ended bool                     // the end mark of OpenMetrics has been seen
+	metrics map[string]*metric // the desired ones that are there
+	choices []choice           // what each selection finds
+	types   map[string]string  // as declared
+	names   []byte             // of all metrics, each with a newline
+	count   int                // how many
+	last    []byte             // the metric of the line before
+	ended   bool               // the end mark of OpenMetrics has been seen
 
-	reader *bufio.Reader
-	parser expfmt.TextParser
+	reader  *bufio.Reader
+	block   []byte  // lines of one metric that are not parsed yet
+	lines   int     // how many
+	current *metric // whose lines they are
+	labels  labels.Labels
+	symbols *labels.SymbolTable
+}
+
+// metric is a desired metric on a page.
+type metric struct {
+	selections []int
+	series     int
+	shown      []string // the first of them, for messages
+	err        error    // why they cannot be read
+}
+
+// choice is the series that a selection finds.
+type choice struct {
+	series int
+	shown  []string // the first of them, for messages; unset without matchLabels
+	value  float64  // of the first
+	time   int64    // of the first, in ms
+	timed  bool     // whether it has a time
 }
 
 func newPage() *page {
 	return &page{
-		lines: map[string]*bytes.Buffer{}, bad: map[string]error{}, types: map[string]string{},
-		reader: bufio.NewReaderSize(nil, maxLine), parser: expfmt.NewTextParser(model.UTF8Validation),
+		metrics: map[string]*metric{}, types: map[string]string{},
+		reader: bufio.NewReaderSize(nil, maxLine), symbols: labels.NewSymbolTable(),
 	}
 }
 
-// read reads a page.
-func (p *page) read(body io.Reader, w desired, openMetrics bool) error {
-	p.reset(body, w, openMetrics)
+// read reads a page that has at most some series of each desired metric.
+func (p *page) read(body io.Reader, w *desired, maxSeries int, openMetrics bool) error {
+	p.reset(body, w, maxSeries, openMetrics)
 	for !p.ended {
 		line, err := p.reader.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -87,6 +111,7 @@ func (p *page) read(body io.Reader, w desired, openMetrics bool) error {
 			break
 		}
 	}
+	p.parse()
 	if openMetrics && !p.ended {
 		return errors.New("the answer is cut short: it lacks the # EOF of OpenMetrics")
 	}
@@ -94,18 +119,14 @@ func (p *page) read(body io.Reader, w desired, openMetrics bool) error {
 	return err
 }
 
-func (p *page) reset(body io.Reader, w desired, openMetrics bool) {
-	p.desired, p.openMetrics = w, openMetrics
-	for _, b := range p.lines {
-		if b.Cap() <= maxLine {
-			b.Reset()
-			p.spare = append(p.spare, b)
-		}
-	}
-	clear(p.lines)
-	clear(p.bad)
+func (p *page) reset(body io.Reader, w *desired, maxSeries int, openMetrics bool) {
+	p.desired, p.maxSeries, p.openMetrics = w, maxSeries, openMetrics
+	clear(p.metrics)
 	clear(p.types)
+	clear(p.choices)
+	p.choices = slices.Grow(p.choices[:0], len(w.selections))[:len(w.selections)]
 	p.names, p.count, p.last, p.ended = p.names[:0], 0, p.last[:0], false
+	p.block, p.lines, p.current = p.block[:0], 0, nil
 	p.reader.Reset(body)
 }
 
@@ -115,8 +136,8 @@ func (p *page) longLine(beginning []byte) error {
 	if !bytes.HasPrefix(name, []byte("#")) {
 		p.note(name)
 	}
-	if p.isDesired(name) {
-		p.bad[string(name)] = fmt.Errorf("a line of more than %d bytes", maxLine)
+	if m := p.metric(name); m != nil {
+		m.err = fmt.Errorf("a line of more than %d bytes", maxLine)
 	}
 	for {
 		if _, err := p.reader.ReadSlice('\n'); !errors.Is(err, bufio.ErrBufferFull) {
@@ -125,9 +146,18 @@ func (p *page) longLine(beginning []byte) error {
 	}
 }
 
-func (p *page) isDesired(name []byte) bool {
-	_, ok := p.desired.metrics[string(name)]
-	return ok
+// metric returns a desired metric, nil if it is not desired.
+func (p *page) metric(name []byte) *metric {
+	selections, ok := p.desired.metrics[string(name)]
+	if !ok {
+		return nil
+	}
+	m := p.metrics[string(name)]
+	if m == nil {
+		m = &metric{selections: selections}
+		p.metrics[string(name)] = m
+	}
+	return m
 }
 
 // line handles a line, which ends with a newline unless it is the last.
@@ -142,33 +172,94 @@ func (p *page) line(line []byte) {
 	}
 	name, rest := splitName(line)
 	p.note(name)
-	if !p.isDesired(name) {
+	m := p.metric(name)
+	if m == nil || m.err != nil {
 		return
 	}
-	buffer := p.buffer(name)
-	if !p.openMetrics {
-		buffer.Write(line)
+	if m.series == p.maxSeries {
+		m.err = fmt.Errorf("it has more than %d series (--scrape-max-series)", p.maxSeries)
 		return
 	}
-	buffer.Write(name)
-	if err := appendOpenMetrics(buffer, rest); err != nil {
-		p.bad[string(name)] = err
+	m.series++
+	if m != p.current || len(p.block)+len(line) > maxLine {
+		p.parse()
+		p.current = m
 	}
+	m.err = p.add(name, rest)
 }
 
-// buffer returns the buffer for the lines of a metric.
-func (p *page) buffer(name []byte) *bytes.Buffer {
-	b := p.lines[string(name)]
-	if b != nil {
-		return b
+// add adds a line to those that are parsed together.
+func (p *page) add(name, rest []byte) (err error) {
+	p.lines++
+	p.block = append(p.block, name...)
+	switch {
+	case p.openMetrics:
+		p.block, err = appendOpenMetrics(p.block, rest)
+	case !bytes.HasSuffix(rest, []byte("\n")):
+		err = errors.New("the page ends within a line")
+	default:
+		p.block = append(p.block, rest...)
 	}
-	if last := len(p.spare) - 1; last >= 0 {
-		b, p.spare = p.spare[last], p.spare[:last]
-	} else {
-		b = &bytes.Buffer{}
+	return err
+}
+
+// parse parses the lines that have been added, and gives their series to the selections.
+func (p *page) parse() {
+	if m := p.current; m != nil && m.err == nil {
+		m.err = p.parseBlock()
 	}
-	p.lines[string(name)] = b
-	return b
+	p.block, p.lines, p.current = p.block[:0], 0, nil
+}
+
+func (p *page) parseBlock() error {
+	p.block = slices.Grow(p.block, 1) // the parser adds a byte
+	parser := textparse.NewPromParser(p.block, p.symbols, false)
+	parsed := 0
+	for ; ; parsed++ {
+		entry, err := parser.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%.*s", maxError, err.Error())
+		}
+		if entry != textparse.EntrySeries {
+			break
+		}
+		parser.Labels(&p.labels)
+		if name, twice := p.labels.HasDuplicateLabelNames(); twice {
+			return fmt.Errorf("a series has the label %.100q twice", name)
+		}
+		p.series(parser.Series())
+	}
+	if parsed != p.lines { // a quote that spans lines, or a NUL, which ends the parser's input
+		return errors.New("a line is broken")
+	}
+	return nil
+}
+
+// series gives the series whose labels were parsed last to the selections of its metric.
+func (p *page) series(_ []byte, at *int64, value float64) {
+	m := p.current
+	if len(m.shown) < shown {
+		m.shown = append(m.shown, seriesText(p.labels))
+	}
+	for _, i := range m.selections {
+		s, c := p.desired.selections[i], &p.choices[i]
+		if !s.matches(p.labels) {
+			continue
+		}
+		c.series++
+		if c.series == 1 {
+			c.value, c.timed = value, at != nil
+			if c.timed {
+				c.time = *at
+			}
+		}
+		if len(s.labels) > 0 && len(c.shown) < shown {
+			c.shown = append(c.shown, seriesText(p.labels))
+		}
+	}
 }
 
 // splitName splits a line behind the name of its metric.
@@ -201,7 +292,7 @@ func (p *page) comment(line []byte) {
 		name, rest := nextField(rest)
 		if _, ok := p.desired.declared[string(name)]; ok {
 			declared, _ := nextField(rest)
-			p.types[string(name)] = strings.ToLower(string(declared))
+			p.types[string(name)] = strings.ToLower(string(declared[:min(len(declared), maxType)]))
 		}
 	case "EOF":
 		p.ended = p.openMetrics
@@ -217,27 +308,24 @@ func nextField(line []byte) (field, rest []byte) {
 	return line, nil
 }
 
-// appendOpenMetrics writes what follows the metric name in a line of OpenMetrics in the Prometheus text format: without
+// appendOpenMetrics appends what follows the metric name in a line of OpenMetrics in the Prometheus text format: without
 // exemplar, and with the time in milliseconds.
-func appendOpenMetrics(out *bytes.Buffer, rest []byte) error {
+func appendOpenMetrics(out, rest []byte) ([]byte, error) {
 	end := labelsEnd(rest)
-	out.Write(rest[:end])
+	out = append(out, rest[:end]...)
 	value, rest := nextField(rest[end:])
-	out.WriteByte(' ')
-	out.Write(value)
+	out = append(append(out, ' '), value...)
 	if timestamp, _ := nextField(rest); len(timestamp) > 0 && timestamp[0] != '#' {
 		seconds, err := strconv.ParseFloat(string(timestamp), 64)
-		if err != nil || math.IsNaN(seconds) || math.Abs(seconds) > maxSeconds {
-			return fmt.Errorf("timestamp: %.40q: must be a time in seconds", timestamp)
+		if err != nil || math.IsNaN(seconds) || seconds < 0 || seconds > maxSeconds {
+			return out, fmt.Errorf("timestamp: %.40q: must be a time in seconds", timestamp)
 		}
-		out.WriteByte(' ')
-		out.WriteString(strconv.FormatInt(int64(math.Round(seconds*1000)), 10))
+		out = strconv.AppendInt(append(out, ' '), int64(math.Round(seconds*1000)), 10)
 	}
-	out.WriteByte('\n')
-	return nil
+	return append(out, '\n'), nil
 }
 
-// maxSeconds is the latest time that is accepted, about the year 33,000; negative, it is the earliest.
+// maxSeconds is the latest time that is accepted, about the year 33,000.
 const maxSeconds = 1e12
 
 // labelsEnd returns where the labels at the start of a line end, 0 without labels.
@@ -257,28 +345,4 @@ func labelsEnd(line []byte) int {
 		}
 	}
 	return len(line)
-}
-
-// series returns the series of a desired metric, none if the page lacks it.
-func (p *page) series(metric string) ([]*dto.Metric, error) {
-	series, err := p.parse(metric)
-	if syntax, ok := errors.AsType[expfmt.ParseError](err); ok {
-		err = errors.New(syntax.Msg) // its line counts only lines of this metric
-	}
-	if err != nil {
-		return nil, fmt.Errorf("metric %q cannot be read: %w", metric, err)
-	}
-	return series, nil
-}
-
-func (p *page) parse(metric string) ([]*dto.Metric, error) {
-	if err := p.bad[metric]; err != nil {
-		return nil, err
-	}
-	lines := p.lines[metric]
-	if lines == nil {
-		return nil, nil
-	}
-	families, err := p.parser.TextToMetricFamilies(bytes.NewReader(lines.Bytes()))
-	return families[metric].GetMetric(), err
 }

@@ -26,18 +26,26 @@ type Options struct {
 	// MaxBackoff is the longest time between two scrapes of an endpoint that keeps failing, unless its interval is
 	// longer. 0 = 5 s.
 	MaxBackoff time.Duration
-	// MaxBodyBytes is the maximum size of an answer. 0 = 16 MiB.
+	// MaxBodyBytes is the maximum size of an answer. It is parsed as it arrives, and never held as a whole. 0 = 2 MiB.
 	MaxBodyBytes int64
+	// MaxSeries is the maximum number of series, on one page, of a metric that is read. 0 = 10,000.
+	MaxSeries int
 	// UserAgent is sent with each scrape. "" = foresail.
 	UserAgent string
 	// Registerer registers the metrics of the source; nil = none.
 	Registerer prometheus.Registerer
 }
 
+const (
+	defaultMaxBytes  = 2 << 20
+	defaultMaxSeries = 10_000
+)
+
 func (o Options) withDefaults() Options {
 	o.Concurrency = max(2, cmp.Or(o.Concurrency, 1024))
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 5*time.Second)
-	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 16<<20)
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, defaultMaxBytes)
+	o.MaxSeries = cmp.Or(o.MaxSeries, defaultMaxSeries)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	return o
 }
@@ -49,6 +57,8 @@ func Registration() source.Registration {
 		Name: "pods",
 		AddFlags: func(fs *pflag.FlagSet) {
 			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024, "Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
+			fs.Int64Var(&o.MaxBodyBytes, "scrape-max-bytes", defaultMaxBytes, "Maximum size of a pod's answer to a scrape in bytes. Answers are parsed as they arrive: a longer one takes CPU time, not memory.")
+			fs.IntVar(&o.MaxSeries, "scrape-max-series", defaultMaxSeries, "Maximum number of series that a pod may serve of a metric that is read.")
 			fs.DurationVar(&o.Timeout, "scrape-timeout", 3*time.Second, "Maximum time that a scrape of a pod may take. It may exceed the interval, so that overloaded pods can still answer.")
 		},
 		Validate: o.validate,
@@ -63,6 +73,12 @@ func (o *Options) validate() error {
 	var errs []error
 	if o.Concurrency < 2 {
 		errs = append(errs, &pipeline.FieldError{Field: "--scrape-concurrency", Value: o.Concurrency, Accept: "at least 2"})
+	}
+	if o.MaxBodyBytes < 1 {
+		errs = append(errs, &pipeline.FieldError{Field: "--scrape-max-bytes", Value: o.MaxBodyBytes, Accept: "at least 1"})
+	}
+	if o.MaxSeries < 1 {
+		errs = append(errs, &pipeline.FieldError{Field: "--scrape-max-series", Value: o.MaxSeries, Accept: "at least 1"})
 	}
 	if o.Timeout <= 0 {
 		errs = append(errs, &pipeline.FieldError{Field: "--scrape-timeout", Value: o.Timeout, Accept: "above 0s"})

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,7 +183,7 @@ func TestSlowScrapeLeavesItsQuickSlot(t *testing.T) {
 		assert.Len(t, w.times("10.0.0.1"), 2)
 		assert.Equal(t, 4.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "success"))
 		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_scrapes_total", "cancelled"))
-		for _, l := range []*lane{s.quick, s.slow} {
+		for _, l := range []*lane{s.quick, s.slow, s.parsers} {
 			assert.Zero(t, l.taken)
 			assert.Empty(t, l.held)
 			assert.Empty(t, l.waiting)
@@ -192,6 +195,56 @@ func newEndpointOf(s *Source, i int) *endpoint {
 	x := instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.0.%d", i))
 	c := gauge(time.Second)
 	return newEndpoint(locate(x, &c), s.options.UserAgent)
+}
+
+// An answer that is all there does not outlive its scrape either.
+func TestTimeoutEndsAnAnswerThatKeepsComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(Options{Timeout: 3 * time.Second}.withDefaults(), endless{})
+		sourcetest.Run(t, s.Run)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Minute), fleetOf(1), sink))
+		sourcetest.Pass(2 * time.Minute)
+		assert.Equal(t, []string{"http://10.0.0.0:9090/metrics: no complete answer within 3s"}, sink.Failures("uid-pod-0")[:1])
+	})
+}
+
+// endless is a transport whose answers have a line each second, and do not end with their request.
+type endless struct{}
+
+func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Header: http.Header{}, Body: io.NopCloser(endless{})}, nil
+}
+
+func (endless) Read(b []byte) (int, error) {
+	time.Sleep(time.Second)
+	return copy(b, "load 1\n"), nil
+}
+
+// While as many long answers are parsed as may be, others wait, and short ones do not.
+func TestLongAnswersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := "load 1\n" + strings.Repeat("# comment\n", shortAnswer/10)
+		w := newNetwork(func(host string, _ int) (string, time.Duration, error) {
+			if host == "10.0.0.0" {
+				return "load 1\n", 0, nil
+			}
+			return long, 0, nil
+		})
+		s := newSource(Options{}.withDefaults(), w)
+		s.parsers = newLane(1)
+		sourcetest.Run(t, s.Run)
+		parsed := &answer{parsers: s.parsers, endpoint: newEndpointOf(s, 250)}
+		parsed.beginParsing()
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), gauge(time.Second), fleetOf(10), sink))
+		sourcetest.Pass(time.Minute)
+		assert.Len(t, sink.Samples("uid-pod-0"), 60)
+		assert.Equal(t, 60, sink.Calls())
+		parsed.endParsing()
+		synctest.Wait()
+		assert.Equal(t, 69, sink.Calls())
+	})
 }
 
 func TestTimeoutDefaultsToTheInterval(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/foresail/foresail/pipeline"
 )
 
 const (
@@ -24,6 +26,8 @@ const (
 	maxHeader     = 64 << 10 // bytes
 	maxRedirects  = 3
 	maxErrorDrain = 4 << 10 // bytes of an error's body that are read to use the connection again
+
+	shortAnswer = 64 << 10 // bytes that are parsed as soon as they are there
 )
 
 // newTransport returns a transport for many hosts with one request each and answers of some KB. It requests no
@@ -72,16 +76,15 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	s.telemetry.inFlight.Inc()
 	defer s.telemetry.inFlight.Dec()
 	began := time.Now()
-	p := s.pages.Get().(*page)
-	defer s.pages.Put(p)
 	readers := e.readers.Load()
-	at, f := s.read(ctx, e, readers.desired, p)
+	p, at, f := s.read(ctx, e, readers.desired)
 	took := time.Since(began)
 	s.telemetry.duration.Observe(took.Seconds())
 	if f == nil {
 		s.telemetry.scrapes[resultSuccess].Inc()
 		s.settle(e, false, took)
-		s.deliver(readers, p, at)
+		s.deliver(e, readers, p, at)
+		s.pages.Put(p)
 		return false
 	}
 	s.telemetry.scrapes[f.result].Inc()
@@ -95,18 +98,32 @@ func (s *Source) scrape(ctx context.Context, e *endpoint) (cancelled bool) {
 	return false
 }
 
-func (s *Source) deliver(readers *readers, p *page, at time.Time) {
-	for _, r := range readers.all {
-		if r.deliver(p, at) != nil {
-			s.telemetry.unselected.Inc()
+// deliver gives each reader what its selection found on a page that was requested at a time.
+func (s *Source) deliver(e *endpoint, readers *readers, p *page, at time.Time) {
+	samples := make([]pipeline.Sample, len(readers.desired.selections))
+	problems := make([]error, len(samples))
+	for i := range samples {
+		var err error
+		if samples[i], err = p.pick(i, at); err != nil {
+			problems[i] = fmt.Errorf("%s: %w", e.key.url, err)
 		}
+	}
+	for i, r := range readers.all {
+		choice := readers.choices[i]
+		if err := problems[choice]; err != nil {
+			s.telemetry.unselected.Inc()
+			r.fail(err)
+			continue
+		}
+		r.deliver(samples[choice])
 	}
 }
 
-// read requests the page of an endpoint and returns when the answer began to arrive.
-func (s *Source) read(scrape context.Context, e *endpoint, w desired, p *page) (at time.Time, f *failure) {
+// read requests the page of an endpoint, which is to be put back, and returns when the answer began to arrive. Parsing
+// is part of it, and of its timeout.
+func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page, at time.Time, f *failure) {
 	if e.problem != nil {
-		return at, &failure{resultAddress, e.problem}
+		return nil, at, &failure{resultAddress, e.problem}
 	}
 	timeout := s.options.Timeout
 	if timeout == 0 {
@@ -118,19 +135,19 @@ func (s *Source) read(scrape context.Context, e *endpoint, w desired, p *page) (
 	at = time.Now()
 	if err == nil {
 		defer response.Body.Close()
-		f = s.readAnswer(response, w, p)
+		p, f = s.readAnswer(ctx, e, response, w)
 	} else {
 		f = requestFailure(err)
 	}
 	switch {
 	case f == nil:
-		return at, nil
+		return p, at, nil
 	case scrape.Err() != nil:
-		return at, &failure{resultCancelled, scrape.Err()}
+		return nil, at, &failure{resultCancelled, scrape.Err()}
 	case ctx.Err() != nil:
-		return at, &failure{resultTimeout, fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}
+		return nil, at, &failure{resultTimeout, fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}
 	default:
-		return at, &failure{f.result, fmt.Errorf("%s: %w", e.key.url, f.err)}
+		return nil, at, &failure{f.result, fmt.Errorf("%s: %w", e.key.url, f.err)}
 	}
 }
 
@@ -145,26 +162,38 @@ func requestFailure(err error) *failure {
 	return &failure{resultConnection, err}
 }
 
-// readAnswer reads the page of an answer.
-func (s *Source) readAnswer(r *http.Response, w desired, p *page) *failure {
+// readAnswer reads the page of an answer until ctx ends.
+func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, w *desired) (p *page, f *failure) {
 	if r.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, r.Body, maxErrorDrain)
-		return &failure{resultStatus, fmt.Errorf("it answers %s: must be 200 OK", r.Status)}
+		return nil, &failure{resultStatus, fmt.Errorf("it answers %s: must be 200 OK", r.Status)}
 	}
 	openMetrics, err := formatOf(r.Header)
 	if err != nil {
-		return &failure{resultContent, err}
+		return nil, &failure{resultContent, err}
 	}
-	body := &limitedReader{r: r.Body, limit: s.options.MaxBodyBytes}
-	err = p.read(body, w, openMetrics)
+	if r.ContentLength > s.options.MaxBodyBytes {
+		return nil, &failure{resultContent, tooLarge(s.options.MaxBodyBytes)}
+	}
+	body := &answer{r: r.Body, limit: s.options.MaxBodyBytes, ended: ctx.Err, parsers: s.parsers, endpoint: e}
+	p = s.pages.Get().(*page)
+	err = p.read(body, w, s.options.MaxSeries, openMetrics)
+	body.endParsing()
 	s.telemetry.bytes.Add(float64(body.n))
 	switch {
+	case err == nil:
+		return p, nil
 	case body.broken:
-		return &failure{resultConnection, err}
-	case err != nil:
-		return &failure{resultContent, err}
+		f = &failure{resultConnection, err}
+	default:
+		f = &failure{resultContent, err}
 	}
-	return nil
+	s.pages.Put(p)
+	return nil, f
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("its body is larger than %d bytes (--scrape-max-bytes)", limit)
 }
 
 // formatOf returns whether an answer is OpenMetrics; otherwise it is the Prometheus text format.
@@ -187,20 +216,53 @@ func formatOf(h http.Header) (openMetrics bool, err error) {
 	}
 }
 
-// limitedReader counts bytes and fails after a limit.
-type limitedReader struct {
+// answer is the body of an answer, of which each part is parsed before the next one is read. It fails after a limit, and
+// once its scrape has ended, even if all of it is there.
+//
+// Long answers are parsed a few at a time. Otherwise all slots could have a part to parse at once, and whatever else wants a
+// processor would queue behind them.
+type answer struct {
 	r        io.Reader
 	n, limit int64
+	ended    func() error
 	broken   bool // r has failed
+
+	parsers  *lane
+	endpoint *endpoint
+	parsing  bool // the endpoint has a slot of parsers
 }
 
 // Read implements io.Reader.
-func (l *limitedReader) Read(b []byte) (int, error) {
-	n, err := l.r.Read(b)
-	l.n += int64(n)
-	if l.n > l.limit {
-		return n, fmt.Errorf("its body is larger than %d bytes", l.limit)
+func (a *answer) Read(b []byte) (int, error) {
+	a.endParsing()
+	n, err := 0, a.ended()
+	if err == nil {
+		n, err = a.r.Read(b)
 	}
-	l.broken = err != nil && !errors.Is(err, io.EOF)
+	a.n += int64(n)
+	a.broken = err != nil && !errors.Is(err, io.EOF)
+	if a.n > a.limit {
+		a.broken, err = false, tooLarge(a.limit)
+	}
+	if a.n > shortAnswer {
+		a.beginParsing()
+	}
 	return n, err
+}
+
+func (a *answer) beginParsing() {
+	a.parsing = true
+	if !a.parsers.take(a.endpoint) {
+		<-a.endpoint.parse
+	}
+}
+
+func (a *answer) endParsing() {
+	if !a.parsing {
+		return
+	}
+	a.parsing = false
+	if next := a.parsers.release(a.endpoint); next != nil {
+		next.parse <- struct{}{}
+	}
 }

@@ -139,7 +139,7 @@ func TestScrape(t *testing.T) {
 		},
 		"too large": {
 			handler: write("text/plain", "load 1\n"+strings.Repeat("# comment\n", 1000)), options: Options{MaxBodyBytes: 1000},
-			err: ": its body is larger than 1000 bytes", result: resultContent,
+			err: ": its body is larger than 1000 bytes (--scrape-max-bytes)", result: resultContent,
 		},
 		"as large as may be": {handler: write("text/plain", "load 1\n"), options: Options{MaxBodyBytes: 7}, want: 1, result: resultSuccess},
 		"broken off": {
@@ -164,7 +164,7 @@ func TestScrape(t *testing.T) {
 			err:     ": no complete answer within 50ms", result: resultTimeout,
 		},
 		"missing": {handler: write("text/plain", "lode 1\n"), err: `: metric "load" is not served; the endpoint serves "lode"`, result: resultSuccess},
-		"hostile": {handler: write("text/plain", "{} 1\n{{{\n\x00\xff\nload{\n"), err: `: metric "load" cannot be read: invalid label name for metric "load"`, result: resultSuccess},
+		"hostile": {handler: write("text/plain", "{} 1\n{{{\n\x00\xff\nload{\n"), err: `: metric "load" cannot be read: expected label name, got "\n" ("INVALID") while parsing: "load{\n"`, result: resultSuccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

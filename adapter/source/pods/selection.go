@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,14 +9,17 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
-// shown is the maximum number of names or series in a message.
-const shown = 5
+// Limits for messages.
+const (
+	shown     = 5  // names or series
+	maxLabels = 20 // of a series
+)
 
 // suffixes are the series that a family has beside its own name, and their types.
 var suffixes = []struct {
@@ -37,29 +39,49 @@ var suffixes = []struct {
 // selection is the series that a reader selects on a page.
 type selection struct {
 	metric string
-	labels map[string]string
+	labels []labels.Label // by name; a series may have others
 	as     source.Type
+	key    string // the same for all that select the same
 }
 
-// pick returns the reading of the selected series from a page that was requested at a time.
-func (s *selection) pick(p *page, at time.Time) (pipeline.Sample, error) {
-	all, err := p.series(s.metric)
-	if err != nil {
-		return pipeline.Sample{}, err
+func newSelection(metric string, matchLabels map[string]string, as source.Type) *selection {
+	s := &selection{metric: metric, as: as}
+	for _, name := range slices.Sorted(maps.Keys(matchLabels)) {
+		s.labels = append(s.labels, labels.Label{Name: name, Value: matchLabels[name]})
 	}
-	if len(all) == 0 {
+	s.key = fmt.Sprintf("%q %q %q", metric, as, s.labels)
+	return s
+}
+
+// matches returns whether a series has the labels. An absent label equals an empty one, as in Prometheus.
+func (s *selection) matches(series labels.Labels) bool {
+	for _, l := range s.labels {
+		if series.Get(l.Name) != l.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// pick returns the reading of the i-th selection from a page that was requested at a time.
+func (p *page) pick(i int, at time.Time) (pipeline.Sample, error) {
+	s, c := p.desired.selections[i], p.choices[i]
+	m := p.metrics[s.metric]
+	if m == nil {
 		return pipeline.Sample{}, s.missing(p)
+	}
+	if m.err != nil {
+		return pipeline.Sample{}, fmt.Errorf("metric %q cannot be read: %w", s.metric, m.err)
 	}
 	if err := s.checkType(p.types); err != nil {
 		return pipeline.Sample{}, err
 	}
-	one, err := s.one(all)
-	if err != nil {
-		return pipeline.Sample{}, err
+	if c.series != 1 {
+		return pipeline.Sample{}, s.notOne(m, c)
 	}
-	sample := pipeline.Sample{T: at.UnixMilli(), V: one.GetUntyped().GetValue()}
-	if one.TimestampMs != nil {
-		sample.T = one.GetTimestampMs()
+	sample := pipeline.Sample{T: at.UnixMilli(), V: c.value}
+	if c.timed {
+		sample.T = c.time
 	}
 	if math.IsNaN(sample.V) || math.IsInf(sample.V, 0) {
 		return pipeline.Sample{}, fmt.Errorf("metric %q is %v: must be a finite number", s.metric, sample.V)
@@ -67,36 +89,18 @@ func (s *selection) pick(p *page, at time.Time) (pipeline.Sample, error) {
 	return sample, nil
 }
 
-// one returns the only series that has the labels.
-func (s *selection) one(all []*dto.Metric) (*dto.Metric, error) {
-	var matching []*dto.Metric
-	for _, m := range all {
-		if s.matches(m) {
-			matching = append(matching, m)
-		}
-	}
+// notOne reports that several series have the labels, or none has.
+func (s *selection) notOne(m *metric, c choice) error {
 	switch {
-	case len(matching) == 1:
-		return matching[0], nil
-	case len(matching) == 0:
-		return nil, fmt.Errorf("metric %q has no series that matchLabels %s match, only %s", s.metric, labelText(s.labels), listSeries(all))
+	case c.series == 0:
+		return fmt.Errorf("metric %q has no series that matchLabels %s match, only %s",
+			s.metric, labelText(s.labels), list(m.shown, m.series))
 	case len(s.labels) == 0:
-		return nil, fmt.Errorf("metric %q has %d series: %s; matchLabels must leave one", s.metric, len(matching), listSeries(matching))
+		return fmt.Errorf("metric %q has %d series: %s; matchLabels must leave one", s.metric, m.series, list(m.shown, m.series))
 	default:
-		return nil, fmt.Errorf("metric %q has %d series that matchLabels %s match: %s; they must leave one",
-			s.metric, len(matching), labelText(s.labels), listSeries(matching))
+		return fmt.Errorf("metric %q has %d series that matchLabels %s match: %s; they must leave one",
+			s.metric, c.series, labelText(s.labels), list(c.shown, c.series))
 	}
-}
-
-// matches returns whether a series has the labels. An absent label equals an empty one, as in Prometheus.
-func (s *selection) matches(m *dto.Metric) bool {
-	for name, value := range s.labels {
-		i := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
-		if i < 0 && value != "" || i >= 0 && m.GetLabel()[i].GetValue() != value {
-			return false
-		}
-	}
-	return true
 }
 
 // checkType rejects reading a counter as a gauge and vice versa: a counter is no load, a gauge has no rate. Metrics
@@ -140,18 +144,21 @@ func (s *selection) missing(p *page) error {
 	if p.count == 0 {
 		return errors.New("no metric is served")
 	}
-	names := strings.Split(strings.TrimSuffix(string(p.names), "\n"), "\n")
-	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Compare(commonPrefix(b, s.metric), commonPrefix(a, s.metric))
-	})
-	names = names[:min(shown, len(names))]
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(p.names), "\n"), "\n") {
+		similar := commonPrefix(name, s.metric)
+		i := len(names)
+		for i > 0 && commonPrefix(names[i-1], s.metric) < similar {
+			i--
+		}
+		if i < shown {
+			names = slices.Insert(names[:min(len(names), shown-1)], i, name)
+		}
+	}
 	for i := range names {
 		names[i] = fmt.Sprintf("%.100q", names[i])
 	}
-	if more := p.count - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return fmt.Errorf("metric %q is not served; the endpoint serves %s", s.metric, strings.Join(names, ", "))
+	return fmt.Errorf("metric %q is not served; the endpoint serves %s", s.metric, list(names, p.count))
 }
 
 func commonPrefix(a, b string) int {
@@ -162,27 +169,38 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// listSeries shows the labels of some series.
-func listSeries(all []*dto.Metric) string {
-	var out []string
-	for _, m := range all[:min(shown, len(all))] {
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
-		}
-		out = append(out, labelText(labels))
+// list writes the first of a number of things.
+func list(first []string, count int) string {
+	text := strings.Join(first, ", ")
+	if more := count - len(first); more > 0 {
+		text += fmt.Sprintf(", %d more", more)
 	}
-	if more := len(all) - len(out); more > 0 {
-		out = append(out, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(out, ", ")
+	return text
 }
 
-// labelText writes labels as Prometheus does, sorted by name.
-func labelText(labels map[string]string) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		out = append(out, fmt.Sprintf("%s=%.100q", name, labels[name]))
+// seriesText writes the labels of a series, but for its metric.
+func seriesText(series labels.Labels) string {
+	var all []labels.Label
+	series.Range(func(l labels.Label) {
+		if l.Name != labels.MetricName && len(all) <= maxLabels {
+			all = append(all, l)
+		}
+	})
+	return labelText(all)
+}
+
+// labelText writes labels as Prometheus does, without what is too long for a message.
+func labelText(all []labels.Label) string {
+	text := []byte{'{'}
+	for i, l := range all {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if i == maxLabels {
+			text = append(text, "…"...)
+			break
+		}
+		text = fmt.Appendf(text, "%.100s=%.100q", l.Name, l.Value)
 	}
-	return "{" + strings.Join(out, ",") + "}"
+	return string(append(text, '}'))
 }

@@ -4,11 +4,12 @@
 // phase within the interval, which spreads the load, and is scraped at most once at a time: a scrape that still runs when
 // the next one is due replaces it. Slow and failing endpoints use slots of their own, a scrape that turns out to be slow
 // moves to one, and endpoints that keep failing are scraped less often, so that they delay only each other. No namespace
-// can take all slots.
+// can take all slots. A scrape holds at most 128 KiB however long its page is, so slots bound memory too.
 package pods
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type Source struct {
 	telemetry *telemetry
 	quick     *lane // of endpoints that answer at once
 	slow      *lane // of those that are slow or failing
+	parsers   *lane // of those of which a long answer is being parsed
 	pages     sync.Pool
 	epoch     time.Time
 	scraping  sync.WaitGroup
@@ -63,6 +65,7 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 	}
 	s.slow = newLane(o.Concurrency / 2)
 	s.quick = newLane(o.Concurrency - o.Concurrency/2)
+	s.parsers = newLane(max(1, runtime.GOMAXPROCS(0)-1)) // one is left to everything else
 	return s
 }
 

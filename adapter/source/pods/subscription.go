@@ -29,7 +29,7 @@ var (
 func newSubscription(s *Source, c Config, fleet Fleet, sink source.Sink) *subscription {
 	return &subscription{
 		source: s, config: c, fleet: fleet, sink: sink,
-		selection: &selection{metric: c.Metric, labels: c.MatchLabels, as: c.Type},
+		selection: newSelection(c.Metric, c.MatchLabels, c.Type),
 		readers:   map[string]*reader{},
 	}
 }
