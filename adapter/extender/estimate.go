@@ -19,6 +19,10 @@ const (
 	// maxOfRequest caps the share of a limit that counts, in multiples of the request.
 	maxOfRequest = 2
 
+	// maxForecastOfRequest caps the forecast of a container without a limit, in multiples of its request. Whoever may edit a
+	// namespace can make any forecast for its pods, which would fill nodes that others need.
+	maxForecastOfRequest = 10
+
 	unknownCPU    = 250       // millicores
 	unknownMemory = 200 << 20 // bytes
 )
@@ -30,17 +34,22 @@ func requestsOf(p *corev1.Pod) use {
 }
 
 // estimateOf returns the expected use of a running pod. For each resource the first known value counts: the forecast of its workload,
-// a share of its requests and limits, or a small amount. It is above 0. workloads may be nil.
+// up to the limits of the pod, a share of its requests and limits, or a small amount. It is above 0. workloads may be nil.
 func estimateOf(p *corev1.Pod, workloads Workloads) use {
 	var u use
 	if workloads != nil {
 		cores, bytes := workloads.PodUse(p.Namespace, labels.Set(p.Labels))
 		u = use{cpu: amountOf(cores * 1000), memory: amountOf(bytes)}
 	}
+	if u != (use{}) {
+		most := requestsOf(declaring(p, maxForecast))
+		u.cpu = min(u.cpu, firstAboveZero(most.cpu, maxForecastOfRequest*unknownCPU))
+		u.memory = min(u.memory, firstAboveZero(most.memory, maxForecastOfRequest*unknownMemory))
+	}
 	if u.cpu > 0 && u.memory > 0 {
 		return u
 	}
-	declared := requestsOf(declaring(p))
+	declared := requestsOf(declaring(p, declaredOf))
 	if u.cpu <= 0 {
 		u.cpu = firstAboveZero(amountOf(cpuShare*float64(declared.cpu)), unknownCPU)
 	}
@@ -65,21 +74,35 @@ func firstAboveZero(a, b int64) int64 {
 	return b
 }
 
-// declaring returns a pod whose requests are what its containers declare, so that the scheduler's sums apply.
-func declaring(p *corev1.Pod) *corev1.Pod {
+// declaring returns a pod whose requests are an amount of what its containers declare, so that the scheduler's sums apply.
+func declaring(p *corev1.Pod, amount func(requests, limits corev1.ResourceList) corev1.ResourceList) *corev1.Pod {
+	all := func(containers []corev1.Container) []corev1.Container {
+		out := make([]corev1.Container, len(containers))
+		for i, c := range containers {
+			out[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
+			out[i].Resources.Requests = amount(c.Resources.Requests, c.Resources.Limits)
+		}
+		return out
+	}
 	out := *p
-	out.Spec.InitContainers, out.Spec.Containers = declaringAll(p.Spec.InitContainers), declaringAll(p.Spec.Containers)
+	out.Spec.InitContainers, out.Spec.Containers = all(p.Spec.InitContainers), all(p.Spec.Containers)
 	if r := p.Spec.Resources; r != nil {
-		out.Spec.Resources = &corev1.ResourceRequirements{Requests: declaredOf(r.Requests, r.Limits)}
+		out.Spec.Resources = &corev1.ResourceRequirements{Requests: amount(r.Requests, r.Limits)}
 	}
 	return &out
 }
 
-func declaringAll(all []corev1.Container) []corev1.Container {
-	out := make([]corev1.Container, len(all))
-	for i, c := range all {
-		out[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
-		out[i].Resources.Requests = declaredOf(c.Resources.Requests, c.Resources.Limits)
+// maxForecast is what a forecast may say at most: the limit, without one a multiple of the request.
+func maxForecast(requests, limits corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if limit, limited := limits[name]; limited {
+			out[name] = limit
+		} else if most, requested := requests[name]; requested {
+			most = most.DeepCopy()
+			most.Mul(maxForecastOfRequest)
+			out[name] = most
+		}
 	}
 	return out
 }

@@ -94,6 +94,10 @@ func TestEstimate(t *testing.T) {
 		"what is predicted":                                       {podOf(declared("a", "1", "", "100Mi", "")), predicted{0.3, 30 * mib}, use{300, 30 * mib}},
 		"predicted for one":                                       {podOf(declared("a", "1", "", "100Mi", "")), predicted{0.3, 0}, use{300, 70 * mib}},
 		"predicted for others":                                    {other, predicted{0.3, 30 * mib}, use{850, 70 * mib}},
+		"predicted beyond its limits":                             {podOf(declared("a", "1", "2", "62Mi", "100Mi")), predicted{800, 8e11}, use{2000, 100 * mib}},
+		"predicted beyond its requests":                           {podOf(declared("a", "1", "", "62Mi", "")), predicted{800, 8e11}, use{10_000, 620 * mib}},
+		"predicted beyond what is limited in part":                {podOf(declared("a", "", "", "62Mi", "100Mi"), declared("b", "1", "", "10Mi", "")), predicted{0.3, 8e11}, use{300, 200 * mib}},
+		"predicted beyond what a pod of nothing declared has":     {podOf(corev1.Container{Name: "a"}), predicted{800, 8e11}, use{2500, 2000 * mib}},
 		"predicted is no amount":                                  {podOf(declared("a", "1", "", "100Mi", "")), predicted{math.NaN(), math.Inf(1)}, use{850, 70 * mib}},
 		"predicted is negative":                                   {podOf(declared("a", "1", "", "100Mi", "")), predicted{-1, -1}, use{850, 70 * mib}},
 	} {

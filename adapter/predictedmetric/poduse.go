@@ -12,6 +12,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // usesPeriod is how often the predicted uses of pods are updated from forecasts.
@@ -23,12 +24,14 @@ type PodUses struct {
 	measured  *allMeasured
 	forecast  func(types.NamespacedName) (snapshot.Snapshot, bool)
 	now       func() time.Time
+	horizon   time.Duration
 	published atomic.Pointer[map[string]*usesOfNamespace]
 }
 
-// NewPodUses returns the predicted uses of the PredictedMetrics of a Reconciler. They are empty until Run.
-func NewPodUses(r *Reconciler, now func() time.Time) *PodUses {
-	u := &PodUses{measured: &r.measured, forecast: r.Forecaster.Get, now: now}
+// NewPodUses returns the predicted uses of the PredictedMetrics of a Reconciler, no further ahead than a horizon: that of the
+// nodes that the pods are for, whatever the PredictedMetrics say. They are empty until Run.
+func NewPodUses(r *Reconciler, horizon time.Duration, now func() time.Time) *PodUses {
+	u := &PodUses{measured: &r.measured, forecast: r.Forecaster.Get, now: now, horizon: horizon}
 	u.published.Store(&map[string]*usesOfNamespace{})
 	return u
 }
@@ -98,9 +101,17 @@ func (u *PodUses) publish() {
 		if found[key.Namespace] == nil {
 			found[key.Namespace] = &usesOfNamespace{byLabel: map[requiredLabel][]podUse{}}
 		}
-		found[key.Namespace].add(podUse{m, s.Forecast.LoadPredicted})
+		found[key.Namespace].add(podUse{m, u.predicted(&s.Forecast)})
 	})
 	u.published.Store(&found)
+}
+
+// predicted returns the load of a pod at the horizon, on the line from now to where the forecast ends.
+func (u *PodUses) predicted(f *pipeline.Forecast) float64 {
+	if f.Horizon <= u.horizon {
+		return f.LoadPredicted
+	}
+	return f.LoadNow + (f.LoadPredicted-f.LoadNow)*u.horizon.Seconds()/f.Horizon.Seconds()
 }
 
 func (u *usesOfNamespace) add(use podUse) {

@@ -98,6 +98,20 @@ func TestPodUsesFollowForecasts(t *testing.T) {
 	})
 }
 
+// A PredictedMetric that looks far ahead claims no more for its pods than what they use when the nodes are filled.
+func TestPodUsesLookNoFurtherAheadThanNodes(t *testing.T) {
+	for horizon, want := range map[time.Duration]float64{time.Minute: 100, 2 * time.Minute: 100, 20 * time.Minute: 19} {
+		s := forecastOf(time.Now(), 100)
+		s.Forecast.LoadNow, s.Forecast.Horizon = 10, horizon
+		m := &allMeasured{}
+		m.set(key, resourceSpec(v1alpha1.ResourceCPU, ""), labels.Everything())
+		u := &PodUses{measured: m, forecast: forecasts{key: s}.get, now: time.Now, horizon: 2 * time.Minute}
+		u.publish()
+		cores, _ := u.PodUse("shop", nil)
+		assert.InDelta(t, want, cores, 1e-9, horizon)
+	}
+}
+
 // What is measured follows the spec and the scale, and ends with the PredictedMetric.
 func TestReconcileRecordsMeasuredResources(t *testing.T) {
 	pm := predictedMetric()
@@ -115,7 +129,7 @@ func TestReconcileRecordsMeasuredResources(t *testing.T) {
 	require.NoError(t, c.Client.Update(t.Context(), pm))
 	c.reconcile()
 	assert.Equal(t, []string{"shop/checkout memory app=checkout"}, known())
-	u := NewPodUses(c.Reconciler, time.Now)
+	u := NewPodUses(c.Reconciler, time.Minute, time.Now)
 	u.publish()
 	cores, memory := u.PodUse("shop", labels.Set{"app": "checkout"})
 	assert.Zero(t, cores+memory, "there is no forecast yet")

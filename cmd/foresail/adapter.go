@@ -39,8 +39,8 @@ func (o *adapterOptions) validate() error {
 	return errors.Join(o.server.Validate(), o.lease.validate())
 }
 
-// start wires the adapter, which listens from then on. It also returns the predicted use of pods, for the extender.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.PodUses, error) {
+// start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
 	a, err := newAdapter(ctx, mgr, sources, o.namespaces)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.writer.Start) },
 		},
-	}, a.uses, nil
+	}, a.reconciler, nil
 }
 
 // adapter turns PredictedMetrics into forecasts.
@@ -71,7 +71,7 @@ type adapter struct {
 	forecaster *forecaster.Forecaster
 	known      func() error // returns why pods or PredictedMetrics are not all known yet
 	writer     *predictedmetric.Writer
-	uses       *predictedmetric.PodUses
+	reconciler *predictedmetric.Reconciler
 }
 
 // newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
@@ -108,7 +108,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
 		Events: mgr.GetEventRecorder("foresail"),
 	}
-	return &adapter{forecaster: forecasts, known: known, writer: writer, uses: predictedmetric.NewPodUses(reconciler, time.Now)}, nil
+	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler}, nil
 }
 
 // newPodWatcher returns a watcher of pods.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -266,11 +267,12 @@ func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() e
 	var parts []*part
 	var uses *predictedmetric.PodUses
 	if o.enabled(enableAdapter) {
-		p, ofPods, err := o.adapter.start(ctx, mgr, &o.sources, ready)
+		p, reconciler, err := o.adapter.start(ctx, mgr, &o.sources, ready)
 		if err != nil {
 			return nil, err
 		}
-		parts, uses = append(parts, p), ofPods
+		parts = append(parts, p)
+		uses = predictedmetric.NewPodUses(reconciler, o.extender.horizon, time.Now)
 	}
 	if o.enabled(enableNodePool) {
 		p, err := o.nodePool.start(mgr, &o.sources)
