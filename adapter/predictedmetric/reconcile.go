@@ -62,10 +62,11 @@ type Reconciler struct {
 // problems holds the problem of each PredictedMetric, for its status.
 type problems struct{ m sync.Map }
 
-// problem is why a PredictedMetric cannot be followed.
+// problem is why a PredictedMetric cannot be followed, if err is not nil.
 type problem struct {
-	target bool // it is of the scale target, not of the spec
-	err    error
+	generation int64 // of the spec that was processed; 0: none yet
+	target     bool  // it is of the scale target, not of the spec
+	err        error
 }
 
 func (p problem) ofSpec() bool   { return p.err != nil && !p.target }
@@ -153,10 +154,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if !unlisted.Lasting {
 			return reconcile.Result{RequeueAfter: knownPoll}, nil
 		}
-		r.problems.m.Store(key, problem{target: true, err: unlisted})
+		r.problems.m.Store(key, problem{generation: pm.Generation, target: true, err: unlisted})
 		return reconcile.Result{RequeueAfter: poll}, nil
 	}
 	found := r.apply(ctx, key, &pm)
+	found.generation = pm.Generation
 	r.problems.m.Store(key, found)
 	switch {
 	case found.ofSpec():

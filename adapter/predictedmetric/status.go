@@ -1,6 +1,7 @@
 package predictedmetric
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -31,11 +32,12 @@ const (
 	reasonPending     = "Pending"
 )
 
-// statusOf returns the status of pm at now. Of the previous status it keeps the times at which conditions changed, and the
+// statusOf returns the status of pm at now, of the generation that has been processed. Of the previous status it keeps the times at which conditions changed, and the
 // decisions.
 func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, known bool, now time.Time) v1alpha1.PredictedMetricStatus {
+	generation := cmp.Or(p.generation, pm.Status.ObservedGeneration)
 	status := v1alpha1.PredictedMetricStatus{
-		ObservedGeneration: pm.Generation,
+		ObservedGeneration: generation,
 		Conditions:         append([]metav1.Condition(nil), pm.Status.Conditions...),
 		LastDecision:       pm.Status.LastDecision,
 		PreviousDecisions:  pm.Status.PreviousDecisions,
@@ -48,7 +50,7 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 		conditions = append(conditions, horizonSufficient(&s.Forecast, pm.Spec.Horizon.ReactionDelay))
 	}
 	for _, c := range conditions {
-		c.ObservedGeneration, c.LastTransitionTime = pm.Generation, metav1.NewTime(now)
+		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
 	if !known || p.ofSpec() {

@@ -40,12 +40,13 @@ func conditionsOf(s v1alpha1.PredictedMetricStatus) map[string]string {
 }
 
 func TestStatusOfAForecast(t *testing.T) {
-	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-	s := statusOf(pm, problem{}, healthy(), true, now)
+	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 4}}
+	s := statusOf(pm, problem{generation: 3}, healthy(), true, now)
 	assert.Equal(t, map[string]string{
 		"Ready": "True ForecastServed", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead", "HorizonSufficient": "True CoversStartup",
 	}, conditionsOf(s))
-	assert.Equal(t, int64(3), s.ObservedGeneration)
+	assert.Equal(t, int64(3), s.ObservedGeneration, "the one that has been processed")
+	assert.Equal(t, int64(3), s.Conditions[0].ObservedGeneration)
 	assert.Equal(t, "603m", s.Current.String())
 	assert.Equal(t, "881m", s.Predicted.String())
 	assert.Equal(t, "2410m", s.Level.String())

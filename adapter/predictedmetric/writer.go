@@ -103,7 +103,9 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	before := pm.DeepCopy()
 	after := pm.DeepCopy()
 	after.Status = *status.DeepCopy() // parts of it may be the cache's
-	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
+	// A replica that has lost the lease may still be writing: of two the second one fails.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := w.Client.Status().Patch(ctx, after, patch); err != nil {
 		return false, client.IgnoreNotFound(ignoreConflict(err))
 	}
 	w.record(ctx, before, after, s.Ready)

@@ -157,3 +157,28 @@ func TestWriterWritesStatus(t *testing.T) {
 	at = at.Add(2 * refreshPeriod)
 	assert.False(t, write().UpdateTime.Time.Equal(at), "nothing has changed")
 }
+
+// Of two replicas that take themselves for the leader, the one that has seen less writes nothing.
+func TestWriterDoesNotOverwriteAnother(t *testing.T) {
+	pm := predictedMetric()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
+	recorder := events.NewFakeRecorder(10)
+	w := &Writer{
+		Client: c, Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry())}, Events: recorder, Now: time.Now,
+		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+	}
+	var seen, other v1alpha1.PredictedMetric
+	require.NoError(t, c.Get(t.Context(), key, &seen))
+	require.NoError(t, c.Get(t.Context(), key, &other))
+	other.Status.Source = "written by the new leader"
+	require.NoError(t, c.Status().Update(t.Context(), &other))
+
+	wrote, err := w.write(t.Context(), &seen, 0)
+	require.NoError(t, err, "a conflict is no error: the next check sees what is there")
+	assert.False(t, wrote)
+	require.NoError(t, c.Get(t.Context(), key, &seen))
+	assert.Equal(t, "written by the new leader", seen.Status.Source)
+	assert.Empty(t, seen.Status.Conditions)
+}
