@@ -270,7 +270,7 @@ func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace,
 	if err := server.complete(); err != nil {
 		return nil, usageError{err}
 	}
-	server.limits.MaxSeries, server.limits.MaxBytes = costMaxSeries, costMaxBytes
+	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
 	api, err := server.clients().API(o.prometheus)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--prometheus: %w", err)}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -119,7 +120,7 @@ func (o *costOptions) open() (cost.Source, cost.Prices, error) {
 	if err := server.complete(); err != nil {
 		return cost.Source{}, nil, usageError{err}
 	}
-	server.limits.MaxSeries, server.limits.MaxBytes = costMaxSeries, costMaxBytes
+	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
 	source, err := costSource(o.url, server.clients())
 	return source, prices, err
 }

@@ -26,6 +26,7 @@ func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.timeout, "prometheus-timeout", 10*time.Second, "Maximum time that a query to a Prometheus server may take.")
 	fs.IntVar(&o.limits.MaxSeries, "prometheus-max-series", 10_000, "Maximum number of series in the answer to a query.")
 	fs.Int64Var(&o.limits.MaxBytes, "prometheus-max-bytes", 32<<20, "Maximum size of the answer to a query, in bytes.")
+	fs.Int64Var(&o.limits.MaxMemory, "prometheus-max-memory", promapi.DefaultMaxMemory, "Maximum memory that the answers to all queries of PredictedMetrics take at once, in bytes. Namespaces get equal shares when it is scarce.")
 }
 
 // validate reads the file of servers, and keeps nothing of it.
@@ -39,6 +40,9 @@ func (o *prometheusOptions) validate() error {
 	}
 	if o.limits.MaxBytes < 1 {
 		errs = append(errs, badFlag("prometheus-max-bytes", o.limits.MaxBytes, "at least 1"))
+	}
+	if o.limits.MaxMemory < 1<<20 {
+		errs = append(errs, badFlag("prometheus-max-memory", o.limits.MaxMemory, "at least 1048576"))
 	}
 	return errors.Join(append(errs, o.validateServers())...)
 }

@@ -47,6 +47,7 @@ func TestFlagsOfSources(t *testing.T) {
 		{"--prometheus-url http://localhost:9090 --prometheus-config-file " + servers,
 			`--prometheus-url: "http://localhost:9090": must be one that --prometheus-config-file permits: address: "http://localhost:9090": must be listed by the operator: "http://prometheus:9090"`},
 		{"--prometheus-url http://localhost:9090 --prometheus-allow-unlisted --prometheus-config-file " + servers, ""},
+		{"--prometheus-max-memory 0", `--prometheus-max-memory: 0: must be at least 1048576`},
 		{"--prometheus-max-bytes 0", `--prometheus-max-bytes: 0: must be at least 1`},
 	} {
 		var o sourceOptions

@@ -3,6 +3,7 @@
 package promapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -27,23 +28,27 @@ type Options struct {
 	Servers   *Servers // that may be queried
 	MaxSeries int      // that an answer may have
 	MaxBytes  int64    // that an answer may have
+	MaxMemory int64    // that all answers take at once; 0 = 256 MiB
 	UserAgent string
 	Transport http.RoundTripper // instead of one that the servers' configuration makes; nil = that
 }
 
-// Connector makes clients. Their large answers wait for each other.
+// DefaultMaxMemory is the memory that all answers may take at once unless something else is said.
+const DefaultMaxMemory = 256 << 20
+
+// Connector makes clients. Their answers share one budget of memory.
 type Connector struct {
 	options Options
-	large   chan struct{} // slots of large answers
+	budget  *budget
 }
 
 // NewConnector returns a Connector.
 func NewConnector(o Options) *Connector {
-	return &Connector{options: o, large: make(chan struct{}, LargeAtOnce)}
+	return &Connector{options: o, budget: newBudget(cmp.Or(o.MaxMemory, DefaultMaxMemory))}
 }
 
-// Large returns how many large answers are being read.
-func (c *Connector) Large() int { return len(c.large) }
+// InUse returns the memory that answers take, by estimate.
+func (c *Connector) InUse() int64 { return c.budget.inUse() }
 
 // Client queries one server.
 type Client struct {
@@ -66,7 +71,7 @@ func (c *Connector) Connect(address string) (*Client, error) {
 	if c.options.Transport != nil {
 		client.Transport = c.options.Transport
 	}
-	client.Transport = newLimiter(client.Transport, &c.options, c.large)
+	client.Transport = newLimiter(client.Transport, &c.options, c.budget)
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = checkRedirect
 	}

@@ -8,51 +8,56 @@ import (
 	"net/http"
 )
 
-// limiter ends answers that are too large with an error while they are read. A short text can hold many series, such as
-// {},{},{}, which take much more memory than the text, so opening braces are limited too. Decoding an answer takes up to
-// twenty times its size, so large answers wait for each other.
+// limiter ends answers that are too large with an error while they are read, and has all answers share a budget of memory.
+// A short text can hold many series, such as {},{},{}, which take much more memory than the text, so opening braces are
+// limited too.
 type limiter struct {
 	next          http.RoundTripper
 	bytes, braces int64
-	large         chan struct{} // slots of large answers, of all servers
+	budget        *budget // of all servers
 }
 
 const bracesPerSeries = 16
 
-// LargeBytes is the size from which an answer is large, LargeAtOnce the number of large ones read at the same time.
-const (
-	LargeBytes  = 4 << 20
-	LargeAtOnce = 1
-)
+func newLimiter(next http.RoundTripper, o *Options, b *budget) *limiter {
+	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1), budget: b}
+}
 
-func newLimiter(next http.RoundTripper, o *Options, large chan struct{}) *limiter {
-	return &limiter{next: next, bytes: o.MaxBytes, braces: bracesPerSeries * (int64(o.MaxSeries) + 1), large: large}
+// asking is a question while it is asked, in the context of its requests.
+type asking struct {
+	tenant string
+	leases []*lease // of its answer, and of redirects to it
+}
+
+type askingKey struct{}
+
+func (a *asking) end() {
+	for _, l := range a.leases {
+		l.end()
+	}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l *limiter) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.next.RoundTrip(r)
+	of, ok := r.Context().Value(askingKey{}).(*asking)
+	if !ok {
+		of = &asking{} // a request that is not of a Question: its memory counts until the body is closed
+	}
+	ctx, giveUp := context.WithCancel(r.Context())
+	response, err := l.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
+		giveUp()
 		return nil, err
 	}
 	if response.ContentLength > l.bytes {
+		giveUp()
 		_ = response.Body.Close()
 		return nil, tooLong(l)
 	}
-	ctx := r.Context() // ends when the answer has been decoded
-	response.Body = &limitedBody{ReadCloser: response.Body, limiter: l, waitForSlot: func() error { return l.waitForSlot(ctx) }}
+	lease := l.budget.lease(of.tenant, giveUp)
+	of.leases = append(of.leases, lease)
+	response.Body = &limitedBody{ReadCloser: response.Body, ctx: ctx, limiter: l, lease: lease, alone: !ok}
 	return response, nil
-}
-
-// waitForSlot waits for a slot of large answers, which it holds until the query ends.
-func (l *limiter) waitForSlot(ctx context.Context) error {
-	select {
-	case l.large <- struct{}{}:
-		context.AfterFunc(ctx, func() { <-l.large })
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // CloseIdleConnections lets http.Client close the connections of the next transport.
@@ -64,10 +69,31 @@ func (l *limiter) CloseIdleConnections() {
 
 type limitedBody struct {
 	io.ReadCloser
-	limiter       *limiter
-	waitForSlot   func() error
-	bytes, braces int64 // so far
-	large         bool  // it has a slot
+	ctx     context.Context //nolint:containedctx // of the request: a body has no other way to learn that it ended
+	limiter *limiter
+	lease   *lease
+	alone   bool // the lease ends with the body
+
+	// So far:
+	bytes, braces int64
+	cost, taken   int64 // of memory
+}
+
+// Memory that an answer takes, by what it consists of: its text is copied while it grows, and again while it is decoded.
+// TestMemoryOfAnAnswerIsBounded holds the sum to what is measured.
+const (
+	costPerByte    = 6
+	costPerElement = 12 // of an array or an object, after each of which there is a comma
+	costPerString  = 32 // more, where that is a string
+	costPerName    = 48 // of a label or a field, after each of which there is a colon
+	costPerArray   = 16
+	costChunk      = 64 << 10 // that is taken of the budget at once
+)
+
+// costOf returns the memory that a part of an answer takes.
+func costOf(text []byte) int64 {
+	count := func(what string) int64 { return int64(bytes.Count(text, []byte(what))) }
+	return costPerByte*int64(len(text)) + costPerElement*count(",") + costPerString*count(`",`) + costPerName*count(":") + costPerArray*count("[")
 }
 
 // Read implements io.Reader.
@@ -75,19 +101,32 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.bytes += int64(n)
 	b.braces += int64(bytes.Count(p[:n], []byte{'{'}))
+	b.cost += costOf(p[:n])
 	if b.bytes > b.limiter.bytes {
 		return 0, tooLong(b.limiter)
 	}
 	if b.braces > b.limiter.braces {
 		return 0, &sizeError{fmt.Sprintf("the answer has more than %d objects", b.limiter.braces)}
 	}
-	if b.bytes > LargeBytes && !b.large {
-		if err := b.waitForSlot(); err != nil {
+	if lacking := b.cost - b.taken; lacking > 0 {
+		lacking = (lacking + costChunk - 1) / costChunk * costChunk
+		if err := b.lease.take(b.ctx, lacking); err != nil {
 			return 0, err
 		}
-		b.large = true
+		b.taken += lacking
+	}
+	if err != nil && !b.lease.fix() {
+		return 0, shareError(b.limiter.budget.total)
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (b *limitedBody) Close() error {
+	if b.alone {
+		b.lease.end()
+	}
+	return b.ReadCloser.Close()
 }
 
 // sizeError is an answer that is too large.

@@ -130,11 +130,12 @@ func TestLimiterRejectsAnnouncedLength(t *testing.T) {
 	next := roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{ContentLength: 11, Body: io.NopCloser(strings.NewReader("01234567890"))}, nil
 	})
-	r, err := http.NewRequest(http.MethodGet, "http://prometheus:9090", nil)
+	asked := context.WithValue(t.Context(), askingKey{}, &asking{})
+	r, err := http.NewRequestWithContext(asked, http.MethodGet, "http://prometheus:9090", nil)
 	require.NoError(t, err)
-	_, err = newLimiter(next, &Options{MaxBytes: 10}, nil).RoundTrip(r) //nolint:bodyclose // there is none
+	_, err = newLimiter(next, &Options{MaxBytes: 10}, newBudget(1<<20)).RoundTrip(r) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, new(*sizeError))
-	response, err := newLimiter(next, &Options{MaxBytes: 11}, nil).RoundTrip(r)
+	response, err := newLimiter(next, &Options{MaxBytes: 11}, newBudget(1<<20)).RoundTrip(r)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)

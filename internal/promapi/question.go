@@ -20,6 +20,7 @@ type Question struct {
 	Accepted       string        // which queries are accepted: "must be …", for errors
 	Timeout        time.Duration // of a request, rounded up to whole seconds for the server
 	MaxSeries      int           // that an answer may have; 0 = any number
+	Tenant         string        // whose share of the memory the answer takes
 }
 
 // Range evaluates the query over a span. Its errors are *Failure.
@@ -53,8 +54,10 @@ func ask[T interface {
 	model.Value
 	model.Matrix | model.Vector
 }](ctx context.Context, q *Question, send func(context.Context, ...v1.Option) (model.Value, v1.Warnings, error)) (T, v1.Warnings, error) {
-	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
+	asking := &asking{tenant: q.Tenant}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, askingKey{}, asking), q.Timeout)
 	defer cancel()
+	defer asking.end()                                              // the answer has been decoded
 	options := []v1.Option{v1.WithTimeout(wholeSeconds(q.Timeout))} // or the server would go on after the timeout
 	if q.MaxSeries > 0 {
 		options = append(options, v1.WithLimit(uint64(q.MaxSeries)+1)) // one more shows that there are too many

@@ -11,8 +11,14 @@ import (
 	"github.com/foresail/foresail/internal/promapi"
 )
 
-// MinInterval is the shortest interval between two queries.
-const MinInterval = time.Second
+// MinInterval and MaxInterval are the limits of the interval between two queries.
+const (
+	MinInterval = time.Second
+	MaxInterval = time.Hour
+)
+
+// maxReach is the longest span of a query: the longest interval, and two more.
+const maxReach = 3 * MaxInterval
 
 // Config is a query to a server.
 type Config struct {
@@ -34,8 +40,8 @@ func (c *Config) key(namespace string) groupKey {
 	return groupKey{c.Address, namespace, c.Query, c.PodLabel, c.Interval}
 }
 
-// reach is the span of the first query.
-func (c *Config) reach() time.Duration { return c.Window + 2*c.Interval }
+// reach is the span of the first query. The rest of a longer window comes with time.
+func (c *Config) reach() time.Duration { return min(c.Window+2*c.Interval, maxReach) }
 
 // normalize gives equal configurations the same form.
 func (c *Config) normalize() {
@@ -59,8 +65,8 @@ func (c *Config) validate() error {
 	if c.Type != source.Gauge && c.Type != source.Counter {
 		refuse("type", c.Type, "Gauge or Counter")
 	}
-	if c.Interval < MinInterval {
-		refuse("interval", c.Interval, "at least "+MinInterval.String())
+	if c.Interval < MinInterval || c.Interval > MaxInterval {
+		refuse("interval", c.Interval, fmt.Sprintf("from %v to %v", MinInterval, MaxInterval))
 	}
 	if c.Window < c.Interval {
 		refuse("window", c.Window, "at least the interval")

@@ -183,6 +183,7 @@ func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) 
 	o := &g.source.options
 	q := promapi.Question{
 		Address: g.key.address, Query: g.key.query, Accepted: acceptedQuery(g.key.podLabel, g.tenancy.NamespaceLabel), Timeout: o.timeout(g.key.interval), MaxSeries: o.MaxSeries,
+		Tenant: g.key.namespace,
 	}
 	matrix, warnings, err := q.Samples(ctx, g.server.client, span)
 	if err != nil {

@@ -28,9 +28,10 @@ type Options struct {
 	Concurrency int
 	// MaxSeries is the maximum number of series in an answer. 0 = 10,000.
 	MaxSeries int
-	// MaxBytes is the maximum size of an answer. Decoding takes up to twenty times as much memory; answers above 4 MiB
-	// are decoded one at a time. 0 = 32 MiB.
+	// MaxBytes is the maximum size of an answer. 0 = 32 MiB.
 	MaxBytes int64
+	// MaxMemory is the maximum memory that all answers take at once. Namespaces share it. 0 = 256 MiB.
+	MaxMemory int64
 	// UserAgent is sent with each query. "" = foresail.
 	UserAgent string
 	// Now is the clock. nil = time.Now.
@@ -45,6 +46,7 @@ func (o Options) withDefaults() Options {
 	o.Concurrency = max(1, cmp.Or(o.Concurrency, 8))
 	o.MaxSeries = cmp.Or(o.MaxSeries, 10_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 32<<20)
+	o.MaxMemory = cmp.Or(o.MaxMemory, promapi.DefaultMaxMemory)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,7 +65,7 @@ func Registration() source.Registration {
 		Name: "prometheus",
 		New: func(env source.Environment) (source.Source, error) {
 			return registered{New(Options{
-				Servers: env.Prometheus.Servers, MaxSeries: env.Prometheus.MaxSeries, MaxBytes: env.Prometheus.MaxBytes,
+				Servers: env.Prometheus.Servers, MaxSeries: env.Prometheus.MaxSeries, MaxBytes: env.Prometheus.MaxBytes, MaxMemory: env.Prometheus.MaxMemory,
 				Timeout: env.QueryTimeout, UserAgent: env.UserAgent, Registerer: env.Registerer,
 			})}, nil
 		},

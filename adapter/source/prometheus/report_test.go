@@ -16,7 +16,6 @@ import (
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source/sourcetest"
-	"github.com/foresail/foresail/internal/promapi"
 )
 
 const rejected = `query "load{namespace=\"shop\"}" returns only series of other namespaces (2), which are rejected: the server must apply the matchers of a query`
@@ -339,46 +338,6 @@ func TestLimits(t *testing.T) {
 		assert.Len(t, sink.of("a"), len(sink.of("b")))
 		assert.NotEmpty(t, sink.of("a"))
 		assert.Equal(t, 3.0, sourcetest.Gathered(t, registry, "foresail_prometheus_queries_total", "limit"))
-	})
-}
-
-// Large answers are decoded one at a time, and give their turn back.
-func TestLargeAnswersWaitForEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		registry := prometheus.NewRegistry()
-		spaces := strings.Repeat(" ", promapi.LargeBytes+1)
-		server := newServer(func(_ int, q asked) (int, io.Reader, error) {
-			if strings.HasPrefix(q.query, "large") {
-				return http.StatusOK, io.MultiReader(strings.NewReader(spaces), slow{3 * time.Second}, strings.NewReader(matrix(pod("a", 1)))), nil
-			}
-			return http.StatusOK, strings.NewReader(matrix(pod("a", 1))), nil
-		})
-		s := running(t, Options{Registerer: registry}, server)
-		sinks := map[string]*recorder{}
-		for _, query := range []string{"large_1", "large_2", "large_3", "small"} {
-			c := gauge()
-			c.Query, c.Interval, c.Window = query, time.Hour, time.Hour
-			sinks[query] = newRecorder()
-			require.NoError(t, s.Set(key(query), c, fleetOf("a"), sinks[query]))
-		}
-		read := func() int {
-			n := 0
-			for query, sink := range sinks {
-				if query != "small" && len(sink.of("a")) > 0 {
-					n++
-				}
-			}
-			return n
-		}
-		sourcetest.Pass(2 * time.Second)
-		assert.Len(t, sinks["small"].of("a"), 1, "does not wait")
-		assert.Zero(t, read())
-		for n := range 3 {
-			assert.Equal(t, 1, s.connector.Large())
-			sourcetest.Pass(3 * time.Second)
-			assert.Equal(t, n+1, read())
-		}
-		assert.Zero(t, s.connector.Large())
 	})
 }
 

@@ -70,7 +70,8 @@ func TestConfigIsValidated(t *testing.T) {
 		"another namespace":   {func(c *Config) { c.Query = `load{namespace=~"b.*"}` }, `namespace=~"b.*" excludes the namespace of the PredictedMetric`},
 		"no pod label":        {func(c *Config) { c.PodLabel = "" }, `podLabel: "": must be the name of a Prometheus label`},
 		"no type":             {func(c *Config) { c.Type = "" }, `type: "": must be Gauge or Counter`},
-		"too short":           {func(c *Config) { c.Interval = 999 * time.Millisecond }, `interval: "999ms": must be at least 1s`},
+		"too short":           {func(c *Config) { c.Interval = 999 * time.Millisecond }, `interval: "999ms": must be from 1s to 1h0m0s`},
+		"too long":            {func(c *Config) { c.Interval = time.Hour + 1; c.Window = 2 * time.Hour }, `interval: "1h0m0.000000001s": must be from 1s to 1h0m0s`},
 		"less than a reading": {func(c *Config) { c.Window = time.Millisecond }, `window: "1ms": must be at least the interval`},
 	}
 	for name, test := range tests {

@@ -58,7 +58,7 @@ func newSource(o Options, transport http.RoundTripper) *Source {
 	return &Source{
 		options: o, telemetry: newTelemetry(o.Registerer),
 		connector: promapi.NewConnector(promapi.Options{
-			Servers: o.Servers, MaxSeries: o.MaxSeries, MaxBytes: o.MaxBytes, UserAgent: o.UserAgent, Transport: transport,
+			Servers: o.Servers, MaxSeries: o.MaxSeries, MaxBytes: o.MaxBytes, MaxMemory: o.MaxMemory, UserAgent: o.UserAgent, Transport: transport,
 		}),
 		subscriptions: map[types.NamespacedName]*subscription{},
 		groups:        map[groupKey]*group{},
