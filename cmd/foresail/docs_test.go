@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
@@ -18,7 +19,7 @@ import (
 // parse returns why the command line would end with "unusable arguments". A mention in a sentence may lack arguments and the
 // value of its last flag.
 func parse(args []string, mention bool) error {
-	root := newRoot()
+	root := newRoot(time.Now)
 	command, rest, err := root.Find(args)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func TestCommandLinesOfPagesParse(t *testing.T) {
 }
 
 func TestCommandLinesOfExamplesParse(t *testing.T) {
-	for _, c := range append(below(newRoot()), newRoot()) {
+	for _, c := range append(below(newRoot(time.Now)), newRoot(time.Now)) {
 		for _, words := range docpages.CommandLines(c.Example) {
 			if args, ok := (docpages.Command{Words: words}).Foresail(); ok {
 				assert.NoError(t, parse(args, false), "%s: foresail %s", c.CommandPath(), strings.Join(args, " "))
@@ -84,7 +85,7 @@ func TestFlagsOfRunThatPagesNameExist(t *testing.T) {
 
 func runFlags(t *testing.T) *pflag.FlagSet {
 	t.Helper()
-	run, _, err := newRoot().Find([]string{"run"})
+	run, _, err := newRoot(time.Now).Find([]string{"run"})
 	require.NoError(t, err)
 	return run.Flags()
 }

@@ -58,7 +58,7 @@ func (k *cluster) connect() (*rest.Config, client.Client, error) {
 	return config, c, nil
 }
 
-func newExplainCommand() *cobra.Command {
+func newExplainCommand(now func() time.Time) *cobra.Command {
 	k := &cluster{}
 	c := &cobra.Command{
 		Use:   "explain",
@@ -75,11 +75,11 @@ nothing; it needs the rights of kubectl get, and may be run by anybody who has t
 		DisableFlagsInUseLine: true,
 	}
 	k.addFlags(c)
-	c.AddCommand(newExplainPoolCommand(k), newExplainMetricCommand(k), newExplainPodCommand(k))
+	c.AddCommand(newExplainPoolCommand(k, now), newExplainMetricCommand(k, now), newExplainPodCommand(k, now))
 	return c
 }
 
-func newExplainPoolCommand(k *cluster) *cobra.Command {
+func newExplainPoolCommand(k *cluster, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "workerpool NAME [--last N] [--output table|json]",
 		Aliases: []string{"wp", "workerpools"},
@@ -117,7 +117,7 @@ With --output json it is one object, which also has the journal.`,
 		if err != nil {
 			return err
 		}
-		e := explain.Of(c.Context(), nodes, &pool, *last, time.Now())
+		e := explain.Of(c.Context(), nodes, &pool, *last, now())
 		if output.value == "json" {
 			return printJSON(c.OutOrStdout(), e)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-func newExplainMetricCommand(k *cluster) *cobra.Command {
+func newExplainMetricCommand(k *cluster, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json]",
 		Aliases: []string{"pm", "predictedmetrics"},
@@ -56,7 +56,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 				Status    v1alpha1.PredictedMetricStatus `json:"status"`
 			}{namespace, pm.Name, pm.Spec, pm.Status})
 		}
-		return printMetric(c.OutOrStdout(), &pm, time.Now())
+		return printMetric(c.OutOrStdout(), &pm, now())
 	}
 	return c
 }

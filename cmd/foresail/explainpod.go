@@ -40,7 +40,7 @@ type explainPodOptions struct {
 	all      bool
 }
 
-func newExplainPodCommand(k *cluster) *cobra.Command {
+func newExplainPodCommand(k *cluster, now func() time.Time) *cobra.Command {
 	o := &explainPodOptions{}
 	c := &cobra.Command{
 		Use:     "pod NAME [--namespace NAMESPACE] [--all] [--output table|json]",
@@ -80,12 +80,12 @@ A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
 	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return o.run(c, k, args[0], output.value)
+		return o.run(c, k, args[0], output.value, now())
 	}
 	return c
 }
 
-func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string) error {
+func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string, now time.Time) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 	if err != nil {
 		return err
 	}
-	e := podExplanation{Namespace: namespace, Name: name, At: time.Now()}
+	e := podExplanation{Namespace: namespace, Name: name, At: now}
 	client, err := k.clientset()
 	if err != nil && o.server == "" {
 		return err

@@ -75,6 +75,9 @@ func foresailPod(name string, ports ...string) corev1.Pod {
 	return pod
 }
 
+// explainedAt is when pods are explained, in whole seconds as the API has times.
+var explainedAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
 func scheduledPod(node, message string) *corev1.Pod {
 	status := corev1.ConditionTrue
 	if node == "" {
@@ -82,10 +85,10 @@ func scheduledPod(node, message string) *corev1.Pod {
 	}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.NewTime(explainedAt.Add(-time.Hour))},
 		Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "default-scheduler"},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: status, Message: message, LastTransitionTime: metav1.NewTime(time.Now().Add(-5 * time.Minute)),
+			Type: corev1.PodScheduled, Status: status, Message: message, LastTransitionTime: metav1.NewTime(explainedAt.Add(-5 * time.Minute)),
 		}}},
 	}
 }
@@ -97,7 +100,7 @@ func share(predicted, assumed, pod, allocatable float64) *extender.Share {
 // answered is an answer of some time ago, of which node-2 got the best score.
 func answered(ago time.Duration) extender.Explanation {
 	about := extender.Decision{
-		At: time.Now().Add(-ago), UID: types.UID("uid-1"),
+		At: explainedAt.Add(-ago), UID: types.UID("uid-1"),
 		Requests: extender.Amounts{CPU: 0.25, Memory: 200 << 20}, Estimate: extender.Amounts{CPU: 0.3, Memory: 250 << 20},
 	}
 	e := extender.Explanation{Namespace: "shop", Name: "checkout"}
@@ -126,7 +129,7 @@ func answered(ago time.Duration) extender.Explanation {
 func explainPod(t *testing.T, p *played, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	t.Setenv("KUBECONFIG", p.kubeconfig(t))
-	return foresail(t, "", append([]string{"explain", "pod", "checkout"}, args...)...)
+	return foresailAt(t, func() time.Time { return explainedAt }, "", append([]string{"explain", "pod", "checkout"}, args...)...)
 }
 
 func playing(pod *corev1.Pod, answers map[string]any) *played {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +19,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(execute(ctx, newRoot(time.Now), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func newRoot() *cobra.Command {
+// newRoot returns the command line; explanations read the time from now.
+func newRoot(now func() time.Time) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "foresail",
 		Short: "Scale Kubernetes pods and worker nodes before their load arrives",
@@ -48,7 +50,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	}
 	root.AddCommand(
 		newRunCommand(),
-		newExplainCommand(),
+		newExplainCommand(now),
 		newCostCommand(),
 		newReplayCommand(),
 		newBacktestCommand(),
@@ -66,8 +68,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 }
 
 // execute runs the command line and returns its exit code. Errors go to stderr.
-func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
+func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,8 +19,13 @@ import (
 
 // foresail executes a command line and returns its exit code, stdout and stderr.
 func foresail(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	return foresailAt(t, time.Now, stdin, args...)
+}
+
+// foresailAt is foresail with a clock for explanations.
+func foresailAt(t *testing.T, now func() time.Time, stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = execute(t.Context(), args, strings.NewReader(stdin), &out, &err)
+	code = execute(t.Context(), newRoot(now), args, strings.NewReader(stdin), &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -73,7 +79,7 @@ func TestHelpGoesToStdoutAndShowsExamples(t *testing.T) {
 }
 
 func TestEverySubcommandIsExplained(t *testing.T) {
-	for _, c := range newRoot().Commands() {
+	for _, c := range newRoot(time.Now).Commands() {
 		if c.Name() == "help" {
 			continue // cobra's own
 		}
@@ -152,7 +158,7 @@ func TestAnInterruptedReplayEndsWithOne(t *testing.T) {
 	silent, end := io.Pipe()
 	defer func() { assert.NoError(t, end.Close()) }()
 	var out, stderr bytes.Buffer
-	code := execute(ctx, []string{"replay", "--spec", file(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
+	code := execute(ctx, newRoot(time.Now), []string{"replay", "--spec", file(t, "spec.yaml", oneSpec)}, silent, &out, &stderr)
 	assert.Equal(t, exitFailed, code)
 	assert.Equal(t, "foresail replay: interrupted\n", stderr.String())
 }

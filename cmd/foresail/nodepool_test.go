@@ -40,7 +40,7 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		ended <- execute(ctx, []string{
+		ended <- execute(ctx, newRoot(time.Now), []string{
 			"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
 			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
 		}, strings.NewReader(""), &stderr, &stderr)

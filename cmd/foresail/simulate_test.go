@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -146,7 +147,7 @@ func TestSimulateReportsWhatWasFinishedWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs strings.Builder
-	code := execute(ctx, []string{"simulate", "--seeds", "1"}, strings.NewReader(""), &out, &errs)
+	code := execute(ctx, newRoot(time.Now), []string{"simulate", "--seeds", "1"}, strings.NewReader(""), &out, &errs)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs.String(), "foresail simulate: interrupted after 0 of 6 runs, before every scaler had finished a seed")
 	assert.Empty(t, out.String())
