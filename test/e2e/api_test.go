@@ -70,6 +70,7 @@ func TestRefusals(t *testing.T) {
 		{"no such PredictedMetric", "predicted_load_total", "predictedmetric=three", http.StatusNotFound, []string{"three", "one"}},
 		{"a selector of two", "predicted_load", "kind=Deployment", http.StatusBadRequest, []string{"one", "two"}},
 		{"a selector of two", "predicted_replicas", "", http.StatusBadRequest, []string{"one", "two"}},
+		{"a selector of two", "predicted_load_total", "", http.StatusBadRequest, []string{"one", "two"}},
 	} {
 		selector, err := labels.Parse(c.selector)
 		require.NoError(t, err)
@@ -81,11 +82,11 @@ func TestRefusals(t *testing.T) {
 			assert.ErrorContains(t, err, word, c.name)
 		}
 	}
-	both, err := client.List("predicted_load_total", labels.Everything())
+	list, err := client.List("predicted_load_total", labels.SelectorFromSet(labels.Set{"target": "one"}))
 	require.NoError(t, err)
-	assert.Len(t, both.Items, 2, "a total may be summed")
-	assert.Equal(t, map[string]string{"predictedmetric": "one", "kind": "Deployment", "target": "one"}, both.Items[0].MetricLabels)
-	assert.WithinDuration(t, time.Now(), both.Items[0].Timestamp.Time, 10*time.Second)
+	require.Len(t, list.Items, 1)
+	assert.Equal(t, map[string]string{"predictedmetric": "one", "kind": "Deployment", "target": "one"}, list.Items[0].MetricLabels)
+	assert.WithinDuration(t, time.Now(), list.Items[0].Timestamp.Time, 10*time.Second)
 }
 
 // TestNoReadyPods scales a target to nothing: there is no load, and that is not a load of nothing.
