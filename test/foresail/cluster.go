@@ -82,7 +82,8 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// AdapterFlags returns the flags of an adapter under the service account of the manifests, and its secure port.
+// AdapterFlags returns the flags of an adapter under the service account of the manifests, and its secure port. Pods have
+// loopback addresses here.
 func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
 	kubeconfig, err := c.KubeconfigForServiceAccount(ctx, Namespace, ServiceAccount)
 	if err != nil {
@@ -99,7 +100,7 @@ func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string,
 		"--kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(securePort),
 		"--tls-cert-file", cert, "--tls-private-key-file", key,
-		"--leader-election-namespace", Namespace,
+		"--leader-election-namespace", Namespace, "--scrape-allow-loopback",
 	}, securePort, nil
 }
 

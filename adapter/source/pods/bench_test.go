@@ -91,7 +91,7 @@ func BenchmarkThousandEndpoints(b *testing.B) {
 				x.Ports = map[string]int32{"metrics": int32(port)}
 				all = append(all, x)
 			}
-			s := New(Options{Timeout: time.Minute})
+			s := New(Options{Timeout: time.Minute, AllowLoopback: true})
 			defer s.client.CloseIdleConnections()
 			c := gauge(time.Second)
 			c.Port = "metrics"

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/localaddr"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -149,8 +151,12 @@ func (r *reader) close() {
 }
 
 // locate returns the endpoint of an instance for a configuration.
-func locate(i podtracker.Instance, c *Config) endpointKey {
+func locate(i podtracker.Instance, c *Config, allowLoopback bool) endpointKey {
 	key := endpointKey{pod: i.Pod, interval: c.Interval}
+	if problem := localIP(i, allowLoopback); problem != "" {
+		key.problem = problem
+		return key
+	}
 	address, err := addressOf(i, c.Port)
 	if err != nil {
 		key.problem = err.Error()
@@ -163,6 +169,22 @@ func locate(i podtracker.Instance, c *Config) endpointKey {
 	}
 	key.url = u.String()
 	return key
+}
+
+// localIP returns why the IP of an instance is no pod's: whoever writes a pod's status could read from the node with it.
+func localIP(i podtracker.Instance, allowLoopback bool) string {
+	if i.IP == "" {
+		return ""
+	}
+	ip, _ := netip.ParseAddr(i.IP) // without one its kind is invalid
+	switch kind := localaddr.Kind(ip); {
+	case kind == "", kind == "loopback" && allowLoopback:
+		return ""
+	case kind == "loopback":
+		return fmt.Sprintf("pod %s has the IP %s (loopback): it is not scraped without --scrape-allow-loopback", i.Pod, i.IP)
+	default:
+		return fmt.Sprintf("pod %s has the IP %.50s (%s): it is not scraped", i.Pod, i.IP, kind)
+	}
 }
 
 // addressOf returns the host and port of an instance.

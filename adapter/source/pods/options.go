@@ -30,6 +30,8 @@ type Options struct {
 	MaxBodyBytes int64
 	// MaxSeries is the maximum number of series, on one page, of a metric that is read. 0 = 10,000.
 	MaxSeries int
+	// AllowLoopback lets pods have loopback addresses, as in tests.
+	AllowLoopback bool
 	// UserAgent is sent with each scrape. "" = foresail.
 	UserAgent string
 	// Registerer registers the metrics of the source; nil = none.
@@ -59,6 +61,7 @@ func Registration() source.Registration {
 			fs.IntVar(&o.Concurrency, "scrape-concurrency", 1024, "Maximum number of pods scraped at the same time. Half of it is for slow or failing pods.")
 			fs.Int64Var(&o.MaxBodyBytes, "scrape-max-bytes", defaultMaxBytes, "Maximum size of a pod's answer to a scrape in bytes. Answers are parsed as they arrive: a longer one takes CPU time, not memory.")
 			fs.IntVar(&o.MaxSeries, "scrape-max-series", defaultMaxSeries, "Maximum number of series that a pod may serve of a metric that is read.")
+			fs.BoolVar(&o.AllowLoopback, "scrape-allow-loopback", false, "Scrape pods whose IP is a loopback address too. For tests: in a cluster such an address is Foresail's own pod or node.")
 			fs.DurationVar(&o.Timeout, "scrape-timeout", 3*time.Second, "Maximum time that a scrape of a pod may take. It may exceed the interval, so that overloaded pods can still answer.")
 		},
 		Validate: o.validate,

@@ -194,7 +194,7 @@ func TestSlowScrapeLeavesItsQuickSlot(t *testing.T) {
 func newEndpointOf(s *Source, i int) *endpoint {
 	x := instance(fmt.Sprint("pod-", i), fmt.Sprintf("10.0.0.%d", i))
 	c := gauge(time.Second)
-	return newEndpoint(locate(x, &c), s.options.UserAgent)
+	return newEndpoint(locate(x, &c, false), s.options.UserAgent)
 }
 
 // An answer that is all there does not outlive its scrape either.
@@ -442,6 +442,40 @@ func TestUnreachablePods(t *testing.T) {
 		fleet.Set(instance("a", "10.0.0.1"))
 		sourcetest.Pass(5 * time.Second)
 		assert.Len(t, sink.Samples("uid-a"), 5)
+	})
+}
+
+// A pod whose IP is the node's own, or where clouds keep credentials, is not asked, however its IP is written.
+func TestPodsAtLocalAddressesAreNotScraped(t *testing.T) {
+	const unless = " without --scrape-allow-loopback"
+	synctest.Test(t, func(t *testing.T) {
+		for ip, want := range map[string]string{
+			"127.0.0.1":                "loopback): it is not scraped" + unless,
+			"::1":                      "loopback): it is not scraped" + unless,
+			"::ffff:127.0.0.1":         "loopback): it is not scraped" + unless,
+			"169.254.169.254":          "link-local): it is not scraped",
+			"fe80::1":                  "link-local): it is not scraped",
+			"fd00:ec2::254":            "cloud metadata): it is not scraped",
+			"64:ff9b::169.254.169.254": "link-local): it is not scraped",
+			"0.0.0.0":                  "unspecified): it is not scraped",
+			"localhost":                "invalid): it is not scraped",
+			"10.0.0.1":                 "",
+			"fd12::1":                  "",
+		} {
+			for _, allowed := range []bool{false, true} {
+				w, sink := newNetwork(answering("load 1\n")), newRecorder()
+				s := running(t, Options{AllowLoopback: allowed}, w)
+				require.NoError(t, s.Set(key("pm"), gauge(time.Second), sourcetest.NewFleet(instance("a", ip)), sink))
+				sourcetest.Pass(time.Second)
+				if want == "" || allowed && strings.Contains(want, unless) {
+					assert.Len(t, w.times(ip), 1, ip)
+					assert.Empty(t, sink.Failures("uid-a"), ip)
+					continue
+				}
+				assert.Empty(t, w.times(ip), ip)
+				assert.Equal(t, []string{"pod shop/a has the IP " + ip + " (" + want}, sink.Failures("uid-a"))
+			}
+		}
 	})
 }
 

@@ -42,6 +42,7 @@ func serve(t testing.TB, ip string, h http.Handler) string {
 // scrapeOnce reads an endpoint once and returns what the sink got.
 func scrapeOnce(t *testing.T, o Options, ip string, c Config) *recorder {
 	t.Helper()
+	o.AllowLoopback = true
 	s := New(o)
 	defer s.client.CloseIdleConnections()
 	sink := newRecorder()
@@ -209,7 +210,7 @@ func TestScrapeOfNobody(t *testing.T) {
 func TestScrapeOverIPv6(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "[::1]:0")
 	if err != nil {
-		key := locate(instance("a", "::1"), &Config{Port: "9090", Path: "/metrics", Interval: time.Second})
+		key := locate(instance("a", "::1"), &Config{Port: "9090", Path: "/metrics", Interval: time.Second}, true)
 		assert.Equal(t, "http://[::1]:9090/metrics", key.url, "without IPv6 on this machine its URL is all there is to see")
 		return
 	}
@@ -241,7 +242,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		assert.NoError(t, server.Close())
 		assert.ErrorIs(t, <-served, http.ErrServerClosed)
 	})
-	s := New(Options{})
+	s := New(Options{AllowLoopback: true})
 	defer s.client.CloseIdleConnections()
 	c := gauge(time.Second)
 	_, c.Port, err = net.SplitHostPort(l.Addr().String())
@@ -275,7 +276,7 @@ func TestConcurrentUse(t *testing.T) {
 		x.Ports = map[string]int32{"metrics": number}
 		all = append(all, x)
 	}
-	s := New(Options{Concurrency: 4})
+	s := New(Options{Concurrency: 4, AllowLoopback: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()

@@ -87,7 +87,7 @@ func (u *subscription) update() {
 func (u *subscription) follow() {
 	active := map[string]endpointKey{}
 	for _, i := range u.fleet.Active() {
-		active[i.ID] = locate(i, &u.config)
+		active[i.ID] = locate(i, &u.config, u.source.options.AllowLoopback)
 	}
 	for instance, r := range u.readers {
 		if key, ok := active[instance]; !ok || key != r.endpoint.key {
