@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/foresail/foresail/adapter/source"
@@ -182,7 +183,7 @@ func list(first []string, count int) string {
 func seriesText(series labels.Labels) string {
 	var all []labels.Label
 	series.Range(func(l labels.Label) {
-		if l.Name != labels.MetricName && len(all) <= maxLabels {
+		if l.Name != model.MetricNameLabel && len(all) <= maxLabels {
 			all = append(all, l)
 		}
 	})
