@@ -341,14 +341,6 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// slow is a reader that takes its time to end.
-type slow struct{ after time.Duration }
-
-func (s slow) Read([]byte) (int, error) {
-	<-time.After(s.after)
-	return 0, io.EOF
-}
-
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset by peer") }
