@@ -55,7 +55,6 @@ type Feed struct {
 	group     *group // of scaled; set before the feed is found
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
-	count     atomic.Int64 // replicas.count, to be read without the lock
 
 	mu        sync.Mutex
 	config    Config
@@ -147,7 +146,6 @@ func (f *Feed) SetReplicas(count int) {
 		f.replicas.fell = now.UnixMilli()
 	}
 	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
-	f.count.Store(int64(count))
 	f.group.replicas.Store(int64(count))
 }
 
@@ -204,11 +202,10 @@ func (f *Feed) SourceFailed(err error) {
 	f.sourceErr = err
 }
 
-// Snapshot returns the snapshot published last, with the numbers of ready pods and of replicas as of now, and the joint
-// decision of the last round.
+// Snapshot returns the snapshot published last, with the number of ready pods as of now, and the joint decision of the last
+// round for the replicas of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
-	s.Replicas = int(f.count.Load())
 	s.Ready = f.ready()
 	s.Combined = f.group.decision()
 	return s

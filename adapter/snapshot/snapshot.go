@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is the state of one PredictedMetric at one moment. It never changes after publication. A reader gets a copy
-// in which Ready, Replicas and Combined are as of the read.
+// in which Ready and Combined are as of the read.
 type Snapshot struct {
 	Metric     types.NamespacedName // the PredictedMetric
 	TargetKind string               // kind and name of its scaleTargetRef
@@ -43,8 +43,6 @@ type Snapshot struct {
 
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
-	// Replicas is the number that the target is set to, as last read; 0: not known.
-	Replicas int
 }
 
 // TooOld returns whether something that was taken at a time is older than limit now. The whole adapter judges freshness

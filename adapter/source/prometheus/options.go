@@ -46,7 +46,6 @@ func (o Options) withDefaults() Options {
 	o.Concurrency = max(1, cmp.Or(o.Concurrency, 8))
 	o.MaxSeries = cmp.Or(o.MaxSeries, 10_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 32<<20)
-	o.MaxMemory = cmp.Or(o.MaxMemory, promapi.DefaultMaxMemory)
 	o.UserAgent = cmp.Or(o.UserAgent, "foresail")
 	if o.Now == nil {
 		o.Now = time.Now
