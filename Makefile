@@ -2,32 +2,28 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+# As the release and the control plane are built, so that all share what has been compiled.
+export CGO_ENABLED := 0
 
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
 # The packages that run a whole control plane. Two of SHARING run at a time, the longest first; the first has priority, and the
 # others get what it leaves of the cores. Those of ALONE need both.
-SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/controlplane/... ./test/monitoring/...
+SHARING = ./test/e2e ./test/apiservice ./test/nodepool/live ./test/nodepool ./test/controlplane/... ./test/monitoring/...
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
 PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
-# Tests that measure memory, of which the race detector takes several times as much, and long ones of a single goroutine.
-WITHOUT_RACE = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !race' . || true)
-UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
+UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE))")
+CONCURRENT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
 # The files with tests of real lengths, which begin with "//go:build long".
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build .*long' . || true)
-# Runs the tests of files $(1), whose build constraints match $(2), with the flags $(3).
-define test_files
-@for dir in $(sort $(dir $(1))); do \
-  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build $(2)' $$dir*_test.go) | paste -sd '|' -); \
-  (set -x; go test $(3) -run "$$names" $$dir); \
-done
-endef
+# The packages with files that such tests replace.
+NOT_LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !long' .)))
 # One more than there are cores: packages that start an API server wait for it.
 AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# The race detector needs a C compiler; without one the tests run without it, and say so.
-RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),$(if $(shell command -v $(firstword $(shell go env CC)) 2>/dev/null),-race))
+# Without go test's own vet, which looks at every dependency: see "make vet".
+GO_TEST = go test -vet=off
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 # Stripped, and the same to the byte wherever and whenever it is built. The Dockerfile has the same flags.
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$(VERSION)"
@@ -46,32 +42,36 @@ demo-nodes: ## Watch worker nodes be launched ahead of demand, and drained when 
 	go run ./test/demonodes
 
 .PHONY: test
-test: announce-test vet test-unit test-e2e ## Run all tests but the long ones: vet, unit tests, tests on a real control plane
+test: announce-test test-unit test-e2e ## Run the unit tests and the tests on a real control plane
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: vet, unit tests, then tests on a real control plane; 15 to 18 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it builds Kubernetes and Prometheus, in up to 15 minutes more" >&2
+	@echo "make test: unit tests, then tests on a real control plane; some 16 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 25 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
-	go vet ./...
 	go vet -tags long ./...
+	go vet $(NOT_LONG)
 
 .PHONY: test-unit
-test-unit: controlplane moto ## Run the unit tests, with the race detector where there are goroutines
-	@test -n "$(RACE)" || echo "no C compiler: the tests run without the race detector" >&2
-	go test $(PURE)
-	$(call test_files,$(WITHOUT_RACE),!race,)
-	go test $(RACE) -p $(AT_ONCE) $(UNIT)
+test-unit: controlplane monitoring moto ## Run the unit tests
+	$(GO_TEST) -p $(AT_ONCE) $(UNIT)
+
+.PHONY: test-race
+test-race: controlplane monitoring moto ## Run the unit tests of what has goroutines with the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (about 10 minutes; needs Node.js 18.2 or later)
-	go test -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
-	go test -count=1 -p 1 -timeout 20m $(ALONE)
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 12 minutes; needs Node.js 18.2 or later)
+	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
+	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 
 .PHONY: test-long
 test-long: controlplane monitoring moto ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
-	$(call test_files,$(LONG),.*long,-count=1 -timeout 30m -tags long)
+	@for dir in $(sort $(dir $(LONG))); do \
+	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
+	  (set -x; $(GO_TEST) -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
+	done
 
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)

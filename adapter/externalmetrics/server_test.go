@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,9 +22,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	externalclient "k8s.io/metrics/pkg/client/external_metrics"
 
@@ -334,6 +337,64 @@ func TestServerStops(t *testing.T) {
 	require.NoError(t, s.stop())
 	_, err := net.DialTimeout("tcp", s.server.Addr().String(), time.Second)
 	assert.Error(t, err, "still listening")
+}
+
+// certificates is a serving certificate that changes.
+type certificates struct {
+	mu       sync.Mutex
+	cert     []byte
+	key      []byte
+	listener dynamiccertificates.Listener
+}
+
+func (c *certificates) Name() string { return "test" }
+
+func (c *certificates) CurrentCertKeyContent() (cert, key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cert, c.key
+}
+
+func (c *certificates) AddListener(l dynamiccertificates.Listener) { c.listener = l }
+
+func (c *certificates) set(t *testing.T, host string) {
+	t.Helper()
+	cert, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
+	require.NoError(t, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cert, c.key = cert, key
+}
+
+func TestServingCertificateChangesWithoutARestart(t *testing.T) {
+	var changing certificates
+	changing.set(t, "first")
+	o := testOptions(t, newCluster(t))
+	server, err := o.NewServer(Config{
+		Provider: New(servingtest.NewMemory(), time.Now), Ready: func() error { return nil }, Version: "v1.2.3", Certificate: &changing,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	serves := func(host string) func() bool {
+		return func() bool {
+			connection, err := tls.Dial("tcp", server.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+			if err != nil {
+				return false
+			}
+			defer connection.Close()
+			return connection.ConnectionState().PeerCertificates[0].VerifyHostname(host) == nil
+		}
+	}
+	require.Eventually(t, serves("first"), 30*time.Second, 10*time.Millisecond)
+	changing.set(t, "second")
+	changing.listener.Enqueue()
+	require.Eventually(t, serves("second"), 30*time.Second, 10*time.Millisecond)
 }
 
 // A server that cannot be made leaves no listener.

@@ -30,15 +30,19 @@ type pace struct {
 	reading    int64 // how often an instance is read
 	window     int64
 	staleAfter int64
-	gap        int64 // for how long samples do not add up to the load after all instances have been replaced
+	// gap is for how long samples do not add up to the load after all instances have been replaced. With any method readings are
+	// of a while ago, and requests may have moved to the others before the selector did.
+	gap int64
 }
 
 // pace assumes that instances are read as often as their samples show, or as the source is set to, whichever is rarer.
 func (f *Feed) pace() pace {
-	p := f.config.Params
+	p := f.using.Params
+	reading := max(f.using.Interval, f.spacing.interval())
 	return pace{
-		tick: p.Interval.Milliseconds(), reading: max(f.config.Interval, f.spacing.interval()).Milliseconds(),
-		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(), gap: p.ReplacementGap().Milliseconds(),
+		tick: p.Interval.Milliseconds(), reading: reading.Milliseconds(),
+		window: f.window.Milliseconds(), staleAfter: p.StaleAfter.Milliseconds(),
+		gap: max(p.ReplacementGap(), 2*reading, 2*p.Interval).Milliseconds(),
 	}
 }
 
@@ -74,7 +78,7 @@ func (c *coverage) cover(all []pipeline.Instance, p pace, now int64) (int64, err
 		return 0, unavailable(snapshot.WaitingForSamples, "none of %d ready pods has been read yet", unread)
 	case c.begun == 0:
 		c.begun = now
-	case ended > c.since && c.since > 0 && oldest >= ended && p.gap > 0: // all were replaced at one moment
+	case ended > c.since && c.since > 0 && oldest >= ended: // all were replaced at one moment
 		c.since = oldest + p.gap
 	}
 	if c.since == 0 {

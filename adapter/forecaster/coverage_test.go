@@ -104,7 +104,7 @@ func TestSlowSources(t *testing.T) {
 					if pods < 0 {
 						pods, c.Interval = -pods, 0
 					}
-					f := New(time.Now, prometheus.NewRegistry())
+					f := New(time.Now, prometheus.NewRegistry(), Options{})
 					feed, err := f.Set(key, c)
 					require.NoError(t, err)
 					fleet := &fleet{}
@@ -192,7 +192,7 @@ func TestRejectedSpecIsPublished(t *testing.T) {
 func TestRestartWhilePodsAreStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4, steady(1))
-		fresh := New(time.Now, prometheus.NewRegistry())
+		fresh := New(time.Now, prometheus.NewRegistry(), Options{})
 		feed, err := fresh.Set(key, config())
 		require.NoError(t, err)
 		feed.SetPods(w.fleet)
@@ -236,17 +236,21 @@ func TestSamplesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, steady(1))
 		now := time.Now().UnixMilli()
-		for i := range int64(maxSamples) {
-			w.feed.Append("pod-0", pipeline.Sample{T: now - maxSamples + i, V: 1})
+		for i := range int64(2 * leastReadings) {
+			w.feed.Append("pod-0", pipeline.Sample{T: now - 2*leastReadings + i, V: 1})
 		}
 		w.feed.Append("pod-0", pipeline.Sample{T: now - 3600_000, V: 9})
 		w.forecaster.runAll()
-		assert.Len(t, *w.feed.series["pod-0"], maxSamples)
+		assert.Len(t, *w.feed.series["pod-0"], 2*leastReadings)
 		assert.Empty(t, w.get().Failing)
 		w.feed.Append("pod-0", pipeline.Sample{T: now, V: 1})
 		w.forecaster.runAll()
 		require.Len(t, w.get().Failing, 1)
-		assert.ErrorContains(t, w.get().Failing[0].Err, "more than 20000 samples within the window")
+		assert.ErrorContains(t, w.get().Failing[0].Err, "more than 2000 samples within the window")
+		for i := range int64(10 * leastReadings) {
+			w.feed.Append("pod-0", pipeline.Sample{T: now - i, V: 1})
+		}
+		assert.Len(t, w.feed.inbox.arrivals["pod-0"].samples, 2*leastReadings, "nor does more wait for the next forecast")
 	})
 }
 
@@ -318,7 +322,7 @@ func TestNoSubstitutesForMoreThanHalfOfThePods(t *testing.T) {
 func TestClockIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := 2 * time.Hour
-		f := New(func() time.Time { return time.Now().Add(ahead) }, prometheus.NewRegistry())
+		f := New(func() time.Time { return time.Now().Add(ahead) }, prometheus.NewRegistry(), Options{})
 		feed, err := f.Set(key, config())
 		require.NoError(t, err)
 		pods := &fleet{}

@@ -25,6 +25,7 @@ type Config struct {
 	Source         string        // the kind of source, such as pods
 	Origin         string        // identifies where samples come from and whose they are
 	Interval       time.Duration // how often the source reads; 0: samples are pushed
+	Created        time.Time     // when the PredictedMetric was created
 
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
@@ -44,22 +45,25 @@ type Pods interface {
 	StartupsMeasured() int
 }
 
-// maxSamples bounds the samples of one instance, unless the window has more ticks than half of it.
-const maxSamples = 20_000
+// leastReadings is for how many readings of a pod there is room at least, for those who read more often than they forecast.
+const leastReadings = 1000
 
 // Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Sink and safe for concurrent use.
+// Nothing waits for a forecast that is being made but the next one.
 type Feed struct {
 	key       types.NamespacedName
 	scaled    target
 	now       func() time.Time
 	group     *group // of scaled; set before the feed is found
+	inbox     *inbox
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
+	settings  atomic.Pointer[settings]
+	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 
-	mu        sync.Mutex
-	config    Config
-	pipeline  *pipeline.Pipeline
-	window    time.Duration // how far back the last forecast looked, which follows the startup time
+	mu        sync.Mutex // of what is below, which belongs to the forecast that is being made
+	using     *settings
+	window    time.Duration // how far back the last one looked, which follows the startup time
 	replicas  replicas
 	series    map[string]*samples.Series
 	failing   map[string]error
@@ -69,12 +73,10 @@ type Feed struct {
 	spacing   spacing
 }
 
-// replicas is the number of replicas that the target is set to, and when it was last seen to change (ms).
-type replicas struct {
-	count      int
-	known      bool
-	rose, fell int64
-	lost       time.Time // since when it cannot be read; zero: it can
+// settings are a configuration and its pipeline, nil if the spec was rejected.
+type settings struct {
+	Config
+	pipeline *pipeline.Pipeline // run with the feed's mu held
 }
 
 func (c *Config) target(key types.NamespacedName) target {
@@ -82,20 +84,29 @@ func (c *Config) target(key types.NamespacedName) target {
 }
 
 func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, error) {
-	f := &Feed{
-		key: key, scaled: c.target(key), now: now,
-		replicas: replicas{rose: pipeline.Never, fell: pipeline.Never},
-		series:   map[string]*samples.Series{}, failing: map[string]error{},
+	f := emptyFeed(key, c, now)
+	if err := f.configure(c); err != nil {
+		return nil, err
 	}
-	return f, f.configure(c)
+	f.using = f.settings.Load()
+	f.publishErr(unavailable(snapshot.WaitingForSamples, "no sample has been read yet"), now())
+	return f, nil
 }
 
 // newRejected returns a feed without forecasts, whose snapshot says why the spec was rejected.
 func newRejected(key types.NamespacedName, c Config, now func() time.Time, why error) *Feed {
-	f := &Feed{key: key, scaled: c.target(key), now: now, config: c}
-	s := f.describe(now())
-	s.Err = unavailable(snapshot.InvalidSpec, "%v", why)
-	f.publish(s)
+	f := emptyFeed(key, c, now)
+	f.publishErr(unavailable(snapshot.InvalidSpec, "%v", why), now())
+	return f
+}
+
+func emptyFeed(key types.NamespacedName, c Config, now func() time.Time) *Feed {
+	f := &Feed{key: key, scaled: c.target(key), now: now, inbox: newInbox()}
+	f.using = &settings{Config: c}
+	f.settings.Store(f.using)
+	f.followed.Store(-1)
+	f.reset()
+	f.failing = map[string]error{}
 	return f
 }
 
@@ -105,16 +116,25 @@ func (f *Feed) configure(c Config) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.config, f.pipeline = c, p
-	f.window = c.Params.WindowFor(f.startupTime())
-	if f.published.Load() == nil {
-		s := f.describe(f.now())
-		s.Err = unavailable(snapshot.WaitingForSamples, "no sample has been read yet")
-		f.publish(s)
-	}
+	next := &settings{Config: c, pipeline: p}
+	f.settings.Store(next)
+	f.accept(c.Params.WindowFor(f.startupTime(next)))
 	return nil
+}
+
+// accept lets in as many samples as a window of this length needs.
+func (f *Feed) accept(window time.Duration) {
+	c := f.settings.Load()
+	f.inbox.limit(limits{interval: c.Params.Interval, window: window, most: 2 * c.readings(window)})
+}
+
+// readings returns how many readings of one instance a window of this length may have.
+func (c *Config) readings(window time.Duration) int {
+	every := c.Params.Interval
+	if c.Interval > 0 {
+		every = min(every, c.Interval)
+	}
+	return max(leastReadings, int(window/every))
 }
 
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
@@ -122,9 +142,8 @@ func (f *Feed) configure(c Config) error {
 func (f *Feed) reset() { f.series, f.coverage = map[string]*samples.Series{}, coverage{} }
 
 func (f *Feed) readsFrom(origin string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pipeline != nil && f.config.Origin == origin
+	c := f.settings.Load()
+	return c.pipeline != nil && c.Origin == origin
 }
 
 // SetPods sets the pods whose samples count.
@@ -133,74 +152,26 @@ func (f *Feed) SetPods(pods Pods) { f.pods.Store(&pods) }
 // HasPods returns whether SetPods has been called.
 func (f *Feed) HasPods() bool { return f.pods.Load() != nil }
 
-// SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up: there may have been one just
-// before this process started, whose pods are not ready yet.
+// SetReplicas sets the replicas of the target as of now. The first call counts as a scale-up.
 func (f *Feed) SetReplicas(count int) {
-	now := f.now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.replicas.known || count > f.replicas.count {
-		f.replicas.rose = now.UnixMilli()
-	}
-	if f.replicas.known && count < f.replicas.count {
-		f.replicas.fell = now.UnixMilli()
-	}
-	f.replicas.count, f.replicas.known, f.replicas.lost = count, true, time.Time{}
+	f.inbox.setReplicas(count, f.now().UnixMilli())
 	f.group.replicas.Store(int64(count))
 }
 
 // LoseReplicas marks the replicas of the target as unreadable from now on. The last known number stays.
-func (f *Feed) LoseReplicas() {
-	now := f.now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.replicas.lost.IsZero() {
-		f.replicas.lost = now
-	}
-}
+func (f *Feed) LoseReplicas() { f.inbox.loseReplicas(f.now()) }
 
 // Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
 // Samples from long before the window are ignored.
 func (f *Feed) Append(instance string, added ...pipeline.Sample) {
-	now := f.now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := f.series[instance]
-	if s == nil {
-		s = &samples.Series{}
-		f.series[instance] = s
-	}
-	delete(f.failing, instance)
-	p := &f.config.Params
-	earliest, latest := now.Add(-2*f.window).UnixMilli(), now.Add(p.Interval).UnixMilli()
-	most := max(maxSamples, 2*int(f.window/p.Interval))
-	for _, x := range added {
-		switch {
-		case x.T > latest:
-			f.failing[instance] = fmt.Errorf("a sample is dated %s, which is in the future: check the clocks", time.UnixMilli(x.T).UTC().Format(time.RFC3339))
-		case x.T < earliest:
-		case len(*s) >= most:
-			f.failing[instance] = fmt.Errorf("more than %d samples within the window: must be about one each sample interval (%s)", most, p.Interval)
-		default:
-			s.Add(x)
-			f.newest = max(f.newest, x.T)
-		}
-	}
+	f.inbox.add(instance, added, f.now())
 }
 
 // Fail implements source.Sink.
-func (f *Feed) Fail(instance string, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failing[instance] = err
-}
+func (f *Feed) Fail(instance string, err error) { f.inbox.fail(instance, err) }
 
 // SourceFailed implements source.Sink.
-func (f *Feed) SourceFailed(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sourceErr = err
-}
+func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err) }
 
 // Snapshot returns the snapshot published last, with the number of ready pods as of now, and the joint decision of the last
 // round for the replicas of now.
@@ -234,10 +205,12 @@ type workspace struct {
 func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.pipeline == nil {
+	f.using = f.settings.Load()
+	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
-	if f.newest > now.Add(f.config.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
+	f.collect()
+	if f.newest > now.Add(f.using.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
 		f.newest = 0
 		f.reset()
 	}
@@ -251,7 +224,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	s.Forecast = forecast
 	history := pipeline.History{LastUp: f.replicas.rose, LastDown: f.replicas.fell, NewestStart: newestStart}
-	s.Decision = f.config.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
+	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
 }
@@ -262,11 +235,13 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if pods == nil {
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
-	p := f.config.Params
-	startupTime := f.startupTime()
+	p := f.using.Params
+	startupTime := f.startupTime(f.using)
 	f.window = p.WindowFor(startupTime)
+	f.accept(f.window)
 	windowStart := now.Add(-f.window)
 	members := (*pods).Instances(windowStart.Add(-p.RedistributionTimeout))
+	f.followed.Store(int64(len(members)))
 	w.instances = f.members(members, windowStart.UnixMilli(), w.instances)
 	defer clear(w.instances) // the samples are the feed's
 	in := pipeline.Input{
@@ -284,7 +259,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	for _, m := range members {
 		newestStart = max(newestStart, m.Start.UnixMilli())
 	}
-	forecast, err = f.pipeline.RunIn(&w.memory, in)
+	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
 	return forecast, newestStart, err
 }
 
@@ -329,13 +304,13 @@ const rateSpan = 10 * time.Second
 // describe returns a snapshot without a forecast.
 func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
-		Metric: f.key, TargetKind: f.config.TargetKind, TargetName: f.config.TargetName,
-		Threshold: f.config.Params.Threshold, StaleAfter: f.config.Params.StaleAfter,
-		Source: f.config.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
+		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
+		Threshold: f.using.Params.Threshold, StaleAfter: f.using.Params.StaleAfter,
+		Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
 		ReplicasLost: f.replicas.lost,
-		StartupTime:  f.startupTime(), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
+		StartupTime:  f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
-	if pods := f.pods.Load(); pods != nil && f.config.MeasureStartup {
+	if pods := f.pods.Load(); pods != nil && f.using.MeasureStartup {
 		s.StartupsMeasured = (*pods).StartupsMeasured()
 	}
 	if f.newest > 0 {
@@ -369,7 +344,7 @@ func (f *Feed) failures() []snapshot.Failure {
 
 // explain turns an error of a run into the published reason. It resets the feed where the samples have run out.
 func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
-	newest, limit := time.UnixMilli(f.newest), f.config.Params.StaleAfter
+	newest, limit := time.UnixMilli(f.newest), f.using.Params.StaleAfter
 	ranOut := f.newest > 0 && snapshot.TooOld(newest, now, limit)
 	var why *snapshot.Unavailable
 	var stale *pipeline.StaleError
@@ -392,12 +367,19 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 	return why
 }
 
-func (f *Feed) startupTime() time.Duration {
-	p := &f.config.Params
-	if pods := f.pods.Load(); pods != nil && f.config.MeasureStartup {
+func (f *Feed) startupTime(c *settings) time.Duration {
+	p := &c.Params
+	if pods := f.pods.Load(); pods != nil && c.MeasureStartup {
 		return (*pods).StartupTime(p.Method, p.StartupTime)
 	}
 	return p.StartupTime
 }
 
 func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }
+
+// publishErr publishes why there is no forecast.
+func (f *Feed) publishErr(why error, now time.Time) {
+	s := f.describe(now)
+	s.Err = why
+	f.publish(s)
+}

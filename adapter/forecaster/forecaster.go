@@ -3,6 +3,7 @@
 package forecaster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,11 @@ const Period = time.Second
 
 // Forecaster owns the feeds of all PredictedMetrics. It is safe for concurrent use.
 type Forecaster struct {
-	now        func() time.Time
-	telemetry  *telemetry
-	workspaces sync.Pool
+	now         func() time.Time
+	telemetry   *telemetry
+	liveness    liveness
+	workspaces  *workspaces
+	maxReadings int64
 
 	mu          sync.RWMutex
 	feeds       map[types.NamespacedName]*Feed
@@ -43,11 +46,18 @@ type Forecaster struct {
 	waiting              atomic.Int64              // how many waited for their first data after the last round
 }
 
+// Options configure a forecaster. The zero value is ready.
+type Options struct {
+	// MaxReadings is how many readings the forecasts of one namespace may keep together. 0 = DefaultMaxReadings.
+	MaxReadings int64
+}
+
 // New returns a forecaster that reads the time from now and registers its metrics with r.
-func New(now func() time.Time, r prometheus.Registerer) *Forecaster {
+func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 	f := &Forecaster{
 		now:         now,
-		workspaces:  sync.Pool{New: func() any { return &workspace{} }},
+		workspaces:  newWorkspaces(),
+		maxReadings: cmp.Or(o.MaxReadings, DefaultMaxReadings),
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},
 		byTarget:    map[target]*group{},
@@ -183,17 +193,17 @@ func (f *Forecaster) runAll() {
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	added := f.added.Load()
 	feeds := f.all()
-	for chunk := range slices.Chunk(feeds, 64) {
+	for chunk := range slices.Chunk(f.plan(feeds, started), 64) {
 		workers.Go(func() error {
-			w := f.workspaces.Get().(*workspace)
-			defer f.workspaces.Put(w)
-			for _, feed := range chunk {
-				f.telemetry.ran(feed.run(f.now(), w))
+			for i := range chunk {
+				f.perform(&chunk[i])
+				f.liveness.progress.Add(1)
 			}
 			return nil
 		})
 	}
 	_ = workers.Wait() // the workers return no errors
+	f.workspaces.endRound()
 	for _, g := range f.groups() {
 		g.join()
 	}
@@ -204,6 +214,15 @@ func (f *Forecaster) runAll() {
 	ended := f.now()
 	f.telemetry.round.Observe(ended.Sub(started).Seconds())
 	f.lastRound.Store(&ended)
+	f.liveness.progress.Add(1)
+}
+
+func (f *Forecaster) perform(t *task) {
+	if t.refused != nil {
+		f.telemetry.ran(t.stop(t.refused, f.now()))
+		return
+	}
+	f.workspaces.run(t.total(), func(w *workspace) { f.telemetry.ran(t.run(f.now(), w)) })
 }
 
 func count(feeds []*Feed, is func(*Feed) bool) (n int) {

@@ -79,7 +79,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, pods int, load func(time.Time) float64) *world {
-	f := New(time.Now, prometheus.NewRegistry())
+	f := New(time.Now, prometheus.NewRegistry(), Options{})
 	feed, err := f.Set(key, config())
 	require.NoError(t, err)
 	w := &world{T: t, forecaster: f, feed: feed, fleet: &fleet{}, silent: map[string]bool{}, load: load}
@@ -333,7 +333,7 @@ func TestReconfiguring(t *testing.T) {
 func TestRunMakesForecastsOnceAPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		f := New(time.Now, registry)
+		f := New(time.Now, registry, Options{})
 		feed, err := f.Set(key, config())
 		require.NoError(t, err)
 		pods := &fleet{}

@@ -15,7 +15,7 @@ import (
 
 // manyOfOneTarget is a forecaster with so many PredictedMetrics of one target.
 func manyOfOneTarget(t testing.TB, n int) *Forecaster {
-	f := New(time.Now, prometheus.NewRegistry())
+	f := New(time.Now, prometheus.NewRegistry(), Options{})
 	for i := range n {
 		feed, err := f.Set(types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("m%04d", i)}, config())
 		require.NoError(t, err)

@@ -59,3 +59,43 @@ func TestPromotionIsNoChangeOfTheLoad(t *testing.T) {
 		}
 	}
 }
+
+// Requests move to the new pods when a Service does, and the selector of the scale follows, up to seconds later. The readings of
+// that time, each of the second before it, add up to a fall and then to a rise.
+func TestRequestsMoveBeforeTheSelector(t *testing.T) {
+	const load, pods = 2.2, 5
+	for _, early := range []time.Duration{0, 500 * time.Millisecond, time.Second, 5 * time.Second} {
+		t.Run(early.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, pods, steady(load))
+				c := config()
+				c.Params = pipeline.AdaptiveParams()
+				c.Params.Threshold, c.Params.Max = 0.7, 20
+				_, err := w.forecaster.Set(key, c)
+				require.NoError(t, err)
+				w.pass(2*time.Minute, nil)
+
+				moved := time.Now().Add(200 * time.Millisecond)
+				share := func(at time.Time) float64 { return min(1, max(0, at.Sub(moved).Seconds())) }
+				w.load = func(at time.Time) float64 { return load * (1 - share(at)) }
+				w.pass(early.Truncate(time.Second), nil)
+				promoted := moved.Add(early)
+				for i := range w.fleet.all {
+					w.fleet.all[i].End = promoted
+				}
+				for range pods {
+					w.fleet.start(promoted)
+				}
+				w.load = func(at time.Time) float64 { return load * share(at) }
+				served := 0
+				w.pass(time.Minute, func(s snapshot.Snapshot) {
+					if s.Err == nil {
+						served++
+						assert.InDelta(t, load, s.Forecast.Serve, 0.1*load, "%s after it", time.Since(promoted))
+					}
+				})
+				assert.GreaterOrEqual(t, served, 45, "seconds with a forecast")
+			})
+		})
+	}
+}

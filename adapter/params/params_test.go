@@ -233,8 +233,8 @@ func randomSpec(random *rand.Rand) map[string]any {
 			set("saturation.max", 1)(spec)
 			set("saturation.zone", one(share...))(spec)
 		},
-		set("window", one("0s", "1ms", "2s", "1999ms", "90s", "24h", "28h")),
-		set("sampleInterval", one("0s", "1ms", "2ms", "3ms", "1s", "1.5s", "1500us", "45s", "45001ms", "150s", "150001ms", "0.5ms")),
+		set("window", one("0s", "1ms", "199ms", "200ms", "1999ms", "90s", "10001s", "28h")),
+		set("sampleInterval", one("0s", "1ms", "99ms", "100ms", "1s", "1.5s", "150500us", "45s", "45001ms", "150s", "150001ms", "100.5ms")),
 		set("redistribution.timeout", one(span...)),
 		set("redistribution.shape", one(-51, -50, 0, "0.001", 50, "50.1")),
 		set("smoothing.levelUp", one(share...)),

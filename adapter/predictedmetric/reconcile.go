@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +34,7 @@ import (
 const (
 	// resync is how often the scale of a watched target is read without an event.
 	resync = 5 * time.Minute
-	// poll is how often the scale of a target of a kind that is not watched is read.
+	// poll is how often the scale of a target of a kind that is not watched is read, while there are few of them.
 	poll = 5 * time.Second
 	// knownPoll is how often a start checks whether all pods are known.
 	knownPoll = 200 * time.Millisecond
@@ -53,7 +52,12 @@ type Reconciler struct {
 	// Known returns an *podtracker.UnlistedError until all pods of a namespace are known. Until then nothing there is
 	// followed: a source with a history must know the pods that it belongs to. nil: they are known.
 	Known func(namespace string) error
+	// Namespaces are those whose PredictedMetrics are reconciled, empty for all.
+	Namespaces []string
+	Now        func() time.Time
 
+	kinds    *kinds
+	reads    *reads
 	problems problems
 	measured allMeasured
 	settled  atomic.Bool
@@ -88,16 +92,6 @@ const targetField = "spec.scaleTargetRef"
 
 func targetIndex(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
-// watchedKinds are the kinds of targets that are watched; others are polled.
-var watchedKinds = map[schema.GroupKind]client.Object{
-	{Group: appsv1.GroupName, Kind: "Deployment"}:  &appsv1.Deployment{},
-	{Group: appsv1.GroupName, Kind: "StatefulSet"}: &appsv1.StatefulSet{},
-}
-
-func kindOf(ref v1alpha1.ScaleTargetRef) schema.GroupKind {
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-}
-
 // SetupWithManager registers the reconciler. It runs whether this replica leads or not.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	index := func(o client.Object) []string {
@@ -119,7 +113,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
-	return b.Complete(r)
+	c, err := b.Build(r)
+	if err != nil {
+		return err
+	}
+	r.kinds, r.reads = newKinds(r, mgr, c), newReads()
+	return nil
 }
 
 // metricsOf finds the PredictedMetrics of a target of a kind.
@@ -157,20 +156,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.problems.m.Store(key, problem{generation: pm.Generation, target: true, err: unlisted})
 		return reconcile.Result{RequeueAfter: poll}, nil
 	}
-	found := r.apply(ctx, key, &pm)
+	found, next := r.apply(ctx, key, &pm)
+	if found == nil {
+		r.problems.m.LoadOrStore(key, problem{}) // a start does not wait for it
+		return reconcile.Result{RequeueAfter: next}, nil
+	}
 	found.generation = pm.Generation
-	r.problems.m.Store(key, found)
+	r.problems.m.Store(key, *found)
 	switch {
 	case found.ofSpec():
 		ctrl.LoggerFrom(ctx).Info("Rejected the spec", "reason", found.err.Error())
 		r.reject(key, &pm, found.err)
 		return reconcile.Result{RequeueAfter: resync}, nil // a new spec is an event, but a file that it names may change too
 	case found.ofTarget():
+		r.reads.forget(key) // the queue says when to try again
 		return reconcile.Result{}, found.err
-	case watchedKinds[kindOf(pm.Spec.ScaleTargetRef)] == nil:
-		return reconcile.Result{RequeueAfter: poll}, nil
 	default:
-		return reconcile.Result{RequeueAfter: resync}, nil
+		return reconcile.Result{RequeueAfter: next}, nil
 	}
 }
 
@@ -201,16 +203,21 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 	return nil
 }
 
-// apply configures sources and forecaster for one PredictedMetric, or returns the problem.
-func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) problem {
+// apply configures sources and forecaster for one PredictedMetric, or returns the problem. It also returns when to do so again. No
+// problem at all is returned while it is not the turn of this one to have the scale read: the forecaster knows of it by then, so
+// that others of the same target do not scale it down without this one.
+func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) (found *problem, next time.Duration) {
 	pm.Spec.Default() // for what an API server cannot fill in, and objects stored before a field had its default
 	config, err := configOf(pm)
 	if err != nil {
-		return problem{err: err}
+		return &problem{err: err}, 0
 	}
 	feed, err := r.Forecaster.Set(key, config)
 	if err != nil {
-		return problem{err: err}
+		return &problem{err: err}, 0
+	}
+	if wait := r.reads.take(key, r.Now()); wait > 0 {
+		return nil, wait
 	}
 	t, err := r.Scales.get(ctx, key.Namespace, pm.Spec.ScaleTargetRef)
 	if err != nil {
@@ -219,12 +226,12 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 			r.follow(key, labels.Nothing(), feed)
 			r.measured.forget(key)
 		}
-		return problem{target: true, err: err}
+		return &problem{target: true, err: err}, 0
 	}
 	feed.SetReplicas(int(t.replicas))
 	pods := r.follow(key, t.selector, feed)
 	r.measured.set(key, &pm.Spec, t.selector)
-	return problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}
+	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, r.kinds.follow(ctx, t.mapping, r.Now()))
 }
 
 // follow points a feed at the pods of its target. A new feed, of another target or source, has none of the past.
@@ -239,17 +246,21 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 
 // reject stops following the target and publishes the reason.
 func (r *Reconciler) reject(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
-	r.Sources.Remove(key)
-	r.measured.forget(key)
-	r.Tracker.Forget(key)
+	r.unfollow(key)
 	r.Forecaster.Reject(key, targetOf(pm.Spec.ScaleTargetRef), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
+	r.unfollow(key)
+	r.Forecaster.Remove(key)
+}
+
+// unfollow stops all that is done for a target but its forecasts.
+func (r *Reconciler) unfollow(key types.NamespacedName) {
+	r.reads.forget(key)
 	r.Sources.Remove(key)
 	r.measured.forget(key)
 	r.Tracker.Forget(key)
-	r.Forecaster.Remove(key)
 }
 
 // configOf converts a PredictedMetric for the forecaster.
@@ -261,7 +272,7 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	ref := pm.Spec.ScaleTargetRef
 	c := targetOf(ref)
 	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
-	c.Source, c.Interval = pm.Spec.Source.Name(), pm.Spec.Source.Interval()
+	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
 	origin, err := json.Marshal(pm.Spec.Source)
 	c.Origin = fmt.Sprintf("%s %s %s", kindOf(ref), ref.Name, origin)
 	return c, err

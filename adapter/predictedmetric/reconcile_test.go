@@ -97,8 +97,15 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 		Client:     fake.NewClientBuilder().WithScheme(scheme).WithObjects(pms...).Build(),
 		Scales:     &Scales{Client: scales, Mapper: mapper},
 		Tracker:    podtracker.NewTracker(podtracker.Options{}),
-		Forecaster: forecaster.New(time.Now, prometheus.NewRegistry()),
+		Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{}),
 		Sources:    fakeSources(),
+		Now:        time.Now,
+		reads:      newReads(),
+	}
+	c.kinds = &kinds{
+		state:   map[schema.GroupKind]kindState{},
+		allowed: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
+		watch:   func(schema.GroupVersionKind) error { return nil },
 	}
 	return c
 }
@@ -143,12 +150,6 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	assert.False(t, ok)
 	assert.Zero(t, c.setCount())
 	assert.False(t, c.problems.known(key))
-}
-
-func TestReconcilePollsKindsThatAreNotWatched(t *testing.T) {
-	pm := predictedMetric()
-	pm.Spec.ScaleTargetRef = v1alpha1.ScaleTargetRef{APIVersion: "example.com/v1", Kind: "Game", Name: "checkout"}
-	assert.Equal(t, poll, newCluster(t, pm).reconcile())
 }
 
 func TestReconcileReportsErrorsOfTheTarget(t *testing.T) {

@@ -24,6 +24,7 @@ type Scales struct {
 type target struct {
 	replicas int32 // spec.replicas
 	selector labels.Selector
+	mapping  *meta.RESTMapping // of its kind
 }
 
 // get reads the scale subresource that ref names. Errors name the field of ref that is wrong.
@@ -40,7 +41,9 @@ func (s *Scales) get(ctx context.Context, namespace string, ref v1alpha1.ScaleTa
 	if err != nil {
 		return target{}, fmt.Errorf("spec.scaleTargetRef: the scale of %s %s/%s cannot be read: %w", ref.Kind, namespace, ref.Name, err)
 	}
-	return parseScale(found, ref)
+	t, err := parseScale(found, ref)
+	t.mapping = mapping
+	return t, err
 }
 
 func parseScale(found *autoscalingv1.Scale, ref v1alpha1.ScaleTargetRef) (target, error) {

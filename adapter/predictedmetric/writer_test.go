@@ -135,7 +135,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	at := now
 	clock := func() time.Time { return at }
-	forecasts := forecaster.New(clock, prometheus.NewRegistry())
+	forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
 	w := &Writer{
 		Client: c, Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
@@ -166,7 +166,7 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	recorder := events.NewFakeRecorder(10)
 	w := &Writer{
-		Client: c, Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry())}, Events: recorder, Now: time.Now,
+		Client: c, Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	var seen, other v1alpha1.PredictedMetric

@@ -33,37 +33,66 @@ type adapterOptions struct {
 	server     *externalmetrics.Options
 	namespaces []string
 	lease      leaseOptions
+	forecasts  forecaster.Options
+	apiService apiServiceOptions
+}
+
+func (o *adapterOptions) addForecastFlags(fs *pflag.FlagSet) {
+	fs.Int64Var(&o.forecasts.MaxReadings, "namespace-max-readings", forecaster.DefaultMaxReadings, "Maximum number of readings that the PredictedMetrics of a namespace keep together: "+
+		"pods × readings within the window, and at least 1,000 a pod. Newer PredictedMetrics beyond it are refused.")
+}
+
+func (o *adapterOptions) validateForecasts() error {
+	if o.forecasts.MaxReadings < 1 {
+		return badFlag("namespace-max-readings", o.forecasts.MaxReadings, "at least 1")
+	}
+	return nil
 }
 
 func (o *adapterOptions) validate() error {
-	return errors.Join(o.server.Validate(), o.lease.validate())
+	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()))
 }
 
 // start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
 func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
-	a, err := newAdapter(ctx, mgr, sources, o.namespaces)
+	a, err := newAdapter(ctx, mgr, sources, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	provider := externalmetrics.New(a.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
-	server, err := o.server.NewServer(externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()})
+	serve := externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()}
+	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven())
+	if err != nil {
+		return nil, nil, err
+	}
+	if registrar != nil {
+		serve.Certificate = registrar.Certificate()
+	}
+	server, err := o.server.NewServer(serve)
 	if err != nil {
 		return nil, nil, err
 	}
 	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
-	return &part{
+	p := &part{
 		ready: func() error {
 			if err := a.known(); err != nil {
 				return err // until then there may be PredictedMetrics that the forecaster knows nothing of
 			}
 			return a.forecaster.Ready()
 		},
+		alive: a.forecaster.Alive,
 		run: []func(context.Context) error{
 			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.writer.Start) },
 		},
-	}, a.reconciler, nil
+	}
+	if registrar != nil {
+		forecasts := p.ready
+		p.ready = func() error { return errors.Join(forecasts(), registrar.Ready()) }
+		p.run = append(p.run, registrar.Run)
+	}
+	return p, a.reconciler, nil
 }
 
 // adapter turns PredictedMetrics into forecasts.
@@ -75,9 +104,9 @@ type adapter struct {
 }
 
 // newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespaces []string) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o *adapterOptions) (*adapter, error) {
 	tracker := podtracker.NewTracker(podtracker.Options{})
-	pods, err := newPodWatcher(mgr, tracker, namespaces)
+	pods, err := newPodWatcher(mgr, tracker, o.namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +114,10 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 	if err != nil {
 		return nil, err
 	}
-	forecasts := forecaster.New(time.Now, metrics.Registry)
+	forecasts := forecaster.New(time.Now, metrics.Registry, o.forecasts)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
+		Namespaces: o.namespaces, Now: time.Now,
 	}
 	known := func() error {
 		if err := pods.Started(); err != nil {
@@ -95,7 +125,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, o *sourceOptions, namespa
 		}
 		return reconciler.Settled(ctx)
 	}
-	if reconciler.Sources, err = o.build(mgr, known); err != nil {
+	if reconciler.Sources, err = sources.build(mgr, known); err != nil {
 		return nil, err
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {

@@ -67,7 +67,7 @@ func TestCommandLinesOfExamplesParse(t *testing.T) {
 	assert.Error(t, parse([]string{"version", "now"}, false))
 }
 
-const prefixes = "(?:remote-write|prometheus|scrape|nodepool|notify|extender)"
+const prefixes = "(?:apiservice|remote-write|prometheus|scrape|nodepool|notify|extender|metrics)"
 
 var flagOfRun = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 
@@ -120,6 +120,7 @@ func TestFlagTablesAreGenerated(t *testing.T) {
 	for _, table := range []struct{ page, section, group string }{
 		{"operating.md", "flags-general", groupRun},
 		{"operating.md", "flags-cluster", groupCluster},
+		{"operating.md", "flags-apiservice", groupAPI},
 		{"operating.md", "flags-samples", groupSamples},
 		{"operating.md", "flags-worker-pools", groupNodePool},
 		{"extender.md", "flags-extender", groupExtender},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +14,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/extender"
 )
@@ -25,8 +28,11 @@ import (
 const (
 	// foresailPods selects the pods that may run the extender, as the manifests name them.
 	foresailPods = "app.kubernetes.io/name in (foresail, foresail-extender)"
-	// extenderPort and httpPort are what the manifests call the ports.
-	extenderPort, httpPort = "extender", "http"
+	// extenderPort and metricsPort are what the manifests call the ports.
+	extenderPort, metricsPort = "extender", "metrics"
+	// explainAccount is the ServiceAccount that replicas answer, and tokenSeconds how long a token of it is valid: the shortest
+	// time that the API server takes.
+	explainAccount, tokenSeconds = "foresail-explain", 600
 	// answerTimeout is how long a replica may take to tell what it knows of a pod.
 	answerTimeout = 10 * time.Second
 	// maxAnswer bounds what is read of it, in bytes: some 400 are told of a node, twice.
@@ -36,7 +42,8 @@ const (
 // explainPodOptions are the flags of explain pod.
 type explainPodOptions struct {
 	server   string // "" asks the pods of Foresail
-	foresail string // their namespace
+	caFile   string // of server; "" are the authorities of this host
+	foresail string // the namespace of Foresail
 	all      bool
 }
 
@@ -59,9 +66,11 @@ Where nothing is predicted, the requests of the node's pods count instead.
 The scheduler adds these scores to those of its own plugins, so the pod may run on another node
 than the best one here.
 
-The command reads the pod, and the replicas through the API server: it needs the right to get the
-pod and the Role foresail-explain. With --server it asks one replica at its --http-address.
-A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
+The command reads the pod, and reaches the replicas through the API server, as kubectl port-forward
+does. They answer the ServiceAccount foresail-explain, for which it asks for a token of ten minutes.
+It needs the right to get the pod, and the Role foresail-explain. With --server it asks one replica
+at its --metrics-address: over HTTPS with such a token too, over HTTP one that was started with
+--metrics-allow-anonymous. A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
 		Example: `  foresail explain pod checkout-7d9c5 -n shop
   foresail explain pod checkout-7d9c5 -n shop --all
 
@@ -69,13 +78,14 @@ A replica keeps its newest decisions, some 130,000 verdicts on nodes.`,
   foresail explain pod checkout-7d9c5 -n shop -o json | jq -r '.filter.nodes[] | select(.filtered) | .name + ": " + .message'
 
   # A replica that runs outside of the cluster
-  foresail explain pod checkout-7d9c5 -n shop --server http://localhost:8080`,
+  foresail explain pod checkout-7d9c5 -n shop --server https://foresail.example.com:8443`,
 		Args: oneName("a Pod"),
 
 		DisableFlagsInUseLine: true,
 	}
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the Pod; empty is that of the kubeconfig")
-	c.Flags().StringVar(&o.server, "server", "", "`URL` of the --http-address of the one replica to ask; empty asks all that there are, through the API server")
+	c.Flags().StringVar(&o.server, "server", "", "`URL` of the --metrics-address of the one replica to ask; empty asks all that there are, through the API server")
+	c.Flags().StringVar(&o.caFile, "server-ca-file", "", "`file` with the authorities of the certificate of --server; empty takes those of this host")
 	c.Flags().StringVar(&o.foresail, "foresail-namespace", "foresail-system", "`namespace` that Foresail runs in")
 	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
@@ -94,14 +104,14 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 		return err
 	}
 	e := podExplanation{Namespace: namespace, Name: name, At: now}
-	client, err := k.clientset()
-	if err != nil && o.server == "" {
+	config, client, err := k.clientset()
+	if err != nil && !o.anonymous() {
 		return err
 	}
 	if client != nil {
 		e.Pod, e.PodError = podStateOf(c.Context(), client, types.NamespacedName{Namespace: namespace, Name: name})
 	}
-	asked, err := o.ask(c.Context(), client, &e)
+	asked, err := o.ask(c.Context(), config, client, &e)
 	if err != nil {
 		return err
 	}
@@ -114,12 +124,23 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 	return e.table(c.OutOrStdout(), o.all)
 }
 
+// anonymous returns whether the one replica to ask answers without a token. None is sent over HTTP.
+func (o *explainPodOptions) anonymous() bool { return strings.HasPrefix(o.server, "http://") }
+
 func (o *explainPodOptions) validate() error {
+	if o.caFile != "" {
+		if !strings.HasPrefix(o.server, "https://") {
+			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), "left out unless --server has an https URL")
+		}
+		if err := checkAuthorities(o.caFile); err != nil {
+			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), fmt.Sprintf("a file with certificates in PEM: %v", err))
+		}
+	}
 	if o.server == "" {
 		return nil
 	}
 	if u, err := url.Parse(o.server); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return badFlag("server", fmt.Sprintf("%q", o.server), "an http or https URL, such as http://localhost:8080")
+		return badFlag("server", fmt.Sprintf("%q", o.server), "an http or https URL, such as https://localhost:8443")
 	}
 	return nil
 }
@@ -137,12 +158,16 @@ func (k *cluster) namespaceOrDefault() (string, error) {
 }
 
 // clientset returns a client for what every cluster has.
-func (k *cluster) clientset() (kubernetes.Interface, error) {
+func (k *cluster) clientset() (*rest.Config, kubernetes.Interface, error) {
 	config, _, err := k.connect()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return config, client, nil
 }
 
 // podExplanation is what explain pod tells, as JSON too.
@@ -188,12 +213,12 @@ func podStateOf(ctx context.Context, client kubernetes.Interface, key types.Name
 }
 
 // ask asks the replicas and keeps the newest of what each verb was answered. It returns whom it asked.
-func (o *explainPodOptions) ask(ctx context.Context, client kubernetes.Interface, e *podExplanation) (asked []string, err error) {
+func (o *explainPodOptions) ask(ctx context.Context, config *rest.Config, client kubernetes.Interface, e *podExplanation) (asked []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	path := extender.ExplainPath + e.Namespace + "/" + e.Name
 	if o.server != "" {
-		answer, err := fetchAnswer(ctx, strings.TrimSuffix(o.server, "/")+path)
+		answer, err := o.askServer(ctx, client, path)
 		if err != nil {
 			return nil, fmt.Errorf("ask %s: %w", o.server, err)
 		}
@@ -204,14 +229,13 @@ func (o *explainPodOptions) ask(ctx context.Context, client kubernetes.Interface
 	if err != nil {
 		return nil, err
 	}
+	token, err := o.token(ctx, client)
+	if err != nil {
+		return nil, err
+	}
 	var errs []error
 	for _, r := range replicas {
-		content, err := client.CoreV1().Pods(o.foresail).ProxyGet("http", r.name, r.port, path, nil).DoRaw(ctx)
-		if apierrors.IsNotFound(err) {
-			asked = append(asked, r.name)
-			continue
-		}
-		answer, err := parseAnswer(content, err)
+		answer, err := askPod(ctx, config, client, types.NamespacedName{Namespace: o.foresail, Name: r.name}, r.port, path, token)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("ask the pod %s/%s: %w", o.foresail, r.name, err))
 			continue
@@ -223,6 +247,44 @@ func (o *explainPodOptions) ask(ctx context.Context, client kubernetes.Interface
 		return nil, errors.Join(errs...)
 	}
 	return asked, nil
+}
+
+// token returns one that the replicas answer. The user's own would be of use to whoever receives it.
+func (o *explainPodOptions) token(ctx context.Context, client kubernetes.Interface) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	response, err := client.CoreV1().ServiceAccounts(o.foresail).CreateToken(ctx, explainAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get a token of the ServiceAccount %s in namespace %s, for which the Role foresail-explain is: %w", explainAccount, o.foresail, err)
+	}
+	return response.Status.Token, nil
+}
+
+// askServer asks the one replica. It gets a token only over TLS, and once it has shown its certificate.
+func (o *explainPodOptions) askServer(ctx context.Context, client kubernetes.Interface, path string) (answer extender.Explanation, err error) {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	token := ""
+	if !o.anonymous() {
+		config := rest.TLSClientConfig{CAFile: o.caFile}
+		if transport.TLSClientConfig, err = rest.TLSConfigFor(&rest.Config{TLSClientConfig: config}); err != nil {
+			return answer, err
+		}
+		if token, err = o.token(ctx, client); err != nil {
+			return answer, err
+		}
+	}
+	return fetchAnswer(ctx, transport, strings.TrimSuffix(o.server, "/")+path, token)
+}
+
+// askPod asks a replica through the API server, which knows what pod it is: its certificate need not tell.
+func askPod(ctx context.Context, config *rest.Config, client kubernetes.Interface, pod types.NamespacedName, port, path, token string) (answer extender.Explanation, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	address, err := podTunnel(ctx, config, client, pod.Namespace, pod.Name, port)
+	if err != nil {
+		return answer, err
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	return fetchAnswer(ctx, transport, "https://"+address+path, token)
 }
 
 // replica is a pod of Foresail's, and the port that it tells of itself on.
@@ -237,7 +299,7 @@ func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Inte
 	var found []replica
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if port := portOf(pod, httpPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" && port != "" {
+		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && portOf(pod, extenderPort) != "" && port != "" {
 			found = append(found, replica{pod.Name, port})
 		}
 	}
@@ -261,12 +323,16 @@ func portOf(pod *corev1.Pod, name string) string {
 }
 
 // fetchAnswer reads an answer. It is empty if the replica has none.
-func fetchAnswer(ctx context.Context, address string) (answer extender.Explanation, err error) {
+func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation, err error) {
+	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return answer, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := transport.RoundTrip(request) // follows no redirect: the token is for this address
 	if err != nil {
 		return answer, err
 	}
@@ -279,13 +345,6 @@ func fetchAnswer(ctx context.Context, address string) (answer extender.Explanati
 		return answer, nil
 	case response.StatusCode != http.StatusOK:
 		return answer, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(content)))
-	}
-	return parseAnswer(content, nil)
-}
-
-func parseAnswer(content []byte, err error) (answer extender.Explanation, _ error) {
-	if err != nil {
-		return answer, err
 	}
 	if err := json.Unmarshal(content, &answer); err != nil {
 		return answer, fmt.Errorf("the answer is none of the extender's: %w", err)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,8 +26,11 @@ import (
 type played struct {
 	pods     map[string]*corev1.Pod // by path
 	foresail []corev1.Pod
-	answers  map[string]any // by name and port of the pod that is asked; an error text, or an Explanation
+	answers  map[string]any // by name of the pod that is asked; an error text, or an Explanation
 }
+
+// tokenOfExplain is what replicas answer to, in the place of what the user has.
+const tokenOfExplain = "token-of-foresail-explain"
 
 func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write := func(v any) {
@@ -36,23 +43,42 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: text})
 	}
 	const own = "/api/v1/namespaces/foresail-system/pods"
-	name, rest, proxied := strings.Cut(strings.TrimPrefix(r.URL.Path, own+"/"), "/proxy")
+	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, own+"/"), "/")
 	switch pod := p.pods[r.URL.Path]; {
 	case pod != nil:
 		write(pod)
 	case r.URL.Path == own && r.URL.Query().Get("labelSelector") == foresailPods:
 		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.foresail})
-	case proxied && rest == extender.ExplainPath+"shop/checkout":
-		switch answer := p.answers[name].(type) {
-		case extender.Explanation:
-			write(answer)
-		case string:
-			http.Error(w, answer, http.StatusBadGateway)
-		default:
-			http.Error(w, "not asked lately", http.StatusNotFound)
-		}
+	case r.URL.Path == "/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token":
+		write(authenticationv1.TokenRequest{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
+			Status:   authenticationv1.TokenRequestStatus{Token: tokenOfExplain},
+		})
+	case rest == "portforward":
+		replica := httptest.NewTLSServer(replying(p.answers[name]))
+		defer replica.Close()
+		forwardPorts(w, r, "8081", replica.Listener.Addr().String())
 	default:
 		gone("there is no " + r.URL.Path)
+	}
+}
+
+// replying plays a replica: an answer is an Explanation, an error text, or nil.
+func replying(answer any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		text, failing := answer.(string)
+		switch {
+		case r.Header.Get("Authorization") != "Bearer "+tokenOfExplain:
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		case r.URL.Path != extender.ExplainPath+"shop/checkout":
+			http.Error(w, "no such path: "+r.URL.Path, http.StatusBadRequest)
+		case failing:
+			http.Error(w, text, http.StatusBadGateway)
+		case answer == nil:
+			http.Error(w, "not asked lately", http.StatusNotFound)
+		default:
+			_ = json.NewEncoder(w).Encode(answer)
+		}
 	}
 }
 
@@ -135,7 +161,7 @@ func explainPod(t *testing.T, p *played, args ...string) (code int, stdout, stde
 func playing(pod *corev1.Pod, answers map[string]any) *played {
 	p := &played{
 		pods: map[string]*corev1.Pod{}, answers: answers,
-		foresail: []corev1.Pod{foresailPod("foresail-a", "extender", "http"), foresailPod("foresail-b", "extender", "http"), foresailPod("adapter", "https", "http")},
+		foresail: []corev1.Pod{foresailPod("foresail-a", "extender", "metrics"), foresailPod("foresail-b", "extender", "metrics"), foresailPod("adapter", "https", "metrics")},
 	}
 	if pod != nil {
 		p.pods["/api/v1/namespaces/shop/pods/checkout"] = pod
@@ -146,7 +172,7 @@ func playing(pod *corev1.Pod, answers map[string]any) *played {
 func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	old := answered(time.Hour)
 	old.Prioritize.Message = "this is from long ago"
-	p := playing(scheduledPod("node-2", ""), map[string]any{"http:foresail-a:8081": answered(5 * time.Minute), "http:foresail-b:8081": old})
+	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": answered(5 * time.Minute), "foresail-b": old})
 	code, out, stderr := explainPod(t, p)
 	require.Equal(t, exitDone, code, stderr)
 	lines := strings.Split(out, "\n")
@@ -218,7 +244,7 @@ func TestExplainPodSumsUp(t *testing.T) {
 		{scheduledPod("node-2", ""), another, "The answers are about an earlier pod of that name."},
 		{nil, answered(time.Minute), "There is no such pod now."},
 	} {
-		code, out, stderr := explainPod(t, playing(c.pod, map[string]any{"http:foresail-b:8081": c.answer}))
+		code, out, stderr := explainPod(t, playing(c.pod, map[string]any{"foresail-b": c.answer}))
 		require.Equal(t, exitDone, code, stderr)
 		assert.Contains(t, out, c.want)
 	}
@@ -226,7 +252,7 @@ func TestExplainPodSumsUp(t *testing.T) {
 
 func TestExplainPodWithoutAnAnswer(t *testing.T) {
 	silent := playing(scheduledPod("node-2", ""), nil)
-	silent.foresail = []corev1.Pod{foresailPod("adapter", "https", "http")}
+	silent.foresail = []corev1.Pod{foresailPod("adapter", "https", "metrics")}
 	for _, c := range []struct {
 		played *played
 		wants  []string
@@ -239,7 +265,7 @@ func TestExplainPodWithoutAnAnswer(t *testing.T) {
 		{playing(scheduledPod("", "0/3 nodes are available: 3 Insufficient cpu."), nil), []string{"It is not bound to a node: 0/3 nodes are available: 3 Insufficient cpu.", "there may be none"}},
 		{playing(nil, nil), []string{"there is no such pod now", "is the name right?"}},
 		{silent, []string{"no pod in namespace foresail-system runs the extender (1 of Foresail are there)", "--foresail-namespace", "--server"}},
-		{playing(nil, map[string]any{"http:foresail-a:8081": "it fell over", "http:foresail-b:8081": "it did, too"}), []string{"ask the pod foresail-system/foresail-a", "ask the pod foresail-system/foresail-b"}},
+		{playing(nil, map[string]any{"foresail-a": "it fell over", "foresail-b": "it did, too"}), []string{"ask the pod foresail-system/foresail-a", "ask the pod foresail-system/foresail-b"}},
 	} {
 		code, out, stderr := explainPod(t, c.played)
 		assert.Equal(t, exitFailed, code)
@@ -250,30 +276,48 @@ func TestExplainPodWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A replica that is no pod answers a token over HTTPS, and without one over HTTP if it answers anyone.
 func TestExplainPodOfAServer(t *testing.T) {
-	var asked string
-	answer := answered(time.Minute)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked = r.URL.Path; strings.HasSuffix(asked, "/checkout") {
-			_ = json.NewEncoder(w).Encode(answer)
-			return
-		}
-		http.Error(w, "not asked lately", http.StatusNotFound)
+	anyone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Empty(t, r.Header.Get("Authorization"), "everybody on the way could read it")
+		r.Header.Set("Authorization", "Bearer "+tokenOfExplain)
+		replying(answered(time.Minute))(w, r)
 	}))
-	defer server.Close()
-	t.Setenv("KUBECONFIG", "/nonexistent")
+	defer anyone.Close()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	code, out, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "bank", "--server", server.URL+"/")
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	code, out, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "shop", "--server", anyone.URL+"/")
 	require.Equal(t, exitDone, code, stderr)
-	assert.Equal(t, "/extender/pods/bank/checkout", asked)
-	assert.Contains(t, out, "by "+server.URL)
+	assert.Contains(t, out, "by "+anyone.URL)
 	assert.Contains(t, out, "node-2")
 
-	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
+	secure := httptest.NewTLSServer(replying(answered(time.Minute)))
+	defer secure.Close()
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	authorities := file(t, "ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})))
+	code, out, stderr = explainPod(t, playing(scheduledPod("node-2", ""), nil), "--server", secure.URL, "--server-ca-file", authorities)
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, out, "by "+secure.URL)
+	code, _, stderr = explainPod(t, playing(nil, nil), "--server", secure.URL)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, stderr, "no replica of Foresail ("+server.URL+") was asked about the pod bank/cart lately")
-	server.Close()
-	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", server.URL)
+	assert.Contains(t, stderr, "certificate signed by unknown authority")
+
+	silent := httptest.NewServer(http.NotFoundHandler())
+	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", silent.URL)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, stderr, "ask "+server.URL)
+	assert.Contains(t, stderr, "no replica of Foresail ("+silent.URL+") was asked about the pod bank/cart lately")
+	silent.Close()
+	code, _, stderr = foresail(t, "", "explain", "pod", "cart", "-n", "bank", "--server", silent.URL)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "ask "+silent.URL)
+
+	for args, want := range map[string]string{
+		"--server foresail:8443":                                `--server: "foresail:8443": must be an http or https URL, such as https://localhost:8443`,
+		"--server http://foresail:8443 --server-ca-file ca.crt": `--server-ca-file: "ca.crt": must be left out unless --server has an https URL`,
+		"--server https://foresail --server-ca-file /none.crt":  `--server-ca-file: "/none.crt": must be a file with certificates in PEM: open /none.crt`,
+	} {
+		code, _, stderr = foresail(t, "", append([]string{"explain", "pod", "cart"}, strings.Fields(args)...)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Contains(t, stderr, want)
+	}
 }

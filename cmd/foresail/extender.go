@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -43,6 +42,7 @@ const (
 type extenderOptions struct {
 	address                     string
 	certFile, keyFile, clientCA string
+	allowAnonymous              bool
 
 	rules    extender.Rules
 	horizon  time.Duration
@@ -63,10 +63,11 @@ const (
 
 func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 	o.flags, o.rules = fs, extender.DefaultRules()
-	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. :9443 is every address of the host or pod: keep others out by --extender-client-ca-file or a NetworkPolicy.")
+	fs.StringVar(&o.address, "extender-address", "127.0.0.1:9443", "Address to listen on for kube-scheduler, over HTTPS. One that is not on loopback needs --extender-client-ca-file or --extender-allow-anonymous.")
 	fs.StringVar(&o.certFile, "extender-tls-cert-file", "", "File with the certificate of that address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, "extender-tls-private-key-file", "", "File with the private key of that certificate.")
 	fs.StringVar(&o.clientCA, "extender-client-ca-file", "", "File with the authorities of client certificates; empty asks for no certificate.")
+	fs.BoolVar(&o.allowAnonymous, "extender-allow-anonymous", false, "Answer anyone who can reach the address, without a client certificate. For an address that a NetworkPolicy closes to all but the scheduler.")
 	fs.Float64Var(&o.rules.Target, "extender-pack-target", o.rules.Target, "Share of a node, by its predicted use, up to which fuller nodes are preferred; above it emptier ones are.")
 	fs.Float64Var(&o.rules.MemoryLimit, "extender-memory-limit", o.rules.MemoryLimit, "Share of a node's allocatable memory: a node predicted to use more is filtered. 0 is no limit.")
 	fs.Float64Var(&o.rules.CPULimit, "extender-cpu-limit", o.rules.CPULimit, "Share of a node's allocatable CPU: a node predicted to use more is filtered. 0 is no limit.")
@@ -86,9 +87,6 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		return nil, err
 	}
 	p, log := &part{}, mgr.GetLogger().WithName("extender")
-	if warning := o.exposure(); warning != "" {
-		log.Info(warning, "address", o.address)
-	}
 	names := newNodeNames(client)
 	loads, err := o.newNodeLoads(mgr, names, sources)
 	if err != nil {
@@ -164,15 +162,14 @@ func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sour
 	return &nodeusage.MetricsAPI{Client: usage.MetricsV1beta1()}, nil
 }
 
-// exposure warns of what strangers may do, "" if none can ask: listening on loopback, or certificates, keep them out.
-func (o *extenderOptions) exposure() string {
-	host, _, err := net.SplitHostPort(o.address)
-	if ip := net.ParseIP(host); err != nil || o.clientCA != "" || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return ""
+// validateClients refuses to answer strangers: they could read the predicted use of nodes, and have pods assumed on nodes.
+func (o *extenderOptions) validateClients() error {
+	host, _, _ := net.SplitHostPort(o.address) // an address that is none is refused elsewhere too
+	if ip := net.ParseIP(host); o.clientCA != "" || o.allowAnonymous || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
 	}
-	return "Anyone who can reach the address of the extender gets its answers: they can read the predicted use of nodes, " +
-		"have pending pods assumed on nodes, so that other pods are kept off them and WorkerPools launch nodes. " +
-		"Set --extender-client-ca-file, or let nobody but the scheduler reach it, by a NetworkPolicy or --extender-address=127.0.0.1:9443."
+	return badFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers are authenticated (--extender-client-ca-file) or "+
+		"nobody needs to be (--extender-allow-anonymous): anybody who can reach it could have pods kept off nodes and WorkerPools launch nodes")
 }
 
 // flagsOfFields are the flags that fields of extender.ServerOptions and extender.Rules are set by.
@@ -237,16 +234,7 @@ func (o *extenderOptions) validateServing() error {
 	if err := checkAddress(o.address); err != nil {
 		errs = append(errs, badFlag("extender-address", fmt.Sprintf("%q", o.address), fmt.Sprintf("a host and a port, such as :9443 or 127.0.0.1:9443: %v", err)))
 	}
-	switch {
-	case o.certFile == "" && o.keyFile != "":
-		errs = append(errs, badFlag("extender-tls-cert-file", `""`, "given together with --extender-tls-private-key-file, or neither"))
-	case o.certFile != "" && o.keyFile == "":
-		errs = append(errs, badFlag("extender-tls-private-key-file", `""`, "given together with --extender-tls-cert-file, or neither"))
-	case o.certFile != "":
-		if _, err := tls.LoadX509KeyPair(o.certFile, o.keyFile); err != nil {
-			errs = append(errs, badFlag("extender-tls-cert-file", fmt.Sprintf("%q", o.certFile), fmt.Sprintf("a certificate in PEM, the key of which is in --extender-tls-private-key-file: %v", err)))
-		}
-	}
+	errs = append(errs, checkKeyPair("extender-tls-cert-file", o.certFile, "extender-tls-private-key-file", o.keyFile), o.validateClients())
 	if o.clientCA != "" {
 		if err := checkAuthorities(o.clientCA); err != nil {
 			errs = append(errs, badFlag("extender-client-ca-file", fmt.Sprintf("%q", o.clientCA), fmt.Sprintf("a file with certificates in PEM: %v", err)))

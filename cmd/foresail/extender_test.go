@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +25,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -92,24 +95,32 @@ func TestFlagsOfTheExtender(t *testing.T) {
 	assert.Contains(t, stderr, `--extender-warm-up: "1m0s": must be left out unless --enable has extender`)
 }
 
-// Strangers are warned of where they could ask.
-func TestExposure(t *testing.T) {
+// Who can reach an address must show a certificate, unless it is on loopback or the operator says that nobody needs one.
+func TestAnonymousSchedulersNeedAnOption(t *testing.T) {
 	for address, strangers := range map[string]bool{
 		"127.0.0.1:9443": false, "127.1.2.3:1": false, "[::1]:9443": false, "localhost:9443": false,
 		":9443": true, "0.0.0.0:9443": true, "[::]:9443": true, "10.0.0.1:9443": true, "foresail.example:9443": true,
 	} {
-		o := extenderOptions{address: address}
+		var o extenderOptions
+		o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
+		o.address = address
 		if strangers {
-			assert.Contains(t, o.exposure(), "Set --extender-client-ca-file", address)
+			want := fmt.Sprintf("--extender-address: %q: must be a loopback address, unless schedulers are authenticated (--extender-client-ca-file) or nobody needs to be (--extender-allow-anonymous)", address)
+			assert.ErrorContains(t, o.validate(true, ""), want)
 		} else {
-			assert.Empty(t, o.exposure(), address)
+			assert.NoError(t, o.validate(true, ""), address)
 		}
-		o.clientCA = "ca.crt"
-		assert.Empty(t, o.exposure(), address)
+		o.allowAnonymous = true
+		assert.NoError(t, o.validate(true, ""), address)
+		o.allowAnonymous, o.clientCA = false, "ca.crt"
+		assert.NoError(t, o.validateClients(), address)
 	}
-	var o extenderOptions
-	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
-	assert.Empty(t, o.exposure(), "by itself it is not to be reached")
+	code, _, stderr := foresail(t, "", "run", "--enable=extender", "--extender-address=:9443")
+	assert.Equal(t, exitUsage, code, "it does not start")
+	assert.Contains(t, stderr, "--extender-allow-anonymous")
+	code, _, stderr = foresail(t, "", "run", "--leader-elect=false", "--extender-allow-anonymous")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, `--extender-allow-anonymous: "true": must be left out unless --enable has extender`)
 }
 
 // A field that no flag sets is no flag's fault.
@@ -191,27 +202,35 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
 	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
-	for _, path := range []string{"base/namespace.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml"} {
+	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml"} {
 		content, err := os.ReadFile("../../manifests/" + path)
 		require.NoError(t, err)
 		_, err = cluster.Apply(t.Context(), content)
 		require.NoError(t, err)
 	}
+	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "foresail-metrics-scraper"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "foresail-system", Name: "foresail-extender"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), "foresail-system", "foresail-extender")
 	require.NoError(t, err)
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var free [3]int
+	var free [4]int
 	for i := range free {
 		free[i], err = ports.Take()
 		require.NoError(t, err)
 	}
-	secure, open, answers := free[0], free[1], free[2]
+	secure, open, answers, authorized := free[0], free[1], free[2], free[3]
+	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	require.NoError(t, err)
 
 	p := runAside(t, "run", "--enable", "extender", "--kubeconfig", kubeconfig, "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
 		"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--prometheus-url", prometheus.URL,
 		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 		"--extender-warm-up", "0s", "--extender-metrics-interval", "1s", // what was there before a Node is not its
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", authorized), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key,
 	)
 	eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
@@ -235,15 +254,60 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	assert.Equal(t, extenderv1.HostPriority{Host: "idle", Score: 9}, scores[0], "2 of 4 cores: 0.65 + 0.35*0.5/0.65")
 
 	code, stdout, complaints := foresail(t, "", "explain", "pod", "checkout", "-n", "shop",
-		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("http://127.0.0.1:%d", open))
+		"--kubeconfig", cluster.Kubeconfig(), "--server", fmt.Sprintf("https://127.0.0.1:%d", authorized), "--server-ca-file", file(t, "ca.crt", string(cluster.CA())))
 	require.Equal(t, exitDone, code, complaints)
 	assert.Contains(t, stdout, "There is no such pod now.")
 	lines := strings.Split(stdout, "\n")
 	assert.Equal(t, strings.Fields("idle 9 0.50 1.00 0.00 1.00 4.00 1Gi 0 1Gi 8Gi"), strings.Fields(rows(lines, "NODE")[1])[:11])
 	assert.Contains(t, rows(lines, "FILTERED FOR")[1], "full: memory up to 7Gi predicted")
 
+	checkSurfaces(t, cluster, open, authorized)
 	p.end(t)
 	assert.NotContains(t, p.stderr.String(), "forbidden")
+}
+
+// checkSurfaces asks a process that runs the extender, at the port of its probes and at that of its metrics, as various clients.
+func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized int) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	explains, metrics := extender.ExplainPath+"shop/checkout", "/metrics"
+	asAccount := func(account, path string) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", authorized, path), nil)
+		require.NoError(t, err)
+		if account != "" {
+			token, err := cluster.ServiceAccountToken(t.Context(), "foresail-system", account)
+			require.NoError(t, err)
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, response.Body.Close()) }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+	for _, path := range []string{metrics, explains} {
+		assert.Equal(t, http.StatusNotFound, status(t, open, path), "probes alone are open")
+		code, body := asAccount("", path)
+		assert.Equal(t, http.StatusUnauthorized, code, path)
+		assert.NotContains(t, body, "idle")
+		code, body = asAccount("foresail", path)
+		assert.Equal(t, http.StatusForbidden, code, path)
+		assert.NotContains(t, body, "idle")
+	}
+	assert.Equal(t, http.StatusOK, status(t, open, "/livez"))
+	code, _ := asAccount("foresail-explain", metrics)
+	assert.Equal(t, http.StatusForbidden, code, "explanations are all it may read")
+	code, body := asAccount("foresail-explain", explains)
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, "idle")
+
+	code, body = asAccount("foresail-extender", metrics)
+	assert.Equal(t, http.StatusOK, code, "it may scrape")
+	assert.Contains(t, body, "foresail_extender_requests_total")
 }
 
 // TestRunOfAllTogether has one process do everything that there is.
@@ -255,16 +319,16 @@ func TestRunOfAllTogether(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var free [3]int
+	var free [4]int
 	for i := range free {
 		free[i], err = ports.Take()
 		require.NoError(t, err)
 	}
-	secure, open, answers := free[0], free[1], free[2]
+	secure, open, answers, metrics := free[0], free[1], free[2], free[3]
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
-		"--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
+		"--apiservice=false", "--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 	)
 	eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
@@ -277,8 +341,9 @@ func TestRunOfAllTogether(t *testing.T) {
 	var result extenderv1.ExtenderFilterResult
 	require.True(t, asScheduler(t, answers, "filter", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"idle"}}, &result))
 	assert.Equal(t, []string{"idle"}, *result.NodeNames)
-	assert.Equal(t, http.StatusOK, status(t, open, extender.ExplainPath+"shop/checkout"))
-	assert.Equal(t, http.StatusNotFound, status(t, open, extender.ExplainPath+"shop/cart"))
+	assert.Equal(t, http.StatusOK, status(t, metrics, extender.ExplainPath+"shop/checkout"))
+	assert.Equal(t, http.StatusNotFound, status(t, metrics, extender.ExplainPath+"shop/cart"))
+	assert.Equal(t, http.StatusOK, status(t, metrics, "/metrics"))
 	p.end(t)
 }
 

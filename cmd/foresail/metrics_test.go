@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/foresail/foresail/adapter/apiservice"
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
@@ -90,7 +91,9 @@ func (e *exposed) addChild(collector client.Collector, labels int) {
 func expose(t *testing.T) *exposed {
 	t.Helper()
 	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, families: map[string]*dto.MetricFamily{}, labels: map[string]string{}}
-	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e), time.Now))
+	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e, forecaster.Options{}), time.Now))
+	_, err := apiservice.New(apiservice.Options{Registerer: e, Now: time.Now, Secret: "ca", Validity: time.Hour})
+	require.NoError(t, err)
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
@@ -165,7 +168,7 @@ var metricSections = []struct {
 	{"metrics-resource", []string{"foresail_resource_"}, ""},
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_apiservice_", "foresail_serving_"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

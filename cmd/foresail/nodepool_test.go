@@ -34,6 +34,8 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	require.NoError(t, err)
 	open, err := ports.Take()
 	require.NoError(t, err)
+	metrics, err := ports.TakeAddress()
+	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -42,7 +44,7 @@ func TestRunOfTheNodePoolAlone(t *testing.T) {
 	go func() {
 		ended <- execute(ctx, newRoot(time.Now), []string{
 			"run", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
-			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
+			"--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--metrics-address", metrics,
 		}, strings.NewReader(""), &stderr, &stderr)
 	}()
 	eventually(t, func() bool {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +24,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/predictedmetric"
@@ -45,15 +42,15 @@ const (
 // runOptions are the flags of the run command. validate checks them and changes nothing, complete loads the files that they
 // name, run runs.
 type runOptions struct {
-	enable      []string
-	httpAddress string
-	qps         float32
-	burst       int
-	logging     *logsapi.LoggingConfiguration
-	adapter     adapterOptions
-	sources     sourceOptions
-	nodePool    nodePoolOptions
-	extender    extenderOptions
+	enable   []string
+	serving  servingOptions
+	qps      float32
+	burst    int
+	logging  *logsapi.LoggingConfiguration
+	adapter  adapterOptions
+	sources  sourceOptions
+	nodePool nodePoolOptions
+	extender extenderOptions
 }
 
 func newRunOptions() *runOptions {
@@ -73,6 +70,10 @@ adapter   reads the pods behind every PredictedMetric, forecasts their load each
           Each PredictedMetric names its source: the pods' own metrics endpoints, a
           Prometheus server, remote write, or metrics.k8s.io. Credentials of Prometheus
           servers and the receiver of remote write are set up here: see the flags of samples.
+
+          It registers with the API server by an APIService, unless another server has the
+          external metrics of the cluster, and signs its own serving certificate, which the API
+          server verifies: see the flags of the API service.
 
 nodepool  keeps the workers of every WorkerPool ahead of the load. It launches instances for
           pods that fit nowhere and for forecast load, and drains and terminates idle workers.
@@ -96,7 +97,8 @@ extender  answers kube-scheduler as a scheduler extender, by predicted use inste
 Run serves
   HTTPS to the Kubernetes API server (--secure-port, adapter only)
   HTTPS to the scheduler (--extender-address, extender only)
-  HTTP for /livez, /readyz, /metrics and explain (--http-address)
+  HTTPS for /metrics and explain, to clients that the cluster authorizes (--metrics-address)
+  HTTP for the probes /livez and /readyz (--http-address)
   remote write (--remote-write-address, if set)
 
 Several replicas may run side by side; all of them forecast and answer. One, elected through a
@@ -136,6 +138,7 @@ through the pool's journal, launches and terminates.`,
 const (
 	groupRun      = "general"
 	groupCluster  = "cluster"
+	groupAPI      = "API service"
 	groupSamples  = "samples"
 	groupNodePool = "worker pools"
 	groupExtender = "scheduler extender"
@@ -148,12 +151,14 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs := groups.FlagSet(groupRun)
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
-	fs.StringVar(&o.httpAddress, "http-address", ":8080", "Address that serves /livez, /readyz, /metrics and explain over HTTP. 0 serves none.")
+	o.serving.addFlags(fs)
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
 	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
+	o.adapter.apiService.addFlags(groups.FlagSet(groupAPI))
 	o.sources.addFlags(groups.FlagSet(groupSamples))
+	o.adapter.addForecastFlags(groups.FlagSet(groupSamples))
 	o.nodePool.addFlags(groups.FlagSet(groupNodePool))
 	o.extender.addFlags(groups.FlagSet(groupExtender))
 	server := o.adapter.server.FlagSets()
@@ -177,7 +182,7 @@ func trimmed(list []string) []string {
 
 // validate returns everything that is wrong with the flags, joined. It reads the files that they name and changes nothing.
 func (o *runOptions) validate() error {
-	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.sources.validate()}
+	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	}
@@ -217,7 +222,24 @@ const gcPercent = 50
 // part is an enabled part, wired and not yet running.
 type part struct {
 	ready func() error                  // returns why the part is not ready yet
+	alive func() error                  // returns why only a restart helps; nil: nothing is known that it would help against
 	run   []func(context.Context) error // run beside the manager
+}
+
+func (p *part) hangs() error {
+	if p.alive == nil {
+		return nil
+	}
+	return p.alive()
+}
+
+// join returns what is wrong with parts, joined.
+func join(parts []*part, check func(*part) error) error {
+	var errs []error
+	for _, p := range parts {
+		errs = append(errs, check(p))
+	}
+	return errors.Join(errs...)
 }
 
 // run wires the enabled parts and runs them until the context ends or one of them fails.
@@ -234,23 +256,21 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var ready readiness
-	mgr, err := o.newManager(config, &ready)
+	mgr, err := o.newManager(config)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)
+	}
+	live, ready := &probe{}, &probe{before: errors.New("starting")}
+	if err := o.serving.serveProbes(mgr, live, ready); err != nil {
+		return err
 	}
 	parts, err := o.start(ctx, mgr, ready.check)
 	if err != nil {
 		return err
 	}
-	ready.set(func() error {
-		var errs []error
-		for _, p := range parts {
-			errs = append(errs, p.ready())
-		}
-		return errors.Join(errs...)
-	})
-	log.Info("Running", "enabled", o.enable, "http", o.httpAddress, "cluster", config.Host)
+	ready.set(func() error { return join(parts, func(p *part) error { return p.ready() }) })
+	live.set(func() error { return join(parts, (*part).hangs) })
+	log.Info("Running", "enabled", o.enable, "http", o.serving.probeAddress, "metrics", o.serving.metricsAddress, "cluster", config.Host)
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mgr.Start(ctx) })
@@ -308,7 +328,7 @@ func (o *runOptions) clusterConfig() (*rest.Config, error) {
 
 // newManager returns a manager without pods in its cache. It elects no leader: a manager that loses its lease ends the process,
 // and with it the samples.
-func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Manager, error) {
+func (o *runOptions) newManager(config *rest.Config) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
@@ -321,18 +341,15 @@ func (o *runOptions) newManager(config *rest.Config, ready *readiness) (ctrl.Man
 		}
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	return ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		Cache:  options,
-		Metrics: metricsserver.Options{
-			BindAddress: o.httpAddress,
-			ExtraHandlers: map[string]http.Handler{
-				"/livez":  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }),
-				"/readyz": ready,
-			},
-		},
-		HealthProbeBindAddress: "0",
-	})
+	served, watcher, err := o.serving.metricsServer()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Cache: options, Metrics: served, HealthProbeBindAddress: noAddress})
+	if err != nil || watcher == nil {
+		return mgr, err
+	}
+	return mgr, mgr.Add(watcher)
 }
 
 // newObjectClient returns a client that reads pods and nodes as protobuf: there may be many.
@@ -349,26 +366,3 @@ func newObjectClient(mgr ctrl.Manager) (kubernetes.Interface, error) {
 type runnable func(context.Context) error
 
 func (r runnable) Start(ctx context.Context) error { return r(ctx) }
-
-// readiness answers /readyz.
-type readiness struct {
-	probe atomic.Pointer[func() error]
-}
-
-func (r *readiness) set(probe func() error) { r.probe.Store(&probe) }
-
-func (r *readiness) check() error {
-	probe := r.probe.Load()
-	if probe == nil {
-		return errors.New("starting")
-	}
-	return (*probe)()
-}
-
-func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	if err := r.check(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, "ok")
-}

@@ -23,7 +23,7 @@ func parsedRun(t *testing.T, args ...string) *runOptions {
 
 func TestValidateReportsEverythingAtOnce(t *testing.T) {
 	err := parsedRun(t, "--enable=adapter,nodepol", "--kube-api-qps=0", "--kube-api-burst=0", "--scrape-concurrency=1",
-		"--prometheus-timeout=0s", "--extender-warm-up=1m", "--nodepool-cost-prices=prices.yaml", "--logging-format=xml").validate()
+		"--prometheus-timeout=0s", "--extender-warm-up=1m", "--http-address=8080", "--metrics-address=:0", "--metrics-tls-cert-file=tls.crt", "--nodepool-cost-prices=prices.yaml", "--logging-format=xml").validate()
 	for _, want := range []string{
 		`--enable: "nodepol": must be adapter, nodepool, extender, or several with commas in between`,
 		"--kube-api-qps: 0: must be above 0",
@@ -33,6 +33,10 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 		`--extender-warm-up: "1m0s": must be left out unless --enable has extender`,
 		`--nodepool-cost-prices: "prices.yaml": must be left out unless --nodepool-cost-report is given`,
 		`--leader-election-namespace: "": must be the namespace that this runs in`,
+		`--http-address: "8080": must be a host and a port, such as :8080 or 127.0.0.1:8080, or 0: `,
+		`--metrics-address: ":0": must be a host and a port, such as :8443 or 127.0.0.1:8443, or 0: `,
+		`--metrics-tls-private-key-file: "": must be given together with --metrics-tls-cert-file, or neither`,
+		`--apiservice-namespace: "": must be the namespace that this runs in`,
 		"xml",
 	} {
 		assert.ErrorContains(t, err, want)
@@ -40,7 +44,7 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 }
 
 func TestValidateChangesNothing(t *testing.T) {
-	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--prometheus-url=http://prometheus:9090",
+	o := parsedRun(t, "--enable=adapter, nodepool", "--namespaces= shop", "--leader-elect=false", "--apiservice=false", "--prometheus-url=http://prometheus:9090",
 		"--prometheus-config-file="+file(t, "servers.yaml", "servers: [{address: 'http://prometheus:9090'}]"),
 		"--notify-webhook-url-file="+file(t, "webhook", "https://hooks.example.com/1\n"),
 		"--nodepool-cost-report=24h", "--nodepool-cost-prices="+file(t, "prices.yaml", "t3.small: {onDemand: 0.02}"))
@@ -62,7 +66,7 @@ func TestValidateChangesNothing(t *testing.T) {
 func TestHelpOfRunHasFlagsInGroups(t *testing.T) {
 	code, out, _ := foresail(t, "", "run", "--help")
 	assert.Equal(t, exitDone, code)
-	for _, group := range []string{"General flags:", "Cluster flags:", "Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
+	for _, group := range []string{"General flags:", "Cluster flags:", "API service flags:", "Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
 		assert.Contains(t, out, group)
 	}
 	assert.Contains(t, out, "Examples:")

@@ -47,7 +47,7 @@ func (a *adapter) waitServed(ctx context.Context, metrics int) error {
 }
 
 func (a *adapter) served(ctx context.Context, metrics int) error {
-	if _, err := a.Get(ctx, "/readyz"); err != nil {
+	if err := a.Probe(ctx, "/readyz"); err != nil {
 		return err
 	}
 	families, err := a.Metrics(ctx)

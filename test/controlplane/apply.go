@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -25,8 +28,9 @@ const fieldManager = "controlplane"
 
 // applier applies objects of any kind, those whose definition came a moment ago included.
 type applier struct {
-	client dynamic.Interface
-	mapper *restmapper.DeferredDiscoveryRESTMapper
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
 }
 
 func newApplier(config *rest.Config, client dynamic.Interface) (*applier, error) {
@@ -35,7 +39,7 @@ func newApplier(config *rest.Config, client dynamic.Interface) (*applier, error)
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoveryClient))
-	return &applier{client: client, mapper: mapper}, nil
+	return &applier{client: client, discovery: discoveryClient, mapper: mapper}, nil
 }
 
 // Apply applies manifests, each of any number of YAML documents, in their order, by server-side apply, and returns the
@@ -145,5 +149,33 @@ func (c *Cluster) waitEstablished(ctx context.Context, resource dynamic.Resource
 		}
 		return fmt.Errorf("condition Established is not True: %v", conditions)
 	})
-	return definition, err
+	if err != nil {
+		return nil, err
+	}
+	return definition, c.waitDiscovered(ctx, definition)
+}
+
+// waitDiscovered waits until clients find the kind of an established definition: discovery follows a moment later.
+func (c *Cluster) waitDiscovered(ctx context.Context, definition *unstructured.Unstructured) error {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd); err != nil {
+		return err
+	}
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		gv := metav1.GroupVersion{Group: crd.Spec.Group, Version: version.Name}.String()
+		err := c.poll(ctx, crd.Name+" to be found in "+gv, func(context.Context) error {
+			list, err := c.applier.discovery.ServerResourcesForGroupVersion(gv)
+			if err == nil && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == crd.Spec.Names.Plural }) {
+				err = fmt.Errorf("%s has no %s", gv, crd.Spec.Names.Plural)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -35,14 +34,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	code, err := runWithStack(ctx, m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	controlplane.Main(func(ctx context.Context) (int, error) { return runWithStack(ctx, m) })
 }
 
 func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {

@@ -81,7 +81,7 @@ func startReceiving(t *testing.T, name string, to receiver, app stack.App) *stac
 		}
 	})
 	eventually(t, 30*time.Second, "the adapter listens", func(c *assert.CollectT) {
-		_, err := a.Get(t.Context(), "/livez")
+		err := a.Probe(t.Context(), "/livez")
 		assert.NoError(c, err)
 		receiving, err := net.Dial("tcp", to.address) // a port of its own, which opens later
 		if assert.NoError(c, err) {

@@ -11,12 +11,9 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,14 +38,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	code, err := runOnCluster(ctx, m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	controlplane.Main(func(ctx context.Context) (int, error) { return runOnCluster(ctx, m) })
 }
 
 func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {

@@ -82,14 +82,20 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// AdapterFlags returns the flags of an adapter under the service account of the manifests, and its secure port. Pods have
-// loopback addresses here.
+// AdapterFlags returns the flags of an adapter under the service account of the manifests, with a certificate of the cluster, and
+// its secure port. Pods have loopback addresses here.
 func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
-	kubeconfig, err := c.KubeconfigForServiceAccount(ctx, Namespace, ServiceAccount)
+	flags, securePort, err = SigningAdapterFlags(ctx, c)
 	if err != nil {
 		return nil, 0, err
 	}
 	cert, key, err := c.ServingCertificate(ServiceName+"."+Namespace+".svc", "localhost")
+	return append(flags, "--tls-cert-file", cert, "--tls-private-key-file", key), securePort, err
+}
+
+// SigningAdapterFlags returns the flags of an adapter that signs its own certificate and registers itself.
+func SigningAdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string, securePort int, err error) {
+	kubeconfig, err := c.KubeconfigForServiceAccount(ctx, Namespace, ServiceAccount)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -99,8 +105,7 @@ func AdapterFlags(ctx context.Context, c *controlplane.Cluster) (flags []string,
 	return []string{
 		"--kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(securePort),
-		"--tls-cert-file", cert, "--tls-private-key-file", key,
-		"--leader-election-namespace", Namespace, "--scrape-allow-loopback",
+		"--leader-election-namespace", Namespace, "--apiservice-namespace", Namespace, "--scrape-allow-loopback",
 	}, securePort, nil
 }
 

@@ -26,14 +26,15 @@ type Options struct {
 	Dir    string   // of the log
 	Home   string   // the working directory, in which SDKs look for settings; "" stands for Dir
 	Env    []string // further variables, as name=value
-	Flags  []string // of foresail run, but for --http-address
+	Flags  []string // of foresail run, but for the addresses of a Process
 }
 
 // Process is foresail at addresses that stay the same when it is started again.
 type Process struct {
 	*controlplane.Process
-	Address string // host:port of /metrics, /readyz and explanations
-	LogFile string
+	ProbeAddress string // host:port of /livez and /readyz
+	Address      string // host:port of /metrics and explanations, for anyone on this machine
+	LogFile      string
 
 	options Options
 	pprof   string // host:port of profiles, "" without
@@ -48,10 +49,12 @@ func Start(o Options) (*Process, error) {
 	o.Name, o.Home = cmp.Or(o.Name, "foresail"), cmp.Or(o.Home, o.Dir)
 	p := &Process{LogFile: filepath.Join(o.Dir, o.Name+".log"), options: o}
 	var err error
-	if p.Address, err = ports.TakeAddress(); err != nil {
-		return nil, err
+	for _, address := range []*string{&p.ProbeAddress, &p.Address} {
+		if *address, err = ports.TakeAddress(); err != nil {
+			return nil, err
+		}
 	}
-	p.options.Flags = append([]string{"run", "--http-address", p.Address}, o.Flags...)
+	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address, "--metrics-allow-anonymous"}, o.Flags...)
 	if o.Binary.profiles != "" {
 		if p.pprof, err = ports.TakeAddress(); err != nil {
 			return nil, err
@@ -107,8 +110,7 @@ func (p *Process) Kill() error {
 // WaitReady waits until /readyz answers with 200.
 func (p *Process) WaitReady(ctx context.Context) error {
 	return p.Wait(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		_, err := p.Get(ctx, "/readyz")
-		return err
+		return p.Probe(ctx, "/readyz")
 	})
 }
 
@@ -129,7 +131,16 @@ func (p *Process) Wait(ctx context.Context, interval time.Duration, check func(c
 	}
 }
 
-// Get reads a path of the HTTP address. An answer with another status than 200 is an error.
+// Probe reads a path of the probes. An answer with another status than 200 is an error.
+func (p *Process) Probe(ctx context.Context, path string) error {
+	body, err := open(ctx, "http://"+p.ProbeAddress+path)
+	if err != nil {
+		return err
+	}
+	return body.Close()
+}
+
+// Get reads a path beside /metrics. An answer with another status than 200 is an error.
 func (p *Process) Get(ctx context.Context, path string) (string, error) {
 	body, err := open(ctx, "http://"+p.Address+path)
 	if err != nil {

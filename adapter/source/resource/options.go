@@ -19,7 +19,7 @@ import (
 
 // Options of a Source; only Client must be set.
 type Options struct {
-	// Client lists PodMetrics. Its rate limit must allow one list per namespace and interval.
+	// Client lists PodMetrics. Its rate limit must allow one list per namespace and interval, the shortest of its PredictedMetrics.
 	Client metricsv1beta1.PodMetricsesGetter
 	// Timeout is how long a list may take. 0 = 10 s.
 	Timeout time.Duration
@@ -92,7 +92,7 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 			Name: "foresail_resource_samples_total", Help: "Samples taken from PodMetrics with a new timestamp.",
 		}),
 		pollers: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_resource_polled_lists", Help: "Lists of PodMetrics that are read regularly: one for each namespace and interval.",
+			Name: "foresail_resource_polled_lists", Help: "Lists of PodMetrics that are read regularly: one for each namespace.",
 		}),
 	}
 	for _, r := range metricsapi.Results() {

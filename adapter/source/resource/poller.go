@@ -17,19 +17,23 @@ import (
 // retryFirst is the time until the next list after the first failure.
 const retryFirst = time.Second
 
-// poller lists the PodMetrics of a namespace once per interval.
+// idle is the interval of a poller without subscriptions, which is about to be cancelled.
+const idle = time.Hour
+
+// poller lists the PodMetrics of a namespace, as often as the most frequent of its subscriptions asks for.
 type poller struct {
-	source *Source
-	key    pollKey
-	cancel context.CancelFunc
+	source      *Source
+	namespace   string
+	cancel      context.CancelFunc
+	rescheduled chan struct{} // has something after the interval may have changed
 
 	mu            sync.Mutex // held while subscriptions take a list, so that they take the newest last
 	subscriptions []*subscription
 	latest        *listing
 }
 
-func newPoller(s *Source, key pollKey) *poller {
-	return &poller{source: s, key: key, cancel: func() {}}
+func newPoller(s *Source, namespace string) *poller {
+	return &poller{source: s, namespace: namespace, cancel: func() {}, rescheduled: make(chan struct{}, 1)}
 }
 
 // join gives a subscription the last list, and every list from now on.
@@ -37,6 +41,7 @@ func (p *poller) join(u *subscription) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.subscriptions = append(p.subscriptions, u)
+	p.reschedule()
 	if p.latest != nil {
 		u.take(p.latest)
 	}
@@ -47,7 +52,15 @@ func (p *poller) leave(u *subscription) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.subscriptions = slices.DeleteFunc(p.subscriptions, func(x *subscription) bool { return x == u })
+	p.reschedule()
 	return len(p.subscriptions)
+}
+
+func (p *poller) reschedule() {
+	select {
+	case p.rescheduled <- struct{}{}:
+	default: // one is enough
+	}
 }
 
 func (p *poller) publish(l *listing) {
@@ -59,33 +72,61 @@ func (p *poller) publish(l *listing) {
 	}
 }
 
-// run lists at once, then once per interval, until the context ends.
+// run lists at once, then at every interval, until the context ends.
 func (p *poller) run(ctx context.Context) {
 	failures := 0
 	for {
-		l := p.source.list(ctx, p.key.namespace)
+		l := p.source.list(ctx, p.namespace)
 		if ctx.Err() != nil {
 			return
 		}
 		p.publish(l)
-		wait := p.key.untilNext(p.source.options.Now())
-		if failures++; l.err != nil {
-			wait = source.Backoff(failures, retryFirst, p.source.options.MaxBackoff)
-		} else {
+		if failures++; l.err == nil {
 			failures = 0
 		}
-		select {
-		case <-ctx.Done():
+		if !p.wait(ctx, failures) {
 			return
-		case <-time.After(wait):
 		}
 	}
 }
 
-// untilNext returns the time until the next list of a key. The times are an interval apart on the clock, so that
-// replicas list at the same time, at a phase of the namespace, so that namespaces are spread over the interval.
-func (k pollKey) untilNext(now time.Time) time.Duration {
-	return source.UntilNext(time.Duration(now.UnixNano()), source.Phase(k.interval, k.namespace), k.interval)
+// wait waits until the next list is due after so many failures in a row, and returns false if the context ends first.
+func (p *poller) wait(ctx context.Context, failures int) bool {
+	if failures > 0 {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(source.Backoff(failures, retryFirst, p.source.options.MaxBackoff)):
+			return true
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-p.rescheduled:
+		case <-time.After(p.untilNext(p.source.options.Now())):
+			return true
+		}
+	}
+}
+
+// untilNext returns the time until the next list. The times are an interval apart on the clock, so that replicas list at the
+// same time, at a phase of the namespace, so that namespaces are spread over the interval.
+func (p *poller) untilNext(now time.Time) time.Duration {
+	interval := p.interval()
+	return source.UntilNext(time.Duration(now.UnixNano()), source.Phase(interval, p.namespace), interval)
+}
+
+// interval returns the shortest of the subscriptions.
+func (p *poller) interval() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shortest := idle
+	for _, u := range p.subscriptions {
+		shortest = min(shortest, u.config.Interval)
+	}
+	return shortest
 }
 
 // listing is the outcome of one list: PodMetrics by the names of their pods, or the error.

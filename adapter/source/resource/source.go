@@ -1,14 +1,13 @@
 // Package resource is the source that reads the usage of pods from metrics.k8s.io, which metrics-server serves.
 //
 // Use it if there is no other source. A value is the mean over 15 s or more, and is served at the end of that time, so that
-// changes show later than with any other source. One list of a namespace serves all PredictedMetrics that read it at the
-// same interval.
+// changes show later than with any other source. One list of a namespace serves all its PredictedMetrics, as often as the most
+// frequent of them asks for.
 package resource
 
 import (
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,7 +28,7 @@ type Source struct {
 	mu            sync.Mutex
 	start         func(*poller) // while Run runs, else nil
 	subscriptions map[types.NamespacedName]*subscription
-	pollers       map[pollKey]*poller
+	pollers       map[string]*poller // by namespace
 }
 
 // New returns a Source that reads nothing yet.
@@ -40,7 +39,7 @@ func New(o Options) *Source {
 		telemetry:     newTelemetry(o.Registerer),
 		slots:         make(chan struct{}, o.Concurrency),
 		subscriptions: map[types.NamespacedName]*subscription{},
-		pollers:       map[pollKey]*poller{},
+		pollers:       map[string]*poller{},
 	}
 }
 
@@ -78,7 +77,7 @@ func (s *Source) Set(key types.NamespacedName, c Config, fleet Fleet, sink sourc
 	}
 	added := newSubscription(s, c, fleet, sink)
 	s.subscriptions[key] = added
-	s.attach(added, pollKey{key.Namespace, c.Interval})
+	s.attach(added, key.Namespace)
 	s.detach(old) // after the other has begun, so that a poller of both goes on
 	return nil
 }
@@ -92,12 +91,12 @@ func (s *Source) Remove(key types.NamespacedName) {
 	s.detach(old)
 }
 
-// attach gives a subscription the lists of a key. The caller holds the lock.
-func (s *Source) attach(u *subscription, key pollKey) {
-	p := s.pollers[key]
+// attach gives a subscription the lists of a namespace. The caller holds the lock.
+func (s *Source) attach(u *subscription, namespace string) {
+	p := s.pollers[namespace]
 	if p == nil {
-		p = newPoller(s, key)
-		s.pollers[key] = p
+		p = newPoller(s, namespace)
+		s.pollers[namespace] = p
 		s.telemetry.pollers.Inc()
 		if s.start != nil {
 			s.start(p)
@@ -115,13 +114,7 @@ func (s *Source) detach(u *subscription) {
 	u.end()
 	if u.poller.leave(u) == 0 {
 		u.poller.cancel()
-		delete(s.pollers, u.poller.key)
+		delete(s.pollers, u.poller.namespace)
 		s.telemetry.pollers.Dec()
 	}
-}
-
-// pollKey is what subscriptions that share a list have in common.
-type pollKey struct {
-	namespace string
-	interval  time.Duration
 }

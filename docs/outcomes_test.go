@@ -44,26 +44,48 @@ func TestEveryOutcomeIsTested(t *testing.T) {
 	}
 }
 
-// outcomes fails the test unless each row of what happens names tests that there are. It returns how many rows there are.
+// TestTestsThatOperatingNamesExist holds the table of what happens to the registration to tests that there are.
+func TestTestsThatOperatingNamesExist(t *testing.T) {
+	there := testsThatThereAre(t, "../adapter/apiservice", "../test/apiservice")
+	named := testName.FindAllStringSubmatch(pages(t)["operating.md"], -1)
+	assert.Greater(t, len(named), 5)
+	for _, name := range named {
+		assert.Contains(t, there, name[1])
+	}
+}
+
+// TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
+func TestEveryLineOfSecurityIsTested(t *testing.T) {
+	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../test/e2e", "../test/apiservice")
+	assert.Greater(t, rows(t, pages(t)["security.md"], "can try to", 3, there), 20)
+}
+
+// outcomes is rows of the section on what happens.
 func outcomes(t *testing.T, page string, there map[string]bool) int {
 	t.Helper()
 	_, section, ok := strings.Cut(page, "\n## What happens when …\n")
 	require.True(t, ok)
 	section, _, ok = strings.Cut(section, "\n## ")
 	require.True(t, ok)
-	rows := 0
-	for line := range strings.Lines(section) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| situation ") {
+	return rows(t, section, "situation", 4, there)
+}
+
+// rows fails the test unless each row of the tables, whose first title is given, names tests that there are in the last of its
+// columns. It returns how many rows there are.
+func rows(t *testing.T, text, title string, columns int, there map[string]bool) (n int) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| "+title+" ") {
 			continue
 		}
-		rows++
-		columns := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		require.Len(t, columns, 4, line)
-		named := testName.FindAllStringSubmatch(columns[3], -1)
+		n++
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		require.Len(t, cells, columns, line)
+		named := testName.FindAllStringSubmatch(cells[columns-1], -1)
 		assert.NotEmpty(t, named, line)
 		for _, name := range named {
 			assert.Contains(t, there, name[1])
 		}
 	}
-	return rows
+	return n
 }

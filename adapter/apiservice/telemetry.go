@@ -1,0 +1,42 @@
+package apiservice
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type telemetry struct {
+	registered *prometheus.GaugeVec // by service
+	failures   prometheus.Counter
+	expiration prometheus.Gauge
+}
+
+// newTelemetry leaves out the expiration of a certificate that somebody else makes.
+func newTelemetry(registerer prometheus.Registerer, signs bool) *telemetry {
+	t := &telemetry{
+		registered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "foresail_apiservice_registered",
+			Help: "1 if external.metrics.k8s.io leads to Foresail, 0 if to the Service of another server, or nowhere if its name is empty.",
+		}, []string{"service"}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_apiservice_failures_total",
+			Help: "Failed attempts to register external metrics or to renew their serving certificate.",
+		}),
+		expiration: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "foresail_serving_certificate_expiration_timestamp_seconds",
+			Help: "When the serving certificate that Foresail has signed expires.",
+		}),
+	}
+	registerer.MustRegister(t.registered, t.failures)
+	if signs {
+		registerer.MustRegister(t.expiration)
+	}
+	return t
+}
+
+// hold replaces who holds the API.
+func (t *telemetry) hold(service string, ours bool) {
+	value := 0.0
+	if ours {
+		value = 1
+	}
+	t.registered.Reset()
+	t.registered.WithLabelValues(service).Set(value)
+}

@@ -1,0 +1,108 @@
+package forecaster
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+)
+
+// stuck is a fleet that does not answer until it is released.
+type stuck struct {
+	fleet
+	release chan struct{}
+}
+
+func (s *stuck) Instances(since time.Time) []podtracker.Instance {
+	<-s.release
+	return s.fleet.Instances(since)
+}
+
+// probed calls Alive as a kubelet does for a while, and returns for how long it was right.
+func probed(f *Forecaster, every, span time.Duration) (alive time.Duration) {
+	for begun := time.Now(); time.Since(begun) < span; {
+		time.Sleep(every) // virtual time
+		if f.Alive() != nil {
+			return time.Since(begun)
+		}
+	}
+	return span
+}
+
+func TestAliveFailsWhereForecastsHang(t *testing.T) {
+	for name, every := range map[string]time.Duration{"as the manifests probe": 10 * time.Second, "often": 100 * time.Millisecond, "seldom": 30 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := New(time.Now, prometheus.NewRegistry(), Options{})
+				feed, err := f.Set(key, config())
+				require.NoError(t, err)
+				assert.Equal(t, time.Hour, probed(f, every, time.Hour), "it waits for the cluster")
+				go func() { _ = f.Run(t.Context()) }()
+				assert.Equal(t, time.Hour, probed(f, every, time.Hour), "there is no sample at all")
+				pods := &stuck{release: make(chan struct{})}
+				feed.SetPods(pods)
+				hung := probed(f, every, time.Hour)
+				assert.InDelta(t, hangLimit, hung, float64(2*every+Period))
+				assert.ErrorContains(t, f.Alive(), "the forecaster hangs: no forecast was made for 3m")
+				assert.Error(t, f.Ready())
+				close(pods.release)
+				assert.Equal(t, time.Hour, probed(f, every, time.Hour), "it has gone on")
+			})
+		})
+	}
+}
+
+// A process that was stopped finds its last round long ago. It needs time to make another.
+func TestAliveAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paused atomic.Int64
+		f := New(func() time.Time { return time.Now().Add(time.Duration(paused.Load())) }, prometheus.NewRegistry(), Options{})
+		feed, err := f.Set(key, config())
+		require.NoError(t, err)
+		go func() { _ = f.Run(t.Context()) }()
+		require.Equal(t, time.Minute, probed(f, 10*time.Second, time.Minute))
+		pods := &stuck{release: make(chan struct{})} // what the process does while it is paused: nothing
+		feed.SetPods(pods)
+		require.Equal(t, 10*time.Second, probed(f, 10*time.Second, 10*time.Second))
+		paused.Store(int64(8 * time.Hour))
+		require.NoError(t, f.Alive())
+		assert.Equal(t, 2*time.Minute, probed(f, 10*time.Second, 2*time.Minute))
+		close(pods.release)
+		assert.Equal(t, time.Hour, probed(f, 10*time.Second, time.Hour))
+	})
+}
+
+// slow is a fleet that takes minutes to answer.
+type slow struct{ fleet }
+
+func (s *slow) Instances(since time.Time) []podtracker.Instance {
+	time.Sleep(2 * time.Minute) // virtual time
+	return s.fleet.Instances(since)
+}
+
+// A round that takes minutes is slow, and a restart makes nothing faster.
+func TestAliveWhileARoundIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(time.Now, prometheus.NewRegistry(), Options{})
+		for _, name := range []string{"a", "b", "c"} {
+			metric := key
+			metric.Name = name
+			feed, err := f.Set(metric, config())
+			require.NoError(t, err)
+			feed.SetPods(&slow{})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- f.Run(ctx) }()
+		assert.Equal(t, time.Hour, probed(f, 10*time.Second, time.Hour))
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}

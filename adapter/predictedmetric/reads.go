@@ -1,0 +1,80 @@
+package predictedmetric
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// readRate and readBurst bound how often the scales of a namespace are read, so that its PredictedMetrics and the changes of
+	// its targets leave requests to the API server for others.
+	readRate, readBurst = 20, 300
+	// pollRate bounds how often the scales of all targets that are not watched are read, in equal parts for each namespace.
+	pollRate = 20
+)
+
+// reads shares the reads of scales.
+type reads struct {
+	mu       sync.Mutex
+	limiters map[string]*rate.Limiter // by namespace
+	turns    map[types.NamespacedName]time.Time
+	polled   map[string]map[types.NamespacedName]struct{} // by namespace
+}
+
+func newReads() *reads {
+	return &reads{
+		limiters: map[string]*rate.Limiter{}, turns: map[types.NamespacedName]time.Time{},
+		polled: map[string]map[types.NamespacedName]struct{}{},
+	}
+}
+
+// take returns how long a PredictedMetric has to wait for its turn to have the scale of its target read; 0: it is now.
+func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	turn, waits := r.turns[key]
+	if !waits {
+		if r.limiters[key.Namespace] == nil {
+			r.limiters[key.Namespace] = rate.NewLimiter(readRate, readBurst)
+		}
+		turn = now.Add(r.limiters[key.Namespace].ReserveN(now, 1).DelayFrom(now))
+	}
+	if turn.After(now) {
+		r.turns[key] = turn
+		return turn.Sub(now)
+	}
+	delete(r.turns, key)
+	return 0
+}
+
+// next returns when to read the scale of a PredictedMetric's target again, by whether it is watched.
+func (r *reads) next(key types.NamespacedName, watched bool) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if watched {
+		r.stopPolling(key)
+		return resync
+	}
+	if r.polled[key.Namespace] == nil {
+		r.polled[key.Namespace] = map[types.NamespacedName]struct{}{}
+	}
+	r.polled[key.Namespace][key] = struct{}{}
+	return max(poll, time.Duration(len(r.polled[key.Namespace])*len(r.polled))*time.Second/pollRate)
+}
+
+func (r *reads) stopPolling(key types.NamespacedName) {
+	delete(r.polled[key.Namespace], key)
+	if len(r.polled[key.Namespace]) == 0 {
+		delete(r.polled, key.Namespace)
+	}
+}
+
+func (r *reads) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.turns, key)
+	r.stopPolling(key)
+}

@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/test/loadgen"
+	"github.com/foresail/foresail/test/stack"
+)
+
+//go:embed promotion.yaml
+var promotionYAML []byte
+
+var rollouts = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
+
+// rollout is an object as Argo Rollouts keeps it, which this test does in its place.
+type rollout struct {
+	*testing.T
+	namespace string
+}
+
+func (r rollout) get(c require.TestingT) *unstructured.Unstructured {
+	object, err := shared.Cluster.Dynamic().Resource(rollouts).Namespace(r.namespace).Get(suite, "app", metav1.GetOptions{})
+	require.NoError(c, err)
+	return object
+}
+
+func (r rollout) replicas(c require.TestingT) int {
+	replicas, found, err := unstructured.NestedInt64(r.get(c).Object, "spec", "replicas")
+	require.NoError(c, err)
+	require.True(c, found)
+	return int(replicas)
+}
+
+// follow has the scale be that of a version.
+func (r rollout) follow(version string) {
+	status := fmt.Sprintf(`{"status":{"replicas":%d,"selector":"app=app,rollouts-pod-template-hash=%s"}}`, r.replicas(r), version)
+	_, err := shared.Cluster.Dynamic().Resource(rollouts).Namespace(r.namespace).
+		Patch(suite, "app", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+	require.NoError(r, err)
+}
+
+// scale sets the pods of a version, and waits until they are ready.
+func (r rollout) scale(version string, replicas int) {
+	sets := shared.Cluster.Client().AppsV1().ReplicaSets(r.namespace)
+	_, err := sets.Patch(suite, version, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	require.NoError(r, err)
+	eventually(r.T, 2*time.Minute, "the pods of "+version+" are ready", func(c *assert.CollectT) {
+		set, err := sets.Get(suite, version, metav1.GetOptions{})
+		require.NoError(c, err)
+		assert.EqualValues(c, replicas, set.Status.ReadyReplicas)
+	})
+}
+
+// service sends requests to the pods of one version, as a Service does whose selector moves.
+type service struct {
+	versions map[string]*loadgen.ReadyPods
+	active   atomic.Pointer[loadgen.ReadyPods]
+}
+
+func (s *service) Endpoints() []string { return s.active.Load().Endpoints() }
+
+func (s *service) promote(version string) { s.active.Store(s.versions[version]) }
+
+// TestBlueGreenPromotion has the selector of a scale move to the pods of another version, as Argo Rollouts has it at each
+// promotion, under a constant load. The real HPA sees neither a rise nor a fall: it keeps the replicas while nothing is known.
+func TestBlueGreenPromotion(t *testing.T) {
+	t.Parallel()
+	const replicas, rps, load = 5, 55, 2.2
+	_, err := shared.Cluster.Apply(t.Context(), promotionYAML)
+	require.NoError(t, err)
+	r := rollout{t, "promotion"}
+	app := stack.App{Namespace: r.namespace, Name: "app", Metric: "predicted_load_total"}
+	r.scale("blue", replicas)
+	r.follow("blue")
+	service := sendTo(t, r.namespace, loadgen.Profile{{At: 0, RPS: rps / 10.}, {At: steadyGrow, RPS: rps}, {At: time.Hour, RPS: rps}})
+	client := metricsClient(t)
+	eventually(t, 3*time.Minute, "the HPA reads a forecast near the load", func(c *assert.CollectT) {
+		served, err := stack.ReadMetric(client, app)
+		require.NoError(c, err)
+		assert.InDelta(c, load, served, 0.3*load)
+		hpa, err := shared.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(r.namespace).Get(t.Context(), "app", metav1.GetOptions{})
+		require.NoError(c, err)
+		assert.True(c, slices.ContainsFunc(hpa.Status.Conditions, func(x autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+			return x.Type == autoscalingv2.ScalingActive && x.Status == corev1.ConditionTrue
+		}), "%v", hpa.Status.Conditions)
+		assert.Equal(c, replicas, r.replicas(c))
+	})
+	r.scale("green", replicas)
+
+	service.promote("green")
+	r.follow("green")
+	begin := time.Now()
+	var values []float64
+	for time.Since(begin) < time.Minute {
+		served, err := stack.ReadMetric(client, app)
+		after := time.Since(begin).Round(time.Millisecond)
+		require.Equal(t, replicas, r.replicas(t), "%s after the promotion, when %.2f is served (%v)", after, served, err)
+		if err == nil {
+			values = append(values, served)
+		} else {
+			require.True(t, apierrors.IsServiceUnavailable(err), "%s after the promotion: %v", after, err)
+		}
+		time.Sleep(500 * time.Millisecond) // between two looks
+	}
+	require.NotEmpty(t, values)
+	low, high := bounds(values)
+	t.Logf("served %.2f to %.2f at %d looks for a load of %.2f", low, high, len(values), load)
+	assert.LessOrEqual(t, high, 1.6*load) // five replicas carry
+	assert.GreaterOrEqual(t, values[len(values)-1], 0.7*load)
+}
+
+// sendTo sends requests to the pods of a version, blue at first, until the test ends.
+func sendTo(t *testing.T, namespace string, profile loadgen.Profile) *service {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &service{versions: map[string]*loadgen.ReadyPods{}}
+	for _, version := range []string{"blue", "green"} {
+		pods, err := loadgen.NewReadyPods(shared.Cluster.Client(), namespace, "rollouts-pod-template-hash="+version, 0)
+		require.NoError(t, err)
+		require.NoError(t, pods.Start(ctx))
+		s.versions[version] = pods
+	}
+	s.promote("blue")
+	generator, err := loadgen.New(loadgen.Config{Profile: profile, Endpoints: s})
+	require.NoError(t, err)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if _, err := generator.Run(ctx); ctx.Err() == nil {
+			assert.NoError(t, err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		sending.Wait()
+	})
+	return s
+}
