@@ -64,13 +64,26 @@ func (r *Registrar) tryRegister(ctx context.Context, now time.Time) (trusted boo
 	if err != nil {
 		return false, err
 	}
+	if !r.ours(holder) || injection(desired) != injection(&present) {
+		if err := r.o.Answers(); err != nil {
+			return false, &tooEarly{err}
+		}
+	}
 	if !reflect.DeepEqual(desired, &present) {
 		if err := r.o.Client.Patch(ctx, desired, client.MergeFromWithOptions(&present, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, fmt.Errorf("change the APIService %s: %w", Name, err)
 		}
 	}
+	r.settled = true
 	r.report(ctx, desired, holderOf(desired))
 	return r.writesBundle(desired), nil
+}
+
+// tooEarly is why the APIService is not changed yet.
+type tooEarly struct{ why error }
+
+func (e *tooEarly) Error() string {
+	return fmt.Sprintf("the APIService %s is not taken before there are forecasts: %v", Name, e.why)
 }
 
 // holderOf returns what an APIService leads to; the zero Service is the API server itself.
@@ -97,12 +110,14 @@ func (r *Registrar) create(ctx context.Context, now time.Time) (trusted bool, er
 	if err := r.fill(ctx, desired); err != nil {
 		return false, err
 	}
+	r.fillInjection(desired)
 	if err := r.fillBundle(now, desired); err != nil {
 		return false, err
 	}
 	if err := r.o.Client.Create(ctx, desired); err != nil {
 		return false, fmt.Errorf("create the APIService %s: %w", Name, err)
 	}
+	r.settled = true
 	r.report(ctx, desired, holderOf(desired))
 	return r.writesBundle(desired), nil
 }
@@ -117,6 +132,9 @@ func (r *Registrar) corrected(ctx context.Context, now time.Time, present *apire
 	if another || present.Labels[managedBy] == foresail {
 		if err := r.fill(ctx, desired); err != nil {
 			return nil, err
+		}
+		if another || !r.settled {
+			r.fillInjection(desired)
 		}
 	}
 	return desired, r.fillBundle(now, desired)
@@ -133,17 +151,31 @@ func (r *Registrar) fill(ctx context.Context, s *apiregistrationv1.APIService) e
 	}
 	metav1.SetMetaDataLabel(&s.ObjectMeta, managedBy, foresail)
 	metav1.SetMetaDataLabel(&s.ObjectMeta, "app.kubernetes.io/part-of", foresail)
+	s.Spec.Group, s.Spec.Version = group, version
+	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, 100
+	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name, Port: new(r.o.Service.Port)}
+	s.Spec.InsecureSkipTLSVerify = false
+	return nil
+}
+
+// injection returns from what cert-manager writes the caBundle, the empty string if it does not.
+func injection(s *apiregistrationv1.APIService) string {
+	for _, name := range injections {
+		if from, ok := s.Annotations[name]; ok {
+			return name + "=" + from
+		}
+	}
+	return ""
+}
+
+// fillInjection sets whether cert-manager writes the caBundle.
+func (r *Registrar) fillInjection(s *apiregistrationv1.APIService) {
 	for _, name := range injections {
 		delete(s.Annotations, name)
 	}
 	if r.o.InjectCAFrom != "" {
 		metav1.SetMetaDataAnnotation(&s.ObjectMeta, injectCAFrom, r.o.InjectCAFrom)
 	}
-	s.Spec.Group, s.Spec.Version = group, version
-	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, 100
-	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name, Port: new(r.o.Service.Port)}
-	s.Spec.InsecureSkipTLSVerify = false
-	return nil
 }
 
 // owners are what an APIService goes with. Without the ClusterRole there is none to create: Foresail is being uninstalled.
@@ -163,12 +195,7 @@ func (r *Registrar) owners(ctx context.Context) ([]metav1.OwnerReference, error)
 
 // writesBundle reports whether the caBundle of an APIService is Foresail's to write.
 func (r *Registrar) writesBundle(s *apiregistrationv1.APIService) bool {
-	for _, name := range injections {
-		if _, ok := s.Annotations[name]; ok {
-			return false
-		}
-	}
-	return r.o.Secret != ""
+	return r.o.Secret != "" && injection(s) == ""
 }
 
 func (r *Registrar) fillBundle(now time.Time, s *apiregistrationv1.APIService) error {
@@ -178,7 +205,8 @@ func (r *Registrar) fillBundle(now time.Time, s *apiregistrationv1.APIService) e
 	if r.shared == nil {
 		return errors.New("there is no certificate authority yet") // the reason is the Secret's error
 	}
-	all, err := bundle(now, s.Spec.CABundle, r.shared, r.signer)
+	// Replicas of before may serve certificates of another's authority until they have been replaced.
+	all, err := bundle(now, s.Spec.CABundle, now.Before(r.began.Add(maxOverlap)), r.shared, r.signer)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ type Options struct {
 
 	// Service is what the APIService is to lead to.
 	Service Service
+	// Answers returns why this replica has no forecasts to answer with yet, nil if it has. Until then it takes the APIService
+	// neither from another server nor from another authority.
+	Answers func() error
 	// Owner names the ClusterRole that owns an APIService which the Registrar creates: the garbage collector removes one with
 	// the other. Empty is none.
 	Owner string
@@ -91,6 +94,10 @@ type Registrar struct {
 	signer *authority // of the certificate that is served; nil: nobody trusts it
 	known  time.Time  // when shared was first known to be in the caBundle; zero: not yet
 	holder *Service   // what the APIService led to when it was last reported; nil: never reported
+	began  time.Time
+	// settled is whether who writes the caBundle has once been as it is to be. From then on another change of that is not this
+	// replica's to undo: it comes of a newer one, or of somebody who knows why.
+	settled bool
 
 	mu    sync.Mutex
 	ready bool
@@ -99,7 +106,7 @@ type Registrar struct {
 
 // New returns a Registrar whose certificate, until Run has read the Secret, is one that nobody trusts.
 func New(o Options) (*Registrar, error) {
-	r := &Registrar{o: o, metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
+	r := &Registrar{o: o, began: o.Now(), metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
 	if o.Secret == "" {
 		return r, nil
 	}
@@ -160,7 +167,11 @@ func (r *Registrar) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil {
+		var early *tooEarly
+		switch {
+		case errors.As(err, &early):
+			next = retryAfter
+		case err != nil:
 			r.metrics.failures.Inc()
 			next = retryAfter
 			if err.Error() != last {

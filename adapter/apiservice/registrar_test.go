@@ -82,6 +82,7 @@ func (f *fixture) start(change func(*Options)) *replica {
 	r := &replica{events: events.NewFakeRecorder(100), registry: prometheus.NewPedanticRegistry()}
 	o := Options{
 		Client: f.client, Events: r.events, Registerer: r.registry, Now: time.Now,
+		Answers: func() error { return nil },
 		Service: service, Owner: role.Name, Secret: "foresail-apiservice-ca", Validity: validity,
 	}
 	if change != nil {
@@ -214,7 +215,6 @@ func TestFreeAPIIsRegistered(t *testing.T) {
 			"the caBundle":   func(s *apiregistrationv1.APIService) { s.Spec.CABundle = []byte("garbage") },
 			"the check":      func(s *apiregistrationv1.APIService) { s.Spec.CABundle, s.Spec.InsecureSkipTLSVerify = nil, true },
 			"the owner":      func(s *apiregistrationv1.APIService) { s.OwnerReferences = nil },
-			"who writes it":  func(s *apiregistrationv1.APIService) { s.Annotations = map[string]string{injections[1]: "x/y"} },
 			"the priorities": func(s *apiregistrationv1.APIService) { s.Spec.VersionPriority = 1 },
 		} {
 			changed := f.registered()
@@ -224,9 +224,6 @@ func TestFreeAPIIsRegistered(t *testing.T) {
 			f.after(pause)
 			after := f.registered()
 			after.ResourceVersion = before.ResourceVersion
-			if len(after.Annotations) == 0 {
-				after.Annotations = before.Annotations
-			}
 			assert.Equal(f, before, after, name)
 		}
 		assert.Empty(f, r.happened())
@@ -284,6 +281,87 @@ func TestAPIOfAnotherIsTakenOverByFlag(t *testing.T) {
 		assert.NotEmpty(f, s.OwnerReferences)
 		assert.NoError(f, verify(r, s.Spec.CABundle))
 		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
+	})
+}
+
+// Until this replica has forecasts, HPAs are better served by what they have.
+func TestAPIIsTakenOnceThereAreForecasts(t *testing.T) {
+	ours := anothers(func(s *apiregistrationv1.APIService) {
+		s.Labels[managedBy] = foresail
+		s.Annotations = map[string]string{injectCAFrom: "foresail-system/foresail"}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+	})
+	for name, present := range map[string]*apiregistrationv1.APIService{"from another server": anothers(nil), "from cert-manager": ours} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []client.Object{present}, func(f *fixture) {
+				var warm atomic.Bool
+				r := f.start(func(o *Options) {
+					o.TakeOver = true
+					o.Answers = func() error {
+						if warm.Load() {
+							return nil
+						}
+						return errors.New("2 PredictedMetrics wait for their first data")
+					}
+				})
+				before := f.registered()
+				f.after(time.Hour)
+				assert.Equal(f, before, f.registered())
+				assert.ErrorContains(f, r.Ready(), "2 PredictedMetrics wait")
+				assert.Zero(f, testutil.ToFloat64(r.metrics.failures), "it is no failure")
+
+				warm.Store(true)
+				f.after(retryAfter)
+				assert.NoError(f, r.Ready())
+				assert.NoError(f, verify(r, f.bundle()))
+			})
+		})
+	}
+}
+
+// During an update from one authority to another, replicas of both run side by side. The newest decides, once.
+func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
+	certManager := func(o *Options) { o.Secret, o.InjectCAFrom = "", "foresail-system/foresail" }
+	for name, c := range map[string]struct {
+		before, after func(*Options)
+		want          string
+	}{
+		"to cert-manager":   {nil, certManager, injectCAFrom + "=foresail-system/foresail"},
+		"from cert-manager": {certManager, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(f *fixture) {
+				f.start(c.before)
+				f.after(time.Minute)
+				f.start(c.after)
+				decided := f.registered()
+				assert.Equal(f, c.want, injection(decided))
+				f.after(validity / 2)
+				assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
+			})
+		})
+	}
+}
+
+// The replicas of before serve certificates of cert-manager's authority until the update has replaced them.
+func TestAuthorityOfBeforeIsTrustedDuringAnUpdate(t *testing.T) {
+	theirs := selfSigned(t, func(c *x509.Certificate) {
+		c.Subject.CommonName, c.NotAfter = "cert-manager", time.Now().Add(1e6*time.Hour)
+	})["tls.crt"]
+	present := anothers(func(s *apiregistrationv1.APIService) {
+		s.Labels[managedBy] = foresail
+		s.Annotations = map[string]string{injectCAFrom: "foresail-system/foresail"}
+		s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: service.Namespace, Name: service.Name, Port: new(int32(443))}
+		s.Spec.CABundle = theirs
+	})
+	play(t, []client.Object{present}, func(f *fixture) {
+		r := f.start(nil)
+		assert.NoError(f, verify(r, f.bundle()))
+		f.after(maxOverlap - resync)
+		assert.Contains(f, string(f.bundle()), string(theirs))
+		f.after(2 * resync)
+		assert.NotContains(f, string(f.bundle()), string(theirs))
+		assert.NoError(f, verify(r, f.bundle()))
 	})
 }
 
@@ -684,7 +762,7 @@ func TestBundle(t *testing.T) {
 		pem = append(pem, data["tls.crt"]...)
 	}
 	pem = append(pem, selfSigned(t, func(c *x509.Certificate) { c.Subject.CommonName = "another" })["tls.crt"]...)
-	made, err := bundle(now, pem, all[9], nil, all[2])
+	made, err := bundle(now, pem, false, all[9], nil, all[2])
 	require.NoError(t, err)
 	certs, err := cert.ParseCertsPEM(made)
 	require.NoError(t, err)
@@ -697,7 +775,7 @@ func TestBundle(t *testing.T) {
 		want = append(want, all[i].cert.SerialNumber.String())
 	}
 	assert.Equal(t, want, got)
-	again, err := bundle(now, made, all[2], all[9])
+	again, err := bundle(now, made, false, all[2], all[9])
 	require.NoError(t, err)
 	assert.Equal(t, made, again, "all replicas write the same")
 }

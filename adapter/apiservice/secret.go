@@ -30,10 +30,10 @@ func (r *Registrar) readAuthority(ctx context.Context, now time.Time) error {
 	})
 }
 
-// race tries again what fails because another replica has written the object since it was read.
+// race tries again what fails because the object has been written or deleted since it was read.
 func race(try func() error) (err error) {
 	for range maxRaces {
-		if err = try(); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if err = try(); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			break
 		}
 	}

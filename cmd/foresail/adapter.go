@@ -62,7 +62,13 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	provider := externalmetrics.New(a.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
 	serve := externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()}
-	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven())
+	forecasts := func() error {
+		if err := a.known(); err != nil {
+			return err // until then there may be PredictedMetrics that the forecaster knows nothing of
+		}
+		return a.forecaster.Ready()
+	}
+	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven(), forecasts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,12 +81,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	}
 	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
 	p := &part{
-		ready: func() error {
-			if err := a.known(); err != nil {
-				return err // until then there may be PredictedMetrics that the forecaster knows nothing of
-			}
-			return a.forecaster.Ready()
-		},
+		ready: forecasts,
 		alive: a.forecaster.Alive,
 		run: []func(context.Context) error{
 			server.Run,
@@ -88,7 +89,6 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 		},
 	}
 	if registrar != nil {
-		forecasts := p.ready
 		p.ready = func() error { return errors.Join(forecasts(), registrar.Ready()) }
 		p.run = append(p.run, registrar.Run)
 	}

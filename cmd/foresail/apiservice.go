@@ -104,8 +104,8 @@ func (o *apiServiceOptions) validateInjection(given bool) error {
 	return nil
 }
 
-// registrar returns what registers external metrics, nil with --apiservice=false.
-func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool) (*apiservice.Registrar, error) {
+// registrar returns what registers external metrics, nil with --apiservice=false; answers returns why there are no forecasts yet.
+func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func() error) (*apiservice.Registrar, error) {
 	if !o.enabled {
 		return nil, nil
 	}
@@ -119,6 +119,6 @@ func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool) (*apiservice
 	}
 	return apiservice.New(apiservice.Options{
 		Client: client, Events: mgr.GetEventRecorder("foresail"), Registerer: metrics.Registry, Now: time.Now,
-		Service: o.service, Owner: o.owner, TakeOver: o.takeOver, Secret: secret, Validity: o.validity, InjectCAFrom: o.inject,
+		Answers: answers, Service: o.service, Owner: o.owner, TakeOver: o.takeOver, Secret: secret, Validity: o.validity, InjectCAFrom: o.inject,
 	})
 }
