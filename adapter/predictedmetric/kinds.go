@@ -35,60 +35,81 @@ func kindOf(ref v1alpha1.ScaleTargetRef) schema.GroupKind {
 type kinds struct {
 	allowed func(context.Context, schema.GroupVersionResource) (bool, error)
 	watch   func(schema.GroupVersionKind) error
+	unwatch func(context.Context, schema.GroupVersionKind) error
 
 	mu    sync.Mutex
 	state map[schema.GroupKind]kindState
 }
 
-// kindState is what is known of a kind: that it is watched, or when to see whether it may be.
+// kindState is what is known of a kind.
 type kindState struct {
-	watched bool
-	retry   time.Time
+	version string    // the one that is watched, empty if none is
+	review  time.Time // when to see again whether it may be, zero: never seen
 }
 
-// follow returns whether targets of a kind are watched. It begins to watch them where that is allowed.
+// follow returns whether targets of a kind are watched. It begins to watch them where that is allowed, and ends where it no
+// longer is, or where the kind has another version.
 func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.Time) bool {
-	kind := mapping.GroupVersionKind.GroupKind()
-	if watchedKinds[kind] != nil {
+	kind := mapping.GroupVersionKind
+	if watchedKinds[kind.GroupKind()] != nil {
 		return true
 	}
-	known, due := k.due(kind, now)
+	before, due := k.due(kind.GroupKind(), now)
 	if !due {
-		return known
-	}
-	allowed, err := k.allowed(ctx, mapping.Resource)
-	if err == nil && allowed {
-		err = k.watch(mapping.GroupVersionKind)
+		return before.version == kind.Version
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("kind", kind)
+	allowed, err := k.allowed(ctx, mapping.Resource)
+	if err != nil {
+		log.Error(err, "Cannot see whether the targets of a kind may be watched")
+		return before.version == kind.Version
+	}
+	version := ""
+	if allowed {
+		version = kind.Version
+	}
+	if version != before.version {
+		version, err = k.change(ctx, kind, before.version, version)
+	}
 	switch {
 	case err != nil:
 		log.Error(err, "Cannot watch the targets of a kind, and reads each of them regularly instead")
-	case allowed:
-		log.Info("Watches the targets of a kind")
-		k.set(kind, kindState{watched: true})
-	default:
+	case version == "" && (before.version != "" || before.review.IsZero()):
 		log.Info("May not list and watch the targets of a kind, and reads each of them regularly instead")
+	case version != before.version:
+		log.Info("Watches the targets of a kind")
 	}
-	return err == nil && allowed
+	return version == kind.Version
 }
 
-// due returns whether a kind is watched, or that now is the time to see whether it may be: to one caller at a time.
-func (k *kinds) due(kind schema.GroupKind, now time.Time) (watched, due bool) {
+// due returns what is known of a kind, and whether now is the time to see whether it may be watched: to one caller at a time.
+func (k *kinds) due(kind schema.GroupKind, now time.Time) (known kindState, due bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := k.state[kind]
-	if known.watched || now.Before(known.retry) {
-		return known.watched, false
+	known = k.state[kind]
+	if now.Before(known.review) {
+		return known, false
 	}
-	k.state[kind] = kindState{retry: now.Add(resync)}
-	return false, true
+	k.state[kind] = kindState{version: known.version, review: now.Add(resync)}
+	return known, true
 }
 
-func (k *kinds) set(kind schema.GroupKind, s kindState) {
+// change watches another version of a kind, or none, and returns which it is then.
+func (k *kinds) change(ctx context.Context, kind schema.GroupVersionKind, from, to string) (now string, err error) {
+	if from != "" {
+		if err := k.unwatch(ctx, kind.GroupKind().WithVersion(from)); err != nil {
+			return from, err
+		}
+	}
+	if to != "" {
+		if err = k.watch(kind); err != nil {
+			to = ""
+		}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.state[kind] = s
+	k.state[kind.GroupKind()] = kindState{version: to, review: k.state[kind.GroupKind()].review}
+	return to, err
 }
 
 func newKinds(r *Reconciler, mgr manager.Manager, c controller.Controller) *kinds {
@@ -98,13 +119,20 @@ func newKinds(r *Reconciler, mgr manager.Manager, c controller.Controller) *kind
 			return mayWatch(ctx, r.Client, resource, r.Namespaces)
 		},
 		watch: func(kind schema.GroupVersionKind) error {
-			object := &metav1.PartialObjectMetadata{}
-			object.SetGroupVersionKind(kind)
 			// The selector of a scale may be in its status, which has no generation.
-			return c.Watch(source.Kind[client.Object](mgr.GetCache(), object, handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind.GroupKind())),
+			return c.Watch(source.Kind[client.Object](mgr.GetCache(), metadataOf(kind), handler.EnqueueRequestsFromMapFunc(r.metricsOf(kind.GroupKind())),
 				predicate.ResourceVersionChangedPredicate{}))
 		},
+		unwatch: func(ctx context.Context, kind schema.GroupVersionKind) error {
+			return mgr.GetCache().RemoveInformer(ctx, metadataOf(kind))
+		},
 	}
+}
+
+func metadataOf(kind schema.GroupVersionKind) client.Object {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
 }
 
 // mayWatch asks the API server whether Foresail may list and watch a resource in all namespaces, or in those given.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,66 @@ func TestTargetsThatMayNotBeWatchedArePolled(t *testing.T) {
 	})
 }
 
+// A right may be taken away, and a kind may get another version. A watch that fails would leave targets unread for minutes.
+func TestWatchedKindsAreReviewedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var allowed bool
+		var failure error
+		var happened []string
+		say := func(what string) func(schema.GroupVersionKind) error {
+			return func(kind schema.GroupVersionKind) error {
+				happened = append(happened, what+" "+kind.Version)
+				return nil
+			}
+		}
+		k := &kinds{
+			state:   map[schema.GroupKind]kindState{},
+			allowed: func(context.Context, schema.GroupVersionResource) (bool, error) { return allowed, failure },
+			watch:   say("watch"),
+			unwatch: func(_ context.Context, kind schema.GroupVersionKind) error { return say("unwatch")(kind) },
+		}
+		follow := func(version string) (watched bool, changes []string) {
+			time.Sleep(resync)
+			happened = nil
+			kind := game.GroupKind().WithVersion(version)
+			return k.follow(t.Context(), &meta.RESTMapping{GroupVersionKind: kind, Resource: kind.GroupVersion().WithResource("games")}, time.Now()), happened
+		}
+		for _, step := range []struct {
+			allowed bool
+			failure error
+			version string
+			watched bool
+			changes []string
+		}{
+			{allowed: false, version: "v1"},
+			{allowed: true, version: "v1", watched: true, changes: []string{"watch v1"}},
+			{allowed: true, version: "v1", watched: true},
+			{failure: errors.New("down"), version: "v1", watched: true},
+			{allowed: true, version: "v2", watched: true, changes: []string{"unwatch v1", "watch v2"}},
+			{allowed: false, version: "v2", changes: []string{"unwatch v2"}},
+			{allowed: true, version: "v2", watched: true, changes: []string{"watch v2"}},
+		} {
+			allowed, failure = step.allowed, step.failure
+			watched, changes := follow(step.version)
+			assert.Equal(t, step.watched, watched, "%+v", step)
+			assert.Equal(t, step.changes, changes, "%+v", step)
+		}
+	})
+}
+
+// An account ends once nothing is owed, not when its owner has deleted all.
+func TestLimitsOfANamespaceAreForgotten(t *testing.T) {
+	r, now := newReads(), time.Now()
+	key := types.NamespacedName{Namespace: "shop", Name: "checkout"}
+	for range readBurst {
+		require.Zero(t, r.take(key, now))
+	}
+	r.forget(key, now.Add(time.Second))
+	assert.Len(t, r.limiters, 1)
+	r.forget(key, now.Add(readBurst*time.Second/readRate))
+	assert.Empty(t, r.limiters)
+}
+
 func TestReviewOfEveryNamespace(t *testing.T) {
 	var asked []string
 	denied := "watch in bank"
@@ -117,7 +178,7 @@ func TestPollsOfManyTargetsAreBounded(t *testing.T) {
 	assert.Equal(t, poll, r.next(of("bank", 0), false))
 	assert.Equal(t, 100*time.Second, r.next(of("shop", 0), false), "half of the rate is the other namespace's")
 	for i := range 1000 {
-		r.forget(of("shop", i))
+		r.forget(of("shop", i), time.Now())
 	}
 	assert.Equal(t, poll, r.next(of("bank", 0), false))
 	assert.Len(t, r.polled, 1)

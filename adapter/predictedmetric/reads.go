@@ -72,9 +72,13 @@ func (r *reads) stopPolling(key types.NamespacedName) {
 	}
 }
 
-func (r *reads) forget(key types.NamespacedName) {
+func (r *reads) forget(key types.NamespacedName, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.turns, key)
 	r.stopPolling(key)
+	// Whoever deletes and creates PredictedMetrics in turn begins no new account.
+	if l := r.limiters[key.Namespace]; l != nil && l.TokensAt(now) >= readBurst {
+		delete(r.limiters, key.Namespace)
+	}
 }

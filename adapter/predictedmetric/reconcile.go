@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.reject(key, &pm, found.err)
 		return reconcile.Result{RequeueAfter: resync}, nil // a new spec is an event, but a file that it names may change too
 	case found.ofTarget():
-		r.reads.forget(key) // the queue says when to try again
+		r.reads.forget(key, r.Now()) // the queue says when to try again
 		return reconcile.Result{}, found.err
 	default:
 		return reconcile.Result{RequeueAfter: next}, nil
@@ -257,7 +257,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 
 // unfollow stops all that is done for a target but its forecasts.
 func (r *Reconciler) unfollow(key types.NamespacedName) {
-	r.reads.forget(key)
+	r.reads.forget(key, r.Now())
 	r.Sources.Remove(key)
 	r.measured.forget(key)
 	r.Tracker.Forget(key)

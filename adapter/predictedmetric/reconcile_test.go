@@ -106,6 +106,7 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 		state:   map[schema.GroupKind]kindState{},
 		allowed: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
 		watch:   func(schema.GroupVersionKind) error { return nil },
+		unwatch: func(context.Context, schema.GroupVersionKind) error { return nil },
 	}
 	return c
 }
