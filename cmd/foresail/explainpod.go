@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +117,9 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 	if err != nil {
 		return err
 	}
+	for _, replica := range slices.Sorted(maps.Keys(e.Unreachable)) {
+		fmt.Fprintf(c.ErrOrStderr(), "Warning: a newer answer may be missing: %s\n", e.Unreachable[replica])
+	}
 	if e.Filter == nil && e.Prioritize == nil {
 		return e.unanswered(c.ErrOrStderr(), asked)
 	}
@@ -182,6 +187,8 @@ type podExplanation struct {
 	Filter     *extender.FilterDecision `json:"filter,omitempty"`
 	ScoredBy   string                   `json:"scoredBy,omitempty"`
 	Prioritize *extender.ScoreDecision  `json:"prioritize,omitempty"` // nil also if one node was left
+	// Unreachable says of each replica that could not be asked why, by its name. Theirs may have been the newest answer.
+	Unreachable map[string]string `json:"unreachable,omitempty"`
 }
 
 // podState is what the cluster says of the pod.
@@ -212,12 +219,12 @@ func podStateOf(ctx context.Context, client kubernetes.Interface, key types.Name
 	return s, ""
 }
 
-// ask asks the replicas and keeps the newest of what each verb was answered. It returns whom it asked.
+// ask asks the replicas, all at the same time, and keeps the newest of what each verb was answered. It returns whom it asked.
 func (o *explainPodOptions) ask(ctx context.Context, config *rest.Config, client kubernetes.Interface, e *podExplanation) (asked []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	path := extender.ExplainPath + e.Namespace + "/" + e.Name
 	if o.server != "" {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
 		answer, err := o.askServer(ctx, client, path)
 		if err != nil {
 			return nil, fmt.Errorf("ask %s: %w", o.server, err)
@@ -225,28 +232,49 @@ func (o *explainPodOptions) ask(ctx context.Context, config *rest.Config, client
 		e.take(o.server, answer)
 		return []string{o.server}, nil
 	}
-	replicas, err := o.replicas(ctx, client)
+	replicas, token, err := o.prepare(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	token, err := o.token(ctx, client)
-	if err != nil {
-		return nil, err
+	answers, failures := make([]extender.Explanation, len(replicas)), make([]error, len(replicas))
+	var group sync.WaitGroup
+	for i, r := range replicas {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+			defer cancel()
+			pod := types.NamespacedName{Namespace: o.foresail, Name: r.name}
+			answer, err := askPod(ctx, config, client, pod, r.port, path, token)
+			if err != nil {
+				failures[i] = fmt.Errorf("ask the pod %s: %w", pod, err)
+				return
+			}
+			answers[i] = answer
+		})
 	}
-	var errs []error
-	for _, r := range replicas {
-		answer, err := askPod(ctx, config, client, types.NamespacedName{Namespace: o.foresail, Name: r.name}, r.port, path, token)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ask the pod %s/%s: %w", o.foresail, r.name, err))
+	group.Wait()
+	for i, r := range replicas {
+		if failures[i] != nil {
+			e.miss(r.name, failures[i])
 			continue
 		}
 		asked = append(asked, r.name)
-		e.take(r.name, answer)
+		e.take(r.name, answers[i])
 	}
 	if len(asked) == 0 {
-		return nil, errors.Join(errs...)
+		return nil, errors.Join(failures...)
 	}
 	return asked, nil
+}
+
+// prepare returns whom to ask, and a token that they answer.
+func (o *explainPodOptions) prepare(ctx context.Context, client kubernetes.Interface) (replicas []replica, token string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if replicas, err = o.replicas(ctx, client); err != nil {
+		return nil, "", err
+	}
+	token, err = o.token(ctx, client)
+	return replicas, token, err
 }
 
 // token returns one that the replicas answer. The user's own would be of use to whoever receives it.
@@ -360,6 +388,13 @@ func (e *podExplanation) take(from string, answer extender.Explanation) {
 	if p := answer.Prioritize; p != nil && (e.Prioritize == nil || p.At.After(e.Prioritize.At)) {
 		e.Prioritize, e.ScoredBy = p, from
 	}
+}
+
+func (e *podExplanation) miss(replica string, why error) {
+	if e.Unreachable == nil {
+		e.Unreachable = map[string]string{}
+	}
+	e.Unreachable[replica] = why.Error()
 }
 
 // unanswered tells what is known without an answer, and what may be the reason that there is none.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,8 +64,11 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// replying plays a replica: an answer is an Explanation, an error text, or nil.
+// replying plays a replica: an answer is an Explanation, an error text, nil, or what replies.
 func replying(answer any) http.HandlerFunc {
+	if reply, ok := answer.(http.HandlerFunc); ok {
+		return reply
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		text, failing := answer.(string)
 		switch {
@@ -248,6 +252,34 @@ func TestExplainPodSumsUp(t *testing.T) {
 		require.Equal(t, exitDone, code, stderr)
 		assert.Contains(t, out, c.want)
 	}
+}
+
+// Whoever is slow leaves the others all their time.
+func TestExplainPodAsksAllReplicasAtOnce(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(2)
+	once := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Done()
+		asked.Wait()
+		replying(answered(time.Minute))(w, r)
+	})
+	code, out, stderr := explainPod(t, playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": once, "foresail-b": once}))
+	assert.Equal(t, exitDone, code)
+	assert.Contains(t, out, "It went to node-2")
+	assert.Empty(t, stderr)
+}
+
+func TestExplainPodSaysWhoCouldNotBeAsked(t *testing.T) {
+	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": "it fell over", "foresail-b": answered(time.Minute)})
+	code, out, stderr := explainPod(t, p)
+	assert.Equal(t, exitDone, code)
+	assert.Contains(t, out, "It went to node-2")
+	assert.Contains(t, stderr, "Warning: a newer answer may be missing: ask the pod foresail-system/foresail-a: 502 Bad Gateway: it fell over")
+	code, out, _ = explainPod(t, p, "-o", "json")
+	assert.Equal(t, exitDone, code)
+	var e podExplanation
+	require.NoError(t, json.Unmarshal([]byte(out), &e))
+	assert.Contains(t, e.Unreachable, "foresail-a")
 }
 
 func TestExplainPodWithoutAnAnswer(t *testing.T) {
