@@ -56,8 +56,12 @@ func TestTestsThatOperatingNamesExist(t *testing.T) {
 
 // TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
 func TestEveryLineOfSecurityIsTested(t *testing.T) {
-	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../test/e2e", "../test/apiservice")
-	assert.Greater(t, rows(t, pages(t)["security.md"], "can try to", 3, there), 20)
+	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../test/e2e", "../test/apiservice", "../test/tenants")
+	page := pages(t)["security.md"]
+	assert.Greater(t, rows(t, page, "can try to", 3, there), 20)
+	for _, name := range testName.FindAllStringSubmatch(page, -1) {
+		assert.Contains(t, there, name[1])
+	}
 }
 
 // outcomes is rows of the section on what happens.
