@@ -66,6 +66,7 @@ func (r *Registrar) tryRegister(ctx context.Context, now time.Time) (trusted boo
 	}
 	if !r.ours(holder) || injection(desired) != injection(&present) {
 		if err := r.o.Answers(); err != nil {
+			r.report(ctx, &present, holder)
 			return false, &tooEarly{err}
 		}
 	}
@@ -133,7 +134,7 @@ func (r *Registrar) corrected(ctx context.Context, now time.Time, present *apire
 		if err := r.fill(ctx, desired); err != nil {
 			return nil, err
 		}
-		if another || !r.settled {
+		if another || !r.leavesInjection(now, present) {
 			r.fillInjection(desired)
 		}
 	}
@@ -166,6 +167,20 @@ func injection(s *apiregistrationv1.APIService) string {
 		}
 	}
 	return ""
+}
+
+// leavesInjection reports whether it is left to others for now who writes the caBundle.
+func (r *Registrar) leavesInjection(now time.Time, present *apiregistrationv1.APIService) bool {
+	wanted := present.DeepCopy()
+	r.fillInjection(wanted)
+	switch {
+	case injection(present) == injection(wanted):
+		r.disputed = time.Time{}
+		return false
+	case r.settled && r.disputed.IsZero():
+		r.disputed = now
+	}
+	return r.settled && now.Before(r.disputed.Add(dispute))
 }
 
 // fillInjection sets whether cert-manager writes the caBundle.

@@ -1,6 +1,7 @@
 package apiservice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ const (
 	retryAfter = 5 * time.Second
 	// pause is the shortest time between two looks, and so between two writes if another program changes them back.
 	pause = time.Second
+	// dispute is how long a replica leaves it to others who writes the caBundle, once that has been as it is to be: a newer replica
+	// may have changed it, which is the only one after an update. Otherwise the two would change it in turn.
+	dispute = 10 * time.Minute
 	// lookTimeout bounds a look at the cluster.
 	lookTimeout = 30 * time.Second
 )
@@ -95,9 +99,9 @@ type Registrar struct {
 	known  time.Time  // when shared was first known to be in the caBundle; zero: not yet
 	holder *Service   // what the APIService led to when it was last reported; nil: never reported
 	began  time.Time
-	// settled is whether who writes the caBundle has once been as it is to be. From then on another change of that is not this
-	// replica's to undo: it comes of a newer one, or of somebody who knows why.
-	settled bool
+	// settled is whether who writes the caBundle has once been as it is to be, and disputed since when it is not any more.
+	settled  bool
+	disputed time.Time
 
 	mu    sync.Mutex
 	ready bool
@@ -212,7 +216,11 @@ func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 		at, err = r.renew(now, trusted)
 		next = earlier(at, earlier(next, now.Add(r.shared.overlap()/2)))
 	}
-	err = errors.Join(secretErr, err)
+	if early := (*tooEarly)(nil); secretErr == nil || errors.As(err, &early) {
+		err = cmp.Or(secretErr, err)
+	} else {
+		err = errors.Join(secretErr, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.why, r.ready = err, r.ready || err == nil

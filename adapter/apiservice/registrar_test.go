@@ -319,26 +319,43 @@ func TestAPIIsTakenOnceThereAreForecasts(t *testing.T) {
 	}
 }
 
-// During an update from one authority to another, replicas of both run side by side. The newest decides, once.
+// During an update from one authority to another, replicas of both run side by side. The newest decides, and those that are left
+// in the end have the last word: after a rollback, or if one of before has started again.
 func TestReplicasDoNotFightOverWhoWritesTheBundle(t *testing.T) {
 	certManager := func(o *Options) { o.Secret, o.InjectCAFrom = "", "foresail-system/foresail" }
+	const injected = injectCAFrom + "=foresail-system/foresail"
 	for name, c := range map[string]struct {
-		before, after func(*Options)
-		want          string
+		before, after   func(*Options)
+		atFirst, update string
 	}{
-		"to cert-manager":   {nil, certManager, injectCAFrom + "=foresail-system/foresail"},
-		"from cert-manager": {certManager, nil, ""},
+		"to cert-manager":   {nil, certManager, "", injected},
+		"from cert-manager": {certManager, nil, injected, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(f *fixture) {
-				f.start(c.before)
-				f.after(time.Minute)
-				f.start(c.after)
-				decided := f.registered()
-				assert.Equal(f, c.want, injection(decided))
-				f.after(validity / 2)
-				assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
-			})
+			for name, end := range map[string]func(f *fixture, before, after *replica) (want string){
+				"it ends":           func(_ *fixture, before, _ *replica) string { before.stop(); return c.update },
+				"it is rolled back": func(_ *fixture, _, after *replica) string { after.stop(); return c.atFirst },
+				"one of before starts again": func(f *fixture, before, _ *replica) string {
+					before.stop()
+					f.start(c.before).stop()
+					return c.update
+				},
+			} {
+				t.Run(name, func(t *testing.T) {
+					play(t, nil, func(f *fixture) {
+						before := f.start(c.before)
+						f.after(time.Minute)
+						after := f.start(c.after)
+						decided := f.registered()
+						assert.Equal(f, c.update, injection(decided))
+						f.after(dispute - time.Minute)
+						assert.Equal(f, decided.ResourceVersion, f.registered().ResourceVersion, "nobody changes it back")
+						want := end(f, before, after)
+						f.after(dispute + 2*resync)
+						assert.Equal(f, want, injection(f.registered()))
+					})
+				})
+			}
 		})
 	}
 }
