@@ -36,6 +36,7 @@ type kinds struct {
 	allowed func(context.Context, schema.GroupVersionResource) (bool, error)
 	watch   func(schema.GroupVersionKind) error
 	unwatch func(context.Context, schema.GroupVersionKind) error
+	served  func(schema.GroupVersionKind) bool // whether the API server serves a version
 
 	mu    sync.Mutex
 	state map[schema.GroupKind]kindState
@@ -48,7 +49,7 @@ type kindState struct {
 }
 
 // follow returns whether targets of a kind are watched. It begins to watch them where that is allowed, and ends where it no
-// longer is, or where the kind has another version.
+// longer is. PredictedMetrics may name several versions of a kind, of which one is watched as long as it is served.
 func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.Time) bool {
 	kind := mapping.GroupVersionKind
 	if watchedKinds[kind.GroupKind()] != nil {
@@ -56,16 +57,20 @@ func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.
 	}
 	before, due := k.due(kind.GroupKind(), now)
 	if !due {
-		return before.version == kind.Version
+		return before.version != ""
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("kind", kind)
 	allowed, err := k.allowed(ctx, mapping.Resource)
 	if err != nil {
 		log.Error(err, "Cannot see whether the targets of a kind may be watched")
-		return before.version == kind.Version
+		return before.version != ""
 	}
 	version := ""
-	if allowed {
+	switch {
+	case !allowed:
+	case before.version != "" && k.served(kind.GroupKind().WithVersion(before.version)):
+		version = before.version
+	default:
 		version = kind.Version
 	}
 	if version != before.version {
@@ -79,7 +84,7 @@ func (k *kinds) follow(ctx context.Context, mapping *meta.RESTMapping, now time.
 	case version != before.version:
 		log.Info("Watches the targets of a kind")
 	}
-	return version == kind.Version
+	return version != ""
 }
 
 // due returns what is known of a kind, and whether now is the time to see whether it may be watched: to one caller at a time.
@@ -125,6 +130,10 @@ func newKinds(r *Reconciler, mgr manager.Manager, c controller.Controller) *kind
 		},
 		unwatch: func(ctx context.Context, kind schema.GroupVersionKind) error {
 			return mgr.GetCache().RemoveInformer(ctx, metadataOf(kind))
+		},
+		served: func(kind schema.GroupVersionKind) bool {
+			_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			return !meta.IsNoMatchError(err)
 		},
 	}
 }

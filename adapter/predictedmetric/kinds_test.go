@@ -79,6 +79,7 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 		var allowed bool
 		var failure error
 		var happened []string
+		gone := ""
 		say := func(what string) func(schema.GroupVersionKind) error {
 			return func(kind schema.GroupVersionKind) error {
 				happened = append(happened, what+" "+kind.Version)
@@ -90,6 +91,7 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 			allowed: func(context.Context, schema.GroupVersionResource) (bool, error) { return allowed, failure },
 			watch:   say("watch"),
 			unwatch: func(_ context.Context, kind schema.GroupVersionKind) error { return say("unwatch")(kind) },
+			served:  func(kind schema.GroupVersionKind) bool { return kind.Version != gone },
 		}
 		follow := func(version string) (watched bool, changes []string) {
 			time.Sleep(resync)
@@ -103,16 +105,19 @@ func TestWatchedKindsAreReviewedAgain(t *testing.T) {
 			version string
 			watched bool
 			changes []string
+			gone    string
 		}{
 			{allowed: false, version: "v1"},
 			{allowed: true, version: "v1", watched: true, changes: []string{"watch v1"}},
 			{allowed: true, version: "v1", watched: true},
 			{failure: errors.New("down"), version: "v1", watched: true},
-			{allowed: true, version: "v2", watched: true, changes: []string{"unwatch v1", "watch v2"}},
+			{allowed: true, version: "v2", watched: true}, // v1 does for both
+			{allowed: true, version: "v1", watched: true},
+			{allowed: true, version: "v2", watched: true, gone: "v1", changes: []string{"unwatch v1", "watch v2"}},
 			{allowed: false, version: "v2", changes: []string{"unwatch v2"}},
 			{allowed: true, version: "v2", watched: true, changes: []string{"watch v2"}},
 		} {
-			allowed, failure = step.allowed, step.failure
+			allowed, failure, gone = step.allowed, step.failure, step.gone
 			watched, changes := follow(step.version)
 			assert.Equal(t, step.watched, watched, "%+v", step)
 			assert.Equal(t, step.changes, changes, "%+v", step)

@@ -107,6 +107,7 @@ func newCluster(t *testing.T, pms ...client.Object) *cluster {
 		allowed: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
 		watch:   func(schema.GroupVersionKind) error { return nil },
 		unwatch: func(context.Context, schema.GroupVersionKind) error { return nil },
+		served:  func(schema.GroupVersionKind) bool { return true },
 	}
 	return c
 }
