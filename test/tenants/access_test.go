@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -237,6 +238,11 @@ func encoded(t *testing.T, v any) string {
 // watch checks each second, until it is called back, that predictions are what they were. Then there is one of each.
 func (n *tenant) watch(t *testing.T, before map[string]float64) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
+	halt := sync.OnceFunc(func() {
+		close(stop)
+		<-done
+	})
+	t.Cleanup(halt)
 	looks := 0
 	go func() {
 		defer close(done)
@@ -255,8 +261,7 @@ func (n *tenant) watch(t *testing.T, before map[string]float64) (end func()) {
 		}
 	}()
 	return func() {
-		close(stop)
-		<-done
+		halt()
 		t.Logf("%d looks", looks)
 		for name, was := range before {
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
