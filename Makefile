@@ -46,7 +46,7 @@ test: announce-test test-unit test-e2e ## Run the unit tests and the tests on a 
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: unit tests, then tests on a real control plane; some 16 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 25 minutes more" >&2
+	@echo "make test: unit tests, then tests on a real control plane; some 13 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 17 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
@@ -62,7 +62,7 @@ test-race: controlplane monitoring moto ## Run the unit tests of what has gorout
 	CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 12 minutes; needs Node.js 18.2 or later)
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 10 minutes; needs Node.js 18.2 or later)
 	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 
