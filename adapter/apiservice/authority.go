@@ -49,15 +49,20 @@ func newAuthority(now time.Time, validity time.Duration) (*authority, error) {
 	}
 	template.IsCA, template.MaxPathLenZero = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	signed, err := (&authority{cert: template, key: key}).sign(template, key)
 	if err != nil {
 		return nil, fmt.Errorf("sign a certificate authority: %w", err)
 	}
-	parsed, err := x509.ParseCertificate(der)
+	return &authority{cert: signed, key: key}, nil
+}
+
+// sign returns the certificate of a key that a template describes.
+func (a *authority) sign(template *x509.Certificate, key crypto.Signer) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("sign a certificate authority: %w", err)
+		return nil, err
 	}
-	return &authority{cert: parsed, key: key}, nil
+	return x509.ParseCertificate(der)
 }
 
 func newTemplate(name string, now, end time.Time) (*x509.Certificate, error) {
@@ -133,15 +138,11 @@ func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []by
 	}
 	template.DNSNames = hosts
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, signer.Public(), a.key)
+	signed, err := a.sign(template, signer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a serving certificate: %w", err)
 	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, nil, fmt.Errorf("sign a serving certificate: %w", err)
-	}
-	if certificate, err = cert.EncodeCertificates(parsed); err != nil {
+	if certificate, err = cert.EncodeCertificates(signed); err != nil {
 		return nil, nil, err
 	}
 	if key, err = keyutil.MarshalPrivateKeyToPEM(signer); err != nil {
