@@ -216,6 +216,7 @@ func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 		at, err = r.renew(now, trusted)
 		next = earlier(at, earlier(next, now.Add(r.shared.overlap()/2)))
 	}
+	// That it is too early is no failure, and must not make one of the Secret look like none.
 	if early := (*tooEarly)(nil); secretErr == nil || errors.As(err, &early) {
 		err = cmp.Or(secretErr, err)
 	} else {
