@@ -16,6 +16,6 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /foresail /foresail
 USER 65532:65532
-EXPOSE 6443 8080 8443 9201 9443
+EXPOSE 6443 8080 8443 9201 9443 9600
 ENTRYPOINT ["/foresail"]
 CMD ["run"]

@@ -73,6 +73,10 @@ test-long: controlplane monitoring moto ## Run what `make test` leaves out: real
 	  (set -x; $(GO_TEST) -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
 	done
 
+.PHONY: test-keda
+test-keda: controlplane monitoring ## Run the tests behind a real KEDA with the release before the current one, which test-long has (10 minutes more the first time)
+	$(GO_TEST) -count=1 -timeout 60m -tags long ./test/keda -args -previous
+
 .PHONY: controlplane
 controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then nothing)
 	go run ./test/controlplane/cmd/controlplane build
@@ -143,9 +147,10 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	done
 
 .PHONY: generate
-generate: ## Generate deep copies and CRDs
+generate: ## Generate deep copies, CRDs and the protocol of KEDA
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
+	go run -C internal/tools/protogen . $(CURDIR)/adapter/keda/externalscaler externalscaler.proto
 
 .PHONY: docs
 docs: ## Write the generated sections of the documentation anew
@@ -166,7 +171,7 @@ lint: ## Run golangci-lint (builds it the first time, which takes minutes)
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
-	git diff --exit-code -- api manifests/crds
+	git diff --exit-code -- api manifests/crds adapter/keda/externalscaler
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 .PHONY: clean

@@ -43,8 +43,9 @@ func object(t *testing.T, document string) map[string]any {
 var foreign = map[string][]string{
 	"kubeadm.k8s.io/v1beta4, ClusterConfiguration": {"apiVersion", "kind", "scheduler"},
 	"monitoring.coreos.com/v1, PodMonitor":         {"apiVersion", "kind", "metadata", "spec"},
+	"keda.sh/v1alpha1, ScaledObject":               {"apiVersion", "kind", "metadata", "spec"},
 	"configuration of Prometheus":                  {"scrape_configs", "remote_write"},
-	"configuration of the OpenTelemetry Collector": {"extensions", "exporters"},
+	"configuration of the OpenTelemetry Collector": {"extensions", "processors", "exporters", "service"},
 	"relabelling": {"source_labels", "target_label", "regex", "action"},
 }
 

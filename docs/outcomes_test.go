@@ -54,6 +54,14 @@ func TestTestsThatOperatingNamesExist(t *testing.T) {
 	}
 }
 
+// TestEveryOutcomeOfForwardingIsTested holds the table of what happens to forwarded reads to tests that there are.
+func TestEveryOutcomeOfForwardingIsTested(t *testing.T) {
+	_, section, ok := strings.Cut(pages(t)["forwarding.md"], "\n## What happens when …\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	assert.Greater(t, rows(t, section, "situation", 3, testsThatThereAre(t, "../adapter/externalmetrics", "../adapter/apiservice")), 8)
+}
+
 // TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
 func TestEveryLineOfSecurityIsTested(t *testing.T) {
 	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../test/e2e", "../test/apiservice", "../test/tenants")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -78,10 +79,23 @@ func decode(t *testing.T, what string, data []byte) []runtime.Object {
 			return objects
 		}
 		require.NoError(t, err)
+		if foreign(t, document[:n]) {
+			continue
+		}
 		object, _, err := strict.Decode(document[:n], nil, nil)
 		require.NoError(t, err, what)
 		objects = append(objects, object)
 	}
+}
+
+// foreign returns whether an object is of cert-manager or of KEDA, whose types are not among this module's dependencies.
+func foreign(t *testing.T, document []byte) bool {
+	t.Helper()
+	var object struct {
+		APIVersion string `json:"apiVersion"`
+	}
+	require.NoError(t, yaml.Unmarshal(document, &object))
+	return strings.HasPrefix(object.APIVersion, "cert-manager.io/") || strings.HasPrefix(object.APIVersion, "keda.sh/")
 }
 
 func files(t *testing.T, folder string) []string {
@@ -118,8 +132,9 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/apiservice", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
-		"examples/combined", "examples/extender-certificates",
+		"components/extender-rights", "components/extender", "components/keda", "components/forward", "components/forward-ca",
+		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
+		"examples/combined", "examples/extender-certificates", "examples/keda-certificates", "examples/forward",
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		require.NoError(t, err)
@@ -144,6 +159,7 @@ func TestOverlaysOfComponentsAddNothing(t *testing.T) {
 		"prometheus-servers": {"../../components/prometheus-servers"},
 		"nodepool":           {"../../components/nodepool"},
 		"nodepool-simulated": {"../../components/nodepool", "../../components/simulated-nodes"},
+		"keda":               {"../../components/keda"},
 	} {
 		folder := filepath.Join("overlays", name)
 		data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
@@ -195,6 +211,8 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[*] [*/scale] [] [get]",
 		"[metrics.k8s.io] [pods] [] [list]",
 		"[ events.k8s.io] [events] [] [create patch]",
+		"[autoscaling] [horizontalpodautoscalers] [] [get list watch create patch delete]",
+		"[keda.sh] [scaledobjects] [] [list]",
 		"[coordination.k8s.io] [leases] [] [create]",
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
 	}, granted(t, "base/rbac.yaml"))
@@ -205,6 +223,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [secrets] [] [create]", // of its own namespace, as the next
 		"[] [secrets] [foresail-apiservice-ca] [get watch update]",
 	}, granted(t, "base/rbac-apiservice.yaml"))
+	assert.Equal(t, []string{"[external.metrics.k8s.io] [*] [] [get list]"}, granted(t, "components/forward/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[foresail.dev] [workerpools] [] [get list watch]",
 		"[foresail.dev] [workerpools/status] [] [patch update]",

@@ -32,7 +32,7 @@ func reachedFrom(t *testing.T, rendered []runtime.Object) map[string][]networkin
 
 // TestPoliciesLeadToWhatIsServed holds policies to open every port that somebody else than a kubelet needs, and no other.
 func TestPoliciesLeadToWhatIsServed(t *testing.T) {
-	for _, folder := range []string{"base", "overlays/nodepool", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler", "examples/combined"} {
+	for _, folder := range []string{"base", "overlays/nodepool", "overlays/remote-write", "overlays/extender", "overlays/second-scheduler", "overlays/keda", "examples/combined"} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
 			sources := reachedFrom(t, rendered)

@@ -116,7 +116,7 @@ func TestRemoteWriteDeletesTheDeployment(t *testing.T) {
 // renderings is what kubectl has made of kustomizations so far, by folder.
 var renderings = map[string][]byte{}
 
-// render returns what kubectl makes of a kustomization, but for objects of cert-manager.
+// render returns what kubectl makes of a kustomization, but for objects of cert-manager and KEDA.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")
@@ -133,10 +133,7 @@ func render(t *testing.T, folder string) []runtime.Object {
 		require.Empty(t, complaints.String())
 		renderings[folder] = data
 	}
-	documents := slices.DeleteFunc(bytes.Split(data, []byte("\n---\n")), func(document []byte) bool {
-		return bytes.HasPrefix(document, []byte("apiVersion: cert-manager.io/"))
-	})
-	return decode(t, folder, bytes.Join(documents, []byte("\n---\n")))
+	return decode(t, folder, data)
 }
 
 // template returns the pods that run Foresail, of the one Deployment or StatefulSet of that name.
@@ -170,7 +167,7 @@ func named[T interface {
 func TestKustomizationsRender(t *testing.T) {
 	for _, folder := range []string{
 		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
-		"overlays/extender", "overlays/second-scheduler", "examples/combined", "examples/extender-certificates",
+		"overlays/extender", "overlays/second-scheduler", "overlays/keda", "examples/combined", "examples/extender-certificates", "examples/keda-certificates",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
@@ -195,11 +192,14 @@ func TestComponentsCombine(t *testing.T) {
 	remoteWrite := []string{"remote-write-address", "remote-write-web-config-file"}
 	servers := []string{"prometheus-config-file"}
 	certificate := []string{"tls-cert-file", "tls-private-key-file", "metrics-tls-cert-file", "metrics-tls-private-key-file", "apiservice-inject-ca-from"}
+	scaler := []string{"keda-address", "keda-tls-cert-file", "keda-tls-private-key-file", "keda-client-ca-file"}
 	for folder, want := range map[string][]string{
+		"overlays/keda": scaler, "examples/keda-certificates": scaler,
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},
 		"overlays/extender": nil, "overlays/second-scheduler": {"enable", "extender-address", "extender-allow-anonymous"},
+		"examples/forward":  {"forward-url", "forward-ca-file"},
 		"examples/combined": slices.Concat(remoteWrite, servers, certificate),
 		"examples/extender-certificates": slices.Concat(certificate, []string{
 			"enable", "extender-address", "extender-allow-anonymous", "extender-tls-cert-file", "extender-tls-private-key-file", "extender-client-ca-file",
@@ -212,6 +212,9 @@ func TestComponentsCombine(t *testing.T) {
 			assert.ElementsMatch(t, want, slices.Collect(maps.Keys(given)))
 			if path, ok := given["prometheus-config-file"]; ok {
 				assert.Equal(t, "foresail-prometheus-servers", mounted(t, pod, path).Secret.SecretName)
+			}
+			if path, ok := given["forward-ca-file"]; ok {
+				assert.Equal(t, "foresail-forward-ca", mounted(t, pod, path).ConfigMap.Name)
 			}
 			if path, ok := given["tls-cert-file"]; ok {
 				assert.Equal(t, "foresail-tls", mounted(t, pod, path).Secret.SecretName)
@@ -264,6 +267,7 @@ func TestNoManifestSkipsTheCheckOfCertificates(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		assert.NotContains(t, string(text), "insecureSkipTLSVerify", path)
+		assert.NotContains(t, string(text), "insecure-skip-tls-verify", path)
 		return err
 	}))
 }

@@ -210,6 +210,9 @@ func (p adaptive) decide(f Forecast, pending bool) Decision {
 // goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and
 // the uncertainty of the need.
 func (p adaptive) goodEnough(f *Forecast) (least, most int) {
+	if f.Idle {
+		return 0, 0
+	}
 	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
 	slack := p.Spillover + unknown
 	least = count(math.Ceil(f.Required - slack - roundingSlack))
@@ -221,7 +224,7 @@ func (p adaptive) goodEnough(f *Forecast) (least, most int) {
 // need.
 func (p adaptive) served(f Forecast) float64 {
 	least, most := p.goodEnough(&f)
-	if least <= f.Target && f.Target <= most && f.Target >= p.Min {
+	if least <= f.Target && f.Target <= most && f.Target >= max(1, p.Min) {
 		return p.Threshold * float64(f.Target)
 	}
 	return p.Threshold * f.Required

@@ -36,6 +36,8 @@ const (
 	ScaleUpPending  Reason = "ScaleUpPending"  // requested instances have not started yet
 	StillOverloaded Reason = "StillOverloaded" // the prediction is falling below the threshold, the present is not yet
 	CoolingDown     Reason = "CoolingDown"     // a cooldown has not passed
+	Activated       Reason = "Activated"       // there are no instances, and the predicted load is above the activation
+	Idle            Reason = "Idle"            // no instance is needed: the predicted load is not above the activation
 )
 
 // Decision is the outcome of stage five.
@@ -121,6 +123,31 @@ func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
 	default:
 		return NoNeed
 	}
+}
+
+// leastShare is the share of an instance that any load needs that is not idle. The doors serve no finer one but zero.
+const leastShare = 1e-3
+
+// idle returns whether no instance is needed. What noise adds to a forecast does not keep one alive.
+func (p *Params) idle(f *Forecast) bool {
+	return p.Min == 0 && max(f.Level, f.Total) <= p.Activation+roundingSlack*p.Threshold
+}
+
+// wake completes a decision where there may be no instances: there is one as soon as the load is above the activation, however
+// small a share of an instance it needs, and none while it is not.
+func (p *Params) wake(f *Forecast, d Decision, pending bool) Decision {
+	switch {
+	case p.Min > 0 || f.Idle && pending:
+		return d
+	case f.Idle:
+		d.Desired, d.Reason = 0, Idle
+	case f.Target == 0:
+		d.Desired, d.Reason = max(1, d.Desired), Activated
+	default:
+		d.Desired = max(1, d.Desired)
+	}
+	d.Action = actionOf(d.Desired, f.Target)
+	return d
 }
 
 // clamp holds n to [low, high]; where the bounds cross, low wins.

@@ -37,6 +37,9 @@ type Input struct {
 	// are only a part of the load, as after a start.
 	Since int64
 
+	// Total is the load of all instances together, with [Params].Whole. Instances then have no samples: they are only counted.
+	Total []Sample
+
 	// Demand is load that no instance carries yet, in aggregate units. Before its first sample it adds nothing,
 	// after its last the value is held.
 	Demand []Sample

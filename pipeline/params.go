@@ -12,7 +12,13 @@ type Params struct {
 	Method    Method
 	Model     Model
 	Threshold float64 // τ, per instance, in units of the metric
-	Min, Max  int     // N_min, N_max
+	Min, Max  int     // N_min, N_max; Min 0 only with Whole: without instances there is nothing else to read
+
+	// Whole says that the load is measured as a whole, as Input.Total: the requests at a gateway, or the length of a queue. Model is
+	// Linear then, and Threshold is what one instance can carry.
+	Whole bool
+	// Activation is the load up to which there need not be any instance, if Min is 0.
+	Activation float64
 
 	Interval time.Duration // Δt, the spacing of the time grid
 	Window   time.Duration // W, how far back a forecast looks
@@ -115,7 +121,7 @@ func (p Params) Validate() error {
 	var v validator
 	v.method(p)
 	v.model(p)
-	v.require(p.Min >= 1, "minReplicas", p.Min, "at least 1")
+	v.whole(p)
 	v.require(p.Max >= p.Min, "maxReplicas", p.Max, fmt.Sprintf("at least minReplicas (%d)", p.Min))
 
 	v.require(p.Interval >= minInterval && p.Interval%time.Millisecond == 0, "sampleInterval", p.Interval, "a whole number of milliseconds, at least "+minInterval.String())
@@ -158,6 +164,20 @@ func (v *validator) method(p Params) {
 	known := p.Method == "" || p.Method == Holt || p.Method == Adaptive
 	v.require(known, "forecast.method", string(p.Method), "Holt or Adaptive")
 	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "forecast.noiseMargin", p.NoiseMargin, "between 0 and 10")
+}
+
+func (v *validator) whole(p Params) {
+	if !p.Whole {
+		v.require(p.Min >= 1, "minReplicas", p.Min, "at least 1, or 0 if the source measures the whole target")
+		v.require(p.Activation == 0, "activation", p.Activation, "absent unless the source measures the whole target")
+		return
+	}
+	v.require(p.Min >= 0, "minReplicas", p.Min, "at least 0")
+	v.require(p.Max != 0 || p.Min != 0, "maxReplicas", p.Max, "at least 1")
+	v.require(p.Activation >= 0 && !math.IsInf(p.Activation, 0), "activation", p.Activation, "finite and at least 0")
+	v.require(p.Activation == 0 || p.Min == 0, "activation", p.Activation, fmt.Sprintf("absent unless minReplicas is 0 (it is %d)", p.Min))
+	v.require(p.Model.Kind == "" || p.Model.Kind == Linear, "model.type", string(p.Model.Kind), "Linear if the source measures the whole target")
+	v.require(!p.Saturation.Enabled, "saturation", p.Saturation.Max, "absent if the source measures the whole target")
 }
 
 func (v *validator) model(p Params) {

@@ -83,7 +83,7 @@ func TestValidation(t *testing.T) {
 			"model.baseline: NaN: must be at least 0 and below the threshold (0.75)"},
 		{func(p *params) { p.Model = pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.6} },
 			"decision.scaleDownMargin: 0.3: must be below threshold/baseline - 1 (0.25)"},
-		{func(p *params) { p.Min = 0 }, "minReplicas: 0: must be at least 1"},
+		{func(p *params) { p.Min = 0 }, "minReplicas: 0: must be at least 1, or 0 if the source measures the whole target"},
 		{func(p *params) { p.Min, p.Max = 5, 4 }, "maxReplicas: 4: must be at least minReplicas (5)"},
 		{func(p *params) { p.Interval = 0 }, "sampleInterval: 0s: must be a whole number of milliseconds, at least 100ms"},
 		{func(p *params) { p.Interval = -time.Second }, "sampleInterval: -1s: must be a whole number of milliseconds, at least 100ms"},

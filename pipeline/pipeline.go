@@ -29,6 +29,8 @@ type Forecast struct {
 	Required      float64 // N(A_ω, τ), instances, as a real number
 	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough
 
+	Idle bool // Params.Min is 0, and neither Level nor Total is above Params.Activation
+
 	HorizonNeeded time.Duration // Horizon, had there been no HorizonMax
 	HorizonLimit  HorizonLimit  // what keeps the forecast short of the startup time, if anything
 	Window        time.Duration // how far back this forecast looked
@@ -65,13 +67,20 @@ type Pipeline struct {
 // as long as one run uses it at a time. The zero value is ready.
 type Memory struct {
 	window  window
-	samples []Sample // scratch of clean
+	whole   [1]Instance // stands for all, if the load is measured as a whole
+	samples []Sample    // scratch of clean
 	missed  []float64
 }
 
 // Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is empty with
 // Adaptive and if the run failed early, and changed by the next run.
 func (m *Memory) Missed() []float64 { return m.missed }
+
+// forget lets go of what is the caller's.
+func (m *Memory) forget() {
+	m.window.forget()
+	m.whole = [1]Instance{}
+}
 
 // memory keeps Memory from being a part of what a Pipeline exports.
 type memory = Memory
@@ -93,14 +102,14 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
-	defer p.window.forget()
+	defer p.forget()
 	p.missed = p.missed[:0]
 	r := p.params.reach(in.StartupTime)
 	f := Forecast{
 		Now: in.Now, Horizon: duration(r.horizon), HorizonNeeded: duration(r.horizonNeeded), HorizonLimit: r.limit(),
 		Window: r.window, WindowNeeded: r.windowNeeded,
 	}
-	w, err := p.fill(&in, &f)
+	w, err := p.fill(in.Since, p.carriers(&in), &f)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -114,12 +123,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	loads := m.loads(w)
 	p.addDemand(in.Demand, &f)
 
-	newest := loads[len(loads)-1]
-	f.Weight, f.Active = newest.weight, newest.active
-	f.Target = max(1, in.Target)
-	if in.Target == 0 {
-		f.Target = max(1, newest.active)
-	}
+	p.count(&in, loads[len(loads)-1], &f)
 	// Counted from the newest data, as now is later (paper, section 7.10).
 	ahead := (float64(in.Now-f.Tick) + r.horizon) / float64(w.step)
 	o := m.project(loads, w, ahead, p.memory)
@@ -128,8 +132,38 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, ErrOverflow
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
-	f.Decision = m.decide(f, pending)
+	f.Decision = p.params.wake(&f, m.decide(f, pending), pending)
 	return f, nil
+}
+
+// carriers returns the instances whose samples add up to the load. A load that is measured as a whole is that of one instance, which
+// is always there.
+func (p *Pipeline) carriers(in *Input) []Instance {
+	if !p.params.Whole {
+		return in.Instances
+	}
+	p.whole[0] = Instance{Start: Never, Samples: in.Total}
+	return p.whole[:]
+}
+
+// count counts the instances at the newest tick, and those that are requested.
+func (p *Pipeline) count(in *Input, newest load, f *Forecast) {
+	f.Weight, f.Active, f.Target = newest.weight, newest.active, in.Target
+	if p.params.Whole {
+		f.Active = 0
+		for i := range in.Instances {
+			if x := &in.Instances[i]; x.Start <= f.Tick && f.Tick < x.end() {
+				f.Active++
+			}
+		}
+		f.Weight = float64(f.Active)
+	}
+	if f.Target == 0 {
+		f.Target = f.Active
+	}
+	if !p.params.Whole {
+		f.Target = max(1, f.Target)
+	}
 }
 
 // RunIn is Run in a memory that other pipelines may use as well, and not in one of its own.
@@ -139,18 +173,18 @@ func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 }
 
 // fill aligns the samples of every instance onto the grid of the window.
-func (p *Pipeline) fill(in *Input, f *Forecast) (*window, error) {
+func (p *Pipeline) fill(since int64, instances []Instance, f *Forecast) (*window, error) {
 	w := &p.window
 	step := p.params.Interval.Milliseconds()
-	w.grid = newGrid(in.Now, f.Window.Milliseconds(), step)
-	if in.Since != 0 {
-		w.grid = w.from(in.Since)
+	w.grid = newGrid(f.Now, f.Window.Milliseconds(), step)
+	if since != 0 {
+		w.grid = w.from(since)
 	}
-	if err := w.seat(in.Instances); err != nil {
+	if err := w.seat(instances); err != nil {
 		return nil, err
 	}
 	w.first, w.last = w.n, -1
-	ok := limits{latest: in.Now + step, lowest: p.params.Model.lowest()}
+	ok := limits{latest: f.Now + step, lowest: p.params.Model.lowest()}
 	for i := range w.series {
 		s := &w.series[i]
 		known, used := p.align(s.Samples, ok, s.active, s.values, f)
@@ -206,10 +240,18 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 	if present == 0 {
 		present = float64(f.Active)
 	}
+	if p.params.Whole && present == 0 {
+		present = float64(max(1, f.Target)) // what the first of them would carry
+	}
 	model := p.params.Model
 	f.LoadNow = model.PerInstance(f.Level, present)
-	f.LoadPredicted = model.PerInstance(f.Total, float64(f.Target))
+	f.LoadPredicted = model.PerInstance(f.Total, float64(max(1, f.Target)))
 	f.Required = model.Required(f.Damped, p.params.Threshold)
+	if f.Idle = p.params.idle(f); f.Idle {
+		f.Required = 0
+	} else if p.params.Min == 0 {
+		f.Required = max(f.Required, leastShare)
+	}
 	f.Serve = m.served(*f)
 }
 

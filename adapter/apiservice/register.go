@@ -261,7 +261,7 @@ func (r *Registrar) report(ctx context.Context, s *apiregistrationv1.APIService,
 	case s == nil:
 		log.Info("External metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
 	default:
-		log.Info("External metrics belong to another server, so that HPAs do not read Foresail. --apiservice-take-over takes them from it", "wanted", r.o.Service)
+		log.Info("External metrics belong to another server, so that HPAs do not read Foresail. --apiservice-take-over takes them from it, and --forward-url keeps its metrics readable", "wanted", r.o.Service)
 		r.o.Events.Eventf(about, nil, corev1.EventTypeWarning, "HeldByAnother", "Register",
 			"%s leads to %s: HPAs do not read %s, which registers itself once this APIService is gone, or with --apiservice-take-over", Name, name, r.o.Service)
 	}

@@ -69,8 +69,8 @@ type Service struct {
 
 func (s Service) String() string { return s.Namespace + "/" + s.Name }
 
-// host is the name by which the API server calls the Service and checks its certificate.
-func (s Service) host() string { return s.Name + "." + s.Namespace + ".svc" }
+// Host is the name by which the API server calls the Service and checks its certificate.
+func (s Service) Host() string { return s.Name + "." + s.Namespace + ".svc" }
 
 // NewClient returns a client for the objects that a Registrar reads and writes.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
@@ -123,7 +123,7 @@ func New(o Options) (*Registrar, error) {
 
 // serve replaces the serving certificate.
 func (r *Registrar) serve(now time.Time, by *authority) error {
-	cert, key, err := by.issue(now, r.o.Service.host())
+	cert, key, err := by.issue(now, r.o.Service.Host())
 	if err != nil {
 		return err
 	}

@@ -267,6 +267,25 @@ func TestAPIOfAnotherIsLeftAloneUntilItIsFree(t *testing.T) {
 	}
 }
 
+func TestAPIThatIsLostIsReported(t *testing.T) {
+	play(t, nil, func(f *fixture) {
+		r := f.start(nil)
+		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
+		r.happened()
+		taken := f.registered()
+		taken.Spec.Service = anothers(nil).Spec.Service
+		require.NoError(f, f.client.Update(f.ctx, taken))
+		f.after(pause)
+		assert.Equal(f, map[string]float64{"keda/keda-operator-metrics-apiserver": 0}, r.gauge(f))
+		happened := r.happened()
+		require.Len(f, happened, 1)
+		assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.external.metrics.k8s.io leads to keda/keda-operator-metrics-apiserver:")
+		f.after(time.Hour)
+		assert.Equal(f, "keda", f.registered().Spec.Service.Namespace, "it is not taken back")
+		assert.Empty(f, r.happened(), "it is said once")
+	})
+}
+
 func TestAPIOfAnotherIsTakenOverByFlag(t *testing.T) {
 	theirs := anothers(func(s *apiregistrationv1.APIService) {
 		s.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "keda/keda", "note": "stays"}

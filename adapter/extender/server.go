@@ -3,7 +3,6 @@ package extender
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	stdlog "log"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/internal/httpserve"
+	"github.com/foresail/foresail/internal/servertls"
 )
 
 // Timeouts for schedulers. A scheduler itself gives up after its httpTimeout, 200 ms in the recommended configuration.
@@ -69,7 +69,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 type Server struct {
 	http     *http.Server
 	listener net.Listener
-	tls      *credentials
+	tls      *servertls.Config
 	failures *failures
 }
 
@@ -87,15 +87,9 @@ func isFirst(r *http.Request) bool {
 	return ok && !asked.Swap(true)
 }
 
-// credentials are certificates and the controllers that reload them.
-type credentials struct {
-	controller *dynamiccertificates.DynamicServingCertificateController
-	files      []dynamiccertificates.ControllerRunner
-}
-
 // NewServer listens. The error is an *OptionError if o is wrong, or that of the registry.
 func NewServer(o ServerOptions, handler http.Handler) (*Server, error) {
-	config, credentials, err := o.tlsConfig()
+	secured, err := o.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +105,11 @@ func NewServer(o ServerOptions, handler http.Handler) (*Server, error) {
 	}
 	return &Server{
 		listener: listener,
-		tls:      credentials,
+		tls:      secured,
 		failures: failures,
 		http: &http.Server{
 			Handler:           handler,
-			TLSConfig:         config,
+			TLSConfig:         secured.Config,
 			ReadHeaderTimeout: headerTimeout,
 			ReadTimeout:       readTimeout,
 			WriteTimeout:      writeTimeout,
@@ -138,10 +132,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.failures.log = log
 	s.http.BaseContext = func(net.Listener) context.Context { return klog.NewContext(context.Background(), log) }
 	parts, ctx := errgroup.WithContext(ctx)
-	for _, f := range s.tls.files {
-		parts.Go(func() error { f.Run(ctx, 1); return nil })
-	}
-	parts.Go(func() error { s.tls.controller.Run(1, ctx.Done()); return nil })
+	parts.Go(func() error { return s.tls.Run(ctx) })
 	parts.Go(func() error {
 		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the scheduler extender on %s: %w", s.Addr(), err)
@@ -152,35 +143,23 @@ func (s *Server) Run(ctx context.Context) error {
 	return parts.Wait()
 }
 
-// tlsConfig reads the files, and returns the controllers that reload them.
-func (o ServerOptions) tlsConfig() (*tls.Config, *credentials, error) {
+// tlsConfig reads the files.
+func (o ServerOptions) tlsConfig() (*servertls.Config, error) {
 	serving, err := o.serving()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	base := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	var clients dynamiccertificates.CAContentProvider
 	if o.ClientCAFile != "" {
 		if clients, err = dynamiccertificates.NewDynamicCAContentFromFile("clients of the scheduler extender", o.ClientCAFile); err != nil {
-			return nil, nil, &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
-		}
-		base.ClientAuth = tls.RequireAndVerifyClientCert
-	}
-	c := &credentials{controller: dynamiccertificates.NewDynamicServingCertificateController(base, clients, serving, nil, nil)}
-	if err := c.controller.RunOnce(); err != nil {
-		return nil, nil, &OptionError{"CertFile", o.CertFile, "a certificate in PEM, the key of which is in KeyFile", err}
-	}
-	for _, p := range []any{serving, clients} {
-		if n, ok := p.(dynamiccertificates.Notifier); ok {
-			n.AddListener(c.controller)
-		}
-		if f, ok := p.(dynamiccertificates.ControllerRunner); ok {
-			c.files = append(c.files, f)
+			return nil, &OptionError{"ClientCAFile", o.ClientCAFile, "a file with certificates in PEM", err}
 		}
 	}
-	config := base.Clone()
-	config.GetConfigForClient = c.controller.GetConfigForClient
-	return config, c, nil
+	config, err := servertls.New(serving, clients, "h2", "http/1.1")
+	if err != nil {
+		return nil, &OptionError{"CertFile", o.CertFile, "a certificate in PEM, the key of which is in KeyFile", err}
+	}
+	return config, nil
 }
 
 // serving returns the certificate of the server.

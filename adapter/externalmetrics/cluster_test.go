@@ -35,7 +35,11 @@ const (
 	hpaUser     = "system:serviceaccount:kube-system:horizontal-pod-autoscaler" // may list and watch external metrics
 	monitorUser = "monitor"                                                     // may get /metrics
 	visitorUser = "visitor"                                                     // may get what everyone may
+	ownUser     = "system:serviceaccount:foresail-system:foresail"              // may list external metrics but forbiddenMetric
 )
+
+// forbiddenMetric is one that another adapter does not show to Foresail.
+const forbiddenMetric = "forbidden"
 
 // cluster answers the requests of our servers to a kube-apiserver: which user has a token, what a user may do, and which
 // front proxies to trust.
@@ -45,7 +49,7 @@ type cluster struct {
 	config corev1.ConfigMap
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	ca, proxy := newFrontProxy(t)
 	c := &cluster{proxy: proxy, config: corev1.ConfigMap{
@@ -70,7 +74,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // kubeconfig writes a file that leads to the cluster.
-func (c *cluster) kubeconfig(t *testing.T) string {
+func (c *cluster) kubeconfig(t testing.TB) string {
 	t.Helper()
 	file := clientcmdapi.NewConfig()
 	file.Clusters["test"] = &clientcmdapi.Cluster{Server: c.server.URL, CertificateAuthorityData: pemOf("CERTIFICATE", c.server.Certificate().Raw)}
@@ -86,7 +90,7 @@ func (c *cluster) reviewToken(w http.ResponseWriter, r *http.Request) {
 	if !receive(w, r, &review) {
 		return
 	}
-	if user := review.Spec.Token; slices.Contains([]string{hpaUser, monitorUser, visitorUser}, user) {
+	if user := review.Spec.Token; slices.Contains([]string{hpaUser, monitorUser, visitorUser, ownUser}, user) {
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: user}}
 	}
 	send(w, &review)
@@ -103,7 +107,8 @@ func (c *cluster) reviewAccess(w http.ResponseWriter, r *http.Request) {
 
 func allowed(s authorizationv1.SubjectAccessReviewSpec) bool {
 	if a := s.ResourceAttributes; a != nil {
-		return s.User == hpaUser && a.Group == "external.metrics.k8s.io" && slices.Contains([]string{"list", "watch"}, a.Verb)
+		reads := a.Group == "external.metrics.k8s.io" && slices.Contains([]string{"list", "watch"}, a.Verb)
+		return reads && (s.User == hpaUser || s.User == ownUser && a.Resource != forbiddenMetric)
 	}
 	path := s.NonResourceAttributes.Path
 	if path == "/metrics" {
@@ -150,7 +155,7 @@ func send(w http.ResponseWriter, object runtime.Object) {
 }
 
 // newFrontProxy returns the PEM of an authority and a client certificate from it for the aggregator.
-func newFrontProxy(t *testing.T) (string, tls.Certificate) {
+func newFrontProxy(t testing.TB) (string, tls.Certificate) {
 	t.Helper()
 	template := func(name string, serial int64) *x509.Certificate {
 		return &x509.Certificate{
@@ -170,7 +175,7 @@ func newFrontProxy(t *testing.T) (string, tls.Certificate) {
 	return string(pemOf("CERTIFICATE", caDER)), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

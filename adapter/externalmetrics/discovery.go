@@ -21,9 +21,24 @@ import (
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 )
 
+// listing is the provider of Foresail's metrics, and lists those of the second adapter after them.
+type listing struct {
+	*Provider
+	second Second
+}
+
+// ListAllExternalMetrics implements provider.ExternalMetricsProvider.
+func (l listing) ListAllExternalMetrics() []provider.ExternalMetricInfo {
+	infos := l.Provider.ListAllExternalMetrics()
+	for _, metric := range l.second.Metrics() {
+		infos = append(infos, provider.ExternalMetricInfo{Metric: metric})
+	}
+	return infos
+}
+
 // addAggregatedDiscovery lists the metrics in the aggregated discovery document too. The library fills only the older
 // documents, and the cluster's API server takes an aggregated one without the group for a group without resources.
-func addAggregatedDiscovery(server *genericapiserver.GenericAPIServer, p *Provider) error {
+func addAggregatedDiscovery(server *genericapiserver.GenericAPIServer, p provider.ExternalMetricsProvider) error {
 	resources, err := endpoints.ConvertGroupVersionIntoToDiscovery(provider.NewExternalMetricResourceLister(p).ListAPIResources())
 	if err != nil {
 		return fmt.Errorf("describe the external metrics for discovery: %w", err)

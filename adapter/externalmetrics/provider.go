@@ -8,7 +8,6 @@ package externalmetrics
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -69,11 +68,7 @@ func asStatusError(err error) *statusError {
 	if err == nil {
 		return nil
 	}
-	known, ok := errors.AsType[*serving.Error](err)
-	if !ok {
-		known = &serving.Error{Class: serving.Internal, Reason: serving.ReasonNoForecast, Message: err.Error()}
-	}
-	return &statusError{known}
+	return &statusError{serving.AsError(err)}
 }
 
 func (e *statusError) Error() string { return e.cause.Message }

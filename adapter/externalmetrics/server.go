@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 	freshness "sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver/metrics"
 )
@@ -35,12 +37,32 @@ type Config struct {
 	Certificate dynamiccertificates.CertKeyContentProvider
 	// Version of the program, for /version and the OpenAPI documents.
 	Version string
+	// Second has the metrics that are not Foresail's. nil is none.
+	Second Second
 }
+
+// Second is an adapter beside Foresail, whose metrics this server serves too.
+type Second interface {
+	// Handler answers reads of metrics that are not Foresail's, and leaves everything else to next.
+	Handler(next http.Handler) http.Handler
+	// Metrics returns the names that are known at the moment, each once and without Foresail's.
+	Metrics() []string
+	// Run keeps them up to date, and calls changed after each change, until the context ends.
+	Run(ctx context.Context, changed func())
+}
+
+// none is no second adapter.
+type none struct{}
+
+func (none) Handler(next http.Handler) http.Handler { return next }
+func (none) Metrics() []string                      { return nil }
+func (none) Run(context.Context, func())            {}
 
 // Server serves external.metrics.k8s.io over HTTPS. The cluster authenticates and authorizes its clients.
 type Server struct {
 	generic  *genericapiserver.GenericAPIServer
 	listener net.Listener
+	metrics  listing
 }
 
 // NewServer listens, and reads from the cluster how to authenticate clients. Options must be valid.
@@ -66,19 +88,27 @@ func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, e
 	if err := registerFreshness(); err != nil {
 		return nil, err
 	}
+	if c.Second == nil {
+		c.Second = none{}
+	}
+	config.BuildHandlerChainFunc = func(handler http.Handler, config *genericapiserver.Config) http.Handler {
+		// In front of it, the chain authenticates, authorizes and limits.
+		return genericapiserver.DefaultBuildHandlerChain(c.Second.Handler(handler), config)
+	}
+	metrics := listing{Provider: c.Provider, second: c.Second}
 	completed := apiserver.CompletedConfig{CompletedConfig: config.Complete()}
-	server, err := completed.New(serverName, nil, c.Provider)
+	server, err := completed.New(serverName, nil, metrics)
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
-	if err := addAggregatedDiscovery(server.GenericAPIServer, c.Provider); err != nil {
+	if err := addAggregatedDiscovery(server.GenericAPIServer, metrics); err != nil {
 		return nil, err
 	}
 	check := healthz.NamedCheck("data", func(*http.Request) error { return c.Ready() })
 	if err := server.GenericAPIServer.AddReadyzChecks(check); err != nil {
 		return nil, fmt.Errorf("add the readiness check: %w", err)
 	}
-	return &Server{generic: server.GenericAPIServer, listener: config.SecureServing.Listener}, nil
+	return &Server{generic: server.GenericAPIServer, listener: config.SecureServing.Listener, metrics: metrics}, nil
 }
 
 // registerFreshness adds the library's histogram of the age of served values to /metrics of the process.
@@ -95,8 +125,20 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Run serves until the context ends, then lets running requests finish. It can be called once.
 func (s *Server) Run(ctx context.Context) error {
+	var second sync.WaitGroup
+	defer second.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	second.Go(func() { s.metrics.second.Run(ctx, func() { s.rediscover(ctx) }) })
 	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
 		return fmt.Errorf("serve external metrics on %s: %w", s.Addr(), err)
 	}
 	return nil
+}
+
+// rediscover lists the metrics anew where that is not done for each request.
+func (s *Server) rediscover(ctx context.Context) {
+	if err := addAggregatedDiscovery(s.generic, s.metrics); err != nil {
+		klog.FromContext(ctx).Error(err, "The metrics of the second adapter are missing in the aggregated discovery")
+	}
 }

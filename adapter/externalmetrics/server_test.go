@@ -49,12 +49,18 @@ func fresh(name, target string) snapshot.Snapshot {
 	return servingtest.Changed(servingtest.Healthy(name, target), func(s *snapshot.Snapshot) { s.At, s.NewestSample = time.Now(), time.Now() })
 }
 
-func serve(t *testing.T, snapshots ...snapshot.Snapshot) *served {
+func serve(t testing.TB, snapshots ...snapshot.Snapshot) *served {
+	t.Helper()
+	return serveBeside(t, nil, snapshots...)
+}
+
+// serveBeside serves beside a second adapter.
+func serveBeside(t testing.TB, second Second, snapshots ...snapshot.Snapshot) *served {
 	t.Helper()
 	s := &served{cluster: newCluster(t), memory: servingtest.NewMemory(snapshots...)}
 	o := testOptions(t, s.cluster)
 	require.NoError(t, o.Validate())
-	server, err := o.NewServer(Config{Provider: New(s.memory, time.Now), Ready: s.ready, Version: "v1.2.3"})
+	server, err := o.NewServer(Config{Provider: New(s.memory, time.Now), Ready: s.ready, Version: "v1.2.3", Second: second})
 	require.NoError(t, err)
 	s.server = server
 
@@ -76,7 +82,7 @@ func serve(t *testing.T, snapshots ...snapshot.Snapshot) *served {
 	return s
 }
 
-func testOptions(t *testing.T, c *cluster) *Options {
+func testOptions(t testing.TB, c *cluster) *Options {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -101,19 +107,19 @@ type answer struct {
 	body   []byte
 }
 
-func (a answer) decode(t *testing.T, into any) {
+func (a answer) decode(t testing.TB, into any) {
 	t.Helper()
 	require.Equal(t, http.StatusOK, a.code, "%s", a.body)
 	require.NoError(t, json.Unmarshal(a.body, into), "%s", a.body)
 }
 
 // get reads a path as the user of a token, or anonymously; header is pairs of names and values.
-func (s *served) get(t *testing.T, path, token string, header ...string) answer {
+func (s *served) get(t testing.TB, path, token string, header ...string) answer {
 	t.Helper()
 	return s.do(t, &tls.Config{InsecureSkipVerify: true}, path, token, header...)
 }
 
-func (s *served) do(t *testing.T, config *tls.Config, path, token string, header ...string) answer {
+func (s *served) do(t testing.TB, config *tls.Config, path, token string, header ...string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url(path), nil)
 	require.NoError(t, err)

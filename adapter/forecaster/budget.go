@@ -26,6 +26,9 @@ func (f *Feed) share(now time.Time) share {
 	}
 	window := c.Params.WindowFor(f.startupTime(c))
 	instances := f.followed.Load()
+	if c.Params.Whole {
+		instances = 1 // what is kept is one series, however many pods there are
+	}
 	if pods := f.pods.Load(); instances < 0 && pods != nil {
 		instances = int64(len((*pods).Instances(now.Add(-window - c.Params.RedistributionTimeout))))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -189,10 +190,10 @@ func (f *Feed) ready() int {
 	return 0
 }
 
-// awaitsData returns whether there are ready pods that have not been read for long enough.
+// awaitsData returns whether there is a load, of ready pods or of the target as a whole, that has not been read for long enough.
 func (f *Feed) awaitsData() bool {
 	u, ok := errors.AsType[*snapshot.Unavailable](f.published.Load().Err)
-	return ok && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && f.ready() > 0
+	return ok && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && (f.ready() > 0 || f.settings.Load().Params.Whole)
 }
 
 // workspace is memory that forecasts reuse, one after the other.
@@ -249,10 +250,14 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		TargetRose: f.replicas.rose, StartupTime: startupTime,
 	}
 	if f.replicas.known {
-		in.Target = max(1, f.replicas.count)
+		in.Target = f.replicas.count
 	}
-	f.spacing.measure(in.Instances, in.Now, f.newest)
-	if in.Since, err = f.coverage.cover(in.Instances, f.pace(), in.Now); err != nil {
+	if p.Whole {
+		err = f.addWhole(&in, windowStart.UnixMilli())
+	} else {
+		err = f.addInstances(&in)
+	}
+	if err != nil {
 		return forecast, 0, err
 	}
 	newestStart = pipeline.Never
@@ -261,6 +266,34 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	}
 	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
 	return forecast, newestStart, err
+}
+
+// addInstances checks that the samples of the instances add up to the load, and from when on.
+func (f *Feed) addInstances(in *pipeline.Input) (err error) {
+	in.Target = max(1, in.Target)
+	f.spacing.measure(in.Instances, in.Now, f.newest)
+	in.Since, err = f.coverage.cover(in.Instances, f.pace(), in.Now)
+	if why, ok := errors.AsType[*snapshot.Unavailable](err); ok && why.Reason == snapshot.NoReadyPods && f.replicas.known && f.replicas.count == 0 {
+		return unavailable(snapshot.NoReadyPods, "the target is scaled to 0 replicas. No pod is left whose load could start it again: "+
+			"set it to 1, and minReplicas of the HPA as well, or take a source with scope Target")
+	}
+	return err
+}
+
+// addWhole adds the load of the target as a whole, once it has been read for long enough to see a trend.
+func (f *Feed) addWhole(in *pipeline.Input, windowStart int64) error {
+	s := f.series[source.WholeTarget]
+	if s == nil {
+		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read yet")
+	}
+	s.Trim(windowStart)
+	in.Total = *s
+	f.spacing.measure([]pipeline.Instance{{Samples: in.Total}}, in.Now, f.newest)
+	p := f.pace()
+	if left := in.Total[0].T + max(warmUpTicks*p.tick, 2*p.reading) - in.Now; left > 0 {
+		return unavailable(snapshot.WarmingUp, "the load of the target is read; a trend can be seen in %s", (time.Duration(left) * time.Millisecond).Round(time.Second))
+	}
+	return nil
 }
 
 // members joins instances with their samples. It drops the samples of instances that no longer exist, and the failures of
@@ -275,7 +308,7 @@ func (f *Feed) members(fleet []podtracker.Instance, windowStart int64, out []pip
 			x.End = m.End.UnixMilli()
 			delete(f.failing, m.ID)
 		}
-		if s := f.series[m.ID]; s != nil {
+		if s := f.series[m.ID]; s != nil && !f.using.Params.Whole {
 			s.Trim(windowStart)
 			x.Samples = *s
 			read++
@@ -290,7 +323,8 @@ func (f *Feed) members(fleet []podtracker.Instance, windowStart int64, out []pip
 
 // forget drops samples and failures of instances that no longer exist.
 func (f *Feed) forget(fleet []podtracker.Instance) {
-	present := make(map[string]bool, len(fleet))
+	present := make(map[string]bool, len(fleet)+1)
+	present[source.WholeTarget] = f.using.Params.Whole
 	for i := range fleet {
 		present[fleet[i].ID] = true
 	}
@@ -306,9 +340,12 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
 		Threshold: f.using.Params.Threshold, StaleAfter: f.using.Params.StaleAfter,
-		Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
+		Whole: f.using.Params.Whole, Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
 		ReplicasLost: f.replicas.lost,
 		StartupTime:  f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
+	}
+	if s.SourceErr == nil {
+		s.SourceErr = f.failing[source.WholeTarget]
 	}
 	if pods := f.pods.Load(); pods != nil && f.using.MeasureStartup {
 		s.StartupsMeasured = (*pods).StartupsMeasured()
@@ -336,6 +373,9 @@ func (f *Feed) failures() []snapshot.Failure {
 	}
 	out := make([]snapshot.Failure, 0, len(f.failing))
 	for id, err := range f.failing {
+		if id == source.WholeTarget {
+			continue
+		}
 		out = append(out, snapshot.Failure{Pod: names[id], Err: err})
 	}
 	slices.SortFunc(out, func(a, b snapshot.Failure) int { return strings.Compare(a.Pod, b.Pod) })
@@ -354,7 +394,7 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 		if ranOut {
 			f.reset()
 		}
-		why = unavailable(snapshot.WaitingForSamples, "no pod has been read twice within the window")
+		why = unavailable(snapshot.WaitingForSamples, "%s has been read twice within the window", f.nothing())
 	default:
 		why = unavailable(snapshot.BadSamples, "%v", err)
 	}
@@ -365,6 +405,14 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 		}
 	}
 	return why
+}
+
+// nothing says what has not been read.
+func (f *Feed) nothing() string {
+	if f.using.Params.Whole {
+		return "no load of the target"
+	}
+	return "no pod"
 }
 
 func (f *Feed) startupTime(c *settings) time.Duration {

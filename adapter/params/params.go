@@ -24,7 +24,11 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		Model:     model(s.Model),
 		Threshold: number(s.Threshold),
 		Min:       int(*s.MinReplicas),
-		Max:       maxReplicas(s.MaxReplicas),
+
+		Whole:      s.Source.Whole(),
+		Activation: optional(s.Activation),
+
+		Max: maxReplicas(s.MaxReplicas),
 
 		Interval: s.SampleInterval.Duration,
 

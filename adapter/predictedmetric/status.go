@@ -149,6 +149,9 @@ func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) met
 	case len(s.Failing) > 0:
 		return condition(kind, true, reasonSomePods, withFailures("samples arrive, but not from every pod", &s))
 	}
+	if s.Whole {
+		return condition(kind, true, reasonArriving, "samples of the target arrive")
+	}
 	return condition(kind, true, reasonArriving, "samples arrive from every pod")
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -36,6 +37,8 @@ type Writer struct {
 	Reconciler *Reconciler
 	Events     events.EventRecorder
 	Now        func() time.Time
+	// Autoscalers says what the status has of HPAs; nil: nothing.
+	Autoscalers *autoscaler.Controller
 
 	written map[types.UID]time.Time
 	reports map[types.UID]*reports
@@ -91,6 +94,7 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	key := client.ObjectKeyFromObject(pm)
 	s, known := w.Reconciler.Forecaster.Get(key)
 	status := statusOf(pm, w.Reconciler.problems.get(key), s, known, now)
+	w.addAutoscaler(pm, &status, now)
 	w.report(pm, &status, now)
 	if !urgent(&pm.Status, &status) && now.Sub(w.written[pm.UID]) < period {
 		return false, nil
@@ -112,6 +116,24 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	return true, nil
 }
 
+// addAutoscaler adds what is known of the HPA of a PredictedMetric. Until something is, it says what was before.
+func (w *Writer) addAutoscaler(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
+	status.Autoscaler = pm.Status.Autoscaler
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady)
+	if state, known := w.Autoscalers.State(pm.UID); known {
+		status.Autoscaler, c = state.HPA, state.Condition
+	} else if c == nil && pm.Spec.Autoscaler != nil && w.Autoscalers != nil {
+		c = new(unknown(v1alpha1.ConditionAutoscalerReady))
+	}
+	if c == nil {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionAutoscalerReady)
+		return
+	}
+	next := *c
+	next.ObservedGeneration, next.LastTransitionTime = status.ObservedGeneration, metav1.NewTime(now)
+	meta.SetStatusCondition(&status.Conditions, next)
+}
+
 // ignoreConflict drops the error of a concurrent change: the next check sees it.
 func ignoreConflict(err error) error {
 	if apierrors.IsConflict(err) {
@@ -122,7 +144,8 @@ func ignoreConflict(err error) error {
 
 // urgent returns whether more than numbers has changed.
 func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
-	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration {
+	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration ||
+		before.Autoscaler != after.Autoscaler || len(before.Conditions) > len(after.Conditions) {
 		return true
 	}
 	for _, c := range after.Conditions {

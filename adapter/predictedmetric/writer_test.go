@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -181,4 +183,31 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	require.NoError(t, c.Get(t.Context(), key, &seen))
 	assert.Equal(t, "written by the new leader", seen.Status.Source)
 	assert.Empty(t, seen.Status.Conditions)
+}
+
+// The status says that there may be an HPA before there is one, and until there is none.
+func TestStatusOfTheAutoscaler(t *testing.T) {
+	pm := predictedMetric()
+	pm.UID = "uid"
+	w := &Writer{}
+	add := func() string {
+		status := *pm.Status.DeepCopy()
+		w.addAutoscaler(pm, &status, now)
+		pm.Status = status
+		return conditionsOf(status)[v1alpha1.ConditionAutoscalerReady]
+	}
+	assert.Empty(t, add())
+	pm.Spec.Autoscaler = &v1alpha1.Autoscaler{}
+	assert.Empty(t, add(), "nobody keeps HPAs")
+	w.Autoscalers = &autoscaler.Controller{}
+	assert.Equal(t, "Unknown Pending", add())
+	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionTrue, Reason: "AsRecommended"})
+	pm.Status.Autoscaler, pm.Spec.Autoscaler = "checkout", nil
+	assert.Equal(t, "True AsRecommended", add(), "a new leader knows nothing yet")
+	assert.Equal(t, "checkout", pm.Status.Autoscaler)
+
+	before, after := pm.Status.DeepCopy(), pm.Status.DeepCopy()
+	assert.False(t, urgent(before, after))
+	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionAutoscalerReady)
+	assert.True(t, urgent(before, after))
 }

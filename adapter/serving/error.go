@@ -54,6 +54,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
+// AsError returns the *Error that an error is. Any other is an internal one.
+func AsError(err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
+	}
+	return &Error{Class: Internal, Reason: ReasonNoForecast, Message: err.Error()}
+}
+
 // Check returns why a snapshot must not be served now, as an *Error, or nil if it may be.
 func Check(s *snapshot.Snapshot, now time.Time) error {
 	var why *snapshot.Unavailable
@@ -103,6 +111,14 @@ func outOfRange(s *snapshot.Snapshot, metric string, err error) error {
 		Class: Internal, Reason: ReasonOutOfRange, Name: s.Metric.Name,
 		Message: fmt.Sprintf("PredictedMetric %s: %s cannot be expressed in milli-units: %v; scale the metric", s.Metric, metric, err),
 	}
+}
+
+// noTarget is the error of a PredictedMetric whose threshold is not known: its spec was rejected, or read by nobody yet.
+func noTarget(s *snapshot.Snapshot, metric string, err error) error {
+	if why, ok := errors.AsType[*snapshot.Unavailable](s.Err); ok {
+		return unavailable(s, string(why.Reason), "there is no target: "+why.Message)
+	}
+	return outOfRange(s, metric, err)
 }
 
 // describe names the selector and the namespace.

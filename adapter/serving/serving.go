@@ -82,17 +82,35 @@ type Item struct {
 // several, autoscalers would add their values up. Two of one target would count its load twice, and whoever may create
 // PredictedMetrics in the namespace could raise what an HPA reads.
 func Read(reader Reader, q Query) (Item, error) {
+	s, err := q.one(reader)
+	if err != nil {
+		return Item{}, err
+	}
+	return q.item(s)
+}
+
+// ReadTarget returns the Target of what Read reads, or an *Error.
+func ReadTarget(reader Reader, q Query) (milli int64, err error) {
+	s, err := q.one(reader)
+	if err != nil {
+		return 0, err
+	}
+	return Target(q.Metric, s)
+}
+
+// one returns the snapshot of the one PredictedMetric that the selector matches.
+func (q Query) one(reader Reader) (*snapshot.Snapshot, error) {
 	if !known(q.Metric) {
-		return Item{}, unknownMetric(q.Metric)
+		return nil, unknownMetric(q.Metric)
 	}
 	found := q.find(reader)
 	switch {
 	case len(found) == 0:
-		return Item{}, notFound(q, reader.List(q.Namespace))
+		return nil, notFound(q, reader.List(q.Namespace))
 	case len(found) > 1:
-		return Item{}, ambiguous(q, found)
+		return nil, ambiguous(q, found)
 	}
-	return q.item(&found[0])
+	return &found[0], nil
 }
 
 // find returns the snapshots that the selector matches. A selector that names the PredictedMetric, as nearly all do, is one

@@ -261,6 +261,40 @@ func TestValueOfUnknownMetric(t *testing.T) {
 	assert.Equal(t, ReasonUnknownMetric, errorOf(t, err).Reason)
 }
 
+func TestTargets(t *testing.T) {
+	for threshold, milli := range map[float64]int64{0.7: 700, 0.007: 7, 0.1 + 0.2: 300, 0.0001: 1, 1e6: 1e9, 12.3456: 12346} {
+		s := servingtest.Changed(servingtest.Healthy("checkout-elu", "checkout"), func(s *snapshot.Snapshot) {
+			s.Threshold, s.Err = threshold, &snapshot.Unavailable{Reason: snapshot.Stale}
+		})
+		for metric, want := range map[string]int64{LoadTotal: milli, Load: milli, Replicas: 1000} {
+			got, err := Target(metric, &s)
+			require.NoError(t, err, "it needs no forecast")
+			assert.Equal(t, want, got, "%s of %v", metric, threshold)
+		}
+	}
+	_, err := Target("requests", &snapshot.Snapshot{})
+	assert.Equal(t, NotFound, errorOf(t, err).Class)
+}
+
+func TestTargetsOfSpecsThatHaveNone(t *testing.T) {
+	rejected := servingtest.Changed(servingtest.Healthy("checkout-elu", "checkout"), func(s *snapshot.Snapshot) {
+		s.Threshold, s.Err = 0, &snapshot.Unavailable{Reason: snapshot.InvalidSpec, Message: "spec.window: 1s: must be longer"}
+	})
+	endless := servingtest.Changed(servingtest.Healthy("endless", "checkout"), func(s *snapshot.Snapshot) { s.Threshold = 1e300 })
+	m := servingtest.NewMemory(rejected, endless)
+	for name, want := range map[string]Error{
+		"checkout-elu": {Class: Unavailable, Reason: "InvalidSpec", Message: "PredictedMetric shop/checkout-elu: there is no target: spec.window: 1s: must be longer"},
+		"endless":      {Class: Internal, Reason: ReasonOutOfRange, Message: "PredictedMetric shop/endless: predicted_load_total cannot be expressed in milli-units: the threshold 1e+300"},
+		"other":        {Class: NotFound, Reason: ReasonNotFound, Message: "matches no PredictedMetric"},
+	} {
+		_, err := ReadTarget(m, Query{Namespace: "shop", Selector: ByName(name), Metric: LoadTotal, Now: servingtest.Now})
+		got := errorOf(t, err)
+		assert.Equal(t, want.Class, got.Class, name)
+		assert.Equal(t, want.Reason, got.Reason, name)
+		assert.Contains(t, got.Message, want.Message, name)
+	}
+}
+
 func TestReasonsAreUnique(t *testing.T) {
 	all := Reasons()
 	slices.Sort(all)

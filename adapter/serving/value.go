@@ -43,6 +43,24 @@ func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 	}
 }
 
+// Target returns the target in milli-units by which an HPA divides a metric of one PredictedMetric, of the type that the package
+// comment names. It follows from the spec alone, so it is there without a forecast; without a valid threshold there is none.
+// Errors are of type *Error.
+func Target(metric string, s *snapshot.Snapshot) (milli int64, err error) {
+	switch metric {
+	case LoadTotal, Load:
+		tau, err := wholeThreshold(s.Threshold)
+		if err != nil {
+			return 0, noTarget(s, metric, err)
+		}
+		return tau, nil
+	case Replicas:
+		return 1000, nil
+	default:
+		return 0, unknownMetric(metric)
+	}
+}
+
 // demand is a load, expressed as the number of instances that carry it at the threshold: steps/per, rounded up.
 type demand struct {
 	steps, per int64
@@ -58,16 +76,25 @@ const limit = 1 << 53
 // newDemand rounds the number of instances that carry a load up to three significant digits. The steps divide an instance
 // evenly, so ⌈steps/per⌉ is ⌈load/threshold⌉.
 func newDemand(load, threshold float64) (demand, error) {
-	tau := thresholdMilli(threshold)
-	if !(tau >= 1 && tau <= limit) {
-		return demand{}, fmt.Errorf("the threshold %v must be between 0.001 and %d", threshold, int64(limit/1000))
+	tau, err := wholeThreshold(threshold)
+	if err != nil {
+		return demand{}, err
 	}
 	instances := max(0, load/threshold-slack)
-	if !(instances*tau <= limit) {
+	if !(instances*float64(tau) <= limit) {
 		return demand{}, fmt.Errorf("the load %v must be a number up to %d", load, int64(limit/1000))
 	}
 	per := stepsPerInstance(instances)
-	return demand{steps: int64(math.Ceil(instances * float64(per))), per: per, threshold: int64(tau)}, nil
+	return demand{steps: int64(math.Ceil(instances * float64(per))), per: per, threshold: tau}, nil
+}
+
+// wholeThreshold returns the threshold in milli-units.
+func wholeThreshold(threshold float64) (int64, error) {
+	tau := thresholdMilli(threshold)
+	if !(tau >= 1 && tau <= limit) {
+		return 0, fmt.Errorf("the threshold %v must be between 0.001 and %d", threshold, int64(limit/1000))
+	}
+	return int64(tau), nil
 }
 
 // thresholdMilli returns the threshold in milli-units as the HPA reads a target of the same value: rounded up, after the

@@ -18,6 +18,10 @@ func (s *Snapshot) Explain() string {
 	f, d := &s.Forecast, s.Decision
 	load := fmt.Sprintf("%s a pod now, %s in %s with %d replicas, threshold %s",
 		s.round(f.LoadNow), s.round(f.LoadPredicted), f.Horizon.Round(time.Second), f.Target, s.round(s.Threshold))
+	if s.Whole {
+		load = fmt.Sprintf("%s altogether now, %s in %s, %d replicas, threshold %s a pod",
+			s.round(f.Level), s.round(f.Total), f.Horizon.Round(time.Second), f.Target, s.round(s.Threshold))
+	}
 	return fmt.Sprintf("%s: %s", verdict(d, f.Target), load)
 }
 
@@ -50,6 +54,13 @@ func verdict(d pipeline.Decision, target int) string {
 		return fmt.Sprintf("%d replicas kept, not all of them have started", target)
 	case pipeline.StillOverloaded:
 		return fmt.Sprintf("%d replicas kept, the load is falling but still above the threshold", target)
+	case pipeline.Activated:
+		return fmt.Sprintf("%d replicas instead of none, the predicted load is above the activation", d.Desired)
+	case pipeline.Idle:
+		if target == 0 {
+			return "no replicas, the predicted load is not above the activation"
+		}
+		return fmt.Sprintf("no replicas instead of %d, the predicted load is not above the activation", target)
 	case pipeline.CoolingDown:
 		return fmt.Sprintf("%d replicas kept until a cooldown has passed", target)
 	default:

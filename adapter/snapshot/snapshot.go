@@ -30,6 +30,7 @@ type Snapshot struct {
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
 
+	Whole            bool          // the load is measured as a whole, not at each pod
 	Source           string        // the kind of source, such as pods
 	NewestSample     time.Time     // zero: no sample yet
 	SamplesPerSecond float64       // received for all instances together, over the last ten seconds

@@ -36,9 +36,16 @@ func TestExplain(t *testing.T) {
 	}
 	s := Snapshot{Decision: pipeline.Decision{Desired: 6, Reason: pipeline.TrendRising}}
 	assert.True(t, strings.HasPrefix(s.Explain(), "6 replicas instead of 0, the load is rising steeply"))
+	s.Whole, s.Threshold, s.Forecast = true, 50, pipeline.Forecast{Level: 12, Total: 130, Horizon: 40 * time.Second}
+	s.Decision = pipeline.Decision{Desired: 3, Reason: pipeline.Activated}
+	assert.Equal(t, "3 replicas instead of none, the predicted load is above the activation: 12 altogether now, 130 in 40s, 0 replicas, threshold 50 a pod", s.Explain())
+	s.Decision = pipeline.Decision{Reason: pipeline.Idle}
+	assert.Contains(t, s.Explain(), "no replicas, the predicted load is not above")
+	s.Forecast.Target = 2
+	assert.Contains(t, s.Explain(), "no replicas instead of 2, the predicted load is not above")
 	s.Err = &Unavailable{Reason: Stale, Message: "too old"}
 	assert.Equal(t, "too old", s.Explain())
-	s.Err = nil
+	s.Err, s.Whole, s.Decision = nil, false, pipeline.Decision{}
 	s.Threshold, s.Forecast = 0.7, pipeline.Forecast{LoadNow: 3.91e-05, LoadPredicted: 0.12345}
 	assert.Contains(t, s.Explain(), ": 0 a pod now, 0.123 in", "values are rounded to what matters beside the threshold")
 	s.Threshold, s.Forecast = 1500, pipeline.Forecast{LoadNow: 1234.56, LoadPredicted: 12345678}

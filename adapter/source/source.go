@@ -23,11 +23,14 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
+// WholeTarget stands in place of an instance for the load of the target as a whole.
+const WholeTarget = ""
+
 // Sink takes the samples that a source reads for one PredictedMetric. Implementations are safe for concurrent use and
 // return at once.
 type Sink interface {
-	// Append adds samples of one instance (by the ID that package podtracker gives it), in any order. The caller may
-	// use the slice again when it returns.
+	// Append adds samples of one instance (by the ID that package podtracker gives it, or WholeTarget), in any order. The caller
+	// may use the slice again when it returns.
 	Append(instance string, samples ...pipeline.Sample)
 	// Fail reports that an instance could not be read. It changes no data; status and metrics show it.
 	Fail(instance string, err error)

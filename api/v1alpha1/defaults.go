@@ -28,6 +28,7 @@ func (d FieldDefault) DependsOnMethod() bool { return d.Adaptive != d.Holt }
 var defaults = []FieldDefault{
 	{Field: "forecast.method", Adaptive: "Adaptive", Holt: "Adaptive"}, // first: the others depend on it
 	{Field: "minReplicas", Adaptive: "1", Holt: "1"},
+	{Field: "autoscaler.scaleDownStabilizationSeconds", Adaptive: "30", Holt: "120"},
 	{Field: "model.type", Adaptive: "Linear", Holt: "Linear"},
 	{Field: "saturation.zone", Adaptive: "20m", Holt: "20m"},
 	{Field: "forecast.noiseMargin", Adaptive: "800m"},
@@ -38,9 +39,11 @@ var defaults = []FieldDefault{
 	{Field: "source.pods.path", Adaptive: "/metrics", Holt: "/metrics"},
 	{Field: "source.pods.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.pods.interval", Adaptive: "1s", Holt: "1s"},
+	{Field: "source.prometheus.scope", Adaptive: "Pod", Holt: "Pod"},
 	{Field: "source.prometheus.podLabel", Adaptive: "pod", Holt: "pod"},
 	{Field: "source.prometheus.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.prometheus.interval", Adaptive: "5s", Holt: "5s"},
+	{Field: "source.remoteWrite.scope", Adaptive: "Pod", Holt: "Pod"},
 	{Field: "source.remoteWrite.podLabel", Adaptive: "pod", Holt: "pod"},
 	{Field: "source.remoteWrite.type", Adaptive: "Gauge", Holt: "Gauge"},
 	{Field: "source.resource.interval", Adaptive: "15s", Holt: "15s"},

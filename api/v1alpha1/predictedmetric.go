@@ -49,6 +49,11 @@ type PredictedMetricList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.staleAfter) || duration(self.staleAfter) <= duration('0s') || ((!has(self.source.pods) || duration(self.staleAfter) >= duration(self.source.pods.interval) + duration(self.source.pods.interval)) && (!has(self.source.prometheus) || duration(self.staleAfter) >= duration(self.source.prometheus.interval) + duration(self.source.prometheus.interval)) && (!has(self.source.resource) || duration(self.staleAfter) >= duration(self.source.resource.interval) + duration(self.source.resource.interval)))",message="staleAfter must be at least twice the interval of the source",fieldPath=".staleAfter"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || self.maxReplicas >= self.minReplicas",message="maxReplicas must be at least minReplicas",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="self.minReplicas != 0 || ((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="minReplicas must be at least 1, or 0 if the source has scope Target",fieldPath=".minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.activation) || self.minReplicas == 0",message="activation must be absent unless minReplicas is 0",fieldPath=".activation"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoscaler) || has(self.maxReplicas)",message="maxReplicas must be given with autoscaler",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="self.model.type == 'Linear' || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="model.type must be Linear if the source has scope Target",fieldPath=".model.type"
+// +kubebuilder:validation:XValidation:rule="!has(self.saturation) || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="saturation must be absent if the source has scope Target",fieldPath=".saturation"
 // +kubebuilder:validation:XValidation:rule="duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s') >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="duration(self.sampleInterval) < duration('100ms') || duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s').getMilliseconds() <= 100000 * duration(self.sampleInterval).getMilliseconds()",message="window must be at most 100000 sample intervals",fieldPath=".window"
 // +kubebuilder:validation:XValidation:rule="has(self.model.baseline) == (self.model.type == 'Overhead')",message="model.baseline must be given with type Overhead, and with no other",fieldPath=".model.baseline"
@@ -79,15 +84,32 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).isGreaterThan(quantity('0'))",message="threshold must be a quantity above 0, such as 700m or \"0.7\""
 	Threshold resource.Quantity `json:"threshold"`
 
-	// The fewest replicas that are recommended. Use the minReplicas of the HPA.
+	// The fewest replicas that are recommended. Use the minReplicas of the HPA. It may be 0 if the source has scope Target, which
+	// has a load without pods: any other source could not see that a pod is needed.
 	// +optional
 	// +default=1
-	// +kubebuilder:validation:XValidation:rule="self >= 1",message="minReplicas must be at least 1"
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="minReplicas must be at least 0"
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// The most replicas that are recommended. If absent there is no limit here: the maxReplicas of the HPA still applies.
+	// With minReplicas 0: the load of the whole target up to which no pod is needed. Above it there is at least one. Default: 0.
 	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0",message="activation must be a quantity of 0 or more, such as 10"
+	Activation *resource.Quantity `json:"activation,omitempty"`
+
+	// The most replicas that are recommended. If absent there is no limit here: the maxReplicas of the HPA still applies.
+	// Required with autoscaler.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self != 0",message="maxReplicas must be at least 1"
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
+	// Set this, if only to {}, to have Foresail create the HorizontalPodAutoscaler and keep it as recommended. It has the name of
+	// this object, and its minReplicas, maxReplicas and threshold. It is deleted with this field or this object. If absent, you
+	// create the HPA: foresail hpa NAME prints it.
+	// +optional
+	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 
 	// How the metric of one pod relates to the load that all pods share.
 	// +optional
@@ -155,6 +177,15 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="staleAfter must be a duration above 0s, such as 30s"
 	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
+}
+
+// Autoscaler configures the HorizontalPodAutoscaler that Foresail creates.
+type Autoscaler struct {
+	// For how long the HPA waits, in seconds, before it removes pods: it takes the largest recommendation of this time.
+	// Default: 30 (method Holt: 120).
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="autoscaler.scaleDownStabilizationSeconds must be between 0 and 3600"
+	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
 }
 
 // ScaleTargetRef names an object with a scale subresource.

@@ -21,7 +21,7 @@ type Source struct {
 	// +optional
 	Prometheus *PrometheusSource `json:"prometheus,omitempty"`
 
-	// Receives the samples that Prometheus servers, agents and collectors push to Foresail by remote write.
+	// Receives the samples that Prometheus servers, agents and collectors push to Foresail by remote write or OTLP.
 	// +optional
 	RemoteWrite *RemoteWriteSource `json:"remoteWrite,omitempty"`
 
@@ -53,6 +53,11 @@ func (s *Source) Name() string {
 	return ""
 }
 
+// Whole returns whether the source measures the target as a whole, and so has a load without any pod.
+func (s *Source) Whole() bool {
+	return s.Prometheus != nil && s.Prometheus.Scope == ScopeTarget || s.RemoteWrite != nil && s.RemoteWrite.Scope == ScopeTarget
+}
+
 // Interval returns how often the source is read, 0 if its samples are pushed. Defaults must have been filled in.
 func (s *Source) Interval() time.Duration {
 	switch {
@@ -75,6 +80,17 @@ type MetricType string
 const (
 	MetricGauge   MetricType = "Gauge"   // a reading is a sample
 	MetricCounter MetricType = "Counter" // the rate per second between two readings is a sample
+)
+
+// Scope says what a series measures.
+//
+// +kubebuilder:validation:Enum=Pod;Target
+type Scope string
+
+// The scopes of a series.
+const (
+	ScopePod    Scope = "Pod"    // one pod of the target
+	ScopeTarget Scope = "Target" // the target as a whole: it has a load without a pod, too
 )
 
 // PodsSource reads the metrics endpoint (Prometheus or OpenMetrics text over HTTP) of every ready pod of the target.
@@ -128,7 +144,7 @@ type PrometheusSource struct {
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != '' && url(self).getQuery().size() == 0 && !self.contains('#') && !self.contains('@')",message="source.prometheus.address must be an http or https URL without credentials, query and fragment, such as http://prometheus.monitoring:9090"
 	Address string `json:"address"`
 
-	// A selector of series, one for each pod, such as nodejs_eventloop_utilization{container="checkout"}. A matcher for the
+	// A selector of series, one for each pod unless scope says otherwise, such as nodejs_eventloop_utilization{container="checkout"}. A matcher for the
 	// namespace of the PredictedMetric is added to it. Samples are read with their own timestamps, so functions and operators
 	// cannot be used. PredictedMetrics of a namespace with the same address, query, pod label and interval share one query.
 	// +required
@@ -136,7 +152,13 @@ type PrometheusSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^#]*[^#[:space:]][^#]*$') && !self.matches(']$')",message="source.prometheus.query must be a selector of series without a range, such as nodejs_eventloop_utilization{container=\"checkout\"}"
 	Query string `json:"query"`
 
-	// The label of a series that names its pod.
+	// What a series measures. Pod: the metric of the pod that podLabel names. Target: load of the whole target, such as the requests
+	// at a gateway or the length of a queue; several series are added up, and threshold is the load that one pod can carry.
+	// +optional
+	// +default="Pod"
+	Scope Scope `json:"scope,omitempty"`
+
+	// The label of a series that names its pod, with scope Pod.
 	// +optional
 	// +default="pod"
 	// +kubebuilder:validation:MaxLength=256
@@ -157,7 +179,7 @@ type PrometheusSource struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
-// RemoteWriteSource receives samples by Prometheus remote write.
+// RemoteWriteSource receives samples by Prometheus remote write or OTLP. Names of OTLP are those that Prometheus gives them.
 type RemoteWriteSource struct {
 	// The name of the metric.
 	// +required
@@ -171,7 +193,13 @@ type RemoteWriteSource struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-zA-Z_][a-zA-Z0-9_]*$'))",message="source.remoteWrite.matchLabels must have names of Prometheus labels as keys: letters, digits and _, not starting with a digit"
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// The label of a series that names its pod.
+	// What the series measures. Pod: the metric of the pod that podLabel names. Target: the load of the whole target, such as the
+	// length of a queue; it must be one series, and threshold is the load that one pod can carry.
+	// +optional
+	// +default="Pod"
+	Scope Scope `json:"scope,omitempty"`
+
+	// The label of a series that names its pod, with scope Pod.
 	// +optional
 	// +default="pod"
 	// +kubebuilder:validation:MaxLength=256

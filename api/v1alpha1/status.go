@@ -18,6 +18,9 @@ const (
 	ConditionHorizonSufficient = "HorizonSufficient"
 	// ConditionTargetFound is true while the target and its scale subresource can be read.
 	ConditionTargetFound = "TargetFound"
+	// ConditionAutoscalerReady is true while the HorizontalPodAutoscaler of spec.autoscaler is as recommended, and the only one
+	// of the target. Without spec.autoscaler it is absent.
+	ConditionAutoscalerReady = "AutoscalerReady"
 )
 
 // PredictedMetricStatus is what is known of the forecast. A field is absent while its value is unknown.
@@ -26,11 +29,15 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound.
+	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// The name of the HorizontalPodAutoscaler that Foresail created for spec.autoscaler.
+	// +optional
+	Autoscaler string `json:"autoscaler,omitempty"`
 
 	// When this status was written: at once after a decision or a change of a condition, else about every 15s.
 	// +optional

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
@@ -20,8 +21,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/podtracker"
@@ -35,6 +38,8 @@ type adapterOptions struct {
 	lease      leaseOptions
 	forecasts  forecaster.Options
 	apiService apiServiceOptions
+	keda       kedaOptions
+	forward    forwardOptions
 }
 
 func (o *adapterOptions) addForecastFlags(fs *pflag.FlagSet) {
@@ -50,7 +55,8 @@ func (o *adapterOptions) validateForecasts() error {
 }
 
 func (o *adapterOptions) validate() error {
-	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()))
+	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()),
+		o.forward.validate(o.apiService.service.Host()), o.keda.validate())
 }
 
 // start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
@@ -75,6 +81,13 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	if registrar != nil {
 		serve.Certificate = registrar.Certificate()
 	}
+	second, err := o.forward.forwarder(mgr.GetConfig())
+	if err != nil {
+		return nil, nil, err
+	}
+	if second != nil {
+		serve.Second = second
+	}
 	server, err := o.server.NewServer(serve)
 	if err != nil {
 		return nil, nil, err
@@ -85,8 +98,16 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 		alive: a.forecaster.Alive,
 		run: []func(context.Context) error{
 			server.Run,
-			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.writer.Start) },
+			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.lead) },
 		},
+	}
+	scaler, err := o.keda.server(a.forecaster, a.known, forecasts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if scaler != nil {
+		klog.FromContext(ctx).Info("Serving KEDA", "address", scaler.Addr())
+		p.run = append(p.run, scaler.Run)
 	}
 	if registrar != nil {
 		p.ready = func() error { return errors.Join(forecasts(), registrar.Ready()) }
@@ -101,6 +122,14 @@ type adapter struct {
 	known      func() error // returns why pods or PredictedMetrics are not all known yet
 	writer     *predictedmetric.Writer
 	reconciler *predictedmetric.Reconciler
+}
+
+// lead is what one replica alone does, until the context ends.
+func (a *adapter) lead(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.writer.Start(ctx) })
+	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
+	return group.Wait()
 }
 
 // newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
@@ -134,9 +163,16 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o
 	if err := errors.Join(mgr.Add(runnable(pods.Run)), mgr.Add(runnable(forecasts.Run))); err != nil {
 		return nil, err
 	}
+	recorder := mgr.GetEventRecorder("foresail")
+	objects, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client for HorizontalPodAutoscalers: %w", err)
+	}
+	autoscalers := &autoscaler.Controller{
+		Metrics: mgr.GetClient(), Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
+	}
 	writer := &predictedmetric.Writer{
-		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now,
-		Events: mgr.GetEventRecorder("foresail"),
+		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers,
 	}
 	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler}, nil
 }

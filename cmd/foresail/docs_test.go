@@ -67,7 +67,7 @@ func TestCommandLinesOfExamplesParse(t *testing.T) {
 	assert.Error(t, parse([]string{"version", "now"}, false))
 }
 
-const prefixes = "(?:apiservice|remote-write|prometheus|scrape|nodepool|notify|extender|metrics)"
+const prefixes = "(?:apiservice|forward|remote-write|prometheus|scrape|nodepool|notify|extender|keda|metrics)"
 
 var flagOfRun = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 
@@ -121,8 +121,10 @@ func TestFlagTablesAreGenerated(t *testing.T) {
 		{"operating.md", "flags-general", groupRun},
 		{"operating.md", "flags-cluster", groupCluster},
 		{"operating.md", "flags-apiservice", groupAPI},
+		{"forwarding.md", "flags-forwarding", groupForward},
 		{"operating.md", "flags-samples", groupSamples},
 		{"operating.md", "flags-worker-pools", groupNodePool},
+		{"keda.md", "flags-keda", groupKEDA},
 		{"extender.md", "flags-extender", groupExtender},
 	} {
 		rows := [][]string{{"flag", "default", ""}}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/internal/servertls"
 )
 
 const (
@@ -137,7 +138,7 @@ func (o *explainPodOptions) validate() error {
 		if !strings.HasPrefix(o.server, "https://") {
 			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), "left out unless --server has an https URL")
 		}
-		if err := checkAuthorities(o.caFile); err != nil {
+		if err := servertls.CheckAuthorities(o.caFile); err != nil {
 			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), fmt.Sprintf("a file with certificates in PEM: %v", err))
 		}
 	}

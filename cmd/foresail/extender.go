@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,8 +21,10 @@ import (
 	"github.com/foresail/foresail/adapter/extender/poolintent"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/internal/localaddr"
 	"github.com/foresail/foresail/internal/nodequery"
 	"github.com/foresail/foresail/internal/objectcache"
+	"github.com/foresail/foresail/internal/servertls"
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
@@ -164,8 +163,7 @@ func (o *extenderOptions) newNodeSource(mgr ctrl.Manager, names *nodeNames, sour
 
 // validateClients refuses to answer strangers: they could read the predicted use of nodes, and have pods assumed on nodes.
 func (o *extenderOptions) validateClients() error {
-	host, _, _ := net.SplitHostPort(o.address) // an address that is none is refused elsewhere too
-	if ip := net.ParseIP(host); o.clientCA != "" || o.allowAnonymous || host == "localhost" || ip != nil && ip.IsLoopback() {
+	if o.clientCA != "" || o.allowAnonymous || localaddr.Loopback(o.address) { // an address that is none is refused elsewhere too
 		return nil
 	}
 	return badFlag("extender-address", fmt.Sprintf("%q", o.address), "a loopback address, unless schedulers are authenticated (--extender-client-ca-file) or "+
@@ -185,13 +183,10 @@ func flagsOfFields() map[string]string {
 // inFlags says errors of the extender's options, joined ones too, in terms of flags. What no flag sets stays as it is: it is not
 // the user's to mend.
 func (o *extenderOptions) inFlags(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var errs []error
-		for _, err := range joined.Unwrap() {
-			errs = append(errs, o.inFlags(err))
-		}
-		return errors.Join(errs...)
-	}
+	return eachJoined(err, o.inFlag)
+}
+
+func (o *extenderOptions) inFlag(err error) error {
 	var option *extender.OptionError
 	if !errors.As(err, &option) {
 		return err
@@ -213,20 +208,9 @@ func (q nodeQueries) given() bool { return q.cpu != "" || q.memory != "" }
 // validate also reads the files that flags name.
 func (o *extenderOptions) validate(enabled bool, prometheusURL string) error {
 	if !enabled {
-		return o.validateAbsence()
+		return refuseFlags(o.flags, extenderFlags, "left out unless --enable has "+enableExtender)
 	}
 	return errors.Join(o.validateServing(), o.inFlags(o.rules.Validate()), o.validateReading(), o.validateQueries(prometheusURL))
-}
-
-// validateAbsence refuses flags of the extender where there is none.
-func (o *extenderOptions) validateAbsence() error {
-	var errs []error
-	o.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed && strings.HasPrefix(f.Name, extenderFlags) {
-			errs = append(errs, badFlag(f.Name, fmt.Sprintf("%q", f.Value), "left out unless --enable has "+enableExtender))
-		}
-	})
-	return errors.Join(errs...)
 }
 
 func (o *extenderOptions) validateServing() error {
@@ -236,7 +220,7 @@ func (o *extenderOptions) validateServing() error {
 	}
 	errs = append(errs, checkKeyPair("extender-tls-cert-file", o.certFile, "extender-tls-private-key-file", o.keyFile), o.validateClients())
 	if o.clientCA != "" {
-		if err := checkAuthorities(o.clientCA); err != nil {
+		if err := servertls.CheckAuthorities(o.clientCA); err != nil {
 			errs = append(errs, badFlag("extender-client-ca-file", fmt.Sprintf("%q", o.clientCA), fmt.Sprintf("a file with certificates in PEM: %v", err)))
 		}
 	}
@@ -251,17 +235,6 @@ func checkAddress(address string) error {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return fmt.Errorf("the port %q is not a number from 1 to 65535", port)
-	}
-	return nil
-}
-
-func checkAuthorities(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if !x509.NewCertPool().AppendCertsFromPEM(content) {
-		return errors.New("there is none in it")
 	}
 	return nil
 }

@@ -24,6 +24,10 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +36,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/keda/externalscaler"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
@@ -319,16 +324,17 @@ func TestRunOfAllTogether(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var free [4]int
+	var free [5]int
 	for i := range free {
 		free[i], err = ports.Take()
 		require.NoError(t, err)
 	}
-	secure, open, answers, metrics := free[0], free[1], free[2], free[3]
+	secure, open, answers, metrics, scaler := free[0], free[1], free[2], free[3], fmt.Sprintf("127.0.0.1:%d", free[4])
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
 		"--apiservice=false", "--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
-		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
+		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--keda-address", scaler,
+		"--prometheus-url", prometheus.URL, "--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
 	)
 	eventually(t, func() bool {
 		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
@@ -344,7 +350,34 @@ func TestRunOfAllTogether(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status(t, metrics, extender.ExplainPath+"shop/checkout"))
 	assert.Equal(t, http.StatusNotFound, status(t, metrics, extender.ExplainPath+"shop/cart"))
 	assert.Equal(t, http.StatusOK, status(t, metrics, "/metrics"))
+	stream := asKEDA(t, cluster, scaler)
 	p.end(t)
+	_, err = stream.Recv()
+	assert.ErrorIs(t, err, io.EOF, "it ends in order")
+}
+
+// asKEDA asks for the target of a PredictedMetric whose Deployment does not exist, and returns a stream that is open.
+func asKEDA(t *testing.T, cluster *controlplane.Cluster, address string) grpc.ServerStreamingClient[externalscaler.GetMetricSpecResponse] {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	client := externalscaler.NewExternalScalerClient(conn)
+	ref := &externalscaler.ScaledObjectRef{Namespace: "default", Name: "checkout"}
+	_, err = client.GetMetricSpec(t.Context(), ref)
+	require.Equal(t, codes.NotFound, grpcstatus.Code(err), err)
+	example, err := os.ReadFile("../../manifests/examples/predictedmetric.yaml")
+	require.NoError(t, err)
+	_, err = cluster.Apply(t.Context(), example)
+	require.NoError(t, err)
+	stream, err := client.StreamMetricSpec(t.Context(), ref)
+	require.NoError(t, err)
+	spec, err := stream.Recv()
+	require.NoError(t, err)
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+	_, err = client.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: ref})
+	assert.Equal(t, codes.Unavailable, grpcstatus.Code(err), err)
+	return stream
 }
 
 // aside is set in processes that are to be the command rather than its tests.

@@ -5,13 +5,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/foresail/foresail/pipeline"
 )
@@ -51,6 +54,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	root.AddCommand(
 		newRunCommand(),
 		newExplainCommand(now),
+		newHPACommand(),
 		newCostCommand(),
 		newReplayCommand(),
 		newBacktestCommand(),
@@ -103,6 +107,17 @@ func badFlag(flag string, value any, accept string) error {
 	return usageError{&pipeline.FieldError{Field: "--" + flag, Value: value, Accept: accept}}
 }
 
+// refuseFlags returns errors about flags that were given although they have no effect: those whose names begin with a prefix.
+func refuseFlags(fs *pflag.FlagSet, prefix, accept string) error {
+	var errs []error
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Changed && strings.HasPrefix(f.Name, prefix) {
+			errs = append(errs, badFlag(f.Name, fmt.Sprintf("%q", f.Value), accept))
+		}
+	})
+	return errors.Join(errs...)
+}
+
 // exitCode tells failures from unusable arguments. All that goes wrong before a command has started does so because
 // of its arguments.
 func exitCode(err error, started bool) int {
@@ -135,4 +150,17 @@ func below(c *cobra.Command) []*cobra.Command {
 		all = append(append(all, sub), below(sub)...)
 	}
 	return all
+}
+
+// eachJoined applies to to an error, or to each of those that it joins.
+func eachJoined(err error, to func(error) error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return to(err)
+	}
+	var errs []error
+	for _, err := range joined.Unwrap() {
+		errs = append(errs, eachJoined(err, to))
+	}
+	return errors.Join(errs...)
 }

@@ -16,11 +16,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
+	"github.com/foresail/foresail/adapter/externalmetrics/forward"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/keda"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/source/pods"
 	"github.com/foresail/foresail/adapter/source/prometheus"
@@ -94,6 +97,8 @@ func expose(t *testing.T) *exposed {
 	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e, forecaster.Options{}), time.Now))
 	_, err := apiservice.New(apiservice.Options{Registerer: e, Now: time.Now, Secret: "ca", Validity: time.Hour})
 	require.NoError(t, err)
+	_, err = forward.New(forward.Options{Cluster: &rest.Config{}, Registerer: e, Now: time.Now})
+	require.NoError(t, err)
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
@@ -107,9 +112,13 @@ func expose(t *testing.T) *exposed {
 	require.NoError(t, err)
 	server, err := extender.NewServer(extender.ServerOptions{Address: "127.0.0.1:0", Registry: e}, nil)
 	require.NoError(t, err)
+	scaler, err := keda.NewServer(keda.Options{Address: "127.0.0.1:0"}, keda.NewScaler(nil, nil, time.Now), func() error { return nil })
+	require.NoError(t, err)
+	e.MustRegister(scaler)
 	over, end := context.WithCancel(t.Context())
 	end()
 	require.NoError(t, server.Run(over))
+	require.NoError(t, scaler.Run(over))
 
 	gathered, err := e.Gather()
 	require.NoError(t, err)
@@ -167,8 +176,9 @@ var metricSections = []struct {
 	{"metrics-remote-write", []string{"foresail_remote_write_"}, ""},
 	{"metrics-resource", []string{"foresail_resource_"}, ""},
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
+	{"metrics-keda", []string{"foresail_keda_"}, ""},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_apiservice_", "foresail_serving_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

@@ -71,9 +71,15 @@ adapter   reads the pods behind every PredictedMetric, forecasts their load each
           Prometheus server, remote write, or metrics.k8s.io. Credentials of Prometheus
           servers and the receiver of remote write are set up here: see the flags of samples.
 
+          A PredictedMetric with spec.autoscaler also has the HorizontalPodAutoscaler created and
+          kept as recommended; foresail hpa NAME prints the same one.
+
           It registers with the API server by an APIService, unless another server has the
           external metrics of the cluster, and signs its own serving certificate, which the API
-          server verifies: see the flags of the API service.
+          server verifies: see the flags of the API service. It can forward reads of metrics that
+          are not its own to that other server: see the flags of forwarding.
+
+          With --keda-address it is an external scaler of KEDA as well: see the flags of KEDA.
 
 nodepool  keeps the workers of every WorkerPool ahead of the load. It launches instances for
           pods that fit nowhere and for forecast load, and drains and terminates idle workers.
@@ -99,11 +105,12 @@ Run serves
   HTTPS to the scheduler (--extender-address, extender only)
   HTTPS for /metrics and explain, to clients that the cluster authorizes (--metrics-address)
   HTTP for the probes /livez and /readyz (--http-address)
-  remote write (--remote-write-address, if set)
+  gRPC to KEDA (--keda-address, if set)
+  remote write and OTLP metrics (--remote-write-address, if set)
 
 Several replicas may run side by side; all of them forecast and answer. One, elected through a
-Lease, writes the status and events of PredictedMetrics. For each WorkerPool one, elected
-through the pool's journal, launches and terminates.`,
+Lease, writes the status and events of PredictedMetrics, and their HPAs. For each WorkerPool
+one, elected through the pool's journal, launches and terminates.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
 
@@ -139,6 +146,8 @@ const (
 	groupRun      = "general"
 	groupCluster  = "cluster"
 	groupAPI      = "API service"
+	groupKEDA     = "KEDA"
+	groupForward  = "forwarding"
 	groupSamples  = "samples"
 	groupNodePool = "worker pools"
 	groupExtender = "scheduler extender"
@@ -157,6 +166,8 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
 	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
 	o.adapter.apiService.addFlags(groups.FlagSet(groupAPI))
+	o.adapter.keda.addFlags(groups.FlagSet(groupKEDA))
+	o.adapter.forward.addFlags(groups.FlagSet(groupForward))
 	o.sources.addFlags(groups.FlagSet(groupSamples))
 	o.adapter.addForecastFlags(groups.FlagSet(groupSamples))
 	o.nodePool.addFlags(groups.FlagSet(groupNodePool))
@@ -185,6 +196,8 @@ func (o *runOptions) validate() error {
 	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
+	} else {
+		errs = append(errs, o.adapter.keda.validateAbsence("left out unless --enable has "+enableAdapter))
 	}
 	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
 		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))

@@ -66,7 +66,7 @@ func TestValidateChangesNothing(t *testing.T) {
 func TestHelpOfRunHasFlagsInGroups(t *testing.T) {
 	code, out, _ := foresail(t, "", "run", "--help")
 	assert.Equal(t, exitDone, code)
-	for _, group := range []string{"General flags:", "Cluster flags:", "API service flags:", "Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
+	for _, group := range []string{"General flags:", "Cluster flags:", "API service flags:", "Forwarding flags:", "Samples flags:", "Worker pools flags:", "Scheduler extender flags:", "Secure serving flags:", "Logging flags:"} {
 		assert.Contains(t, out, group)
 	}
 	assert.Contains(t, out, "Examples:")

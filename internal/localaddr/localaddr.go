@@ -2,7 +2,10 @@
 // have Foresail connect to them.
 package localaddr
 
-import "net/netip"
+import (
+	"net"
+	"net/netip"
+)
 
 // metadata are the addresses at which clouds tell machines their credentials, beyond those that are link-local.
 var metadata = []netip.Prefix{
@@ -45,4 +48,11 @@ func Kind(a netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// Loopback returns whether a server that listens on an address, a host and a port, is reached from its own host alone.
+func Loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }

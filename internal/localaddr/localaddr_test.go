@@ -23,3 +23,12 @@ func TestKind(t *testing.T) {
 	}
 	assert.Equal(t, "invalid", Kind(netip.Addr{}))
 }
+
+func TestLoopback(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:9600", "127.9.9.9:1", "[::1]:9600", "localhost:9600"} {
+		assert.True(t, Loopback(address), address)
+	}
+	for _, address := range []string{":9600", "0.0.0.0:9600", "[::]:9600", "10.0.0.1:9600", "example.com:9600", "127.0.0.1", ""} {
+		assert.False(t, Loopback(address), address)
+	}
+}

@@ -4,18 +4,13 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/keda"
 )
 
-// What is built beside the control plane.
-const (
-	k6Binary           = "k6"
-	kedaOperatorBinary = "keda-operator"
-	kedaAdapterBinary  = "keda-adapter"
-	kedaCRDs           = "crds"
-)
+// What is built beside the control plane and KEDA.
+const k6Binary = "k6"
 
 func k6Programs() controlplane.Programs {
 	return controlplane.Programs{
@@ -26,33 +21,10 @@ func k6Programs() controlplane.Programs {
 	}
 }
 
-func kedaPrograms() controlplane.Programs {
-	const module = "github.com/kedacore/keda/v2"
-	return controlplane.Programs{
-		Title: "KEDA", Module: "test/benchlive/keda", Cache: "keda",
-		List: []controlplane.Program{
-			{Name: kedaOperatorBinary, Package: module + "/cmd/operator"},
-			{Name: kedaAdapterBinary, Package: module + "/cmd/adapter"},
-		},
-		Release: module,
-		Stamp: func(version string) (string, error) {
-			return "-X " + module + "/version.Version=" + strings.TrimPrefix(version, "v"), nil
-		},
-		Assets: controlplane.Assets{Module: module, Dir: kedaCRDs, Files: []string{
-			"config/crd/bases/keda.sh_scaledobjects.yaml",
-			"config/crd/bases/keda.sh_scaledjobs.yaml",
-			"config/crd/bases/keda.sh_triggerauthentications.yaml",
-			"config/crd/bases/keda.sh_clustertriggerauthentications.yaml",
-			"config/crd/bases/eventing.keda.sh_cloudeventsources.yaml",
-			"config/crd/bases/eventing.keda.sh_clustercloudeventsources.yaml",
-		}},
-	}
-}
-
-// binaries is where the programs lie that are built for the benchmark. The path of one that is not desired is "".
+// binaries is where the programs lie that are built for the benchmark. One that is not desired is the zero value.
 type binaries struct {
 	k6   string
-	keda string // the folder
+	keda keda.Binaries
 }
 
 // buildBinaries builds what is missing into .cache: a minute for k6 and ten for KEDA the first time, then nothing.
@@ -67,7 +39,7 @@ func buildBinaries(ctx context.Context, withKEDA bool, progress io.Writer) (bina
 	}
 	b := binaries{k6: filepath.Join(dir, k6Binary)}
 	if withKEDA {
-		b.keda, err = kedaPrograms().Build(ctx, root, progress)
+		b.keda, err = keda.Build(ctx, keda.Current, progress)
 	}
 	return b, err
 }

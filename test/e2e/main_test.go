@@ -25,6 +25,12 @@ const (
 	hpaSync = 15/timeScale + 3
 )
 
+// scaleToZero is the default from Kubernetes 1.37 on.
+var scaleToZero = map[controlplane.Component][]string{
+	controlplane.APIServer:         {"--feature-gates=HPAScaleToZero=true"},
+	controlplane.ControllerManager: {"--feature-gates=HPAScaleToZero=true"},
+}
+
 var (
 	suite   context.Context // of all tests
 	shared  *stack.Stack    // the control plane of all tests
@@ -43,7 +49,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		return 1, err
 	}
-	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, ExtraArgs: scaleToZero})
 	if err != nil {
 		return 1, err
 	}
@@ -55,7 +61,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
-	if servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes"); err != nil {
+	if servers, err = newServerList("prometheus-1s", "prometheus-5s", "prometheus-dies", "prometheus-freezes", "prometheus-zero"); err != nil {
 		return 1, err
 	}
 	if adapter, err = startAdapter(ctx, "adapter", pushed.flags()...); err != nil {

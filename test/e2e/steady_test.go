@@ -22,7 +22,7 @@ const (
 	steadyGrow = 30 * time.Second
 )
 
-// steady is an application under a constant load that is looked at each second until its test ends.
+// steady is an application under a constant load that is looked at each second until its test ends. Its pods carry exactly that.
 type steady struct {
 	app  stack.App
 	load float64 // of all pods together, once it has grown
@@ -45,7 +45,7 @@ func beginSteady(t *testing.T, a stack.App, rps float64) *steady {
 	var playing sync.WaitGroup
 	playing.Go(func() {
 		profile := loadgen.Profile{{At: 0, RPS: rps / 10}, {At: steadyGrow, RPS: rps}, {At: time.Hour, RPS: rps}}
-		if _, err := shared.Play(ctx, a, profile, s.note); ctx.Err() == nil {
+		if err := shared.Carry(ctx, a, profile, s.note); ctx.Err() == nil {
 			assert.NoError(t, err)
 		}
 	})

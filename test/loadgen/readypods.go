@@ -90,7 +90,7 @@ func (r *ReadyPods) handler() cache.ResourceEventHandler {
 
 func (r *ReadyPods) set(pod *corev1.Pod, initial bool) {
 	address := ""
-	if ready(pod) {
+	if workload.Ready(pod) {
 		if at, err := workload.AppAddress(pod); err == nil {
 			address = at.String()
 		}
@@ -116,13 +116,4 @@ func (r *ReadyPods) change(name cache.ObjectName, address string, initial bool) 
 		r.history = []listing{{}} // nothing was ready before
 	}
 	r.history = append(r.history, listing{time.Now(), slices.Compact(slices.Sorted(maps.Values(r.pods)))})
-}
-
-func ready(pod *corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || pod.Status.PodIP == "" {
-		return false
-	}
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

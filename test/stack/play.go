@@ -61,7 +61,7 @@ func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each f
 		return err
 	})
 	parts.Go(func() error {
-		w := watcher{stack: s, app: a, profile: profile, generator: generator, metrics: metrics}
+		w := watcher{stack: s, app: a, profile: profile, stats: generator.Stats, metrics: metrics}
 		var err error
 		run.Moments, err = w.watch(watching, each)
 		return err
@@ -70,13 +70,27 @@ func (s *Stack) Play(ctx context.Context, a App, profile loadgen.Profile, each f
 	return run, err
 }
 
-// watcher looks at an application while a generator sends requests to it.
+// Carry has an application carry a load exactly, without a request, and observes it each second until ctx ends.
+func (s *Stack) Carry(ctx context.Context, a App, load loadgen.Profile, each func(Moment)) error {
+	metrics, err := externalmetrics.NewForConfig(s.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	s.Shares.Set(a.Namespace, a.Name, func() float64 { return load.Rate(time.Since(begun)) * a.ServiceTime.Seconds() })
+	defer s.Shares.Set(a.Namespace, a.Name, nil)
+	none := func() loadgen.Stats { return loadgen.Stats{} }
+	_, err = watcher{stack: s, app: a, profile: load, stats: none, metrics: metrics}.watch(ctx, each)
+	return err
+}
+
+// watcher looks at an application under load.
 type watcher struct {
-	stack     *Stack
-	app       App
-	profile   loadgen.Profile
-	generator *loadgen.Generator
-	metrics   externalmetrics.ExternalMetricsClient
+	stack   *Stack
+	app     App
+	profile loadgen.Profile
+	stats   func() loadgen.Stats
+	metrics externalmetrics.ExternalMetricsClient
 }
 
 func (w watcher) watch(ctx context.Context, each func(Moment)) ([]Moment, error) {
@@ -108,7 +122,7 @@ func (w watcher) look(ctx context.Context, at time.Duration) (Moment, error) {
 	if err != nil {
 		return Moment{}, err
 	}
-	m := Moment{At: at, Rate: w.profile.Rate(at), State: state, Stats: w.generator.Stats()}
+	m := Moment{At: at, Rate: w.profile.Rate(at), State: state, Stats: w.stats()}
 	if state.Ready > 0 {
 		m.Load = m.Rate * w.app.ServiceTime.Seconds() / float64(state.Ready)
 	}

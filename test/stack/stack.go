@@ -38,6 +38,8 @@ type Stack struct {
 	Cluster *controlplane.Cluster
 	binary  foresail.Binary
 	scale   int // Options.TimeScale
+	// Shares are loads that applications carry without requests.
+	Shares *workload.Shares
 
 	workload sync.WaitGroup
 	cancel   context.CancelFunc
@@ -69,13 +71,13 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Stack{Cluster: cluster, binary: binary, scale: scale, cancel: cancel}
+	s := &Stack{Cluster: cluster, binary: binary, scale: scale, Shares: &workload.Shares{}, cancel: cancel}
 	// The pods of the adapter's Deployment are never more than objects here, where no image can run: adapters are processes.
 	if err := foresail.ApplyBase(ctx, cluster); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.workload.Go(func() {
-		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{Selector: WorkloadLabel + "=true", Seed: o.Seed, Drain: 10 * time.Second})
+		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{Selector: WorkloadLabel + "=true", Seed: o.Seed, Shares: s.Shares, Drain: 10 * time.Second})
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "The workload has ended")
 		}

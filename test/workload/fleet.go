@@ -29,12 +29,16 @@ type service struct {
 }
 
 func newFleet(options Options) *fleet {
+	if options.Shares == nil {
+		options.Shares = &Shares{}
+	}
 	return &fleet{options: options, serving: map[cache.ObjectName]service{}}
 }
 
 // sync starts or stops serving a pod as its state demands. A pod may have been replaced by another of the same name. Everything
 // ends with ctx.
 func (f *fleet) sync(ctx context.Context, pod *corev1.Pod) {
+	f.options.Shares.follow(pod)
 	name := cache.MetaObjectToName(pod)
 	desired := pod.Status.Phase == corev1.PodRunning && pod.Status.PodIP != ""
 	current, serving := f.serving[name]
@@ -79,6 +83,7 @@ func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (con
 	if err != nil {
 		return err
 	}
+	server.usage = f.options.Shares.usage(pod, server.Usage)
 	app, metrics, err := listen(ctx, pod)
 	if err != nil || app == nil {
 		return err

@@ -55,7 +55,7 @@ func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
 }
 
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	usage := c.pod.Usage()
+	usage := c.pod.usage()
 	for _, m := range metrics {
 		out <- prometheus.MustNewConstMetric(m.description, m.kind, m.value(usage))
 	}

@@ -21,6 +21,7 @@ type Pod struct {
 	model   Model
 	origin  time.Time
 	servers *servers
+	usage   func() Usage // that its metrics show
 
 	mu        sync.Mutex // guards what follows
 	queue     queue
@@ -57,6 +58,7 @@ func NewPod(name string, model Model, seed uint64) (*Pod, error) {
 	}
 	p.departure = time.AfterFunc(time.Hour, p.tick)
 	p.departure.Stop()
+	p.usage = p.Usage
 	p.servers = newServers(p)
 	return p, nil
 }

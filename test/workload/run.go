@@ -22,6 +22,9 @@ type Options struct {
 	Model Model  // the zero value means DefaultModel; ServiceTimeAnnotation overrides its part
 	Seed  uint64 // of service times, with the pod's namespace and name
 
+	// Shares are loads that pods carry without requests; nil: none.
+	Shares *Shares
+
 	// Drain is for how long requests under way may still take when their pod goes away; new connections are refused
 	// from then on. 0: every connection is cut at once.
 	Drain time.Duration
@@ -80,6 +83,7 @@ func (f *fleet) handler(ctx context.Context) cache.ResourceEventHandler {
 		DeleteFunc: func(gone any) {
 			if name, err := cache.DeletionHandlingObjectToName(gone); err == nil {
 				f.stop(name)
+				f.options.Shares.forget(name)
 			}
 		},
 	}

@@ -25,6 +25,7 @@ type Config struct {
 	Address  string // the URL of the server, with a path if its API is below one
 	Query    string // a selector, such as nodejs_eventloop_utilization{container="checkout"}
 	PodLabel string // the label that names the pod of a series
+	Whole    bool   // the series add up to the load of the target as a whole, and name no pod
 	Type     source.Type
 	Interval time.Duration // between two queries
 	Window   time.Duration // how far back the first answer reaches, two intervals more
@@ -48,6 +49,9 @@ func (c *Config) normalize() {
 	if address, err := promapi.ParseAddress(c.Address); err == nil {
 		c.Address = address
 	}
+	if c.Whole {
+		c.PodLabel = "" // a label that no series has
+	}
 }
 
 // validate returns all problems of c, joined.
@@ -59,7 +63,7 @@ func (c *Config) validate() error {
 	if _, err := promapi.ParseAddress(c.Address); err != nil {
 		refuse("address", promapi.Redact(c.Address), promapi.AcceptedAddress)
 	}
-	if !model.UTF8Validation.IsValidLabelName(c.PodLabel) {
+	if !c.Whole && !model.UTF8Validation.IsValidLabelName(c.PodLabel) {
 		refuse("podLabel", c.PodLabel, "the name of a Prometheus label")
 	}
 	if c.Type != source.Gauge && c.Type != source.Counter {
@@ -86,6 +90,10 @@ func (c *Config) limit(namespace string, t promapi.Tenancy) error {
 
 // acceptedQuery says which queries are accepted.
 func acceptedQuery(podLabel, namespaceLabel string) string {
+	if podLabel == "" {
+		return fmt.Sprintf(`must be a plain selector such as gateway_requests_total{service="checkout"}, whose series are added up (for the rate of a counter, with `+
+			"type Counter; for an expression, that of a recording rule whose series have the label %s)", namespaceLabel)
+	}
 	return fmt.Sprintf(`must be a plain selector such as nodejs_eventloop_utilization{container="checkout"} (for the rate of a counter, with type Counter; `+
 		"for an expression, that of a recording rule whose series have the labels %s and %s)", podLabel, namespaceLabel)
 }

@@ -93,7 +93,7 @@ func configOf(spec *v1alpha1.PredictedMetricSpec, pods startups) Config {
 	}
 	s := spec.Source.Prometheus
 	return Config{
-		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel,
+		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel, Whole: s.Scope == v1alpha1.ScopeTarget,
 		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(p.WindowFor(startupTime), s.Interval.Duration),
 	}
 }

@@ -58,11 +58,9 @@ func (r *report) trouble(active []podtracker.Instance) error {
 	case len(r.came) == 0 && len(r.overdue(active)) == 0:
 		return nil // no pod must have a series yet
 	case all == 0 && r.answer.foreign > 0:
-		return fmt.Errorf("%s: query %.200q returns only series of other namespaces (%d), which are rejected: the server must apply the matchers of a query",
-			c.Address, c.Query, r.answer.foreign)
+		return foreignError(c, r.answer.foreign)
 	case all == 0:
-		return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?",
-			c.Address, c.Query, r.taking.span, r.warning())
+		return emptyError(c, r.taking.span, r.warning())
 	case unlabeled == all:
 		return fmt.Errorf("%s: query %.200q returns series without the label %q, so their pods are unknown; they have %s",
 			c.Address, c.Query, c.PodLabel, labelNames(r.answer.unlabeled))
@@ -76,6 +74,15 @@ func (r *report) trouble(active []podtracker.Instance) error {
 		return fmt.Errorf("%s: query %.200q returns no finite number for any pod", c.Address, c.Query)
 	}
 	return nil
+}
+
+func emptyError(c *Config, span time.Duration, warning string) error {
+	return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?", c.Address, c.Query, span, warning)
+}
+
+func foreignError(c *Config, series int) error {
+	return fmt.Errorf("%s: query %.200q returns only series of other namespaces (%d), which are rejected: the server must apply the matchers of a query",
+		c.Address, c.Query, series)
 }
 
 func (r *report) otherPods() string {

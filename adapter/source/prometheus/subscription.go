@@ -26,6 +26,7 @@ type subscription struct {
 	from   int64             // samples before are left out (ms)
 	tracks map[string]*track // by instance
 	buffer []pipeline.Sample
+	whole  *whole // of a target as a whole; nil before its first answer
 }
 
 func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscription {
@@ -56,11 +57,11 @@ func (u *subscription) end() {
 	u.ended = true
 }
 
-// waits returns whether the first answer is still to come. A fleet without pods does not wait.
+// waits returns whether the first answer is still to come. A fleet without pods does not wait, unless its load is measured as a whole.
 func (u *subscription) waits() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.begun && len(u.roster.Active()) > 0
+	return !u.begun && (u.config.Whole || len(u.roster.Active()) > 0)
 }
 
 // fail reports why there is no answer.
@@ -85,6 +86,10 @@ func (u *subscription) take(a *answer, t taking) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
+		return
+	}
+	if u.config.Whole {
+		u.takeWhole(a, t)
 		return
 	}
 	active := u.roster.Active()

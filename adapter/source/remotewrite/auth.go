@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/internal/localaddr"
 )
 
 // webConfig is the part of an exporter's configuration file that is needed here.
@@ -47,7 +48,7 @@ func (o *Options) checkSenders() error {
 		}
 		return nil
 	}
-	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || isLoopback(o.Address) {
+	if o.AllowAnonymous || len(config.Users) > 0 || config.authenticatesClients() || localaddr.Loopback(o.Address) {
 		return nil
 	}
 	return &OptionError{"Address", o.Address, "a loopback address, unless senders are authenticated (BearerTokenFile, or basic_auth_users or client certificates " +
@@ -71,15 +72,6 @@ func readWebConfig(path string) (c webConfig, err error) {
 // authenticatesClients returns whether senders must present a certificate that is verified.
 func (c *webConfig) authenticatesClients() bool {
 	return c.TLS.ClientAuth == "RequireAndVerifyClientCert"
-}
-
-func isLoopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 func readToken(path string) (string, error) {
@@ -133,7 +125,7 @@ type tokenFile struct {
 }
 
 // check returns a rejection unless the request presents the token.
-func (f *tokenFile) check(w http.ResponseWriter, r *http.Request) *rejection {
+func (f *tokenFile) check(header http.Header, r *http.Request) *rejection {
 	want, err := f.current()
 	if err != nil {
 		return &rejection{http.StatusServiceUnavailable, "the token to compare with cannot be read"}
@@ -141,7 +133,7 @@ func (f *tokenFile) check(w http.ResponseWriter, r *http.Request) *rejection {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		header.Set("WWW-Authenticate", "Bearer")
 		return &rejection{http.StatusUnauthorized, "a valid bearer token is required"}
 	}
 	return nil

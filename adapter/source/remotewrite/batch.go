@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -51,8 +50,8 @@ func (b *batch) desired(metric string, samples int) bool {
 }
 
 // invalid implements consumer.
-func (b *batch) invalid(reason error, samples int) {
-	b.tally.reject(invalidLabels, samples, reason)
+func (b *batch) invalid(as result, reason error, samples int) {
+	b.tally.reject(as, samples, reason)
 	for range samples {
 		b.reject(b.ordinal)
 		b.ordinal++
@@ -113,10 +112,14 @@ func (b *batch) judge(x *reading, r result, k *track, u *subscription) {
 }
 
 func describe(x *reading, r result, k *track, u *subscription) error {
-	if r == tooOld {
-		return fmt.Errorf("%s of pod %s: %s behind the newest sample", u.config.Metric, x.member.pod, time.Duration(k.newest-x.t)*time.Millisecond)
+	whose := " of pod " + x.member.pod
+	if u.config.Whole {
+		whose = ""
 	}
-	return fmt.Errorf("%s of pod %s: %w", u.config.Metric, x.member.pod, k.failure)
+	if r == tooOld {
+		return fmt.Errorf("%s%s: %s behind the newest sample", u.config.Metric, whose, time.Duration(k.newest-x.t)*time.Millisecond)
+	}
+	return fmt.Errorf("%s%s: %w", u.config.Metric, whose, k.failure)
 }
 
 // apply gives the decoded readings to the subscriptions.
@@ -134,17 +137,17 @@ func (b *batch) apply() {
 	}
 }
 
-// written returns how many samples were not rejected.
-func (b *batch) written() int {
+// rejections returns how many samples were rejected, by however many subscriptions.
+func (b *batch) rejections() int {
 	slices.Sort(b.rejected)
 	b.rejected = slices.Compact(b.rejected)
-	return b.decoder.seen.samples - len(b.rejected)
+	return len(b.rejected)
 }
 
 // large returns whether b has grown too large to be kept.
 func (b *batch) large() bool {
 	d := &b.decoder
-	return cap(b.identities)+cap(d.kept) > keptBytes || cap(b.readings)+cap(b.samples)+cap(b.rejected)+cap(d.samples)+cap(d.symbols) > keptItems
+	return cap(b.identities)+cap(d.kept)+cap(d.otlp.points) > keptBytes || cap(b.readings)+cap(b.samples)+cap(b.rejected)+cap(d.samples)+cap(d.symbols) > keptItems
 }
 
 // keptItems is the maximum number of items in the buffers that are kept.
@@ -172,6 +175,7 @@ const (
 	late                    // a counter reading no later than the last one taken
 	notFinite               // NaN or infinite
 	invalidLabels           // rejected, like all below
+	unsupportedType         // a delta, a histogram or a summary
 	duplicateSeries         // the pod has several series
 	tooOld                  // too far behind the newest of the instance
 	fromFuture              // too far ahead of the clock
@@ -181,7 +185,7 @@ const (
 // resultNames are the values of the metric's label.
 var resultNames = [results]string{
 	"taken", "unselected", "no_namespace_label", "no_pod_label", "unknown_pod", "stale_marker", "late", "not_finite",
-	"invalid_labels", "duplicate_series", "too_old", "from_future",
+	"invalid_labels", "unsupported_type", "duplicate_series", "too_old", "from_future",
 }
 
 // rejected returns whether the answer reports the sample.
@@ -211,8 +215,8 @@ func (t *tally) reject(r result, samples int, why error) {
 	}
 }
 
-// verdict returns the rejections, nil if there are none.
-func (t *tally) verdict() error {
+// reasons describes the rejections, "" if there are none.
+func (t *tally) reasons() string {
 	var parts []string
 	for r := range results {
 		if r.rejected() && t.examples[r] != nil {
@@ -220,7 +224,7 @@ func (t *tally) verdict() error {
 		}
 	}
 	if parts == nil {
-		return nil
+		return ""
 	}
-	return &rejection{http.StatusBadRequest, "rejected, while everything else was taken: " + strings.Join(parts, "; ")}
+	return "rejected, while everything else was taken: " + strings.Join(parts, "; ")
 }

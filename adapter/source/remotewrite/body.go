@@ -2,10 +2,12 @@ package remotewrite
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/golang/snappy"
 )
@@ -14,8 +16,12 @@ import (
 type body struct {
 	sent    bytes.Buffer
 	decoded []byte
-	held    int64 // of the budget
+	content []byte // decoded, or what was sent if it is not compressed
+	held    int64  // of the budget
 }
+
+// decompression makes the content of what was sent, within the limits.
+type decompression func(*Source, *body) error
 
 // keptBytes is the maximum size of a buffer that is kept for the next request. Few requests are larger.
 const keptBytes = 4 << 20
@@ -31,7 +37,7 @@ func tooLarge(what string, limit int64) error {
 var errBusy = &rejection{code: http.StatusServiceUnavailable, reason: "too much is being received at once"}
 
 // read reads and decompresses a body within the limits. The caller frees it after its last use.
-func (s *Source) read(r *http.Request) (*body, error) {
+func (s *Source) read(r *http.Request, decompress decompression) (*body, error) {
 	limit := s.options.MaxBodyBytes
 	if r.ContentLength > limit {
 		return nil, tooLarge("as sent", limit)
@@ -40,33 +46,49 @@ func (s *Source) read(r *http.Request) (*body, error) {
 	if size < 0 {
 		size = limit
 	}
-	if err := s.acquire(size); err != nil {
-		return nil, err
-	}
 	b := s.bodies.Get().(*body)
-	b.held = size
-	if err := s.fill(b, http.MaxBytesReader(nil, r.Body, limit)); err != nil {
+	if err := s.fill(b, size, http.MaxBytesReader(nil, r.Body, limit), decompress); err != nil {
 		s.free(b)
 		return nil, err
 	}
-	s.telemetry.sentBytes.Add(float64(b.sent.Len()))
-	s.telemetry.decodedBytes.Add(float64(len(b.decoded)))
+	s.telemetry.decodedBytes.Add(float64(len(b.content)))
 	return b, nil
 }
 
-func (s *Source) fill(b *body, from io.Reader) error {
+func (s *Source) fill(b *body, size int64, from io.Reader, decompress decompression) error {
+	if err := s.hold(b, size); err != nil {
+		return err
+	}
 	if err := b.receive(from, s.options.MaxBodyBytes); err != nil {
 		return err
 	}
+	sent := b.sent.Len()
+	if err := decompress(s, b); err != nil {
+		return err
+	}
+	s.telemetry.sentBytes.Add(float64(sent))
+	return nil
+}
+
+// unsnappy decompresses snappy's block format.
+func unsnappy(s *Source, b *body) error {
 	n, err := b.decodedSize(s.options.MaxDecodedBytes)
 	if err != nil {
 		return err
 	}
-	if err := s.acquire(int64(n)); err != nil {
+	if err := s.hold(b, int64(n)); err != nil {
 		return err
 	}
-	b.held += int64(n)
 	return b.decompress(n)
+}
+
+// hold acquires bytes of the budget until the body is freed.
+func (s *Source) hold(b *body, n int64) error {
+	if err := s.acquire(n); err != nil {
+		return err
+	}
+	b.held += n
+	return nil
 }
 
 // free releases what read acquired.
@@ -124,8 +146,70 @@ func (b *body) decompress(n int) error {
 	if err != nil {
 		return notSnappy(err)
 	}
-	b.decoded = decoded
+	b.decoded, b.content = decoded, decoded
 	return nil
+}
+
+// unzip decompresses gzip, which does not say how much it is until it ends.
+func unzip(s *Source, b *body) error {
+	z, err := gzip.NewReader(&b.sent)
+	if err != nil {
+		return notGzip(err)
+	}
+	b.decoded = b.decoded[:0]
+	for room := int64(0); ; {
+		n := int64(len(b.decoded))
+		if n == room {
+			more := min(max(n, leastRoom), s.options.MaxDecodedBytes-n)
+			if more == 0 {
+				return atEnd(z, s.options.MaxDecodedBytes, b)
+			}
+			if err := s.hold(b, more); err != nil {
+				return err
+			}
+			room += more
+			b.decoded = slices.Grow(b.decoded, int(more))
+		}
+		read, err := z.Read(b.decoded[n:room])
+		b.decoded = b.decoded[:n+int64(read)]
+		if errors.Is(err, io.EOF) {
+			b.content = b.decoded
+			return nil
+		}
+		if err != nil {
+			return notGzip(err)
+		}
+	}
+}
+
+// leastRoom is how many bytes are made room for before anything is known of the size.
+const leastRoom = 16 << 10
+
+// atEnd takes what has been decompressed if that is all.
+func atEnd(z io.Reader, limit int64, b *body) error {
+	var more [1]byte
+	n, err := io.ReadFull(z, more[:])
+	switch {
+	case n > 0:
+		return tooLarge("once decompressed", limit)
+	case !errors.Is(err, io.EOF):
+		return notGzip(err)
+	}
+	b.content = b.decoded
+	return nil
+}
+
+// plain takes what is not compressed.
+func plain(s *Source, b *body) error {
+	if int64(b.sent.Len()) > s.options.MaxDecodedBytes {
+		return tooLarge("", s.options.MaxDecodedBytes)
+	}
+	b.content = b.sent.Bytes()
+	return nil
+}
+
+func notGzip(err error) error {
+	return &rejection{http.StatusBadRequest, fmt.Sprintf("the body is not in gzip's format: %v", err)}
 }
 
 func notSnappy(err error) error {
@@ -133,7 +217,7 @@ func notSnappy(err error) error {
 }
 
 func (b *body) reset() {
-	b.held = 0
+	b.held, b.content = 0, nil
 	b.sent.Reset()
 	if b.sent.Cap() > keptBytes {
 		b.sent = bytes.Buffer{}

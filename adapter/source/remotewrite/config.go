@@ -16,7 +16,8 @@ import (
 type Config struct {
 	Metric      string
 	Type        source.Type
-	PodLabel    string            // whose value is the name of the pod
+	PodLabel    string            // whose value is the name of the pod; "" with Whole
+	Whole       bool              // the one series is the load of the target as a whole
 	MatchLabels map[string]string // labels that the series have; they may have others
 }
 
@@ -32,7 +33,7 @@ func (c *Config) validate() error {
 	if c.Type != source.Gauge && c.Type != source.Counter {
 		reject("type", c.Type, "Gauge or Counter")
 	}
-	if !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
+	if !c.Whole && !model.LegacyValidation.IsValidLabelName(c.PodLabel) {
 		reject("podLabel", c.PodLabel, "the name of a Prometheus label, such as pod")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
@@ -44,7 +45,15 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) equal(d *Config) bool {
-	return c.Metric == d.Metric && c.Type == d.Type && c.PodLabel == d.PodLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
+	return c.Metric == d.Metric && c.Whole == d.Whole && c.Type == d.Type && c.PodLabel == d.PodLabel && maps.Equal(c.MatchLabels, d.MatchLabels)
+}
+
+// others describes series that lack the labels.
+func (c *Config) others() string {
+	if c.Whole {
+		return "series arrived with other labels"
+	}
+	return "series of its pods arrived with other labels"
 }
 
 // selector returns the series of a namespace that c selects, in Prometheus' syntax.
@@ -55,7 +64,11 @@ func (c *Config) selector(namespaceLabel, namespace string) string {
 	for _, name := range slices.Sorted(maps.Keys(c.MatchLabels)) {
 		fmt.Fprintf(&b, "%s=%q, ", name, c.MatchLabels[name])
 	}
-	fmt.Fprintf(&b, "%s=%q, %s=<the pod>}", namespaceLabel, namespace, c.PodLabel)
+	fmt.Fprintf(&b, "%s=%q", namespaceLabel, namespace)
+	if !c.Whole {
+		fmt.Fprintf(&b, ", %s=<the pod>", c.PodLabel)
+	}
+	b.WriteByte('}')
 	return b.String()
 }
 

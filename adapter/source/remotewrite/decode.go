@@ -30,6 +30,7 @@ type decoder struct {
 
 	v1      prompb.TimeSeries
 	v2      writev2.TimeSeries
+	otlp    otlp
 	symbols []string
 	kept    []byte
 	labels  labels
@@ -42,8 +43,8 @@ type consumer interface {
 	desired(metric string, samples int) bool
 	// add takes a series whose metric is desired. The caller may reuse its arguments when it returns.
 	add(labels, []sample)
-	// invalid counts the samples of an invalid series.
-	invalid(reason error, samples int)
+	// invalid counts the samples of a series that is rejected.
+	invalid(as result, reason error, samples int)
 }
 
 // errOtherVersion is for fields of the other protocol version. Skipping them would lose samples unseen.
@@ -94,7 +95,7 @@ func (d *decoder) decodeV1(body []byte, to consumer) error {
 
 func (d *decoder) seriesV1(message []byte, to consumer) error {
 	var metric []byte
-	var c content
+	c := content{series: 1}
 	count := 0
 	for f, err := range fields(message) {
 		switch {
@@ -117,14 +118,14 @@ func (d *decoder) seriesV1(message []byte, to consumer) error {
 		return err
 	}
 	if metric == nil {
-		to.invalid(errNoMetric, c.samples)
+		to.invalid(invalidLabels, errNoMetric, c.samples)
 		return nil
 	}
 	if !to.desired(string(metric), c.samples) {
 		return nil
 	}
 	if count > d.options.MaxLabels {
-		to.invalid(d.tooManyLabels(string(metric)), c.samples)
+		to.invalid(invalidLabels, d.tooManyLabels(string(metric)), c.samples)
 		return nil
 	}
 	if c.histograms+c.exemplars > 0 {
@@ -210,7 +211,7 @@ func (d *decoder) readSymbols(body []byte) error {
 const symbolsPerSeries = 8
 
 func (d *decoder) seriesV2(message []byte, to consumer) error {
-	var c content
+	c := content{series: 1}
 	refs := 0 // bytes, which are no fewer than references
 	for f, err := range fields(message) {
 		switch {
@@ -232,7 +233,7 @@ func (d *decoder) seriesV2(message []byte, to consumer) error {
 		return err
 	}
 	if most := 2 * (d.options.MaxLabels + 1) * protowire.SizeVarint(1<<32-1); refs > most {
-		to.invalid(d.tooManyLabels("a series"), c.samples)
+		to.invalid(invalidLabels, d.tooManyLabels("a series"), c.samples)
 		return nil
 	}
 	return d.unmarshalV2(d.keep(message, v2Labels, v2Samples), c, to)
@@ -245,14 +246,14 @@ func (d *decoder) unmarshalV2(message []byte, c content, to consumer) error {
 	}
 	metric, err := d.resolve()
 	if err != nil {
-		to.invalid(err, c.samples)
+		to.invalid(invalidLabels, err, c.samples)
 		return nil
 	}
 	if !to.desired(metric, c.samples) {
 		return nil
 	}
 	if len(d.labels) > d.options.MaxLabels {
-		to.invalid(d.tooManyLabels(metric), c.samples)
+		to.invalid(invalidLabels, d.tooManyLabels(metric), c.samples)
 		return nil
 	}
 	d.samples = d.samples[:0]
@@ -293,20 +294,20 @@ func (d *decoder) hand(to consumer) error {
 		d.spelled += int64(len(x.name) + len(x.value))
 	}
 	if d.spelled > d.options.MaxDecodedBytes {
-		return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the labels take more than %d bytes once their symbols are resolved", d.options.MaxDecodedBytes)}
+		return &rejection{http.StatusRequestEntityTooLarge, fmt.Sprintf("the labels take more than %d bytes once they are written out for each series", d.options.MaxDecodedBytes)}
 	}
 	l := d.labels.normal()
 	if err := l.check(d.options); err != nil {
-		to.invalid(err, len(d.samples))
+		to.invalid(invalidLabels, err, len(d.samples))
 		return nil
 	}
 	to.add(l.withoutEmpty(), d.samples)
 	return nil
 }
 
-// count adds the content of a series to that of the request, and checks the limits.
+// count adds content to that of the request, and checks the limits.
 func (d *decoder) count(c content) error {
-	d.seen.series++
+	d.seen.series += c.series
 	d.seen.samples += c.samples
 	d.seen.histograms += c.histograms
 	d.seen.exemplars += c.exemplars
@@ -340,6 +341,7 @@ func (d *decoder) reset() {
 	clear(d.symbols)
 	clear(d.labels[:cap(d.labels)])
 	clear(d.v1.Labels[:cap(d.v1.Labels)])
+	d.otlp.reset()
 	d.symbols, d.seen, d.spelled = d.symbols[:0], content{}, 0
 }
 
@@ -347,6 +349,7 @@ func (d *decoder) reset() {
 type field struct {
 	number protowire.Number
 	value  []byte // of a length-delimited field, else nil
+	varint uint64 // of a number of variable length
 	whole  []byte // with its tag
 }
 
@@ -367,8 +370,11 @@ func fields(message []byte) iter.Seq2[field, error] {
 				return
 			}
 			f := field{number: number, whole: message[:tag+size]}
-			if kind == protowire.BytesType {
+			switch kind {
+			case protowire.BytesType:
 				f.value, _ = protowire.ConsumeBytes(message[tag:])
+			case protowire.VarintType:
+				f.varint, _ = protowire.ConsumeVarint(message[tag:])
 			}
 			if !yield(f, nil) {
 				return

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -56,6 +57,72 @@ func FuzzHandler(f *testing.F) {
 			r.budget.Release(r.options.MaxInFlightBytes)
 		}
 	})
+}
+
+// FuzzOTLP has bodies of OTLP answered, twice, in protobuf or JSON, compressed or not.
+func FuzzOTLP(f *testing.F) {
+	for i, form := range otlpForms {
+		f.Add(i == 1, false, form.body(export("web-0").gauge("load", at(0, 1), at(1, 2)).with("a", "b").counter("load", cumulative, since(-1, at(1, 2)))))
+		f.Add(i == 1, true, zipped(form.body(export("web-0").gauge("other", at(0, 1)).counter("load", delta, at(0, 1)))))
+		f.Add(i == 1, false, form.body(strange()))
+	}
+	f.Add(false, false, unexpected(3))
+	f.Add(true, false, []byte("\xae")) // which the answer quotes
+	f.Fuzz(func(t *testing.T, json, compressed bool, body []byte) {
+		r := newReceiver(func(o *Options) { o.MaxSeries, o.MaxSamples, o.MaxLabels, o.MaxDecodedBytes = 20, 50, 8, 1<<16 })
+		require.NoError(t, r.Set(key("gauge"), gauge(), newFleet("shop", "web-0"), strict{t}))
+		require.NoError(t, r.Set(key("counter"), Config{Metric: "load_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), strict{t}))
+		form := otlpForms[0]
+		if json {
+			form = otlpForms[1]
+		}
+		for range 2 {
+			request := form.post(body)
+			if compressed {
+				request.Header.Set("Content-Encoding", "gzip")
+			}
+			w := do(r.handler, request)
+			require.Contains(t, []int{http.StatusOK, http.StatusBadRequest, http.StatusRequestEntityTooLarge}, w.Code)
+			if w.Code == http.StatusOK {
+				form.partial(t, w)
+			} else {
+				form.failure(t, w)
+			}
+			require.True(t, r.budget.TryAcquire(r.options.MaxInFlightBytes), "all is given back")
+			r.budget.Release(r.options.MaxInFlightBytes)
+		}
+	})
+}
+
+// strange is a request with attributes of all types, exemplars, and metrics of which nothing is read.
+func strange() exported {
+	e := export("web-0").gauge("load", at(0, 1))
+	all := e.scope.Metrics()
+	p := all.At(0).Gauge().DataPoints().At(0)
+	p.Exemplars().AppendEmpty().SetIntValue(1)
+	p.Attributes().PutBool("bool", true)
+	p.Attributes().PutDouble("double", 0.5)
+	p.Attributes().PutEmptyBytes("bytes").Append(1, 2)
+	p.Attributes().PutEmptyMap("map").PutEmptySlice("slice").AppendEmpty().SetInt(1)
+	all.AppendEmpty().SetEmptyHistogram().DataPoints().AppendEmpty().BucketCounts().Append(1, 2)
+	all.AppendEmpty().SetEmptyExponentialHistogram().DataPoints().AppendEmpty().Positive().BucketCounts().Append(1)
+	all.AppendEmpty().SetEmptySummary().DataPoints().AppendEmpty().QuantileValues().AppendEmpty().SetValue(1)
+	return e
+}
+
+// unexpected has a value within so many lists in an attribute of a data point, which comes before the resource.
+func unexpected(depth int) []byte {
+	field := func(number protowire.Number, message []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), message)
+	}
+	var nested []byte
+	for range depth {
+		nested = field(5, field(1, nested)) // a list in a value
+	}
+	point := append(field(otlpAttributes, append(field(1, []byte("a")), field(2, nested)...)), 0x19, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x31, 1, 0, 0, 0, 0, 0, 0, 0)
+	metric := append(field(otlpGauge, field(otlpPoints, point)), field(otlpName, []byte("load"))...)
+	resource := append(field(otlpScopeMetrics, field(otlpMetrics, metric)), field(otlpResource, nil)...)
+	return field(otlpResourceMetrics, resource)
 }
 
 // v2Bomb makes many series out of few long symbols.

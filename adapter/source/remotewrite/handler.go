@@ -17,11 +17,12 @@ const path = "/api/v1/write"
 // retryAfter is how long senders are asked to wait, in seconds.
 const retryAfter = "1"
 
-// handler returns the handler of path. It checks the bearer token; Run serves it with the rest of WebConfigFile.
+// handler returns the handler of path and otlpPath. It checks the bearer token; Run serves it with the rest of WebConfigFile.
 func (s *Source) handler() http.Handler {
 	versions := remote.MessageTypes{remote.WriteV1MessageType, remote.WriteV2MessageType}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+path, remote.NewWriteHandler(store{s}, versions, remote.WithWriteHandlerMiddlewares(s.measure, s.authorize)))
+	mux.HandleFunc("POST "+otlpPath, s.serveOTLP)
 	return mux
 }
 
@@ -47,14 +48,14 @@ func (s *Source) measure(next http.Handler) http.Handler {
 		version, _ := remote.ParseProtoMsg(content) // "" if it is none
 		answer := &statusWriter{ResponseWriter: w}
 		next.ServeHTTP(answer, r)
-		s.telemetry.request(version, answer.code, time.Since(began))
+		s.telemetry.request(versionOf(version), answer.code, time.Since(began))
 	})
 }
 
 // authorize lets requests through whose sender may write.
 func (s *Source) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if why := s.checkSender(w, r); why != nil {
+		if why := s.checkSender(w.Header(), r); why != nil {
 			if why.code == http.StatusServiceUnavailable {
 				w.Header().Set("Retry-After", retryAfter)
 			}
@@ -65,14 +66,14 @@ func (s *Source) authorize(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Source) checkSender(w http.ResponseWriter, r *http.Request) *rejection {
+func (s *Source) checkSender(header http.Header, r *http.Request) *rejection {
 	if s.access != nil {
 		if why := s.access.check(); why != nil {
 			return why
 		}
 	}
 	if s.token != nil {
-		return s.token.check(w, r)
+		return s.token.check(header, r)
 	}
 	return nil
 }
@@ -99,33 +100,55 @@ func (s *Source) receive(r *http.Request, version remote.WriteMessageType, respo
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != snappy {
 		return &rejection{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding: %.200q: must be %s", encoding, snappy)}
 	}
-	if s.options.Ready != nil {
-		if err := s.options.Ready(); err != nil {
-			return &rejection{http.StatusServiceUnavailable, fmt.Sprintf("samples cannot be assigned to pods yet: %v", err)}
-		}
+	if err := s.checkReady(); err != nil {
+		return err
 	}
-	body, err := s.read(r)
+	body, err := s.read(r, unsnappy)
 	if err != nil {
 		return err
 	}
 	defer s.free(body)
-	return s.decode(version, body.decoded, response)
+	of, err := s.take(func(b *batch) error { return b.decoder.decode(version, body.content, b) })
+	if err != nil {
+		return err
+	}
+	response.Samples, response.Histograms, response.Exemplars = of.seen.samples-of.rejected, of.seen.histograms, of.seen.exemplars
+	if of.reasons != "" {
+		return &rejection{http.StatusBadRequest, of.reasons}
+	}
+	return nil
 }
 
-// decode decodes a request and gives its samples to the subscriptions.
-func (s *Source) decode(version remote.WriteMessageType, content []byte, response *remote.WriteResponse) error {
+// checkReady asks senders to try again while pods are not known.
+func (s *Source) checkReady() error {
+	if s.options.Ready == nil {
+		return nil
+	}
+	if err := s.options.Ready(); err != nil {
+		return &rejection{http.StatusServiceUnavailable, fmt.Sprintf("samples cannot be assigned to pods yet: %v", err)}
+	}
+	return nil
+}
+
+// outcome is what became of a request that was decoded.
+type outcome struct {
+	seen     content
+	rejected int    // samples
+	reasons  string // "" if nothing was rejected
+}
+
+// take has a request decoded and gives its samples to the subscriptions.
+func (s *Source) take(decode func(*batch) error) (outcome, error) {
 	b := s.batches.Get().(*batch)
 	defer s.recycle(b)
 	b.received = s.options.Now()
 	b.now = b.received.UnixMilli()
-	if err := b.decoder.decode(version, content, b); err != nil {
-		return err
+	if err := decode(b); err != nil {
+		return outcome{}, err
 	}
 	b.apply()
-	seen := &b.decoder.seen
-	s.telemetry.taken(&b.tally, seen)
-	response.Samples, response.Histograms, response.Exemplars = b.written(), seen.histograms, seen.exemplars
-	return b.tally.verdict()
+	s.telemetry.taken(&b.tally, &b.decoder.seen)
+	return outcome{b.decoder.seen, b.rejections(), b.tally.reasons()}, nil
 }
 
 // recycle keeps a batch for the next request.

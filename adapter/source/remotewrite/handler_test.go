@@ -54,7 +54,7 @@ func TestAnswersOfBothVersions(t *testing.T) {
 		{"many series", many, 413, "more than 10 series in one request", nil, "0"},
 		{"many samples", []pushed{push(good, make([]sample, 21)...)}, 413, "more than 20 samples in one request", nil, "0"},
 		{"two series of a pod", []pushed{push("load{job=a,namespace=shop,pod=web-0}", at(0, 1)), push("load{job=b,namespace=shop,pod=web-0}", at(0, 2))}, 400,
-			`duplicate_series: 1 samples, such as: load of pod web-0: the pod has several series, none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
+			`duplicate_series: 1 samples, such as: load of pod web-0: it has several series, none of which is read: {job="a", namespace="shop", pod="web-0"}, and another with job="b" rather than "a": select one with matchLabels`, []float64{1}, "1"},
 		{"too old", []pushed{push(good, at(0, 1), at(-301, 2))}, 204, "", []float64{2, 1}, "2"}, // in order of time, neither is late
 		{"ahead", []pushed{push(good, at(0, 1), at(11, 2))}, 400, "from_future: 1 samples, such as: load of pod web-0: a sample is dated 2027-01-15T08:00:11Z, which is in the future", []float64{1}, "1"},
 	} {

@@ -19,7 +19,7 @@ type group struct {
 
 // keyed is the subscriptions of one metric whose pods are named by the same label.
 type keyed struct {
-	podLabel   string
+	podLabel   string             // "": their series are of targets as a whole
 	tenants    map[string]*tenant // by namespace
 	unlabelled atomic.Bool        // a series of nobody's namespace came
 }
@@ -140,7 +140,7 @@ func (k *keyed) of(namespace string, l labels) ([]*member, result) {
 		return nil, unknownPod
 	}
 	pod := l.get(k.podLabel)
-	if pod == "" {
+	if pod == "" && k.podLabel != "" { // else the series are of no pod
 		t.withoutPod.note(l)
 		return nil, noPodLabel
 	}

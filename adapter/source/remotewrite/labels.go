@@ -28,6 +28,17 @@ func (l labels) get(name string) string {
 	return ""
 }
 
+// set returns the labels with one that replaces any of its name.
+func (l labels) set(x label) labels {
+	for i := range l {
+		if l[i].name == x.name {
+			l[i] = x
+			return l
+		}
+	}
+	return append(l, x)
+}
+
 // normal sorts labels by name.
 func (l labels) normal() labels {
 	byName := func(a, b label) int { return strings.Compare(a.name, b.name) }

@@ -3,16 +3,20 @@
 package remotewrite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
@@ -77,7 +81,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		{"empty histograms", v1, func() []byte {
 			return snappy.Encode(nil, oneSeries(append([]byte("\x0a\x10\x0a\x08"+metricName+"\x12\x04load"), bomb(v1Histograms, nil, large)...)))
 		}, 204, ""},
-		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413, "the labels take more than 33554432 bytes once their symbols are resolved"},
+		{"long symbols in many series", v2, func() []byte { return snappy.Encode(nil, v2Bomb(hostile)) }, 413, "the labels take more than 33554432 bytes once they are written out for each series"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver()
@@ -88,24 +92,93 @@ func TestMemoryStaysFlat(t *testing.T) {
 				require.Equal(t, c.code, w.Code, w.Body)
 				require.Contains(t, w.Body.String(), c.says)
 			}
-			send()
-			before := sourcetest.HeapInUse()
-			peak := sourcetest.PeakOf(func() {
-				for range 2 {
-					send()
-				}
-			})
-			left := sourcetest.HeapInUse() - before
+			flat(t, send)
 			runtime.KeepAlive(body)
-			t.Logf("heap: %d KiB before, %+d KiB after, %+d MiB at most in between", before>>10, left/1024, (peak-before)>>20)
-			assert.Less(t, left, int64(256<<10), "nothing is left behind")
-			// In between, a request takes its body as sent and decompressed, and its labels where they are desired, with
-			// the garbage of having made room for them step by step.
-			assert.Less(t, peak-before, int64(160<<20))
 			assert.Empty(t, r.subscriptions[key("m")].tracks)
 			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""))
 		})
 	}
+}
+
+// Messages of OTLP in which little on the wire would be much once it is decoded.
+func TestMemoryStaysFlatWithOTLP(t *testing.T) {
+	const large = 4 << 20
+	field := func(number protowire.Number, message []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), message)
+	}
+	metric := func(kind protowire.Number, data []byte) []byte {
+		return field(otlpResourceMetrics, field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, []byte("load")), field(kind, data)...))))
+	}
+	points := func(of exported, n int) []byte {
+		all := of.scope.Metrics().At(0).Gauge().DataPoints()
+		for i := range n {
+			p := all.AppendEmpty()
+			p.SetTimestamp(pcommon.Timestamp(start * 1e6))
+			p.SetIntValue(1)
+			p.Attributes().PutStr("n", fmt.Sprint(i))
+		}
+		return otlpForms[0].body(of)
+	}
+	long := exported{metrics: pmetric.NewMetrics()}.and("k8s.namespace.name", "shop", "k8s.pod.name", "ghost", "a", strings.Repeat("x", 2000))
+	for _, c := range []struct {
+		name string
+		body []byte
+		code int
+		says string
+	}{
+		{"series that nobody wants", points(export("web-0").gauge("other"), hostile), 200, ""},
+		{"series of a pod that nobody knows", points(export("ghost").gauge("load"), hostile), 200, ""},
+		{"one series more", points(export("web-0").gauge("load"), hostile+1), 413, "more than 100000 series in one request"},
+		{"a long label of many series", points(long.gauge("load"), hostile), 413, "the labels take more than 33554432 bytes once they are written out for each series"},
+		{"empty resources", bomb(otlpResourceMetrics, nil, large), 200, ""},
+		{"empty scopes", field(otlpResourceMetrics, bomb(otlpScopeMetrics, nil, large)), 200, ""},
+		{"empty metrics", field(otlpResourceMetrics, field(otlpScopeMetrics, bomb(otlpMetrics, nil, large))), 413, "more than 100000 series"},
+		{"empty data points", metric(otlpGauge, bomb(otlpPoints, nil, large)), 413, "more than 100000 series"},
+		{"empty histograms", metric(otlpHistogram, bomb(otlpPoints, nil, large)), 413, "more than 100000 series"},
+		{"buckets", metric(otlpHistogram, field(otlpPoints, field(6, make([]byte, large)))), 200, "unsupported_type"},
+		{"empty attributes", metric(otlpGauge, field(otlpPoints, bomb(otlpAttributes, nil, large))), 200, "more than 64 labels"},
+		{"empty exemplars", metric(otlpGauge, field(otlpPoints, bomb(otlpExemplars, nil, large))), 200, "a data point has no time"},
+		{"deep attributes", unexpected(20_000), 200, "a data point of"},
+		{"deep attributes that are decoded", unexpected(5_000), 200, "has a value of"},
+		{"attributes of the resource", field(otlpResourceMetrics, append(field(otlpResource, bomb(otlpResourceAttributes, nil, large)),
+			field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, []byte("load")), field(otlpGauge, field(otlpPoints, nil))...)))...)), 200, "a data point has no time"},
+		{"a long name", field(otlpResourceMetrics, field(otlpScopeMetrics, field(otlpMetrics, append(field(otlpName, bytes.Repeat([]byte("a."), large/2)), field(otlpGauge, field(otlpPoints, nil))...)))), 200,
+			"a metric has a name and a unit of 4194304 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newReceiver()
+			require.NoError(t, r.Set(key("m"), gauge(), newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+			body := zipped(c.body)
+			send := func() {
+				request := otlpForms[0].post(body)
+				request.Header.Set("Content-Encoding", "gzip")
+				w := do(r.handler, request)
+				require.Equal(t, c.code, w.Code, w.Body)
+				require.Contains(t, w.Body.String(), c.says)
+			}
+			flat(t, send)
+			assert.Empty(t, r.subscriptions[key("m")].tracks)
+			assert.Zero(t, sourcetest.Gathered(t, r.registry, "foresail_remote_write_in_flight_bytes", ""))
+			runtime.KeepAlive(body)
+		})
+	}
+}
+
+// flat requires that requests leave nothing behind, and take no more than their bodies as sent and decompressed, and their
+// labels where they are desired, with the garbage of having made room for them step by step.
+func flat(t *testing.T, send func()) {
+	t.Helper()
+	send()
+	before := sourcetest.HeapInUse()
+	peak := sourcetest.PeakOf(func() {
+		for range 2 {
+			send()
+		}
+	})
+	left := sourcetest.HeapInUse() - before
+	t.Logf("heap: %d KiB before, %+d KiB after, %+d MiB at most in between", before>>10, left/1024, (peak-before)>>20)
+	assert.Less(t, left, int64(256<<10), "nothing is left behind")
+	assert.Less(t, peak-before, int64(160<<20))
 }
 
 func TestBodiesInMemoryAreLimited(t *testing.T) {

@@ -43,7 +43,7 @@ type Options struct {
 	// MaxInFlightBytes is the maximum size of all bodies in memory, as sent and decompressed; other senders are asked to
 	// try again. 0 = 128 MiB; at least the size of one request.
 	MaxInFlightBytes int64
-	// MaxSeries is the maximum number of series in a request. 0 = 100,000.
+	// MaxSeries is the maximum number of series in a request; each data point of OTLP is one. 0 = 100,000.
 	MaxSeries int
 	// MaxSamples is the maximum number of samples in a request. 0 = 200,000.
 	MaxSamples int
@@ -117,13 +117,13 @@ var flagNames = map[string]string{
 func (f *flags) add(fs *pflag.FlagSet) {
 	f.all = fs
 	o := &f.options
-	fs.StringVar(&o.Address, flagNames["Address"], "", "Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, such as :9201; empty receives none.")
-	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write, in the format of Prometheus exporters.")
-	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write must present; it is read again when it changes.")
-	fs.BoolVar(&o.AllowAnonymous, flagNames["AllowAnonymous"], false, "Accept remote write from anyone who can reach the address.")
+	fs.StringVar(&o.Address, flagNames["Address"], "", "Address to receive Prometheus remote write (v1 and v2) on, at /api/v1/write, and OTLP metrics, at /v1/metrics, such as :9201; empty receives none.")
+	fs.StringVar(&o.WebConfigFile, flagNames["WebConfigFile"], "", "File with TLS, client certificates and users for remote write and OTLP, in the format of Prometheus exporters.")
+	fs.StringVar(&o.BearerTokenFile, flagNames["BearerTokenFile"], "", "File with the token that senders of remote write and OTLP must present; it is read again when it changes.")
+	fs.BoolVar(&o.AllowAnonymous, flagNames["AllowAnonymous"], false, "Accept remote write and OTLP from anyone who can reach the address.")
 	fs.StringVar(&o.Tenancy.NamespaceLabel, namespaceLabelFlag, promapi.DefaultNamespaceLabel, "Label of a pushed series that names the namespace it belongs to.")
 	fs.StringVar(&o.Tenancy.Unlabelled, unlabelledFlag, "", "Namespace that pushed series without that label belong to; empty ignores them.")
-	fs.IntVar(&o.MaxSeries, flagPrefix+"max-series", 100_000, "Maximum number of series in a remote-write request.")
+	fs.IntVar(&o.MaxSeries, flagPrefix+"max-series", 100_000, "Maximum number of series in a remote-write request, and of data points in one of OTLP.")
 }
 
 func (f *flags) validate() error {
@@ -177,9 +177,13 @@ func (r registered) Set(key types.NamespacedName, spec *v1alpha1.PredictedMetric
 }
 
 func configOf(s *v1alpha1.RemoteWriteSource) Config {
-	return Config{
+	c := Config{
 		Metric: s.Metric, Type: source.Type(s.Type), PodLabel: s.PodLabel, MatchLabels: s.MatchLabels,
 	}
+	if s.Scope == v1alpha1.ScopeTarget {
+		c.Whole, c.PodLabel = true, ""
+	}
+	return c
 }
 
 // disabled is the source while no address is given.

@@ -1,5 +1,7 @@
 // Package remotewrite is the source of samples that Prometheus servers, agents and collectors push. It receives Prometheus
-// remote write 1.0 (prometheus.WriteRequest) and 2.0 (io.prometheus.write.v2.Request) on POST /api/v1/write.
+// remote write 1.0 (prometheus.WriteRequest) and 2.0 (io.prometheus.write.v2.Request) on POST /api/v1/write, and
+// OTLP/HTTP (ExportMetricsServiceRequest in protobuf or JSON) on POST /v1/metrics. Both feed the same subscriptions: names of
+// OTLP become those that Prometheus would give them, and each data point is a series with one sample.
 //
 // # Which series are read
 //
@@ -24,6 +26,9 @@
 // 413 means that a limit was exceeded, 415 another encoding or message, 401 missing or wrong credentials. 503 with Retry-After
 // asks the sender to try again: too much at once, or the pods are not known yet. It is not 429, upon which Prometheus drops
 // the samples by default.
+//
+// OTLP has 200 in place of 204, and in place of 400 where a part was rejected, with a partial success in the message.
+// Exporters send a request again upon 503, and never upon any other of these.
 package remotewrite
 
 import (

@@ -103,6 +103,10 @@ func (u *subscription) Changed() {
 
 // follow makes the members match the pods of the fleet, and forgets instances that are gone.
 func (u *subscription) follow() {
+	if u.config.Whole {
+		u.followWhole()
+		return
+	}
 	newest, ids := map[string]podtracker.Instance{}, map[string]bool{}
 	for _, i := range u.fleet.Instances(time.Time{}) {
 		ids[i.ID] = true
@@ -129,12 +133,25 @@ func (u *subscription) follow() {
 	maps.DeleteFunc(u.tracks, func(id string, _ *track) bool { return !ids[id] })
 }
 
+// followWhole has the one series taken, whichever pods there are.
+func (u *subscription) followWhole() {
+	if len(u.members) == 0 {
+		m := &member{subscription: u, newest: source.WholeTarget, order: u.source.order.Add(1)}
+		u.members[m.pod] = m
+		u.source.index.add(u.keyed, m)
+	}
+}
+
 // take takes the readings of one pod in a request, in order of time.
 func (u *subscription) take(readings []reading, b *batch) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended {
 		b.tally.add(unselected, len(readings))
+		return
+	}
+	if u.config.Whole {
+		u.takeOf(source.WholeTarget, readings, b)
 		return
 	}
 	for len(readings) > 0 {
@@ -226,7 +243,7 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 	if u.ended || u.roster == nil {
 		return
 	}
-	if len(u.roster.Active()) == 0 {
+	if len(u.roster.Active()) == 0 && !u.config.Whole {
 		u.lastReceived = now // no samples are expected
 		return
 	}
@@ -240,13 +257,17 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 func (u *subscription) silenceError(quiet time.Duration) error {
 	var b strings.Builder
 	label := u.source.options.Tenancy.NamespaceLabel
-	fmt.Fprintf(&b, "no sample of %s has been pushed for a pod of the target for %s", u.config.selector(label, u.key.Namespace), quiet.Round(time.Second))
+	whose := " for a pod of the target"
+	if u.config.Whole {
+		whose = ""
+	}
+	fmt.Fprintf(&b, "no sample of %s has been pushed%s for %s", u.config.selector(label, u.key.Namespace), whose, quiet.Round(time.Second))
 	tell := func(e *example, what string) {
 		if text := e.get(); text != "" {
 			fmt.Fprintf(&b, "; %s, such as %s", what, text)
 		}
 	}
-	tell(&u.other, "series of its pods arrived with other labels")
+	tell(&u.other, u.config.others())
 	t, unlabelled := u.source.index.arrived(u.keyed, u.key.Namespace)
 	tell(&t.withoutPod, fmt.Sprintf("series arrived without the label %s", u.config.PodLabel))
 	tell(&t.unknownPod, "series arrived for other pods")

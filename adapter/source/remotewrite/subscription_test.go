@@ -231,3 +231,48 @@ func TestRequestsWhileSubscriptionsComeAndGo(t *testing.T) {
 	work.Wait()
 	assert.Empty(t, r.index.groups)
 }
+
+// The load of a target as a whole is taken whichever pods there are, and one series alone may be it.
+func TestTargetAsAWholeNeedsNoPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReceiver()
+		c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true, MatchLabels: map[string]string{"queue": "orders"}}
+		sink, other, pods := sourcetest.NewRecorder(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
+		fleet := newFleet("shop")
+		require.NoError(t, r.Set(key("m"), c, fleet, sink))
+		require.NoError(t, r.Set(types.NamespacedName{Namespace: "bank", Name: "m"}, c, newFleet("bank"), other))
+		perPod := gauge()
+		perPod.Metric = c.Metric
+		require.NoError(t, r.Set(key("pods"), perPod, newFleet("shop", "web-0"), pods))
+
+		w := r.push(encodings[1], push("queue_length{namespace=shop,queue=orders}", at(0, 12)), push("queue_length{namespace=shop,queue=mail}", at(0, 99)))
+		assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
+		assert.Equal(t, []float64{12}, sink.Values(source.WholeTarget))
+		assert.Empty(t, other.Values(source.WholeTarget), "it is of another namespace")
+		assert.Empty(t, pods.All())
+
+		fleet.Set(sourcetest.NewFleet().Instances(time.Time{})...)
+		w = r.push(encodings[1], push("queue_length{namespace=shop,queue=orders}", at(1, 13)))
+		assert.Equal(t, http.StatusNoContent, w.Code, w.Body)
+		assert.Equal(t, []float64{12, 13}, sink.Values(source.WholeTarget))
+
+		w = r.push(encodings[1], push("queue_length{namespace=shop,queue=orders,zone=b}", at(2, 50)))
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		assert.Contains(t, w.Body.String(), "queue_length: it has several series")
+		r.Remove(key("m"))
+		r.Remove(key("pods"))
+		r.Remove(types.NamespacedName{Namespace: "bank", Name: "m"})
+		assert.Empty(t, r.index.groups)
+	})
+}
+
+func TestSilenceOfTheWholeTargetIsReported(t *testing.T) {
+	r, sink := newReceiver(), sourcetest.NewRecorder()
+	r.at(100)
+	c := Config{Metric: "queue_length", Type: source.Gauge, Whole: true, MatchLabels: map[string]string{"queue": "orders"}}
+	require.NoError(t, r.Set(key("m"), c, newFleet("shop"), sink))
+	r.push(encodings[0], push("queue_length{namespace=shop,queue=mail}", at(100, 1)))
+	r.at(131)
+	r.reportSilence(false)
+	assert.Contains(t, sink.LastSourceError(), `no sample of queue_length{queue="orders", namespace="shop"} has been pushed for 31s; series arrived with other labels, such as`)
+}

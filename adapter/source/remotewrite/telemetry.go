@@ -23,27 +23,27 @@ type telemetry struct {
 func newTelemetry(r prometheus.Registerer) *telemetry {
 	factory := promauto.With(r)
 	samples := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_samples_total", Help: "Samples received by remote write, by result; a sample that several PredictedMetrics read counts for each.",
+		Name: "foresail_remote_write_samples_total", Help: "Samples received by remote write and OTLP, by result; a sample that several PredictedMetrics read counts for each.",
 	}, []string{"result"})
 	ignored := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_ignored_total", Help: "Histograms, exemplars and metadata received by remote write, which are not used.",
+		Name: "foresail_remote_write_ignored_total", Help: "Histograms, exemplars and metadata received by remote write and OTLP, which are not used.",
 	}, []string{"kind"})
 	bytes := factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "foresail_remote_write_bytes_total", Help: "Bytes of the bodies of remote-write requests, as sent and decompressed.",
+		Name: "foresail_remote_write_bytes_total", Help: "Bytes of the bodies of remote-write and OTLP requests, as sent and decompressed.",
 	}, []string{"form"})
 	t := &telemetry{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "foresail_remote_write_requests_total", Help: "Remote-write requests, by protocol version and status code.",
+			Name: "foresail_remote_write_requests_total", Help: "Remote-write and OTLP requests, by protocol version (1, 2 or otlp) and status code.",
 		}, []string{"version", "code"}),
 		duration: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "foresail_remote_write_request_duration_seconds", Help: "Duration of remote-write requests, from header to answer.",
+			Name: "foresail_remote_write_request_duration_seconds", Help: "Duration of remote-write and OTLP requests, from header to answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 		ignored:      map[string]prometheus.Counter{},
 		sentBytes:    bytes.WithLabelValues("sent"),
 		decodedBytes: bytes.WithLabelValues("decoded"),
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of the bodies of remote-write requests in memory, as sent and decompressed.",
+			Name: "foresail_remote_write_in_flight_bytes", Help: "Bytes of the bodies of remote-write and OTLP requests in memory, as sent, decompressed and decoded.",
 		}),
 	}
 	for r := range results {
@@ -55,16 +55,21 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 	return t
 }
 
-// request records an answer.
-func (t *telemetry) request(version remote.WriteMessageType, code int, took time.Duration) {
-	name := "unknown"
-	switch version {
+// versionOf names a version of remote write.
+func versionOf(m remote.WriteMessageType) string {
+	switch m {
 	case remote.WriteV1MessageType:
-		name = "1"
+		return "1"
 	case remote.WriteV2MessageType:
-		name = "2"
+		return "2"
+	default:
+		return "unknown"
 	}
-	t.requests.WithLabelValues(name, strconv.Itoa(code)).Inc()
+}
+
+// request records an answer.
+func (t *telemetry) request(version string, code int, took time.Duration) {
+	t.requests.WithLabelValues(version, strconv.Itoa(code)).Inc()
 	t.duration.Observe(took.Seconds())
 }
 

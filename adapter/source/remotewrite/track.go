@@ -49,7 +49,7 @@ func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pi
 	case value.IsStaleNaN(x.v):
 		return s, false, stale
 	case math.IsNaN(x.v) || math.IsInf(x.v, 0):
-		k.fail(notFinite, min(x.t, now), func() error { return fmt.Errorf("a sample of the pod is %v", x.v) })
+		k.fail(notFinite, min(x.t, now), func() error { return fmt.Errorf("a sample is %v", x.v) })
 		return s, false, notFinite
 	case x.t > now+maxAhead:
 		k.fail(fromFuture, now, func() error {
@@ -97,7 +97,7 @@ func (k *track) own(t int64, identity []byte) bool {
 		k.rival = max(k.rival, t)
 		k.fail(duplicateSeries, t, func() error {
 			read, other := parseIdentity(k.identity), parseIdentity(string(identity))
-			return fmt.Errorf("the pod has several series, none of which is read: %s, and another with %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
+			return fmt.Errorf("it has several series, none of which is read: %s, and another with %s: select one with matchLabels", shorten(read.String()), shorten(difference(read, other)))
 		})
 		return false
 	}

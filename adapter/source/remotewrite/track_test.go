@@ -162,7 +162,7 @@ func TestNonFiniteSamples(t *testing.T) {
 			for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				w = r.push(e, push(seriesA, at(float64(i)+1, v)))
 				assert.Equal(t, http.StatusNoContent, w.Code, "the pod is wrong, not the sender")
-				assert.Contains(t, sink.Failing("uid-web-0"), "a sample of the pod is NaN")
+				assert.Contains(t, sink.Failing("uid-web-0"), "a sample is NaN")
 			}
 			assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
 			assert.Equal(t, 3, r.count(t, "not_finite"))
@@ -192,7 +192,7 @@ func TestReportsEachFailureByItsCause(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "a sample is dated 2027-01-15T08:01:00Z")
 	assert.Contains(t, sink.Failing("uid-web-0"), "a sample is dated")
 	r.push(encodings[0], push(seriesA, at(1, math.NaN())))
-	assert.Contains(t, sink.Failing("uid-web-0"), "a sample of the pod is NaN")
+	assert.Contains(t, sink.Failing("uid-web-0"), "a sample is NaN")
 }
 
 func TestStateIsKeptOnlyOfKnownInstances(t *testing.T) {

@@ -1,4 +1,4 @@
-module github.com/foresail/foresail/test/benchlive/keda
+module github.com/foresail/foresail/test/keda/components
 
 go 1.26.0
 

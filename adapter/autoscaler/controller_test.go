@@ -1,0 +1,706 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// fixture is a cluster with a leader of Foresail, whose status writer is played by it.
+type fixture struct {
+	*testing.T
+	client client.WithWatch
+	ctx    context.Context
+
+	mu      sync.Mutex
+	failing func(verb string, o client.Object) error // of writes and lists; nil: none
+	writes  []string                                 // of HPAs
+	deleted []metav1.Preconditions
+
+	*Controller
+	recorder *events.FakeRecorder
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// play runs a test in virtual time.
+func play(t *testing.T, objects []client.Object, test func(*fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+		list := scaledObjectKind
+		list.Kind += "List"
+		scheme.AddKnownTypeWithName(scaledObjectKind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(list, &unstructured.UnstructuredList{})
+		ctx, cancel := context.WithCancel(t.Context())
+		f := &fixture{T: t, ctx: ctx, stop: func() {}}
+		f.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+			WithStatusSubresource(&v1alpha1.PredictedMetric{}).Build(), f.intercepted())
+		defer f.running.Wait()
+		defer cancel()
+		test(f)
+	})
+}
+
+// intercepted records what is written to HPAs, and fails what a test wants to fail.
+func (f *fixture) intercepted() interceptor.Funcs {
+	write := func(verb string, o client.Object) error {
+		if err := f.faultOf(verb, o); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if _, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok {
+			f.writes = append(f.writes, verb+" "+o.GetName())
+		}
+		return nil
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := write("create", o); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := write("patch", o); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if _, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); !ok || len(opts) == 0 {
+				return c.Delete(ctx, o, opts...) // the test's own
+			}
+			if err := write("delete", o); err != nil {
+				return err
+			}
+			given := (&client.DeleteOptions{}).ApplyOptions(opts)
+			f.mu.Lock()
+			f.deleted = append(f.deleted, *given.Preconditions)
+			f.mu.Unlock()
+			return c.Delete(ctx, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if err := f.faultOf(fmt.Sprintf("list %T", l), nil); err != nil {
+				return err
+			}
+			return c.List(ctx, l, opts...)
+		},
+	}
+}
+
+// fail has requests fail from now on.
+func (f *fixture) fail(why func(verb string, o client.Object) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failing = why
+}
+
+func (f *fixture) faultOf(verb string, o client.Object) error {
+	f.mu.Lock()
+	why := f.failing
+	f.mu.Unlock()
+	if why == nil {
+		return nil
+	}
+	return why(verb, o)
+}
+
+// lead starts a process that leads, after the one before was killed.
+func (f *fixture) lead() {
+	f.Helper()
+	f.stop()
+	f.running.Wait()
+	f.recorder = events.NewFakeRecorder(100)
+	f.Controller = &Controller{Metrics: f.client, Client: f.client, Events: f.recorder, Now: time.Now}
+	ctx, cancel := context.WithCancel(f.ctx)
+	f.stop = cancel
+	f.running.Go(func() { assert.NoError(f, f.Start(ctx)) })
+	synctest.Wait()
+}
+
+// pass lets the leader and the writer of the status do what there is to do.
+func (f *fixture) pass() {
+	f.Helper()
+	for range 4 {
+		time.Sleep(checkPeriod)
+		synctest.Wait()
+		f.writeStatus()
+	}
+}
+
+// writeStatus is what predictedmetric.Writer does.
+func (f *fixture) writeStatus() {
+	f.Helper()
+	var list v1alpha1.PredictedMetricList
+	require.NoError(f, f.client.List(f.ctx, &list))
+	for i := range list.Items {
+		pm := &list.Items[i]
+		state, known := f.State(pm.UID)
+		switch {
+		case known:
+			pm.Status.Autoscaler = state.HPA
+		case pm.Spec.Autoscaler != nil && !announced(pm):
+			state.Condition = &metav1.Condition{Type: v1alpha1.ConditionAutoscalerReady, Status: metav1.ConditionUnknown, Reason: "Pending"}
+		default:
+			continue
+		}
+		if state.Condition == nil {
+			meta.RemoveStatusCondition(&pm.Status.Conditions, v1alpha1.ConditionAutoscalerReady)
+		} else {
+			meta.SetStatusCondition(&pm.Status.Conditions, *state.Condition)
+		}
+		require.NoError(f, f.client.Status().Update(f.ctx, pm))
+	}
+}
+
+func (f *fixture) hpa(name string) *autoscalingv2.HorizontalPodAutoscaler {
+	f.Helper()
+	var h autoscalingv2.HorizontalPodAutoscaler
+	err := f.client.Get(f.ctx, types.NamespacedName{Namespace: "shop", Name: name}, &h)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(f, err)
+	return &h
+}
+
+func (f *fixture) metric(name string) *v1alpha1.PredictedMetric {
+	f.Helper()
+	var pm v1alpha1.PredictedMetric
+	require.NoError(f, f.client.Get(f.ctx, types.NamespacedName{Namespace: "shop", Name: name}, &pm))
+	return &pm
+}
+
+// change updates a PredictedMetric as a user does.
+func (f *fixture) change(name string, change func(*v1alpha1.PredictedMetric)) {
+	f.Helper()
+	pm := f.metric(name)
+	change(pm)
+	pm.Generation++
+	require.NoError(f, f.client.Update(f.ctx, pm))
+}
+
+// condition is the status of a PredictedMetric: the condition, its reason, and the HPA.
+func (f *fixture) condition(name string) string {
+	f.Helper()
+	pm := f.metric(name)
+	c := meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionAutoscalerReady)
+	if c == nil {
+		return strings.TrimSpace("none " + pm.Status.Autoscaler)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, pm.Status.Autoscaler))
+}
+
+func (f *fixture) message(name string) string {
+	return meta.FindStatusCondition(f.metric(name).Status.Conditions, v1alpha1.ConditionAutoscalerReady).Message
+}
+
+// sent returns the reasons of the events since the last call.
+func (f *fixture) sent() (out []string) {
+	for {
+		select {
+		case e := <-f.recorder.Events:
+			out = append(out, strings.Join(strings.Fields(e)[:2], " "))
+		default:
+			return out
+		}
+	}
+}
+
+// wrote returns the writes to HPAs since the last call.
+func (f *fixture) wrote() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := f.writes
+	f.writes = nil
+	return out
+}
+
+func identified(pm *v1alpha1.PredictedMetric, uid types.UID, age time.Duration) *v1alpha1.PredictedMetric {
+	pm.UID, pm.Generation = uid, 1
+	pm.CreationTimestamp = metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC).Add(-age))
+	return pm
+}
+
+func checkout() *v1alpha1.PredictedMetric {
+	return identified(metric("checkout", "checkout"), "uid-1", time.Hour)
+}
+
+// foreign is an HPA that a user has made.
+func foreign(name, target string) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "theirs"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}, MaxReplicas: 3,
+		},
+	}
+}
+
+func scaledObject(name, target string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}
+	o.SetGroupVersionKind(scaledObjectKind)
+	o.SetNamespace("shop")
+	o.SetName(name)
+	return o
+}
+
+func TestCreatesAndCorrects(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		assert.Equal(f, []string{"Normal AutoscalerCreated"}, f.sent())
+		assert.Equal(f, []string{"create checkout"}, f.wrote())
+		hpa := f.hpa("checkout")
+		owner := metav1.GetControllerOf(hpa)
+		require.NotNil(f, owner)
+		assert.Equal(f, types.UID("uid-1"), owner.UID)
+		assert.Nil(f, owner.BlockOwnerDeletion, "it takes a right that Foresail does not have")
+
+		f.pass()
+		f.lead()
+		f.pass()
+		assert.Empty(f, f.sent(), "nothing is left to do, for the next leader either")
+
+		hpa = f.hpa("checkout")
+		hpa.Spec.MaxReplicas, hpa.Annotations = 7, map[string]string{"of": "somebody else"}
+		hpa.Status.CurrentReplicas = 3
+		require.NoError(f, f.client.Update(f.ctx, hpa))
+		f.wrote()
+		f.pass()
+		hpa = f.hpa("checkout")
+		assert.EqualValues(f, 20, hpa.Spec.MaxReplicas)
+		assert.Equal(f, map[string]string{"of": "somebody else"}, hpa.Annotations)
+		assert.Equal(f, []string{"patch checkout"}, f.wrote())
+		assert.Equal(f, []string{"Normal AutoscalerCorrected"}, f.sent())
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas = new(int32(30)) })
+		f.pass()
+		assert.EqualValues(f, 30, f.hpa("checkout").Spec.MaxReplicas)
+
+		require.NoError(f, f.client.Delete(f.ctx, f.hpa("checkout")))
+		f.pass()
+		assert.NotNil(f, f.hpa("checkout"), "whoever does not want it takes spec.autoscaler away")
+	})
+}
+
+func TestWithoutTheFieldNothingIsRead(t *testing.T) {
+	pm := checkout()
+	pm.Spec.Autoscaler = nil
+	play(t, []client.Object{pm, foreign("checkout", "checkout")}, func(f *fixture) {
+		f.fail(func(verb string, _ client.Object) error {
+			assert.Equal(f, "list *v1alpha1.PredictedMetricList", verb)
+			return nil
+		})
+		f.lead()
+		f.pass()
+		assert.Equal(f, "none", f.condition("checkout"))
+	})
+}
+
+func TestRemovesWithTheField(t *testing.T) {
+	play(t, []client.Object{checkout(), foreign("other", "other")}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		uid, version := f.hpa("checkout").UID, f.hpa("checkout").ResourceVersion
+		f.sent()
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+		f.pass()
+		assert.Nil(f, f.hpa("checkout"))
+		assert.NotNil(f, f.hpa("other"))
+		assert.Equal(f, "none", f.condition("checkout"))
+		assert.Equal(f, []string{"Normal AutoscalerDeleted"}, f.sent())
+		require.Len(f, f.deleted, 1)
+		assert.Equal(f, uid, *f.deleted[0].UID)
+		assert.Equal(f, version, *f.deleted[0].ResourceVersion)
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = &v1alpha1.Autoscaler{} })
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+	})
+}
+
+// TestHPAsOfOthersAreNeverTouched has HPAs of the very name, and on the very target, be somebody else's.
+func TestHPAsOfOthersAreNeverTouched(t *testing.T) {
+	orphan := foreign("checkout", "elsewhere")
+	orphan.OwnerReferences = []metav1.OwnerReference{ownerReference(identified(metric("checkout", "checkout"), "uid-0", 0))}
+	impostor := foreign("checkout", "elsewhere")
+	impostor.OwnerReferences = []metav1.OwnerReference{{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject", Name: "x", UID: "uid-1", Controller: new(true)}}
+	for name, c := range map[string]struct {
+		hpa  *autoscalingv2.HorizontalPodAutoscaler
+		want string
+	}{
+		"name":                           {foreign("checkout", "elsewhere"), "False NameTaken"},
+		"target":                         {foreign("by-hand", "checkout"), "False TargetHasAnotherAutoscaler"},
+		"both":                           {foreign("checkout", "checkout"), "False TargetHasAnotherAutoscaler"},
+		"of a PredictedMetric that went": {orphan, "False NameTaken"},
+		"owned by another kind":          {impostor, "False NameTaken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []client.Object{checkout(), c.hpa}, func(f *fixture) {
+				before := f.hpa(c.hpa.Name)
+				f.lead()
+				f.pass()
+				assert.Equal(f, c.want, f.condition("checkout"))
+				assert.Contains(f, f.message("checkout"), c.hpa.Name)
+				assert.Equal(f, []string{"Warning " + strings.Fields(c.want)[1]}, f.sent())
+				f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+				f.pass()
+				assert.Equal(f, "none", f.condition("checkout"))
+				assert.Empty(f, f.wrote())
+				assert.Equal(f, before, f.hpa(c.hpa.Name))
+
+				f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = &v1alpha1.Autoscaler{} })
+				f.pass()
+				require.NoError(f, f.client.Delete(f.ctx, before))
+				time.Sleep(retryPeriod)
+				f.pass()
+				assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"), "the way is free")
+			})
+		})
+	}
+}
+
+// A user who takes the owner away has the HPA from then on.
+func TestReleasedHPAsAreNeverTouched(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		hpa := f.hpa("checkout")
+		hpa.OwnerReferences, hpa.Spec.MaxReplicas = nil, 5
+		require.NoError(f, f.client.Update(f.ctx, hpa))
+		f.wrote()
+		f.pass()
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+		f.pass()
+		assert.Empty(f, f.wrote())
+		assert.EqualValues(f, 5, f.hpa("checkout").Spec.MaxReplicas)
+	})
+}
+
+// The owner may change between a read and the write that follows: the write fails then.
+func TestWritesAreOfWhatWasRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.PredictedMetric)
+		want   string
+	}{
+		"patch":  {func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas = new(int32(30)) }, "False TargetHasAnotherAutoscaler"},
+		"delete": {func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil }, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []client.Object{checkout()}, func(f *fixture) {
+				f.lead()
+				f.pass()
+				f.wrote()
+				f.fail(func(verb string, _ client.Object) error {
+					if verb == name {
+						f.fail(nil)
+						hpa := f.hpa("checkout")
+						hpa.OwnerReferences = nil
+						require.NoError(f, f.client.Update(f.ctx, hpa))
+					}
+					return nil
+				})
+				f.change("checkout", c.change)
+				f.pass()
+				assert.Equal(f, []string{name + " checkout"}, f.wrote(), "it was tried once")
+				require.NotNil(f, f.hpa("checkout"))
+				assert.EqualValues(f, 20, f.hpa("checkout").Spec.MaxReplicas)
+				assert.Equal(f, c.want, f.condition("checkout"))
+			})
+		})
+	}
+}
+
+func TestScaledObjectsHaveTheirTargets(t *testing.T) {
+	play(t, []client.Object{checkout(), scaledObject("checkout-keda", "checkout")}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("checkout"))
+		assert.Contains(f, f.message("checkout"), "ScaledObject checkout-keda scales Deployment checkout too")
+		require.NoError(f, f.client.Delete(f.ctx, scaledObject("checkout-keda", "checkout")))
+		time.Sleep(scaledObjectPeriod)
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+	})
+}
+
+func TestScaledObjectsThatCannotBeListedHoldNothingUp(t *testing.T) {
+	resource := schema.GroupResource{Group: "keda.sh", Resource: "scaledobjects"}
+	for name, err := range map[string]error{
+		"no such kind": &meta.NoKindMatchError{GroupKind: scaledObjectKind.GroupKind()},
+		"gone":         apierrors.NewNotFound(resource, ""),
+		"forbidden":    apierrors.NewForbidden(resource, "", errors.New("not granted")),
+		"broken":       apierrors.NewInternalError(errors.New("conversion webhook")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []client.Object{checkout()}, func(f *fixture) {
+				f.fail(func(verb string, _ client.Object) error {
+					if strings.Contains(verb, "Unstructured") {
+						return err
+					}
+					return nil
+				})
+				f.lead()
+				f.pass()
+				assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+			})
+		})
+	}
+}
+
+// Two HPAs of one set of pods do not scale, but deleting one would leave the pods to bounds that somebody may have written by
+// mistake. So the user decides.
+func TestLaterRivalIsReported(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		rival := foreign("by-hand", "checkout")
+		require.NoError(f, f.client.Create(f.ctx, rival))
+		f.wrote()
+		f.pass()
+		assert.Equal(f, "False TargetHasAnotherAutoscaler checkout", f.condition("checkout"))
+		assert.Contains(f, f.message("checkout"), "HorizontalPodAutoscaler by-hand scales Deployment checkout too")
+		assert.NotNil(f, f.hpa("checkout"))
+		assert.Empty(f, f.wrote())
+		require.NoError(f, f.client.Delete(f.ctx, rival))
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+	})
+}
+
+func TestOlderOfTwoGetsTheTarget(t *testing.T) {
+	younger := identified(metric("checkout-heap", "checkout"), "uid-2", time.Minute)
+	play(t, []client.Object{checkout(), younger}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("checkout-heap"))
+		assert.Equal(f, []string{"create checkout"}, f.wrote())
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout-heap", f.condition("checkout-heap"))
+		f.wrote()
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = &v1alpha1.Autoscaler{} })
+		f.pass()
+		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("checkout"), "the younger has it by now")
+		assert.Equal(f, "True AsRecommended checkout-heap", f.condition("checkout-heap"))
+		assert.Empty(f, f.wrote())
+	})
+}
+
+func TestAnotherTarget(t *testing.T) {
+	play(t, []client.Object{checkout(), foreign("by-hand", "taken")}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		to := func(target string) {
+			f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.Name = target })
+			f.pass()
+		}
+		to("free")
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		assert.Equal(f, "free", f.hpa("checkout").Spec.ScaleTargetRef.Name)
+		to("taken")
+		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("checkout"))
+		assert.Nil(f, f.hpa("checkout"), "it would scale free by the load of taken")
+		to("checkout")
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+	})
+}
+
+// TestKilledBetweenAnyTwoSteps has a new leader continue after each request of the one before.
+func TestKilledBetweenAnyTwoSteps(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		for round := range 3 {
+			f.lead()
+			f.writeStatus() // Pending
+			f.lead()
+			time.Sleep(2 * checkPeriod) // it begins to watch, and acts
+			synctest.Wait()
+			if round == 0 {
+				require.NotNil(f, f.hpa("checkout"))
+				assert.Equal(f, "Unknown Pending", f.condition("checkout"), "killed before the status says so")
+			}
+			if round < 2 {
+				f.lead()
+				f.pass()
+				assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+			} // else it is to go before the status has it
+			f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+			f.lead()
+			time.Sleep(2 * checkPeriod) // it begins to watch, and acts
+			synctest.Wait()
+			require.Nil(f, f.hpa("checkout"))
+			assert.NotEqual(f, "none", f.condition("checkout"), "killed before the status says so")
+			f.lead()
+			f.pass()
+			assert.Equal(f, "none", f.condition("checkout"))
+			f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = &v1alpha1.Autoscaler{} })
+		}
+		creations := slices.DeleteFunc(f.wrote(), func(w string) bool { return !strings.HasPrefix(w, "create") })
+		assert.Len(f, creations, 3)
+	})
+}
+
+func TestRequestsThatFail(t *testing.T) {
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil // they wait until virtual time has reached the real one
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	hpas := schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}
+	invalid := apierrors.NewInvalid(hpaKind.GroupKind(), "checkout", nil)
+	invalid.ErrStatus.Message = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
+	for name, c := range map[string]struct {
+		verb string
+		err  error
+		want string
+	}{
+		"no right to create":      {"create", apierrors.NewForbidden(hpas, "checkout", errors.New("not granted")), "False Forbidden"},
+		"no right to list":        {"list *v2.HorizontalPodAutoscalerList", apierrors.NewForbidden(hpas, "", errors.New("not granted")), "False Forbidden"},
+		"without HPAScaleToZero":  {"create", invalid, "False RejectedByAPIServer"},
+		"an API server that ends": {"create", apierrors.NewInternalError(errors.New("shutting down")), "Unknown Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []client.Object{checkout()}, func(f *fixture) {
+				var tries atomic.Int32
+				f.fail(func(verb string, _ client.Object) error {
+					if verb == c.verb {
+						tries.Add(1)
+						return c.err
+					}
+					return nil
+				})
+				f.lead()
+				for range 5 {
+					f.pass()
+				}
+				assert.Equal(f, c.want, f.condition("checkout"))
+				if c.want != "Unknown Pending" {
+					assert.Contains(f, f.message("checkout"), c.err.Error(), "the words of the API server")
+					assert.Equal(f, []string{"Warning " + strings.Fields(c.want)[1]}, f.sent())
+					assert.Less(f, tries.Load(), int32(8))
+				}
+				f.fail(nil)
+				time.Sleep(2 * time.Minute)
+				f.pass()
+				assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+			})
+		})
+	}
+}
+
+func TestHPAThatMayNotBeDeleted(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		f.fail(func(verb string, o client.Object) error {
+			if verb == "delete" {
+				return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(), errors.New("not granted"))
+			}
+			return nil
+		})
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = nil })
+		f.pass()
+		assert.Equal(f, "False Forbidden checkout", f.condition("checkout"))
+		f.fail(nil)
+		time.Sleep(retryPeriod)
+		f.pass()
+		assert.Equal(f, "none", f.condition("checkout"))
+	})
+}
+
+// An API server before 1.33 has no tolerance: it drops the field.
+func TestDroppedFieldIsNoDrift(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.fail(func(verb string, o client.Object) error {
+			if hpa, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok && verb == "create" {
+				hpa.Spec.Behavior.ScaleUp.Tolerance = nil
+			}
+			return nil
+		})
+		f.lead()
+		f.pass()
+		f.pass()
+		assert.Equal(f, []string{"create checkout"}, f.wrote())
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		assert.Contains(f, f.message("checkout"), "without tolerance")
+	})
+}
+
+// With --namespaces nothing is read in any other.
+func TestNamespacesAreReadAlone(t *testing.T) {
+	play(t, []client.Object{checkout(), foreign("by-hand", "checkout")}, func(f *fixture) {
+		f.lead()
+		f.stop()
+		f.running.Wait()
+		r := newRivals(f.client, []string{"shop", "office"}, time.Now)
+		ctx, cancel := context.WithCancel(f.ctx)
+		pm := checkout()
+		metrics := map[types.UID]*v1alpha1.PredictedMetric{pm.UID: pm}
+		o, err := r.observe(ctx, metrics)
+		require.NoError(f, err)
+		require.Nil(f, o, "not listed yet")
+		synctest.Wait()
+		o, err = r.observe(ctx, metrics)
+		require.NoError(f, err)
+		assert.Len(f, o.hpas, 1)
+		assert.Len(f, r.tables, 2)
+		assert.NotEmpty(f, o.rivalOf(pm, false))
+		cancel()
+		r.wait()
+	})
+}
+
+// One namespace gets its share of the requests of a check, so that another waits for no more than these.
+func TestRequestsOfANamespaceAreBounded(t *testing.T) {
+	var objects []client.Object
+	for i := range 3 * turnsPerCheck {
+		name := fmt.Sprintf("m-%d", i)
+		objects = append(objects, identified(metric(name, name), types.UID(name), time.Hour))
+	}
+	other := identified(metric("other", "other"), "other", time.Hour)
+	other.Namespace = "office"
+	play(t, append(objects, other), func(f *fixture) {
+		f.lead()
+		f.writeStatus() // Pending
+		time.Sleep(2 * checkPeriod)
+		synctest.Wait()
+		wrote := f.wrote()
+		assert.Len(f, wrote, turnsPerCheck+1)
+		assert.Contains(f, wrote, "create other")
+		for range 2 {
+			time.Sleep(checkPeriod)
+			synctest.Wait()
+		}
+		assert.Len(f, f.wrote(), 2*turnsPerCheck)
+	})
+}

@@ -1,0 +1,236 @@
+package autoscaler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/objectcache"
+)
+
+// scaledObjectPeriod is how often ScaledObjects are listed. KEDA makes an HPA of each, which the watch reports at once: the list
+// has those that are paused or new.
+const scaledObjectPeriod = time.Minute
+
+var scaledObjectKind = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+
+// target identifies what an autoscaler scales. Versions of one kind are the same target.
+type target struct {
+	namespace string
+	kind      schema.GroupKind
+	name      string
+}
+
+func targetOf(namespace, apiVersion, kind, name string) target {
+	return target{namespace, schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), name}
+}
+
+func targetOfMetric(pm *v1alpha1.PredictedMetric) target {
+	ref := pm.Spec.ScaleTargetRef
+	return targetOf(pm.Namespace, ref.APIVersion, ref.Kind, ref.Name)
+}
+
+// row is what is kept of an HPA.
+type row struct {
+	name   string
+	target target
+	owner  types.UID                                  // the PredictedMetric that it was created for
+	origin string                                     // whose it is, for messages
+	spec   *autoscalingv2.HorizontalPodAutoscalerSpec // nil without owner
+}
+
+func rowOf(h *autoscalingv2.HorizontalPodAutoscaler) (row, bool) {
+	ref := h.Spec.ScaleTargetRef
+	r := row{name: h.Name, target: targetOf(h.Namespace, ref.APIVersion, ref.Kind, ref.Name)}
+	if owner := metav1.GetControllerOfNoCopy(h); owner != nil {
+		r.origin = fmt.Sprintf(" of %s %s", owner.Kind, owner.Name)
+	}
+	if r.owner = ownerOf(h); r.owner != "" {
+		r.spec = h.Spec.DeepCopy()
+	}
+	return r, true
+}
+
+type table = objectcache.Table[types.NamespacedName, *autoscalingv2.HorizontalPodAutoscaler, row]
+
+// rivals knows all that scales: HPAs by a watch that begins when somebody asks for an HPA, and ScaledObjects.
+type rivals struct {
+	client     client.WithWatch
+	namespaces []string
+	now        func() time.Time
+
+	running sync.WaitGroup
+	mu      sync.Mutex // of the tables
+	tables  []*table   // one for each namespace
+
+	scaledObjects map[target]string // their names
+	listed        time.Time
+}
+
+func newRivals(c client.WithWatch, namespaces []string, now func() time.Time) *rivals {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &rivals{client: c, namespaces: namespaces, now: now}
+}
+
+// wait returns once all watches have ended, with the context that they began with.
+func (r *rivals) wait() { r.running.Wait() }
+
+// watch begins to watch HPAs.
+func (r *rivals) watch(ctx context.Context) {
+	for _, namespace := range r.namespaces {
+		t := objectcache.New(objectcache.Options[types.NamespacedName, *autoscalingv2.HorizontalPodAutoscaler, row]{
+			What: "horizontalpodautoscalers", Lock: &r.mu, Now: r.now, Keep: rowOf,
+			Key: objectcache.NameOf[*autoscalingv2.HorizontalPodAutoscaler],
+		})
+		r.tables = append(r.tables, t)
+		r.running.Go(func() {
+			objectcache.Reflect(ctx, plainLists{}, t, &autoscalingv2.HorizontalPodAutoscaler{}, hpas{r.client, namespace})
+		})
+	}
+}
+
+// plainLists has a reflector list by a list, not by a watch.
+type plainLists struct{}
+
+// IsWatchListSemanticsUnSupported is what client-go asks.
+func (plainLists) IsWatchListSemanticsUnSupported() bool { return true }
+
+// hpas reads the HPAs of a namespace, or of all.
+type hpas struct {
+	client    client.WithWatch
+	namespace string
+}
+
+func (h hpas) options(o *metav1.ListOptions) *client.ListOptions {
+	return &client.ListOptions{Namespace: h.namespace, Limit: o.Limit, Continue: o.Continue, Raw: o}
+}
+
+// List implements objectcache.Source.
+func (h hpas) List(ctx context.Context, o metav1.ListOptions) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
+	var list autoscalingv2.HorizontalPodAutoscalerList
+	return &list, h.client.List(ctx, &list, h.options(&o))
+}
+
+// Watch implements objectcache.Source.
+func (h hpas) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return h.client.Watch(ctx, &autoscalingv2.HorizontalPodAutoscalerList{}, h.options(&o))
+}
+
+// observed is all that scales at one time.
+type observed struct {
+	hpas          map[types.NamespacedName]row
+	byTarget      map[target][]row
+	scaledObjects map[target]string
+	metrics       map[target][]*v1alpha1.PredictedMetric // with spec.autoscaler, the oldest first
+}
+
+// observe returns nil if it had to begin. It fails while HPAs are out of reach. A list that is forbidden is an error of that kind.
+func (r *rivals) observe(ctx context.Context, metrics map[types.UID]*v1alpha1.PredictedMetric) (*observed, error) {
+	if r.tables == nil {
+		r.watch(ctx)
+		return nil, nil
+	}
+	o := &observed{hpas: map[types.NamespacedName]row{}, byTarget: map[target][]row{}, metrics: map[target][]*v1alpha1.PredictedMetric{}}
+	if err := r.copyTo(o); err != nil {
+		return nil, err
+	}
+	r.list(ctx)
+	o.scaledObjects = r.scaledObjects
+	for _, pm := range metrics {
+		if pm.Spec.Autoscaler != nil {
+			t := targetOfMetric(pm)
+			o.metrics[t] = append(o.metrics[t], pm)
+		}
+	}
+	for _, list := range o.metrics {
+		slices.SortFunc(list, func(a, b *v1alpha1.PredictedMetric) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return o, nil
+}
+
+func (r *rivals) copyTo(o *observed) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tables {
+		if err := t.State(r.now()); err != nil {
+			return err
+		}
+		maps.Copy(o.hpas, t.Rows())
+	}
+	for _, h := range o.hpas {
+		o.byTarget[h.target] = append(o.byTarget[h.target], h)
+	}
+	return nil
+}
+
+// list reads the ScaledObjects, if it is time to. A cluster without KEDA, or where they may not be listed, has none. What else
+// goes wrong must not hold up HPAs: KEDA's own are watched anyway.
+func (r *rivals) list(ctx context.Context) {
+	if !r.listed.IsZero() && r.now().Sub(r.listed) < scaledObjectPeriod {
+		return
+	}
+	r.listed = r.now()
+	found := map[target]string{}
+	for _, namespace := range r.namespaces {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(scaledObjectKind)
+		err := r.client.List(ctx, &list, client.InNamespace(namespace))
+		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming those of before")
+			return
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			found[targetOfScaledObject(o)] = o.GetName()
+		}
+	}
+	r.scaledObjects = found
+}
+
+// targetOfScaledObject knows KEDA's defaults.
+func targetOfScaledObject(o *unstructured.Unstructured) target {
+	field := func(name, otherwise string) string {
+		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name) // what is no string is invalid
+		return cmp.Or(value, otherwise)
+	}
+	return targetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
+}
+
+// rivalOf returns what else scales the target of a PredictedMetric, "" if nothing does. Of two PredictedMetrics that have no HPA
+// yet the older one is to have one. The HPA of one that has it is the other's rival, however old the two are.
+func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasHPA bool) string {
+	t := targetOfMetric(pm)
+	names := slices.SortedFunc(slices.Values(o.byTarget[t]), func(a, b row) int { return cmp.Compare(a.name, b.name) })
+	for _, h := range names {
+		if h.owner != pm.UID {
+			return fmt.Sprintf("HorizontalPodAutoscaler %s%s scales %s %s too", h.name, h.origin, t.kind.Kind, t.name)
+		}
+	}
+	if name, ok := o.scaledObjects[t]; ok {
+		return fmt.Sprintf("ScaledObject %s scales %s %s too", name, t.kind.Kind, t.name)
+	}
+	if first := o.metrics[t][0]; !hasHPA && first.UID != pm.UID {
+		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.autoscaler for %s %s too", first.Name, t.kind.Kind, t.name)
+	}
+	return ""
+}

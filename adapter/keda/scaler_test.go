@@ -1,0 +1,238 @@
+package keda
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/adapter/keda/externalscaler"
+	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/adapter/serving/servingtest"
+	"github.com/foresail/foresail/adapter/snapshot"
+)
+
+func fixed() time.Time { return servingtest.Now }
+
+func allKnown() error { return nil }
+
+func newScaler(snapshots ...snapshot.Snapshot) (*Scaler, *servingtest.Memory) {
+	memory := servingtest.NewMemory(snapshots...)
+	return NewScaler(memory, allKnown, fixed), memory
+}
+
+// refTo is a ScaledObject shop/checkout, with metadata in pairs.
+func refTo(metadata ...string) *externalscaler.ScaledObjectRef {
+	ref := &externalscaler.ScaledObjectRef{Namespace: "shop", Name: "checkout", ScalerMetadata: map[string]string{"scalerAddress": "foresail-keda.foresail-system.svc:9600"}}
+	for i := 0; i < len(metadata); i += 2 {
+		ref.ScalerMetadata[metadata[i]] = metadata[i+1]
+	}
+	return ref
+}
+
+// loaded has a load for which a number of instances is required.
+func loaded(instances float64) func(*snapshot.Snapshot) {
+	return func(s *snapshot.Snapshot) { s.Forecast.Required, s.Forecast.Serve = instances, s.Threshold*instances }
+}
+
+func withoutForecast(reason snapshot.Reason) func(*snapshot.Snapshot) {
+	return func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: reason, Message: "because"} }
+}
+
+func assertStatus(t *testing.T, err error, code codes.Code, message string) {
+	t.Helper()
+	require.Error(t, err)
+	assert.Equal(t, code, status.Code(err), err)
+	assert.Contains(t, status.Convert(err).Message(), message)
+}
+
+func TestMetadataIsRefusedByName(t *testing.T) {
+	s, _ := newScaler(servingtest.Healthy("checkout", "checkout"))
+	for name, test := range map[string]struct {
+		ref  *externalscaler.ScaledObjectRef
+		want string
+	}{
+		"unknown key":      {refTo("predictedmetric", "x"), `metadata.predictedmetric: "x": must be left out: a trigger has predictedMetric, metric and activation`},
+		"threshold":        {refTo("threshold", "1"), `metadata.threshold: "1": must be left out`},
+		"secret":           {refTo("tlsClientKey", "PRIVATE"), `metadata.tlsClientKey: "...": must be left out, as KEDA does not read it there`},
+		"unknown metric":   {refTo("metric", "load"), `metadata.metric: "load": must be predicted_load_total or predicted_replicas`},
+		"predicted_load":   {refTo("metric", "predicted_load"), `must be predicted_load_total or predicted_replicas: predicted_load needs a target of type Value, which a scaler cannot ask for`},
+		"empty metric":     {refTo("metric", ""), `metadata.metric: ""`},
+		"activation":       {refTo("activation", "many"), `metadata.activation: "many": must be a number, 0 or more`},
+		"negative":         {refTo("activation", "-1"), `metadata.activation: "-1"`},
+		"NaN":              {refTo("activation", "NaN"), `metadata.activation: "NaN"`},
+		"infinite":         {refTo("activation", "Inf"), `metadata.activation: "Inf"`},
+		"too large":        {refTo("activation", "1e999"), `metadata.activation: "1e999"`},
+		"name":             {refTo("predictedMetric", "Checkout"), `metadata.predictedMetric: "Checkout": must be the name of a PredictedMetric`},
+		"empty name":       {refTo("predictedMetric", ""), `metadata.predictedMetric: ""`},
+		"namespace":        {&externalscaler.ScaledObjectRef{Name: "checkout"}, `namespace: ""`},
+		"nothing":          {&externalscaler.ScaledObjectRef{}, `namespace: ""`},
+		"a long key":       {refTo(strings.Repeat("é", 10_000), strings.Repeat("x", 10_000)), `..."`},
+		"first by name":    {refTo("zzz", "1", "aaa", "2"), "metadata.aaa"},
+		"no ScaledObject":  {nil, `namespace: ""`},
+		"not even a label": {&externalscaler.ScaledObjectRef{Namespace: "a/b", Name: "c"}, `namespace: "a/b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.GetMetricSpec(t.Context(), test.ref)
+			assertStatus(t, err, codes.InvalidArgument, test.want)
+			assert.Less(t, len(err.Error()), 600)
+			_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: test.ref})
+			assertStatus(t, err, codes.InvalidArgument, test.want)
+			_, err = s.IsActive(t.Context(), test.ref)
+			assertStatus(t, err, codes.InvalidArgument, test.want)
+			assertStatus(t, s.StreamIsActive(test.ref, nil), codes.InvalidArgument, test.want)
+			assertStatus(t, s.StreamMetricSpec(test.ref, nil), codes.InvalidArgument, test.want)
+		})
+	}
+}
+
+func TestMetadataOfKEDAIsAccepted(t *testing.T) {
+	s, _ := newScaler(servingtest.Healthy("elu", "checkout"))
+	_, err := s.GetMetricSpec(t.Context(), refTo("predictedMetric", "elu", "metric", "predicted_replicas", "activation", "0.5",
+		"enableTLS", "true", "unsafeSsl", "false", "somethingFromEnv", "VARIABLE"))
+	require.NoError(t, err)
+}
+
+// TestValuesEqualThoseOfExternalMetrics compares what KEDA writes with what the other door serves, to the digit.
+func TestValuesEqualThoseOfExternalMetrics(t *testing.T) {
+	keda := func(v float64) int64 { // what KEDA 2.17 and later write, in milli-units
+		q := resource.MustParse(fmt.Sprintf("%.3f", v))
+		return q.MilliValue()
+	}
+	for _, threshold := range []float64{0.001, 0.007, 0.0001, 0.7, 0.1 + 0.2, 1, 12.3456, 1e6, 123456.789} {
+		for _, instances := range []float64{0, 0.0004, 0.5, 1, 1.0000001, 7.77, 14.27, 333.3, 98765.4} {
+			published := servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
+				s.Threshold = threshold
+				loaded(instances)(s)
+				s.Combined.Desired = int(math.Ceil(instances))
+			})
+			s, memory := newScaler(published)
+			for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
+				name := fmt.Sprintf("%s of %v × %v", metric, instances, threshold)
+				item, err := serving.Read(memory, serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: metric, Now: fixed()})
+				require.NoError(t, err, name)
+				target, err := serving.Target(metric, &published)
+				require.NoError(t, err, name)
+
+				got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric), MetricName: metric})
+				require.NoError(t, err, name)
+				require.Len(t, got.MetricValues, 1)
+				assert.Equal(t, item.Milli, keda(got.MetricValues[0].MetricValueFloat), name)
+				assert.Zero(t, got.MetricValues[0].MetricValue, "it would be rounded")
+
+				spec, err := s.GetMetricSpec(t.Context(), refTo("metric", metric))
+				require.NoError(t, err, name)
+				require.Len(t, spec.MetricSpecs, 1)
+				assert.Equal(t, metric, spec.MetricSpecs[0].MetricName)
+				assert.Equal(t, target, keda(spec.MetricSpecs[0].TargetSizeFloat), name)
+				assert.Zero(t, spec.MetricSpecs[0].TargetSize, "it would be rounded")
+			}
+		}
+	}
+}
+
+func TestDefaultsOfATrigger(t *testing.T) {
+	s, _ := newScaler(servingtest.Healthy("checkout", "checkout"))
+	spec, err := s.GetMetricSpec(t.Context(), refTo())
+	require.NoError(t, err)
+	assert.Equal(t, "predicted_load_total", spec.MetricSpecs[0].MetricName)
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+	got, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo()})
+	require.NoError(t, err)
+	assert.InDelta(t, 10.01, got.MetricValues[0].MetricValueFloat, 0)
+}
+
+// TestSpecsNeedNoSamples is about KEDA dropping a metric from the HPA whose target it cannot get.
+func TestSpecsNeedNoSamples(t *testing.T) {
+	for _, reason := range snapshot.Reasons() {
+		s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), withoutForecast(reason)))
+		spec, err := s.GetMetricSpec(t.Context(), refTo())
+		require.NoError(t, err, reason)
+		assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0)
+		_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo()})
+		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: ")
+	}
+}
+
+// TestSpecsOfRejectedPredictedMetrics has snapshots as they are published then, without a threshold.
+func TestSpecsOfRejectedPredictedMetrics(t *testing.T) {
+	s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
+		s.Threshold = 0
+		withoutForecast(snapshot.InvalidSpec)(s)
+	}))
+	_, err := s.GetMetricSpec(t.Context(), refTo())
+	assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: there is no target: because")
+	spec, err := s.GetMetricSpec(t.Context(), refTo("metric", "predicted_replicas"))
+	require.NoError(t, err, "its target is always the same")
+	assert.InDelta(t, 1, spec.MetricSpecs[0].TargetSizeFloat, 0)
+}
+
+func TestErrorsHaveTheSentenceOfExternalMetrics(t *testing.T) {
+	healthy := servingtest.Healthy("checkout", "checkout")
+	for name, test := range map[string]struct {
+		snapshot snapshot.Snapshot
+		ref      *externalscaler.ScaledObjectRef
+		metric   string
+		code     codes.Code
+	}{
+		"stale":          {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.NewestSample = fixed().Add(-time.Hour) }), refTo(), serving.LoadTotal, codes.Unavailable},
+		"no ready pods":  {servingtest.Changed(healthy, withoutForecast(snapshot.NoReadyPods)), refTo(), serving.LoadTotal, codes.Unavailable},
+		"no replicas":    {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.ReplicasLost = fixed().Add(-time.Hour) }), refTo("metric", "predicted_replicas"), serving.Replicas, codes.Unavailable},
+		"too large":      {servingtest.Changed(healthy, loaded(1e300)), refTo(), serving.LoadTotal, codes.Internal},
+		"other name":     {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Name = "other" }), refTo(), serving.LoadTotal, codes.NotFound},
+		"other space":    {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.Metric.Namespace = "other" }), refTo(), serving.LoadTotal, codes.NotFound},
+		"forecaster off": {servingtest.Changed(healthy, func(s *snapshot.Snapshot) { s.At = fixed().Add(-time.Hour) }), refTo(), serving.LoadTotal, codes.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, memory := newScaler(test.snapshot)
+			_, want := serving.Read(memory, serving.Query{Namespace: "shop", Selector: serving.ByName("checkout"), Metric: test.metric, Now: fixed()})
+			require.Error(t, want)
+			_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: test.ref})
+			assertStatus(t, err, test.code, want.Error())
+			_, err = s.IsActive(t.Context(), test.ref)
+			assertStatus(t, err, test.code, want.Error())
+		})
+	}
+}
+
+func TestUnknownWhileStarting(t *testing.T) {
+	s, _ := newScaler()
+	_, err := s.GetMetricSpec(t.Context(), refTo())
+	assertStatus(t, err, codes.NotFound, `the selector "predictedmetric=checkout" in namespace "shop" matches no PredictedMetric`)
+	s.known = func() error { return errors.New("pods are not listed yet") }
+	_, err = s.GetMetricSpec(t.Context(), refTo())
+	assertStatus(t, err, codes.Unavailable, "does not know every PredictedMetric yet: pods are not listed yet")
+}
+
+func TestOnlyTheMetricOfTheTriggerIsAnswered(t *testing.T) {
+	s, _ := newScaler(servingtest.Healthy("checkout", "checkout"))
+	for _, name := range []string{"", "predicted_load_total", "PREDICTED_load_total"} {
+		_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: name})
+		assert.NoError(t, err, name)
+	}
+	_, err := s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo(), MetricName: "predicted_replicas"})
+	assertStatus(t, err, codes.InvalidArgument, `metricName: "predicted_replicas": must be predicted_load_total, the metric of the trigger`)
+}
+
+func TestIsActiveAboveActivation(t *testing.T) {
+	for _, test := range []struct {
+		instances  float64
+		activation string
+		want       bool
+	}{
+		{0, "0", false}, {0.0004, "0", true}, {10, "7", false}, {10.1, "7", true}, {10, "6.999", true},
+	} {
+		s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), loaded(test.instances)))
+		got, err := s.IsActive(t.Context(), refTo("activation", test.activation))
+		require.NoError(t, err)
+		assert.Equal(t, test.want, got.Result, "%+v", test)
+	}
+}

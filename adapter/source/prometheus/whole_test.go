@@ -1,0 +1,222 @@
+package prometheus
+
+import (
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// wholeOf is a query for the load of a target without pods.
+func wholeOf(as source.Type) Config {
+	c := gauge()
+	c.Whole, c.Type = true, as
+	return c
+}
+
+func TestSeriesOfTheWholeTargetAreAddedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := answering(growing(time.Now(), func(pod string, second int) float64 {
+			return map[string]float64{"gateway-a": 100, "gateway-b": float64(second)}[pod]
+		}, "gateway-a", "gateway-b"))
+		s := running(t, Options{}, server)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(source.Gauge), fleetOf(), sink))
+		sourcetest.Pass(5 * time.Second)
+		got := sink.Samples(source.WholeTarget)
+		require.NotEmpty(t, got)
+		assert.GreaterOrEqual(t, len(got), 14, "the window of the first answer, and one a second since")
+		for i, x := range got {
+			if i > 0 {
+				assert.Equal(t, got[i-1].T+1000, x.T)
+				assert.InDelta(t, got[i-1].V+1, x.V, 1e-9)
+			}
+		}
+		assert.InDelta(t, 100, got[len(got)-1].V, 10)
+		assert.Empty(t, sink.LastSourceError())
+	})
+}
+
+func TestCountersOfTheWholeTargetAreRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reset := func(second int) float64 {
+			if second > 2 {
+				return 30 * float64(second-2)
+			}
+			return 1000 + 30*float64(second)
+		}
+		server := answering(growing(time.Now(), func(pod string, second int) float64 {
+			return map[string]float64{"a": 20 * float64(second+100), "b": reset(second)}[pod]
+		}, "a", "b"))
+		s := running(t, Options{}, server)
+		sink := newRecorder()
+		require.NoError(t, s.Set(key("pm"), wholeOf(source.Counter), fleetOf(), sink))
+		sourcetest.Pass(8 * time.Second)
+		values := sink.Values(source.WholeTarget)
+		require.Greater(t, len(values), 10)
+		for _, v := range values {
+			assert.InDelta(t, 50, v, 1e-9, "also where one of them was reset")
+		}
+	})
+}
+
+// timeline is readings of one series: seconds and values.
+type timeline struct {
+	name     string
+	readings [][2]float64
+}
+
+// sums gives a whole the readings up to each of some seconds, as answers that reach so many seconds back have them.
+func sums(as source.Type, spacing, reach int64, answers []int64, lines ...timeline) map[int64]float64 {
+	w := &whole{as: as}
+	got := map[int64]float64{}
+	for _, end := range answers {
+		var all []*series
+		for _, line := range lines {
+			s := &series{labels: model.Metric{"gateway": model.LabelValue(line.name)}, spacing: spacing * 1000}
+			for _, x := range line.readings {
+				if t := int64(x[0]); t <= end && t > end-reach {
+					s.samples = append(s.samples, pipeline.Sample{T: 1_000_000 + t*1000, V: x[1]})
+				}
+			}
+			if len(s.samples) > 0 {
+				all = append(all, s)
+			}
+		}
+		for _, x := range w.take(all, spacing*1000, time.Unix(end, 0)) {
+			got[(x.T-1_000_000)/1000] = x.V
+		}
+	}
+	return got
+}
+
+// every returns readings some seconds apart up to a time, of a gauge that stays, or a counter that grows by this a second.
+func every(name string, from, to, apart int, value float64, as source.Type) timeline {
+	line := timeline{name: name}
+	for t := from; t <= to; t += apart {
+		v := value
+		if as == source.Counter {
+			v = 1e6 + value*float64(t)
+		}
+		line.readings = append(line.readings, [2]float64{float64(t), v})
+	}
+	return line
+}
+
+// seconds returns those at which answers come.
+func seconds(end, apart int64) (all []int64) {
+	for t := int64(30); t <= end; t += apart {
+		all = append(all, t)
+	}
+	return all
+}
+
+// However the phases of scrapes lie to each other, to the queries and to what these reach back, no sum lacks a series.
+func TestNoSumLacksASeries(t *testing.T) {
+	for _, as := range []source.Type{source.Gauge, source.Counter} {
+		for phase := range 15 {
+			for late := range 13 {
+				answers := make([]int64, 0, 60)
+				for end := int64(30); end < 330; end += 5 {
+					answers = append(answers, end-int64(late))
+				}
+				got := sums(as, 15, 35, answers, every("a", 0, 400, 15, 40, as), every("b", phase, 400, 15, 60, as), every("c", 14-phase/2, 400, 15, 5, as))
+				require.Greater(t, len(got), 15, "%s, phase %d, %d s late", as, phase, late)
+				for at, v := range got {
+					require.InDelta(t, 105, v, 1e-6, "%s, phase %d, %d s late, at %d", as, phase, late, at)
+				}
+			}
+		}
+	}
+}
+
+func TestFailedScrapesAreNoFall(t *testing.T) {
+	overloaded := every("b", 7, 100, 15, 95, source.Gauge)
+	overloaded.readings = append(overloaded.readings, every("b", 142, 300, 15, 95, source.Gauge).readings...) // two scrapes have failed
+	for at, v := range sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge), overloaded) {
+		require.InDelta(t, 100, v, 0, "at %d", at)
+	}
+	gone := sums(source.Gauge, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 5, source.Gauge), every("b", 7, 100, 15, 95, source.Gauge))
+	require.InDelta(t, 100, gone[135], 0, "three of its spacings")
+	require.InDelta(t, 5, gone[150], 0)
+}
+
+func TestReplacedSeriesDoNotCountTwice(t *testing.T) {
+	got := sums(source.Gauge, 15, 60, seconds(300, 5), every("old", 0, 90, 15, 1000, source.Gauge), every("new", 120, 300, 15, 1000, source.Gauge))
+	for at, v := range got {
+		require.InDelta(t, 1000, v, 0, "at %d", at)
+	}
+	assert.Contains(t, got, int64(120))
+}
+
+func TestNewSeriesAreWaitedFor(t *testing.T) {
+	got := sums(source.Counter, 15, 60, seconds(300, 5), every("a", 0, 300, 15, 40, source.Counter), every("b", 157, 300, 15, 60, source.Counter))
+	for at, v := range got {
+		want := 40.0
+		if at >= 157 {
+			want = 100
+		}
+		require.InDelta(t, want, v, 1e-6, "at %d", at)
+	}
+	assert.NotContains(t, got, int64(165), "it has been read once")
+	assert.Contains(t, got, int64(172))
+}
+
+// Two servers that scrape the same counter a moment apart: what the one that began first says last is no reset.
+func TestCountersReadTwiceAreNotReset(t *testing.T) {
+	line := timeline{name: "a"}
+	for s := range 20 {
+		v := 1e6 + 50*float64(15*s)
+		line.readings = append(line.readings, [2]float64{float64(15 * s), v}, [2]float64{float64(15*s) + 1, v - 1})
+	}
+	for at, v := range sums(source.Counter, 15, 60, seconds(280, 5), line) {
+		require.InDelta(t, 50, v, 1, "at %d", at)
+	}
+}
+
+func TestClockOfTheServerIsSetBack(t *testing.T) {
+	w := &whole{as: source.Gauge}
+	at := func(t int64) []*series {
+		return []*series{{labels: model.Metric{"a": "b"}, spacing: 1000, samples: []pipeline.Sample{{T: t, V: 7}}}}
+	}
+	require.Len(t, w.take(at(5_000_000), 1000, time.Unix(0, 0)), 1)
+	require.Equal(t, []pipeline.Sample{{T: 2_000_000, V: 7}}, w.take(at(2_000_000), 1000, time.Unix(1, 0)))
+}
+
+func TestWholeTargetIsUnknownWhereSeriesMayBeMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer  func() []fakeSeries
+		trouble string
+	}{
+		"nothing":          {answer: func() []fakeSeries { return nil }, trouble: `returns nothing for the last 12s`},
+		"other namespaces": {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1).label("namespace", "bank")} }, trouble: "only series of other namespaces (1)"},
+		"no number":        {answer: func() []fakeSeries { return []fakeSeries{pod("a", 1, 2), pod("b", 1).with(time.Second, 0, math.NaN())} }, trouble: "a value of a series is NaN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := running(t, Options{}, answering(c.answer))
+				sink := newRecorder()
+				require.NoError(t, s.Set(key("pm"), wholeOf(source.Gauge), fleetOf("a"), sink))
+				sourcetest.Pass(2 * time.Second)
+				require.Contains(t, sink.LastSourceError(), c.trouble)
+				assert.Empty(t, sink.Values(source.WholeTarget))
+			})
+		})
+	}
+}
+
+func TestWholeTargetTakesPlainSelectorsAlone(t *testing.T) {
+	s := New(Options{})
+	c := wholeOf(source.Gauge)
+	c.Query = "sum(load)"
+	err := s.Set(key("pm"), c, fleetOf(), newRecorder())
+	require.ErrorContains(t, err, "whose series are added up")
+}

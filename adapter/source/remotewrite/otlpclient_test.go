@@ -1,0 +1,161 @@
+package remotewrite
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/adapter/source/sourcetest"
+)
+
+// exporting returns a provider of instruments in the pod web-0, whose readings are pushed when they are flushed.
+func exporting(t *testing.T, url string, options ...otlpmetrichttp.Option) *sdk.MeterProvider {
+	options = append(options, otlpmetrichttp.WithEndpointURL(url+otlpPath), otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}))
+	exporter, err := otlpmetrichttp.New(t.Context(), options...)
+	require.NoError(t, err)
+	provider := sdk.NewMeterProvider(
+		sdk.WithReader(sdk.NewPeriodicReader(exporter, sdk.WithInterval(time.Hour))),
+		sdk.WithResource(resource.NewSchemaless(attribute.String("k8s.namespace.name", "shop"), attribute.String("k8s.pod.name", "web-0"))))
+	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) }) // it pushes once more, to a server that may be gone
+	return provider
+}
+
+// The SDK is a client that others wrote.
+func TestOpenTelemetrySDK(t *testing.T) {
+	for name, options := range map[string][]otlpmetrichttp.Option{
+		"plain": nil,
+		"gzip":  {otlpmetrichttp.WithCompression(otlpmetrichttp.GzipCompression)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, sink, raw := newReceiver(), sourcetest.NewRecorder(), sourcetest.NewRecorder()
+			r.options.Now = time.Now // the SDK has no other clock
+			pod := instance("shop", "web-0")
+			pod.Start = time.Now().Add(-time.Minute)
+			fleet := sourcetest.NewFleet(pod)
+			utilization := Config{Metric: "eventloop_utilization_ratio", Type: source.Gauge, PodLabel: "pod"}
+			require.NoError(t, r.Set(key("utilization"), matching(utilization, "worker", "main", "otel_scope_name", "app"), fleet, sink))
+			require.NoError(t, r.Set(key("requests"), Config{Metric: "requests_total", Type: source.Gauge, PodLabel: "pod"}, fleet, raw))
+			server := httptest.NewServer(r.handler)
+			defer server.Close()
+			provider := exporting(t, server.URL, options...)
+			meter := provider.Meter("app")
+			gauge, err := meter.Float64Gauge("eventloop.utilization", metric.WithUnit("1"))
+			require.NoError(t, err)
+			counter, err := meter.Int64Counter("requests", metric.WithUnit("{request}"))
+			require.NoError(t, err)
+			latency, err := meter.Float64Histogram("latency", metric.WithUnit("s"))
+			require.NoError(t, err)
+
+			gauge.Record(t.Context(), 0.5, metric.WithAttributes(attribute.String("worker", "main")))
+			counter.Add(t.Context(), 5)
+			latency.Record(t.Context(), 0.1)
+			require.NoError(t, provider.ForceFlush(t.Context()))
+			gauge.Record(t.Context(), 0.75, metric.WithAttributes(attribute.String("worker", "main")))
+			counter.Add(t.Context(), 10)
+			require.NoError(t, provider.ForceFlush(t.Context()))
+
+			assert.Equal(t, []float64{0.5, 0.75}, sink.Values("uid-web-0"))
+			assert.Equal(t, []float64{5, 15}, raw.Values("uid-web-0"))
+			assert.InDelta(t, time.Now().UnixMilli(), sink.Samples("uid-web-0")[1].T, 60_000)
+			assert.InDelta(t, 2, sourcetest.Gathered(t, r.registry, "foresail_remote_write_requests_total", "200"), 0)
+		})
+	}
+}
+
+// What is rejected shows in the log of the application.
+func TestOpenTelemetrySDKReportsWhatIsRejected(t *testing.T) {
+	r := newReceiver()
+	r.options.Now = time.Now
+	unknown := error(nil)
+	r.options.Ready = func() error { return unknown }
+	require.NoError(t, r.Set(key("m"), Config{Metric: "requests_total", Type: source.Counter, PodLabel: "pod"}, newFleet("shop", "web-0"), sourcetest.NewRecorder()))
+	server := httptest.NewServer(r.handler)
+	defer server.Close()
+	provider := exporting(t, server.URL, otlpmetrichttp.WithTemporalitySelector(func(sdk.InstrumentKind) metricdata.Temporality { return metricdata.DeltaTemporality }))
+	counter, err := provider.Meter("app").Int64Counter("requests")
+	require.NoError(t, err)
+	counter.Add(t.Context(), 5)
+	assert.ErrorContains(t, provider.ForceFlush(t.Context()), "requests_total is a sum of delta temporality, which must be cumulative")
+	counter.Add(t.Context(), 5)
+	unknown = errors.New("not listed")
+	assert.ErrorContains(t, provider.ForceFlush(t.Context()), "retry-able request failure: body: ")
+}
+
+// With client_auth_type the receiver takes metrics from who presents a certificate, and from nobody else.
+func TestOpenTelemetrySDKPresentsACertificate(t *testing.T) {
+	certificate, trusted := selfSigned(t)
+	r, sink := newReceiver(), sourcetest.NewRecorder()
+	r.options.Now, r.options.WebConfigFile = time.Now, certificate.webConfig(t)
+	r.options.Address = ":9201"
+	require.NoError(t, r.options.Validate(), "clients are authenticated")
+	require.NoError(t, r.Set(key("m"), whole("queue"), newFleet("shop"), sink))
+	url := strings.Replace(strings.TrimSuffix(serving(t, r.Source), path), "http://", "https://", 1)
+	push := func(presented ...tls.Certificate) error {
+		config := &tls.Config{RootCAs: trusted, Certificates: presented, MinVersion: tls.VersionTLS12}
+		provider := exporting(t, url, otlpmetrichttp.WithTLSClientConfig(config))
+		queue, err := provider.Meter("app").Int64Gauge("queue")
+		require.NoError(t, err)
+		queue.Record(t.Context(), 7)
+		return provider.ForceFlush(t.Context())
+	}
+	require.Error(t, push())
+	require.Empty(t, sink.Values(source.WholeTarget))
+	require.NoError(t, push(certificate.pair))
+	assert.Equal(t, []float64{7}, sink.Values(source.WholeTarget))
+}
+
+// ownCertificate is a certificate of servers and clients that is its own authority.
+type ownCertificate struct {
+	pair              tls.Certificate
+	certFile, keyFile string
+}
+
+func selfSigned(t *testing.T) (ownCertificate, *x509.CertPool) {
+	t.Helper()
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, own.Public(), own)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(own)
+	require.NoError(t, err)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	private := pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+	c := ownCertificate{certFile: file(t, string(certificate)), keyFile: file(t, string(private))}
+	c.pair, err = tls.X509KeyPair(certificate, private)
+	require.NoError(t, err)
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM(certificate))
+	return c, trusted
+}
+
+// webConfig returns a configuration that requires the certificate of clients.
+func (c ownCertificate) webConfig(t *testing.T) string {
+	return file(t, fmt.Sprintf("tls_server_config:\n  cert_file: %s\n  key_file: %s\n  client_ca_file: %[1]s\n  client_auth_type: RequireAndVerifyClientCert\n", c.certFile, c.keyFile))
+}

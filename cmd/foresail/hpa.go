@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/params"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// hpaOptions are the flags of the hpa command.
+type hpaOptions struct {
+	file        string
+	maxReplicas int32
+}
+
+func newHPACommand() *cobra.Command {
+	k, o := &cluster{}, &hpaOptions{}
+	c := &cobra.Command{
+		Use:   "hpa NAME [--namespace NAMESPACE] [--max-replicas N] | hpa --filename FILE [--max-replicas N]",
+		Short: "Print the HorizontalPodAutoscaler that is recommended for a PredictedMetric",
+		Long: `Hpa prints the HorizontalPodAutoscaler of a PredictedMetric as a manifest: the metric
+predicted_load_total with its threshold, its minReplicas and maxReplicas, and the behavior that
+a forecast needs. It changes nothing.
+
+It is for those who keep the HPA themselves, beside the PredictedMetric. With spec.autoscaler
+Foresail creates the very same one, and keeps it so.
+
+The PredictedMetric is read from the cluster, or with --filename from a manifest.`,
+		Example: `  foresail hpa checkout-elu -n shop
+
+  # Without a cluster
+  foresail hpa -f predictedmetric.yaml --max-replicas 20
+
+  # Has somebody changed the one in the cluster?
+  foresail hpa checkout-elu -n shop | kubectl diff -f -`,
+		Args: func(c *cobra.Command, args []string) error {
+			if o.file != "" {
+				return noArguments(c, args)
+			}
+			return oneName("a PredictedMetric")(c, args)
+		},
+
+		DisableFlagsInUseLine: true,
+	}
+	k.addFlags(c)
+	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig, or of the file")
+	c.Flags().StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
+	c.Flags().Int32Var(&o.maxReplicas, "max-replicas", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.maxReplicas < 0 {
+			return badFlag("max-replicas", o.maxReplicas, "0 or more")
+		}
+		pm, err := o.read(c, k, args)
+		if err != nil {
+			return err
+		}
+		return o.print(c.OutOrStdout(), pm)
+	}
+	return c
+}
+
+// read returns the PredictedMetric of a file, or of the cluster.
+func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha1.PredictedMetric, error) {
+	if o.file != "" {
+		pm, err := o.readFile(c.InOrStdin())
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--filename %s: %w", o.file, err)}
+		}
+		if k.namespace != "" {
+			pm.Namespace = k.namespace
+		}
+		return pm, nil
+	}
+	_, objects, err := k.connect()
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := k.namespaceOrDefault()
+	if err != nil {
+		return nil, err
+	}
+	var pm v1alpha1.PredictedMetric
+	if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
+		return nil, missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
+	}
+	return &pm, nil
+}
+
+func (o *hpaOptions) readFile(stdin io.Reader) (*v1alpha1.PredictedMetric, error) {
+	read := func() ([]byte, error) { return os.ReadFile(o.file) }
+	if o.file == "-" {
+		read = func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	data, err := read()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := params.ParseSpec(data)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := params.FromSpec(spec); err != nil {
+		return nil, err
+	}
+	pm := &v1alpha1.PredictedMetric{}
+	if err := yaml.Unmarshal(data, pm); err != nil {
+		return nil, err
+	}
+	if pm.Name == "" {
+		return nil, errors.New("metadata.name is missing: the HPA selects the metric by it")
+	}
+	pm.Spec = spec
+	return pm, nil
+}
+
+func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
+	if o.maxReplicas > 0 {
+		pm.Spec.MaxReplicas = &o.maxReplicas
+	}
+	hpa, err := autoscaler.For(pm)
+	if err != nil {
+		return usageError{fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err)}
+	}
+	text, err := manifest(hpa)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "# As recommended for the PredictedMetric %s. Before Kubernetes 1.35 leave tolerance out.\n%s", pm.Name, text)
+	return err
+}
+
+// manifest leaves out what only a server fills in.
+func manifest(hpa *autoscalingv2.HorizontalPodAutoscaler) ([]byte, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(hpa)
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "status")
+	return yaml.Marshal(object)
+}
