@@ -57,6 +57,7 @@ type Controller struct {
 
 	mu     sync.Mutex
 	states map[types.UID]State
+	maxima map[types.UID]*metav1.Condition // nil: not known yet
 
 	// Of Start alone.
 	rivals  *rivals
@@ -135,7 +136,7 @@ func (c *Controller) Start(ctx context.Context) error {
 func (c *Controller) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.states = map[types.UID]State{}
+	c.states, c.maxima = map[types.UID]State{}, nil
 	c.applied, c.retries = map[types.UID]applied{}, map[types.UID]retry{}
 	c.rivals = newRivals(c.Client, c.Namespaces, c.Now)
 }
@@ -156,12 +157,25 @@ func (c *Controller) check(ctx context.Context) error {
 		return err
 	}
 	present := map[types.UID]*v1alpha1.PredictedMetric{}
+	var bounded []*v1alpha1.PredictedMetric
 	for i := range list.Items {
-		if pm := &list.Items[i]; concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the HPA with it
+		pm := &list.Items[i]
+		if concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the HPA with it
 			present[pm.UID] = pm
+		}
+		if pm.Spec.MaxReplicas != nil {
+			bounded = append(bounded, pm)
 		}
 	}
 	c.forget(func(uid types.UID) bool { return present[uid] != nil })
+	if len(present)+len(bounded) > 0 {
+		c.rivals.list(ctx)
+		c.compareMaxima(bounded)
+	}
+	return c.checkHPAs(ctx, present)
+}
+
+func (c *Controller) checkHPAs(ctx context.Context, present map[types.UID]*v1alpha1.PredictedMetric) error {
 	if len(present) == 0 {
 		return nil
 	}

@@ -265,7 +265,7 @@ func foreign(name, target string) *autoscalingv2.HorizontalPodAutoscaler {
 	}
 }
 
-func scaledObject(name, target string) *unstructured.Unstructured {
+func newScaledObject(name, target string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"name": target}}}}
 	o.SetGroupVersionKind(scaledObjectKind)
 	o.SetNamespace("shop")
@@ -315,7 +315,7 @@ func TestCreatesAndCorrects(t *testing.T) {
 
 func TestWithoutTheFieldNothingIsRead(t *testing.T) {
 	pm := checkout()
-	pm.Spec.Autoscaler = nil
+	pm.Spec.Autoscaler, pm.Spec.MaxReplicas = nil, nil
 	play(t, []client.Object{pm, foreign("checkout", "checkout")}, func(f *fixture) {
 		f.fail(func(verb string, _ client.Object) error {
 			assert.Equal(f, "list *v1alpha1.PredictedMetricList", verb)
@@ -442,12 +442,12 @@ func TestWritesAreOfWhatWasRead(t *testing.T) {
 }
 
 func TestScaledObjectsHaveTheirTargets(t *testing.T) {
-	play(t, []client.Object{checkout(), scaledObject("checkout-keda", "checkout")}, func(f *fixture) {
+	play(t, []client.Object{checkout(), newScaledObject("checkout-keda", "checkout")}, func(f *fixture) {
 		f.lead()
 		f.pass()
 		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("checkout"))
 		assert.Contains(f, f.message("checkout"), "ScaledObject checkout-keda scales Deployment checkout too")
-		require.NoError(f, f.client.Delete(f.ctx, scaledObject("checkout-keda", "checkout")))
+		require.NoError(f, f.client.Delete(f.ctx, newScaledObject("checkout-keda", "checkout")))
 		time.Sleep(scaledObjectPeriod)
 		f.pass()
 		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))

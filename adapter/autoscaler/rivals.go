@@ -10,25 +10,15 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
 )
-
-// scaledObjectPeriod is how often ScaledObjects are listed. KEDA makes an HPA of each, which the watch reports at once: the list
-// has those that are paused or new.
-const scaledObjectPeriod = time.Minute
-
-var scaledObjectKind = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
 
 // target identifies what an autoscaler scales. Versions of one kind are the same target.
 type target struct {
@@ -79,7 +69,7 @@ type rivals struct {
 	mu      sync.Mutex // of the tables
 	tables  []*table   // one for each namespace
 
-	scaledObjects map[target]string // their names
+	scaledObjects map[target]scaledObject // nil: not listed yet
 	listed        time.Time
 }
 
@@ -138,7 +128,7 @@ func (h hpas) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface,
 type observed struct {
 	hpas          map[types.NamespacedName]row
 	byTarget      map[target][]row
-	scaledObjects map[target]string
+	scaledObjects map[target]scaledObject
 	metrics       map[target][]*v1alpha1.PredictedMetric // with spec.autoscaler, the oldest first
 }
 
@@ -152,7 +142,6 @@ func (r *rivals) observe(ctx context.Context, metrics map[types.UID]*v1alpha1.Pr
 	if err := r.copyTo(o); err != nil {
 		return nil, err
 	}
-	r.list(ctx)
 	o.scaledObjects = r.scaledObjects
 	for _, pm := range metrics {
 		if pm.Spec.Autoscaler != nil {
@@ -183,39 +172,6 @@ func (r *rivals) copyTo(o *observed) error {
 	return nil
 }
 
-// list reads the ScaledObjects, if it is time to. A cluster without KEDA, or where they may not be listed, has none. What else
-// goes wrong must not hold up HPAs: KEDA's own are watched anyway.
-func (r *rivals) list(ctx context.Context) {
-	if !r.listed.IsZero() && r.now().Sub(r.listed) < scaledObjectPeriod {
-		return
-	}
-	r.listed = r.now()
-	found := map[target]string{}
-	for _, namespace := range r.namespaces {
-		var list unstructured.UnstructuredList
-		list.SetGroupVersionKind(scaledObjectKind)
-		err := r.client.List(ctx, &list, client.InNamespace(namespace))
-		if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming those of before")
-			return
-		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			found[targetOfScaledObject(o)] = o.GetName()
-		}
-	}
-	r.scaledObjects = found
-}
-
-// targetOfScaledObject knows KEDA's defaults.
-func targetOfScaledObject(o *unstructured.Unstructured) target {
-	field := func(name, otherwise string) string {
-		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name) // what is no string is invalid
-		return cmp.Or(value, otherwise)
-	}
-	return targetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
-}
-
 // rivalOf returns what else scales the target of a PredictedMetric, "" if nothing does. Of two PredictedMetrics that have no HPA
 // yet the older one is to have one. The HPA of one that has it is the other's rival, however old the two are.
 func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasHPA bool) string {
@@ -226,8 +182,8 @@ func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasHPA bool) string {
 			return fmt.Sprintf("HorizontalPodAutoscaler %s%s scales %s %s too", h.name, h.origin, t.kind.Kind, t.name)
 		}
 	}
-	if name, ok := o.scaledObjects[t]; ok {
-		return fmt.Sprintf("ScaledObject %s scales %s %s too", name, t.kind.Kind, t.name)
+	if found, ok := o.scaledObjects[t]; ok {
+		return fmt.Sprintf("ScaledObject %s scales %s %s too", found.name, t.kind.Kind, t.name)
 	}
 	if first := o.metrics[t][0]; !hasHPA && first.UID != pm.UID {
 		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.autoscaler for %s %s too", first.Name, t.kind.Kind, t.name)

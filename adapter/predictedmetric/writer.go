@@ -116,17 +116,24 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	return true, nil
 }
 
-// addAutoscaler adds what is known of the HPA of a PredictedMetric. Until something is, it says what was before.
+// addAutoscaler adds what is known of the HPA and the ScaledObject of a PredictedMetric. Until something is, it says what was before.
 func (w *Writer) addAutoscaler(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
 	status.Autoscaler = pm.Status.Autoscaler
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady)
 	if state, known := w.Autoscalers.State(pm.UID); known {
-		status.Autoscaler, c = state.HPA, state.Condition
-	} else if c == nil && pm.Spec.Autoscaler != nil && w.Autoscalers != nil {
-		c = new(unknown(v1alpha1.ConditionAutoscalerReady))
+		status.Autoscaler = state.HPA
+		replaceCondition(status, v1alpha1.ConditionAutoscalerReady, state.Condition, now)
+	} else if pm.Spec.Autoscaler != nil && w.Autoscalers != nil && meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady) == nil {
+		replaceCondition(status, v1alpha1.ConditionAutoscalerReady, new(unknown(v1alpha1.ConditionAutoscalerReady)), now)
 	}
+	if c, known := w.Autoscalers.MaxReplicas(pm.UID); known {
+		replaceCondition(status, v1alpha1.ConditionMaxReplicasMatch, c, now)
+	}
+}
+
+// replaceCondition removes a condition that is nil.
+func replaceCondition(status *v1alpha1.PredictedMetricStatus, kind string, c *metav1.Condition, now time.Time) {
 	if c == nil {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionAutoscalerReady)
+		meta.RemoveStatusCondition(&status.Conditions, kind)
 		return
 	}
 	next := *c

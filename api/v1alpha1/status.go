@@ -21,6 +21,9 @@ const (
 	// ConditionAutoscalerReady is true while the HorizontalPodAutoscaler of spec.autoscaler is as recommended, and the only one
 	// of the target. Without spec.autoscaler it is absent.
 	ConditionAutoscalerReady = "AutoscalerReady"
+	// ConditionMaxReplicasMatch is true while the ScaledObject of KEDA that scales the target has the maximum of the
+	// PredictedMetric. Without a ScaledObject or maxReplicas it is absent.
+	ConditionMaxReplicasMatch = "MaxReplicasMatch"
 )
 
 // PredictedMetricStatus is what is known of the forecast. A field is absent while its value is unknown.
@@ -29,7 +32,8 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady.
+	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady; with a
+	// ScaledObject of KEDA also MaxReplicasMatch.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,139 @@
+package autoscaler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+const (
+	// scaledObjectPeriod is how often ScaledObjects are listed. KEDA makes an HPA of each, which the watch of HPAs reports at once:
+	// the list has those that are paused or new, and their bounds.
+	scaledObjectPeriod = time.Minute
+	// scaledObjectPage is how many are listed by one request.
+	scaledObjectPage = 500
+	// defaultMaxReplicaCount is KEDA's, for a ScaledObject without one.
+	defaultMaxReplicaCount = 100
+)
+
+// Reasons of the condition MaxReplicasMatch.
+const (
+	reasonSameMaximum  = "SameMaximum"
+	reasonOtherMaximum = "ScaledObjectDiffers"
+)
+
+var scaledObjectKind = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+
+// scaledObject is what is kept of one.
+type scaledObject struct {
+	name        string
+	maxReplicas int64
+}
+
+// list reads the ScaledObjects, if it is time to. A cluster without KEDA, or where they may not be listed, has none. What else
+// goes wrong must not hold up HPAs: KEDA's own are watched anyway.
+func (r *rivals) list(ctx context.Context) {
+	if !r.listed.IsZero() && r.now().Sub(r.listed) < scaledObjectPeriod {
+		return
+	}
+	r.listed = r.now()
+	found := map[target]scaledObject{}
+	for _, namespace := range r.namespaces {
+		if err := r.listNamespace(ctx, namespace, found); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming those of before")
+			return
+		}
+	}
+	r.scaledObjects = found
+}
+
+func (r *rivals) listNamespace(ctx context.Context, namespace string, found map[target]scaledObject) error {
+	var page unstructured.UnstructuredList
+	page.SetGroupVersionKind(scaledObjectKind)
+	for {
+		err := r.client.List(ctx, &page, client.InNamespace(namespace), client.Limit(scaledObjectPage), client.Continue(page.GetContinue()))
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			found[targetOfScaledObject(o)] = scaledObjectOf(o)
+		}
+		if page.GetContinue() == "" {
+			return nil
+		}
+	}
+}
+
+func scaledObjectOf(o *unstructured.Unstructured) scaledObject {
+	maximum, set, err := unstructured.NestedInt64(o.Object, "spec", "maxReplicaCount")
+	if !set || err != nil { // what is no number is invalid
+		maximum = defaultMaxReplicaCount
+	}
+	return scaledObject{o.GetName(), maximum}
+}
+
+// targetOfScaledObject knows KEDA's defaults.
+func targetOfScaledObject(o *unstructured.Unstructured) target {
+	field := func(name, otherwise string) string {
+		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name) // what is no string is invalid
+		return cmp.Or(value, otherwise)
+	}
+	return targetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
+}
+
+// MaxReplicas returns the condition MaxReplicasMatch of a PredictedMetric, nil if it has none; false while nothing is known of
+// ScaledObjects, or if there is no Controller.
+func (c *Controller) MaxReplicas(uid types.UID) (*metav1.Condition, bool) {
+	if c == nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.maxima[uid], c.maxima != nil
+}
+
+// compareMaxima compares maxReplicas of PredictedMetrics with the ScaledObjects of their targets.
+func (c *Controller) compareMaxima(metrics []*v1alpha1.PredictedMetric) {
+	if c.rivals.scaledObjects == nil {
+		return
+	}
+	maxima := map[types.UID]*metav1.Condition{}
+	for _, pm := range metrics {
+		if o, ok := c.rivals.scaledObjects[targetOfMetric(pm)]; ok {
+			maxima[pm.UID] = o.compare(int64(*pm.Spec.MaxReplicas))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.maxima = maxima
+}
+
+func (o scaledObject) compare(maxReplicas int64) *metav1.Condition {
+	same := &metav1.Condition{
+		Type: v1alpha1.ConditionMaxReplicasMatch, Status: metav1.ConditionTrue, Reason: reasonSameMaximum,
+		Message: fmt.Sprintf("ScaledObject %s has the same maximum", o.name),
+	}
+	if o.maxReplicas == maxReplicas {
+		return same
+	}
+	same.Status, same.Reason = metav1.ConditionFalse, reasonOtherMaximum
+	same.Message = fmt.Sprintf("ScaledObject %s has maxReplicaCount %d, this PredictedMetric maxReplicas %d: predicted_replicas and the status end at the latter; set both alike",
+		o.name, o.maxReplicas, maxReplicas)
+	return same
+}
