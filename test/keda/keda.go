@@ -23,11 +23,11 @@ type KEDA struct {
 	binaries Binaries
 
 	operator, adapter *controlplane.Process
-	port              int // of the adapter
+	api               controlplane.AggregatedAPI
 }
 
 // AdapterURL is where the metrics adapter serves external metrics, beside the API server.
-func (k *KEDA) AdapterURL() string { return "https://localhost:" + strconv.Itoa(k.port) }
+func (k *KEDA) AdapterURL() string { return "https://localhost:" + strconv.Itoa(k.api.Port) }
 
 // Start makes KEDA's namespace, installs its CRDs, runs its programs as the cluster's administrator (what they may do is not what is
 // tested), and waits until the API server sends them the reads of external metrics. Stop ends them.
@@ -115,18 +115,17 @@ func (k *KEDA) startAdapter(ctx context.Context, metricsPort int) error {
 	if err != nil {
 		return err
 	}
-	api := controlplane.AggregatedAPI{
+	k.api = controlplane.AggregatedAPI{
 		Group: "external.metrics.k8s.io", Version: "v1beta1", Namespace: Namespace, Service: "keda-metrics-apiserver",
 	}
-	if api.Port, err = ports.Take(); err != nil {
+	if k.api.Port, err = ports.Take(); err != nil {
 		return err
 	}
-	k.port = api.Port
 	own, err := ports.Take()
 	if err != nil {
 		return err
 	}
-	cert, key, err := k.cluster.ServingCertificate(api.Service+"."+api.Namespace+".svc", "localhost")
+	cert, key, err := k.cluster.ServingCertificate(k.api.Service+"."+k.api.Namespace+".svc", "localhost")
 	if err != nil {
 		return err
 	}
@@ -134,19 +133,24 @@ func (k *KEDA) startAdapter(ctx context.Context, metricsPort int) error {
 	k.adapter, err = k.run(adapterBinary, []string{
 		"--kubeconfig=" + kubeconfig, "--lister-kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(api.Port), "--port=" + strconv.Itoa(own),
+		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(k.api.Port), "--port=" + strconv.Itoa(own),
 		"--cert-dir=" + certs, "--tls-cert-file=" + cert, "--tls-private-key-file=" + key,
 		"--metrics-service-address=" + net.JoinHostPort("localhost", strconv.Itoa(metricsPort)),
 	})
 	if err != nil {
 		return err
 	}
-	if err := k.cluster.RegisterAggregated(ctx, api); err != nil {
+	return k.Register(ctx)
+}
+
+// Register has the API server send the reads of external metrics to KEDA's adapter, and waits until it does.
+func (k *KEDA) Register(ctx context.Context) error {
+	if err := k.cluster.RegisterAggregated(ctx, k.api); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("KEDA's metrics adapter did not answer within two minutes"))
 	defer cancel()
-	return k.cluster.WaitAggregated(ctx, api.Name())
+	return k.cluster.WaitAggregated(ctx, k.api.Name())
 }
 
 func (k *KEDA) run(name string, args []string) (*controlplane.Process, error) {

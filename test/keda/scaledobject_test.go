@@ -7,6 +7,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"net/http"
@@ -342,34 +343,59 @@ func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	a.eventually(3*time.Minute, "the load counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// A load that is there without pods wakes a target at zero through KEDA, and lets it sleep again.
-func TestFromAndToZero(t *testing.T) {
-	var open atomic.Uint64
+// startGateway runs a Prometheus that knows the open requests of a namespace, as a gateway reports them, until the test ends. It returns
+// the bits of their number, and the source that reads them.
+func startGateway(t *testing.T, namespace string) (open *atomic.Uint64, source string) {
+	open = &atomic.Uint64{}
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests{namespace=\"zero\"} %g\n", math.Float64frombits(open.Load()))
+		fmt.Fprintf(w, "# TYPE gateway_open_requests gauge\ngateway_open_requests{namespace=%q} %g\n", namespace, math.Float64frombits(open.Load()))
 	}))
-	defer gateway.Close()
+	t.Cleanup(gateway.Close)
 	_, port, _ := strings.Cut(shared.gateway, ":")
 	number, err := strconv.Atoi(port)
 	require.NoError(t, err)
 	server, err := monitoring.StartPrometheus(shared, shared.stack.Cluster, monitoring.PrometheusOptions{
-		Name: "prometheus", Progress: os.Stderr, Selector: "app=none", Targets: []string{strings.TrimPrefix(gateway.URL, "http://")}, Port: number,
+		Name: "prometheus-" + namespace, Progress: os.Stderr, Selector: "app=none", Targets: []string{strings.TrimPrefix(gateway.URL, "http://")}, Port: number,
 	})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, server.Stop()) }()
-	source, err := json.Marshal(map[string]any{"prometheus": map[string]string{
+	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
+	encoded, err := json.Marshal(map[string]any{"prometheus": map[string]string{
 		"address": "http://" + shared.gateway, "query": "gateway_open_requests", "scope": "Target", "interval": "1s",
 	}})
 	require.NoError(t, err)
-	a := newApp(t, "zero", 0, func(a *app) { a.Source, a.Threshold, a.Min, a.DownWindow = string(source), "50", 0, 5 })
+	return open, string(encoded)
+}
+
+// A load that is there without pods wakes a target at zero through KEDA, and lets it sleep again.
+func TestFromAndToZero(t *testing.T) {
+	open, source := startGateway(t, "zero")
+	a := newApp(t, "zero", 0, func(a *app) { a.Source, a.Threshold, a.Min, a.DownWindow = source, "50", 0, 5 })
 	asleep := func() {
 		a.eventually(2*time.Minute, "nothing is left to do", func(c *assert.CollectT) { assert.Zero(c, a.replicas(c)) })
+		a.stays(*zeroHold, func(replicas int) bool { return replicas == 0 })
 	}
 	asleep()
-	for range 2 {
+	begun, cycles := time.Now(), 0
+	for ; cycles < 2 || time.Since(begun) < *zeroSpan; cycles++ {
 		open.Store(math.Float64bits(230))
 		a.eventually(time.Minute, "the load has woken as many pods as it needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
+		a.stays(*zeroHold, func(replicas int) bool { return replicas >= 5 })
 		open.Store(math.Float64bits(0))
 		asleep()
+	}
+	t.Logf("woken and asleep %d times in %s, each time once", cycles, time.Since(begun).Round(time.Second))
+}
+
+var (
+	zeroSpan = flag.Duration("zero-span", 0, "how long TestFromAndToZero wakes its target again and again; at least twice")
+	zeroHold = flag.Duration("zero-hold", 10*time.Second, "how long TestFromAndToZero watches that the replicas stay as they are")
+)
+
+// stays watches the replicas.
+func (a *app) stays(span time.Duration, right func(replicas int) bool) {
+	a.Helper()
+	for begun := time.Now(); time.Since(begun) < span; pass(a.T, 250*time.Millisecond) {
+		replicas := a.replicas(a)
+		require.True(a, right(replicas), "%d replicas after %s", replicas, time.Since(begun))
 	}
 }
