@@ -50,6 +50,8 @@ type app struct {
 	*testing.T
 	Namespace, Source, Threshold, Address string
 	CPU                                   string // of the HPA's target for CPU, "" for no such trigger
+	HPA                                   string // its name
+	NoScaledObject                        bool   // that comes later
 	Min, Fallback, DownWindow             int
 	load                                  atomic.Uint64 // of all pods together
 }
@@ -59,7 +61,7 @@ func newApp(t *testing.T, namespace string, load float64, change func(*app)) *ap
 	t.Helper()
 	a := &app{
 		T: t, Namespace: namespace, Source: "{pods: {port: metrics, metric: nodejs_eventloop_utilization}}", Threshold: "700m",
-		Address: shared.address, Min: 4, DownWindow: 10,
+		Address: shared.address, HPA: "app", Min: 4, DownWindow: 10,
 	}
 	if change != nil {
 		change(a)
@@ -91,7 +93,7 @@ func (a *app) eventually(span time.Duration, what string, holds func(*assert.Col
 }
 
 func (a *app) hpa(c require.TestingT) *autoscalingv2.HorizontalPodAutoscaler {
-	hpa, err := shared.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(shared, "app", metav1.GetOptions{})
+	hpa, err := shared.stack.Cluster.Client().AutoscalingV2().HorizontalPodAutoscalers(a.Namespace).Get(shared, a.HPA, metav1.GetOptions{})
 	require.NoError(c, err)
 	return hpa
 }
