@@ -37,12 +37,12 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // CA returns the certificate, in PEM, of the authority that signs the API server's certificate and those of
 // [Cluster.ServingCertificate].
-func (c *Cluster) CA() []byte { return c.ca.cert }
+func (c *Cluster) CA() []byte { return c.ca.Cert }
 
 // KubeconfigFor writes a kubeconfig for a user in groups, known by a certificate, and returns its path. The user has
 // the permissions that RBAC gives to it, none at first.
 func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
-	pair, err := c.ca.client(user, groups...)
+	pair, err := c.ca.Client(user, groups...)
 	if err != nil {
 		return "", err
 	}
@@ -81,7 +81,7 @@ func (c *Cluster) RESTConfigFor(user string, groups ...string) (*rest.Config, er
 
 func (c *Cluster) writeUserKubeconfig(user *api.AuthInfo) (string, error) {
 	path := c.file("user-" + rand.Text() + ".kubeconfig")
-	return path, writeKubeconfig(path, c.URL(), c.ca.cert, user)
+	return path, writeKubeconfig(path, c.URL(), c.ca.Cert, user)
 }
 
 // ServingCertificate issues a certificate, signed by [Cluster.CA], for a server reached as the given host names and
@@ -91,7 +91,7 @@ func (c *Cluster) ServingCertificate(hosts ...string) (certFile, keyFile string,
 	if len(hosts) == 0 {
 		return "", "", fmt.Errorf("serving certificate: no hosts: want at least one name or address")
 	}
-	pair, err := c.ca.server(hosts...)
+	pair, err := c.ca.Server(hosts...)
 	if err != nil {
 		return "", "", err
 	}

@@ -63,7 +63,7 @@ func startMetricServer(t *testing.T, cluster *Cluster, handler http.Handler, hos
 	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
 	require.NoError(t, err)
 	clients := x509.NewCertPool()
-	require.True(t, clients.AppendCertsFromPEM(cluster.frontProxyCA.cert))
+	require.True(t, clients.AppendCertsFromPEM(cluster.frontProxyCA.Cert))
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{
 		Certificates: []tls.Certificate{certificate},

@@ -19,28 +19,29 @@ import (
 // certificateLife is how long a cluster's certificates are valid. They begin an hour early, for clocks that differ.
 const certificateLife = 365 * 24 * time.Hour
 
-// keyPair is a certificate and its private key, in PEM.
-type keyPair struct {
-	cert, key []byte
+// KeyPair is a certificate and its private key, in PEM.
+type KeyPair struct {
+	Cert, Key []byte
 }
 
 // write stores the pair as <name>.crt and <name>.key in a folder and returns the paths.
-func (p keyPair) write(dir, name string) (certFile, keyFile string, err error) {
+func (p KeyPair) write(dir, name string) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	if err := os.WriteFile(certFile, p.cert, 0o644); err != nil {
+	if err := os.WriteFile(certFile, p.Cert, 0o644); err != nil {
 		return "", "", err
 	}
-	return certFile, keyFile, os.WriteFile(keyFile, p.key, 0o600)
+	return certFile, keyFile, os.WriteFile(keyFile, p.Key, 0o600)
 }
 
-// authority is a certificate authority of one cluster.
-type authority struct {
-	keyPair
+// Authority is a certificate authority, as each cluster has.
+type Authority struct {
+	KeyPair
 	parsed *x509.Certificate
 	signer crypto.Signer
 }
 
-func newAuthority(name string) (*authority, error) {
+// NewAuthority makes an authority that signs its own certificate.
+func NewAuthority(name string) (*Authority, error) {
 	template, err := certificateTemplate(name)
 	if err != nil {
 		return nil, err
@@ -59,25 +60,25 @@ func newAuthority(name string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate of authority %q: %w", name, err)
 	}
-	return &authority{keyPair: keyPair{cert: encodeCertificate(der), key: keyPEM}, parsed: parsed, signer: signer}, nil
+	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(der), Key: keyPEM}, parsed: parsed, signer: signer}, nil
 }
 
-// client issues a certificate by which a server that trusts the authority knows user and groups.
-func (a *authority) client(user string, groups ...string) (keyPair, error) {
+// Client issues a certificate by which a server that trusts the authority knows user and groups.
+func (a *Authority) Client(user string, groups ...string) (KeyPair, error) {
 	template, err := certificateTemplate(user)
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
 	template.Subject.Organization = groups
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 
-// server issues a certificate for host names and IP addresses.
-func (a *authority) server(hosts ...string) (keyPair, error) {
+// Server issues a certificate for host names and IP addresses.
+func (a *Authority) Server(hosts ...string) (KeyPair, error) {
 	template, err := certificateTemplate(hosts[0])
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -90,17 +91,17 @@ func (a *authority) server(hosts ...string) (keyPair, error) {
 	return a.issue(template)
 }
 
-func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
+func (a *Authority) issue(template *x509.Certificate) (KeyPair, error) {
 	signer, keyPEM, err := newKey()
 	if err != nil {
-		return keyPair{}, err
+		return KeyPair{}, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.parsed, signer.Public(), a.signer)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("certificate of %q: %w", template.Subject.CommonName, err)
+		return KeyPair{}, fmt.Errorf("certificate of %q: %w", template.Subject.CommonName, err)
 	}
-	return keyPair{cert: encodeCertificate(der), key: keyPEM}, nil
+	return KeyPair{Cert: encodeCertificate(der), Key: keyPEM}, nil
 }
 
 func certificateTemplate(name string) (*x509.Certificate, error) {

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func parseLeaf(t *testing.T, pair keyPair) *x509.Certificate {
+func parseLeaf(t *testing.T, pair KeyPair) *x509.Certificate {
 	t.Helper()
-	certificate, err := tls.X509KeyPair(pair.cert, pair.key)
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	require.NoError(t, err)
 	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
 	require.NoError(t, err)
@@ -18,15 +18,15 @@ func parseLeaf(t *testing.T, pair keyPair) *x509.Certificate {
 }
 
 func TestCertificates(t *testing.T) {
-	ca, err := newAuthority("ca")
+	ca, err := NewAuthority("ca")
 	require.NoError(t, err)
-	other, err := newAuthority("other")
+	other, err := NewAuthority("other")
 	require.NoError(t, err)
 	trusted, foreign := x509.NewCertPool(), x509.NewCertPool()
-	require.True(t, trusted.AppendCertsFromPEM(ca.cert))
-	require.True(t, foreign.AppendCertsFromPEM(other.cert))
+	require.True(t, trusted.AppendCertsFromPEM(ca.Cert))
+	require.True(t, foreign.AppendCertsFromPEM(other.Cert))
 
-	pair, err := ca.server("metrics.default.svc", "127.0.0.1")
+	pair, err := ca.Server("metrics.default.svc", "127.0.0.1")
 	require.NoError(t, err)
 	server := parseLeaf(t, pair)
 	for _, name := range []string{"metrics.default.svc", "127.0.0.1"} {
@@ -38,7 +38,7 @@ func TestCertificates(t *testing.T) {
 	_, err = server.Verify(x509.VerifyOptions{Roots: foreign, DNSName: "127.0.0.1"})
 	require.Error(t, err)
 
-	pair, err = ca.client("jane", "admins", "devs")
+	pair, err = ca.Client("jane", "admins", "devs")
 	require.NoError(t, err)
 	client := parseLeaf(t, pair)
 	require.Equal(t, "jane", client.Subject.CommonName)

@@ -58,7 +58,7 @@ type Cluster struct {
 	dir     string
 	dirLock *os.File
 	// ca signs servers and clients, frontProxyCA the API server towards aggregated ones.
-	ca, frontProxyCA *authority
+	ca, frontProxyCA *Authority
 
 	processes []*Process
 	config    *rest.Config

@@ -28,10 +28,10 @@ const (
 // writeFiles makes the certificates, kubeconfigs and configuration files that the components read.
 func (c *Cluster) writeFiles() error {
 	var err error
-	if c.ca, err = newAuthority("kubernetes-ca"); err != nil {
+	if c.ca, err = NewAuthority("kubernetes-ca"); err != nil {
 		return err
 	}
-	if c.frontProxyCA, err = newAuthority("front-proxy-ca"); err != nil {
+	if c.frontProxyCA, err = NewAuthority("front-proxy-ca"); err != nil {
 		return err
 	}
 	if err := c.writeCertificates(); err != nil {
@@ -47,22 +47,22 @@ func (c *Cluster) writeFiles() error {
 }
 
 func (c *Cluster) writeCertificates() error {
-	apiServer, err := c.ca.server("localhost", "127.0.0.1",
+	apiServer, err := c.ca.Server("localhost", "127.0.0.1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "10.96.0.1")
 	if err != nil {
 		return err
 	}
-	loopback, err := c.ca.server("localhost", "127.0.0.1")
+	loopback, err := c.ca.Server("localhost", "127.0.0.1")
 	if err != nil {
 		return err
 	}
-	frontProxy, err := c.frontProxyCA.client(frontProxyUser)
+	frontProxy, err := c.frontProxyCA.Client(frontProxyUser)
 	if err != nil {
 		return err
 	}
-	pairs := map[string]keyPair{
-		"ca":             c.ca.keyPair,
-		"front-proxy-ca": c.frontProxyCA.keyPair,
+	pairs := map[string]KeyPair{
+		"ca":             c.ca.KeyPair,
+		"front-proxy-ca": c.frontProxyCA.KeyPair,
 		"apiserver":      apiServer,
 		"loopback":       loopback,
 		"front-proxy":    frontProxy,
@@ -91,11 +91,11 @@ func (c *Cluster) writeComponentKubeconfigs() error {
 		{c.file("kwok.kubeconfig"), "kwok", []string{mastersGroup}},
 	}
 	for _, id := range identities {
-		pair, err := c.ca.client(id.user, id.groups...)
+		pair, err := c.ca.Client(id.user, id.groups...)
 		if err != nil {
 			return err
 		}
-		if err := writeKubeconfig(id.path, c.URL(), c.ca.cert, certificateUser(pair)); err != nil {
+		if err := writeKubeconfig(id.path, c.URL(), c.ca.Cert, certificateUser(pair)); err != nil {
 			return err
 		}
 	}
@@ -139,8 +139,8 @@ func writeKubeconfig(path, server string, ca []byte, user *api.AuthInfo) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-func certificateUser(pair keyPair) *api.AuthInfo {
-	return &api.AuthInfo{ClientCertificateData: pair.cert, ClientKeyData: pair.key}
+func certificateUser(pair KeyPair) *api.AuthInfo {
+	return &api.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
 }
 
 func tokenUser(token string) *api.AuthInfo {

@@ -48,7 +48,7 @@ func (c *Cluster) waitHealthy(ctx context.Context, component Component) error {
 // healthClient trusts the cluster's certificates. It is the administrator, who may read health from the first moment.
 func (c *Cluster) healthClient() (*http.Client, error) {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(c.ca.cert)
+	roots.AppendCertsFromPEM(c.ca.Cert)
 	admin, err := tls.X509KeyPair(c.config.CertData, c.config.KeyData)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type KEDA struct {
 	binaries Binaries
 
 	operator, adapter *controlplane.Process
+	metrics           int // port at which the operator serves the adapter
 	api               controlplane.AggregatedAPI
 }
 
@@ -53,14 +54,21 @@ func (k *KEDA) start(ctx context.Context) error {
 			return err
 		}
 	}
-	metrics, err := ports.Take()
-	if err != nil {
+	if k.metrics, err = ports.Take(); err != nil {
 		return err
 	}
-	if err := k.startOperator(metrics); err != nil {
+	if err := k.startOperator(); err != nil {
 		return err
 	}
-	return k.startAdapter(ctx, metrics)
+	return k.startAdapter(ctx)
+}
+
+// RestartOperator has the operator forget all that it knows.
+func (k *KEDA) RestartOperator() error {
+	if err := k.operator.Stop(10 * time.Second); err != nil {
+		return err
+	}
+	return k.startOperator()
 }
 
 // Stop ends both programs.
@@ -77,7 +85,7 @@ func (k *KEDA) Stop() error {
 // OperatorLog returns the end of the operator's log.
 func (k *KEDA) OperatorLog() string { return k.operator.LogTail() }
 
-func (k *KEDA) startOperator(metricsPort int) error {
+func (k *KEDA) startOperator() error {
 	certFile, keyFile, err := k.cluster.ServingCertificate("localhost")
 	if err != nil {
 		return err
@@ -96,7 +104,7 @@ func (k *KEDA) startOperator(metricsPort int) error {
 	}
 	k.operator, err = k.run(operatorBinary, []string{
 		"--kubeconfig=" + k.cluster.Kubeconfig(),
-		"--metrics-service-bind-address=" + ports.Loopback(metricsPort),
+		"--metrics-service-bind-address=" + ports.Loopback(k.metrics),
 		"--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--cert-dir=" + certs,
 		"--enable-webhook-patching=false", "--enable-apiservice-patching=false",
@@ -106,7 +114,7 @@ func (k *KEDA) startOperator(metricsPort int) error {
 
 // startAdapter has the operator know the adapter by a client's certificate, and the API server by a server's. It serves its own
 // metrics at every address: there is no flag for one.
-func (k *KEDA) startAdapter(ctx context.Context, metricsPort int) error {
+func (k *KEDA) startAdapter(ctx context.Context) error {
 	client, err := k.cluster.RESTConfigFor("keda-metrics-adapter")
 	if err != nil {
 		return err
@@ -135,7 +143,7 @@ func (k *KEDA) startAdapter(ctx context.Context, metricsPort int) error {
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(k.api.Port), "--port=" + strconv.Itoa(own),
 		"--cert-dir=" + certs, "--tls-cert-file=" + cert, "--tls-private-key-file=" + key,
-		"--metrics-service-address=" + net.JoinHostPort("localhost", strconv.Itoa(metricsPort)),
+		"--metrics-service-address=" + net.JoinHostPort("localhost", strconv.Itoa(k.metrics)),
 	})
 	if err != nil {
 		return err
