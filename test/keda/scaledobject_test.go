@@ -222,11 +222,11 @@ func TestFallbackWhereTheForecastIsMissing(t *testing.T) {
 	a.eventually(2*time.Minute, "the forecast counts again", func(c *assert.CollectT) { assert.Equal(c, 4, a.replicas(c)) })
 }
 
-// asks waits until KEDA asks a replica that was started again. KEDA tries to connect less and less often while it cannot, so this is
-// later than that the replica is ready; until then KEDA needs the other one.
+// asks waits until KEDA asks a replica that was started again. gRPC tries to connect less and less often, in the end every two minutes
+// and a fifth, so this is later than that the replica is ready; until then KEDA needs the other one.
 func (a *app) asks(replica *stack.Adapter) {
 	a.Helper()
-	a.eventually(2*time.Minute, "KEDA asks the replica", func(c *assert.CollectT) {
+	a.eventually(4*time.Minute, "KEDA asks the replica", func(c *assert.CollectT) {
 		metrics, err := replica.Metrics(a.Context())
 		require.NoError(c, err)
 		assert.NotZero(c, metrics.Sum("foresail_keda_requests_total", "method", "GetMetrics", "result", "OK"))
