@@ -107,6 +107,9 @@ func (c *cluster) reviewAccess(w http.ResponseWriter, r *http.Request) {
 
 func allowed(s authorizationv1.SubjectAccessReviewSpec) bool {
 	if a := s.ResourceAttributes; a != nil {
+		if a.Group == "custom.metrics.k8s.io" {
+			return s.User == hpaUser && a.Verb == "get"
+		}
 		reads := a.Group == "external.metrics.k8s.io" && slices.Contains([]string{"list", "watch"}, a.Verb)
 		return reads && (s.User == hpaUser || s.User == ownUser && a.Resource != forbiddenMetric)
 	}

@@ -94,7 +94,7 @@ func serveSecond(t testing.TB, p provider.ExternalMetricsProvider) (string, stri
 	config, err := o.genericConfig()
 	require.NoError(t, err)
 	config.EffectiveVersion = newBuild("v0.1.0")
-	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI("v0.1.0")
+	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI("v0.1.0", false)
 	server, err := apiserver.CompletedConfig{CompletedConfig: config.Complete()}.New("second", nil, p)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

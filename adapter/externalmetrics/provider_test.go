@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
 	"github.com/foresail/foresail/adapter/serving"
+	"github.com/foresail/foresail/adapter/serving/kubeapi"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/adapter/snapshot"
 )
@@ -95,9 +96,9 @@ func TestStatusOfErrors(t *testing.T) {
 
 			counted := c.metric
 			if c.result == serving.ReasonUnknownMetric {
-				counted = otherMetric
+				counted = kubeapi.OtherMetric
 			}
-			assert.InDelta(t, 1, testutil.ToFloat64(p.requests.WithLabelValues(counted, c.result)), 0)
+			assert.InDelta(t, 1, testutil.ToFloat64(p.Requests.WithLabelValues(counted, c.result)), 0)
 		})
 	}
 }
@@ -121,8 +122,8 @@ func TestTelemetry(t *testing.T) {
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
-	assert.InDelta(t, 2, testutil.ToFloat64(p.requests.WithLabelValues(serving.Load, resultOK)), 0)
-	assert.InDelta(t, 2, testutil.ToFloat64(p.requests.WithLabelValues(otherMetric, serving.ReasonUnknownMetric)), 0)
+	assert.InDelta(t, 2, testutil.ToFloat64(p.Requests.WithLabelValues(serving.Load, kubeapi.ResultOK)), 0)
+	assert.InDelta(t, 2, testutil.ToFloat64(p.Requests.WithLabelValues(kubeapi.OtherMetric, serving.ReasonUnknownMetric)), 0)
 
 	series, err := testutil.GatherAndCount(registry, "foresail_external_metric_requests_total")
 	require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestTelemetry(t *testing.T) {
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP foresail_external_metric_request_duration_seconds Time to answer a read of an external metric, without authentication, authorization and transport.
 # TYPE foresail_external_metric_request_duration_seconds histogram
-`+histogram(serving.Load, 2)+histogram(serving.LoadTotal, 0)+histogram(serving.Replicas, 0)+histogram(otherMetric, 2)),
+`+histogram(serving.Load, 2)+histogram(serving.LoadTotal, 0)+histogram(serving.Replicas, 0)+histogram(kubeapi.OtherMetric, 2)),
 		"foresail_external_metric_request_duration_seconds"))
 }
 

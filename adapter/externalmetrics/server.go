@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 	freshness "sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver/metrics"
+	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 )
 
 // serverName names the server in its OpenAPI documents and its logs.
@@ -29,6 +30,8 @@ const requestTimeout = 15 * time.Second
 // Config is what a server serves.
 type Config struct {
 	Provider *Provider
+	// Custom has the metrics of custom.metrics.k8s.io, which this server then serves too. nil serves none.
+	Custom provider.CustomMetricsProvider
 	// Ready returns why the server must not receive requests yet, nil if it may. It is the check "data" of /readyz. A
 	// cluster in which no server of the API is available cannot delete namespaces, so Ready is about the adapter as a
 	// whole (it has read what exists), not about the freshness of one PredictedMetric.
@@ -58,7 +61,7 @@ func (none) Handler(next http.Handler) http.Handler { return next }
 func (none) Metrics() []string                      { return nil }
 func (none) Run(context.Context, func())            {}
 
-// Server serves external.metrics.k8s.io over HTTPS. The cluster authenticates and authorizes its clients.
+// Server serves external.metrics.k8s.io, and custom.metrics.k8s.io if there is a provider, over HTTPS. The cluster authenticates and authorizes its clients.
 type Server struct {
 	generic  *genericapiserver.GenericAPIServer
 	listener net.Listener
@@ -84,7 +87,7 @@ func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, e
 	}
 	config.RequestTimeout = requestTimeout
 	config.EffectiveVersion = newBuild(c.Version)
-	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI(c.Version)
+	config.OpenAPIConfig, config.OpenAPIV3Config = openAPI(c.Version, c.Custom != nil)
 	if err := registerFreshness(); err != nil {
 		return nil, err
 	}
@@ -97,12 +100,17 @@ func newServer(config *genericapiserver.RecommendedConfig, c Config) (*Server, e
 	}
 	metrics := listing{Provider: c.Provider, second: c.Second}
 	completed := apiserver.CompletedConfig{CompletedConfig: config.Complete()}
-	server, err := completed.New(serverName, nil, metrics)
+	server, err := completed.New(serverName, c.Custom, metrics)
 	if err != nil {
 		return nil, fmt.Errorf("make the API server: %w", err)
 	}
 	if err := addAggregatedDiscovery(server.GenericAPIServer, metrics); err != nil {
 		return nil, err
+	}
+	if c.Custom != nil {
+		if err := addCustomDiscovery(server.GenericAPIServer, c.Custom); err != nil {
+			return nil, err
+		}
 	}
 	check := healthz.NamedCheck("data", func(*http.Request) error { return c.Ready() })
 	if err := server.GenericAPIServer.AddReadyzChecks(check); err != nil {

@@ -57,10 +57,17 @@ func serve(t testing.TB, snapshots ...snapshot.Snapshot) *served {
 // serveBeside serves beside a second adapter.
 func serveBeside(t testing.TB, second Second, snapshots ...snapshot.Snapshot) *served {
 	t.Helper()
-	s := &served{cluster: newCluster(t), memory: servingtest.NewMemory(snapshots...)}
+	return serveConfig(t, Config{Second: second}, servingtest.NewMemory(snapshots...))
+}
+
+// serveConfig serves the metrics of a memory, and what else a Config has.
+func serveConfig(t testing.TB, c Config, memory *servingtest.Memory) *served {
+	t.Helper()
+	s := &served{cluster: newCluster(t), memory: memory}
 	o := testOptions(t, s.cluster)
 	require.NoError(t, o.Validate())
-	server, err := o.NewServer(Config{Provider: New(s.memory, time.Now), Ready: s.ready, Version: "v1.2.3", Second: second})
+	c.Provider, c.Ready, c.Version = New(memory, time.Now), s.ready, "v1.2.3"
+	server, err := o.NewServer(c)
 	require.NoError(t, err)
 	s.server = server
 

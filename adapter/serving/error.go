@@ -129,7 +129,13 @@ func (q *Query) describe() string {
 	return fmt.Sprintf("the selector %q in namespace %q", q.Selector, q.Namespace)
 }
 
-func known(metric string) bool { return slices.Contains(Metrics(), metric) }
+// CheckMetric returns an *Error about a metric that does not exist, nil for one of Metrics.
+func CheckMetric(name string) error {
+	if slices.Contains(Metrics(), name) {
+		return nil
+	}
+	return unknownMetric(name)
+}
 
 func unknownMetric(name string) error {
 	return &Error{

@@ -100,8 +100,8 @@ func ReadTarget(reader Reader, q Query) (milli int64, err error) {
 
 // one returns the snapshot of the one PredictedMetric that the selector matches.
 func (q Query) one(reader Reader) (*snapshot.Snapshot, error) {
-	if !known(q.Metric) {
-		return nil, unknownMetric(q.Metric)
+	if err := CheckMetric(q.Metric); err != nil {
+		return nil, err
 	}
 	found := q.find(reader)
 	switch {
