@@ -93,7 +93,7 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 		text, err := yaml.Marshal(whole)
 		require.NoError(t, err)
 		isValid(t, definitions["PredictedMetric"], string(text), whole)
-	case o["metrics"] != nil && o["behavior"] != nil: // a part of the spec of an HPA
+	case o["metrics"] != nil: // a part of the spec of an HPA
 		assert.NoError(t, yaml.UnmarshalStrict([]byte(document), &autoscalingv2.HorizontalPodAutoscalerSpec{}))
 	case o["kind"] == "PrometheusRule":
 		areRules(t, o["spec"])

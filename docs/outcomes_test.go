@@ -62,6 +62,15 @@ func TestEveryOutcomeOfForwardingIsTested(t *testing.T) {
 	assert.Greater(t, rows(t, section, "situation", 3, testsThatThereAre(t, "../adapter/externalmetrics", "../adapter/apiservice")), 8)
 }
 
+// TestEveryOutcomeOfObjectMetricsIsTested holds the table of what happens to Object metrics to tests that there are.
+func TestEveryOutcomeOfObjectMetricsIsTested(t *testing.T) {
+	there := testsThatThereAre(t, "../adapter/apiservice", "../adapter/custommetrics", "../test/apiservice")
+	_, section, ok := strings.Cut(pages(t)["objectmetric.md"], "\n## What happens when …\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	assert.Greater(t, rows(t, section, "situation", 3, there), 5)
+}
+
 // TestEveryLineOfSecurityIsTested holds the tables of what others can cause to tests that there are.
 func TestEveryLineOfSecurityIsTested(t *testing.T) {
 	there := testsThatThereAre(t, "../adapter", "../cmd", "../internal", "../manifests", "../test/e2e", "../test/apiservice", "../test/tenants")

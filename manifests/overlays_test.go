@@ -167,7 +167,7 @@ func named[T interface {
 func TestKustomizationsRender(t *testing.T) {
 	for _, folder := range []string{
 		"base", "overlays/cert-manager", "overlays/prometheus-servers", "overlays/remote-write", "overlays/nodepool", "overlays/nodepool-simulated",
-		"overlays/extender", "overlays/second-scheduler", "overlays/keda", "examples/combined", "examples/extender-certificates", "examples/keda-certificates",
+		"overlays/extender", "overlays/second-scheduler", "overlays/keda", "overlays/custom-metrics", "examples/combined", "examples/extender-certificates", "examples/keda-certificates",
 	} {
 		t.Run(folder, func(t *testing.T) {
 			rendered := render(t, folder)
@@ -194,7 +194,8 @@ func TestComponentsCombine(t *testing.T) {
 	certificate := []string{"tls-cert-file", "tls-private-key-file", "metrics-tls-cert-file", "metrics-tls-private-key-file", "apiservice-inject-ca-from"}
 	scaler := []string{"keda-address", "keda-tls-cert-file", "keda-tls-private-key-file", "keda-client-ca-file"}
 	for folder, want := range map[string][]string{
-		"overlays/keda": scaler, "examples/keda-certificates": scaler,
+		"overlays/custom-metrics": {"custom-metrics"},
+		"overlays/keda":           scaler, "examples/keda-certificates": scaler,
 		"base": nil, "overlays/remote-write": remoteWrite,
 		"overlays/prometheus-servers": servers, "overlays/cert-manager": certificate,
 		"overlays/nodepool": {"enable"}, "overlays/nodepool-simulated": {"enable"},

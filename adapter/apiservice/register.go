@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -17,11 +16,6 @@ import (
 )
 
 const (
-	group   = "external.metrics.k8s.io"
-	version = "v1beta1"
-	// Name is that of the APIService.
-	Name = version + "." + group
-
 	// managedBy labels what Foresail has created, with the value foresail. What has been applied for it has another value or
 	// none, and nothing but its caBundle is changed.
 	managedBy = "app.kubernetes.io/managed-by"
@@ -33,58 +27,73 @@ const (
 // injections are the annotations by which cert-manager writes the caBundle.
 var injections = []string{injectCAFrom, "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}
 
-// register creates or corrects the APIService, unless it is another server's. It reports whether the API server checks
-// certificates by a caBundle that Foresail has written.
+// register creates or corrects the APIServices, but for those of other servers. It reports whether the API server checks
+// certificates by a caBundle that Foresail has written. What can be done in spite of an error is done.
 func (r *Registrar) register(ctx context.Context, now time.Time) (trusted bool, err error) {
-	err = race(func() error {
-		trusted, err = r.tryRegister(ctx, now)
-		return err
-	})
-	return trusted, err
+	var failed, early []error
+	for _, a := range r.apis {
+		ours := false
+		err := race(func() (err error) {
+			ours, err = r.tryRegister(ctx, now, a)
+			return err
+		})
+		trusted = trusted || ours
+		if _, waits := errors.AsType[*tooEarly](err); waits {
+			early = append(early, err)
+		} else {
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return trusted, err
+	}
+	return trusted, errors.Join(early...)
 }
 
-func (r *Registrar) tryRegister(ctx context.Context, now time.Time) (trusted bool, err error) {
-	var present apiregistrationv1.APIService
-	err = r.o.Client.Get(ctx, client.ObjectKey{Name: Name}, &present)
+func (r *Registrar) tryRegister(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
+	present, err := read(ctx, r.o.Client, a.API)
 	switch {
-	case apierrors.IsNotFound(err):
-		r.release()
-		return r.create(ctx, now)
 	case err != nil:
-		return false, fmt.Errorf("read the APIService %s: %w", Name, err)
+		return false, err
+	case present == nil:
+		r.release(a)
+		return r.create(ctx, now, a)
 	case !present.DeletionTimestamp.IsZero():
-		return false, fmt.Errorf("the APIService %s is being deleted", Name)
+		return false, fmt.Errorf("the APIService %s is being deleted", a.Name())
 	}
-	holder := holderOf(&present)
-	if !r.creates() || !r.ours(holder) && !r.o.TakeOver {
-		r.report(ctx, &present, holder)
+	ours := r.o.Service.holds(present)
+	if !r.creates() || !ours && !a.TakeOver {
+		r.report(ctx, a, present)
 		return false, nil
 	}
-	desired, err := r.corrected(ctx, now, &present)
+	desired, err := r.corrected(ctx, now, a, present)
 	if err != nil {
 		return false, err
 	}
-	if !r.ours(holder) || injection(desired) != injection(&present) {
+	if !ours || injection(desired) != injection(present) {
 		if err := r.o.Answers(); err != nil {
-			r.report(ctx, &present, holder)
-			return false, &tooEarly{err}
+			r.report(ctx, a, present)
+			return false, &tooEarly{a.Name(), err}
 		}
 	}
-	if !reflect.DeepEqual(desired, &present) {
-		if err := r.o.Client.Patch(ctx, desired, client.MergeFromWithOptions(&present, client.MergeFromWithOptimisticLock{})); err != nil {
-			return false, fmt.Errorf("change the APIService %s: %w", Name, err)
+	if !reflect.DeepEqual(desired, present) {
+		if err := r.o.Client.Patch(ctx, desired, client.MergeFromWithOptions(present, client.MergeFromWithOptimisticLock{})); err != nil {
+			return false, fmt.Errorf("change the APIService %s: %w", a.Name(), err)
 		}
 	}
-	r.settled = true
-	r.report(ctx, desired, holderOf(desired))
+	a.settled = true
+	r.report(ctx, a, desired)
 	return r.writesBundle(desired), nil
 }
 
 // tooEarly is why the APIService is not changed yet.
-type tooEarly struct{ why error }
+type tooEarly struct {
+	apiService string
+	why        error
+}
 
 func (e *tooEarly) Error() string {
-	return fmt.Sprintf("the APIService %s is not taken before there are forecasts: %v", Name, e.why)
+	return fmt.Sprintf("the APIService %s is not taken before there are forecasts: %v", e.apiService, e.why)
 }
 
 // holderOf returns what an APIService leads to; the zero Service is the API server itself.
@@ -95,20 +104,38 @@ func holderOf(s *apiregistrationv1.APIService) Service {
 	return Service{Namespace: s.Spec.Service.Namespace, Name: s.Spec.Service.Name}
 }
 
-func (r *Registrar) ours(holder Service) bool {
-	return holder.Namespace == r.o.Service.Namespace && holder.Name == r.o.Service.Name
+// nameOfHolder names what an APIService leads to.
+func nameOfHolder(s *apiregistrationv1.APIService) string {
+	if s.Spec.Service == nil {
+		return "kube-apiserver"
+	}
+	return holderOf(s).String()
+}
+
+// holds reports whether an APIService leads to the Service, at any port.
+func (s Service) holds(present *apiregistrationv1.APIService) bool {
+	holder := holderOf(present)
+	return holder.Namespace == s.Namespace && holder.Name == s.Name
 }
 
 // creates reports whether the Registrar can make an APIService whose certificate is checked.
 func (r *Registrar) creates() bool { return r.o.Secret != "" || r.o.InjectCAFrom != "" }
 
-func (r *Registrar) create(ctx context.Context, now time.Time) (trusted bool, err error) {
+func (r *Registrar) create(ctx context.Context, now time.Time, a *registration) (trusted bool, err error) {
 	if !r.creates() {
-		r.report(ctx, nil, Service{})
+		r.report(ctx, a, nil)
 		return false, nil
 	}
-	desired := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: Name}}
-	if err := r.fill(ctx, desired); err != nil {
+	held, err := r.rival(ctx, a)
+	if err != nil {
+		return false, err
+	}
+	if held != nil {
+		r.reportRival(ctx, a, held)
+		return false, nil
+	}
+	desired := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: a.Name()}}
+	if err := r.fill(ctx, a, desired); err != nil {
 		return false, err
 	}
 	r.fillInjection(desired)
@@ -116,25 +143,25 @@ func (r *Registrar) create(ctx context.Context, now time.Time) (trusted bool, er
 		return false, err
 	}
 	if err := r.o.Client.Create(ctx, desired); err != nil {
-		return false, fmt.Errorf("create the APIService %s: %w", Name, err)
+		return false, fmt.Errorf("create the APIService %s: %w", a.Name(), err)
 	}
-	r.settled = true
-	r.report(ctx, desired, holderOf(desired))
+	a.settled = true
+	r.report(ctx, a, desired)
 	return r.writesBundle(desired), nil
 }
 
 // corrected returns an APIService as it should be.
-func (r *Registrar) corrected(ctx context.Context, now time.Time, present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
+func (r *Registrar) corrected(ctx context.Context, now time.Time, a *registration, present *apiregistrationv1.APIService) (*apiregistrationv1.APIService, error) {
 	desired := present.DeepCopy()
-	another := !r.ours(holderOf(present))
+	another := !r.o.Service.holds(present)
 	if another {
 		desired.OwnerReferences, desired.Spec.CABundle = nil, nil
 	}
 	if another || present.Labels[managedBy] == foresail {
-		if err := r.fill(ctx, desired); err != nil {
+		if err := r.fill(ctx, a, desired); err != nil {
 			return nil, err
 		}
-		if another || !r.leavesInjection(now, present) {
+		if another || !r.leavesInjection(now, a, present) {
 			r.fillInjection(desired)
 		}
 	}
@@ -142,9 +169,9 @@ func (r *Registrar) corrected(ctx context.Context, now time.Time, present *apire
 }
 
 // fill sets what the Registrar sets in an APIService of its own. An owner that is there already is not read again.
-func (r *Registrar) fill(ctx context.Context, s *apiregistrationv1.APIService) error {
+func (r *Registrar) fill(ctx context.Context, a *registration, s *apiregistrationv1.APIService) error {
 	if len(s.OwnerReferences) == 0 {
-		owners, err := r.owners(ctx)
+		owners, err := r.owners(ctx, a.Owner)
 		if err != nil {
 			return err
 		}
@@ -152,8 +179,8 @@ func (r *Registrar) fill(ctx context.Context, s *apiregistrationv1.APIService) e
 	}
 	metav1.SetMetaDataLabel(&s.ObjectMeta, managedBy, foresail)
 	metav1.SetMetaDataLabel(&s.ObjectMeta, "app.kubernetes.io/part-of", foresail)
-	s.Spec.Group, s.Spec.Version = group, version
-	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, 100
+	s.Spec.Group, s.Spec.Version = a.Group, a.Version
+	s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority = 100, a.Priority
 	s.Spec.Service = &apiregistrationv1.ServiceReference{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name, Port: new(r.o.Service.Port)}
 	s.Spec.InsecureSkipTLSVerify = false
 	return nil
@@ -170,17 +197,17 @@ func injection(s *apiregistrationv1.APIService) string {
 }
 
 // leavesInjection reports whether it is left to others for now who writes the caBundle.
-func (r *Registrar) leavesInjection(now time.Time, present *apiregistrationv1.APIService) bool {
+func (r *Registrar) leavesInjection(now time.Time, a *registration, present *apiregistrationv1.APIService) bool {
 	wanted := present.DeepCopy()
 	r.fillInjection(wanted)
 	switch {
 	case injection(present) == injection(wanted):
-		r.disputed = time.Time{}
+		a.disputed = time.Time{}
 		return false
-	case r.settled && r.disputed.IsZero():
-		r.disputed = now
+	case a.settled && a.disputed.IsZero():
+		a.disputed = now
 	}
-	return r.settled && now.Before(r.disputed.Add(dispute))
+	return a.settled && now.Before(a.disputed.Add(dispute))
 }
 
 // fillInjection sets whether cert-manager writes the caBundle.
@@ -194,16 +221,16 @@ func (r *Registrar) fillInjection(s *apiregistrationv1.APIService) {
 }
 
 // owners are what an APIService goes with. Without the ClusterRole there is none to create: Foresail is being uninstalled.
-func (r *Registrar) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
-	if r.o.Owner == "" {
+func (r *Registrar) owners(ctx context.Context, owner string) ([]metav1.OwnerReference, error) {
+	if owner == "" {
 		return nil, nil
 	}
 	var role rbacv1.ClusterRole
-	if err := r.o.Client.Get(ctx, client.ObjectKey{Name: r.o.Owner}, &role); err != nil {
-		return nil, fmt.Errorf("read the ClusterRole %s that is to own the APIService: %w", r.o.Owner, err)
+	if err := r.o.Client.Get(ctx, client.ObjectKey{Name: owner}, &role); err != nil {
+		return nil, fmt.Errorf("read the ClusterRole %s that is to own the APIService: %w", owner, err)
 	}
 	if !role.DeletionTimestamp.IsZero() {
-		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService is being deleted", r.o.Owner)
+		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService is being deleted", owner)
 	}
 	return []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID}}, nil
 }
@@ -230,39 +257,51 @@ func (r *Registrar) fillBundle(now time.Time, s *apiregistrationv1.APIService) e
 }
 
 // release forgets who held the API.
-func (r *Registrar) release() {
-	if r.holder != nil && *r.holder != (Service{}) {
-		r.holder = nil
-		r.metrics.hold("", false)
+func (r *Registrar) release(a *registration) {
+	if a.holder != nil && *a.holder != (Service{}) {
+		a.holder = nil
+		r.metrics.hold(a.Name(), "", false)
 	}
 }
 
 // report says who holds the API, once for each change. There may be no APIService.
-func (r *Registrar) report(ctx context.Context, s *apiregistrationv1.APIService, holder Service) {
-	if r.holder != nil && *r.holder == holder {
+func (r *Registrar) report(ctx context.Context, a *registration, s *apiregistrationv1.APIService) {
+	holder, name := Service{}, ""
+	if s != nil {
+		holder, name = holderOf(s), nameOfHolder(s)
+	}
+	if a.holder != nil && *a.holder == holder {
 		return
 	}
-	r.holder = &holder
-	ours := s != nil && r.ours(holder)
-	name := holder.String()
-	switch {
-	case s == nil:
-		name = ""
-	case s.Spec.Service == nil:
-		name = "kube-apiserver"
-	}
-	r.metrics.hold(name, ours)
-	about := &corev1.ObjectReference{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService", Name: Name}
-	log := klog.FromContext(ctx).WithValues("apiservice", Name, "service", name)
+	a.holder = &holder
+	ours := s != nil && r.o.Service.holds(s)
+	r.metrics.hold(a.Name(), name, ours)
+	log := klog.FromContext(ctx).WithValues("apiservice", a.Name(), "service", name)
 	switch {
 	case ours:
-		log.Info("External metrics are registered")
-		r.o.Events.Eventf(about, nil, corev1.EventTypeNormal, "Registered", "Register", "%s leads to %s", Name, name)
+		log.Info("Metrics are registered")
+		r.event(a, corev1.EventTypeNormal, "Registered", fmt.Sprintf("%s leads to %s", a.Name(), name))
 	case s == nil:
-		log.Info("External metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
+		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
 	default:
-		log.Info("External metrics belong to another server, so that HPAs do not read Foresail. --apiservice-take-over takes them from it, and --forward-url keeps its metrics readable", "wanted", r.o.Service)
-		r.o.Events.Eventf(about, nil, corev1.EventTypeWarning, "HeldByAnother", "Register",
-			"%s leads to %s: HPAs do not read %s, which registers itself once this APIService is gone, or with --apiservice-take-over", Name, name, r.o.Service)
+		log.Info("Metrics belong to another server, so that HPAs do not read Foresail. "+a.advice(), "wanted", r.o.Service)
+		r.event(a, corev1.EventTypeWarning, "HeldByAnother", fmt.Sprintf("%s leads to %s: HPAs do not read %s, which registers itself once this APIService is gone%s",
+			a.Name(), name, r.o.Service, a.alternative()))
 	}
+}
+
+// reportRival says once that another server has a version of the group, so that this one is not created beside it.
+func (r *Registrar) reportRival(ctx context.Context, a *registration, held *HeldError) {
+	if a.holder != nil {
+		return
+	}
+	a.holder = &Service{}
+	r.metrics.hold(a.Name(), "", false)
+	klog.FromContext(ctx).Info("Metrics are not registered beside another server's, whose metrics HPAs could not read then",
+		"apiservice", a.Name(), "held", held.APIService, "service", held.Holder)
+}
+
+func (r *Registrar) event(a *registration, kind, reason, note string) {
+	about := &corev1.ObjectReference{APIVersion: apiregistrationv1.SchemeGroupVersion.String(), Kind: "APIService", Name: a.Name()}
+	r.o.Events.Eventf(about, nil, kind, reason, "Register", "%s", note)
 }

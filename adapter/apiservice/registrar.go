@@ -40,16 +40,13 @@ type Options struct {
 	Registerer prometheus.Registerer
 	Now        func() time.Time
 
-	// Service is what the APIService is to lead to.
+	// APIs are what is registered.
+	APIs []API
+	// Service is what their APIServices are to lead to.
 	Service Service
-	// Answers returns why this replica has no forecasts to answer with yet, nil if it has. Until then it takes the APIService
+	// Answers returns why this replica has no forecasts to answer with yet, nil if it has. Until then it takes an APIService
 	// neither from another server nor from another authority.
 	Answers func() error
-	// Owner names the ClusterRole that owns an APIService which the Registrar creates: the garbage collector removes one with
-	// the other. Empty is none.
-	Owner string
-	// TakeOver takes the APIService from another server.
-	TakeOver bool
 
 	// Secret names the Secret of the authority, in the namespace of the Service. Empty makes no certificates: somebody else
 	// does, and an APIService is created only if InjectCAFrom says who writes its caBundle.
@@ -86,7 +83,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme))
 }
 
-// Registrar registers external metrics and keeps the serving certificate. Create it with New; Run works.
+// Registrar registers APIs and keeps the serving certificate. Create it with New; Run works.
 type Registrar struct {
 	o       Options
 	metrics *telemetry
@@ -97,11 +94,8 @@ type Registrar struct {
 	shared *authority // of the Secret, as it was last; nil: not read yet
 	signer *authority // of the certificate that is served; nil: nobody trusts it
 	known  time.Time  // when shared was first known to be in the caBundle; zero: not yet
-	holder *Service   // what the APIService led to when it was last reported; nil: never reported
 	began  time.Time
-	// settled is whether who writes the caBundle has once been as it is to be, and disputed since when it is not any more.
-	settled  bool
-	disputed time.Time
+	apis   []*registration
 
 	mu    sync.Mutex
 	ready bool
@@ -111,6 +105,9 @@ type Registrar struct {
 // New returns a Registrar whose certificate, until Run has read the Secret, is one that nobody trusts.
 func New(o Options) (*Registrar, error) {
 	r := &Registrar{o: o, began: o.Now(), metrics: newTelemetry(o.Registerer, o.Secret != ""), changed: make(chan struct{}, 1)}
+	for _, api := range o.APIs {
+		r.apis = append(r.apis, &registration{API: api})
+	}
 	if o.Secret == "" {
 		return r, nil
 	}
@@ -179,7 +176,7 @@ func (r *Registrar) Run(ctx context.Context) error {
 			r.metrics.failures.Inc()
 			next = retryAfter
 			if err.Error() != last {
-				klog.FromContext(ctx).Error(err, "External metrics are not registered, or their certificate is not renewed")
+				klog.FromContext(ctx).Error(err, "Metrics are not registered, or their certificate is not renewed")
 			}
 		}
 		last = fmt.Sprint(err)
@@ -202,7 +199,7 @@ func sleep(ctx context.Context, span time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// look brings the Secret, the APIService and the certificate to where they should be, and returns when to look again. What
+// look brings the Secret, the APIServices and the certificate to where they should be, and returns when to look again. What
 // can be done in spite of an error is done.
 func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

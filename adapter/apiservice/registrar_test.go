@@ -38,6 +38,9 @@ import (
 const validity = time.Hour
 
 var (
+	external = ExternalMetrics("foresail-apiservice", false)
+	taking   = ExternalMetrics("foresail-apiservice", true)
+
 	service = Service{Namespace: "foresail-system", Name: "foresail", Port: 443}
 	role    = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "foresail-apiservice", UID: "role-1"}}
 )
@@ -83,7 +86,7 @@ func (f *fixture) start(change func(*Options)) *replica {
 	o := Options{
 		Client: f.client, Events: r.events, Registerer: r.registry, Now: time.Now,
 		Answers: func() error { return nil },
-		Service: service, Owner: role.Name, Secret: "foresail-apiservice-ca", Validity: validity,
+		APIs:    []API{external}, Service: service, Secret: "foresail-apiservice-ca", Validity: validity,
 	}
 	if change != nil {
 		change(&o)
@@ -108,7 +111,7 @@ func (f *fixture) after(span time.Duration) {
 func (f *fixture) registered() *apiregistrationv1.APIService {
 	f.Helper()
 	var s apiregistrationv1.APIService
-	err := f.client.Get(f.ctx, client.ObjectKey{Name: Name}, &s)
+	err := f.client.Get(f.ctx, client.ObjectKey{Name: external.Name()}, &s)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -151,15 +154,15 @@ func verify(r *replica, bundle []byte) error {
 	return err
 }
 
-// gauge returns the value of foresail_apiservice_registered and the Service that it names.
+// gauge returns the value of foresail_apiservice_registered for external metrics, and the Service that it names.
 func (r *replica) gauge(t require.TestingT) map[string]float64 {
 	families, err := r.registry.Gather()
 	require.NoError(t, err)
 	found := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == "foresail_apiservice_registered" {
-				found[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+			if family.GetName() == "foresail_apiservice_registered" && m.GetLabel()[0].GetValue() == external.Name() {
+				found[m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
 			}
 		}
 	}
@@ -180,9 +183,9 @@ func (r *replica) happened() (all []string) {
 
 func anothers(change func(*apiregistrationv1.APIService)) *apiregistrationv1.APIService {
 	s := &apiregistrationv1.APIService{
-		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{managedBy: "Helm"}},
+		ObjectMeta: metav1.ObjectMeta{Name: external.Name(), Labels: map[string]string{managedBy: "Helm"}},
 		Spec: apiregistrationv1.APIServiceSpec{
-			Group: group, Version: version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: []byte("of another"),
+			Group: external.Group, Version: external.Version, GroupPriorityMinimum: 100, VersionPriority: 100, CABundle: []byte("of another"),
 			Service: &apiregistrationv1.ServiceReference{Namespace: "keda", Name: "keda-operator-metrics-apiserver", Port: new(int32(443))},
 		},
 	}
@@ -292,7 +295,7 @@ func TestAPIOfAnotherIsTakenOverByFlag(t *testing.T) {
 		s.Spec.VersionPriority = 200
 	})
 	play(t, []client.Object{theirs}, func(f *fixture) {
-		r := f.start(func(o *Options) { o.TakeOver = true })
+		r := f.start(func(o *Options) { o.APIs = []API{taking} })
 		s := f.registered()
 		assert.Equal(f, service.Name, s.Spec.Service.Name)
 		assert.EqualValues(f, 100, s.Spec.VersionPriority)
@@ -315,7 +318,7 @@ func TestAPIIsTakenOnceThereAreForecasts(t *testing.T) {
 			play(t, []client.Object{present}, func(f *fixture) {
 				var warm atomic.Bool
 				r := f.start(func(o *Options) {
-					o.TakeOver = true
+					o.APIs = []API{taking}
 					o.Answers = func() error {
 						if warm.Load() {
 							return nil
@@ -429,7 +432,7 @@ func TestGivenCertificatesAreLeftAlone(t *testing.T) {
 		change  func(*Options)
 	}{
 		"from files":        {anothers(func(s *apiregistrationv1.APIService) { s.Spec.Service = ours }), given},
-		"from files, taken": {anothers(nil), func(o *Options) { o.Secret, o.TakeOver = "", true }},
+		"from files, taken": {anothers(nil), func(o *Options) { o.Secret, o.APIs = "", []API{taking} }},
 		"cert-manager's": {anothers(func(s *apiregistrationv1.APIService) {
 			s.Spec.Service, s.Annotations = ours, map[string]string{injectCAFrom: "foresail-system/foresail"}
 		}), nil},
@@ -591,7 +594,7 @@ func TestCertificateIsForTheService(t *testing.T) {
 	play(t, nil, func(f *fixture) {
 		f.start(nil).stop()
 		f.after(time.Minute)
-		r := f.start(func(o *Options) { o.Service.Name = "renamed"; o.TakeOver = true })
+		r := f.start(func(o *Options) { o.Service.Name = "renamed"; o.APIs = []API{taking} })
 		assert.Equal(f, "renamed", f.registered().Spec.Service.Name)
 		chain, _ := r.Certificate().CurrentCertKeyContent()
 		certs, err := cert.ParseCertsPEM(chain)

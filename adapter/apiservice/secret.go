@@ -89,6 +89,6 @@ func (r *Registrar) writeAuthority(ctx context.Context, now time.Time, why strin
 	if err := write(data); err != nil {
 		return nil, fmt.Errorf("write the Secret %s of the certificate authority: %w", r.secretKey(), err)
 	}
-	klog.FromContext(ctx).Info("New certificate authority for external metrics", "secret", r.secretKey(), "until", next.cert.NotAfter, "why", why)
+	klog.FromContext(ctx).Info("New certificate authority for the serving certificate", "secret", r.secretKey(), "until", next.cert.NotAfter, "why", why)
 	return next, nil
 }

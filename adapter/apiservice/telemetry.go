@@ -3,7 +3,7 @@ package apiservice
 import "github.com/prometheus/client_golang/prometheus"
 
 type telemetry struct {
-	registered *prometheus.GaugeVec // by service
+	registered *prometheus.GaugeVec // by apiservice and service
 	failures   prometheus.Counter
 	expiration prometheus.Gauge
 }
@@ -13,11 +13,11 @@ func newTelemetry(registerer prometheus.Registerer, signs bool) *telemetry {
 	t := &telemetry{
 		registered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "foresail_apiservice_registered",
-			Help: "1 if external.metrics.k8s.io leads to Foresail, 0 if to the Service of another server, or nowhere if its name is empty.",
-		}, []string{"service"}),
+			Help: "1 if an APIService leads to Foresail, 0 if to the Service of another server, or nowhere if its name is empty.",
+		}, []string{"apiservice", "service"}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "foresail_apiservice_failures_total",
-			Help: "Failed attempts to register external metrics or to renew their serving certificate.",
+			Help: "Failed attempts to register metrics or to renew their serving certificate.",
 		}),
 		expiration: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "foresail_serving_certificate_expiration_timestamp_seconds",
@@ -31,12 +31,12 @@ func newTelemetry(registerer prometheus.Registerer, signs bool) *telemetry {
 	return t
 }
 
-// hold replaces who holds the API.
-func (t *telemetry) hold(service string, ours bool) {
+// hold replaces who holds an API.
+func (t *telemetry) hold(apiService, service string, ours bool) {
 	value := 0.0
 	if ours {
 		value = 1
 	}
-	t.registered.Reset()
-	t.registered.WithLabelValues(service).Set(value)
+	t.registered.DeletePartialMatch(prometheus.Labels{"apiservice": apiService})
+	t.registered.WithLabelValues(apiService, service).Set(value)
 }

@@ -15,7 +15,10 @@ type watched struct {
 }
 
 func (r *Registrar) watches() []watched {
-	all := []watched{{&apiregistrationv1.APIServiceList{}, client.ObjectKey{Name: Name}}}
+	var all []watched
+	for _, a := range r.apis {
+		all = append(all, watched{&apiregistrationv1.APIServiceList{}, client.ObjectKey{Name: a.Name()}})
+	}
 	if r.o.Secret != "" {
 		all = append(all, watched{&corev1.SecretList{}, r.secretKey()})
 	}

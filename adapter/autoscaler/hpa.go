@@ -52,6 +52,19 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 	}, nil
 }
 
+// ReadObjectMetric has the HPA of For read the same metric over custom.metrics.k8s.io, where the PredictedMetric is the object.
+func ReadObjectMetric(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+	external := hpa.Spec.Metrics[0].External
+	hpa.Spec.Metrics = []autoscalingv2.MetricSpec{{
+		Type: autoscalingv2.ObjectMetricSourceType,
+		Object: &autoscalingv2.ObjectMetricSource{
+			DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Name: hpa.Name},
+			Metric:          autoscalingv2.MetricIdentifier{Name: external.Metric.Name},
+			Target:          external.Target,
+		},
+	}}
+}
+
 // behavior is the one that docs/hpa.md gives the reasons for.
 func behavior(scaleDownSeconds int32) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	return &autoscalingv2.HorizontalPodAutoscalerBehavior{

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/podtracker"
@@ -38,6 +39,7 @@ type adapterOptions struct {
 	lease      leaseOptions
 	forecasts  forecaster.Options
 	apiService apiServiceOptions
+	custom     customMetricsOptions
 	keda       kedaOptions
 	forward    forwardOptions
 }
@@ -55,12 +57,17 @@ func (o *adapterOptions) validateForecasts() error {
 }
 
 func (o *adapterOptions) validate() error {
-	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()),
+	return errors.Join(o.server.Validate(), o.lease.validate(), o.validateForecasts(), o.apiService.validate(o.server.CertificateGiven()), o.custom.validate(),
 		o.forward.validate(o.apiService.service.Host()), o.keda.validate())
 }
 
 // start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
 func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
+	if o.apiService.enabled {
+		if err := o.custom.checkFree(ctx, mgr.GetConfig(), o.apiService.service); err != nil {
+			return nil, nil, err
+		}
+	}
 	a, err := newAdapter(ctx, mgr, sources, o)
 	if err != nil {
 		return nil, nil, err
@@ -68,13 +75,18 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	provider := externalmetrics.New(a.forecaster, time.Now)
 	metrics.Registry.MustRegister(provider)
 	serve := externalmetrics.Config{Provider: provider, Ready: ready, Version: buildVersion()}
+	if o.custom.enabled {
+		custom := custommetrics.New(a.forecaster, time.Now)
+		metrics.Registry.MustRegister(custom)
+		serve.Custom = custom
+	}
 	forecasts := func() error {
 		if err := a.known(); err != nil {
 			return err // until then there may be PredictedMetrics that the forecaster knows nothing of
 		}
 		return a.forecaster.Ready()
 	}
-	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven(), forecasts)
+	registrar, err := o.apiService.registrar(mgr, o.server.CertificateGiven(), forecasts, o.custom.apis()...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +104,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *s
 	if err != nil {
 		return nil, nil, err
 	}
-	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host)
+	klog.FromContext(ctx).Info("Serving external.metrics.k8s.io", "address", server.Addr(), "cluster", mgr.GetConfig().Host, "custom", o.custom.enabled)
 	p := &part{
 		ready: forecasts,
 		alive: a.forecaster.Alive,

@@ -41,7 +41,7 @@ type apiServiceOptions struct {
 }
 
 func (o *apiServiceOptions) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.enabled, apiServiceFlag, true, "Create the APIService "+apiservice.Name+" if there is none, and write the certificate authority of the serving certificate into it. With false that is yours to do, and a serving certificate that is not given is signed by itself.")
+	fs.BoolVar(&o.enabled, apiServiceFlag, true, "Create the APIService "+apiservice.ExternalMetrics("", false).Name()+" if there is none, and write the certificate authority of the serving certificate into it. With false that is yours to do, and a serving certificate that is not given is signed by itself.")
 	fs.BoolVar(&o.takeOver, apiServiceTakeOver, false, "Take the APIService from another server, such as KEDA's or Datadog's, whose metrics HPAs cannot read from then on.")
 	fs.StringVar(&o.service.Namespace, apiServiceNamespace, podNamespace(), "Namespace of the Service that the APIService leads to, and of the Secret of the certificate authority. In a pod it defaults to the pod's.")
 	fs.StringVar(&o.service.Name, apiServiceName, "foresail", "Service that the APIService leads to.")
@@ -104,8 +104,9 @@ func (o *apiServiceOptions) validateInjection(given bool) error {
 	return nil
 }
 
-// registrar returns what registers external metrics, nil with --apiservice=false; answers returns why there are no forecasts yet.
-func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func() error) (*apiservice.Registrar, error) {
+// registrar returns what registers external metrics and further APIs, nil with --apiservice=false; answers returns why there are no
+// forecasts yet.
+func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func() error, further ...apiservice.API) (*apiservice.Registrar, error) {
 	if !o.enabled {
 		return nil, nil
 	}
@@ -119,6 +120,7 @@ func (o *apiServiceOptions) registrar(mgr ctrl.Manager, given bool, answers func
 	}
 	return apiservice.New(apiservice.Options{
 		Client: client, Events: mgr.GetEventRecorder("foresail"), Registerer: metrics.Registry, Now: time.Now,
-		Answers: answers, Service: o.service, Owner: o.owner, TakeOver: o.takeOver, Secret: secret, Validity: o.validity, InjectCAFrom: o.inject,
+		APIs:    append([]apiservice.API{apiservice.ExternalMetrics(o.owner, o.takeOver)}, further...),
+		Answers: answers, Service: o.service, Secret: secret, Validity: o.validity, InjectCAFrom: o.inject,
 	})
 }

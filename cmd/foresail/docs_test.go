@@ -67,7 +67,7 @@ func TestCommandLinesOfExamplesParse(t *testing.T) {
 	assert.Error(t, parse([]string{"version", "now"}, false))
 }
 
-const prefixes = "(?:apiservice|forward|remote-write|prometheus|scrape|nodepool|notify|extender|keda|metrics)"
+const prefixes = "(?:apiservice|custom-metrics|forward|remote-write|prometheus|scrape|nodepool|notify|extender|keda|metrics)"
 
 var flagOfRun = regexp.MustCompile("--(" + prefixes + "-[a-z-]*[a-z])")
 
@@ -121,6 +121,7 @@ func TestFlagTablesAreGenerated(t *testing.T) {
 		{"operating.md", "flags-general", groupRun},
 		{"operating.md", "flags-cluster", groupCluster},
 		{"operating.md", "flags-apiservice", groupAPI},
+		{"objectmetric.md", "flags-custom-metrics", groupCustom},
 		{"forwarding.md", "flags-forwarding", groupForward},
 		{"operating.md", "flags-samples", groupSamples},
 		{"operating.md", "flags-worker-pools", groupNodePool},

@@ -17,23 +17,31 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
+// Types of metrics, as an HPA names them.
+const (
+	externalMetric = string(autoscalingv2.ExternalMetricSourceType)
+	objectMetric   = string(autoscalingv2.ObjectMetricSourceType)
+)
+
 // hpaOptions are the flags of the hpa command.
 type hpaOptions struct {
 	file        string
 	maxReplicas int32
+	metricType  string
 }
 
 func newHPACommand() *cobra.Command {
 	k, o := &cluster{}, &hpaOptions{}
 	c := &cobra.Command{
-		Use:   "hpa NAME [--namespace NAMESPACE] [--max-replicas N] | hpa --filename FILE [--max-replicas N]",
+		Use:   "hpa NAME [--namespace NAMESPACE] [--max-replicas N] [--metric-type TYPE] | hpa --filename FILE [--max-replicas N] [--metric-type TYPE]",
 		Short: "Print the HorizontalPodAutoscaler that is recommended for a PredictedMetric",
 		Long: `Hpa prints the HorizontalPodAutoscaler of a PredictedMetric as a manifest: the metric
 predicted_load_total with its threshold, its minReplicas and maxReplicas, and the behavior that
 a forecast needs. It changes nothing.
 
 It is for those who keep the HPA themselves, beside the PredictedMetric. With spec.autoscaler
-Foresail creates the very same one, and keeps it so.
+Foresail creates the very same one, and keeps it so. With --metric-type=Object it reads the
+metric over custom.metrics.k8s.io, which foresail run --custom-metrics serves.
 
 The PredictedMetric is read from the cluster, or with --filename from a manifest.`,
 		Example: `  foresail hpa checkout-elu -n shop
@@ -56,9 +64,13 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig, or of the file")
 	c.Flags().StringVarP(&o.file, "filename", "f", "", "`file` with the PredictedMetric, instead of a cluster; - is standard input")
 	c.Flags().Int32Var(&o.maxReplicas, "max-replicas", 0, "most replicas that the HPA sets; 0 is spec.maxReplicas, which a PredictedMetric may lack")
+	c.Flags().StringVar(&o.metricType, "metric-type", externalMetric, "`type` of the metric that the HPA reads: External, or Object over custom.metrics.k8s.io")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if o.maxReplicas < 0 {
 			return badFlag("max-replicas", o.maxReplicas, "0 or more")
+		}
+		if o.metricType != externalMetric && o.metricType != objectMetric {
+			return badFlag("metric-type", fmt.Sprintf("%q", o.metricType), externalMetric+" or "+objectMetric)
 		}
 		pm, err := o.read(c, k, args)
 		if err != nil {
@@ -130,6 +142,9 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	hpa, err := autoscaler.For(pm)
 	if err != nil {
 		return usageError{fmt.Errorf("the PredictedMetric does not say how many replicas there may be: %w; or --max-replicas", err)}
+	}
+	if o.metricType == objectMetric {
+		autoscaler.ReadObjectMetric(hpa)
 	}
 	text, err := manifest(hpa)
 	if err != nil {

@@ -154,6 +154,18 @@ func TestHPAOfAFile(t *testing.T) {
 	assert.Equal(t, fromFile, piped)
 }
 
+// The example in the manifests is what is printed, but for its comments.
+func TestHPAOfAnObjectMetric(t *testing.T) {
+	code, printed, stderr := foresail(t, "", "hpa", "-f", exampleMetric, "--metric-type=Object")
+	require.Equal(t, exitDone, code, stderr)
+	var hpa, example autoscalingv2.HorizontalPodAutoscaler
+	require.NoError(t, yaml.UnmarshalStrict([]byte(printed), &hpa))
+	text, err := os.ReadFile("../../manifests/examples/hpa-object-metric.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(text, &example))
+	assert.True(t, equality.Semantic.DeepEqual(example, hpa), "%+v\n%+v", example, hpa)
+}
+
 func TestHPARefusesUnusableArguments(t *testing.T) {
 	spec := file(t, "spec.yaml", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}\nsource: {resource: {name: cpu}}\nthreshold: 700m\n")
 	for args, want := range map[string]string{
@@ -165,6 +177,7 @@ func TestHPARefusesUnusableArguments(t *testing.T) {
 		"hpa a --max-replicas -1":               "--max-replicas: -1: must be 0 or more",
 		"hpa -f ../../manifests/base/rbac.yaml": "must be one spec or one PredictedMetric",
 		"hpa a --kubeconfig /nowhere":           `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,
+		"hpa a --metric-type Pods":              `--metric-type: "Pods": must be External or Object`,
 		"hpa a --max-replicas many":             `--max-replicas: "many": must be a whole number`,
 	} {
 		code, _, stderr := foresail(t, "", strings.Fields(args)...)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
+	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics/forward"
@@ -95,6 +96,7 @@ func expose(t *testing.T) *exposed {
 	t.Helper()
 	e := &exposed{Registry: client.NewPedanticRegistry(), t: t, families: map[string]*dto.MetricFamily{}, labels: map[string]string{}}
 	e.MustRegister(externalmetrics.New(forecaster.New(time.Now, e, forecaster.Options{}), time.Now))
+	e.MustRegister(custommetrics.New(forecaster.New(time.Now, client.NewRegistry(), forecaster.Options{}), time.Now))
 	_, err := apiservice.New(apiservice.Options{Registerer: e, Now: time.Now, Secret: "ca", Validity: time.Hour})
 	require.NoError(t, err)
 	_, err = forward.New(forward.Options{Cluster: &rest.Config{}, Registerer: e, Now: time.Now})
@@ -178,7 +180,7 @@ var metricSections = []struct {
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
 	{"metrics-keda", []string{"foresail_keda_"}, ""},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

@@ -79,6 +79,9 @@ adapter   reads the pods behind every PredictedMetric, forecasts their load each
           server verifies: see the flags of the API service. It can forward reads of metrics that
           are not its own to that other server: see the flags of forwarding.
 
+          With --custom-metrics it serves the same metrics over custom.metrics.k8s.io: see the
+          flags of custom metrics.
+
           With --keda-address it is an external scaler of KEDA as well: see the flags of KEDA.
 
 nodepool  keeps the workers of every WorkerPool ahead of the load. It launches instances for
@@ -146,6 +149,7 @@ const (
 	groupRun      = "general"
 	groupCluster  = "cluster"
 	groupAPI      = "API service"
+	groupCustom   = "custom metrics"
 	groupKEDA     = "KEDA"
 	groupForward  = "forwarding"
 	groupSamples  = "samples"
@@ -166,6 +170,7 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
 	fs.IntVar(&o.burst, "kube-api-burst", 300, "Number of requests to the Kubernetes API server that may exceed --kube-api-qps for a moment.")
 	o.adapter.apiService.addFlags(groups.FlagSet(groupAPI))
+	o.adapter.custom.addFlags(groups.FlagSet(groupCustom))
 	o.adapter.keda.addFlags(groups.FlagSet(groupKEDA))
 	o.adapter.forward.addFlags(groups.FlagSet(groupForward))
 	o.sources.addFlags(groups.FlagSet(groupSamples))
@@ -197,7 +202,8 @@ func (o *runOptions) validate() error {
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	} else {
-		errs = append(errs, o.adapter.keda.validateAbsence("left out unless --enable has "+enableAdapter))
+		const accept = "left out unless --enable has " + enableAdapter
+		errs = append(errs, o.adapter.keda.validateAbsence(accept), o.adapter.custom.validateAbsence(accept))
 	}
 	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
 		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))

@@ -1,0 +1,68 @@
+package apiservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// HeldError is about an APIService that leads to another server.
+type HeldError struct {
+	APIService string
+	Holder     string // namespace/name of its Service, or kube-apiserver
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the APIService %s leads to %s", e.APIService, e.Holder)
+}
+
+// Free returns why APIs are not to be registered for a Service: a *HeldError if another server has one of them, or what went wrong
+// with reading who has.
+func Free(ctx context.Context, c client.Reader, service Service, apis ...API) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	for _, api := range apis {
+		present, err := read(ctx, c, api)
+		if err != nil {
+			return err
+		}
+		if present != nil && !service.holds(present) {
+			return &HeldError{APIService: api.Name(), Holder: nameOfHolder(present)}
+		}
+	}
+	return nil
+}
+
+// read returns the APIService of an API, nil if there is none.
+func read(ctx context.Context, c client.Reader, api API) (*apiregistrationv1.APIService, error) {
+	var present apiregistrationv1.APIService
+	err := c.Get(ctx, client.ObjectKey{Name: api.Name()}, &present)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the APIService %s: %w", api.Name(), err)
+	}
+	return &present, nil
+}
+
+// rival returns which other version of the same group leads to another server, nil if none does.
+func (r *Registrar) rival(ctx context.Context, a *registration) (*HeldError, error) {
+	for _, other := range r.apis {
+		if other == a || other.Group != a.Group {
+			continue
+		}
+		err := Free(ctx, r.o.Client, r.o.Service, other.API)
+		if held, ok := errors.AsType[*HeldError](err); ok {
+			return held, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
