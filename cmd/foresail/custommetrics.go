@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
@@ -34,7 +34,7 @@ func (o *customMetricsOptions) validate() error {
 	if !o.enabled {
 		return o.validateAbsence("left out without --" + customMetricsFlag)
 	}
-	if o.owner != "" && len(path.IsValidPathSegmentName(o.owner)) > 0 {
+	if o.owner != "" && len(content.IsPathSegmentName(o.owner)) > 0 {
 		return badFlag(customMetricsOwner, fmt.Sprintf("%q", o.owner), "the name of a ClusterRole, or empty")
 	}
 	return nil
