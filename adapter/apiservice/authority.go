@@ -126,6 +126,9 @@ func (a *authority) renewal() time.Time { return a.cert.NotAfter.Add(-a.validity
 // over well before the one that it follows expires.
 func (a *authority) overlap() time.Duration { return min(a.validity()/6, maxOverlap) }
 
+// lastCall is when the certificates of this authority have to be replaced at the latest.
+func (a *authority) lastCall() time.Time { return a.cert.NotAfter.Add(-a.overlap() / 2) }
+
 // issue returns a serving certificate for host names, in PEM, which is valid for as long as the authority.
 func (a *authority) issue(now time.Time, hosts ...string) (certificate, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,7 +1,9 @@
 package apiservice
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,8 +14,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 var customRole = &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "foresail-custom-metrics", UID: "role-custom"}}
@@ -158,6 +162,30 @@ func TestRightsToCustomMetricsThatAreMissing(t *testing.T) {
 		f.after(retryAfter)
 		assert.NoError(f, r.Ready())
 		assert.Len(f, f.all(), 3)
+	})
+}
+
+// An APIService that nobody may change any more loses its reads when the authority expires. It does not take the others with it.
+func TestAnAPIThatCannotBeChangedLeavesTheOthersVerified(t *testing.T) {
+	play(t, []client.Object{customRole}, func(f *fixture) {
+		r := f.start(func(o *Options) {
+			both(o)
+			o.Client = interceptor.NewClient(f.client, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+					if strings.HasSuffix(o.GetName(), customGroup) {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "apiservices"}, o.GetName(), errors.New("no RBAC policy matched"))
+					}
+					return c.Patch(ctx, o, p, opts...)
+				},
+			})
+		})
+		require.NoError(f, r.Ready())
+		for range 3 * validity / time.Minute {
+			f.after(time.Minute)
+			require.NoError(f, verify(r, f.bundle()))
+		}
+		assert.Error(f, verify(r, f.all()[beta2].Spec.CABundle))
+		assert.Positive(f, testutil.ToFloat64(r.metrics.failures))
 	})
 }
 

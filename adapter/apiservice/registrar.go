@@ -208,9 +208,9 @@ func (r *Registrar) look(ctx context.Context) (time.Duration, error) {
 	secretErr := r.readAuthority(ctx, now)
 	trusted, err := r.register(ctx, now)
 	next := now.Add(resync)
-	if err == nil && r.shared != nil {
-		var at time.Time
-		at, err = r.renew(now, trusted)
+	if r.shared != nil && (err == nil || r.expires(now)) {
+		at, failed := r.renew(now, trusted)
+		err = errors.Join(err, failed)
 		next = earlier(at, earlier(next, now.Add(r.shared.overlap()/2)))
 	}
 	// That it is too early is no failure, and must not make one of the Secret look like none.
@@ -250,8 +250,13 @@ func (r *Registrar) renew(now time.Time, trusted bool) (time.Time, error) {
 // successionAt is when the certificate of the shared authority replaces the present one, which has to have been long enough
 // in the caBundle, but not at the cost of an expired certificate.
 func (r *Registrar) successionAt() time.Time {
-	end := r.signer.cert.NotAfter.Add(-r.signer.overlap() / 2)
-	return earlier(r.known.Add(r.shared.overlap()), end)
+	return earlier(r.known.Add(r.shared.overlap()), r.signer.lastCall())
+}
+
+// expires reports whether the present certificate has to be replaced although an APIService could not be changed: those that could
+// be must not fail with it.
+func (r *Registrar) expires(now time.Time) bool {
+	return r.signer != nil && !now.Before(r.signer.lastCall())
 }
 
 func earlier(a, b time.Time) time.Time {
