@@ -42,12 +42,23 @@ func read(ctx context.Context, c client.Reader, api API) (*apiregistrationv1.API
 	var present apiregistrationv1.APIService
 	err := c.Get(ctx, client.ObjectKey{Name: api.Name()}, &present)
 	switch {
-	case apierrors.IsNotFound(err):
+	case missing(err, api.Name()):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the APIService %s: %w", api.Name(), err)
 	}
 	return &present, nil
+}
+
+// missing reports whether an error says that there is no object of a name. One about discovery may be a 404 too, and says nothing
+// about the object.
+func missing(err error, name string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name == name
 }
 
 // rival returns which other version of the same group leads to another server, nil if none does.
