@@ -93,7 +93,8 @@ func TestObjectMetric(t *testing.T) {
 	require.NoError(t, services().Delete(t.Context(), "v1beta1.custom.metrics.k8s.io", metav1.DeleteOptions{}))
 	r := start(t, "custom", f, "--custom-metrics")
 	f.lead(r.secure)
-	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 1.1 })
+	// It needs five replicas, and the HPAs allow four: what they show is not the threshold.
+	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 3.5 })
 	defer shared.Shares.Set(app.Namespace, app.Name, nil)
 	read(t)
 	t.Run("both groups are discovered", discoverBoth)
@@ -182,6 +183,7 @@ func compareHPAs(t *testing.T) {
 		require.Len(c, hpa.Status.CurrentMetrics, 1)
 		return hpa.Status
 	}
+	var last string
 	eventually(t, "both HPAs show the same", func(c *assert.CollectT) {
 		external, object := status(c, app.Name), status(c, "follower")
 		require.NotNil(c, external.CurrentMetrics[0].External)
@@ -190,17 +192,19 @@ func compareHPAs(t *testing.T) {
 		require.NotNil(c, object.CurrentMetrics[0].Object.Current.AverageValue)
 		require.Equal(c, external.CurrentReplicas, object.CurrentReplicas)
 		shown := object.CurrentMetrics[0].Object.Current.AverageValue
-		assert.Positive(c, shown.MilliValue())
+		require.EqualValues(c, app.Max, object.CurrentReplicas)
+		assert.Greater(c, shown.MilliValue(), app.Threshold.MilliValue())
 		assert.Equal(c, external.CurrentMetrics[0].External.Current.AverageValue.String(), shown.String())
 		assert.Equal(c, external.DesiredReplicas, object.DesiredReplicas)
-		t.Logf("both HPAs: %s a replica, %d replicas", shown, object.DesiredReplicas)
+		last = shown.String()
 	})
+	t.Logf("both HPAs show %s a replica", last)
 }
 
 // compareReads reads through both groups while the load changes. A custom value between two equal external ones is of the same
 // snapshot, as one is published each second at most.
 func compareReads(t *testing.T) {
-	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 1.1 + float64(time.Now().UnixMilli()%5000)/10000 })
+	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 3.1 + float64(time.Now().UnixMilli()%5000)/10000 })
 	external, err := externalmetrics.NewForConfig(unlimited())
 	require.NoError(t, err)
 	custom := customReader(t, shared.Cluster.RESTConfig()).NamespacedMetrics(app.Namespace)
