@@ -23,8 +23,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/loadgen"
 	"github.com/foresail/foresail/test/ports"
@@ -126,17 +129,26 @@ func startFront(t *testing.T, all []*door) *stack.Adapter {
 		d.Address = address
 	}
 	cluster := shared.stack.Cluster
-	require.NoError(t, foresail.Apply(t.Context(), cluster, "components/forward/rbac.yaml"))
+	require.NoError(t, foresail.Apply(t.Context(), cluster, "components/forward/rbac.yaml", "components/custom-metrics/rbac.yaml"))
 	cert, key, err := cluster.ServingCertificate("127.0.0.4")
 	require.NoError(t, err)
-	front, err := shared.stack.StartAdapter(t.Context(), "doors", "--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca,
+	front, err := shared.stack.StartAdapter(t.Context(), "doors", "--custom-metrics", "--forward-url="+shared.keda.AdapterURL(), "--forward-ca-file="+shared.tls.ca,
 		"--keda-address="+address, "--keda-tls-cert-file="+cert, "--keda-tls-private-key-file="+key, "--keda-client-ca-file="+shared.tls.ca)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("not within a minute"))
 	defer cancel()
 	require.NoError(t, front.WaitReady(ctx))
+	custom := controlplane.AggregatedAPI{
+		Group: "custom.metrics.k8s.io", Version: "v1beta2", Port: front.SecurePort, Namespace: foresail.Namespace, Service: foresail.ServiceName,
+	}
 	require.NoError(t, shared.stack.Register(ctx, front))
-	t.Cleanup(func() { assert.NoError(t, shared.keda.Register(context.Background())) })
+	require.NoError(t, cluster.RegisterAggregated(ctx, custom))
+	require.NoError(t, cluster.WaitAggregated(ctx, custom.Name()))
+	t.Cleanup(func() {
+		assert.NoError(t, shared.keda.Register(context.Background()))
+		apis := cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+		assert.NoError(t, apis.Delete(context.Background(), custom.Name(), metav1.DeleteOptions{})) // a dead one holds up the end of namespaces
+	})
 	return front
 }
 
