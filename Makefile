@@ -67,7 +67,7 @@ test-e2e: controlplane monitoring moto ## Run the tests on a real control plane 
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 
 .PHONY: test-long
-test-long: controlplane monitoring moto ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
+test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
 	@for dir in $(sort $(dir $(LONG))); do \
 	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
 	  (set -x; $(GO_TEST) -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
@@ -84,6 +84,10 @@ controlplane: ## Build etcd, Kubernetes and kwok into .cache (minutes once, then
 .PHONY: moto
 moto: ## Install moto, which plays AWS, into .cache (seconds once, then nothing; needs Python 3.10 or later)
 	go run ./test/aws/cmd/moto
+
+.PHONY: watt
+watt: ## Install Watt and its Node.js into .cache (half a minute once, then nothing; needs npm, and Linux)
+	go run ./test/nodejs/cmd/watt
 
 .PHONY: monitoring
 monitoring: ## Build Prometheus and metrics-server into .cache (minutes once, then nothing)

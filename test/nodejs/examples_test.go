@@ -34,15 +34,18 @@ func root(t *testing.T) string {
 	return root
 }
 
-func exampleFile(t *testing.T, name string) string {
+// names are those of the examples, of their folders and of their Deployments.
+var names = []string{"nodejs", "watt"}
+
+func exampleFile(t *testing.T, name, file string) string {
 	t.Helper()
-	return filepath.Join(root(t), "docs", "examples", "nodejs", name)
+	return filepath.Join(root(t), "docs", "examples", name, file)
 }
 
-// example returns the objects of a file of the example, by their names.
-func example(t *testing.T, file string) map[string]*unstructured.Unstructured {
+// example returns the objects of a file of an example, by their names.
+func example(t *testing.T, name, file string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	data, err := os.ReadFile(exampleFile(t, file))
+	data, err := os.ReadFile(exampleFile(t, name, file))
 	require.NoError(t, err)
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	objects := map[string]*unstructured.Unstructured{}
@@ -73,23 +76,31 @@ func as[T any](t *testing.T, object *unstructured.Unstructured) T {
 
 func TestExamplesAreValid(t *testing.T) {
 	crd := crdtest.Load(t, filepath.Join(root(t), "manifests", "crds", "foresail.dev_predictedmetrics.yaml"))
-	metrics := example(t, "predictedmetric.yaml")
-	assert.ElementsMatch(t, []string{"PredictedMetric/nodejs-elu", "PredictedMetric/nodejs-heap"}, slices.Collect(maps.Keys(metrics)))
-	for name, object := range metrics {
-		assert.Empty(t, crd.UnknownFields(object.DeepCopy().Object), name)
-		defaulted := object.DeepCopy().Object
-		crd.Default(defaulted)
-		assert.Empty(t, crd.Validate(defaulted), name)
-		pm := as[v1alpha1.PredictedMetric](t, object)
-		pm.Spec.Default()
-		_, err := params.FromSpec(pm.Spec)
-		assert.NoError(t, err, name)
+	for _, name := range names {
+		metrics := example(t, name, "predictedmetric.yaml")
+		assert.ElementsMatch(t, []string{"PredictedMetric/" + name + "-elu", "PredictedMetric/" + name + "-heap"}, slices.Collect(maps.Keys(metrics)))
+		for name, object := range metrics {
+			assert.Empty(t, crd.UnknownFields(object.DeepCopy().Object), name)
+			defaulted := object.DeepCopy().Object
+			crd.Default(defaulted)
+			assert.Empty(t, crd.Validate(defaulted), name)
+			pm := as[v1alpha1.PredictedMetric](t, object)
+			pm.Spec.Default()
+			_, err := params.FromSpec(pm.Spec)
+			assert.NoError(t, err, name)
+		}
 	}
 }
 
 func TestExamplesFitTogether(t *testing.T) {
-	deployment := as[appsv1.Deployment](t, example(t, "deployment.yaml")["Deployment/nodejs"])
-	hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, example(t, "hpa.yaml")["HorizontalPodAutoscaler/nodejs"])
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { fitsTogether(t, name) })
+	}
+}
+
+func fitsTogether(t *testing.T, name string) {
+	deployment := as[appsv1.Deployment](t, example(t, name, "deployment.yaml")["Deployment/"+name])
+	hpa := as[autoscalingv2.HorizontalPodAutoscaler](t, example(t, name, "hpa.yaml")["HorizontalPodAutoscaler/"+name])
 	require.Len(t, deployment.Spec.Template.Spec.Containers, 1)
 	var ports []string
 	for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
@@ -100,7 +111,7 @@ func TestExamplesFitTogether(t *testing.T) {
 		require.Equal(t, "predicted_load_total", m.External.Metric.Name)
 		targets[m.External.Metric.Selector.MatchLabels["predictedmetric"]] = *m.External.Target.AverageValue
 	}
-	for _, object := range example(t, "predictedmetric.yaml") {
+	for _, object := range example(t, name, "predictedmetric.yaml") {
 		pm := as[v1alpha1.PredictedMetric](t, object)
 		ref := hpa.Spec.ScaleTargetRef
 		assert.Equal(t, pm.Spec.ScaleTargetRef, v1alpha1.ScaleTargetRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name})
@@ -114,7 +125,7 @@ func TestExamplesFitTogether(t *testing.T) {
 }
 
 func TestKustomizationNamesEveryFile(t *testing.T) {
-	data, err := os.ReadFile(exampleFile(t, "kustomization.yaml"))
+	data, err := os.ReadFile(exampleFile(t, "nodejs", "kustomization.yaml"))
 	require.NoError(t, err)
 	var kustomization struct {
 		Resources          []string
@@ -125,7 +136,7 @@ func TestKustomizationNamesEveryFile(t *testing.T) {
 	}
 	require.NoError(t, yaml.Unmarshal(data, &kustomization))
 	require.Len(t, kustomization.ConfigMapGenerator, 1)
-	entries, err := os.ReadDir(exampleFile(t, "."))
+	entries, err := os.ReadDir(exampleFile(t, "nodejs", "."))
 	require.NoError(t, err)
 	named := append(kustomization.Resources, kustomization.ConfigMapGenerator[0].Files...)
 	named = append(named, "kustomization.yaml")
@@ -134,6 +145,6 @@ func TestKustomizationNamesEveryFile(t *testing.T) {
 		files = append(files, e.Name())
 	}
 	assert.ElementsMatch(t, files, named)
-	deployment := as[appsv1.Deployment](t, example(t, "deployment.yaml")["Deployment/nodejs"])
+	deployment := as[appsv1.Deployment](t, example(t, "nodejs", "deployment.yaml")["Deployment/nodejs"])
 	assert.Equal(t, kustomization.ConfigMapGenerator[0].Name, deployment.Spec.Template.Spec.Volumes[0].ConfigMap.Name)
 }

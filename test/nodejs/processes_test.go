@@ -23,33 +23,34 @@ import (
 // stopDeadline is how long a Node.js process has to end by itself.
 const stopDeadline = 5 * time.Second
 
-// processes runs the example's server for every running pod, on the pod's own address. Its handlers are called one at
-// a time.
-type processes struct {
-	t            *testing.T
-	node, script string
-	dir          string // of the logs
-	running      map[types.UID]*controlplane.Process
-	ended        sync.WaitGroup
+// program is how the server of an example is started.
+type program struct {
+	node      string
+	arguments []string
+	env       []string // beside its addresses
 }
 
-// lookUp finds a program, or fails with what to install for it.
-func lookUp(t *testing.T, program, install string) string {
+// processes runs a program for every running pod, on the pod's own address. Its handlers are called one at a time.
+type processes struct {
+	t       *testing.T
+	program program
+	dir     string // of the logs
+	running map[types.UID]*controlplane.Process
+	ended   sync.WaitGroup
+}
+
+// serverJS returns how the example nodejs is started, with the Node.js of this machine.
+func serverJS(t *testing.T) program {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	require.NoError(t, err, "this test runs %s: %s", program, install)
-	return path
+	node, err := exec.LookPath("node")
+	require.NoError(t, err, "this test runs node: install Node.js 18.2 or later, on Debian: apt-get install nodejs")
+	return program{node: node, arguments: []string{exampleFile(t, "nodejs", "server.js")}, env: []string{"DRAIN_MS=500"}}
 }
 
 // runProcesses keeps a process for each running pod that a selector chooses, until the test is over.
-func runProcesses(t *testing.T, client kubernetes.Interface, namespace, selector string) {
+func runProcesses(t *testing.T, client kubernetes.Interface, namespace, selector string, of program) {
 	t.Helper()
-	p := &processes{
-		t:      t,
-		node:   lookUp(t, "node", "install Node.js 18.2 or later, on Debian: apt-get install nodejs"),
-		script: exampleFile(t, "server.js"),
-		dir:    t.TempDir(), running: map[types.UID]*controlplane.Process{},
-	}
+	p := &processes{t: t, program: of, dir: t.TempDir(), running: map[types.UID]*controlplane.Process{}}
 	informer, err := workload.NewPodInformer(client, namespace, selector)
 	require.NoError(t, err)
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -100,8 +101,8 @@ func (p *processes) start(pod *corev1.Pod) (*controlplane.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return controlplane.StartProcess(pod.Name, p.node, filepath.Join(p.dir, pod.Name+".log"), p.dir, []string{p.script},
-		"HOST="+app.Addr().String(), fmt.Sprint("PORT=", app.Port()), fmt.Sprint("METRICS_PORT=", metrics.Port()), "DRAIN_MS=500")
+	env := append([]string{"HOST=" + app.Addr().String(), fmt.Sprint("PORT=", app.Port()), fmt.Sprint("METRICS_PORT=", metrics.Port())}, p.program.env...)
+	return controlplane.StartProcess(pod.Name, p.program.node, filepath.Join(p.dir, pod.Name+".log"), p.dir, p.program.arguments, env...)
 }
 
 // stop ends the process of a pod, if there is one, as a kubelet would. One that has ended before is a failure.

@@ -33,7 +33,7 @@ const (
 	settledAfter = 60 * time.Second
 )
 
-// rig is a Foresail with the Node.js example on it.
+// rig is a Foresail with an example on it.
 type rig struct {
 	stack   *stack.Stack
 	adapter *stack.Adapter
@@ -42,9 +42,9 @@ type rig struct {
 
 // TestEventLoopsThatSaturate sends two Node.js processes more requests than their event loops have time for.
 func TestEventLoopsThatSaturate(t *testing.T) {
-	lookUp(t, "node", "install Node.js 18.2 or later, on Debian: apt-get install nodejs")
-	r := newRig(t)
-	r.deploy(t)
+	server := serverJS(t)
+	r := newRig(t, "nodejs")
+	r.deploy(t, server)
 	r.waitForForecasts(t)
 	heapIsPlausible(t, r)
 
@@ -57,8 +57,8 @@ func TestEventLoopsThatSaturate(t *testing.T) {
 	r.comesBackDown(t)
 }
 
-// newRig starts a control plane with a Foresail that ends with the test.
-func newRig(t *testing.T) *rig {
+// newRig starts a control plane with a Foresail that ends with the test, for an example.
+func newRig(t *testing.T, example string) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // the test's own ends before what is cleaned up
 	s, err := stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale})
@@ -78,23 +78,23 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, a.WaitReady(starting))
 	require.NoError(t, s.Register(starting, a))
 	return &rig{stack: s, adapter: a, app: stack.App{
-		Namespace: "nodejs", Name: "nodejs", Metric: "predicted_load_total", Replicas: minPods, Min: minPods, Max: maxPods,
+		Namespace: example, Name: example, Metric: "predicted_load_total", Replicas: minPods, Min: minPods, Max: maxPods,
 	}}
 }
 
 // deploy applies the example. What differs from its files is what a small machine and a short test demand: how many pods
 // there may be, and how soon fewer are asked for.
-func (r *rig) deploy(t *testing.T) {
+func (r *rig) deploy(t *testing.T, server program) {
 	t.Helper()
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": r.app.Namespace}}
 	objects := []*unstructured.Unstructured{{Object: namespace}}
 	for _, file := range []string{"deployment.yaml", "predictedmetric.yaml", "hpa.yaml"} {
-		for _, object := range example(t, file) {
+		for _, object := range example(t, r.app.Name, file) {
 			object.SetNamespace(r.app.Namespace)
 			switch object.GetKind() {
 			case "Deployment":
 				set(t, object, int64(minPods), "spec", "replicas")
-				set(t, object, int64(1), "spec", "template", "spec", "terminationGracePeriodSeconds")
+				set(t, object, int64(6), "spec", "template", "spec", "terminationGracePeriodSeconds") // Watt's takes 5 of them to sleep
 			case "PredictedMetric":
 				set(t, object, map[string]any{"downAfterUp": "10s", "downAfterDown": "5s"}, "spec", "cooldown")
 				fallthrough
@@ -105,7 +105,7 @@ func (r *rig) deploy(t *testing.T) {
 			objects = append(objects, object)
 		}
 	}
-	runProcesses(t, r.stack.Cluster.Client(), r.app.Namespace, r.app.Selector())
+	runProcesses(t, r.stack.Cluster.Client(), r.app.Namespace, r.app.Selector(), server)
 	for _, object := range objects {
 		manifest, err := yaml.Marshal(object.Object)
 		require.NoError(t, err)
@@ -131,7 +131,7 @@ func (r *rig) read(t *testing.T, name string) (float64, error) {
 // waitForForecasts waits until the API server serves both metrics of the pods that there are at first.
 func (r *rig) waitForForecasts(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"nodejs-elu", "nodejs-heap"} {
+	for _, name := range []string{r.app.Name + "-elu", r.app.Name + "-heap"} {
 		var last error
 		require.Eventually(t, func() bool {
 			_, last = r.read(t, name)

@@ -58,7 +58,7 @@ func (r *rig) look(t *testing.T, at time.Duration, addresses []string) moment {
 	state, err := r.stack.Look(t.Context(), r.app)
 	require.NoError(t, err)
 	families := r.adapter.MustMetrics(t)
-	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(families, "nodejs-elu"), heap: forecastOf(families, "nodejs-heap")}
+	m := moment{at: at, State: state, servers: map[string]server{}, elu: forecastOf(families, r.app.Name+"-elu"), heap: forecastOf(families, r.app.Name+"-heap")}
 	for _, address := range addresses {
 		if s, ok := readServer(t, address); ok {
 			m.servers[address] = s
