@@ -82,6 +82,7 @@ func workloads() []workload {
 	return []workload{
 		newWorkload(20, 90), newWorkload(20, 900), newWorkload(200, 90), newWorkload(20, 300),
 		adapting("adaptive", func(*pipeline.Params, *pipeline.Input) {}), adapting("adaptive-clipped", clip),
+		adapting("adaptive-farther", func(_ *pipeline.Params, in *pipeline.Input) { in.NodeStartupTime = 3 * time.Minute }),
 		bent("settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
 		bent("joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
 		bent("rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),

@@ -47,4 +47,8 @@ type Input struct {
 	Target      int           // N_target, the requested count; 0 = the instances active at the newest tick
 	TargetRose  int64         // when Target last rose (ms), or Never
 	StartupTime time.Duration // T_I as measured; 0 = Params.StartupTime
+
+	// NodeStartupTime asks for a second, farther forecast: of the time at which an instance is ready that has to wait for a node
+	// which is ordered now. 0 = none.
+	NodeStartupTime time.Duration
 }

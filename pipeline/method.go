@@ -18,6 +18,10 @@ type method interface {
 	served(f Forecast) float64
 	// decide returns the decision. Pending: requested instances have not started.
 	decide(f Forecast, pending bool) Decision
+	// extend returns the projection of the same loads for a number of ticks beyond those that o was needed for.
+	extend(o projection, loads []load, w *window, near, ahead float64) projection
+	// least returns the fewest instances that are good enough for a forecast.
+	least(f Forecast) int
 	// lookBack returns r with its window, and the window that its horizon needs.
 	lookBack(r reach) reach
 	// gap is Params.ReplacementGap.

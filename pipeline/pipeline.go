@@ -38,6 +38,7 @@ type Forecast struct {
 
 	Dropped  int // samples rejected: not finite, out of the model's range, or from the future
 	Decision Decision
+	Farther  Farther // with Input.NodeStartupTime
 }
 
 // ErrNoData is returned if no instance is known at any tick of the window.
@@ -133,6 +134,9 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = p.params.wake(&f, m.decide(f, pending), pending)
+	if in.NodeStartupTime > 0 {
+		f.Farther = p.farther(f, m, o, loads, r.horizon+millis(in.NodeStartupTime))
+	}
 	return f, nil
 }
 

@@ -1,0 +1,59 @@
+package pipeline
+
+import "time"
+
+// Farther is a second forecast of a run: of the time at which an instance could be ready that has to wait for a node which is
+// ordered now. It is the zero value while it is not known.
+type Farther struct {
+	Horizon      time.Duration // Forecast.Horizon and the startup time of a node
+	Total        float64       // the load then
+	Desired      int           // instances needed then, between Params.Min and Params.Max
+	WindowNeeded time.Duration // the shortest window that carries a trend so far; 0 with Holt, which needs none
+}
+
+// farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it costs a line more
+// at the most.
+func (p *Pipeline) farther(f Forecast, m method, o projection, loads []load, horizon float64) Farther {
+	step := float64(p.window.step)
+	near := (float64(f.Now-f.Tick) + millis(f.Horizon)) / step
+	ahead := (float64(f.Now-f.Tick) + horizon) / step
+	p.extrapolate(&f, m, m.extend(o, loads, &p.window, near, ahead), ahead)
+	if !f.finite() {
+		return Farther{}
+	}
+	return Farther{
+		Horizon: duration(horizon), Total: f.Total, Desired: p.params.needs(&f, m.least(f)),
+		WindowNeeded: m.lookBack(reach{horizon: horizon}).windowNeeded,
+	}
+}
+
+// needs returns how many instances a forecast needs, of which the method says the least that are good enough.
+func (p *Params) needs(f *Forecast, least int) int {
+	switch {
+	case f.Idle:
+		return 0
+	case p.Min == 0:
+		return clamp(least, 1, p.Max)
+	}
+	return clamp(least, p.Min, p.Max)
+}
+
+func (h holt) extend(o projection, _ []load, _ *window, _, _ float64) projection { return o }
+
+func (h holt) least(f Forecast) int { return h.scaleUpCount(&f) }
+
+// extend fits a longer line if the one of the nearer horizon went through all the ticks that it was allowed: the trend may have lasted
+// for longer, and then it is carried on for longer.
+func (p adaptive) extend(o projection, loads []load, w *window, near, ahead float64) projection {
+	allowed := newSampling(w.spacing(), near)
+	longer := newSampling(w.spacing(), ahead)
+	if o.lasts < carriedOn*float64(allowed.longest) || longer.longest <= allowed.longest || len(loads) <= allowed.longest {
+		return o
+	}
+	return project(loads, longer, w.scratch)
+}
+
+func (p adaptive) least(f Forecast) int {
+	least, _ := p.goodEnough(&f)
+	return least
+}
