@@ -29,6 +29,9 @@ var defaults = []FieldDefault{
 	{Field: "forecast.method", Adaptive: "Adaptive", Holt: "Adaptive"}, // first: the others depend on it
 	{Field: "minReplicas", Adaptive: "1", Holt: "1"},
 	{Field: "autoscaler.scaleDownStabilizationSeconds", Adaptive: "30", Holt: "120"},
+	{Field: "capacityBuffer.minReplicas", Adaptive: "0", Holt: "0"},
+	{Field: "capacityBuffer.scaleDownStabilizationSeconds", Adaptive: "300", Holt: "300", Least: true},
+	{Field: "capacityBuffer.provisioningStrategy", Adaptive: "buffer.x-k8s.io/active-capacity", Holt: "buffer.x-k8s.io/active-capacity"},
 	{Field: "model.type", Adaptive: "Linear", Holt: "Linear"},
 	{Field: "saturation.zone", Adaptive: "20m", Holt: "20m"},
 	{Field: "forecast.noiseMargin", Adaptive: "800m"},

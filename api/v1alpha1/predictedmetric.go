@@ -52,6 +52,7 @@ type PredictedMetricList struct {
 // +kubebuilder:validation:XValidation:rule="self.minReplicas != 0 || ((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="minReplicas must be at least 1, or 0 if the source has scope Target",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.activation) || self.minReplicas == 0",message="activation must be absent unless minReplicas is 0",fieldPath=".activation"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaler) || has(self.maxReplicas)",message="maxReplicas must be given with autoscaler",fieldPath=".maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacityBuffer) || has(self.maxReplicas) || has(self.capacityBuffer.maxReplicas)",message="capacityBuffer must have maxReplicas, unless the spec has it",fieldPath=".capacityBuffer"
 // +kubebuilder:validation:XValidation:rule="self.model.type == 'Linear' || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="model.type must be Linear if the source has scope Target",fieldPath=".model.type"
 // +kubebuilder:validation:XValidation:rule="!has(self.saturation) || !((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target'))",message="saturation must be absent if the source has scope Target",fieldPath=".saturation"
 // +kubebuilder:validation:XValidation:rule="duration(has(self.window) ? self.window : self.forecast.method == 'Adaptive' ? '5m' : '90s') >= duration(self.sampleInterval) + duration(self.sampleInterval)",message="window must be at least two sample intervals",fieldPath=".window"
@@ -100,7 +101,7 @@ type PredictedMetricSpec struct {
 	Activation *resource.Quantity `json:"activation,omitempty"`
 
 	// The most replicas that are recommended. If absent there is no limit here: the maxReplicas of the HPA still applies.
-	// Required with autoscaler.
+	// Required with autoscaler, and with a capacityBuffer that has no maxReplicas.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != 0",message="maxReplicas must be at least 1"
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
@@ -110,6 +111,13 @@ type PredictedMetricSpec struct {
 	// create the HPA: foresail hpa NAME prints it.
 	// +optional
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
+
+	// Set this, if only to {}, to have nodes started for pods that will be needed: Foresail keeps a CapacityBuffer
+	// (autoscaling.x-k8s.io) of the name of this object, with as many spare pods as will be needed by the time a node takes to start,
+	// beyond those of now. The node autoscaler acts on it: cluster-autoscaler, GKE, or Karpenter from 1.14 on with the feature gate
+	// CapacityBuffer. It is deleted with this field or this object.
+	// +optional
+	CapacityBuffer *CapacityBuffer `json:"capacityBuffer,omitempty"`
 
 	// How the metric of one pod relates to the load that all pods share.
 	// +optional
@@ -186,6 +194,42 @@ type Autoscaler struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="autoscaler.scaleDownStabilizationSeconds must be between 0 and 3600"
 	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
+}
+
+// CapacityBuffer configures the CapacityBuffer that Foresail keeps.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || self.maxReplicas < 1 || self.maxReplicas >= self.minReplicas",message="capacityBuffer.maxReplicas must be at least capacityBuffer.minReplicas",fieldPath=".maxReplicas"
+type CapacityBuffer struct {
+	// The fewest spare pods, whatever the forecast.
+	// +optional
+	// +default=0
+	// +kubebuilder:validation:XValidation:rule="self >= 0",message="capacityBuffer.minReplicas must be at least 0"
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// The most spare pods. If absent, spare pods and pods together are no more than maxReplicas of the spec.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="capacityBuffer.maxReplicas must be at least 1"
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
+	// For how long, in seconds, spare pods are kept that are no longer needed. Those that have become pods of the target go at once.
+	// Default: 300, or the startup time of a node if that is longer.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 3600",message="capacityBuffer.scaleDownStabilizationSeconds must be between 0 and 3600"
+	ScaleDownStabilizationSeconds *int32 `json:"scaleDownStabilizationSeconds,omitempty"`
+
+	// How long a new node takes, from a pod that waits for it until the pod is scheduled. Default: as measured in this cluster.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s') && duration(self) <= duration('30m')",message="capacityBuffer.nodeStartupTime must be a duration between 10s and 30m, such as 2m"
+	NodeStartupTime *metav1.Duration `json:"nodeStartupTime,omitempty"`
+
+	// What the node autoscaler does for spare pods, in its own words. The default has nodes running, which every autoscaler can.
+	// +optional
+	// +default="buffer.x-k8s.io/active-capacity"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ProvisioningStrategy string `json:"provisioningStrategy,omitempty"`
 }
 
 // ScaleTargetRef names an object with a scale subresource.

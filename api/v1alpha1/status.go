@@ -24,6 +24,9 @@ const (
 	// ConditionMaxReplicasMatch is true while the ScaledObject of KEDA that scales the target has the maximum of the
 	// PredictedMetric. Without a ScaledObject or maxReplicas it is absent.
 	ConditionMaxReplicasMatch = "MaxReplicasMatch"
+	// ConditionCapacityBufferReady is true while the CapacityBuffer of spec.capacityBuffer has the size that the forecast asks for, and
+	// the node autoscaler acts on it. Without spec.capacityBuffer it is absent.
+	ConditionCapacityBufferReady = "CapacityBufferReady"
 )
 
 // PredictedMetricStatus is what is known of the forecast. A field is absent while its value is unknown.
@@ -32,8 +35,8 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady; with a
-	// ScaledObject of KEDA also MaxReplicasMatch.
+	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady,
+	// with spec.capacityBuffer CapacityBufferReady, with a ScaledObject of KEDA MaxReplicasMatch.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -42,6 +45,10 @@ type PredictedMetricStatus struct {
 	// The name of the HorizontalPodAutoscaler that Foresail created for spec.autoscaler.
 	// +optional
 	Autoscaler string `json:"autoscaler,omitempty"`
+
+	// What is known of the CapacityBuffer that Foresail created for spec.capacityBuffer.
+	// +optional
+	CapacityBuffer *CapacityBufferStatus `json:"capacityBuffer,omitempty"`
 
 	// When this status was written: at once after a decision or a change of a condition, else about every 15s.
 	// +optional
@@ -134,6 +141,29 @@ type PredictedMetricStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	PreviousDecisions []LastDecision `json:"previousDecisions,omitempty"`
+}
+
+// CapacityBufferStatus is what is known of a CapacityBuffer that Foresail keeps.
+type CapacityBufferStatus struct {
+	// Its name.
+	// +required
+	Name string `json:"name"`
+
+	// The spare pods that it asks for.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// The replicas of the target that will be needed once a node has started that is ordered now.
+	// +optional
+	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
+
+	// How long a new node takes, as assumed, set or measured.
+	// +optional
+	NodeStartupTime *metav1.Duration `json:"nodeStartupTime,omitempty"`
+
+	// How many nodes nodeStartupTime is measured from; 0: it is assumed, or set.
+	// +optional
+	NodesMeasured *int32 `json:"nodesMeasured,omitempty"`
 }
 
 // ServedMetrics is the values of the external metrics, as they were when the status was written. A value that cannot be
