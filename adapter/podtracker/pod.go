@@ -155,10 +155,11 @@ func earliest(a, b time.Time) time.Time {
 type record struct {
 	key    types.NamespacedName
 	status podStatus
+	wait   *Wait // nil: it did not wait for its node
 }
 
 func recordOf(p *corev1.Pod) *record {
-	return &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}, status: statusOf(p)}
+	return &record{key: types.NamespacedName{Namespace: objectcache.Intern(p.Namespace), Name: p.Name}, status: statusOf(p), wait: waitOf(p)}
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go finds the key.

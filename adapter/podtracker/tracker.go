@@ -28,6 +28,7 @@ type Options struct {
 type Tracker struct {
 	retention time.Duration
 	now       func() time.Time
+	waits     waits
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -143,6 +144,7 @@ func deliver(targets []*TargetPods) {
 
 // observe takes a version of a pod and returns the targets that it may have changed.
 func (t *Tracker) observe(r *record) (touched []*TargetPods) {
+	t.waits.add(r.status.uid, r.wait)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
