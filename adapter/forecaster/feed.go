@@ -28,6 +28,11 @@ type Config struct {
 	Interval       time.Duration // how often the source reads; 0: samples are pushed
 	Created        time.Time     // when the PredictedMetric was created
 
+	// Farther asks for a forecast of the time at which a node has started as well. NodeStartupTime is how long one takes; 0: what
+	// Options.NodeStartupTime returns.
+	Farther         bool
+	NodeStartupTime time.Duration
+
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
 
@@ -55,7 +60,8 @@ type Feed struct {
 	key       types.NamespacedName
 	scaled    target
 	now       func() time.Time
-	group     *group // of scaled; set before the feed is found
+	nodes     func() time.Duration // Options.NodeStartupTime; set before the feed is found
+	group     *group               // of scaled; set before the feed is found
 	inbox     *inbox
 	published atomic.Pointer[snapshot.Snapshot]
 	pods      atomic.Pointer[Pods]
@@ -252,6 +258,9 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if f.replicas.known {
 		in.Target = f.replicas.count
 	}
+	if f.using.Farther {
+		in.NodeStartupTime = f.nodeStartupTime()
+	}
 	if p.Whole {
 		err = f.addWhole(&in, windowStart.UnixMilli())
 	} else {
@@ -421,6 +430,14 @@ func (f *Feed) startupTime(c *settings) time.Duration {
 		return (*pods).StartupTime(p.Method, p.StartupTime)
 	}
 	return p.StartupTime
+}
+
+// nodeStartupTime returns how long a node takes to start, 0 while nobody asks.
+func (f *Feed) nodeStartupTime() time.Duration {
+	if f.using.NodeStartupTime > 0 || f.nodes == nil {
+		return f.using.NodeStartupTime
+	}
+	return f.nodes()
 }
 
 func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }

@@ -32,6 +32,7 @@ type Forecaster struct {
 	liveness    liveness
 	workspaces  *workspaces
 	maxReadings int64
+	nodes       func() time.Duration
 
 	mu          sync.RWMutex
 	feeds       map[types.NamespacedName]*Feed
@@ -50,6 +51,8 @@ type Forecaster struct {
 type Options struct {
 	// MaxReadings is how many readings the forecasts of one namespace may keep together. 0 = DefaultMaxReadings.
 	MaxReadings int64
+	// NodeStartupTime returns how long a node takes to start, 0 while there need not be a forecast for then. nil: there never is one.
+	NodeStartupTime func() time.Duration
 }
 
 // New returns a forecaster that reads the time from now and registers its metrics with r.
@@ -58,6 +61,7 @@ func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 		now:         now,
 		workspaces:  newWorkspaces(),
 		maxReadings: cmp.Or(o.MaxReadings, DefaultMaxReadings),
+		nodes:       o.NodeStartupTime,
 		feeds:       map[types.NamespacedName]*Feed{},
 		byNamespace: map[string]map[string]*Feed{},
 		byTarget:    map[target]*group{},
@@ -93,6 +97,7 @@ func (f *Forecaster) put(key types.NamespacedName, feed *Feed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.feeds[key]
+	feed.nodes = f.nodes
 	feed.group = f.byTarget[feed.scaled]
 	if feed.group == nil {
 		feed.group = &group{}

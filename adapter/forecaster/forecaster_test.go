@@ -352,3 +352,33 @@ func TestRunMakesForecastsOnceAPeriod(t *testing.T) {
 		require.NoError(t, f.List("shop")[0].Err)
 	})
 }
+
+// A feed makes the farther forecast only if it is asked for, and while somebody says how long a node takes.
+func TestFartherForecast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := time.Minute
+		w := newWorld(t, 4, steady(2))
+		w.feed.nodes = func() time.Duration { return nodes }
+		beyond := func() time.Duration {
+			w.pass(20*time.Second, nil)
+			s := w.get()
+			require.NoError(t, s.Err)
+			if s.Forecast.Farther.Horizon == 0 {
+				return 0
+			}
+			return s.Forecast.Farther.Horizon - s.Forecast.Horizon
+		}
+		assert.Zero(t, beyond(), "not asked for")
+		c := config()
+		c.Farther = true
+		_, err := w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		assert.Equal(t, time.Minute, beyond())
+		nodes = 0
+		assert.Zero(t, beyond(), "nobody says how long a node takes")
+		c.NodeStartupTime = 3 * time.Minute
+		_, err = w.forecaster.Set(key, c)
+		require.NoError(t, err)
+		assert.Equal(t, 3*time.Minute, beyond(), "the user says so")
+	})
+}

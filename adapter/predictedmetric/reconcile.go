@@ -273,6 +273,12 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	c := targetOf(ref)
 	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
+	if b := pm.Spec.CapacityBuffer; b != nil {
+		c.Farther = true
+		if b.NodeStartupTime != nil {
+			c.NodeStartupTime = b.NodeStartupTime.Duration
+		}
+	}
 	origin, err := json.Marshal(pm.Spec.Source)
 	c.Origin = fmt.Sprintf("%s %s %s", kindOf(ref), ref.Name, origin)
 	return c, err
