@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -39,6 +40,8 @@ type Writer struct {
 	Now        func() time.Time
 	// Autoscalers says what the status has of HPAs; nil: nothing.
 	Autoscalers *autoscaler.Controller
+	// CapacityBuffers says what the status has of CapacityBuffers; nil: nothing.
+	CapacityBuffers *capacitybuffer.Controller
 
 	written map[types.UID]time.Time
 	reports map[types.UID]*reports
@@ -95,6 +98,7 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	s, known := w.Reconciler.Forecaster.Get(key)
 	status := statusOf(pm, w.Reconciler.problems.get(key), s, known, now)
 	w.addAutoscaler(pm, &status, now)
+	w.addCapacityBuffer(pm, &status, now)
 	w.report(pm, &status, now)
 	if !urgent(&pm.Status, &status) && now.Sub(w.written[pm.UID]) < period {
 		return false, nil
@@ -130,6 +134,18 @@ func (w *Writer) addAutoscaler(pm *v1alpha1.PredictedMetric, status *v1alpha1.Pr
 	}
 }
 
+// addCapacityBuffer adds what is known of the CapacityBuffer of a PredictedMetric. Until something is, it says what was before.
+func (w *Writer) addCapacityBuffer(pm *v1alpha1.PredictedMetric, status *v1alpha1.PredictedMetricStatus, now time.Time) {
+	status.CapacityBuffer = pm.Status.CapacityBuffer
+	const kind = v1alpha1.ConditionCapacityBufferReady
+	if state, known := w.CapacityBuffers.State(pm.UID); known {
+		status.CapacityBuffer = state.Buffer
+		replaceCondition(status, kind, state.Condition, now)
+	} else if pm.Spec.CapacityBuffer != nil && w.CapacityBuffers != nil && meta.FindStatusCondition(status.Conditions, kind) == nil {
+		replaceCondition(status, kind, new(unknown(kind)), now)
+	}
+}
+
 // replaceCondition removes a condition that is nil.
 func replaceCondition(status *v1alpha1.PredictedMetricStatus, kind string, c *metav1.Condition, now time.Time) {
 	if c == nil {
@@ -152,7 +168,7 @@ func ignoreConflict(err error) error {
 // urgent returns whether more than numbers has changed.
 func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration ||
-		before.Autoscaler != after.Autoscaler || len(before.Conditions) > len(after.Conditions) {
+		before.Autoscaler != after.Autoscaler || (before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
 		return true
 	}
 	for _, c := range after.Conditions {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -210,4 +211,28 @@ func TestStatusOfTheAutoscaler(t *testing.T) {
 	assert.False(t, urgent(before, after))
 	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionAutoscalerReady)
 	assert.True(t, urgent(before, after))
+}
+
+// The same of the CapacityBuffer.
+func TestStatusOfTheCapacityBuffer(t *testing.T) {
+	pm := predictedMetric()
+	pm.UID = "uid"
+	w := &Writer{}
+	add := func() string {
+		status := *pm.Status.DeepCopy()
+		w.addCapacityBuffer(pm, &status, now)
+		pm.Status = status
+		return conditionsOf(status)[v1alpha1.ConditionCapacityBufferReady]
+	}
+	assert.Empty(t, add())
+	pm.Spec.CapacityBuffer = &v1alpha1.CapacityBuffer{}
+	assert.Empty(t, add(), "nobody keeps CapacityBuffers")
+	w.CapacityBuffers = &capacitybuffer.Controller{}
+	assert.Equal(t, "Unknown Pending", add())
+	before := pm.Status.DeepCopy()
+	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionCapacityBufferReady, Status: metav1.ConditionTrue, Reason: "SizedByForecast"})
+	pm.Status.CapacityBuffer, pm.Spec.CapacityBuffer = &v1alpha1.CapacityBufferStatus{Name: "checkout"}, nil
+	assert.Equal(t, "True SizedByForecast", add(), "a new leader knows nothing yet")
+	assert.Equal(t, "checkout", pm.Status.CapacityBuffer.Name)
+	assert.True(t, urgent(before, &pm.Status))
 }

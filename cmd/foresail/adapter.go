@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
@@ -141,6 +142,7 @@ func (a *adapter) lead(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.writer.Start(ctx) })
 	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
+	group.Go(func() error { return a.writer.CapacityBuffers.Start(ctx) })
 	return group.Wait()
 }
 
@@ -155,7 +157,14 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o
 	if err != nil {
 		return nil, err
 	}
-	forecasts := forecaster.New(time.Now, metrics.Registry, o.forecasts)
+	nodeClient, err := newObjectClient(mgr)
+	if err != nil {
+		return nil, err
+	}
+	nodes := &capacitybuffer.Nodes{Client: nodeClient, Waits: tracker.Waits, Now: time.Now}
+	options := o.forecasts
+	options.NodeStartupTime = nodes.StartupTime
+	forecasts := forecaster.New(time.Now, metrics.Registry, options)
 	reconciler := &predictedmetric.Reconciler{
 		Client: mgr.GetClient(), Scales: scales, Tracker: tracker, Forecaster: forecasts, Known: pods.Synced,
 		Namespaces: o.namespaces, Now: time.Now,
@@ -178,13 +187,22 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o
 	recorder := mgr.GetEventRecorder("foresail")
 	objects, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make a client for HorizontalPodAutoscalers: %w", err)
+		return nil, fmt.Errorf("make a client for HorizontalPodAutoscalers and CapacityBuffers: %w", err)
+	}
+	served, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	autoscalers := &autoscaler.Controller{
 		Metrics: mgr.GetClient(), Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
 	}
+	buffers := &capacitybuffer.Controller{
+		Metrics: mgr.GetClient(), Client: objects, Discovery: served, Forecasts: forecasts, Nodes: nodes, Events: recorder,
+		Namespaces: o.namespaces, Now: time.Now,
+	}
+	metrics.Registry.MustRegister(buffers)
 	writer := &predictedmetric.Writer{
-		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers,
+		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
 	}
 	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler}, nil
 }

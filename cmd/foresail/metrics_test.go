@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/apiservice"
+	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
@@ -101,6 +102,7 @@ func expose(t *testing.T) *exposed {
 	require.NoError(t, err)
 	_, err = forward.New(forward.Options{Cluster: &rest.Config{}, Registerer: e, Now: time.Now})
 	require.NoError(t, err)
+	e.MustRegister(&capacitybuffer.Controller{Nodes: &capacitybuffer.Nodes{}})
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})

@@ -1,0 +1,468 @@
+package capacitybuffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+const (
+	// checkPeriod is how often PredictedMetrics, forecasts and buffers are compared.
+	checkPeriod = 2 * time.Second
+	// retryPeriod is how long a write that was rejected is not repeated, unless the spec changes.
+	retryPeriod = 30 * time.Second
+	// shrinkPeriod is how often a buffer becomes smaller at the most: while pods take its place, not with each of them.
+	shrinkPeriod = 10 * time.Second
+	// turnsPerCheck is how many buffers of a namespace are read or written in a check: one namespace does not hold up the others.
+	turnsPerCheck = 20
+	// defaultHold is for how long a size is held unless the spec says otherwise, or a node takes longer: as long as an HPA holds its
+	// replicas by default. Autoscalers keep an unneeded node for some minutes more.
+	defaultHold = 5 * time.Minute
+
+	fieldOwner = client.FieldOwner("foresail")
+)
+
+// Forecasts are the snapshots of PredictedMetrics.
+type Forecasts interface {
+	Get(key types.NamespacedName) (snapshot.Snapshot, bool)
+}
+
+// Controller keeps the CapacityBuffers of PredictedMetrics with spec.capacityBuffer. Only the leader runs it.
+//
+// Each step can be repeated, so that a process may be killed between any two: a buffer is created only once the status has the
+// condition CapacityBufferReady, and the condition goes only once the buffer has. So the condition marks every PredictedMetric that
+// may own a buffer. Without one neither buffers nor nodes are read.
+type Controller struct {
+	Metrics   client.Reader    // PredictedMetrics, of a cache
+	Client    client.WithWatch // the API server itself
+	Discovery Discovery
+	Forecasts Forecasts
+	Nodes     *Nodes
+	Events    events.EventRecorder
+	// Namespaces are those whose PredictedMetrics are served, empty for all.
+	Namespaces []string
+	Now        func() time.Time
+
+	mu     sync.Mutex
+	states map[types.UID]State
+
+	// Of Start alone.
+	nodes   sync.WaitGroup
+	watched bool // nodes are
+	buffers *buffers
+	kept    map[types.UID]*kept
+	retries map[types.UID]retry
+	turns   map[string]int // of this check, by namespace
+}
+
+// State is what the status of a PredictedMetric has of its buffer.
+type State struct {
+	Key       types.NamespacedName
+	Buffer    *v1alpha1.CapacityBufferStatus // nil: it owns none
+	Condition *metav1.Condition              // nil: none, as spec.capacityBuffer is absent and the buffer has gone
+}
+
+// kept is what is remembered of a buffer.
+type kept struct {
+	target target
+	hold   hold
+	shrunk time.Time // when it last became smaller
+
+	// What was written, and what the API server made of it: it may add defaults, and drop fields that it does not know.
+	want, got map[string]any
+}
+
+// retry is when a rejected write of a generation is repeated.
+type retry struct {
+	generation int64
+	at         time.Time
+}
+
+// State returns what is known of the buffer of a PredictedMetric; false if nothing is known, or if there is no Controller.
+func (c *Controller) State(uid types.UID) (State, bool) {
+	if c == nil {
+		return State{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.states[uid]
+	return s, ok
+}
+
+func (c *Controller) set(pm *v1alpha1.PredictedMetric, s State) {
+	s.Key = client.ObjectKeyFromObject(pm)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states[pm.UID] = s
+}
+
+// forget leaves what is known of the PredictedMetrics that are kept.
+func (c *Controller) forget(keep func(types.UID) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid := range c.states {
+		if !keep(uid) {
+			delete(c.states, uid)
+			delete(c.kept, uid)
+			delete(c.retries, uid)
+		}
+	}
+}
+
+// Start keeps buffers until the context ends. It may be called again after it has returned.
+func (c *Controller) Start(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("capacitybuffer"))
+	c.begin()
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.nodes.Wait()
+	defer c.buffers.stop()
+	defer c.begin() // a replica that does not lead exposes nothing of another's buffers
+	defer cancel()
+	ticker := time.NewTicker(checkPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := c.check(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Cannot check CapacityBuffers; trying again", "in", checkPeriod)
+			}
+		}
+	}
+}
+
+// begin forgets what was known during an earlier lease.
+func (c *Controller) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states = map[types.UID]State{}
+	c.kept, c.retries = map[types.UID]*kept{}, map[types.UID]retry{}
+	if c.buffers == nil {
+		c.buffers = newBuffers(c.Client, c.Discovery, c.Namespaces, c.Now)
+	}
+	c.buffers.asked, c.watched = time.Time{}, false
+}
+
+// concerned returns whether a PredictedMetric asks for a buffer, or may own one.
+func concerned(pm *v1alpha1.PredictedMetric) bool {
+	return pm.Spec.CapacityBuffer != nil || announced(pm)
+}
+
+// announced returns whether the status says that there may be a buffer.
+func announced(pm *v1alpha1.PredictedMetric) bool {
+	return meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionCapacityBufferReady) != nil
+}
+
+// check compares each PredictedMetric with its buffer, and mends the difference.
+func (c *Controller) check(ctx context.Context) error {
+	var list v1alpha1.PredictedMetricList
+	// The objects are those of the cache: they must not be changed.
+	if err := c.Metrics.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	present := map[types.UID]*v1alpha1.PredictedMetric{}
+	for i := range list.Items {
+		if pm := &list.Items[i]; concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the buffer with it
+			present[pm.UID] = pm
+		}
+	}
+	c.forget(func(uid types.UID) bool { return present[uid] != nil })
+	if len(present) == 0 {
+		return nil
+	}
+	c.watchNodes(ctx, present)
+	all, err := c.observe(ctx, present)
+	if err != nil || all == nil {
+		return err
+	}
+	c.turns = map[string]int{}
+	for _, pm := range present {
+		if pm.Spec.CapacityBuffer == nil {
+			c.retire(ctx, pm)
+		} else {
+			c.keep(ctx, pm, all)
+		}
+	}
+	return nil
+}
+
+// watchNodes has the startup time of nodes measured from now on, if somebody needs it.
+func (c *Controller) watchNodes(ctx context.Context, present map[types.UID]*v1alpha1.PredictedMetric) {
+	for _, pm := range present {
+		if b := pm.Spec.CapacityBuffer; !c.watched && b != nil && b.NodeStartupTime == nil {
+			c.watched = true
+			c.nodes.Go(func() { c.Nodes.Watch(ctx) })
+		}
+	}
+}
+
+// observe returns all buffers, nil where there is nothing to compare with: it says why in the states.
+func (c *Controller) observe(ctx context.Context, present map[types.UID]*v1alpha1.PredictedMetric) (*observed, error) {
+	isServed, err := c.buffers.follow(ctx)
+	if err == nil && isServed {
+		var all *observed
+		if all, err = c.buffers.observe(present); err == nil {
+			return all, nil
+		}
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		for _, pm := range present {
+			c.refuse(ctx, pm, c.owned(pm), reasonForbidden, "CapacityBuffers cannot be read: "+err.Error()+rightsHint)
+		}
+	case err != nil:
+		return nil, err
+	default:
+		for _, pm := range present {
+			if pm.Spec.CapacityBuffer == nil {
+				c.set(pm, State{}) // where there are no buffers there is none to delete
+			} else {
+				c.refuse(ctx, pm, nil, reasonNotServed, notServed)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// owned returns what was last known of the buffer that a PredictedMetric owns.
+func (c *Controller) owned(pm *v1alpha1.PredictedMetric) *v1alpha1.CapacityBufferStatus {
+	if s, ok := c.State(pm.UID); ok {
+		return s.Buffer
+	}
+	return pm.Status.CapacityBuffer
+}
+
+// keep creates the buffer of a PredictedMetric or gives it its size, unless that would be the second one of its target.
+func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all *observed) {
+	if !announced(pm) {
+		c.mu.Lock()
+		delete(c.states, pm.UID) // the status has to say Pending first
+		c.mu.Unlock()
+		return
+	}
+	if c.waits(pm) {
+		return
+	}
+	found, exists := all.buffers[client.ObjectKeyFromObject(pm)]
+	mine := exists && found.owner == pm.UID
+	rival := all.rivalOf(pm, mine)
+	if rival != "" && !mine {
+		c.refuse(ctx, pm, nil, reasonContested, rival+": a second CapacityBuffer is not created")
+		return
+	}
+	pm = pm.DeepCopy()
+	pm.Spec.Default() // for objects stored before a field had its default
+	k := c.remembered(pm)
+	s := c.sizeOf(pm, k, found, mine)
+	if s.unknown != "" && !mine {
+		c.wait(pm, nil, reasonNoForecast, s.unknown+": a CapacityBuffer is created once there is")
+		return
+	}
+	err := c.ensure(ctx, pm, k, found, mine, s)
+	switch {
+	case errors.Is(err, errTurn), apierrors.IsConflict(err): // the next check sees what has changed
+	case err != nil:
+		c.fail(ctx, pm, err)
+	case rival != "":
+		c.refuse(ctx, pm, s.status(pm), reasonContested, rival+": the spare pods of both add up")
+	default:
+		c.accept(ctx, pm, s, found, mine)
+	}
+}
+
+// remembered returns what is remembered of a buffer, nothing of one that was for another target.
+func (c *Controller) remembered(pm *v1alpha1.PredictedMetric) *kept {
+	t := targetOfMetric(pm)
+	k := c.kept[pm.UID]
+	if k == nil || k.target != t {
+		k = &kept{target: t}
+		c.kept[pm.UID] = k
+	}
+	return k
+}
+
+// sized is the size of a buffer, with what it was computed from.
+type sized struct {
+	need
+	replicas int
+	horizon  time.Duration
+	window   time.Duration // that a trend must have to be carried to the horizon, 0 if it is long enough
+	startup  Startup
+	set      bool   // the startup time is the user's
+	unknown  string // why there is no forecast; the size is that of before
+}
+
+// sizeOf returns the size that a buffer is to have.
+func (c *Controller) sizeOf(pm *v1alpha1.PredictedMetric, k *kept, found row, mine bool) sized {
+	live, exists := 0, false
+	if mine {
+		live, exists = replicasIn(found.spec)
+	}
+	now, spec := c.Now(), pm.Spec.CapacityBuffer
+	s := c.needOf(pm, now)
+	if s.unknown != "" {
+		s.replicas = live
+		return s
+	}
+	exists = exists && found.target == k.target
+	if len(k.hold.sizes.kept) == 0 && exists {
+		k.hold.assume(now, live, s.need)
+	}
+	window := max(defaultHold, s.startup.Time)
+	if seconds := spec.ScaleDownStabilizationSeconds; seconds != nil {
+		window = time.Duration(*seconds) * time.Second
+	}
+	s.replicas = k.hold.next(now, window, s.need)
+	if exists && s.replicas < live {
+		if now.Sub(k.shrunk) < shrinkPeriod && live <= s.limit() {
+			s.replicas = live
+		} else {
+			k.shrunk = now
+		}
+	}
+	return s
+}
+
+// needOf returns what a forecast asks for, or why there is none.
+func (c *Controller) needOf(pm *v1alpha1.PredictedMetric, now time.Time) sized {
+	var s sized
+	spec := pm.Spec.CapacityBuffer
+	s.startup, _ = c.Nodes.Startup()
+	if spec.NodeStartupTime != nil {
+		s.startup, s.set = Startup{Time: spec.NodeStartupTime.Duration}, true
+	}
+	f, ok := c.Forecasts.Get(client.ObjectKeyFromObject(pm))
+	switch {
+	case ok && f.Err != nil:
+		s.unknown = "there is no forecast: " + f.Err.Error()
+	case !ok || !f.Usable(now) || !f.HasDecision():
+		s.unknown = "there is no forecast"
+	case f.Forecast.Farther.Horizon == 0:
+		s.unknown = "there is no forecast for the time at which a node has started"
+	default:
+		farther := &f.Forecast.Farther
+		s.now, s.then, s.horizon = max(f.Forecast.Target, f.Combined.Desired), farther.Desired, farther.Horizon
+		s.min, s.max = int(*spec.MinReplicas), limitOf(spec.MaxReplicas, pm.Spec.MaxReplicas, s.now)
+		if farther.WindowNeeded > f.Forecast.Window {
+			s.window = farther.WindowNeeded
+		}
+	}
+	return s
+}
+
+// errTurn is the error of a PredictedMetric whose turn is at a later check.
+var errTurn = errors.New("other PredictedMetrics of the namespace come first")
+
+func (c *Controller) turn(namespace string) bool {
+	c.turns[namespace]++
+	return c.turns[namespace] <= turnsPerCheck
+}
+
+// ensure returns once the buffer has its spec.
+func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k *kept, found row, mine bool, s sized) error {
+	want := specOf(pm, s.replicas)
+	known := k.want != nil && reflect.DeepEqual(k.want, want)
+	if mine && (known && reflect.DeepEqual(k.got, found.spec) || reflect.DeepEqual(want, found.spec)) {
+		return nil
+	}
+	if !c.turn(pm.Namespace) {
+		return errTurn
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(kindOf(c.buffers.version))
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return c.create(ctx, pm, k, want)
+	case err != nil:
+		return err
+	case ownerOf(live) != pm.UID:
+		return &takenError{live.GetName()}
+	case known && reflect.DeepEqual(k.got, specIn(live)): // the watch lags behind
+		return nil
+	}
+	return c.correct(ctx, pm, k, want, live, s)
+}
+
+func (c *Controller) create(ctx context.Context, pm *v1alpha1.PredictedMetric, k *kept, want map[string]any) error {
+	buffer := newBuffer(c.buffers.version, pm, want)
+	err := c.Client.Create(ctx, buffer, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return &takenError{pm.Name} // since a moment ago
+	}
+	if err != nil {
+		return err
+	}
+	k.want, k.got = want, specIn(buffer)
+	c.report(ctx, pm, corev1.EventTypeNormal, "CapacityBufferCreated", "created CapacityBuffer "+pm.Name)
+	return nil
+}
+
+// correct writes the spec over that of a buffer which is the PredictedMetric's, unless it changes meanwhile.
+func (c *Controller) correct(ctx context.Context, pm *v1alpha1.PredictedMetric, k *kept, want map[string]any, live *unstructured.Unstructured, s sized) error {
+	buffer := live.DeepCopy()
+	buffer.Object["spec"] = want
+	buffer = buffer.DeepCopy() // want is kept
+	if err := c.Client.Patch(ctx, buffer, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return err
+	}
+	k.want, k.got = want, specIn(buffer)
+	if before, _ := replicasIn(specIn(live)); before != s.replicas {
+		klog.FromContext(ctx).Info("Resized", "capacitybuffer", klog.KObj(pm), "before", before, "after", s.replicas, "reason", s.explain())
+		return nil
+	}
+	c.report(ctx, pm, corev1.EventTypeNormal, "CapacityBufferCorrected", "wrote the spec of CapacityBuffer "+pm.Name+" anew")
+	return nil
+}
+
+// retire deletes the buffer of a PredictedMetric that no longer asks for one.
+func (c *Controller) retire(ctx context.Context, pm *v1alpha1.PredictedMetric) {
+	if !c.waits(pm) && c.turn(pm.Namespace) && c.remove(ctx, pm) {
+		c.set(pm, State{})
+	}
+}
+
+// remove deletes the buffer that a PredictedMetric owns, and returns whether it owns none now. What goes wrong it reports.
+func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric) bool {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(kindOf(c.buffers.version))
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), live)
+	if err == nil && ownerOf(live) == pm.UID {
+		// Whatever has changed since it was read, the owner for one, makes this a conflict.
+		unchanged := client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())}
+		if err = c.Client.Delete(ctx, live, unchanged); err == nil {
+			c.report(ctx, pm, corev1.EventTypeNormal, "CapacityBufferDeleted", fmt.Sprintf("deleted CapacityBuffer %s: spec.capacityBuffer is absent", pm.Name))
+		}
+	}
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		delete(c.kept, pm.UID)
+		return true
+	case !apierrors.IsConflict(err): // the next check sees what has changed
+		c.fail(ctx, pm, err)
+	}
+	return false
+}
+
+// waits returns whether a write was rejected a short time ago, for the spec as it still is.
+func (c *Controller) waits(pm *v1alpha1.PredictedMetric) bool {
+	r, ok := c.retries[pm.UID]
+	return ok && r.generation == pm.Generation && c.Now().Before(r.at)
+}
