@@ -213,9 +213,13 @@ func (c *Controller) watchNodes(ctx context.Context, present map[types.UID]*v1al
 	}
 }
 
-// observe returns all buffers, nil where there is nothing to compare with: it says why in the states.
+// observe returns all buffers, nil where there is nothing to compare with, or not yet.
 func (c *Controller) observe(ctx context.Context, present map[types.UID]*v1alpha1.PredictedMetric) (*observed, error) {
+	before := c.buffers.version
 	isServed, err := c.buffers.follow(ctx)
+	if isServed && c.buffers.version != before {
+		return nil, nil // they are being listed
+	}
 	if err == nil && isServed {
 		var all *observed
 		if all, err = c.buffers.observe(present); err == nil {

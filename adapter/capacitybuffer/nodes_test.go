@@ -128,6 +128,7 @@ func TestNodesAreWatched(t *testing.T) {
 }
 
 func TestNodesThatCannotBeRead(t *testing.T) {
+	withoutErrorHandlers(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {

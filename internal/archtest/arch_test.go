@@ -102,6 +102,14 @@ func TestServingIsFreeOfProtocols(t *testing.T) {
 	}
 }
 
+// What keeps an object for a PredictedMetric knows nothing of the other objects that are kept for it.
+func TestObjectsOfAPredictedMetricAreKeptApart(t *testing.T) {
+	const autoscaler, capacityBuffer = module + "adapter/autoscaler", module + "adapter/capacitybuffer"
+	all := imports(t, true, "./adapter/autoscaler", "./adapter/capacitybuffer")
+	assert.NotContains(t, all[autoscaler], capacityBuffer)
+	assert.NotContains(t, all[capacityBuffer], autoscaler)
+}
+
 // An age is compared with staleAfter in adapter/snapshot alone.
 func TestFreshnessIsJudgedInOnePlace(t *testing.T) {
 	comparison := regexp.MustCompile(`\.(Sub|Since|Before|After)\(.*[<>].*[sS]taleAfter|[<>]=? .*\.StaleAfter\b.*\.Sub\(`)
