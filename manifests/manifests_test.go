@@ -132,7 +132,7 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/apiservice", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca",
+		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer",
 		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
 		"examples/combined", "examples/extender-certificates", "examples/keda-certificates", "examples/forward",
 	} {
@@ -225,6 +225,10 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [secrets] [foresail-apiservice-ca] [get watch update]",
 	}, granted(t, "base/rbac-apiservice.yaml"))
 	assert.Equal(t, []string{"[external.metrics.k8s.io] [*] [] [get list]"}, granted(t, "components/forward/rbac.yaml"))
+	assert.Equal(t, []string{
+		"[autoscaling.x-k8s.io] [capacitybuffers] [] [get list watch create patch delete]",
+		"[] [nodes] [] [list watch]",
+	}, granted(t, "components/capacity-buffer/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[apiregistration.k8s.io] [apiservices] [v1beta2.custom.metrics.k8s.io v1beta1.custom.metrics.k8s.io] [get watch patch delete]",
 		"[rbac.authorization.k8s.io] [clusterroles] [foresail-custom-metrics] [get]",
@@ -317,6 +321,7 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 	assert.Equal(t, 7, checkBindings(t, base, accounts))
 	assert.Equal(t, 2, checkBindings(t, loadFile(t, "components/custom-metrics/rbac.yaml"), accounts))
 	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/nodepool/rbac.yaml"), accounts[:1]))
+	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/capacity-buffer/rbac.yaml"), accounts[:1]))
 	simulated := loadFile(t, "components/simulated-nodes/rbac.yaml")
 	assert.Equal(t, 2, checkBindings(t, simulated, accounts[:1]))
 	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name, one[*rbacv1.Role](t, simulated).Namespace)
@@ -365,7 +370,8 @@ func TestExamplesFitTogether(t *testing.T) {
 		assert.Equal(t, pm.Spec.MinReplicas, other.Spec.MinReplicas)
 		assert.Equal(t, pm.Spec.MaxReplicas, other.Spec.MaxReplicas)
 	}
-	assert.ElementsMatch(t, []string{"pods", "prometheus", "remoteWrite", "resource"}, sources)
+	slices.Sort(sources)
+	assert.Equal(t, []string{"pods", "prometheus", "remoteWrite", "resource"}, slices.Compact(sources))
 	hpas := all[*autoscalingv2.HorizontalPodAutoscaler](examples)
 	var names []string
 	for _, hpa := range hpas {

@@ -29,6 +29,9 @@ const (
 	retryPeriod = 30 * time.Second
 	// shrinkPeriod is how often a buffer becomes smaller at the most: while pods take its place, not with each of them.
 	shrinkPeriod = 10 * time.Second
+	// emptyPeriod is for how long a buffer is empty before it is deleted. Karpenter 1.14 lets go of nodes when a buffer becomes empty, and keeps
+	// them when it is deleted. It collects changes for ten seconds at the most.
+	emptyPeriod = 15 * time.Second
 	// turnsPerCheck is how many buffers of a namespace are read or written in a check: one namespace does not hold up the others.
 	turnsPerCheck = 20
 	// defaultHold is for how long a size is held unless the spec says otherwise, or a node takes longer: as long as an HPA holds its
@@ -80,9 +83,10 @@ type State struct {
 
 // kept is what is remembered of a buffer.
 type kept struct {
-	target target
-	hold   hold
-	shrunk time.Time // when it last became smaller
+	target  target
+	hold    hold
+	shrunk  time.Time // when it last became smaller
+	emptied time.Time // when it was made empty to be deleted
 
 	// What was written, and what the API server made of it: it may add defaults, and drop fields that it does not know.
 	want, got map[string]any
@@ -438,31 +442,57 @@ func (c *Controller) correct(ctx context.Context, pm *v1alpha1.PredictedMetric, 
 
 // retire deletes the buffer of a PredictedMetric that no longer asks for one.
 func (c *Controller) retire(ctx context.Context, pm *v1alpha1.PredictedMetric) {
-	if !c.waits(pm) && c.turn(pm.Namespace) && c.remove(ctx, pm) {
+	if c.waits(pm) || !c.turn(pm.Namespace) {
+		return
+	}
+	switch gone, err := c.remove(ctx, pm); {
+	case gone || apierrors.IsNotFound(err):
+		delete(c.kept, pm.UID)
 		c.set(pm, State{})
+	case err != nil && !apierrors.IsConflict(err): // otherwise the next check sees what has changed
+		c.fail(ctx, pm, err)
 	}
 }
 
-// remove deletes the buffer that a PredictedMetric owns, and returns whether it owns none now. What goes wrong it reports.
-func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric) bool {
+// remove empties the buffer that a PredictedMetric owns, and deletes it some time later. It returns whether there is none now.
+func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric) (gone bool, err error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(kindOf(c.buffers.version))
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), live)
-	if err == nil && ownerOf(live) == pm.UID {
-		// Whatever has changed since it was read, the owner for one, makes this a conflict.
-		unchanged := client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())}
-		if err = c.Client.Delete(ctx, live, unchanged); err == nil {
-			c.report(ctx, pm, corev1.EventTypeNormal, "CapacityBufferDeleted", fmt.Sprintf("deleted CapacityBuffer %s: spec.capacityBuffer is absent", pm.Name))
-		}
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), live); err != nil {
+		return false, err
 	}
-	switch {
-	case err == nil, apierrors.IsNotFound(err):
-		delete(c.kept, pm.UID)
-		return true
-	case !apierrors.IsConflict(err): // the next check sees what has changed
-		c.fail(ctx, pm, err)
+	if ownerOf(live) != pm.UID {
+		return true, nil
 	}
-	return false
+	k := c.remembered(pm)
+	if n, ok := replicasIn(specIn(live)); !ok || n > 0 {
+		k.emptied = c.Now()
+		return false, c.empty(ctx, pm, live)
+	}
+	if c.Now().Sub(k.emptied) < emptyPeriod {
+		return false, nil
+	}
+	// Whatever has changed since it was read, the owner for one, makes this a conflict.
+	unchanged := client.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())}
+	if err := c.Client.Delete(ctx, live, unchanged); err != nil {
+		return false, err
+	}
+	c.report(ctx, pm, corev1.EventTypeNormal, "CapacityBufferDeleted", fmt.Sprintf("deleted CapacityBuffer %s: spec.capacityBuffer is absent", pm.Name))
+	return true, nil
+}
+
+// empty takes all spare pods away.
+func (c *Controller) empty(ctx context.Context, pm *v1alpha1.PredictedMetric, live *unstructured.Unstructured) error {
+	buffer := live.DeepCopy()
+	if err := unstructured.SetNestedField(buffer.Object, int64(0), "spec", "replicas"); err != nil {
+		return err
+	}
+	if err := c.Client.Patch(ctx, buffer, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return err
+	}
+	status := &v1alpha1.CapacityBufferStatus{Name: pm.Name, Replicas: new(int32(0))}
+	c.wait(pm, status, reasonRemoving, "spec.capacityBuffer is absent: the CapacityBuffer is empty, and deleted within seconds")
+	return nil
 }
 
 // waits returns whether a write was rejected a short time ago, for the spec as it still is.

@@ -554,7 +554,12 @@ func TestRemovesWithTheField(t *testing.T) {
 		f.pass()
 		f.sent()
 		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.CapacityBuffer = nil })
+		f.wrote()
 		f.pass()
+		assert.Equal(f, "Unknown Removing checkout", f.condition("checkout"))
+		assert.Zero(f, f.size(), "Karpenter 1.14 lets go of the nodes of an empty buffer, and not of a deleted one")
+		f.passFor(emptyPeriod)
+		assert.Equal(f, []string{"patch checkout 0", "delete checkout 0"}, f.wrote())
 		assert.Nil(f, f.buffer("checkout"))
 		assert.NotNil(f, f.buffer("other"))
 		assert.Equal(f, "none", f.condition("checkout"))
@@ -727,6 +732,14 @@ func TestWhatTheNodeAutoscalerSays(t *testing.T) {
 				assert.Contains(f, f.message("checkout"), "its own words")
 			}
 		}
+		b := f.buffer("checkout")
+		require.NoError(f, unstructured.SetNestedSlice(b.Object, []any{map[string]any{
+			"type": conditionProvisioning, "status": "False", "reason": reasonRequiresNew, "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z",
+		}}, "status", "conditions"))
+		require.NoError(f, f.client.Update(f.ctx, b))
+		f.pass()
+		assert.Equal(f, "True NodesStarting checkout", f.condition("checkout"))
+
 		f.expect(14, 14)
 		f.autoscale(metav1.ConditionTrue, metav1.ConditionFalse)
 		f.passFor(shrinkPeriod + 4*time.Second)
@@ -822,12 +835,12 @@ func TestMetricsOfTheLeader(t *testing.T) {
 # HELP foresail_capacity_buffer_replicas Spare pods that the CapacityBuffer of a PredictedMetric asks for.
 # TYPE foresail_capacity_buffer_replicas gauge
 foresail_capacity_buffer_replicas{namespace="shop",predictedmetric="checkout"} 6
-# HELP foresail_node_startup_time_seconds Time from a pod that waits for a new node until it is scheduled, assumed or measured.
-# TYPE foresail_node_startup_time_seconds gauge
-foresail_node_startup_time_seconds 120
-# HELP foresail_node_startups_measured Nodes that the startup time of nodes is measured from; 0: it is assumed.
-# TYPE foresail_node_startups_measured gauge
-foresail_node_startups_measured 0
+# HELP foresail_capacity_buffer_node_startup_time_seconds Time from a pod that waits for a new node until it is scheduled, assumed or measured.
+# TYPE foresail_capacity_buffer_node_startup_time_seconds gauge
+foresail_capacity_buffer_node_startup_time_seconds 120
+# HELP foresail_capacity_buffer_nodes_measured Nodes that the startup time of nodes is measured from; 0: it is assumed.
+# TYPE foresail_capacity_buffer_nodes_measured gauge
+foresail_capacity_buffer_nodes_measured 0
 `)))
 		f.stop()
 		f.running.Wait()

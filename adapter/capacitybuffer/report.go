@@ -18,6 +18,8 @@ import (
 // Reasons of the condition CapacityBufferReady.
 const (
 	reasonSized       = "SizedByForecast"
+	reasonStarting    = "NodesStarting"
+	reasonRemoving    = "Removing"
 	reasonUnclaimed   = "WaitingForNodeAutoscaler"
 	reasonUnactedOn   = "NoNodeAutoscaler"
 	reasonUnresolved  = "NotReadyForProvisioning"
@@ -29,6 +31,9 @@ const (
 	reasonForbidden   = "Forbidden"
 	reasonRejected    = "RejectedByAPIServer"
 )
+
+// reasonRequiresNew is Karpenter's of the condition Provisioning while it starts nodes.
+const reasonRequiresNew = "RequiresNewCapacity"
 
 const (
 	notServed = "the cluster has no CapacityBuffers (autoscaling.x-k8s.io): install the CustomResourceDefinition of your node autoscaler and turn the " +
@@ -112,6 +117,8 @@ func (c *Controller) accept(ctx context.Context, pm *v1alpha1.PredictedMetric, s
 		c.refuse(ctx, pm, status, reasonUnresolved, message+". "+words(conditions))
 	case s.unknown != "":
 		c.wait(pm, status, reasonNoForecast, message+". "+words(conditions))
+	case provisioning != nil && provisioning.Reason == reasonRequiresNew:
+		c.set(pm, State{Buffer: status, Condition: condition(metav1.ConditionTrue, reasonStarting, message+". "+words(conditions))})
 	case provisioning != nil && provisioning.Status == metav1.ConditionFalse && s.replicas > 0:
 		c.refuse(ctx, pm, status, reasonProvisioned, message+". "+words(conditions))
 	default:

@@ -9,8 +9,8 @@ import (
 var (
 	descReplicas = prometheus.NewDesc("foresail_capacity_buffer_replicas", "Spare pods that the CapacityBuffer of a PredictedMetric asks for.",
 		[]string{"namespace", "predictedmetric"}, nil)
-	descStartup = prometheus.NewDesc("foresail_node_startup_time_seconds", "Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
-	descNodes   = prometheus.NewDesc("foresail_node_startups_measured", "Nodes that the startup time of nodes is measured from; 0: it is assumed.", nil, nil)
+	descStartup = prometheus.NewDesc("foresail_capacity_buffer_node_startup_time_seconds", "Time from a pod that waits for a new node until it is scheduled, assumed or measured.", nil, nil)
+	descNodes   = prometheus.NewDesc("foresail_capacity_buffer_nodes_measured", "Nodes that the startup time of nodes is measured from; 0: it is assumed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -182,7 +182,7 @@ var metricSections = []struct {
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
 	{"metrics-keda", []string{"foresail_keda_"}, ""},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

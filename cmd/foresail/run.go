@@ -72,7 +72,9 @@ adapter   reads the pods behind every PredictedMetric, forecasts their load each
           servers and the receiver of remote write are set up here: see the flags of samples.
 
           A PredictedMetric with spec.autoscaler also has the HorizontalPodAutoscaler created and
-          kept as recommended; foresail hpa NAME prints the same one.
+          kept as recommended; foresail hpa NAME prints the same one. One with
+          spec.capacityBuffer has a CapacityBuffer kept, for which Karpenter or
+          cluster-autoscaler starts nodes ahead of the load.
 
           It registers with the API server by an APIService, unless another server has the
           external metrics of the cluster, and signs its own serving certificate, which the API
@@ -112,7 +114,7 @@ Run serves
   remote write and OTLP metrics (--remote-write-address, if set)
 
 Several replicas may run side by side; all of them forecast and answer. One, elected through a
-Lease, writes the status and events of PredictedMetrics, and their HPAs. For each WorkerPool
+Lease, writes the status and events of PredictedMetrics, their HPAs and CapacityBuffers. For each WorkerPool
 one, elected through the pool's journal, launches and terminates.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
