@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -120,13 +121,9 @@ func (c *Controller) set(pm *v1alpha1.PredictedMetric, s State) {
 func (c *Controller) forget(keep func(types.UID) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for uid := range c.states {
-		if !keep(uid) {
-			delete(c.states, uid)
-			delete(c.kept, uid)
-			delete(c.retries, uid)
-		}
-	}
+	maps.DeleteFunc(c.states, func(uid types.UID, _ State) bool { return !keep(uid) })
+	maps.DeleteFunc(c.kept, func(uid types.UID, _ *kept) bool { return !keep(uid) })
+	maps.DeleteFunc(c.retries, func(uid types.UID, _ retry) bool { return !keep(uid) })
 }
 
 // Start keeps buffers until the context ends. It may be called again after it has returned.
