@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,8 +105,9 @@ func node(name string, created, ready int) *corev1.Node {
 func TestNodesAreWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(node("a", 0, 150))
-		var waits []podtracker.Wait
-		n := &Nodes{Client: client, Waits: func() []podtracker.Wait { return waits }, Now: time.Now}
+		var waits atomic.Pointer[[]podtracker.Wait]
+		waits.Store(&[]podtracker.Wait{})
+		n := &Nodes{Client: client, Waits: func() []podtracker.Wait { return *waits.Load() }, Now: time.Now}
 		assert.Zero(t, n.StartupTime())
 		var running sync.WaitGroup
 		ctx, cancel := contextOf(t)
@@ -115,7 +117,7 @@ func TestNodesAreWatched(t *testing.T) {
 		assert.Equal(t, 150*time.Second, n.StartupTime(), "until a pod has waited for a node")
 		_, err := client.CoreV1().Nodes().Create(ctx, node("b", 60, 80), metav1.CreateOptions{})
 		require.NoError(t, err)
-		waits = []podtracker.Wait{waited("b", 0, 85)}
+		waits.Store(&[]podtracker.Wait{waited("b", 0, 85)})
 		time.Sleep(measurePeriod)
 		synctest.Wait()
 		s, known := n.Startup()
