@@ -68,7 +68,7 @@ func TestCapacityBufferOfThePredictedMetric(t *testing.T) {
 		spare, _, err := unstructured.NestedInt64(buffer.Object, "spec", "replicas")
 		require.NoError(c, err)
 		room = pods + int(spare)
-		assert.GreaterOrEqual(c, spare, int64(3))
+		assert.GreaterOrEqual(c, spare, int64(2)) // a pod every four seconds, and a node takes twelve
 	})
 	t.Logf("after %s of the ramp there are %d pods, and room for %d", time.Since(begin).Round(time.Second), pods, room)
 	assert.Less(t, time.Since(begin), over)
