@@ -47,6 +47,8 @@ type Pods interface {
 	Ready() int
 	// StartupTime estimates how long a pod takes to start as a method does, from an assumed value and the start-ups measured.
 	StartupTime(m pipeline.Method, initial time.Duration) time.Duration
+	// StartupTimeOnNode is the same without the wait for a node.
+	StartupTimeOnNode(m pipeline.Method, initial time.Duration) time.Duration
 	// StartupsMeasured counts those.
 	StartupsMeasured() int
 }
@@ -426,10 +428,14 @@ func (f *Feed) nothing() string {
 
 func (f *Feed) startupTime(c *settings) time.Duration {
 	p := &c.Params
-	if pods := f.pods.Load(); pods != nil && c.MeasureStartup {
-		return (*pods).StartupTime(p.Method, p.StartupTime)
+	pods := f.pods.Load()
+	switch {
+	case pods == nil || !c.MeasureStartup:
+		return p.StartupTime
+	case c.Farther: // the farther forecast adds the wait for a node: the nearer one is of pods that find one
+		return (*pods).StartupTimeOnNode(p.Method, p.StartupTime)
 	}
-	return p.StartupTime
+	return (*pods).StartupTime(p.Method, p.StartupTime)
 }
 
 // nodeStartupTime returns how long a node takes to start, 0 while nobody asks.

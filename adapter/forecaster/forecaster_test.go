@@ -23,6 +23,7 @@ import (
 type fleet struct {
 	all         []podtracker.Instance
 	startupTime time.Duration
+	waited      time.Duration // for a node, of that
 }
 
 func (f *fleet) Instances(since time.Time) []podtracker.Instance {
@@ -52,6 +53,10 @@ func (f *fleet) StartupTime(_ pipeline.Method, initial time.Duration) time.Durat
 		return f.startupTime
 	}
 	return initial
+}
+
+func (f *fleet) StartupTimeOnNode(m pipeline.Method, initial time.Duration) time.Duration {
+	return f.StartupTime(m, initial) - f.waited
 }
 
 func (f *fleet) start(at time.Time) string {
@@ -368,12 +373,15 @@ func TestFartherForecast(t *testing.T) {
 			}
 			return s.Forecast.Farther.Horizon - s.Forecast.Horizon
 		}
+		w.fleet.startupTime, w.fleet.waited = 80*time.Second, 60*time.Second
 		assert.Zero(t, beyond(), "not asked for")
+		assert.Equal(t, 80*time.Second, w.get().StartupTime, "with the wait for a node")
 		c := config()
 		c.Farther = true
 		_, err := w.forecaster.Set(key, c)
 		require.NoError(t, err)
 		assert.Equal(t, time.Minute, beyond())
+		assert.Equal(t, 20*time.Second, w.get().StartupTime, "the farther forecast has the wait for a node")
 		nodes = 0
 		assert.Zero(t, beyond(), "nobody says how long a node takes")
 		c.NodeStartupTime = 3 * time.Minute

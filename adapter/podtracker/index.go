@@ -113,15 +113,15 @@ func newNamespace() *namespace {
 func (ns *namespace) empty() bool { return len(ns.pods) == 0 && ns.targets.empty() }
 
 // update takes a version of a pod.
-func (ns *namespace) update(p *pod, s podStatus) {
-	if ns.pods[p.key.Name] != p || !maps.Equal(p.status.labels, s.labels) {
+func (ns *namespace) update(p *pod, r *record) {
+	if ns.pods[p.key.Name] != p || !maps.Equal(p.status.labels, r.status.labels) {
 		ns.unindex(p)
-		for name, value := range s.labels {
+		for name, value := range r.status.labels {
 			ns.byLabel.add(label{name, value}, p)
 		}
 	}
 	ns.pods[p.key.Name] = p
-	p.update(s)
+	p.update(r.status, r.wait)
 }
 
 func (ns *namespace) remove(p *pod) {

@@ -21,8 +21,8 @@ type pod struct {
 	targets []*TargetPods // those that it is, or has been, a member of
 }
 
-// update takes a new version of the pod.
-func (p *pod) update(s podStatus) {
+// update takes a new version of the pod, and how long it waited for its node.
+func (p *pod) update(s podStatus, wait *Wait) {
 	p.status = s
 	if !s.active || p.started {
 		return
@@ -30,6 +30,9 @@ func (p *pod) update(s podStatus) {
 	p.started = true
 	if !s.restarted && !s.created.IsZero() && !s.readyAt.IsZero() {
 		p.startup = Startup{Created: s.created, Ready: s.readyAt}
+		if wait != nil {
+			p.startup.Scheduled = wait.Scheduled
+		}
 	}
 }
 

@@ -14,9 +14,19 @@ import (
 // comes from any start to its end within so many, so that forgetting older ones changes nothing.
 const startupsKept = 64
 
-// Startup is the way of one pod from creation to its first readiness (whole seconds both, as pods record them).
+// Startup is the way of one pod from creation to its first readiness (whole seconds, as pods record them).
 type Startup struct {
-	Created, Ready time.Time
+	Created   time.Time
+	Scheduled time.Time // when it had a node, if it waited for one; else zero
+	Ready     time.Time
+}
+
+// begin is when the start-up began, if the wait for a node is not part of it.
+func (s Startup) begin() time.Time {
+	if s.Scheduled.IsZero() {
+		return s.Created
+	}
+	return s.Scheduled
 }
 
 // IsZero returns whether there was no start-up to measure.
@@ -27,10 +37,16 @@ func (s Startup) IsZero() bool { return s == Startup{} }
 type startups struct {
 	sorted []podStartup
 
-	estimate pipeline.StartupTime // by method, of initial and sorted, unless stale
-	method   pipeline.Method
-	initial  time.Duration
+	estimate pipeline.StartupTime // by of, from initial and sorted, unless stale
+	of       estimated
 	stale    bool
+}
+
+// estimated is what an estimate depends on beside the start-ups.
+type estimated struct {
+	method  pipeline.Method
+	initial time.Duration
+	onNode  bool // without the wait for a node
 }
 
 type podStartup struct {
@@ -73,14 +89,18 @@ func (s *startups) list() []Startup {
 	return out
 }
 
-// startupTime estimates T_I from initial and the start-ups kept.
-func (s *startups) startupTime(m pipeline.Method, initial time.Duration) time.Duration {
-	if s.stale || s.method != m || s.initial != initial {
-		estimate := pipeline.NewStartupTime(m, initial)
+// startupTime estimates T_I from an initial value and the start-ups kept.
+func (s *startups) startupTime(of estimated) time.Duration {
+	if s.stale || s.of != of {
+		estimate := pipeline.NewStartupTime(of.method, of.initial)
 		for _, x := range s.sorted {
-			estimate.Observe(x.Created.UnixMilli(), x.Ready.UnixMilli())
+			begin := x.Created
+			if of.onNode {
+				begin = x.begin()
+			}
+			estimate.Observe(begin.UnixMilli(), x.Ready.UnixMilli())
 		}
-		s.estimate, s.method, s.initial, s.stale = *estimate, m, initial, false
+		s.estimate, s.of, s.stale = *estimate, of, false
 	}
 	return s.estimate.Value()
 }

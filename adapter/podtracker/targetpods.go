@@ -154,7 +154,14 @@ func (f *TargetPods) Startups() []Startup {
 func (f *TargetPods) StartupTime(m pipeline.Method, initial time.Duration) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.startups.startupTime(m, initial)
+	return f.startups.startupTime(estimated{method: m, initial: initial})
+}
+
+// StartupTimeOnNode is StartupTime of pods that have a node: without the wait for one of those that had to.
+func (f *TargetPods) StartupTimeOnNode(m pipeline.Method, initial time.Duration) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.startups.startupTime(estimated{method: m, initial: initial, onNode: true})
 }
 
 // StartupsMeasured returns how many start-ups StartupTime is estimated from.

@@ -159,7 +159,7 @@ func (t *Tracker) observe(r *record) (touched []*TargetPods) {
 	if p == nil {
 		p = &pod{key: r.key}
 	}
-	ns.update(p, r.status)
+	ns.update(p, r)
 	for _, f := range p.targets {
 		f.observe(p, time.Time{}, now)
 	}

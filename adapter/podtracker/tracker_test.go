@@ -555,13 +555,13 @@ func TestStartups(t *testing.T) {
 		want     []Startup
 	}{
 		"first readiness": {
-			[]*corev1.Pod{podWith(), podWith(readyAt(20))}, []Startup{{at(0), at(20)}},
+			[]*corev1.Pod{podWith(), podWith(readyAt(20))}, []Startup{{Created: at(0), Ready: at(20)}},
 		},
 		"found ready": {
-			[]*corev1.Pod{podWith(readyAt(20))}, []Startup{{at(0), at(20)}},
+			[]*corev1.Pod{podWith(readyAt(20))}, []Startup{{Created: at(0), Ready: at(20)}},
 		},
 		"not the second": {
-			[]*corev1.Pod{podWith(readyAt(20)), podWith(unreadyAt(50)), podWith(readyAt(80))}, []Startup{{at(0), at(20)}},
+			[]*corev1.Pod{podWith(readyAt(20)), podWith(unreadyAt(50)), podWith(readyAt(80))}, []Startup{{Created: at(0), Ready: at(20)}},
 		},
 		"not after a restart": {
 			[]*corev1.Pod{podWith(), podWith(readyAt(60), restarts(1))}, []Startup{},
@@ -601,6 +601,21 @@ func TestStartupTimeFollowsStartups(t *testing.T) {
 		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+40))))
 	}
 	assert.Equal(t, 40*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second))
+}
+
+// The wait for a node is part of the way from creation to readiness, and no part of that on the node.
+func TestStartupTimeOnNodeLeavesTheWaitOut(t *testing.T) {
+	tracker := NewTracker(Options{Now: func() time.Time { return at(1000) }})
+	fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
+	for i := range 100 {
+		tracker.Update(podWith(named(fmt.Sprint("p", i)), created(float64(i)), readyAt(float64(i+120)), scheduledAt(float64(i+90), "node")))
+	}
+	assert.Equal(t, 120*time.Second, fleet.StartupTime(pipeline.Holt, 25*time.Second))
+	assert.Equal(t, 30*time.Second, fleet.StartupTimeOnNode(pipeline.Holt, 25*time.Second))
+	for i := range 100 {
+		tracker.Update(podWith(named(fmt.Sprint("q", i)), created(float64(200+i)), readyAt(float64(200+i+40)), scheduledAt(float64(200+i), "node")))
+	}
+	assert.Equal(t, 40*time.Second, fleet.StartupTimeOnNode(pipeline.Holt, 25*time.Second), "of pods that found a node the whole way")
 }
 
 // However an informer lists the pods, and whether a fleet is followed before, amid or after, the answers are the same.

@@ -2,6 +2,7 @@ package podtracker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,7 +15,9 @@ import (
 func scheduledAt(s float64, node string) change {
 	return func(p *corev1.Pod) {
 		p.Spec.NodeName = node
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(s))}}
+		others := slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(s))}
+		p.Status.Conditions = append([]corev1.PodCondition{scheduled}, others...)
 	}
 }
 

@@ -169,7 +169,7 @@ func agree(t *testing.T, all []*door) {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			value, err := d.value(t.Context())
 			require.NoError(c, err)
-			assert.Equal(c, "2800m", value, "what four pods take")
+			assert.Equal(c, int64(2800), value, "what four pods take")
 			state, err := shared.stack.Look(t.Context(), d.App)
 			require.NoError(c, err)
 			assert.Equal(c, 4, state.Desired, "the HPA reads it")
@@ -177,38 +177,38 @@ func agree(t *testing.T, all []*door) {
 	}
 }
 
-// value is what the HPA of the door reads.
-func (d *door) value(ctx context.Context) (string, error) {
+// value is what the HPA of the door reads, in thousandths.
+func (d *door) value(ctx context.Context) (int64, error) {
 	client, err := rest.HTTPClientFor(shared.stack.Cluster.RESTConfig())
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, shared.stack.Cluster.RESTConfig().Host+"/apis/"+d.path, nil)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s", response.Status, body)
+		return 0, fmt.Errorf("%s: %s", response.Status, body)
 	}
 	var list struct {
 		Items []struct{ Value resource.Quantity }
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return "", err
+		return 0, err
 	}
 	if len(list.Items) != 1 {
-		return "", fmt.Errorf("%d values: %s", len(list.Items), body)
+		return 0, fmt.Errorf("%d values: %s", len(list.Items), body)
 	}
-	return list.Items[0].Value.String(), nil
+	return list.Items[0].Value.MilliValue(), nil
 }
 
 // readUntil reads the metric as the HPA does, twice a second.
