@@ -1,0 +1,142 @@
+//go:build long
+
+package karpenter_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/foresail/foresail/test/karpenter"
+)
+
+// ledger keeps when the pods of a namespace were there and bound, and when the instances of a pool were there, as they are seen.
+type ledger struct {
+	mu        sync.Mutex
+	pods      map[types.UID]*span // from their creation until a node has them
+	instances map[types.UID]*span // from their launch until they are gone
+}
+
+// span is a time; end is zero while it lasts.
+type span struct{ begin, end time.Time }
+
+// within is how much of a span lies within another one.
+func (s span) within(begin, end time.Time) time.Duration {
+	if s.begin.After(begin) {
+		begin = s.begin
+	}
+	if !s.end.IsZero() && s.end.Before(end) {
+		end = s.end
+	}
+	return max(0, end.Sub(begin))
+}
+
+// newLedger returns a ledger that is kept until the test ends.
+func newLedger(t *testing.T, namespace, pool string) *ledger {
+	t.Helper()
+	l := &ledger{pods: map[types.UID]*span{}, instances: map[types.UID]*span{}}
+	cluster := shared.stack.Cluster
+	pods := informers.NewSharedInformerFactoryWithOptions(cluster.Client(), 0, informers.WithNamespace(namespace))
+	claims := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
+		o.LabelSelector = karpenter.PoolLabel + "=" + pool
+	})
+	_, err := pods.Core().V1().Pods().Informer().AddEventHandler(handler(func(o metav1.Object, gone bool) {
+		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
+	}))
+	require.NoError(t, err)
+	_, err = claims.ForResource(karpenter.NodeClaims).Informer().AddEventHandler(handler(func(o metav1.Object, gone bool) {
+		l.see(l.instances, o, gone)
+	}))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	pods.StartWithContext(ctx)
+	claims.Start(ctx.Done())
+	pods.WaitForCacheSyncWithContext(ctx)
+	claims.WaitForCacheSync(ctx.Done())
+	t.Cleanup(func() { cancel(); pods.Shutdown(); claims.Shutdown() })
+	return l
+}
+
+func handler(see func(o metav1.Object, gone bool)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { see(o.(metav1.Object), false) },
+		UpdateFunc: func(_, o any) { see(o.(metav1.Object), false) },
+		DeleteFunc: func(o any) {
+			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = last.Obj
+			}
+			see(o.(metav1.Object), true)
+		},
+	}
+}
+
+func (l *ledger) see(of map[types.UID]*span, o metav1.Object, over bool) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := of[o.GetUID()]
+	if s == nil {
+		s = &span{begin: now}
+		of[o.GetUID()] = s
+	}
+	if over && s.end.IsZero() {
+		s.end = now
+	}
+}
+
+// instancesNow counts the instances that there are.
+func (l *ledger) instancesNow() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.instancesAt(time.Now())
+}
+
+// figures are what a stretch of time cost.
+type figures struct {
+	pending, nodes time.Duration // of all pods, and of all instances, together
+	waited         int           // pods that waited for longer than a second
+	most           int           // instances at a time
+}
+
+func (l *ledger) figures(begin, end time.Time) (f figures) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.pods {
+		waited := s.within(begin, end)
+		if f.pending += waited; waited > time.Second {
+			f.waited++
+		}
+	}
+	for _, s := range l.instances {
+		inside := s.within(begin, end)
+		if f.nodes += inside; inside > 0 {
+			f.most = max(f.most, l.instancesAt(later(s.begin, begin)))
+		}
+	}
+	return f
+}
+
+func (l *ledger) instancesAt(at time.Time) (n int) {
+	for _, s := range l.instances {
+		if !s.begin.After(at) && (s.end.IsZero() || s.end.After(at)) {
+			n++
+		}
+	}
+	return n
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
