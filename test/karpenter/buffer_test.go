@@ -139,7 +139,8 @@ func (a app) running(n int, span time.Duration) {
 func TestNodesComeForPodsAndGo(t *testing.T) {
 	t.Parallel()
 	a := newApp(t, "pods", 3)
-	l := newLedger(t, a.Name, a.Name)
+	l := newLedger(t, a.Name)
+	l.watchNodeClaims(t, a.Name)
 	begin := time.Now()
 	a.running(3, nodeStart+time.Minute)
 	assert.Len(t, a.nodes(t), 2)

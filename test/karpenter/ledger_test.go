@@ -4,6 +4,7 @@ package karpenter_test
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/test/karpenter"
 )
 
@@ -40,30 +42,51 @@ func (s span) within(begin, end time.Time) time.Duration {
 	return max(0, end.Sub(begin))
 }
 
-// newLedger returns a ledger that is kept until the test ends.
-func newLedger(t *testing.T, namespace, pool string) *ledger {
+// newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances before watchNodeClaims or watchInstances.
+func newLedger(t *testing.T, namespace string) *ledger {
 	t.Helper()
 	l := &ledger{pods: map[types.UID]*span{}, instances: map[types.UID]*span{}}
-	cluster := shared.stack.Cluster
-	pods := informers.NewSharedInformerFactoryWithOptions(cluster.Client(), 0, informers.WithNamespace(namespace))
-	claims := dynamicinformer.NewFilteredDynamicSharedInformerFactory(cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	watch(t, factory.Core().V1().Pods().Informer(), func(o metav1.Object, gone bool) {
+		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
+	})
+	return l
+}
+
+// watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long before its Node.
+func (l *ledger) watchNodeClaims(t *testing.T, pool string) {
+	t.Helper()
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
 		o.LabelSelector = karpenter.PoolLabel + "=" + pool
 	})
-	_, err := pods.Core().V1().Pods().Informer().AddEventHandler(handler(func(o metav1.Object, gone bool) {
-		l.see(l.pods, o, gone || o.(*corev1.Pod).Spec.NodeName != "")
-	}))
-	require.NoError(t, err)
-	_, err = claims.ForResource(karpenter.NodeClaims).Informer().AddEventHandler(handler(func(o metav1.Object, gone bool) {
-		l.see(l.instances, o, gone)
-	}))
+	watch(t, factory.ForResource(karpenter.NodeClaims).Informer(), func(o metav1.Object, gone bool) { l.see(l.instances, o, gone) })
+}
+
+// watchInstances takes the instances of a simulated cloud in, which are ConfigMaps.
+func (l *ledger) watchInstances(t *testing.T, namespace string) {
+	t.Helper()
+	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
+	watch(t, factory.Core().V1().ConfigMaps().Informer(), func(o metav1.Object, gone bool) {
+		data, ok := o.(*corev1.ConfigMap).Data["instance"]
+		if !ok {
+			return // the certificates that every namespace has
+		}
+		var i provider.Instance
+		err := json.Unmarshal([]byte(data), &i)
+		l.see(l.instances, o, gone || err == nil && i.State != provider.Pending && i.State != provider.Running)
+	})
+}
+
+// watch calls see for each object that comes, changes or goes, until the test ends.
+func watch(t *testing.T, informer cache.SharedIndexInformer, see func(o metav1.Object, gone bool)) {
+	t.Helper()
+	_, err := informer.AddEventHandler(handler(see))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	pods.StartWithContext(ctx)
-	claims.Start(ctx.Done())
-	pods.WaitForCacheSyncWithContext(ctx)
-	claims.WaitForCacheSync(ctx.Done())
-	t.Cleanup(func() { cancel(); pods.Shutdown(); claims.Shutdown() })
-	return l
+	var running sync.WaitGroup
+	running.Go(func() { informer.RunWithContext(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	require.True(t, cache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
 }
 
 func handler(see func(o metav1.Object, gone bool)) cache.ResourceEventHandlerFuncs {

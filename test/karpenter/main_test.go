@@ -55,7 +55,14 @@ func (s *suite) start() error {
 	if err != nil {
 		return err
 	}
-	if s.stack, err = stack.Start(s, stack.Options{Progress: os.Stderr, ReadyDelay: podStart, Seed: 1, TimeScale: timeScale}); err != nil {
+	s.stack, err = stack.Start(s, stack.Options{
+		Progress: os.Stderr, ReadyDelay: podStart, Seed: 1, TimeScale: timeScale,
+		// Nodes of a simulated cloud whose instance has been terminated stay without a kubelet.
+		ExtraArgs: map[controlplane.Component][]string{
+			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
+		},
+	})
+	if err != nil {
 		return err
 	}
 	s.karpenter, err = karpenter.Start(s, s.stack.Cluster, binaries)
