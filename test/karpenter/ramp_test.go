@@ -104,7 +104,7 @@ type ramp struct {
 
 	figures figures
 	buffers []int  // what the CapacityBuffer asked for, at each moment
-	why     string // Foresail's buffer has its size, as it last said
+	why     string // what Foresail last reported of its buffer
 }
 
 // TestRamp has the variants run the same ramp at once, each with pods and nodes of its own. Figures are printed, not asserted.
@@ -311,7 +311,7 @@ func (r *ramp) look(m stack.Moment) {
 	}
 }
 
-// explained is what Foresail says of the buffer that it keeps; "" if it keeps none.
+// explained is what Foresail reports of the buffer that it keeps; "" if it keeps none.
 func (r *ramp) explained() string {
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
 	object, err := metrics.Get(shared, r.app.Name, metav1.GetOptions{})
