@@ -169,7 +169,9 @@ func agree(t *testing.T, all []*door) {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			value, err := d.value(t.Context())
 			require.NoError(c, err)
-			assert.Equal(c, int64(2800), value, "what four pods take")
+			if !d.Reactive { // it serves the present load as it is
+				assert.Equal(c, int64(2800), value, "what four pods take")
+			}
 			state, err := shared.stack.Look(t.Context(), d.App)
 			require.NoError(c, err)
 			assert.Equal(c, 4, state.Desired, "the HPA reads it")
