@@ -144,7 +144,7 @@ func TestCustomMetricsThatAreLostAreReported(t *testing.T) {
 		happened := r.happened()
 		require.Len(f, happened, 1)
 		assert.Contains(f, happened[0], "Warning HeldByAnother v1beta1.custom.metrics.k8s.io leads to monitoring/prometheus-adapter:")
-		assert.NotContains(f, happened[0], "take-over")
+		assert.Contains(f, happened[0], "HPAs do not read its metrics, as v1beta2.custom.metrics.k8s.io leads to foresail-system/foresail")
 		assert.Zero(f, testutil.ToFloat64(r.metrics.registered.WithLabelValues(beta1, "monitoring/prometheus-adapter")))
 		assert.Equal(f, map[string]float64{"foresail-system/foresail": 1}, r.gauge(f))
 		f.after(time.Hour)
@@ -201,7 +201,8 @@ func TestFree(t *testing.T) {
 		"nobody's":                  {nil, nil},
 		"Foresail's own":            {[]client.Object{ours}, nil},
 		"another's v1beta1":         {[]client.Object{prometheusAdapters("v1beta1")}, &HeldError{beta1, "monitoring/prometheus-adapter"}},
-		"another's v1beta2":         {[]client.Object{ours, prometheusAdapters("v1beta2")}, &HeldError{beta2, "monitoring/prometheus-adapter"}},
+		"another's v1beta2":         {[]client.Object{prometheusAdapters("v1beta2")}, &HeldError{beta2, "monitoring/prometheus-adapter"}},
+		"taken since":               {[]client.Object{ours, prometheusAdapters("v1beta2")}, nil},
 		"the API server's own":      {[]client.Object{aggregated}, &HeldError{beta2, "kube-apiserver"}},
 		"another's external metric": {[]client.Object{anothers(nil)}, nil},
 	} {

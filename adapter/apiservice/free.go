@@ -20,19 +20,27 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("the APIService %s leads to %s", e.APIService, e.Holder)
 }
 
-// Free returns why APIs are not to be registered for a Service: a *HeldError if another server has one of them, or what went wrong
-// with reading who has.
-func Free(ctx context.Context, c client.Reader, service Service, apis ...API) error {
+// Free returns why versions of a group are not to be registered for a Service: a *HeldError if another server has one of them and the
+// Service has none, or what went wrong with reading who has. What the Service has already is not given up: a restart must not end
+// what else it serves.
+func Free(ctx context.Context, c client.Reader, service Service, versions ...API) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	for _, api := range apis {
+	var held *HeldError
+	for _, api := range versions {
 		present, err := read(ctx, c, api)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case present == nil:
+		case service.holds(present):
+			return nil
+		case held == nil:
+			held = &HeldError{APIService: api.Name(), Holder: nameOfHolder(present)}
 		}
-		if present != nil && !service.holds(present) {
-			return &HeldError{APIService: api.Name(), Holder: nameOfHolder(present)}
-		}
+	}
+	if held != nil {
+		return held
 	}
 	return nil
 }

@@ -284,10 +284,24 @@ func (r *Registrar) report(ctx context.Context, a *registration, s *apiregistrat
 	case s == nil:
 		log.Info("Metrics are not registered: no APIService exists, and one is not created for a certificate given by --tls-cert-file without --apiservice-inject-ca-from")
 	default:
-		log.Info("Metrics belong to another server, so that HPAs do not read Foresail. "+a.advice(), "wanted", r.o.Service)
-		r.event(a, corev1.EventTypeWarning, "HeldByAnother", fmt.Sprintf("%s leads to %s: HPAs do not read %s, which registers itself once this APIService is gone%s",
-			a.Name(), name, r.o.Service, a.alternative()))
+		what := fmt.Sprintf("HPAs do not read %s, which registers itself once this APIService is gone%s", r.o.Service, a.alternative())
+		if preferred := r.preferredTo(a); preferred != "" {
+			what = fmt.Sprintf("HPAs do not read its metrics, as %s leads to %s, and they prefer that version for all metrics of the group; remove one of the two",
+				preferred, r.o.Service)
+		}
+		log.Info("Metrics belong to another server: "+what+". "+a.advice(), "wanted", r.o.Service)
+		r.event(a, corev1.EventTypeWarning, "HeldByAnother", fmt.Sprintf("%s leads to %s: %s", a.Name(), name, what))
 	}
+}
+
+// preferredTo names the version of the same group that leads to Foresail and that clients prefer, "" if none does.
+func (r *Registrar) preferredTo(a *registration) string {
+	for _, other := range r.apis {
+		if other.Group == a.Group && other.Priority > a.Priority && other.holder != nil && *other.holder == (Service{Namespace: r.o.Service.Namespace, Name: r.o.Service.Name}) {
+			return other.Name()
+		}
+	}
+	return ""
 }
 
 // reportRival says once that another server has a version of the group, so that this one is not created beside it.

@@ -101,7 +101,9 @@ func TestStartIsRefusedBesideAnotherServer(t *testing.T) {
 	assert.NoError(t, on.checkFree(t.Context(), apiServices(t, nil), own))
 	assert.NoError(t, on.checkFree(t.Context(), apiServices(t, map[string]apiservice.Service{beta1: own, beta2: own}), own), "a restart")
 	assert.NoError(t, on.checkFree(t.Context(), apiServices(t, map[string]apiservice.Service{"v1beta1.external.metrics.k8s.io": theirs}), own))
-	for _, name := range []string{beta1, beta2} {
+	for name, other := range map[string]string{beta1: beta2, beta2: beta1} {
+		taken := apiServices(t, map[string]apiservice.Service{name: theirs, other: own})
+		assert.NoError(t, on.checkFree(t.Context(), taken, own), "what has been taken later is reported, and ends nothing else")
 		cluster := apiServices(t, map[string]apiservice.Service{name: theirs})
 		assert.EqualError(t, on.checkFree(t.Context(), cluster, own), "--custom-metrics: the APIService "+name+" leads to monitoring/prometheus-adapter, "+
 			"and HPAs could not read its metrics any more if Foresail registered beside it: leave the flag out and have HPAs read external metrics, or remove that APIService first")
