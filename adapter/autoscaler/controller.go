@@ -170,8 +170,8 @@ func (c *Controller) check(ctx context.Context) error {
 	c.forget(func(uid types.UID) bool { return present[uid] != nil })
 	if len(present)+len(bounded) > 0 {
 		c.rivals.list(ctx)
-		c.compareMaxima(bounded)
 	}
+	c.compareMaxima(bounded)
 	return c.checkHPAs(ctx, present)
 }
 

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 // The ScaledObject has the HPA, so the PredictedMetric has no spec.autoscaler.
@@ -32,6 +34,13 @@ func TestMaximumOfAScaledObjectIsCompared(t *testing.T) {
 		c, _ = f.maximum()
 		require.NotNil(f, c)
 		assert.Equal(f, metav1.ConditionTrue, c.Status)
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas = nil })
+		f.pass()
+		c, known = f.maximum()
+		assert.True(f, known)
+		assert.Nil(f, c, "there is nothing to compare")
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas = new(int32(20)) })
 
 		require.NoError(f, f.client.Delete(f.ctx, o))
 		time.Sleep(scaledObjectPeriod)

@@ -33,6 +33,9 @@ const (
 	// emptyPeriod is for how long a buffer is empty before it is deleted. Karpenter 1.14 lets go of nodes when a buffer becomes empty, and keeps
 	// them when it is deleted. It collects changes for ten seconds at the most.
 	emptyPeriod = 15 * time.Second
+	// predecessorPeriod is how long the garbage collector may take to delete the buffer of a PredictedMetric that was deleted and
+	// created again.
+	predecessorPeriod = time.Minute
 	// turnsPerCheck is how many buffers of a namespace are read or written in a check: one namespace does not hold up the others.
 	turnsPerCheck = 20
 	// defaultHold is for how long a size is held unless the spec says otherwise, or a node takes longer: as long as an HPA holds its
@@ -85,9 +88,13 @@ type State struct {
 // kept is what is remembered of a buffer.
 type kept struct {
 	target  target
+	since   time.Time
 	hold    hold
+	size    int       // that it was last to have
+	sized   bool      // there is such a size
 	shrunk  time.Time // when it last became smaller
 	emptied time.Time // when it was made empty to be deleted
+	failing time.Time // since when requests fail; zero: they do not
 
 	// What was written, and what the API server made of it: it may add defaults, and drop fields that it does not know.
 	want, got map[string]any
@@ -190,6 +197,11 @@ func (c *Controller) check(ctx context.Context) error {
 	}
 	c.watchNodes(ctx, present)
 	all, err := c.observe(ctx, present)
+	if err != nil {
+		for _, pm := range present {
+			c.suspect(pm, "CapacityBuffers cannot be read: "+err.Error())
+		}
+	}
 	if err != nil || all == nil {
 		return err
 	}
@@ -282,7 +294,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 	}
 	err := c.ensure(ctx, pm, k, found, mine, s)
 	switch {
-	case errors.Is(err, errTurn), apierrors.IsConflict(err): // the next check sees what has changed
+	case errors.Is(err, errTurn), errors.Is(err, errPredecessor), apierrors.IsConflict(err): // the next check sees what has changed
 	case err != nil:
 		c.fail(ctx, pm, err)
 	case rival != "":
@@ -297,7 +309,7 @@ func (c *Controller) remembered(pm *v1alpha1.PredictedMetric) *kept {
 	t := targetOfMetric(pm)
 	k := c.kept[pm.UID]
 	if k == nil || k.target != t {
-		k = &kept{target: t}
+		k = &kept{target: t, since: c.Now()}
 		c.kept[pm.UID] = k
 	}
 	return k
@@ -314,34 +326,35 @@ type sized struct {
 	unknown  string // why there is no forecast; the size is that of before
 }
 
-// sizeOf returns the size that a buffer is to have.
+// sizeOf returns the size that a buffer is to have. Without a forecast that is the one of before, within the bounds of now.
 func (c *Controller) sizeOf(pm *v1alpha1.PredictedMetric, k *kept, found row, mine bool) sized {
-	live, exists := 0, false
-	if mine {
-		live, exists = replicasIn(found.spec)
+	if !k.sized && mine && found.target == k.target { // an earlier leader has left it
+		k.size, k.sized = replicasIn(found.spec)
 	}
 	now, spec := c.Now(), pm.Spec.CapacityBuffer
 	s := c.needOf(pm, now)
 	if s.unknown != "" {
-		s.replicas = live
+		k.hold = hold{} // what nobody knew was not needed any less
+		k.size = min(k.size, limitOf(spec.MaxReplicas, pm.Spec.MaxReplicas, 0))
+		s.replicas = k.size
 		return s
 	}
-	exists = exists && found.target == k.target
-	if len(k.hold.sizes.kept) == 0 && exists {
-		k.hold.assume(now, live, s.need)
+	if len(k.hold.sizes.kept) == 0 && k.sized {
+		k.hold.assume(now, k.size, s.need)
 	}
 	window := max(defaultHold, s.startup.Time)
 	if seconds := spec.ScaleDownStabilizationSeconds; seconds != nil {
 		window = time.Duration(*seconds) * time.Second
 	}
 	s.replicas = k.hold.next(now, window, s.need)
-	if exists && s.replicas < live {
-		if now.Sub(k.shrunk) < shrinkPeriod && live <= s.limit() {
-			s.replicas = live
+	if k.sized && s.replicas < k.size {
+		if now.Sub(k.shrunk) < shrinkPeriod && k.size <= s.limit() {
+			s.replicas = k.size
 		} else {
 			k.shrunk = now
 		}
 	}
+	k.size, k.sized = s.replicas, true
 	return s
 }
 
@@ -375,6 +388,16 @@ func (c *Controller) needOf(pm *v1alpha1.PredictedMetric, now time.Time) sized {
 // errTurn is the error of a PredictedMetric whose turn is at a later check.
 var errTurn = errors.New("other PredictedMetrics of the namespace come first")
 
+// errPredecessor is the error of a PredictedMetric that was deleted and created again, while the garbage collector has not deleted the
+// buffer of the former one yet.
+var errPredecessor = errors.New("the buffer of the PredictedMetric of before is being deleted")
+
+// succeeds returns whether an object is of a PredictedMetric of the same name that is gone.
+func succeeds(pm *v1alpha1.PredictedMetric, o metav1.Object) bool {
+	owner := ownerOf(o)
+	return owner != "" && owner != pm.UID && metav1.GetControllerOfNoCopy(o).Name == pm.Name
+}
+
 func (c *Controller) turn(namespace string) bool {
 	c.turns[namespace]++
 	return c.turns[namespace] <= turnsPerCheck
@@ -398,6 +421,8 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 		return c.create(ctx, pm, k, want)
 	case err != nil:
 		return err
+	case succeeds(pm, live) && c.Now().Sub(k.since) < predecessorPeriod:
+		return errPredecessor
 	case ownerOf(live) != pm.UID:
 		return &takenError{live.GetName()}
 	case known && reflect.DeepEqual(k.got, specIn(live)): // the watch lags behind
@@ -465,6 +490,9 @@ func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric) (
 	if n, ok := replicasIn(specIn(live)); !ok || n > 0 {
 		k.emptied = c.Now()
 		return false, c.empty(ctx, pm, live)
+	}
+	if k.emptied.IsZero() { // by an earlier leader, or by the forecast: the autoscaler may not have seen it yet
+		k.emptied = c.Now()
 	}
 	if c.Now().Sub(k.emptied) < emptyPeriod {
 		return false, nil

@@ -323,6 +323,29 @@ func (f *fixture) change(name string, change func(*v1alpha1.PredictedMetric)) {
 	require.NoError(f, f.client.Update(f.ctx, pm))
 }
 
+// resize is another's change of the size.
+func (f *fixture) resize(replicas int64) {
+	f.Helper()
+	b := f.buffer("checkout")
+	require.NoError(f, unstructured.SetNestedField(b.Object, replicas, "spec", "replicas"))
+	require.NoError(f, f.client.Update(f.ctx, b))
+}
+
+// replace deletes a PredictedMetric and creates it again. Nobody deletes its buffer here.
+func (f *fixture) replace(name string, uid types.UID) {
+	f.Helper()
+	pm := f.metric(name)
+	require.NoError(f, f.client.Delete(f.ctx, pm))
+	pm.UID, pm.ResourceVersion, pm.Status = uid, "", v1alpha1.PredictedMetricStatus{}
+	require.NoError(f, f.client.Create(f.ctx, pm))
+}
+
+// removeBuffer is what the garbage collector does.
+func (f *fixture) removeBuffer() {
+	f.Helper()
+	require.NoError(f, f.client.Delete(f.ctx, f.buffer("checkout")))
+}
+
 // condition is the status of a PredictedMetric: the condition, its reason, and the buffer.
 func (f *fixture) condition(name string) string {
 	f.Helper()
@@ -512,8 +535,63 @@ func TestWithoutAForecastTheSizeStays(t *testing.T) {
 		assert.Equal(f, 6, f.size())
 		assert.Equal(f, "Unknown NoForecast checkout", f.condition("checkout"))
 		f.expect(8, 8)
-		f.pass()
+		f.passFor(4 * time.Minute)
+		assert.Equal(f, 6, f.size(), "what nobody knew was not needed any less")
+		f.passFor(2 * time.Minute)
 		assert.Equal(f, 0, f.size())
+	})
+}
+
+// Bounds and ownership need no forecast.
+func TestWithoutAForecastTheSizeIsBounded(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.expect(8, 14)
+		f.lead()
+		f.pass()
+		require.Equal(f, 6, f.size())
+		f.lose("the newest sample is 50s old")
+		f.resize(1000)
+		f.pass()
+		assert.Equal(f, 6, f.size(), "another's change is undone")
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.CapacityBuffer.MaxReplicas = new(int32(2)) })
+		f.pass()
+		assert.Equal(f, 2, f.size())
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.ScaleTargetRef.Name = "another" })
+		f.pass()
+		assert.Equal(f, 0, f.size(), "it was that of another target")
+	})
+}
+
+// A leader that finds an empty buffer does not know since when it is.
+func TestAnotherLeaderKeepsAnEmptyBufferForAWhile(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.expect(8, 14)
+		f.lead()
+		f.pass()
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.CapacityBuffer = nil })
+		f.passFor(2 * checkPeriod)
+		require.Equal(f, 0, f.size())
+		f.lead()
+		f.passFor(emptyPeriod - checkPeriod)
+		assert.Equal(f, 0, f.size(), "it is still there")
+		f.passFor(5 * checkPeriod)
+		assert.Equal(f, -1, f.size())
+	})
+}
+
+// The garbage collector deletes the buffer of a PredictedMetric that is gone: the one that takes its place says nothing about it.
+func TestBufferOfThePredecessorIsWaitedFor(t *testing.T) {
+	play(t, []client.Object{checkout()}, func(f *fixture) {
+		f.expect(8, 14)
+		f.lead()
+		f.pass()
+		f.sent()
+		f.replace("checkout", "uid-2")
+		f.passFor(10 * checkPeriod)
+		assert.Empty(f, f.sent())
+		f.removeBuffer()
+		f.passFor(2 * checkPeriod)
+		assert.Equal(f, 6, f.size())
 	})
 }
 
@@ -588,7 +666,7 @@ func TestBuffersOfOthersAreNeverTouched(t *testing.T) {
 				f.expect(8, 14)
 				before := f.buffer(c.buffer.GetName())
 				f.lead()
-				f.pass()
+				f.passFor(predecessorPeriod + 5*checkPeriod)
 				assert.Equal(f, c.want, f.condition("checkout"))
 				assert.Contains(f, f.message("checkout"), c.buffer.GetName())
 				assert.Equal(f, []string{"Warning " + strings.Fields(c.want)[1]}, f.sent())
@@ -783,7 +861,11 @@ func TestRequestsThatFail(t *testing.T) {
 					f.pass()
 				}
 				assert.Equal(f, c.want, f.condition("checkout"))
-				if c.want != "Unknown Pending" {
+				if c.want == "Unknown Pending" {
+					f.passFor(failingPeriod + 2*checkPeriod)
+					assert.Equal(f, "Unknown RequestsFail", f.condition("checkout"))
+					assert.Contains(f, f.message("checkout"), c.err.Error())
+				} else {
 					assert.Contains(f, f.message("checkout"), c.err.Error(), "the words of the API server")
 					assert.Equal(f, []string{"Warning " + strings.Fields(c.want)[1]}, f.sent())
 				}

@@ -25,6 +25,9 @@ const (
 	assumedStartup = 2 * time.Minute
 	// minStartup and maxStartup bound what is measured. What took longer was no start of a node, but a lack of them.
 	minStartup, maxStartup = 10 * time.Second, 30 * time.Minute
+	// longestBoot is how long after its pod a node is created at the most, and longestBinding how long after the node is ready the pod
+	// is scheduled, if the pod waited for that node and for nothing else.
+	longestBoot, longestBinding = 10 * time.Minute, time.Minute
 	// quantile is the share of starts that take no longer than the startup time. It is no median: a pod may wait for a node that was
 	// ordered for another one before it, a buffer for example, and such waits are short. And too long costs some spare pods for a
 	// while, too short makes pods wait.
@@ -135,6 +138,10 @@ func (s starts) observe(nodes map[string]nodeTimes, waits []podtracker.Wait) {
 		took := w.Scheduled.Sub(w.Created)
 		// A node of the same name may have come after the one that the pod was bound to.
 		if !ok || !n.created.After(w.Created) || n.created.After(w.Scheduled) || took > maxStartup {
+			continue
+		}
+		// Nor did the pod wait for this node if it waited for something else before or after: a quota, a volume, a maximum of nodes.
+		if n.created.Sub(w.Created) > longestBoot || (!n.ready.IsZero() && w.Scheduled.Sub(n.ready) > longestBinding) {
 			continue
 		}
 		if took > s[n.uid].took {

@@ -59,6 +59,8 @@ func TestStartupTimeOfNodes(t *testing.T) {
 		"another node of the same name":           {nodes: nodesAt(10, 100), waits: []podtracker.Wait{waited("node-0", 0, 95)}, want: Startup{Time: assumedStartup}},
 		"a node that is gone":                     {waits: []podtracker.Wait{waited("node-0", 0, 95)}, want: Startup{Time: assumedStartup}},
 		"a lack of nodes":                         {nodes: nodesAt(10, 5000), waits: []podtracker.Wait{waited("node-0", 0, 5060)}, want: Startup{Time: assumedStartup}},
+		"a wait for something else before":        {nodes: nodesAt(10, 660), waits: []podtracker.Wait{waited("node-0", 0, 680)}, want: Startup{Time: assumedStartup}},
+		"a wait for something else after":         {nodes: nodesAt(10, 60), waits: []podtracker.Wait{waited("node-0", 0, 1500)}, want: Startup{Time: assumedStartup}},
 		"a shorter wait than a node can take":     {nodes: nodesAt(0, 3), waits: []podtracker.Wait{waited("node-0", 0, 6)}, want: Startup{Time: minStartup, Measured: 1}},
 		"short waits do not hide the longer ones": {nodes: nodesAt(10, 60, 60, 60), waits: []podtracker.Wait{waited("node-0", 50, 70), waited("node-1", 0, 90), waited("node-2", 55, 71)}, want: Startup{Time: 90 * time.Second, Measured: 3}},
 	} {

@@ -30,6 +30,7 @@ const (
 	reasonNotServed   = "NotServed"
 	reasonForbidden   = "Forbidden"
 	reasonRejected    = "RejectedByAPIServer"
+	reasonFailing     = "RequestsFail"
 )
 
 // reasonRequiresNew is Karpenter's of the condition Provisioning while it starts nodes.
@@ -40,6 +41,8 @@ const (
 		"feature on, for Karpenter 1.14 or later the feature gate CapacityBuffer, for cluster-autoscaler --capacity-buffer-controller-enabled and " +
 		"--capacity-buffer-pod-injection-enabled"
 	rightsHint = "; manifests/components/capacity-buffer grants the rights"
+	// failingPeriod is for how long requests may fail before the status says so.
+	failingPeriod = 30 * time.Second
 	// claimPeriod is within what time a node autoscaler that runs has set a condition of a new buffer.
 	claimPeriod = time.Minute
 )
@@ -100,6 +103,7 @@ func (s *sized) status(pm *v1alpha1.PredictedMetric) *v1alpha1.CapacityBufferSta
 // accept reports a buffer that has its size, and what the node autoscaler makes of it.
 func (c *Controller) accept(ctx context.Context, pm *v1alpha1.PredictedMetric, s sized, found row, mine bool) {
 	delete(c.retries, pm.UID)
+	c.remembered(pm).failing = time.Time{}
 	status := s.status(pm)
 	message := fmt.Sprintf("CapacityBuffer %s has %d spare pods: %s", pm.Name, s.replicas, s.explain())
 	var conditions []metav1.Condition
@@ -153,12 +157,24 @@ func (c *Controller) fail(ctx context.Context, pm *v1alpha1.PredictedMetric, err
 		reason, message = reasonForbidden, message+rightsHint
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		reason = reasonRejected
-	default: // it may pass, and changes nothing of what is known
+	default: // it may pass
+		c.suspect(pm, message)
 		klog.FromContext(ctx).Error(err, "Cannot write the CapacityBuffer of a PredictedMetric; trying again", "predictedmetric", klog.KObj(pm), "in", checkPeriod)
 		return
 	}
 	c.retries[pm.UID] = retry{generation: pm.Generation, at: c.Now().Add(retryPeriod)}
 	c.refuse(ctx, pm, status, reason, message)
+}
+
+// suspect reports that nobody knows how a buffer is, once requests have failed for a while.
+func (c *Controller) suspect(pm *v1alpha1.PredictedMetric, message string) {
+	k := c.remembered(pm)
+	switch {
+	case k.failing.IsZero():
+		k.failing = c.Now()
+	case c.Now().Sub(k.failing) >= failingPeriod:
+		c.wait(pm, c.owned(pm), reasonFailing, message)
+	}
 }
 
 // report logs what has happened, and makes an event of it.

@@ -129,7 +129,7 @@ func (w *Writer) addAutoscaler(pm *v1alpha1.PredictedMetric, status *v1alpha1.Pr
 	} else if pm.Spec.Autoscaler != nil && w.Autoscalers != nil && meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalerReady) == nil {
 		replaceCondition(status, v1alpha1.ConditionAutoscalerReady, new(unknown(v1alpha1.ConditionAutoscalerReady)), now)
 	}
-	if c, known := w.Autoscalers.MaxReplicas(pm.UID); known {
+	if c, known := w.Autoscalers.MaxReplicas(pm.UID); known || pm.Spec.MaxReplicas == nil {
 		replaceCondition(status, v1alpha1.ConditionMaxReplicasMatch, c, now)
 	}
 }

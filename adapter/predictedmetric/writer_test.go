@@ -207,6 +207,14 @@ func TestStatusOfTheAutoscaler(t *testing.T) {
 	assert.Equal(t, "True AsRecommended", add(), "a new leader knows nothing yet")
 	assert.Equal(t, "checkout", pm.Status.Autoscaler)
 
+	meta.SetStatusCondition(&pm.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionMaxReplicasMatch, Status: metav1.ConditionFalse, Reason: "ScaledObjectDiffers"})
+	pm.Spec.MaxReplicas = new(int32(20))
+	add()
+	assert.Contains(t, conditionsOf(pm.Status), v1alpha1.ConditionMaxReplicasMatch, "a new leader knows nothing yet")
+	pm.Spec.MaxReplicas = nil
+	add()
+	assert.NotContains(t, conditionsOf(pm.Status), v1alpha1.ConditionMaxReplicasMatch)
+
 	before, after := pm.Status.DeepCopy(), pm.Status.DeepCopy()
 	assert.False(t, urgent(before, after))
 	meta.RemoveStatusCondition(&after.Conditions, v1alpha1.ConditionAutoscalerReady)
