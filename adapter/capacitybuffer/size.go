@@ -32,7 +32,11 @@ func limitOf(buffer, target *int32, now int) int {
 
 // hold keeps a buffer from shrinking until what it was needed for has not been needed for a while: a node that is let go costs its
 // startup time again. Spare pods that have become pods of the target are not held: their room is taken, and the autoscaler would order
-// it a second time. So what is held is both the size, and the size with the pods beside it.
+// it a second time. So what is held is both the size, and the size with the pods beside it:
+//
+//	now 8, then 14: 6 spare, 14 in all
+//	now 10, then 12: 2 would do; 6 are held as spare, 14 in all: 4
+//	now 14, then 14: 0, as 14 in all are there
 type hold struct{ sizes, totals slidingMax }
 
 // next returns the size at a time, given the need.
