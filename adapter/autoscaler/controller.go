@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,16 +19,13 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 const (
 	// checkPeriod is how often PredictedMetrics and HPAs, both cached, are compared.
 	checkPeriod = 2 * time.Second
-	// retryPeriod is how long a write that was rejected is not repeated, unless the spec changes.
-	retryPeriod = 30 * time.Second
-	// turnsPerCheck is how many HPAs of a namespace are read or written in a check: one namespace does not hold up the others.
-	turnsPerCheck = 20
 
 	fieldOwner = client.FieldOwner("foresail")
 )
@@ -62,8 +60,8 @@ type Controller struct {
 	// Of Start alone.
 	rivals  *rivals
 	applied map[types.UID]applied
-	retries map[types.UID]retry
-	turns   map[string]int // of this check, by namespace
+	retries owned.Retries
+	turns   owned.Turns // of this check, by namespace
 }
 
 // State is what the status of a PredictedMetric has of its HPA.
@@ -75,12 +73,6 @@ type State struct {
 // applied is what was written, and what the API server made of it: it adds defaults, and drops fields that it does not know.
 type applied struct {
 	want, got autoscalingv2.HorizontalPodAutoscalerSpec
-}
-
-// retry is when a rejected write of a generation is repeated.
-type retry struct {
-	generation int64
-	at         time.Time
 }
 
 // State returns what is known of the HPA of a PredictedMetric; false if nothing is known, or if there is no Controller.
@@ -104,13 +96,9 @@ func (c *Controller) set(uid types.UID, s State) {
 func (c *Controller) forget(keep func(types.UID) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for uid := range c.states {
-		if !keep(uid) {
-			delete(c.states, uid)
-			delete(c.applied, uid)
-			delete(c.retries, uid)
-		}
-	}
+	maps.DeleteFunc(c.states, func(uid types.UID, _ State) bool { return !keep(uid) })
+	maps.DeleteFunc(c.applied, func(uid types.UID, _ applied) bool { return !keep(uid) })
+	maps.DeleteFunc(c.retries, func(uid types.UID, _ owned.Retry) bool { return !keep(uid) })
 }
 
 // Start keeps HPAs until the context ends. It may be called again after it has returned.
@@ -137,7 +125,7 @@ func (c *Controller) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.states, c.maxima = map[types.UID]State{}, nil
-	c.applied, c.retries = map[types.UID]applied{}, map[types.UID]retry{}
+	c.applied, c.retries = map[types.UID]applied{}, owned.Retries{}
 	c.rivals = newRivals(c.Client, c.Namespaces, c.Now)
 }
 
@@ -189,7 +177,7 @@ func (c *Controller) checkHPAs(ctx context.Context, present map[types.UID]*v1alp
 	if err != nil || all == nil {
 		return err
 	}
-	c.turns = map[string]int{}
+	c.turns = owned.Turns{}
 	for _, pm := range present {
 		if pm.Spec.Autoscaler == nil {
 			c.retire(ctx, pm)
@@ -216,13 +204,13 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 		c.mu.Unlock()
 		return
 	}
-	if c.waits(pm) {
+	if c.retries.Wait(pm, c.Now()) {
 		return
 	}
 	found, exists := all.hpas[client.ObjectKeyFromObject(pm)]
 	mine := exists && found.owner == pm.UID
 	rival := all.rivalOf(pm, mine)
-	if rival != "" && mine && found.target != targetOfMetric(pm) {
+	if rival != "" && mine && found.target != owned.TargetOfMetric(pm) {
 		// It would scale the target of before by the load of the present one.
 		if mine = !c.remove(ctx, pm, "the PredictedMetric has another target"); mine {
 			return
@@ -247,11 +235,6 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 // errTurn is the error of a PredictedMetric whose turn is at a later check.
 var errTurn = errors.New("other PredictedMetrics of the namespace come first")
 
-func (c *Controller) turn(namespace string) bool {
-	c.turns[namespace]++
-	return c.turns[namespace] <= turnsPerCheck
-}
-
 // ensure returns the spec of the HPA once it is as recommended.
 func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, found row, mine bool) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
 	want, err := For(pm)
@@ -263,7 +246,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, f
 	if mine && known && equality.Semantic.DeepEqual(last.got, *found.spec) {
 		return &last.got, nil
 	}
-	if !c.turn(pm.Namespace) {
+	if !c.turns.Take(pm.Namespace) {
 		return nil, errTurn
 	}
 	var live autoscalingv2.HorizontalPodAutoscaler
@@ -273,7 +256,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, f
 		return c.create(ctx, pm, want)
 	case err != nil:
 		return nil, err
-	case ownerOf(&live) != pm.UID:
+	case owned.By(&live) != pm.UID:
 		return nil, &takenError{live.Name}
 	case known && equality.Semantic.DeepEqual(last.got, live.Spec): // the watch lags behind
 		return &last.got, nil
@@ -283,7 +266,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, f
 
 func (c *Controller) create(ctx context.Context, pm *v1alpha1.PredictedMetric, want *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
 	hpa := want.DeepCopy()
-	hpa.OwnerReferences = []metav1.OwnerReference{ownerReference(pm)}
+	hpa.OwnerReferences = []metav1.OwnerReference{owned.Reference(pm)}
 	err := c.Client.Create(ctx, hpa, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, &takenError{hpa.Name} // since a moment ago
@@ -312,7 +295,7 @@ func (c *Controller) correct(ctx context.Context, pm *v1alpha1.PredictedMetric, 
 
 // retire deletes the HPA of a PredictedMetric that no longer asks for one.
 func (c *Controller) retire(ctx context.Context, pm *v1alpha1.PredictedMetric) {
-	if !c.waits(pm) && c.turn(pm.Namespace) && c.remove(ctx, pm, "spec.autoscaler is absent") {
+	if !c.retries.Wait(pm, c.Now()) && c.turns.Take(pm.Namespace) && c.remove(ctx, pm, "spec.autoscaler is absent") {
 		c.set(pm.UID, State{})
 	}
 }
@@ -321,7 +304,7 @@ func (c *Controller) retire(ctx context.Context, pm *v1alpha1.PredictedMetric) {
 func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric, why string) bool {
 	var live autoscalingv2.HorizontalPodAutoscaler
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), &live)
-	if err == nil && ownerOf(&live) == pm.UID {
+	if err == nil && owned.By(&live) == pm.UID {
 		// Whatever has changed since it was read, the owner for one, makes this a conflict.
 		unchanged := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
 		if err = c.Client.Delete(ctx, &live, unchanged); err == nil {
@@ -336,27 +319,4 @@ func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric, w
 		c.fail(ctx, pm, err)
 	}
 	return false
-}
-
-// waits returns whether a write was rejected a short time ago, for the spec as it still is.
-func (c *Controller) waits(pm *v1alpha1.PredictedMetric) bool {
-	r, ok := c.retries[pm.UID]
-	return ok && r.generation == pm.Generation && c.Now().Before(r.at)
-}
-
-// ownerReference has the garbage collector delete the HPA with its PredictedMetric. It does not block the deletion of the latter,
-// which would take one more right.
-func ownerReference(pm *v1alpha1.PredictedMetric) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Name: pm.Name, UID: pm.UID, Controller: new(true),
-	}
-}
-
-// ownerOf returns the UID of the PredictedMetric that an object was created for, "" if another or nobody owns it.
-func ownerOf(o metav1.Object) types.UID {
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || owner.Kind != "PredictedMetric" || owner.APIVersion != v1alpha1.GroupVersion.String() {
-		return ""
-	}
-	return owner.UID
 }

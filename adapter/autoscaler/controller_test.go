@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -352,7 +353,7 @@ func TestRemovesWithTheField(t *testing.T) {
 // TestHPAsOfOthersAreNeverTouched has HPAs of the very name, and on the very target, be somebody else's.
 func TestHPAsOfOthersAreNeverTouched(t *testing.T) {
 	orphan := foreign("checkout", "elsewhere")
-	orphan.OwnerReferences = []metav1.OwnerReference{ownerReference(identified(metric("checkout", "checkout"), "uid-0", 0))}
+	orphan.OwnerReferences = []metav1.OwnerReference{owned.Reference(identified(metric("checkout", "checkout"), "uid-0", 0))}
 	impostor := foreign("checkout", "elsewhere")
 	impostor.OwnerReferences = []metav1.OwnerReference{{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject", Name: "x", UID: "uid-1", Controller: new(true)}}
 	for name, c := range map[string]struct {
@@ -382,7 +383,7 @@ func TestHPAsOfOthersAreNeverTouched(t *testing.T) {
 				f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Autoscaler = &v1alpha1.Autoscaler{} })
 				f.pass()
 				require.NoError(f, f.client.Delete(f.ctx, before))
-				time.Sleep(retryPeriod)
+				time.Sleep(owned.RetryPeriod)
 				f.pass()
 				assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"), "the way is free")
 			})
@@ -632,7 +633,7 @@ func TestHPAThatMayNotBeDeleted(t *testing.T) {
 		f.pass()
 		assert.Equal(f, "False Forbidden checkout", f.condition("checkout"))
 		f.fail(nil)
-		time.Sleep(retryPeriod)
+		time.Sleep(owned.RetryPeriod)
 		f.pass()
 		assert.Equal(f, "none", f.condition("checkout"))
 	})
@@ -683,7 +684,7 @@ func TestNamespacesAreReadAlone(t *testing.T) {
 // One namespace gets its share of the requests of a check, so that another waits for no more than these.
 func TestRequestsOfANamespaceAreBounded(t *testing.T) {
 	var objects []client.Object
-	for i := range 3 * turnsPerCheck {
+	for i := range 3 * owned.TurnsPerCheck {
 		name := fmt.Sprintf("m-%d", i)
 		objects = append(objects, identified(metric(name, name), types.UID(name), time.Hour))
 	}
@@ -695,12 +696,12 @@ func TestRequestsOfANamespaceAreBounded(t *testing.T) {
 		time.Sleep(2 * checkPeriod)
 		synctest.Wait()
 		wrote := f.wrote()
-		assert.Len(f, wrote, turnsPerCheck+1)
+		assert.Len(f, wrote, owned.TurnsPerCheck+1)
 		assert.Contains(f, wrote, "create other")
 		for range 2 {
 			time.Sleep(checkPeriod)
 			synctest.Wait()
 		}
-		assert.Len(f, f.wrote(), 2*turnsPerCheck)
+		assert.Len(f, f.wrote(), 2*owned.TurnsPerCheck)
 	})
 }

@@ -47,7 +47,7 @@ func (c *Controller) refuse(ctx context.Context, pm *v1alpha1.PredictedMetric, h
 
 // fail reports a request that failed, and holds the next one back.
 func (c *Controller) fail(ctx context.Context, pm *v1alpha1.PredictedMetric, err error) {
-	c.retries[pm.UID] = retry{generation: pm.Generation, at: c.Now().Add(retryPeriod)}
+	c.retries.Hold(pm, c.Now())
 	hpa, reason := c.owned(pm), ""
 	switch {
 	case errors.As(err, new(*takenError)):

@@ -11,35 +11,19 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
 )
 
-// target identifies what an autoscaler scales. Versions of one kind are the same target.
-type target struct {
-	namespace string
-	kind      schema.GroupKind
-	name      string
-}
-
-func targetOf(namespace, apiVersion, kind, name string) target {
-	return target{namespace, schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind(), name}
-}
-
-func targetOfMetric(pm *v1alpha1.PredictedMetric) target {
-	ref := pm.Spec.ScaleTargetRef
-	return targetOf(pm.Namespace, ref.APIVersion, ref.Kind, ref.Name)
-}
-
 // row is what is kept of an HPA.
 type row struct {
 	name   string
-	target target
+	target owned.Target
 	owner  types.UID                                  // the PredictedMetric that it was created for
 	origin string                                     // whose it is, for messages
 	spec   *autoscalingv2.HorizontalPodAutoscalerSpec // nil without owner
@@ -47,11 +31,11 @@ type row struct {
 
 func rowOf(h *autoscalingv2.HorizontalPodAutoscaler) (row, bool) {
 	ref := h.Spec.ScaleTargetRef
-	r := row{name: h.Name, target: targetOf(h.Namespace, ref.APIVersion, ref.Kind, ref.Name)}
+	r := row{name: h.Name, target: owned.TargetOf(h.Namespace, ref.APIVersion, ref.Kind, ref.Name)}
 	if owner := metav1.GetControllerOfNoCopy(h); owner != nil {
 		r.origin = fmt.Sprintf(" of %s %s", owner.Kind, owner.Name)
 	}
-	if r.owner = ownerOf(h); r.owner != "" {
+	if r.owner = owned.By(h); r.owner != "" {
 		r.spec = h.Spec.DeepCopy()
 	}
 	return r, true
@@ -69,7 +53,7 @@ type rivals struct {
 	mu      sync.Mutex // of the tables
 	tables  []*table   // one for each namespace
 
-	scaledObjects map[target]scaledObject // nil: not listed yet
+	scaledObjects map[owned.Target]scaledObject // nil: not listed yet
 	listed        time.Time
 }
 
@@ -127,9 +111,9 @@ func (h hpas) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface,
 // observed is all that scales at one time.
 type observed struct {
 	hpas          map[types.NamespacedName]row
-	byTarget      map[target][]row
-	scaledObjects map[target]scaledObject
-	metrics       map[target][]*v1alpha1.PredictedMetric // with spec.autoscaler, the oldest first
+	byTarget      map[owned.Target][]row
+	scaledObjects map[owned.Target]scaledObject
+	metrics       map[owned.Target][]*v1alpha1.PredictedMetric // with spec.autoscaler, the oldest first
 }
 
 // observe returns nil if it had to begin. It fails while HPAs are out of reach. A list that is forbidden is an error of that kind.
@@ -138,22 +122,12 @@ func (r *rivals) observe(ctx context.Context, metrics map[types.UID]*v1alpha1.Pr
 		r.watch(ctx)
 		return nil, nil
 	}
-	o := &observed{hpas: map[types.NamespacedName]row{}, byTarget: map[target][]row{}, metrics: map[target][]*v1alpha1.PredictedMetric{}}
+	o := &observed{hpas: map[types.NamespacedName]row{}, byTarget: map[owned.Target][]row{}}
 	if err := r.copyTo(o); err != nil {
 		return nil, err
 	}
 	o.scaledObjects = r.scaledObjects
-	for _, pm := range metrics {
-		if pm.Spec.Autoscaler != nil {
-			t := targetOfMetric(pm)
-			o.metrics[t] = append(o.metrics[t], pm)
-		}
-	}
-	for _, list := range o.metrics {
-		slices.SortFunc(list, func(a, b *v1alpha1.PredictedMetric) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-		})
-	}
+	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.Autoscaler != nil })
 	return o, nil
 }
 
@@ -175,18 +149,18 @@ func (r *rivals) copyTo(o *observed) error {
 // rivalOf returns what else scales the target of a PredictedMetric, "" if nothing does. Of two PredictedMetrics that have no HPA
 // yet the older one is to have one. The HPA of one that has it is the other's rival, however old the two are.
 func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasHPA bool) string {
-	t := targetOfMetric(pm)
+	t := owned.TargetOfMetric(pm)
 	names := slices.SortedFunc(slices.Values(o.byTarget[t]), func(a, b row) int { return cmp.Compare(a.name, b.name) })
 	for _, h := range names {
 		if h.owner != pm.UID {
-			return fmt.Sprintf("HorizontalPodAutoscaler %s%s scales %s %s too", h.name, h.origin, t.kind.Kind, t.name)
+			return fmt.Sprintf("HorizontalPodAutoscaler %s%s scales %s %s too", h.name, h.origin, t.Kind.Kind, t.Name)
 		}
 	}
 	if found, ok := o.scaledObjects[t]; ok {
-		return fmt.Sprintf("ScaledObject %s scales %s %s too", found.name, t.kind.Kind, t.name)
+		return fmt.Sprintf("ScaledObject %s scales %s %s too", found.name, t.Kind.Kind, t.Name)
 	}
 	if first := o.metrics[t][0]; !hasHPA && first.UID != pm.UID {
-		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.autoscaler for %s %s too", first.Name, t.kind.Kind, t.name)
+		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.autoscaler for %s %s too", first.Name, t.Kind.Kind, t.Name)
 	}
 	return ""
 }

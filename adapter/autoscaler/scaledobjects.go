@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -49,7 +50,7 @@ func (r *rivals) list(ctx context.Context) {
 		return
 	}
 	r.listed = r.now()
-	found := map[target]scaledObject{}
+	found := map[owned.Target]scaledObject{}
 	for _, namespace := range r.namespaces {
 		if err := r.listNamespace(ctx, namespace, found); err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot list ScaledObjects; assuming those of before")
@@ -59,7 +60,7 @@ func (r *rivals) list(ctx context.Context) {
 	r.scaledObjects = found
 }
 
-func (r *rivals) listNamespace(ctx context.Context, namespace string, found map[target]scaledObject) error {
+func (r *rivals) listNamespace(ctx context.Context, namespace string, found map[owned.Target]scaledObject) error {
 	var page unstructured.UnstructuredList
 	page.SetGroupVersionKind(scaledObjectKind)
 	for {
@@ -89,12 +90,12 @@ func scaledObjectOf(o *unstructured.Unstructured) scaledObject {
 }
 
 // targetOfScaledObject knows KEDA's defaults.
-func targetOfScaledObject(o *unstructured.Unstructured) target {
+func targetOfScaledObject(o *unstructured.Unstructured) owned.Target {
 	field := func(name, otherwise string) string {
 		value, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", name) // what is no string is invalid
 		return cmp.Or(value, otherwise)
 	}
-	return targetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
+	return owned.TargetOf(o.GetNamespace(), field("apiVersion", "apps/v1"), field("kind", "Deployment"), field("name", ""))
 }
 
 // MaxReplicas returns the condition MaxReplicasMatch of a PredictedMetric, nil if it has none; false while nothing is known of
@@ -115,7 +116,7 @@ func (c *Controller) compareMaxima(metrics []*v1alpha1.PredictedMetric) {
 	}
 	maxima := map[types.UID]*metav1.Condition{}
 	for _, pm := range metrics {
-		if o, ok := c.rivals.scaledObjects[targetOfMetric(pm)]; ok {
+		if o, ok := c.rivals.scaledObjects[owned.TargetOfMetric(pm)]; ok {
 			maxima[pm.UID] = o.compare(int64(*pm.Spec.MaxReplicas))
 		}
 	}

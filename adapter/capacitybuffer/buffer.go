@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -85,37 +86,8 @@ func newBuffer(version string, pm *v1alpha1.PredictedMetric, spec map[string]any
 	o.SetNamespace(pm.Namespace)
 	o.SetName(pm.Name)
 	o.SetLabels(map[string]string{labelManagedBy: managedBy})
-	o.SetOwnerReferences([]metav1.OwnerReference{ownerReference(pm)})
+	o.SetOwnerReferences([]metav1.OwnerReference{owned.Reference(pm)})
 	return o
-}
-
-// ownerReference has the garbage collector delete the buffer with its PredictedMetric. It does not block the deletion of the latter,
-// which would take one more right.
-func ownerReference(pm *v1alpha1.PredictedMetric) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "PredictedMetric", Name: pm.Name, UID: pm.UID, Controller: new(true),
-	}
-}
-
-// ownerOf returns the UID of the PredictedMetric that an object was created for, "" if another or nobody owns it.
-func ownerOf(o metav1.Object) types.UID {
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || owner.Kind != "PredictedMetric" || owner.APIVersion != v1alpha1.GroupVersion.String() {
-		return ""
-	}
-	return owner.UID
-}
-
-// target identifies what a buffer has spare pods of. Versions of one kind are the same target.
-type target struct {
-	namespace string
-	kind      schema.GroupKind
-	name      string
-}
-
-func targetOfMetric(pm *v1alpha1.PredictedMetric) target {
-	ref := pm.Spec.ScaleTargetRef
-	return target{pm.Namespace, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name}
 }
 
 // row is what is kept of a CapacityBuffer.
@@ -124,7 +96,7 @@ type row struct {
 	created    time.Time
 	owner      types.UID      // the PredictedMetric that it was created for
 	origin     string         // whose it is, for messages
-	target     target         // zero with a pod template
+	target     owned.Target   // zero with a pod template
 	spec       map[string]any // nil without owner
 	conditions []metav1.Condition
 }
@@ -135,9 +107,9 @@ func rowOf(o *unstructured.Unstructured) (row, bool) {
 		value, _, _ := unstructured.NestedString(o.Object, "spec", "scalableRef", name)
 		return value
 	}
-	r := row{name: o.GetName(), created: o.GetCreationTimestamp().Time, owner: ownerOf(o)}
+	r := row{name: o.GetName(), created: o.GetCreationTimestamp().Time, owner: owned.By(o)}
 	if name := text("name"); name != "" {
-		r.target = target{o.GetNamespace(), schema.GroupKind{Group: text("apiGroup"), Kind: text("kind")}, name}
+		r.target = owned.Target{Namespace: o.GetNamespace(), Kind: schema.GroupKind{Group: text("apiGroup"), Kind: text("kind")}, Name: name}
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		r.origin = fmt.Sprintf(" of %s %s", owner.Kind, owner.Name)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
 )
@@ -149,8 +150,8 @@ func (l lister) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 // observed is all CapacityBuffers at one time.
 type observed struct {
 	buffers  map[types.NamespacedName]row
-	byTarget map[target][]row
-	metrics  map[target][]*v1alpha1.PredictedMetric // with spec.capacityBuffer, the oldest first
+	byTarget map[owned.Target][]row
+	metrics  map[owned.Target][]*v1alpha1.PredictedMetric // with spec.capacityBuffer, the oldest first
 }
 
 // observe fails while CapacityBuffers are out of reach. A list that is forbidden is an error of that kind.
@@ -158,7 +159,7 @@ func (b *buffers) observe(metrics map[types.UID]*v1alpha1.PredictedMetric) (*obs
 	if err := b.state(); err != nil {
 		return nil, err
 	}
-	o := &observed{buffers: map[types.NamespacedName]row{}, byTarget: map[target][]row{}, metrics: map[target][]*v1alpha1.PredictedMetric{}}
+	o := &observed{buffers: map[types.NamespacedName]row{}, byTarget: map[owned.Target][]row{}}
 	b.mu.Lock()
 	for _, t := range b.tables {
 		maps.Copy(o.buffers, t.Rows())
@@ -167,31 +168,21 @@ func (b *buffers) observe(metrics map[types.UID]*v1alpha1.PredictedMetric) (*obs
 	for _, r := range o.buffers {
 		o.byTarget[r.target] = append(o.byTarget[r.target], r)
 	}
-	for _, pm := range metrics {
-		if pm.Spec.CapacityBuffer != nil {
-			t := targetOfMetric(pm)
-			o.metrics[t] = append(o.metrics[t], pm)
-		}
-	}
-	for _, list := range o.metrics {
-		slices.SortFunc(list, func(a, b *v1alpha1.PredictedMetric) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-		})
-	}
+	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.CapacityBuffer != nil })
 	return o, nil
 }
 
 // rivalOf returns what else has spare pods of the target of a PredictedMetric, "" if nothing has. Of two PredictedMetrics that have no
 // buffer yet the older one is to have one.
 func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasBuffer bool) string {
-	t := targetOfMetric(pm)
+	t := owned.TargetOfMetric(pm)
 	for _, r := range slices.SortedFunc(slices.Values(o.byTarget[t]), func(a, b row) int { return cmp.Compare(a.name, b.name) }) {
 		if r.owner != pm.UID && !(r.owner != "" && r.name == pm.Name) { // that of a PredictedMetric of before goes by itself
-			return fmt.Sprintf("CapacityBuffer %s%s has spare pods of %s %s too", r.name, r.origin, t.kind.Kind, t.name)
+			return fmt.Sprintf("CapacityBuffer %s%s has spare pods of %s %s too", r.name, r.origin, t.Kind.Kind, t.Name)
 		}
 	}
 	if first := o.metrics[t][0]; !hasBuffer && first.UID != pm.UID {
-		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.capacityBuffer for %s %s too", first.Name, t.kind.Kind, t.name)
+		return fmt.Sprintf("PredictedMetric %s, which is older, has spec.capacityBuffer for %s %s too", first.Name, t.Kind.Kind, t.Name)
 	}
 	return ""
 }

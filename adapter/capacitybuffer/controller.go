@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -26,8 +27,6 @@ import (
 const (
 	// checkPeriod is how often PredictedMetrics, forecasts and buffers are compared.
 	checkPeriod = 2 * time.Second
-	// retryPeriod is how long a write that was rejected is not repeated, unless the spec changes.
-	retryPeriod = 30 * time.Second
 	// shrinkPeriod is how often a buffer becomes smaller at the most: while pods take its place, not with each of them.
 	shrinkPeriod = 10 * time.Second
 	// emptyPeriod is for how long a buffer is empty before it is deleted. Karpenter 1.14 lets go of nodes when a buffer becomes empty, and keeps
@@ -36,8 +35,6 @@ const (
 	// predecessorPeriod is how long the garbage collector may take to delete the buffer of a PredictedMetric that was deleted and
 	// created again.
 	predecessorPeriod = time.Minute
-	// turnsPerCheck is how many buffers of a namespace are read or written in a check: one namespace does not hold up the others.
-	turnsPerCheck = 20
 	// defaultHold is for how long a size is held unless the spec says otherwise, or a node takes longer: as long as an HPA holds its
 	// replicas by default. Autoscalers keep an unneeded node for some minutes more.
 	defaultHold = 5 * time.Minute
@@ -74,8 +71,8 @@ type Controller struct {
 	watched bool // nodes are
 	buffers *buffers
 	kept    map[types.UID]*kept
-	retries map[types.UID]retry
-	turns   map[string]int // of this check, by namespace
+	retries owned.Retries
+	turns   owned.Turns // of this check, by namespace
 }
 
 // State is what the status of a PredictedMetric has of its buffer.
@@ -87,7 +84,7 @@ type State struct {
 
 // kept is what is remembered of a buffer.
 type kept struct {
-	target  target
+	target  owned.Target
 	since   time.Time
 	hold    hold
 	size    int       // that it was last to have
@@ -98,12 +95,6 @@ type kept struct {
 
 	// What was written, and what the API server made of it: it may add defaults, and drop fields that it does not know.
 	want, got map[string]any
-}
-
-// retry is when a rejected write of a generation is repeated.
-type retry struct {
-	generation int64
-	at         time.Time
 }
 
 // State returns what is known of the buffer of a PredictedMetric; false if nothing is known, or if there is no Controller.
@@ -130,7 +121,7 @@ func (c *Controller) forget(keep func(types.UID) bool) {
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.states, func(uid types.UID, _ State) bool { return !keep(uid) })
 	maps.DeleteFunc(c.kept, func(uid types.UID, _ *kept) bool { return !keep(uid) })
-	maps.DeleteFunc(c.retries, func(uid types.UID, _ retry) bool { return !keep(uid) })
+	maps.DeleteFunc(c.retries, func(uid types.UID, _ owned.Retry) bool { return !keep(uid) })
 }
 
 // Start keeps buffers until the context ends. It may be called again after it has returned.
@@ -161,7 +152,7 @@ func (c *Controller) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.states = map[types.UID]State{}
-	c.kept, c.retries = map[types.UID]*kept{}, map[types.UID]retry{}
+	c.kept, c.retries = map[types.UID]*kept{}, owned.Retries{}
 	if c.buffers == nil {
 		c.buffers = newBuffers(c.Client, c.Discovery, c.Namespaces, c.Now)
 	}
@@ -205,7 +196,7 @@ func (c *Controller) check(ctx context.Context) error {
 	if err != nil || all == nil {
 		return err
 	}
-	c.turns = map[string]int{}
+	c.turns = owned.Turns{}
 	for _, pm := range present {
 		if pm.Spec.CapacityBuffer == nil {
 			c.retire(ctx, pm)
@@ -274,7 +265,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 		c.mu.Unlock()
 		return
 	}
-	if c.waits(pm) {
+	if c.retries.Wait(pm, c.Now()) {
 		return
 	}
 	found, exists := all.buffers[client.ObjectKeyFromObject(pm)]
@@ -306,7 +297,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 
 // remembered returns what is remembered of a buffer, nothing of one that was for another target.
 func (c *Controller) remembered(pm *v1alpha1.PredictedMetric) *kept {
-	t := targetOfMetric(pm)
+	t := owned.TargetOfMetric(pm)
 	k := c.kept[pm.UID]
 	if k == nil || k.target != t {
 		k = &kept{target: t, since: c.Now()}
@@ -394,13 +385,8 @@ var errPredecessor = errors.New("the buffer of the PredictedMetric of before is 
 
 // succeeds returns whether an object is of a PredictedMetric of the same name that is gone.
 func succeeds(pm *v1alpha1.PredictedMetric, o metav1.Object) bool {
-	owner := ownerOf(o)
+	owner := owned.By(o)
 	return owner != "" && owner != pm.UID && metav1.GetControllerOfNoCopy(o).Name == pm.Name
-}
-
-func (c *Controller) turn(namespace string) bool {
-	c.turns[namespace]++
-	return c.turns[namespace] <= turnsPerCheck
 }
 
 // ensure returns once the buffer has its spec.
@@ -410,7 +396,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 	if mine && (known && reflect.DeepEqual(k.got, found.spec) || reflect.DeepEqual(want, found.spec)) {
 		return nil
 	}
-	if !c.turn(pm.Namespace) {
+	if !c.turns.Take(pm.Namespace) {
 		return errTurn
 	}
 	live := &unstructured.Unstructured{}
@@ -423,7 +409,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 		return err
 	case succeeds(pm, live) && c.Now().Sub(k.since) < predecessorPeriod:
 		return errPredecessor
-	case ownerOf(live) != pm.UID:
+	case owned.By(live) != pm.UID:
 		return &takenError{live.GetName()}
 	case known && reflect.DeepEqual(k.got, specIn(live)): // the watch lags behind
 		return nil
@@ -464,7 +450,7 @@ func (c *Controller) correct(ctx context.Context, pm *v1alpha1.PredictedMetric, 
 
 // retire deletes the buffer of a PredictedMetric that no longer asks for one.
 func (c *Controller) retire(ctx context.Context, pm *v1alpha1.PredictedMetric) {
-	if c.waits(pm) || !c.turn(pm.Namespace) {
+	if c.retries.Wait(pm, c.Now()) || !c.turns.Take(pm.Namespace) {
 		return
 	}
 	switch gone, err := c.remove(ctx, pm); {
@@ -483,7 +469,7 @@ func (c *Controller) remove(ctx context.Context, pm *v1alpha1.PredictedMetric) (
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(pm), live); err != nil {
 		return false, err
 	}
-	if ownerOf(live) != pm.UID {
+	if owned.By(live) != pm.UID {
 		return true, nil
 	}
 	k := c.remembered(pm)
@@ -518,10 +504,4 @@ func (c *Controller) empty(ctx context.Context, pm *v1alpha1.PredictedMetric, li
 	status := &v1alpha1.CapacityBufferStatus{Name: pm.Name, Replicas: new(int32(0))}
 	c.wait(pm, status, reasonRemoving, "spec.capacityBuffer is absent: the CapacityBuffer is empty, and deleted within seconds")
 	return nil
-}
-
-// waits returns whether a write was rejected a short time ago, for the spec as it still is.
-func (c *Controller) waits(pm *v1alpha1.PredictedMetric) bool {
-	r, ok := c.retries[pm.UID]
-	return ok && r.generation == pm.Generation && c.Now().Before(r.at)
 }

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -648,7 +649,7 @@ func TestRemovesWithTheField(t *testing.T) {
 // TestBuffersOfOthersAreNeverTouched has buffers of the very name, and of the very target, be somebody else's.
 func TestBuffersOfOthersAreNeverTouched(t *testing.T) {
 	orphan := foreign("checkout", "elsewhere")
-	orphan.SetOwnerReferences([]metav1.OwnerReference{ownerReference(metricOf("checkout", "checkout", "uid-0", 0))})
+	orphan.SetOwnerReferences([]metav1.OwnerReference{owned.Reference(metricOf("checkout", "checkout", "uid-0", 0))})
 	impostor := foreign("checkout", "elsewhere")
 	impostor.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "x/v1", Kind: "PredictedMetric", Name: "x", UID: "uid-1", Controller: new(true)}})
 	for name, c := range map[string]struct {
@@ -679,7 +680,7 @@ func TestBuffersOfOthersAreNeverTouched(t *testing.T) {
 				f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.CapacityBuffer = &v1alpha1.CapacityBuffer{} })
 				f.pass()
 				require.NoError(f, f.client.Delete(f.ctx, before))
-				f.passFor(retryPeriod)
+				f.passFor(owned.RetryPeriod)
 				f.pass()
 				assert.Equal(f, "Unknown WaitingForNodeAutoscaler checkout", f.condition("checkout"), "the way is free")
 			})
@@ -879,7 +880,7 @@ func TestRequestsThatFail(t *testing.T) {
 
 func TestRequestsOfANamespaceAreBounded(t *testing.T) {
 	var objects []client.Object
-	for i := range 3 * turnsPerCheck {
+	for i := range 3 * owned.TurnsPerCheck {
 		name := fmt.Sprintf("m-%d", i)
 		objects = append(objects, metricOf(name, name, types.UID(name), time.Hour))
 	}
@@ -898,13 +899,13 @@ func TestRequestsOfANamespaceAreBounded(t *testing.T) {
 			wrote := slices.Clone(f.writes)
 			f.mu.Unlock()
 			if len(wrote) > 0 {
-				assert.Len(f, wrote, turnsPerCheck+1)
+				assert.Len(f, wrote, owned.TurnsPerCheck+1)
 				assert.Contains(f, wrote, "create other 2")
 			}
 		}
 		time.Sleep(2 * checkPeriod)
 		synctest.Wait()
-		assert.Len(f, f.wrote(), 2*turnsPerCheck)
+		assert.Len(f, f.wrote(), 2*owned.TurnsPerCheck)
 	})
 }
 

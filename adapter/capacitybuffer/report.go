@@ -162,7 +162,7 @@ func (c *Controller) fail(ctx context.Context, pm *v1alpha1.PredictedMetric, err
 		klog.FromContext(ctx).Error(err, "Cannot write the CapacityBuffer of a PredictedMetric; trying again", "predictedmetric", klog.KObj(pm), "in", checkPeriod)
 		return
 	}
-	c.retries[pm.UID] = retry{generation: pm.Generation, at: c.Now().Add(retryPeriod)}
+	c.retries.Hold(pm, c.Now())
 	c.refuse(ctx, pm, status, reason, message)
 }
 

@@ -105,9 +105,12 @@ func TestServingIsFreeOfProtocols(t *testing.T) {
 // What keeps an object for a PredictedMetric knows nothing of the other objects that are kept for it.
 func TestObjectsOfAPredictedMetricAreKeptApart(t *testing.T) {
 	const autoscaler, capacityBuffer = module + "adapter/autoscaler", module + "adapter/capacitybuffer"
-	all := imports(t, true, "./adapter/autoscaler", "./adapter/capacitybuffer")
+	const owned = module + "adapter/owned"
+	all := imports(t, true, "./adapter/autoscaler", "./adapter/capacitybuffer", "./adapter/owned")
 	assert.NotContains(t, all[autoscaler], capacityBuffer)
 	assert.NotContains(t, all[capacityBuffer], autoscaler)
+	assert.NotContains(t, all[owned], autoscaler)
+	assert.NotContains(t, all[owned], capacityBuffer)
 }
 
 // An age is compared with staleAfter in adapter/snapshot alone.
