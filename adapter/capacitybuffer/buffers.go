@@ -177,7 +177,8 @@ func (b *buffers) observe(metrics map[types.UID]*v1alpha1.PredictedMetric) (*obs
 func (o *observed) rivalOf(pm *v1alpha1.PredictedMetric, hasBuffer bool) string {
 	t := owned.TargetOfMetric(pm)
 	for _, r := range slices.SortedFunc(slices.Values(o.byTarget[t]), func(a, b row) int { return cmp.Compare(a.name, b.name) }) {
-		if r.owner != pm.UID && !(r.owner != "" && r.name == pm.Name) { // that of a PredictedMetric of before goes by itself
+		predecessors := r.owner != "" && r.name == pm.Name // it goes by itself
+		if r.owner != pm.UID && !predecessors {
 			return fmt.Sprintf("CapacityBuffer %s%s has spare pods of %s %s too", r.name, r.origin, t.Kind.Kind, t.Name)
 		}
 	}

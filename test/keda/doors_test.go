@@ -161,6 +161,10 @@ func deploy(t *testing.T, all []*door) {
 	}
 	_, err := shared.stack.Cluster.Apply(t.Context(), manifest.Bytes())
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		namespaces := shared.stack.Cluster.Client().CoreV1().Namespaces()
+		assert.NoError(t, namespaces.Delete(context.Background(), all[0].Namespace, metav1.DeleteOptions{}))
+	})
 }
 
 // agree waits until every door serves what the steady load needs, which is the same for all, to the digit.

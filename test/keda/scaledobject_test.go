@@ -308,15 +308,15 @@ func pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// While Foresail is gone the replicas stay as they are: KEDA has no target, so its fallback does not count either. A trigger for CPU,
-// which the HPA reads itself, still scales up.
+// While Foresail is gone the replicas stay as they are. A trigger for CPU, which the HPA reads itself, still scales up. There is no
+// fallback: whether it fires depends on whether KEDA still has the target that was sent to it last.
 func TestReplicasHoldWhileForesailIsGone(t *testing.T) {
 	metrics, err := monitoring.StartMetricsServer(shared, shared.stack.Cluster, monitoring.MetricsServerOptions{
 		Progress: os.Stderr, Selector: stack.WorkloadLabel + "=true", Resolution: 10 * time.Second,
 	})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, metrics.Stop()) }()
-	a := newApp(t, "gone", 3.3, func(a *app) { a.Fallback, a.CPU = 19, "900m" })
+	a := newApp(t, "gone", 3.3, func(a *app) { a.CPU = "900m" })
 	a.becomesActive()
 	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 5) })
 	before := a.replicas(t)
