@@ -137,6 +137,10 @@ bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an
 	go test -run '^$$' -bench 'RemoteWrite|Pods' -benchtime 1x -timeout 3h ./test/bench -args -span $(SPAN)
 
 LIVE ?=
+.PHONY: bench-nodes
+bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without CapacityBuffers, and to a WorkerPool (7 minutes; NODES="-slow 4" for a slower one)
+	go test -vet=off -timeout 30m -tags long -run '^$$' -bench Ramp -benchtime 1x ./test/karpenter -args $(NODES)
+
 .PHONY: bench-live
 bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA's included, in real time (50 minutes; LIVE="--scalers keda" and the like)
 	go run ./test/benchlive $(LIVE)

@@ -33,7 +33,7 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // app is a Deployment in a namespace of its own whose pods run on nodes of a pool of its own. All three have its name.
 type app struct {
-	*testing.T
+	testing.TB
 	Name     string
 	Replicas int
 }
@@ -127,7 +127,7 @@ func (a app) pods(t require.TestingT) []corev1.Pod {
 // running waits until so many pods have a node.
 func (a app) running(n int, span time.Duration) {
 	a.Helper()
-	eventually(a.T, span, fmt.Sprintf("%d pods run", n), func(c *assert.CollectT) {
+	eventually(a.TB, span, fmt.Sprintf("%d pods run", n), func(c *assert.CollectT) {
 		pods := a.pods(c)
 		assert.Len(c, pods, n)
 		for _, pod := range pods {

@@ -43,7 +43,7 @@ func (s span) within(begin, end time.Time) time.Duration {
 }
 
 // newLedger returns a ledger of a namespace that is kept until the test ends. It knows no instances before watchNodeClaims or watchInstances.
-func newLedger(t *testing.T, namespace string) *ledger {
+func newLedger(t testing.TB, namespace string) *ledger {
 	t.Helper()
 	l := &ledger{pods: map[types.UID]*span{}, instances: map[types.UID]*span{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
@@ -54,7 +54,7 @@ func newLedger(t *testing.T, namespace string) *ledger {
 }
 
 // watchNodeClaims takes the instances of a NodePool in. One costs from its NodeClaim on, long before its Node.
-func (l *ledger) watchNodeClaims(t *testing.T, pool string) {
+func (l *ledger) watchNodeClaims(t testing.TB, pool string) {
 	t.Helper()
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(shared.stack.Cluster.Dynamic(), 0, "", func(o *metav1.ListOptions) {
 		o.LabelSelector = karpenter.PoolLabel + "=" + pool
@@ -63,7 +63,7 @@ func (l *ledger) watchNodeClaims(t *testing.T, pool string) {
 }
 
 // watchInstances takes the instances of a simulated cloud in, which are ConfigMaps.
-func (l *ledger) watchInstances(t *testing.T, namespace string) {
+func (l *ledger) watchInstances(t testing.TB, namespace string) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(shared.stack.Cluster.Client(), 0, informers.WithNamespace(namespace))
 	watch(t, factory.Core().V1().ConfigMaps().Informer(), func(o metav1.Object, gone bool) {
@@ -78,7 +78,7 @@ func (l *ledger) watchInstances(t *testing.T, namespace string) {
 }
 
 // watch calls see for each object that comes, changes or goes, until the test ends.
-func watch(t *testing.T, informer cache.SharedIndexInformer, see func(o metav1.Object, gone bool)) {
+func watch(t testing.TB, informer cache.SharedIndexInformer, see func(o metav1.Object, gone bool)) {
 	t.Helper()
 	_, err := informer.AddEventHandler(handler(see))
 	require.NoError(t, err)

@@ -81,7 +81,7 @@ func (s *suite) stop() error {
 }
 
 // eventually waits until something holds, and shows the end of Karpenter's log if it never does.
-func eventually(t *testing.T, span time.Duration, what string, holds func(*assert.CollectT)) {
+func eventually(t testing.TB, span time.Duration, what string, holds func(*assert.CollectT)) {
 	t.Helper()
 	if !assert.EventuallyWithT(t, holds, span, 250*time.Millisecond, what) {
 		t.Logf("the end of Karpenter's log:\n%s", shared.karpenter.Log())
@@ -90,7 +90,7 @@ func eventually(t *testing.T, span time.Duration, what string, holds func(*asser
 }
 
 // newPool applies a pool of the test's own.
-func newPool(t *testing.T, name string) {
+func newPool(t testing.TB, name string) {
 	t.Helper()
 	require.NoError(t, shared.karpenter.ApplyPool(t.Context(), karpenter.Pool{Name: name, NodeStart: nodeStart, ConsolidateAfter: consolidateAfter}))
 }

@@ -96,7 +96,7 @@ const workerPoolLabel = "test.foresail.dev/pool"
 
 // ramp is one variant while it runs.
 type ramp struct {
-	*testing.T
+	testing.TB
 	variant
 	app    stack.App
 	ledger *ledger
@@ -107,30 +107,26 @@ type ramp struct {
 	why     string // what Foresail last reported of its buffer
 }
 
-// TestRamp has the variants run the same ramp at once, each with pods and nodes of its own. Figures are printed, not asserted.
-func TestRamp(t *testing.T) {
-	adapter, err := shared.stack.StartAdapter(t.Context(), "foresail")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, adapter.Stop()) })
-	require.NoError(t, shared.stack.Register(t.Context(), adapter))
+// BenchmarkRamp has the variants run the same ramp at once, each with pods and nodes of its own. Figures are printed, not asserted.
+func BenchmarkRamp(b *testing.B) {
+	adapter, err := shared.stack.StartAdapter(b.Context(), "foresail")
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, adapter.Stop()) })
+	require.NoError(b, shared.stack.Register(b.Context(), adapter))
 
 	var ramps []*ramp
 	for _, v := range variants {
 		if *only != "" && *only != v.name {
 			continue
 		}
-		if v.name == "forecast" && !knowsCapacityBuffers(t) {
-			t.Log("PredictedMetrics have no spec.capacityBuffer: there is no buffer sized by forecast")
-			continue
-		}
-		ramps = append(ramps, newRamp(t, v))
+		ramps = append(ramps, newRamp(b, v))
 	}
-	require.NotEmpty(t, ramps, "-variant")
+	require.NotEmpty(b, ramps, "-variant")
 	var group errgroup.Group
 	for _, r := range ramps {
 		group.Go(r.deploy)
 	}
-	require.NoError(t, group.Wait())
+	require.NoError(b, group.Wait())
 	for _, r := range ramps {
 		if r.buffer != nil {
 			r.buffer(r)
@@ -139,15 +135,15 @@ func TestRamp(t *testing.T) {
 	for _, r := range ramps {
 		r.settle()
 	}
-	t.Logf("the ramp takes %s", profile().Duration())
-	play(t, ramps)
-	t.Log("\n" + table(ramps))
+	b.Logf("the ramp takes %s", profile().Duration())
+	play(b, ramps)
+	b.Log("\n" + table(ramps))
 }
 
-func newRamp(t *testing.T, v variant) *ramp {
+func newRamp(t testing.TB, v variant) *ramp {
 	t.Helper()
 	name := "ramp-" + v.name
-	r := &ramp{T: t, variant: v, app: stack.App{
+	r := &ramp{TB: t, variant: v, app: stack.App{
 		Namespace: name, Name: "app", Metric: "predicted_load_total", Replicas: fewest, Min: fewest, Max: highest + fewest,
 		ServiceTime: serviceTime, Threshold: resource.MustParse(threshold),
 		CPU: "1", NodeSelector: map[string]string{v.label: name},
@@ -170,7 +166,7 @@ func (r *ramp) deploy() error {
 // settle waits until the HPA scales by a forecast of that load, and everything is there that the variant has before the ramp.
 func (r *ramp) settle() {
 	metrics := shared.stack.Cluster.Dynamic().Resource(predictedMetrics).Namespace(r.app.Namespace)
-	eventually(r.T, time.Minute, "a forecast, and as many pods as before", func(c *assert.CollectT) {
+	eventually(r.TB, time.Minute, "a forecast, and as many pods as before", func(c *assert.CollectT) {
 		object, err := metrics.Get(r.Context(), r.app.Name, metav1.GetOptions{})
 		require.NoError(c, err)
 		conditions, err := conditionsOf(object)
@@ -199,8 +195,8 @@ func conditionsOf(object *unstructured.Unstructured) ([]metav1.Condition, error)
 
 // nodePool has Karpenter start nodes.
 func (r *ramp) nodePool() {
-	newPool(r.T, r.app.Namespace)
-	r.ledger.watchNodeClaims(r.T, r.app.Namespace)
+	newPool(r.TB, r.app.Namespace)
+	r.ledger.watchNodeClaims(r.TB, r.app.Namespace)
 }
 
 //go:embed workerpool.yaml
@@ -224,7 +220,7 @@ func (r *ramp) workerPool() {
 	})
 	require.NoError(r, err)
 	r.Cleanup(func() { require.NoError(r, process.Stop()) })
-	r.ledger.watchInstances(r.T, r.app.Namespace+"-instances")
+	r.ledger.watchInstances(r.TB, r.app.Namespace+"-instances")
 }
 
 func (r *ramp) bufferStatically() {
@@ -232,27 +228,7 @@ func (r *ramp) bufferStatically() {
 	require.NoError(r, err)
 }
 
-var (
-	predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
-	definitions      = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-)
-
-// knowsCapacityBuffers tells whether PredictedMetrics have the field.
-func knowsCapacityBuffers(t *testing.T) bool {
-	t.Helper()
-	crd, err := shared.stack.Cluster.Dynamic().Resource(definitions).Get(t.Context(), "predictedmetrics.foresail.dev", metav1.GetOptions{})
-	require.NoError(t, err)
-	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	require.NoError(t, err)
-	for _, v := range versions {
-		_, found, err := unstructured.NestedMap(v.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "capacityBuffer")
-		require.NoError(t, err)
-		if found {
-			return true
-		}
-	}
-	return false
-}
+var predictedMetrics = schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "predictedmetrics"}
 
 // bufferByForecast has Foresail keep the buffer. The time for which it keeps spare pods is scaled as all times are.
 func (r *ramp) bufferByForecast() {
@@ -265,8 +241,8 @@ func (r *ramp) bufferByForecast() {
 
 // buffered waits until there are nodes for the static buffer.
 func (r *ramp) buffered() {
-	a := app{T: r.T, Name: r.app.Namespace}
-	eventually(r.T, nodeStart+time.Minute, "the nodes of the buffer", func(c *assert.CollectT) {
+	a := app{TB: r.TB, Name: r.app.Namespace}
+	eventually(r.TB, nodeStart+time.Minute, "the nodes of the buffer", func(c *assert.CollectT) {
 		assert.True(c, bufferStatusOf(c, r.app.Namespace, r.app.Name).fits())
 		assert.GreaterOrEqual(c, podsPerNode*len(a.nodes(c)), fewest+staticBuffer)
 	})
@@ -277,7 +253,7 @@ func (r *ramp) buffered() {
 }
 
 // play has all applications carry the load from the same moment on.
-func play(t *testing.T, ramps []*ramp) {
+func play(t testing.TB, ramps []*ramp) {
 	t.Helper()
 	load := profile()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), load.Duration(), errors.New("the ramp is over"))
