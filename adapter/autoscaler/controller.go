@@ -222,7 +222,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 	}
 	got, err := c.ensure(ctx, pm, found, mine)
 	switch {
-	case errors.Is(err, errTurn), apierrors.IsConflict(err): // the next check sees what has changed
+	case errors.Is(err, owned.ErrTurn), apierrors.IsConflict(err): // the next check sees what has changed
 	case err != nil:
 		c.fail(ctx, pm, err)
 	case rival != "":
@@ -231,9 +231,6 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 		c.accept(pm, got)
 	}
 }
-
-// errTurn is the error of a PredictedMetric whose turn is at a later check.
-var errTurn = errors.New("other PredictedMetrics of the namespace come first")
 
 // ensure returns the spec of the HPA once it is as recommended.
 func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, found row, mine bool) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
@@ -247,7 +244,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, f
 		return &last.got, nil
 	}
 	if !c.turns.Take(pm.Namespace) {
-		return nil, errTurn
+		return nil, owned.ErrTurn
 	}
 	var live autoscalingv2.HorizontalPodAutoscaler
 	err = c.Client.Get(ctx, client.ObjectKeyFromObject(pm), &live)
@@ -257,7 +254,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, f
 	case err != nil:
 		return nil, err
 	case owned.By(&live) != pm.UID:
-		return nil, &takenError{live.Name}
+		return nil, &owned.TakenError{Kind: "HorizontalPodAutoscaler", Name: live.Name}
 	case known && equality.Semantic.DeepEqual(last.got, live.Spec): // the watch lags behind
 		return &last.got, nil
 	}
@@ -269,7 +266,7 @@ func (c *Controller) create(ctx context.Context, pm *v1alpha1.PredictedMetric, w
 	hpa.OwnerReferences = []metav1.OwnerReference{owned.Reference(pm)}
 	err := c.Client.Create(ctx, hpa, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, &takenError{hpa.Name} // since a moment ago
+		return nil, &owned.TakenError{Kind: "HorizontalPodAutoscaler", Name: hpa.Name} // since a moment ago
 	}
 	if err != nil {
 		return nil, err

@@ -12,16 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/pipeline"
 )
-
-// takenError is an HPA of the name that is not the PredictedMetric's.
-type takenError struct{ name string }
-
-func (e *takenError) Error() string {
-	return fmt.Sprintf("there is a HorizontalPodAutoscaler %s that Foresail did not create for this PredictedMetric: rename the PredictedMetric, or delete the other", e.name)
-}
 
 // accept reports an HPA that is as recommended.
 func (c *Controller) accept(pm *v1alpha1.PredictedMetric, got *autoscalingv2.HorizontalPodAutoscalerSpec) {
@@ -50,7 +44,7 @@ func (c *Controller) fail(ctx context.Context, pm *v1alpha1.PredictedMetric, err
 	c.retries.Hold(pm, c.Now())
 	hpa, reason := c.owned(pm), ""
 	switch {
-	case errors.As(err, new(*takenError)):
+	case errors.As(err, new(*owned.TakenError)):
 		hpa, reason = "", reasonNameTaken
 	case errors.As(err, new(*pipeline.FieldError)):
 		reason = reasonInvalid

@@ -12,7 +12,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
@@ -75,37 +74,12 @@ func (r *rivals) watch(ctx context.Context) {
 			Key: objectcache.NameOf[*autoscalingv2.HorizontalPodAutoscaler],
 		})
 		r.tables = append(r.tables, t)
-		r.running.Go(func() {
-			objectcache.Reflect(ctx, plainLists{}, t, &autoscalingv2.HorizontalPodAutoscaler{}, hpas{r.client, namespace})
-		})
+		hpas := owned.Lists[*autoscalingv2.HorizontalPodAutoscalerList]{
+			Client: r.client, Namespace: namespace,
+			Empty: func() *autoscalingv2.HorizontalPodAutoscalerList { return &autoscalingv2.HorizontalPodAutoscalerList{} },
+		}
+		r.running.Go(func() { objectcache.Reflect(ctx, hpas, t, &autoscalingv2.HorizontalPodAutoscaler{}, hpas) })
 	}
-}
-
-// plainLists has a reflector list by a list, not by a watch.
-type plainLists struct{}
-
-// IsWatchListSemanticsUnSupported is what client-go asks.
-func (plainLists) IsWatchListSemanticsUnSupported() bool { return true }
-
-// hpas reads the HPAs of a namespace, or of all.
-type hpas struct {
-	client    client.WithWatch
-	namespace string
-}
-
-func (h hpas) options(o *metav1.ListOptions) *client.ListOptions {
-	return &client.ListOptions{Namespace: h.namespace, Limit: o.Limit, Continue: o.Continue, Raw: o}
-}
-
-// List implements objectcache.Source.
-func (h hpas) List(ctx context.Context, o metav1.ListOptions) (*autoscalingv2.HorizontalPodAutoscalerList, error) {
-	var list autoscalingv2.HorizontalPodAutoscalerList
-	return &list, h.client.List(ctx, &list, h.options(&o))
-}
-
-// Watch implements objectcache.Source.
-func (h hpas) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return h.client.Watch(ctx, &autoscalingv2.HorizontalPodAutoscalerList{}, h.options(&o))
 }
 
 // observed is all that scales at one time.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
@@ -95,9 +94,10 @@ func (b *buffers) watch(ctx context.Context, version string) {
 		b.tables = append(b.tables, t)
 		like := &unstructured.Unstructured{}
 		like.SetGroupVersionKind(kindOf(version))
-		b.running.Go(func() {
-			objectcache.Reflect(ctx, plainLists{}, t, like, lister{b.client, version, namespace})
-		})
+		all := owned.Lists[*unstructured.UnstructuredList]{
+			Client: b.client, Namespace: namespace, Empty: func() *unstructured.UnstructuredList { return emptyList(version) },
+		}
+		b.running.Go(func() { objectcache.Reflect(ctx, all, t, like, all) })
 	}
 }
 
@@ -112,39 +112,12 @@ func (b *buffers) state() error {
 	return nil
 }
 
-// plainLists has a reflector list by a list, not by a watch.
-type plainLists struct{}
-
-// IsWatchListSemanticsUnSupported is what client-go asks.
-func (plainLists) IsWatchListSemanticsUnSupported() bool { return true }
-
-// lister reads the CapacityBuffers of a namespace, or of all.
-type lister struct {
-	client             client.WithWatch
-	version, namespace string
-}
-
-func (l lister) empty() *unstructured.UnstructuredList {
+func emptyList(version string) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
-	gvk := kindOf(l.version)
+	gvk := kindOf(version)
 	gvk.Kind += "List"
 	list.SetGroupVersionKind(gvk)
 	return list
-}
-
-func (l lister) options(o *metav1.ListOptions) *client.ListOptions {
-	return &client.ListOptions{Namespace: l.namespace, Limit: o.Limit, Continue: o.Continue, Raw: o}
-}
-
-// List implements objectcache.Source.
-func (l lister) List(ctx context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	list := l.empty()
-	return list, l.client.List(ctx, list, l.options(&o))
-}
-
-// Watch implements objectcache.Source.
-func (l lister) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return l.client.Watch(ctx, l.empty(), l.options(&o))
 }
 
 // observed is all CapacityBuffers at one time.

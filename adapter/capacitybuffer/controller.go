@@ -285,7 +285,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 	}
 	err := c.ensure(ctx, pm, k, found, mine, s)
 	switch {
-	case errors.Is(err, errTurn), errors.Is(err, errPredecessor), apierrors.IsConflict(err): // the next check sees what has changed
+	case errors.Is(err, owned.ErrTurn), errors.Is(err, errPredecessor), apierrors.IsConflict(err): // the next check sees what has changed
 	case err != nil:
 		c.fail(ctx, pm, err)
 	case rival != "":
@@ -376,9 +376,6 @@ func (c *Controller) needOf(pm *v1alpha1.PredictedMetric, now time.Time) sized {
 	return s
 }
 
-// errTurn is the error of a PredictedMetric whose turn is at a later check.
-var errTurn = errors.New("other PredictedMetrics of the namespace come first")
-
 // errPredecessor is the error of a PredictedMetric that was deleted and created again, while the garbage collector has not deleted the
 // buffer of the former one yet.
 var errPredecessor = errors.New("the buffer of the PredictedMetric of before is being deleted")
@@ -397,7 +394,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 		return nil
 	}
 	if !c.turns.Take(pm.Namespace) {
-		return errTurn
+		return owned.ErrTurn
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(kindOf(c.buffers.version))
@@ -410,7 +407,7 @@ func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 	case succeeds(pm, live) && c.Now().Sub(k.since) < predecessorPeriod:
 		return errPredecessor
 	case owned.By(live) != pm.UID:
-		return &takenError{live.GetName()}
+		return &owned.TakenError{Kind: kind, Name: live.GetName()}
 	case known && reflect.DeepEqual(k.got, specIn(live)): // the watch lags behind
 		return nil
 	}
@@ -421,7 +418,7 @@ func (c *Controller) create(ctx context.Context, pm *v1alpha1.PredictedMetric, k
 	buffer := newBuffer(c.buffers.version, pm, want)
 	err := c.Client.Create(ctx, buffer, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		return &takenError{pm.Name} // since a moment ago
+		return &owned.TakenError{Kind: kind, Name: pm.Name} // since a moment ago
 	}
 	if err != nil {
 		return err

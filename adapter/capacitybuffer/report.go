@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -46,13 +47,6 @@ const (
 	// claimPeriod is within what time a node autoscaler that runs has set a condition of a new buffer.
 	claimPeriod = time.Minute
 )
-
-// takenError is a CapacityBuffer of the name that is not the PredictedMetric's.
-type takenError struct{ name string }
-
-func (e *takenError) Error() string {
-	return fmt.Sprintf("there is a CapacityBuffer %s that Foresail did not create for this PredictedMetric: rename the PredictedMetric, or delete the other", e.name)
-}
 
 // explain says what a size comes from.
 func (s *sized) explain() string {
@@ -151,7 +145,7 @@ func (c *Controller) refuse(ctx context.Context, pm *v1alpha1.PredictedMetric, s
 func (c *Controller) fail(ctx context.Context, pm *v1alpha1.PredictedMetric, err error) {
 	status, reason, message := c.owned(pm), "", err.Error()
 	switch {
-	case errors.As(err, new(*takenError)):
+	case errors.As(err, new(*owned.TakenError)):
 		status, reason = nil, reasonNameTaken
 	case apierrors.IsForbidden(err):
 		reason, message = reasonForbidden, message+rightsHint

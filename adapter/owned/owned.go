@@ -1,9 +1,11 @@
 // Package owned is what packages share that keep an object for each PredictedMetric: an HPA, or a CapacityBuffer. It says whose an object
-// is, what it is for, and whose turn it is to be written.
+// is, what it is for, how all are read, and when one is written.
 package owned
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +31,13 @@ func By(o metav1.Object) types.UID {
 		return ""
 	}
 	return owner.UID
+}
+
+// TakenError is an object of the name of a PredictedMetric that is not its own.
+type TakenError struct{ Kind, Name string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("there is a %s %s that Foresail did not create for this PredictedMetric: rename the PredictedMetric, or delete the other", e.Kind, e.Name)
 }
 
 // Target identifies what a PredictedMetric is about. Versions of one kind are the same target.
@@ -65,6 +74,9 @@ func ByTarget(metrics map[types.UID]*v1alpha1.PredictedMetric, wanted func(*v1al
 	}
 	return all
 }
+
+// ErrTurn is the error of a PredictedMetric whose turn is at a later check.
+var ErrTurn = errors.New("other PredictedMetrics of the namespace come first")
 
 // Turns counts the requests of one check, by namespace.
 type Turns map[string]int
