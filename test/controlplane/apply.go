@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -40,6 +42,24 @@ func newApplier(config *rest.Config, client dynamic.Interface) (*applier, error)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoveryClient))
 	return &applier{client: client, discovery: discoveryClient, mapper: mapper}, nil
+}
+
+// ApplyFiles applies the files whose paths match a pattern, as Apply does.
+func (c *Cluster) ApplyFiles(ctx context.Context, pattern string) error {
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		manifest, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Apply(ctx, manifest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Apply applies manifests, each of any number of YAML documents, in their order, by server-side apply, and returns the

@@ -65,7 +65,7 @@ func (k *Karpenter) Stop() error {
 func (k *Karpenter) Log() string { return k.process.LogTail() }
 
 func (k *Karpenter) start(ctx context.Context) error {
-	if err := k.install(ctx); err != nil {
+	if err := k.cluster.ApplyFiles(ctx, filepath.Join(k.binaries.path(crds), "*.yaml")); err != nil {
 		return err
 	}
 	types, err := k.writeInstanceTypes()
@@ -92,23 +92,6 @@ func (k *Karpenter) start(ctx context.Context) error {
 		return err
 	}
 	return k.waitReady(ctx, health)
-}
-
-func (k *Karpenter) install(ctx context.Context) error {
-	definitions, err := filepath.Glob(filepath.Join(k.binaries.path(crds), "*.yaml"))
-	if err != nil {
-		return err
-	}
-	for _, file := range definitions {
-		definition, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if _, err := k.cluster.Apply(ctx, definition); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writeInstanceTypes describes a single type with room for two CPUs of pods, at one price in one zone.

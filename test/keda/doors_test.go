@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -189,30 +188,21 @@ func (d *door) value(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, shared.stack.Cluster.RESTConfig().Host+"/apis/"+d.path, nil)
+	got, err := get(ctx, client, shared.stack.Cluster.RESTConfig().Host+"/apis/"+d.path, "application/json")
 	if err != nil {
 		return 0, err
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s: %s", response.Status, body)
+	if got.status != http.StatusOK {
+		return 0, fmt.Errorf("%d: %s", got.status, got.body)
 	}
 	var list struct {
 		Items []struct{ Value resource.Quantity }
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
+	if err := json.Unmarshal([]byte(got.body), &list); err != nil {
 		return 0, err
 	}
 	if len(list.Items) != 1 {
-		return 0, fmt.Errorf("%d values: %s", len(list.Items), body)
+		return 0, fmt.Errorf("%d values: %s", len(list.Items), got.body)
 	}
 	return list.Items[0].Value.MilliValue(), nil
 }

@@ -26,15 +26,24 @@ type answer struct {
 }
 
 func ask(t require.TestingT, client *http.Client, url, accept string) answer {
-	request, err := http.NewRequest(http.MethodGet, url, nil)
+	got, err := get(context.Background(), client, url, accept)
 	require.NoError(t, err)
+	return got
+}
+
+func get(ctx context.Context, client *http.Client, url, accept string) (answer, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return answer{}, err
+	}
 	request.Header.Set("Accept", accept)
 	response, err := client.Do(request)
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return answer{response.StatusCode, response.Header.Get("Content-Type"), string(body)}
+	return answer{response.StatusCode, response.Header.Get("Content-Type"), string(body)}, err
 }
 
 // Foresail in front of KEDA's adapter answers what is KEDA's as KEDA does, byte for byte, and what is its own itself.

@@ -41,19 +41,10 @@ func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries
 }
 
 func (k *KEDA) start(ctx context.Context) error {
-	definitions, err := filepath.Glob(filepath.Join(k.binaries.path(crds), "*.yaml"))
-	if err != nil {
+	if err := k.cluster.ApplyFiles(ctx, filepath.Join(k.binaries.path(crds), "*.yaml")); err != nil {
 		return err
 	}
-	for _, file := range definitions {
-		definition, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if _, err := k.cluster.Apply(ctx, definition); err != nil {
-			return err
-		}
-	}
+	var err error
 	if k.metrics, err = ports.Take(); err != nil {
 		return err
 	}
