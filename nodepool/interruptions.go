@@ -12,13 +12,11 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-const (
-	// noticeTime is what an interruption leaves if its message does not say, or says what cannot be: what EC2 gives Spot
-	// instances. A deadline that has passed was late, or is another's by a clock that is wrong; the drain has its time
-	// all the same, and the cloud does not wait for it.
-	noticeTime    = 2 * time.Minute
-	longestNotice = 10 * time.Minute
-)
+// noticeTime is what an interruption leaves at most, and if its message does not say or says what cannot be: what EC2 gives
+// Spot instances. A deadline that has passed was late, or is another's by a clock that is wrong; the drain has its time all
+// the same, and the cloud does not wait for it. One further ahead is of a clock ahead of ours: to count on it would leave
+// pods running when the instance goes.
+const noticeTime = 2 * time.Minute
 
 // Notify takes messages of the cloud for the next tick, which Run has made at once. Run passes on what Notices receives.
 // Of messages that say the same of the same instance it keeps the last, whose handle is the one that works.
@@ -133,7 +131,7 @@ func (t *tick) interrupted(m provider.Message) bool {
 		InstanceID: m.InstanceID, ProviderID: known.instance.ProviderID, Zone: known.instance.Zone,
 		State: state.RemovalPlanned, Since: t.options.Now(), Deadline: m.Deadline,
 	}
-	if ahead := r.Deadline.Sub(r.Since); ahead <= 0 || ahead > longestNotice {
+	if ahead := r.Deadline.Sub(r.Since); ahead <= 0 || ahead > noticeTime {
 		r.Deadline = r.Since.Add(noticeTime)
 	}
 	if n := t.node(known.instance); n != nil {

@@ -181,7 +181,7 @@ func TestNodeOfAnUnseenInterruption(t *testing.T) {
 }
 
 func TestImpossibleDeadlines(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour} {
+	for name, ahead := range map[string]time.Duration{"none": 0, "past": -time.Hour, "far": time.Hour, "of a clock three minutes ahead": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.world.add(1)
