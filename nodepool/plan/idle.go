@@ -44,8 +44,11 @@ func (v *view) unknown() []string {
 		out = append(out, "unschedulable pods")
 	}
 	for _, s := range v.Signals {
-		if !s.Known {
+		switch {
+		case !s.Known:
 			out = append(out, fmt.Sprintf("%s (%s)", s.Name, s.Err))
+		case s.Silent != "":
+			out = append(out, fmt.Sprintf("%s of all workers (%s)", s.Name, s.Silent))
 		}
 	}
 	return out

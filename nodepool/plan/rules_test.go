@@ -52,6 +52,16 @@ func TestWhatIsNotKnown(t *testing.T) {
 			wants(s, "memory", 0.9, 5, time.Hour)
 		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"metrics: nothing is removed", idle, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed while workers are silent", idle, func(s *plan.Snapshot) { s.Signals[0].Silent = "2 of 4" },
+			plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: nothing is removed while workers are silent, though the maximum was lowered", idle, func(s *plan.Snapshot) {
+			s.Pool.Max = 3
+			s.Signals[0].Silent = "2 of 4"
+		}, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"metrics: the others still ask while workers are silent", nil, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 5, time.Hour)
+			s.Signals[0].Silent = "2 of 4"
+		}, plan.ScaleUp, plan.LoadPredicted, 1, false},
 		{"metrics: nothing is removed though one has no vote", idle, func(s *plan.Snapshot) {
 			s.Signals[1].InformsOnly = true
 			loses(s, "memory")

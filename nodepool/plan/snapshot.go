@@ -142,6 +142,9 @@ type Signal struct {
 	Name  string
 	Known bool   // false: no forecast; the signal neither raises nor permits a removal
 	Err   string // why not
+	// Silent says of which workers nothing is known, "" if there are none. The load is at least what the others carry: the
+	// signal may raise the number of workers, and permits no removal.
+	Silent string
 
 	Now       float64 // P_now, the mean of the workers
 	Predicted float64 // P_H

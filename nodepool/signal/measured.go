@@ -48,7 +48,8 @@ func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	if len(t.carriers) == 0 {
 		return s.tell(s.without(demand, t), nil, t)
 	}
-	if err := s.missing(t); err != nil {
+	silent, err := s.silent(t)
+	if err != nil {
 		return s.tell(reading{}, s.because(err), t)
 	}
 	s.buffer = s.buffer[:0]
@@ -57,7 +58,9 @@ func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
 	}
 	r, err := s.run(m, pipeline.Input{Instances: s.buffer, Demand: s.demand, Since: s.history}, t)
 	clear(s.buffer)
-	return s.tell(r, s.because(err), t)
+	out := s.tell(r, s.because(err), t)
+	out.Silent = silent
+	return out
 }
 
 // without is the forecast of a pool that has no workers: the demand alone, as nothing can be measured.
@@ -121,30 +124,42 @@ func (s *measured) tidy(t *tick) {
 
 var errMissing = errors.New("more than half of the workers have no fresh samples")
 
-// missing returns an error if too many workers have nothing fresh for the rest to speak for them. Those that have just
-// come are not expected to.
-func (s *measured) missing(t *tick) error {
+// silent tells of which workers there is nothing fresh, "" for none. Those that have just come are not expected to have
+// anything. If they are more than half of those that are Ready, the rest cannot speak for them, and that is an error.
+func (s *measured) silent(t *tick) (string, error) {
 	limit := s.forecast.staleAfter().Milliseconds()
 	var names []string
-	expected := 0
+	expected, ready, silentReady := 0, 0, 0
 	for _, c := range t.carriers {
-		if !c.works || t.now-c.spell.start < limit {
+		if c.leaves || t.now-c.spell.start < limit {
 			continue
 		}
 		expected++
-		if samples := s.samples[c.spell.node]; len(samples) == 0 || t.now-samples[len(samples)-1].T > limit {
+		samples := s.samples[c.spell.node]
+		silent := len(samples) == 0 || t.now-samples[len(samples)-1].T > limit
+		if silent {
 			names = append(names, c.Object.Name)
 		}
+		if c.Ready {
+			ready++
+			if silent {
+				silentReady++
+			}
+		}
 	}
-	if 2*len(names) <= expected {
-		return nil
+	if len(names) == 0 {
+		return "", nil
 	}
 	slices.Sort(names)
-	err := fmt.Errorf("%w: %d of %d, such as %s", errMissing, len(names), expected, promapi.Some(names))
+	which := fmt.Sprintf("%d of %d, such as %s", len(names), expected, promapi.Some(names))
+	if 2*silentReady <= ready {
+		return which + ", have no fresh samples", nil
+	}
+	err := fmt.Errorf("%w: %s", errMissing, which)
 	if len(s.strange) > 0 {
 		err = fmt.Errorf("%w; the label %s names other nodes: %s", err, s.label, promapi.Some(s.strange))
 	}
-	return err
+	return "", err
 }
 
 func (s *measured) forgetFrom(now int64) {

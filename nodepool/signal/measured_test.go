@@ -188,6 +188,25 @@ func TestServersThatLie(t *testing.T) {
 	}
 }
 
+// What silent workers carry is not known to a process that has begun since: half of four leave half of the load to be seen.
+func TestSilentWorkersAreTold(t *testing.T) {
+	f := &fakeProm{}
+	all := same(4, constant(0.5))
+	f.set(all[2:]...)
+	s := newSet(t, asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
+	notReady, leaving := worker("w4", began.Add(-time.Hour), 100), worker("w5", began.Add(-time.Hour), 100)
+	notReady.Ready = false
+	said := replay(t, s, CPU, 30, func(i int, _ time.Time) Observation {
+		if i == 15 {
+			f.set(append(all, load("w4", constant(0.5)))...)
+		}
+		return Observation{Workers: append(workers(4, 100), notReady), Leaving: []clusterstate.Node{leaving}, Expected: 5}
+	})
+	assert.Equal(t, `3 of 5, such as "w0", "w1", "w4", have no fresh samples`, said[14].Silent)
+	assert.True(t, said[14].Known, "the others may ask for more: %s", said[14].Err)
+	assert.Empty(t, said[29].Silent)
+}
+
 // safe is a transport whose handler may abort, as that of a server may.
 type safe struct{ *fakeProm }
 
