@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // brokenFor is for how long the Node of a worker has not been Ready, once that is longer than a join may take; 0 until
@@ -35,6 +36,26 @@ func (t *tick) leaveOut(workers []plan.Worker) {
 			left--
 		}
 	}
+}
+
+// reportUnlisted tells once of each worker that the cloud has not listed for the grace, though its Node is alive.
+func (t *tick) reportUnlisted(context.Context) error {
+	for _, s := range inOrder(t.sightings) {
+		missed := t.now.Sub(s.missing)
+		n := t.node(s.instance)
+		switch {
+		case s.missing.IsZero():
+			s.unlisted = false
+		case n != nil && s.alive && !s.ended && s.instance.State != provider.Leaving && missed >= t.options.VanishGrace && !s.unlisted:
+			s.unlisted = true
+			t.event(Event{
+				Reason: EventUnlisted, Warning: true, Node: n.Object.Name, Instance: s.instance.ID,
+				Message: fmt.Sprintf("The cloud has not listed the instance of node %s for %s, and the node is Ready: it counts, and is not removed; look whether the instance has lost its tags",
+					n.Object.Name, missed.Round(time.Second)),
+			})
+		}
+	}
+	return nil
 }
 
 // reportBroken tells once of each worker that is broken, as nobody but people can mend it.

@@ -130,6 +130,8 @@ type fakeNode struct {
 	cordon bool
 	pods   []*fakePod
 	free   bool // nothing is requested of it
+	silent bool // its kubelet has stopped, and nobody has noticed
+	beat   time.Time
 }
 
 // fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.
@@ -167,6 +169,7 @@ type fakeInstance struct {
 	launch  provider.Launch
 	endedAt time.Time // zero: it runs
 	joined  bool
+	hidden  bool // lists lack it
 }
 
 func newWorld(c *clock) *fakeWorld {
@@ -270,6 +273,7 @@ func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
 	var out []provider.Instance
 	for _, i := range w.instances {
 		switch now := w.clock.now(); {
+		case i.hidden:
 		case i.Stopped && i.endedAt.IsZero():
 			stopped := i.Instance
 			stopped.State = provider.Leaving
@@ -333,6 +337,10 @@ func (w *fakeWorld) Observe(context.Context) (*clusterstate.Cluster, error) {
 		if n.mark != "" {
 			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}
+		if n.ready && !n.silent {
+			n.beat = w.clock.now()
+		}
+		object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(n.beat)}}
 		one := clusterstate.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil

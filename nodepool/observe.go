@@ -66,7 +66,11 @@ func (t *tick) observe(ctx context.Context) {
 	if t.listErr == nil {
 		t.sightings.see(slices.Collect(maps.Values(t.instances)), t.record, ours, t.now)
 		for _, s := range t.sightings {
-			if n := t.node(s.instance); n != nil {
+			n := t.node(s.instance)
+			if t.cluster != nil {
+				s.hear(n, t.now)
+			}
+			if n != nil {
 				s.joined = t.now
 				if n.Ready {
 					s.worked, s.broken = t.now, false
@@ -200,7 +204,7 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
-	if i.ID == "" {
+	if i.ID == "" || !s.missing.IsZero() {
 		w.Blocked = "the cloud does not list its instance"
 	}
 	return w

@@ -55,6 +55,39 @@ func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
 }
 
+// Instances that the cloud does not list any more, as when they have lost their tags, are there while their Nodes are.
+func TestReadyNodesOutrankTheList(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.CooldownUp = 4, 4, time.Minute
+	r.tick()
+	for _, i := range r.world.instances {
+		i.hidden = true
+	}
+	r.pass(2 * time.Hour)
+	require.Zero(t, r.world.launches)
+	require.Equal(t, 4, r.lastTold().Decision.Workers)
+	require.Len(t, r.world.nodes, 4)
+	require.Equal(t, 4, r.count(EventUnlisted), "once each")
+	for _, w := range r.lastTold().Snapshot.Workers {
+		require.NotEmpty(t, w.Blocked)
+	}
+
+	r.world.nodes["node-i-old0"].ready = false
+	r.until("one whose kubelet has stopped is replaced", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
+	require.NotContains(t, r.nodeNames(), "node-i-old0")
+	r.world.nodes["node-i-old1"].silent = true
+	r.pass(heartbeatWithin / 2)
+	require.Equal(t, 1, r.world.launches, "kubelets update their Nodes every five minutes")
+	r.until("one whose kubelet has stopped unnoticed is replaced", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 2 })
+	for _, i := range r.world.instances {
+		i.hidden = false
+	}
+	r.pass(time.Hour)
+	require.Equal(t, 2, r.world.launches)
+	require.Equal(t, 4, r.count(EventUnlisted))
+}
+
 // A broken worker is reported and replaced, unless replacements would never end.
 func TestBrokenWorkersDoNotCount(t *testing.T) {
 	r := newRig(t)

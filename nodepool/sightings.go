@@ -6,14 +6,16 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
 // sighting is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
-// was launched just now, or any other while the cloud is not well. So an instance has gone only when it has been missed
-// for the grace, or was seen to leave.
+// was launched just now, or any other while the cloud is not well or its tags have been changed. So an instance has gone
+// only when it has been missed for the grace and its Node is not alive, or was seen to leave.
 type sighting struct {
 	instance provider.Instance
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
@@ -23,6 +25,10 @@ type sighting struct {
 	cordoned time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
 	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
 	broken   bool      // it has been told that its Node is not Ready any more
+	beat     time.Time // the newest heartbeat of its Node, by the kubelet's clock
+	heard    time.Time // when this process saw that first
+	alive    bool      // its Node is Ready, and has been heard of lately, whatever lists say
+	unlisted bool      // it has been told that it is alive and not listed
 	ended    bool      // this process has terminated it, whatever a list says that is behind
 }
 
@@ -62,7 +68,7 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clus
 			delete(s, key) // its instance has been seen since
 		case one.missing.IsZero():
 			one.missing = now
-		case now.Sub(one.missing) > time.Hour:
+		case now.Sub(one.missing) > time.Hour && !one.alive:
 			delete(s, key)
 		}
 	}
@@ -87,7 +93,27 @@ func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
 	if one == nil || one.missing.IsZero() {
 		return false
 	}
-	return one.instance.State == provider.Leaving || one.ended || now.Sub(one.missing) >= grace
+	return one.instance.State == provider.Leaving || one.ended || now.Sub(one.missing) >= grace && !one.alive
+}
+
+// heartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its status, which kubelets update
+// every five minutes at least. It matters only where nothing else notices that a kubelet has stopped.
+const heartbeatWithin = 6 * time.Minute
+
+// hear takes note of the Node of an instance, nil if it has none.
+func (s *sighting) hear(n *clusterstate.Node, now time.Time) {
+	if s.alive = n != nil && n.Ready; !s.alive {
+		return
+	}
+	for _, c := range n.Object.Status.Conditions {
+		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.Time.Equal(s.beat) {
+			s.beat, s.heard = c.LastHeartbeatTime.Time, now
+		}
+	}
+	if s.heard.IsZero() {
+		s.heard = now
+	}
+	s.alive = now.Sub(s.heard) < heartbeatWithin
 }
 
 // providerID returns that of an instance, "" if it is not known.

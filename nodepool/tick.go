@@ -121,6 +121,7 @@ func (t *tick) apply(ctx context.Context) error {
 		t.condemnStopped,
 		t.tidyNodes,
 		t.reportBroken,
+		t.reportUnlisted,
 	} {
 		if err := t.carryOn(ctx, step(ctx)); err != nil {
 			return err

@@ -18,6 +18,7 @@ var worthy = map[nodepool.EventReason]string{
 	nodepool.EventDrainFailed:      "a drain failed",
 	nodepool.EventInterrupted:      "an instance is reclaimed",
 	nodepool.EventBroken:           "a worker is broken",
+	nodepool.EventUnlisted:         "an instance is not listed",
 	nodepool.EventVanished:         "an instance has gone",
 	nodepool.EventOrphan:           "an orphan was found",
 }
