@@ -111,7 +111,7 @@ func testSources(t *testing.T) {
 		t.Run(c.app.Name, func(t *testing.T) {
 			c.statusIsRight(t)
 			if c.follows {
-				hasWhatIsNeeded(t, runs[i])
+				c.hasWhatIsNeeded(t, runs[i])
 			}
 		})
 	}
@@ -197,15 +197,25 @@ func sourceName(status v1alpha1.PredictedMetricStatus) string {
 }
 
 // hasWhatIsNeeded: two syncs of the HPA after the ramp there are as many replicas as its end needs, and on the way there
-// always was a value.
-func hasWhatIsNeeded(t *testing.T, run stack.Run) {
+// always was a value. Where samples may be too sparse, as the status then says, what is served may be those of seconds ago, a little
+// less than the end of the ramp, and an HPA that has come to stand there keeps what its tolerance of a tenth allows.
+func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 	for _, m := range run.Moments {
 		assert.NoError(t, m.Err, "at %s", m.At)
+	}
+	rate := sourcesTo
+	if c.coarse == nil {
+		rate /= 1.1
 	}
 	settled := during(run, sourcesSettled, sourcesEnd)
 	require.NotEmpty(t, settled)
 	for _, m := range settled {
-		assert.GreaterOrEqual(t, m.Replicas, neededAt(run.App, sourcesTo), "replicas at %s, when %.2f is served", m.At, m.Served)
+		assert.GreaterOrEqual(t, m.Replicas, neededAt(run.App, rate), "replicas at %s, when %.2f is served", m.At, m.Served)
+	}
+	if t.Failed() {
+		for _, m := range run.Moments {
+			t.Logf("%3.0f s: load %.2f, served %.2f, replicas %d, ready %d", m.At.Seconds(), m.Rate*run.App.ServiceTime.Seconds(), m.Served, m.Replicas, m.Ready)
+		}
 	}
 }
 
