@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
@@ -154,6 +156,7 @@ type fakeWorld struct {
 
 	nodes      map[string]*fakeNode
 	pending    []clusterstate.Pending
+	objects    []runtime.Object // pods and whatever they use: with any, clusters are read from them and the nodes alone
 	observeErr error
 	arriving   bool // some pod has no node yet
 	drainErr   error
@@ -320,7 +323,7 @@ func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
 
 func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, nil }
 
-func (w *fakeWorld) Observe(context.Context) (*clusterstate.Cluster, error) {
+func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.observeErr != nil {
@@ -340,7 +343,11 @@ func (w *fakeWorld) Observe(context.Context) (*clusterstate.Cluster, error) {
 		if n.ready && !n.silent {
 			n.beat = w.clock.now()
 		}
-		object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.NewTime(n.beat)}}
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.NewTime(n.beat)}
+		if n.ready {
+			ready.Status = corev1.ConditionTrue
+		}
+		object.Status.Conditions = []corev1.NodeCondition{ready}
 		one := clusterstate.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil
@@ -353,7 +360,14 @@ func (w *fakeWorld) Observe(context.Context) (*clusterstate.Cluster, error) {
 		c.Nodes = append(c.Nodes, one)
 	}
 	slices.SortFunc(c.Nodes, func(a, b clusterstate.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
-	return c, nil
+	if len(w.objects) == 0 {
+		return c, nil
+	}
+	objects := slices.Clone(w.objects)
+	for _, n := range c.Nodes {
+		objects = append(objects, n.Object)
+	}
+	return clusterstate.List(ctx, fake.NewClientset(objects...), w.clock.now())
 }
 
 func cmpNames(a, b string) int {

@@ -112,6 +112,7 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	if t.cluster == nil {
 		return s
 	}
+	s.Homes = binpack.NewHomes(t.cluster)
 	demand := t.demand(&s, offers)
 	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
 		Now: t.now, Workers: t.joined(s.Workers, plan.Worker.Counts), Leaving: t.joined(s.Workers, leaving),
@@ -204,10 +205,33 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
-	if i.ID == "" || !s.missing.IsZero() {
+	switch h := t.homeless[w.Node]; {
+	case i.ID == "" || !s.missing.IsZero():
 		w.Blocked = "the cloud does not list its instance"
+	case w.Blocked == "" && t.now.Before(h.until):
+		w.Blocked = h.why
 	}
 	return w
+}
+
+// homelessFor is for how long a worker is not looked at again whose pods would have no other node.
+const homelessFor = 2 * time.Minute
+
+// homelessness is why the pods of a worker would have no other node, as was found lately.
+type homelessness struct {
+	why   string
+	until time.Time
+}
+
+// rememberHomeless notes whom a decision refused to remove as its pods would have no other node, so that in a large pool
+// the next decision asks about others.
+func (t *tick) rememberHomeless() {
+	maps.DeleteFunc(t.homeless, func(_ string, h homelessness) bool { return !t.now.Before(h.until) })
+	for _, r := range t.decision.Refused {
+		if r.Homeless {
+			t.homeless[r.Worker] = homelessness{r.Reason, t.now.Add(homelessFor)}
+		}
+	}
 }
 
 // overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.

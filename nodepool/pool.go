@@ -30,7 +30,8 @@ type Pool struct {
 	proofs    map[string]proof // by instance type
 	decidedAt time.Time        // the last decision of this process while it led
 
-	strays map[string]time.Time // nodes with the mark of no open action, since when
+	strays   map[string]time.Time    // nodes with the mark of no open action, since when
+	homeless map[string]homelessness // by node
 
 	after  after // what the last tick leaves to the loop
 	faults int   // ticks in a row that went wrong
@@ -57,7 +58,8 @@ func New(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		lease: lease{owner: o.Owner}, sightings: sightings{}, proofs: map[string]proof{}, strays: map[string]time.Time{}, woken: make(chan struct{}, 1),
+		lease: lease{owner: o.Owner}, sightings: sightings{}, proofs: map[string]proof{}, strays: map[string]time.Time{},
+		homeless: map[string]homelessness{}, woken: make(chan struct{}, 1),
 	}, nil
 }
 

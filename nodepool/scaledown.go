@@ -151,7 +151,16 @@ func (t *tick) needs(at int) string {
 	if zone := a.Targets[at].Zone; ready[zone] == 0 && len(ready) > 0 {
 		return fmt.Sprintf("it is the last ready worker of zone %s", zone)
 	}
-	return ""
+	if t.snapshot.Homes == nil {
+		return ""
+	}
+	leaving := []string{a.Targets[at].Node}
+	for _, r := range a.Targets[:at] {
+		if !done(r) {
+			leaving = append(leaving, r.Node)
+		}
+	}
+	return t.snapshot.Homes.Without(leaving)
 }
 
 // drop leaves out a target that has not been touched.

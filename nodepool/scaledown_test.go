@@ -2,11 +2,13 @@ package nodepool
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -425,4 +427,54 @@ func TestNodesOfOthersAreLeftAsTheyAre(t *testing.T) {
 	require.Equal(t, "others", other.object.Labels[LabelPool])
 	require.Empty(t, mine.mark)
 	require.False(t, mine.cordon)
+}
+
+// replica is a pod on a node that keeps others like it away.
+func replica(name, node string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}}}
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
+	p.Spec.NodeName = node
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: corev1.LabelHostname,
+	}}}}
+	p.Status.Phase = corev1.PodRunning
+	return p
+}
+
+// Removing the node of such a pod would have another one launched for it, and so on for ever.
+func TestNodesWhosePodsHaveNoOtherStay(t *testing.T) {
+	r := idle(t, 3)
+	for i, n := range r.nodeNames() {
+		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
+		r.world.objects = append(r.world.objects, replica(fmt.Sprint("web-", i), n))
+	}
+	r.pass(12 * time.Hour)
+	require.Empty(t, r.world.terminated)
+	require.Zero(t, r.world.launches)
+	require.Equal(t, plan.NoRemovableNode, r.lastTold().Decision.Reason, r.lastTold().Decision.Message)
+	require.Contains(t, r.lastTold().Decision.Message, "no other node could run its pod shop/web-0")
+
+	r.world.objects = r.world.objects[1:]
+	r.until("the node without one goes", 30*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	require.Equal(t, []string{"i-old0"}, r.world.terminated)
+	r.pass(time.Hour)
+	require.Len(t, r.world.terminated, 1)
+}
+
+// What was so when the scale-down began may not be any more when a target's turn comes.
+func TestTargetsWhosePodsHaveNoOtherNodeAnyMoreStay(t *testing.T) {
+	r := idle(t, 4)
+	r.spec.Plan.MaxBatchDown = 2
+	for _, n := range r.nodeNames() {
+		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
+	}
+	r.world.objects = append(r.world.objects, replica("web-0", "node-i-old2"))
+	r.load("node-i-old0", &fakePod{name: "slow"})
+	r.world.podGrace = time.Minute
+	r.removing(state.RemovalDraining)
+	require.Len(t, r.record().Action.Targets, 2)
+	r.world.objects = append(r.world.objects, replica("web-1", "node-i-old1"), replica("web-3", "node-i-old3"))
+	r.until("the first target goes, and the second stays", 10*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	require.Equal(t, []string{"i-old0"}, r.world.terminated)
+	require.Equal(t, 1, r.count(EventScaleDownAborted))
 }

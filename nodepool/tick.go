@@ -72,6 +72,7 @@ func (t *tick) run(ctx context.Context) error {
 		return t.trouble(err)
 	}
 	t.decision = t.fit(plan.Decide(t.snapshot))
+	t.rememberHomeless()
 	if err == nil && t.leading {
 		err = t.lead(ctx)
 	}

@@ -33,6 +33,8 @@
 package binpack
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -92,10 +94,10 @@ func Pack(in Input) Result {
 	if len(in.Pods) == 0 {
 		return Result{Known: true}
 	}
-	p := newPacker(in)
-	if len(p.shapes) == 0 {
+	if !slices.ContainsFunc(in.Offers, known) {
 		return Result{}
 	}
+	p := newPacker(in)
 	p.pack(in.OnTheWay)
 	return p.result()
 }

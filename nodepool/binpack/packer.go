@@ -69,11 +69,9 @@ func newPacker(in Input) *packer {
 			p.shapes = append(p.shapes, newShape(o, &in, p.dimensions))
 		}
 	}
-	if len(p.shapes) == 0 {
-		return p
-	}
+	whole := p.whole(in.Nodes)
 	for i, g := range p.groups {
-		p.judge(g, requests[i])
+		p.judge(g, requests[i], whole)
 	}
 	p.topologies = newTopologies(p.groups, in.Nodes)
 	slices.SortStableFunc(p.groups, func(x, y *group) int {
@@ -102,13 +100,25 @@ func (p *packer) pack(launched []plan.Placement) {
 	}
 }
 
+// whole is what the sizes of pods are measured by: a new node, or the first of those that are there if none can be added.
+func (p *packer) whole(nodes []clusterstate.Node) vector {
+	if len(p.shapes) > 0 {
+		return p.shapes[0].free
+	}
+	var of corev1.ResourceList
+	if len(nodes) > 0 {
+		of = nodes[0].Object.Status.Allocatable
+	}
+	return p.dimensions.vector(of)
+}
+
 // judge finds the shapes that could run the pods of a group.
-func (p *packer) judge(g *group, requests corev1.ResourceList) {
+func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 	g.request = p.dimensions.vector(requests)
 	if g.request[cpu] == 0 && g.request[memory] == 0 {
 		g.request[plain] = 1
 	}
-	g.size = g.request.share(p.shapes[0].free)
+	g.size = g.request.share(whole)
 	g.takes = make([]bool, len(p.shapes))
 	if clusterstate.IsDaemonSets(g.pod) {
 		g.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}

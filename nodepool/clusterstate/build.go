@@ -20,6 +20,7 @@ type parts struct {
 	waiting    []waiting        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
+	volumes    map[*Pod]where // of bound pods that use any
 }
 
 // load is what runs on a node. It is immutable.
@@ -58,7 +59,7 @@ var noLoad = loadOf(nil)
 
 // build makes a Cluster. It changes nothing of what it is given but the order.
 func build(now time.Time, p parts) *Cluster {
-	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets}
+	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets, volumes: p.volumes}
 	slices.SortFunc(c.DaemonSets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

@@ -4,7 +4,7 @@
 // [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
 // is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
 //
-// What volumes demand of a pending pod's node is found as the scheduler does: a volume that is bound says where it is; a
+// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as the scheduler does: a volume that is bound says where it is; a
 // claim that waits for a node may have its volume made wherever its StorageClass allows, or on the node that was chosen
 // for it; one that does not wait must be bound before any node helps. Where volumes are not made but were by people
 // (kubernetes.io/no-provisioner), it is one of those that are free and large enough; those that a new node might bring
@@ -13,10 +13,12 @@
 package clusterstate
 
 import (
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Cluster is what was seen of a cluster at one moment. It is immutable.
@@ -25,6 +27,27 @@ type Cluster struct {
 	Nodes      []Node              // by name
 	Pending    []Pending           // those that have waited for longest first
 	DaemonSets []*appsv1.DaemonSet // by namespace and name
+
+	volumes map[*Pod]where // of bound pods that use any
+}
+
+// where is what the volumes of a pod demand of its node.
+type where struct {
+	at    []*corev1.NodeSelector
+	stuck string
+}
+
+// Replacements returns the pods that controllers would make if those of a node were evicted, as if they were pending already.
+// Ephemeral volumes would be made anew, wherever that is.
+func (c *Cluster) Replacements(n *Node) []Pending {
+	var out []Pending
+	for _, p := range n.Pods {
+		if p.class == Evictable && !p.Leaving {
+			at := c.volumes[p]
+			out = append(out, Pending{Pod: p.replacement(), Since: c.At, Volumes: at.at, Stuck: at.stuck})
+		}
+	}
+	return out
 }
 
 // Node is a Node with the pods that are bound to it.
@@ -60,6 +83,25 @@ type Kind struct {
 
 	class Class // if it is not leaving
 	why   string
+
+	// Where its pods may run, as far as it is required.
+	nodeSelector map[string]string
+	affinity     *corev1.Affinity
+	tolerations  []corev1.Toleration
+	spread       []corev1.TopologySpreadConstraint
+}
+
+// replacement returns a pod like this one that has no node, as far as its place matters.
+func (p *Pod) replacement() *corev1.Pod {
+	requests := maps.Clone(p.Requests)
+	delete(requests, corev1.ResourcePods)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels},
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}, Ports: p.Ports}},
+			NodeSelector: p.nodeSelector, Affinity: p.affinity, Tolerations: p.tolerations, TopologySpreadConstraints: p.spread,
+		},
+	}
 }
 
 // Pending is a pod that the scheduler found no node for (PodScheduled=False, reason Unschedulable). One that is being

@@ -3,6 +3,7 @@ package clusterstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,7 +69,7 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 		}
 	}
 	load, unschedulable := sorted(pods)
-	p.load, p.waiting = load, s.demands(unschedulable)
+	p.load, p.waiting, p.volumes = load, s.demands(unschedulable), s.wherever(slices.Values(pods))
 	return build(now, p), nil
 }
 

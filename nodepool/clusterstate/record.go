@@ -25,7 +25,7 @@ type record struct {
 	pending  *corev1.Pod
 	since    time.Time // of a pending one
 	filtered bool      // a pending one, for the load of nodes
-	claims   []string  // of a pending one
+	claims   []string  // of a pending one, all; of a bound one, those that would outlive it
 }
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
@@ -44,6 +44,7 @@ func recordOf(p *corev1.Pod) *record {
 		r.node = objectcache.Intern(p.Spec.NodeName)
 		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
+		r.claims = lastingClaimsOf(p)
 	case unschedulable != nil && p.DeletionTimestamp == nil:
 		r.pending, r.since, r.claims = trimmedPod(p), unschedulable.LastTransitionTime.Time, claimsOf(p)
 		if r.since.IsZero() {
@@ -82,10 +83,12 @@ func kindOf(p *corev1.Pod) *Kind {
 		Ports:     HostPorts(&p.Spec),
 		DaemonSet: IsDaemonSets(p),
 	}
-	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
 	k.class, k.why = classify(p)
+	k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
+	k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
+	if k.affinity != nil && k.affinity.PodAntiAffinity != nil {
+		k.AntiAffinity = k.affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
 	return k
 }
 
@@ -93,7 +96,10 @@ func kindOf(p *corev1.Pod) *Kind {
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
 		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&
-		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 || equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity))
+		maps.Equal(k.nodeSelector, other.nodeSelector) &&
+		slices.EqualFunc(k.tolerations, other.tolerations, func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&
+		(k.affinity == nil && other.affinity == nil || equality.Semantic.DeepEqual(k.affinity, other.affinity)) &&
+		(len(k.spread)+len(other.spread) == 0 || equality.Semantic.DeepEqual(k.spread, other.spread))
 }
 
 func equalRequests(a, b corev1.ResourceList) bool {

@@ -23,15 +23,20 @@ func trimmedPod(p *corev1.Pod) *corev1.Pod {
 
 // trimmedSpec returns what the scheduler must respect: requests, host ports, and where a pod may run.
 func trimmedSpec(s *corev1.PodSpec) corev1.PodSpec {
-	out := corev1.PodSpec{
+	return corev1.PodSpec{
 		InitContainers: trimmedContainers(s.InitContainers), Containers: trimmedContainers(s.Containers),
 		Overhead: s.Overhead, Resources: s.Resources,
 		NodeSelector: s.NodeSelector, Affinity: trimmedAffinity(s.Affinity), Tolerations: s.Tolerations,
 		HostNetwork: s.HostNetwork, Priority: s.Priority, PriorityClassName: s.PriorityClassName,
+		TopologySpreadConstraints: trimmedSpread(s.TopologySpreadConstraints),
 	}
-	for _, c := range s.TopologySpreadConstraints {
+}
+
+func trimmedSpread(all []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+	var out []corev1.TopologySpreadConstraint
+	for _, c := range all {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			out.TopologySpreadConstraints = append(out.TopologySpreadConstraints, c)
+			out = append(out, c)
 		}
 	}
 	return out

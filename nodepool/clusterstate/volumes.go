@@ -1,6 +1,7 @@
 package clusterstate
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -156,6 +157,17 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
+// lastingClaimsOf returns the names of those claims that a pod uses and that outlive it.
+func lastingClaimsOf(p *corev1.Pod) []string {
+	var out []string
+	for i := range p.Spec.Volumes {
+		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			out = append(out, claim.ClaimName)
+		}
+	}
+	return out
+}
+
 // storage is what is known of volumes, by the namespaces and names of objects.
 type storage struct {
 	claims  map[types.NamespacedName]*claim
@@ -170,25 +182,39 @@ func newStorage() storage {
 // waiting is a pending pod with what its volumes demand.
 type waiting struct {
 	*record
-	at    []*corev1.NodeSelector
-	stuck string
+	where
 }
 
 // demands finds out what the volumes of pending pods demand.
 func (s storage) demands(pods []*record) []waiting {
 	out := make([]waiting, len(pods))
 	for i, r := range pods {
-		out[i].record = r
-		for _, name := range r.claims {
-			at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: name})
-			if why != "" {
-				out[i].at, out[i].stuck = nil, "its claim "+name+" "+why
-				break
-			}
-			alike := func(other *corev1.NodeSelector) bool { return equality.Semantic.DeepEqual(other, at) }
-			if at != nil && !slices.ContainsFunc(out[i].at, alike) {
-				out[i].at = append(out[i].at, at)
-			}
+		out[i] = waiting{r, s.whereOf(r)}
+	}
+	return out
+}
+
+// whereOf tells where the claims of a pod let it run.
+func (s storage) whereOf(r *record) (out where) {
+	for _, name := range r.claims {
+		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: name})
+		if why != "" {
+			return where{stuck: "its claim " + name + " " + why}
+		}
+		alike := func(other *corev1.NodeSelector) bool { return equality.Semantic.DeepEqual(other, at) }
+		if at != nil && !slices.ContainsFunc(out.at, alike) {
+			out.at = append(out.at, at)
+		}
+	}
+	return out
+}
+
+// wherever finds out what the volumes of bound pods demand of other nodes.
+func (s storage) wherever(pods iter.Seq[*record]) map[*Pod]where {
+	out := map[*Pod]where{}
+	for r := range pods {
+		if r.pod != nil && len(r.claims) > 0 {
+			out[r.pod] = s.whereOf(r)
 		}
 	}
 	return out

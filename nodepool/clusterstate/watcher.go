@@ -43,6 +43,7 @@ type Watcher struct {
 	classes    *table[*storagev1.StorageClass, *class]
 	kinds      map[types.UID]*Kind // the last of each controller
 	waiting    map[types.NamespacedName]*record
+	holding    map[types.NamespacedName]*record // bound pods with claims
 	onNode     map[string]map[types.NamespacedName]*Pod
 	load       map[string]*load // of nodes whose pods have not changed since it was made
 }
@@ -58,7 +59,7 @@ func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = 
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
 		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{},
-		waiting: map[types.NamespacedName]*record{}, onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
+		waiting: map[types.NamespacedName]*record{}, holding: map[types.NamespacedName]*record{}, onNode: map[string]map[types.NamespacedName]*Pod{}, load: map[string]*load{},
 	}
 	for _, o := range options {
 		o(w)
@@ -146,6 +147,7 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 		waiting:    known.demands(slices.Collect(maps.Values(w.waiting))),
 		daemonSets: slices.Collect(maps.Values(w.daemonSets.Rows())),
 		budgets:    slices.Collect(maps.Values(w.budgets.Rows())),
+		volumes:    known.wherever(maps.Values(w.holding)),
 	}, nil
 }
 
@@ -164,6 +166,7 @@ func (w *Watcher) wakeUp() {
 func (w *Watcher) podChanged(before, after *record) {
 	if before != nil {
 		delete(w.waiting, before.key)
+		delete(w.holding, before.key)
 		delete(w.load, before.node)
 		delete(w.onNode[before.node], before.key)
 		if len(w.onNode[before.node]) == 0 {
@@ -182,6 +185,9 @@ func (w *Watcher) podChanged(before, after *record) {
 			w.onNode[after.node] = map[types.NamespacedName]*Pod{}
 		}
 		w.onNode[after.node][after.key] = after.pod
+		if len(after.claims) > 0 {
+			w.holding[after.key] = after
+		}
 		delete(w.load, after.node)
 	}
 }

@@ -78,7 +78,10 @@ type Recommendation struct {
 }
 
 // Refusal says why a worker was not chosen for removal.
-type Refusal struct{ Worker, Reason string }
+type Refusal struct {
+	Worker, Reason string
+	Homeless       bool // as its pods would have no other node
+}
 
 // Target is a worker to be removed.
 type Target struct{ InstanceID, Node, Zone string }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -634,4 +635,52 @@ func TestCordonedWorkersGoFirst(t *testing.T) {
 	d = plan.Decide(s)
 	require.NotEmpty(t, d.Targets, d.Message)
 	assert.Contains(t, d.Refused, plan.Refusal{Worker: "n-3", Reason: "no other one of zone a is ready"})
+}
+
+// rooms are Homes in which some nodes cannot be done without, and no more than so many together.
+type rooms struct {
+	keep  map[string]bool
+	most  int
+	asked *int
+}
+
+func (r rooms) Without(nodes []string) string {
+	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most {
+		return "no other node could run its pod"
+	}
+	return ""
+}
+
+func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
+	asked := 0
+	s := idle()
+	s.Pool.Min, s.Pool.MaxBatchDown = 1, 3
+	s.Workers = fleet("a", "a", "a", "a")
+	for i := range s.Signals {
+		s.Signals[i].Want, s.Signals[i].Fits = 1, 1
+	}
+	s.Homes = rooms{keep: map[string]bool{"node-000": true}, most: 4, asked: &asked}
+	d := plan.Decide(s)
+	require.Equal(t, plan.ScaleDown, d.Step, d.Message)
+	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "another goes instead")
+	assert.Contains(t, d.Refused, plan.Refusal{Worker: "node-000", Reason: "no other node could run its pod", Homeless: true})
+
+	s.Homes = rooms{most: 1, asked: &asked}
+	d = plan.Decide(s)
+	assert.Len(t, d.Targets, 1, "the others have room for the pods of one")
+	assert.Len(t, d.Candidates, 1)
+
+	s.Homes = rooms{asked: &asked}
+	d = plan.Decide(s)
+	assert.Equal(t, plan.NoRemovableNode, d.Reason, d.Message)
+	assert.Contains(t, d.Message, "such as node-000: no other node could run its pod")
+
+	s.Pool.Max = 1
+	d = plan.Decide(s)
+	assert.Equal(t, plan.NoRemovableNode, d.Reason, "a lowered maximum loses no pods: %s", d.Message)
+
+	s.Workers, s.Pool.Max = fleet(slices.Repeat([]string{"a"}, 500)...), 1000
+	asked = 0
+	plan.Decide(s)
+	assert.LessOrEqual(t, asked, 64, "a question costs as much as a packing")
 }

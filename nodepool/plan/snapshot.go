@@ -16,11 +16,19 @@ type Snapshot struct {
 	Signals  []Signal
 	Seasonal *Seasonal // nil: the pool has no seasonal floor
 
+	Homes Homes // nil: it is not asked where the pods of a removed worker would run
+
 	State  State
 	Offers []Offer // what can be launched, in order of preference of instance types
 	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
 	Notices []Notice
+}
+
+// Homes tells where pods would run. It is as pure as everything else in a Snapshot.
+type Homes interface {
+	// Without returns why the pods of these nodes could not all run on the others, "" if they could.
+	Without(nodes []string) string
 }
 
 // Pool is the configuration of a pool, with its defaults filled in. Beside them, the zero value of Mode means Any, that of

@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// victims chooses up to most workers to be removed, one after the other so that each sees the zones as the ones before
-// leave them, and says of those that must not go why.
+// maxHomesAsked bounds how many workers are asked for in [Homes], which is not cheap.
+const maxHomesAsked = 32
+
+// targets chooses up to most workers to be removed, one after the other so that each sees the zones and the room as the
+// ones before leave them, and says of those that must not go why.
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
 // be drained, and what is not known is not idle. The last ready worker of a zone stays if the pool has others: of several
 // zones none is left without.
-func (v *view) targets(most int) ([]Target, []Refusal) {
+func (v *view) targets(most int) (targets []Target, refused []Refusal) {
 	z := newZones(v.staying)
 	mayGo := map[string][]Worker{} // by zone
-	var refused []Refusal
 	for _, w := range v.staying {
 		if why := v.refusal(w, z); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
@@ -25,25 +27,36 @@ func (v *view) targets(most int) ([]Target, []Refusal) {
 		}
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
-	slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
-
-	if most <= 0 {
-		return nil, refused
-	}
+	defer func() {
+		slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
+	}()
 	for _, list := range mayGo { // those of one zone compare alike whoever has left it
 		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
 	}
-	var targets []Target
-	for len(targets) < most {
+	var leaving []string // nodes
+	for asked := 0; len(targets) < most; asked++ {
 		w, ok := v.next(mayGo, z)
-		if !ok {
+		if !ok || v.Homes != nil && asked == maxHomesAsked {
 			break
 		}
-		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
-		z.leave(w)
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
+		if why := v.homeless(append(leaving, w.Node)); why != "" {
+			refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: true})
+			continue
+		}
+		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
+		leaving = append(leaving, w.Node)
+		z.leave(w)
 	}
 	return targets, refused
+}
+
+// homeless tells why the pods of nodes could not run on others, "" if they could or it is not asked.
+func (v *view) homeless(nodes []string) string {
+	if v.Homes == nil {
+		return ""
+	}
+	return v.Homes.Without(nodes)
 }
 
 // next finds who goes next of the first ones of the zones. Whoever may not leave a zone may not later either.

@@ -1,0 +1,58 @@
+package binpack
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+)
+
+// Homes tells whether the pods of nodes that are removed could run on the other nodes that are there. Nodes on their way
+// and new ones do not count: they may never come.
+type Homes struct {
+	cluster *clusterstate.Cluster
+	told    map[string]string // by the nodes that were asked about
+}
+
+// NewHomes returns the homes that a cluster has.
+func NewHomes(c *clusterstate.Cluster) *Homes {
+	return &Homes{cluster: c, told: map[string]string{}}
+}
+
+// Without returns why the pods of some nodes, by name, could not all run on the others, "" if they could: a sentence
+// without a full stop about one of them. It costs about as much as a packing.
+func (h *Homes) Without(nodes []string) string {
+	key := strings.Join(nodes, "/")
+	why, ok := h.told[key]
+	if !ok {
+		why = h.without(nodes)
+		h.told[key] = why
+	}
+	return why
+}
+
+func (h *Homes) without(nodes []string) string {
+	var in Input
+	for i := range h.cluster.Nodes {
+		n := &h.cluster.Nodes[i]
+		if slices.Contains(nodes, n.Object.Name) {
+			in.Pods = append(in.Pods, h.cluster.Replacements(n)...)
+		} else {
+			in.Nodes = append(in.Nodes, *n)
+		}
+	}
+	if len(in.Pods) == 0 {
+		return ""
+	}
+	p := newPacker(in)
+	if len(p.stuck) > 0 {
+		return "its pod " + p.stuck[0].Pod + " could run nowhere, as " + p.stuck[0].Reason
+	}
+	p.pack(nil)
+	for _, g := range p.groups {
+		if g.left > 0 {
+			return "no other node could run its pod " + g.names[len(g.names)-g.left]
+		}
+	}
+	return ""
+}

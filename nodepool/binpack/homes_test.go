@@ -1,0 +1,112 @@
+package binpack
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	storagevolume "k8s.io/component-helpers/storage/volume"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+)
+
+// homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of two zones, with further objects.
+func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
+	t.Helper()
+	for i := range n {
+		name := fmt.Sprint("n", i)
+		labels := map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%2))}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		node.Status.Allocatable = list("cpu", "4", "memory", "16Gi", "pods", "110")
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		objects = append(objects, node)
+	}
+	c, err := clusterstate.List(t.Context(), fake.NewClientset(objects...), noon)
+	require.NoError(t, err)
+	return NewHomes(c)
+}
+
+// running is a pod of one CPU on a node, changed.
+func running(name, node string, changes ...change) runtime.Object {
+	p := pods(name, 1, changes...)[0].Pod
+	p.Name, p.Spec.NodeName, p.Status.Phase = name, node, corev1.PodRunning
+	p.Labels = map[string]string{"app": name[:1]}
+	return p
+}
+
+// claims has a pod use the volume of a claim of its name.
+func claims(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+}
+
+// volume returns a claim and the volume that it is bound to, which is on nodes with a label.
+func volume(key, value string) []runtime.Object {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "data", Annotations: map[string]string{storagevolume.AnnBindCompleted: "yes"}}}
+	claim.Spec.VolumeName = "v"
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}}}}
+	return []runtime.Object{claim, v}
+}
+
+func TestHomes(t *testing.T) {
+	apart := awayFrom("w", corev1.LabelHostname)
+	with := func(more []runtime.Object, objects ...runtime.Object) []runtime.Object {
+		return append(more, objects...)
+	}
+	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
+	for name, test := range map[string]struct {
+		nodes   int
+		objects []runtime.Object
+		without []string
+		want    string
+	}{
+		"nothing runs":  {2, nil, []string{"n0"}, ""},
+		"there is room": {2, []runtime.Object{running("w0", "n0"), running("w1", "n1")}, []string{"n0"}, ""},
+		"there is none": {2, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "2"))}, []string{"n0"},
+			"no other node could run its pod default/w0"},
+		"room for one of two nodes": {3, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "3"))}, []string{"n0"}, ""},
+		"not for both": {3, []runtime.Object{running("w0", "n0", requests("cpu", "3")), running("w1", "n1", requests("cpu", "3"))}, []string{"n0", "n1"},
+			"no other node could run its pod default/w1"},
+		"replicas keep apart, and each node has one": {3, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, []string{"n1"},
+			"no other node could run its pod default/w1"},
+		"replicas keep apart, and a node has none": {4, []runtime.Object{running("w0", "n0", apart), running("w1", "n1", apart), running("w2", "n2", apart)}, []string{"n1"}, ""},
+		"a node is selected that leaves":           {3, []runtime.Object{running("w0", "n0", selects(corev1.LabelHostname, "n0"))}, []string{"n0"}, "no other node could run its pod default/w0"},
+		"its zone is selected":                     {3, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, ""},
+		"its zone is selected, and has no other":   {2, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, "no other node could run its pod default/w0"},
+		"its volume is on the node":                {3, with(volume(corev1.LabelHostname, "n0"), running("w0", "n0", claims)), []string{"n0"}, "no other node could run its pod default/w0"},
+		"its volume is in the zone":                {3, with(volume(corev1.LabelTopologyZone, "a"), running("w0", "n0", claims)), []string{"n0"}, ""},
+		"its claim is gone": {3, []runtime.Object{running("w0", "n0", claims)}, []string{"n0"},
+			"its pod default/w0 could run nowhere, as its claim data does not exist"},
+		"a pod of a DaemonSet": {1, []runtime.Object{running("w0", "n0", daemon)}, []string{"n0"}, ""},
+		"a pod that leaves":    {1, []runtime.Object{running("w0", "n0", func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"x"} })}, []string{"n0"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, homesOf(t, test.nodes, test.objects...).Without(test.without))
+		})
+	}
+}
+
+// Nodes that take no pods are no homes.
+func TestHomesAreNodesThatTakePods(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Node){
+		"not Ready": func(n *corev1.Node) { n.Status.Conditions = nil },
+		"cordoned":  func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"tainted":   func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := homesOf(t, 2, running("w0", "n0"))
+			require.Empty(t, h.Without([]string{"n0"}))
+			h = homesOf(t, 2, running("w0", "n0"))
+			other := h.cluster.Nodes[1].Object
+			change(other)
+			h.cluster.Nodes[1].Ready = len(other.Status.Conditions) > 0
+			assert.NotEmpty(t, h.Without([]string{"n0"}))
+		})
+	}
+}
