@@ -242,6 +242,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [pods] [] [list watch]",
 		"[] [persistentvolumeclaims persistentvolumes] [] [list watch]",
 		"[storage.k8s.io] [storageclasses] [] [list watch]",
+		"[storage.k8s.io] [volumeattachments] [] [list]",
 		"[] [pods/eviction] [] [create]",
 		"[] [pods] [] [delete]",
 		"[policy] [poddisruptionbudgets] [] [list watch]",

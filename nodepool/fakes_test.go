@@ -131,8 +131,9 @@ type fakeNode struct {
 	mark   string
 	cordon bool
 	pods   []*fakePod
-	free   bool // nothing is requested of it
-	silent bool // its kubelet has stopped, and nobody has noticed
+	free   bool     // nothing is requested of it
+	holds  []string // volumes that are attached to it
+	silent bool     // its kubelet has stopped, and nobody has noticed
 	beat   time.Time
 }
 
@@ -423,6 +424,11 @@ func (w *fakeWorld) Blockers(_ context.Context, node string) (why []string, err 
 		}
 	})
 	return why, err
+}
+
+func (w *fakeWorld) Attached(_ context.Context, node string) (volumes []string, err error) {
+	err = w.on(node, func(n *fakeNode) { volumes = n.holds })
+	return volumes, err
 }
 
 func (w *fakeWorld) Arriving(context.Context) (bool, error) {

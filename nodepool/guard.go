@@ -82,6 +82,14 @@ func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progre
 	return progress, err
 }
 
+func (g guarded) attached(ctx context.Context, node string) (volumes []string, err error) {
+	err = g.act(ctx, func(ctx context.Context) error {
+		volumes, err = g.drainer.Attached(ctx, node)
+		return err
+	})
+	return volumes, err
+}
+
 func (g guarded) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		name, err = g.drainer.NodeOf(ctx, i.ProviderID, i.ID)

@@ -18,6 +18,9 @@ const (
 	// forceBefore is how long before the cloud takes an instance its last pods are deleted: the grace that most pods have,
 	// and a little.
 	forceBefore = 45 * time.Second
+	// detachWithin is how long after its pods have gone the volumes of a node are waited for. The attach-detach controller takes
+	// seconds; volumes of DaemonSets are not detached at all.
+	detachWithin = 2 * time.Minute
 	// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
 	takenFor = 10 * time.Minute
 	// Waits until a node is drained again after a drain that failed, doubling.
@@ -265,6 +268,9 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	if empty, err := m.empty(ctx, r); !empty || err != nil {
 		return err
 	}
+	if detached, err := m.detached(ctx, r); !detached || err != nil {
+		return err
+	}
 	err := m.end(ctx, r.InstanceID)
 	switch {
 	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.urgent:
@@ -303,6 +309,29 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 		return false, m.to(ctx, state.RemovalDraining)
 	}
 	return true, nil
+}
+
+// detached tells whether no volume is attached any more to the node of a drained instance, or none is waited for any longer. A volume
+// that an instance ends with is detached by force, six minutes later, and its pod waits for that long.
+func (m removing) detached(ctx context.Context, r *state.Removal) (bool, error) {
+	until := r.Since.Add(detachWithin)
+	if m.urgent && r.Deadline.Before(until) {
+		until = r.Deadline
+	}
+	if r.Node == "" || !m.options.Now().Before(until) {
+		return true, nil
+	}
+	volumes, err := m.act.attached(ctx, r.Node)
+	if err != nil {
+		return false, m.unlessGone(ctx, err)
+	}
+	if len(volumes) == 0 {
+		return true, nil
+	}
+	if why := fmt.Sprintf("%d volumes are attached, such as %s", len(volumes), volumes[0]); r.Error != why {
+		r.Error, m.dirty = why, true
+	}
+	return false, nil
 }
 
 // deleteNode deletes the Node of an instance that was terminated or has gone.

@@ -119,6 +119,34 @@ func TestPodsThatComeToADrainedNode(t *testing.T) {
 	require.Equal(t, 2, r.count(EventDrained))
 }
 
+// An instance that ends with volumes keeps their pods waiting for minutes.
+func TestVolumesAreDetachedBeforeTheEnd(t *testing.T) {
+	r := idle(t, 2)
+	r.world.nodes["node-i-old0"].holds = []string{"pv-a", "pv-b"}
+	r.removing(state.RemovalDrained)
+	r.pass(detachWithin / 2)
+	require.Empty(t, r.world.terminated)
+	require.Equal(t, "2 volumes are attached, such as pv-a", r.record().Action.Targets[0].Error)
+	r.world.nodes["node-i-old0"].holds = nil
+	r.until("it goes once they are detached", 5*time.Second, func() bool { return len(r.world.terminated) == 1 })
+
+	r = idle(t, 2)
+	r.world.nodes["node-i-old0"].holds = []string{"pv-a"}
+	since := r.removing(state.RemovalDrained).Since
+	r.until("it goes all the same", 5*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.InDelta(t, detachWithin, r.clock.now().Sub(since), float64(5*time.Second))
+}
+
+func TestVolumesOfAnInterruptedNodeAreWaitedForUntilItsDeadline(t *testing.T) {
+	r := newRig(t)
+	r.world.add(1)
+	r.tick()
+	r.world.nodes["node-i-old0"].holds = []string{"pv-a"}
+	deadline := r.take("i-old0").Deadline
+	r.until("it is terminated", 5*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.InDelta(t, 0, r.clock.now().Sub(deadline), float64(5*time.Second))
+}
+
 func TestForceDeletesPastTheTimeout(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Drain.Force = true

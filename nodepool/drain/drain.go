@@ -12,8 +12,8 @@
 // of this process since it first saw the pod leave, is not waited for: the pod has had all the time that it asked for, and
 // terminating the instance ends whatever still runs there. A pod without an object on the node is never waited for.
 //
-// It needs these permissions: get, list, patch and delete nodes; list pods; create pods/eviction; and delete pods for
-// [Limits.Force].
+// It needs these permissions: get, list, patch and delete nodes; list pods and volumeattachments; create pods/eviction; and delete
+// pods for [Limits.Force].
 package drain
 
 import (

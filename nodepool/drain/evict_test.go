@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
@@ -89,6 +90,20 @@ func TestEvictLeavesWhatBlocks(t *testing.T) {
 	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{Force: true}))
 	assert.Equal(t, Progress{}, f.evict(Limits{Force: true}))
 	assert.Empty(t, f.names())
+}
+
+func TestAttached(t *testing.T) {
+	f := newFixture(t)
+	for volume, node := range map[string]string{"pv-b": f.node, "pv-a": f.node, "pv-c": "elsewhere"} {
+		_, err := f.client.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: f.node + "-" + volume},
+			Spec:       storagev1.VolumeAttachmentSpec{Attacher: "test", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new(volume)}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	got, err := f.drainer.Attached(t.Context(), f.node)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"pv-a", "pv-b"}, got)
 }
 
 func TestArriving(t *testing.T) {

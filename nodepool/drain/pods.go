@@ -64,6 +64,28 @@ func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
 	}
 }
 
+// Attached returns the volumes that are attached to a node, by the names of their PersistentVolumes, those that are being detached
+// included. Those of a node that ends with them attached can be used nowhere else for minutes.
+func (d *Drainer) Attached(ctx context.Context, node string) ([]string, error) {
+	var out []string
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		list, err := d.Client.StorageV1().VolumeAttachments().List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list volumeattachments: %w", err)
+		}
+		for _, a := range list.Items {
+			if volume := a.Spec.Source.PersistentVolumeName; a.Spec.NodeName == node && volume != nil {
+				out = append(out, *volume)
+			}
+		}
+		if options.Continue = list.Continue; list.Continue == "" {
+			slices.Sort(out)
+			return out, nil
+		}
+	}
+}
+
 // mayBeBound tells whether a scheduler may have found a node for a pod. Of one for which it last found none that is not
 // likely, and such a pod may wait forever; if it comes all the same, the last look before the end of the node sees it.
 func mayBeBound(pod corev1.Pod) bool {
