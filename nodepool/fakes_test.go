@@ -426,9 +426,14 @@ func (w *fakeWorld) Blockers(_ context.Context, node string) (why []string, err 
 	return why, err
 }
 
-func (w *fakeWorld) Attached(_ context.Context, node string) (volumes []string, err error) {
-	err = w.on(node, func(n *fakeNode) { volumes = n.holds })
-	return volumes, err
+func (w *fakeWorld) Attached(context.Context) (map[string][]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string][]string{}
+	for name, n := range w.nodes {
+		out[name] = slices.Clone(n.holds)
+	}
+	return out, w.drainErr
 }
 
 func (w *fakeWorld) Arriving(context.Context) (bool, error) {

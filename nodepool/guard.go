@@ -82,9 +82,9 @@ func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progre
 	return progress, err
 }
 
-func (g guarded) attached(ctx context.Context, node string) (volumes []string, err error) {
+func (g guarded) attached(ctx context.Context) (volumes map[string][]string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
-		volumes, err = g.drainer.Attached(ctx, node)
+		volumes, err = g.drainer.Attached(ctx)
 		return err
 	})
 	return volumes, err

@@ -171,7 +171,7 @@ func (t *tick) workers() []plan.Worker {
 		node := t.node(s.instance)
 		switch {
 		case t.sightings.gone(key, t.options.VanishGrace, t.now), node != nil && controlPlane(node.Object):
-		case s.missing.IsZero(), node != nil && node.Ready, t.expects(s.instance):
+		case s.missing.IsZero(), node != nil && (node.Ready || s.unlisted), t.expects(s.instance):
 			out = append(out, t.worker(s, node))
 		}
 	}
@@ -215,7 +215,7 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 }
 
 // homelessFor is for how long a worker is not looked at again whose pods would have no other node.
-const homelessFor = 2 * time.Minute
+const homelessFor = 10 * time.Minute
 
 // homelessness is why the pods of a worker would have no other node, as was found lately.
 type homelessness struct {

@@ -73,13 +73,21 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 		require.NotEmpty(t, w.Blocked)
 	}
 
+	for _, ready := range []bool{false, true} { // all are out of touch for a moment
+		for _, n := range r.world.nodes {
+			n.ready = ready
+		}
+		r.pass(time.Minute)
+	}
+	require.Len(t, r.world.nodes, 4)
+	require.Zero(t, r.world.launches)
 	r.world.nodes["node-i-old0"].ready = false
 	r.until("one whose kubelet has stopped is replaced", 5*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.NotContains(t, r.nodeNames(), "node-i-old0")
 	r.world.nodes["node-i-old1"].silent = true
 	r.pass(heartbeatWithin / 2)
 	require.Equal(t, 1, r.world.launches, "kubelets update their Nodes every five minutes")
-	r.until("one whose kubelet has stopped unnoticed is replaced", 10*time.Minute, func() bool { return r.count(EventScaledUp) == 2 })
+	r.until("one whose kubelet has stopped unnoticed is replaced", 15*time.Minute, func() bool { return r.count(EventScaledUp) == 2 })
 	for _, i := range r.world.instances {
 		i.hidden = false
 	}

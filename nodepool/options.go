@@ -75,8 +75,8 @@ type Drainer interface {
 	Arriving(ctx context.Context) (bool, error)
 	// Evict evicts, without waiting, the pods that are not yet leaving.
 	Evict(ctx context.Context, node string, l drain.Limits) (drain.Progress, error)
-	// Attached returns the volumes that are attached to the node, as a fresh list tells.
-	Attached(ctx context.Context, node string) ([]string, error)
+	// Attached returns the volumes that are attached, by node.
+	Attached(ctx context.Context) (map[string][]string, error)
 	// NodeOf returns the name of the Node of an instance, as a fresh list of all Nodes tells, "" if it has none.
 	NodeOf(ctx context.Context, providerID, instanceID string) (string, error)
 	// DeleteNode deletes the node if it still has the provider id; one that has gone is no error.

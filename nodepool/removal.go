@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,7 +177,8 @@ func (m removing) nodeOf(r *state.Removal) string {
 	return ""
 }
 
-// cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it.
+// cordon begins the drain, once pods that were on their way to the node have come, if none of its pods speaks against it and all
+// have another node still.
 func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 	if !m.urgent {
 		if arriving, err := m.arriving(ctx, m.options.Now().Sub(r.Since)); arriving || err != nil {
@@ -188,6 +190,9 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 		}
 		if len(why) > 0 {
 			return m.giveUp(ctx, why[0])
+		}
+		if why := m.pinned(r.Node); why != "" {
+			return m.giveUp(ctx, why)
 		}
 	}
 	if err := m.act.cordon(ctx, r.Node); err != nil {
@@ -321,13 +326,17 @@ func (m removing) detached(ctx context.Context, r *state.Removal) (bool, error) 
 	if r.Node == "" || !m.options.Now().Before(until) {
 		return true, nil
 	}
-	volumes, err := m.act.attached(ctx, r.Node)
-	if err != nil {
-		return false, m.unlessGone(ctx, err)
+	if m.attached == nil {
+		var err error
+		if m.attached, err = m.act.attached(ctx); err != nil {
+			return false, err
+		}
 	}
+	volumes := m.attached[r.Node]
 	if len(volumes) == 0 {
 		return true, nil
 	}
+	slices.Sort(volumes)
 	if why := fmt.Sprintf("%d volumes are attached, such as %s", len(volumes), volumes[0]); r.Error != why {
 		r.Error, m.dirty = why, true
 	}

@@ -151,16 +151,15 @@ func (t *tick) needs(at int) string {
 	if zone := a.Targets[at].Zone; ready[zone] == 0 && len(ready) > 0 {
 		return fmt.Sprintf("it is the last ready worker of zone %s", zone)
 	}
-	if t.snapshot.Homes == nil {
+	return t.pinned(a.Targets[at].Node)
+}
+
+// pinned tells why the pods of a node could not run on others, "" if they could. Nodes that are being removed are no homes, by their taint.
+func (t *tick) pinned(node string) string {
+	if t.snapshot.Homes == nil || node == "" {
 		return ""
 	}
-	leaving := []string{a.Targets[at].Node}
-	for _, r := range a.Targets[:at] {
-		if !done(r) {
-			leaving = append(leaving, r.Node)
-		}
-	}
-	return t.snapshot.Homes.Without(leaving)
+	return t.snapshot.Homes.Without([]string{node})
 }
 
 // drop leaves out a target that has not been touched.

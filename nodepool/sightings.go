@@ -15,7 +15,7 @@ import (
 
 // sighting is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
 // was launched just now, or any other while the cloud is not well or its tags have been changed. So an instance has gone
-// only when it has been missed for the grace and its Node is not alive, or was seen to leave.
+// only when it has been missed, and its Node has not been alive, for the grace; or was seen to leave.
 type sighting struct {
 	instance provider.Instance
 	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
@@ -28,6 +28,7 @@ type sighting struct {
 	beat     time.Time // the newest heartbeat of its Node, by the kubelet's clock
 	heard    time.Time // when this process saw that first
 	alive    bool      // its Node is Ready, and has been heard of lately, whatever lists say
+	lived    time.Time // when it was alive last
 	unlisted bool      // it has been told that it is alive and not listed
 	ended    bool      // this process has terminated it, whatever a list says that is behind
 }
@@ -68,7 +69,7 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clus
 			delete(s, key) // its instance has been seen since
 		case one.missing.IsZero():
 			one.missing = now
-		case now.Sub(one.missing) > time.Hour && !one.alive:
+		case now.Sub(latest(one.missing, one.lived)) > time.Hour:
 			delete(s, key)
 		}
 	}
@@ -93,12 +94,12 @@ func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
 	if one == nil || one.missing.IsZero() {
 		return false
 	}
-	return one.instance.State == provider.Leaving || one.ended || now.Sub(one.missing) >= grace && !one.alive
+	return one.instance.State == provider.Leaving || one.ended || !one.alive && now.Sub(latest(one.missing, one.lived)) >= grace
 }
 
-// heartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its status, which kubelets update
-// every five minutes at least. It matters only where nothing else notices that a kubelet has stopped.
-const heartbeatWithin = 6 * time.Minute
+// heartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its status. Kubelets report it every
+// five minutes, and once up to seven and a half after a start. It matters only where nothing else notices that one has stopped.
+const heartbeatWithin = 10 * time.Minute
 
 // hear takes note of the Node of an instance, nil if it has none.
 func (s *sighting) hear(n *clusterstate.Node, now time.Time) {
@@ -113,7 +114,9 @@ func (s *sighting) hear(n *clusterstate.Node, now time.Time) {
 	if s.heard.IsZero() {
 		s.heard = now
 	}
-	s.alive = now.Sub(s.heard) < heartbeatWithin
+	if s.alive = now.Sub(s.heard) < heartbeatWithin; s.alive {
+		s.lived = now
+	}
 }
 
 // providerID returns that of an instance, "" if it is not known.

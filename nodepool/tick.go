@@ -36,7 +36,8 @@ type tick struct {
 	snapshot plan.Snapshot
 	decision plan.Decision
 
-	claimed map[string]bool // nodes that this cycle has labelled, which the cluster does not show yet
+	attached map[string][]string // volumes by node; nil = it has not been asked for
+	claimed  map[string]bool     // nodes that this cycle has labelled, which the cluster does not show yet
 
 	unsaved, events []Event
 	errs            []error // that do not end the tick

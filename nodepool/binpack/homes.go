@@ -34,20 +34,23 @@ func (h *Homes) Without(nodes []string) string {
 func (h *Homes) without(nodes []string) string {
 	var in Input
 	for i := range h.cluster.Nodes {
-		n := &h.cluster.Nodes[i]
-		if slices.Contains(nodes, n.Object.Name) {
+		if n := &h.cluster.Nodes[i]; slices.Contains(nodes, n.Object.Name) {
 			in.Pods = append(in.Pods, h.cluster.Replacements(n)...)
-		} else {
-			in.Nodes = append(in.Nodes, *n)
 		}
 	}
 	if len(in.Pods) == 0 {
 		return ""
 	}
+	for _, n := range h.cluster.Nodes {
+		if !slices.Contains(nodes, n.Object.Name) {
+			in.Nodes = append(in.Nodes, n)
+		}
+	}
 	p := newPacker(in)
 	if len(p.stuck) > 0 {
 		return "its pod " + p.stuck[0].Pod + " could run nowhere, as " + p.stuck[0].Reason
 	}
+	p.hardestFirst()
 	p.pack(nil)
 	for _, g := range p.groups {
 		if g.left > 0 {
@@ -55,4 +58,18 @@ func (h *Homes) without(nodes []string) string {
 		}
 	}
 	return ""
+}
+
+// hardestFirst orders groups by how many of the nodes that are there could run them, as new ones are ordered by their shapes. Many
+// are as good as all.
+func (p *packer) hardestFirst() {
+	const many = 64
+	for _, g := range p.groups {
+		for _, at := range p.places {
+			if g.shapes < many && at.free.times(g.request) > 0 && g.runsOn(at.node) == nil {
+				g.shapes++
+			}
+		}
+	}
+	slices.SortStableFunc(p.groups, byDifficulty)
 }

@@ -33,9 +33,8 @@ func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
 
 // running is a pod of one CPU on a node, changed.
 func running(name, node string, changes ...change) runtime.Object {
-	p := pods(name, 1, changes...)[0].Pod
+	p := pods(name[:1], 1, changes...)[0].Pod
 	p.Name, p.Spec.NodeName, p.Status.Phase = name, node, corev1.PodRunning
-	p.Labels = map[string]string{"app": name[:1]}
 	return p
 }
 
@@ -55,7 +54,7 @@ func volume(key, value string) []runtime.Object {
 }
 
 func TestHomes(t *testing.T) {
-	apart := awayFrom("w", corev1.LabelHostname)
+	apart, over := awayFrom("w", corev1.LabelHostname), spreadOver(corev1.LabelTopologyZone, 1)
 	with := func(more []runtime.Object, objects ...runtime.Object) []runtime.Object {
 		return append(more, objects...)
 	}
@@ -81,6 +80,14 @@ func TestHomes(t *testing.T) {
 		"its zone is selected, and has no other":   {2, []runtime.Object{running("w0", "n0", inZone("a"))}, []string{"n0"}, "no other node could run its pod default/w0"},
 		"its volume is on the node":                {3, with(volume(corev1.LabelHostname, "n0"), running("w0", "n0", claims)), []string{"n0"}, "no other node could run its pod default/w0"},
 		"its volume is in the zone":                {3, with(volume(corev1.LabelTopologyZone, "a"), running("w0", "n0", claims)), []string{"n0"}, ""},
+		"one that may run anywhere leaves room for one that may not": {3, with(volume(corev1.LabelHostname, "n1"),
+			running("a0", "n0", requests("cpu", "4")), running("w0", "n0", claims), running("x0", "n1", requests("cpu", "0"))), []string{"n0"}, ""},
+		"a host port":               {2, []runtime.Object{running("w0", "n0", hostPort(80)), running("w1", "n1", hostPort(80))}, []string{"n0"}, "no other node could run its pod default/w0"},
+		"a spread over zones":       {3, []runtime.Object{running("w0", "n0", over), running("w1", "n1", over)}, []string{"n0"}, ""},
+		"a spread over zones, full": {3, []runtime.Object{running("w0", "n0", over), running("w1", "n1", over), running("x0", "n2", requests("cpu", "4"))}, []string{"n0"}, "no other node could run its pod default/w0"},
+		"an ephemeral volume": {2, []runtime.Object{running("w0", "n0", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+		})}, []string{"n0"}, ""},
 		"its claim is gone": {3, []runtime.Object{running("w0", "n0", claims)}, []string{"n0"},
 			"its pod default/w0 could run nowhere, as its claim data does not exist"},
 		"a pod of a DaemonSet": {1, []runtime.Object{running("w0", "n0", daemon)}, []string{"n0"}, ""},

@@ -74,11 +74,14 @@ func newPacker(in Input) *packer {
 		p.judge(g, requests[i], whole)
 	}
 	p.topologies = newTopologies(p.groups, in.Nodes)
-	slices.SortStableFunc(p.groups, func(x, y *group) int {
-		return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
-	})
+	slices.SortStableFunc(p.groups, byDifficulty)
 	p.placeNodes(in.Nodes)
 	return p
+}
+
+// byDifficulty puts groups first that fewest shapes could run, then those that are picky, then large ones.
+func byDifficulty(x, y *group) int {
+	return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
 }
 
 // pack finds a place for every pod that has one.

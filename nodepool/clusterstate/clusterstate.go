@@ -84,7 +84,7 @@ type Kind struct {
 	class Class // if it is not leaving
 	why   string
 
-	// Where its pods may run, as far as it is required.
+	// Where its pods may run, as far as it is required; of those that may be evicted.
 	nodeSelector map[string]string
 	affinity     *corev1.Affinity
 	tolerations  []corev1.Toleration

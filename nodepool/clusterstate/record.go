@@ -83,11 +83,12 @@ func kindOf(p *corev1.Pod) *Kind {
 		Ports:     HostPorts(&p.Spec),
 		DaemonSet: IsDaemonSets(p),
 	}
-	k.class, k.why = classify(p)
-	k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
-	k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
-	if k.affinity != nil && k.affinity.PodAntiAffinity != nil {
-		k.AntiAffinity = k.affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if k.class, k.why = classify(p); k.class == Evictable { // each pod of a DaemonSet has an affinity of its own, to its node
+		k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
+		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
 	}
 	return k
 }
@@ -96,6 +97,7 @@ func kindOf(p *corev1.Pod) *Kind {
 func (k *Kind) equal(other *Kind) bool {
 	return k.Namespace == other.Namespace && k.DaemonSet == other.DaemonSet && k.class == other.class && k.why == other.why &&
 		maps.Equal(k.Labels, other.Labels) && slices.Equal(k.Ports, other.Ports) && equalRequests(k.Requests, other.Requests) &&
+		(len(k.AntiAffinity)+len(other.AntiAffinity) == 0 || equality.Semantic.DeepEqual(k.AntiAffinity, other.AntiAffinity)) &&
 		maps.Equal(k.nodeSelector, other.nodeSelector) &&
 		slices.EqualFunc(k.tolerations, other.tolerations, func(a, b corev1.Toleration) bool { return a.MatchToleration(&b) }) &&
 		(k.affinity == nil && other.affinity == nil || equality.Semantic.DeepEqual(k.affinity, other.affinity)) &&

@@ -278,7 +278,7 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 	}
 	now := new(clock).now
 	w := watching(t, api.Client(), now)
-	seen, located, stuck := 0, 0, 0
+	seen, located, stuck, replaced := 0, 0, 0, 0
 	for range 8 {
 		require.EventuallyWithT(t, func(t *assert.CollectT) {
 			got, err := w.Observe(context.Background())
@@ -292,6 +292,13 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 					located += len(p.Volumes)
 					stuck += len(p.Stuck)
 				}
+				for i := range want.Nodes {
+					replacements := want.Replacements(&want.Nodes[i])
+					assert.Equal(t, replacements, got.Replacements(&got.Nodes[i]))
+					for _, p := range replacements {
+						replaced += len(p.Volumes) + len(p.Stuck)
+					}
+				}
 			}
 		}, soon, often)
 		for range 80 {
@@ -301,6 +308,7 @@ func TestWatcherSeesWhatListSees(t *testing.T) {
 	assert.Positive(t, seen, "there was something to see")
 	assert.Positive(t, located, "there were volumes")
 	assert.Positive(t, stuck, "there were claims without volumes")
+	assert.Positive(t, replaced, "bound pods had claims")
 }
 
 func ignoring(err error) error {
@@ -409,6 +417,21 @@ func TestPodsOfOneControllerShare(t *testing.T) {
 		kinds[r.pod.Kind]++
 	}
 	assert.ElementsMatch(t, []int{3, 1}, []int{kinds[w.pods.Rows()[keyOf("p0")].pod.Kind], kinds[w.pods.Rows()[keyOf("other")].pod.Kind]})
+}
+
+func TestPodsOfADaemonSetShare(t *testing.T) {
+	w := NewWatcher(nil)
+	var kinds []*Kind
+	for _, node := range []string{"n", "m"} {
+		require.NoError(t, w.pods.Add(onNode(node, ownedBy("DaemonSet"), func(p *corev1.Pod) {
+			p.Spec.NodeName = node
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
+		})))
+		kinds = append(kinds, w.pods.Rows()[keyOf(node)].pod.Kind)
+	}
+	assert.Same(t, kinds[0], kinds[1])
 }
 
 func keyOf(name string) types.NamespacedName {

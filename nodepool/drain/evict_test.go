@@ -101,9 +101,11 @@ func TestAttached(t *testing.T) {
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	got, err := f.drainer.Attached(t.Context(), f.node)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"pv-a", "pv-b"}, got)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		got, err := f.drainer.Attached(t.Context())
+		require.NoError(c, err)
+		assert.ElementsMatch(c, []string{"pv-a", "pv-b"}, got[f.node])
+	}, 30*time.Second, 20*time.Millisecond)
 }
 
 func TestArriving(t *testing.T) {

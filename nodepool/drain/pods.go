@@ -64,26 +64,21 @@ func (d *Drainer) Arriving(ctx context.Context) (bool, error) {
 	}
 }
 
-// Attached returns the volumes that are attached to a node, by the names of their PersistentVolumes, those that are being detached
-// included. Those of a node that ends with them attached can be used nowhere else for minutes.
-func (d *Drainer) Attached(ctx context.Context, node string) ([]string, error) {
-	var out []string
-	options := metav1.ListOptions{Limit: 500}
-	for {
-		list, err := d.Client.StorageV1().VolumeAttachments().List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("list volumeattachments: %w", err)
-		}
-		for _, a := range list.Items {
-			if volume := a.Spec.Source.PersistentVolumeName; a.Spec.NodeName == node && volume != nil {
-				out = append(out, *volume)
-			}
-		}
-		if options.Continue = list.Continue; list.Continue == "" {
-			slices.Sort(out)
-			return out, nil
+// Attached returns the volumes that are attached, by node, as the names of their PersistentVolumes; those that are being detached
+// included. Those of a node that ends with them attached can be used nowhere else for minutes. The list is what the API server has
+// at hand, which may lag: for volumes of a node without pods that only makes it wait.
+func (d *Drainer) Attached(ctx context.Context) (map[string][]string, error) {
+	list, err := d.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list volumeattachments: %w", err)
+	}
+	out := map[string][]string{}
+	for _, a := range list.Items {
+		if volume := a.Spec.Source.PersistentVolumeName; volume != nil {
+			out[a.Spec.NodeName] = append(out[a.Spec.NodeName], *volume)
 		}
 	}
+	return out, nil
 }
 
 // mayBeBound tells whether a scheduler may have found a node for a pod. Of one for which it last found none that is not

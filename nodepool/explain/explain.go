@@ -12,6 +12,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -60,10 +61,15 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 		e.NodesError = err.Error()
 		return e
 	}
+	homes := binpack.NewHomes(cluster)
 	for _, n := range cluster.Nodes {
 		if n.Object.Labels[nodepool.LabelPool] == pool.Name {
 			zone := n.Object.Labels["topology.kubernetes.io/zone"]
-			e.Nodes = append(e.Nodes, Node{Name: n.Object.Name, Zone: zone, Ready: n.Ready, Movable: n.Movable, Blocked: n.Blocked})
+			blocked := n.Blocked
+			if blocked == "" {
+				blocked = homes.Without([]string{n.Object.Name})
+			}
+			e.Nodes = append(e.Nodes, Node{Name: n.Object.Name, Zone: zone, Ready: n.Ready, Movable: n.Movable, Blocked: blocked})
 		}
 	}
 	return e

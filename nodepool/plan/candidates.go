@@ -14,6 +14,9 @@ const MaxCandidates = 100
 // crowd the others for as long as the pool is busy. Idle.For is the time that nodes have to empty. A pool whose limits of
 // idleness are not asked for (from 1 on) is idle as soon as it has workers to spare, and so names them then.
 //
+// Where the pods of those who are named would run is not asked, as it costs too much to be asked at each cycle: of some it turns out
+// when they are to go.
+//
 // Who is named does not swing by that itself: a worker that is named is compared by use and by pods, of which it has ever
 // fewer than those that take its share, so that it stays named while the number of workers to spare does. Fewer to spare
 // are the first ones of more.
@@ -24,7 +27,7 @@ func (v *view) candidates(d Decision) []Target {
 	if reason, _ := v.withheld(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {
 		return nil
 	}
-	targets, _ := v.targets(min(v.dispensable(), MaxCandidates))
+	targets, _ := v.targets(min(v.dispensable(), MaxCandidates), nil)
 	return targets
 }
 

@@ -80,7 +80,7 @@ type Recommendation struct {
 // Refusal says why a worker was not chosen for removal.
 type Refusal struct {
 	Worker, Reason string
-	Homeless       bool // as its pods would have no other node
+	Homeless       bool // its pods would have no other node, even if no other worker went
 }
 
 // Target is a worker to be removed.

@@ -118,7 +118,7 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.targets(most)
+	d.Targets, d.Refused = v.targets(most, v.Homes)
 	if len(d.Targets) == 0 {
 		first := d.Refused[0] // whoever is not refused is chosen
 		return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)

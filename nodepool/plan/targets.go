@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxHomesAsked bounds how many workers are asked for in [Homes], which is not cheap.
-const maxHomesAsked = 32
+// maxHomeless bounds how many workers are refused as [Homes] says, which is not cheap to ask. The next decisions ask about others.
+const maxHomeless = 32
 
 // targets chooses up to most workers to be removed, one after the other so that each sees the zones and the room as the
 // ones before leave them, and says of those that must not go why.
@@ -17,7 +17,7 @@ const maxHomesAsked = 32
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
 // be drained, and what is not known is not idle. The last ready worker of a zone stays if the pool has others: of several
 // zones none is left without.
-func (v *view) targets(most int) (targets []Target, refused []Refusal) {
+func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refusal) {
 	z := newZones(v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
@@ -34,29 +34,24 @@ func (v *view) targets(most int) (targets []Target, refused []Refusal) {
 		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
 	}
 	var leaving []string // nodes
-	for asked := 0; len(targets) < most; asked++ {
+	for homeless := 0; len(targets) < most && homeless < maxHomeless; {
 		w, ok := v.next(mayGo, z)
-		if !ok || v.Homes != nil && asked == maxHomesAsked {
+		if !ok {
 			break
 		}
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
-		if why := v.homeless(append(leaving, w.Node)); why != "" {
-			refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: true})
-			continue
+		if homes != nil {
+			if why := homes.Without(append(leaving, w.Node)); why != "" {
+				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
+				homeless++
+				continue
+			}
 		}
 		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
 		leaving = append(leaving, w.Node)
 		z.leave(w)
 	}
 	return targets, refused
-}
-
-// homeless tells why the pods of nodes could not run on others, "" if they could or it is not asked.
-func (v *view) homeless(nodes []string) string {
-	if v.Homes == nil {
-		return ""
-	}
-	return v.Homes.Without(nodes)
 }
 
 // next finds who goes next of the first ones of the zones. Whoever may not leave a zone may not later either.

@@ -124,42 +124,41 @@ func (s *measured) tidy(t *tick) {
 
 var errMissing = errors.New("more than half of the workers have no fresh samples")
 
-// silent tells of which workers there is nothing fresh, "" for none. Those that have just come are not expected to have
-// anything. If they are more than half of those that are Ready, the rest cannot speak for them, and that is an error.
+// silent tells of which workers nothing is known: they are Ready, and have not had a sample in the whole window, so that there is
+// no load that they could be taken to carry still. "" is none. If more than half of the workers have had none lately, the others
+// cannot speak for them, and that is an error. Those that have just come are not expected to have any.
 func (s *measured) silent(t *tick) (string, error) {
 	limit := s.forecast.staleAfter().Milliseconds()
-	var names []string
-	expected, ready, silentReady := 0, 0, 0
+	var unknown, stale []string
+	expected := 0
 	for _, c := range t.carriers {
-		if c.leaves || t.now-c.spell.start < limit {
+		if !c.works || t.now-c.spell.start < limit {
 			continue
 		}
 		expected++
 		samples := s.samples[c.spell.node]
-		silent := len(samples) == 0 || t.now-samples[len(samples)-1].T > limit
-		if silent {
-			names = append(names, c.Object.Name)
+		if len(samples) == 0 {
+			unknown = append(unknown, c.Object.Name)
 		}
-		if c.Ready {
-			ready++
-			if silent {
-				silentReady++
-			}
+		if len(samples) == 0 || t.now-samples[len(samples)-1].T > limit {
+			stale = append(stale, c.Object.Name)
 		}
 	}
-	if len(names) == 0 {
+	of := func(names []string) string {
+		slices.Sort(names)
+		return fmt.Sprintf("%d of %d, such as %s", len(names), expected, promapi.Some(names))
+	}
+	if 2*len(stale) > expected {
+		err := fmt.Errorf("%w: %s", errMissing, of(stale))
+		if len(s.strange) > 0 {
+			err = fmt.Errorf("%w; the label %s names other nodes: %s", err, s.label, promapi.Some(s.strange))
+		}
+		return "", err
+	}
+	if len(unknown) == 0 {
 		return "", nil
 	}
-	slices.Sort(names)
-	which := fmt.Sprintf("%d of %d, such as %s", len(names), expected, promapi.Some(names))
-	if 2*silentReady <= ready {
-		return which + ", have no fresh samples", nil
-	}
-	err := fmt.Errorf("%w: %s", errMissing, which)
-	if len(s.strange) > 0 {
-		err = fmt.Errorf("%w; the label %s names other nodes: %s", err, s.label, promapi.Some(s.strange))
-	}
-	return "", err
+	return of(unknown) + fmt.Sprintf(", have had no samples for %s", s.forecast.Window), nil
 }
 
 func (s *measured) forgetFrom(now int64) {

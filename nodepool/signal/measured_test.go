@@ -188,23 +188,27 @@ func TestServersThatLie(t *testing.T) {
 	}
 }
 
-// What silent workers carry is not known to a process that has begun since: half of four leave half of the load to be seen.
+// What silent workers carry is not known to a process that has begun since: half of four leave half of the load to be seen. One that
+// has known them takes them to carry what they did, for as long as the window.
 func TestSilentWorkersAreTold(t *testing.T) {
 	f := &fakeProm{}
 	all := same(4, constant(0.5))
 	f.set(all[2:]...)
 	s := newSet(t, asking(f, CPU, v1alpha1.SignalQuery{Query: "load", NodeLabel: "node"}, "700m"))
-	notReady, leaving := worker("w4", began.Add(-time.Hour), 100), worker("w5", began.Add(-time.Hour), 100)
-	notReady.Ready = false
-	said := replay(t, s, CPU, 30, func(i int, _ time.Time) Observation {
-		if i == 15 {
-			f.set(append(all, load("w4", constant(0.5)))...)
+	said := replay(t, s, CPU, 40, func(i int, _ time.Time) Observation {
+		switch i {
+		case 15:
+			f.set(all...)
+		case 30:
+			f.set(all[1:]...)
 		}
-		return Observation{Workers: append(workers(4, 100), notReady), Leaving: []clusterstate.Node{leaving}, Expected: 5}
+		return Observation{Workers: workers(4, 100), Expected: 4}
 	})
-	assert.Equal(t, `3 of 5, such as "w0", "w1", "w4", have no fresh samples`, said[14].Silent)
+	assert.Contains(t, said[14].Silent, `2 of 4, such as "w0", "w1", have had no samples for `)
 	assert.True(t, said[14].Known, "the others may ask for more: %s", said[14].Err)
 	assert.Empty(t, said[29].Silent)
+	assert.Empty(t, said[39].Silent, "two minutes and a half are a gap")
+	assert.InDelta(t, 0.5, said[39].Now, 0.01)
 }
 
 // safe is a transport whose handler may abort, as that of a server may.

@@ -34,7 +34,7 @@ func (r *roster) update(now int64, workers, leaving []clusterstate.Node) (presen
 		load := share(n)
 		if s := r.join(n, load); s != nil && !s.seen {
 			s.seen = true
-			present = append(present, carrier{Node: n, spell: s, load: load, leaves: leaving})
+			present = append(present, carrier{Node: n, spell: s, load: load, works: n.Ready && !leaving})
 		}
 	}
 	for i := range workers {
@@ -55,13 +55,10 @@ func (r *roster) update(now int64, workers, leaving []clusterstate.Node) (presen
 // carrier is a node that carries load.
 type carrier struct {
 	*clusterstate.Node
-	spell  *spell
-	load   loads
-	leaves bool
+	spell *spell
+	load  loads
+	works bool // it is Ready and does not leave
 }
-
-// works tells whether the node is Ready and stays.
-func (c *carrier) works() bool { return c.Ready && !c.leaves }
 
 // join returns the spell of a node; nil if it has not been Ready yet.
 func (r *roster) join(n *clusterstate.Node, load loads) *spell {

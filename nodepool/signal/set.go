@@ -144,7 +144,7 @@ func (s *Set) tick(ctx context.Context, o Observation) *tick {
 	s.roster.forget(t.now - s.options.Forecast.Window.Milliseconds())
 	t.spells = s.roster.spells
 	for _, c := range t.carriers {
-		if c.works() {
+		if c.works {
 			t.working++
 		}
 	}
@@ -174,7 +174,7 @@ func inform(name string, t *tick) plan.Signal {
 		d = memory
 	}
 	for _, c := range t.carriers {
-		if c.works() {
+		if c.works {
 			s.Now += c.load[d] / float64(t.working)
 		}
 	}

@@ -47,7 +47,7 @@ func (p *play) Restore(_ context.Context, node string) error {
 	})
 }
 
-func (p *play) Attached(context.Context, string) ([]string, error) { return nil, nil }
+func (p *play) Attached(context.Context) (map[string][]string, error) { return nil, nil }
 
 func (p *play) Arriving(context.Context) (bool, error) { return false, nil }
 
