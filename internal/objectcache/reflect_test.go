@@ -75,11 +75,6 @@ func TestOutagesEndWithAList(t *testing.T) {
 			What: "nodes", Lock: &mu, Now: time.Now, Key: NameOf[*corev1.Node],
 			Keep: func(n *corev1.Node) (string, bool) { return n.Name, true },
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		var reflector sync.WaitGroup
-		reflector.Go(func() { Reflect(ctx, nil, nodes, &corev1.Node{}, api) })
-		defer reflector.Wait()
-		defer cancel()
 		pass := func(d time.Duration) {
 			time.Sleep(d)
 			synctest.Wait()
@@ -89,12 +84,17 @@ func TestOutagesEndWithAList(t *testing.T) {
 			defer mu.Unlock()
 			return nodes.State(time.Now())
 		}
+		require.ErrorIs(t, state(), ErrUnsynced)
+		ctx, cancel := context.WithCancel(t.Context())
+		var reflector sync.WaitGroup
+		reflector.Go(func() { Reflect(ctx, nil, nodes, &corev1.Node{}, api) })
+		defer reflector.Wait()
+		defer cancel()
 		outage := func(d time.Duration, meanwhile func()) {
 			api.set(func() { api.down = true; api.watch.Stop() })
 			pass(d)
 			api.set(func() { api.down = false; meanwhile() })
 		}
-		require.ErrorIs(t, state(), ErrUnsynced)
 		pass(time.Minute)
 		require.NoError(t, state())
 		require.Equal(t, 1, api.lists)
