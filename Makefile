@@ -138,7 +138,7 @@ bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an
 
 LIVE ?=
 .PHONY: bench-nodes
-bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without CapacityBuffers, and to a WorkerPool (7 minutes; NODES="-slow 4" for a slower one)
+bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without CapacityBuffers, and to a WorkerPool (7 minutes; NODES="-slow 4" for a slower one; FIGURES="nodes slow-nodes" keeps both for the docs)
 	go test -vet=off -timeout 30m -tags long -run '^$$' -bench Ramp -benchtime 1x ./test/karpenter -args $(NODES)
 
 .PHONY: bench-live

@@ -9,9 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"strings"
 	"testing"
-	"text/tabwriter"
 	"text/template"
 	"time"
 
@@ -72,24 +70,24 @@ func rampTime() time.Duration { return time.Duration(*slow) * quickest }
 
 // variant is a way to have nodes for pods. All of them have the same HPA, on the same forecast.
 type variant struct {
-	name, title string
-	label       string      // of its nodes, with the name of their pool
-	pool        func(*ramp) // that the nodes are of
-	buffer      func(*ramp) // nil for none
-	settled     func(*ramp) // waits until all is there that the variant has before the ramp; nil if pods that run are all
+	name    string
+	label   string      // of its nodes, with the name of their pool
+	pool    func(*ramp) // that the nodes are of
+	buffer  func(*ramp) // nil for none
+	settled func(*ramp) // waits until all is there that the variant has before the ramp; nil if pods that run are all
 }
 
 var variants = []variant{
-	{name: "none", title: "Karpenter, no buffer", label: karpenter.PoolLabel, pool: (*ramp).nodePool},
+	{name: "none", label: karpenter.PoolLabel, pool: (*ramp).nodePool},
 	{
-		name: "static", title: fmt.Sprintf("Karpenter, a buffer of %d pods", staticBuffer), label: karpenter.PoolLabel, pool: (*ramp).nodePool,
+		name: "static", label: karpenter.PoolLabel, pool: (*ramp).nodePool,
 		buffer: (*ramp).bufferStatically, settled: (*ramp).buffered,
 	},
 	{
-		name: "forecast", title: "Karpenter, a buffer sized by forecast", label: karpenter.PoolLabel, pool: (*ramp).nodePool,
+		name: "forecast", label: karpenter.PoolLabel, pool: (*ramp).nodePool,
 		buffer: (*ramp).bufferByForecast,
 	},
-	{name: "workerpool", title: "a WorkerPool with a forecast", label: workerPoolLabel, pool: (*ramp).workerPool},
+	{name: "workerpool", label: workerPoolLabel, pool: (*ramp).workerPool},
 }
 
 const workerPoolLabel = "test.foresail.dev/pool"
@@ -135,9 +133,11 @@ func BenchmarkRamp(b *testing.B) {
 	for _, r := range ramps {
 		r.settle()
 	}
-	b.Logf("the ramp takes %s", profile().Duration())
+	b.Logf("%d to %d pods' worth in %s and back, %s held: %s", fewest, highest, rampTime(), holdFor, profile().Duration())
 	play(b, ramps)
-	b.Log("\n" + table(ramps))
+	for _, r := range ramps {
+		b.Run(r.name, r.report)
+	}
 }
 
 func newRamp(t testing.TB, v variant) *ramp {
@@ -317,21 +317,19 @@ func bufferSize(a stack.App) (int, error) {
 	return int(replicas), err
 }
 
-func table(ramps []*ramp) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d to %d pods' worth in %s and back, %s held; a node has room for %d pods and takes %s to start, a pod %s; all times are divided by %d\n",
-		fewest, highest, rampTime(), holdFor, podsPerNode, nodeStart, podStart, timeScale)
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "\tpending pod-seconds\tpods that waited > 1 s\tseconds above threshold\tpod-seconds short\tnode-seconds\tnodes at most\tbuffer, mean\tat most")
-	for _, r := range ramps {
-		f := r.figures
-		sum, most := 0, 0
-		for _, n := range r.buffers {
-			sum, most = sum+n, max(most, n)
-		}
-		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%.0f\t%d\t%.1f\t%d\n", r.title, f.pending.Seconds(), f.waited, r.run.SecondsAbove(), r.run.Shortfall(),
-			f.nodes.Seconds(), f.most, float64(sum)/float64(max(1, len(r.buffers))), most)
+// report has the benchmark print what the ramp cost.
+func (r *ramp) report(b *testing.B) {
+	sum, most := 0, 0
+	for _, n := range r.buffers {
+		sum, most = sum+n, max(most, n)
 	}
-	_ = w.Flush() // a strings.Builder takes everything
-	return b.String()
+	b.ReportMetric(0, "ns/op") // the ramp takes as long as it is told to
+	b.ReportMetric(r.figures.pending.Seconds(), "pending-pod-seconds")
+	b.ReportMetric(float64(r.figures.waited), "pods-that-waited")
+	b.ReportMetric(float64(r.run.SecondsAbove()), "seconds-above-threshold")
+	b.ReportMetric(float64(r.run.Shortfall()), "pod-seconds-short")
+	b.ReportMetric(r.figures.nodes.Seconds(), "node-seconds")
+	b.ReportMetric(float64(r.figures.most), "nodes-at-most")
+	b.ReportMetric(float64(sum)/float64(max(1, len(r.buffers))), "buffer-mean")
+	b.ReportMetric(float64(most), "buffer-at-most")
 }
