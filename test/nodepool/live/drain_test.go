@@ -32,10 +32,13 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	p.budget("late", 1, 1)
 	p.deploy(p.name, 1, p.template("never", "never"))
 	p.budget("never", 1, 0)
-	p.deploy(p.name, 4, heavy(p.template("free", ""))) // so that the others are not the idlest
+	p.deploy(metav1.NamespaceDefault, 4, heavy(p.template("budgets-free", ""))) // so that the others are not the idlest
+	p.seat(all[1], "late")                                                      // a home, or the first node would not be drained at all
+	lift := p.allowNoNewPods()
 
 	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Min, s.Max = 1, 1 })
 	message := p.event(nodepool.EventDrainFailed)
+	lift()
 	assert.Contains(t, message, "disruption budget")
 	assert.Contains(t, message, "after 8s")
 	left := p.settled(2)
@@ -43,7 +46,7 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	p.untouched(p.nodes())
 	p.runs(p.name, "late", 2)
 	p.runs(p.name, "never", 1)
-	p.runs(p.name, "free", 4)
+	p.runs(metav1.NamespaceDefault, "budgets-free", 4)
 
 	r := p.record()
 	require.Contains(t, r.Spared, all[0].ID)
@@ -51,6 +54,21 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	assert.NotContains(t, r.Spared, all[1].ID, "it has not been tried")
 	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
 	assert.Len(t, p.told(nodepool.EventDrainFailed), 1)
+}
+
+// allowNoNewPods has a quota refuse the pods that would take the place of others, until lift is called.
+func (p *pool) allowNoNewPods() (lift func()) {
+	p.Helper()
+	quotas := cluster.Client().CoreV1().ResourceQuotas(p.name)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	_, err := quotas.Create(p.Context(), quota, metav1.CreateOptions{})
+	require.NoError(p, err)
+	p.until("the quota", func() bool {
+		q, err := quotas.Get(p.Context(), quota.Name, metav1.GetOptions{})
+		require.NoError(p, err)
+		return !q.Status.Used.Pods().IsZero()
+	})
+	return func() { require.NoError(p, quotas.Delete(p.Context(), quota.Name, metav1.DeleteOptions{})) }
 }
 
 // heavy has a pod ask for more than others.

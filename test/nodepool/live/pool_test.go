@@ -34,9 +34,9 @@ import (
 )
 
 const (
-	poolLabel = "live.foresail.dev/pool" // of nodes, and asked for by all pods
-	seatLabel = "live.foresail.dev/seat" // of single nodes, for pods that belong nowhere else
-	hold      = "live.foresail.dev/hold" // finalizer of pods that take their time to leave
+	poolLabel = "live.foresail.dev/pool"  // of nodes, and asked for by all pods
+	seatLabel = "live.foresail.dev/seat-" // and a name: of single nodes, for pods that belong nowhere else
+	hold      = "live.foresail.dev/hold"  // finalizer of pods that take their time to leave
 )
 
 // pool is a WorkerPool under test with everything around it.
@@ -252,7 +252,7 @@ func (p *pool) untouched(nodes map[string]corev1.Node) {
 // seat gives the node of an instance a name that pods can ask for.
 func (p *pool) seat(i provider.Instance, name string) {
 	p.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, seatLabel, name)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:""}}}`, seatLabel+name)
 	_, err := cluster.Client().CoreV1().Nodes().Patch(p.Context(), p.nodes()[i.ProviderID].Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(p, err)
 }
@@ -270,7 +270,7 @@ func (p *pool) template(app, seat string) corev1.PodTemplateSpec {
 		},
 	}
 	if seat != "" {
-		t.Spec.NodeSelector[seatLabel] = seat
+		t.Spec.NodeSelector[seatLabel+seat] = ""
 	}
 	return t
 }
