@@ -20,6 +20,7 @@ var tables = map[string]table{
 	"ablations": ablations,
 	"live":      live,
 	"size":      size,
+	"nodes":     nodeStarts,
 }
 
 // FigureTables renders every table of the figures in a folder, by the names of their sections.
@@ -305,4 +306,37 @@ func size(figures string) (string, error) {
 		body = append(body, []string{load.title, cores.number(row, ""), memory.number(row, "")})
 	}
 	return markdown(figures, []string{"", "cores", "resident memory, MiB"}, body, "size")
+}
+
+// nodeStarts has a line for each way to have nodes for pods, with a quick ramp and a slow one.
+func nodeStarts(figures string) (string, error) {
+	costs := []figure{{column: "pending-pod-seconds"}, {column: "seconds-above-threshold"}, {column: "node-seconds"}}
+	sets := []string{"nodes", "slow-nodes"}
+	ramps := make([]rows, len(sets))
+	for i, name := range sets {
+		var err error
+		if ramps[i], err = readBenchmarks(figures, name, "bench.txt"); err != nil {
+			return "", err
+		}
+	}
+	var body [][]string
+	for _, way := range []struct{ title, name string }{
+		{"Karpenter, no buffer", "none"},
+		{"Karpenter, a buffer that keeps its size", "static"},
+		{"Karpenter, a buffer sized by forecast", "forecast"},
+		{"a [WorkerPool](nodepool.md)", "workerpool"},
+	} {
+		cells := []string{way.title}
+		for _, ramp := range ramps {
+			row := ramp.find("benchmark", "Ramp/"+way.name)
+			var numbers []string
+			for _, cost := range costs {
+				numbers = append(numbers, cost.number(row, ""))
+			}
+			cells = append(cells, strings.Join(numbers, " / "))
+		}
+		body = append(body, cells)
+	}
+	header := []string{"pending pod-seconds / seconds above the threshold / node-seconds", "rise within a minute", "rise within four minutes"}
+	return markdown(figures, header, body, sets...)
 }
