@@ -4,11 +4,11 @@
 // [List] reads it at once, a [Watcher] keeps it at hand; both make it by the same pure function. What no decision needs
 // is left out of the objects in it: managed fields, images, environments, preferences of scheduling.
 //
-// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as the scheduler does: a volume that is bound says where it is; a
-// claim that waits for a node may have its volume made wherever its StorageClass allows, or on the node that was chosen
-// for it; one that does not wait must be bound before any node helps. Where volumes are not made but were by people
-// (kubernetes.io/no-provisioner), it is one of those that are free and large enough; those that a new node might bring
-// are not known. Not looked at: modes of access and selectors of claims, the capacity that drivers tell
+// What volumes demand of the node of a pending pod, or of one that would take the place of a bound pod, is found as the
+// scheduler does: a volume that is bound says where it is; a claim that waits for a node may have its volume made wherever
+// its StorageClass allows, or on the node that was chosen for it; one that does not wait must be bound before any node
+// helps. Where volumes are not made but were by people (kubernetes.io/no-provisioner), it is one of those that are free and
+// large enough; those that a new node might bring are not known. Not looked at: modes of access and selectors of claims, the capacity that drivers tell
 // (CSIStorageCapacity), ReadWriteOncePod, and how many volumes can be attached to a node.
 package clusterstate
 
