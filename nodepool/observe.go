@@ -214,26 +214,6 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	return w
 }
 
-// homelessFor is for how long a worker is not looked at again whose pods would have no other node.
-const homelessFor = 10 * time.Minute
-
-// homelessness is why the pods of a worker would have no other node, as was found lately.
-type homelessness struct {
-	why   string
-	until time.Time
-}
-
-// rememberHomeless notes whom a decision refused to remove as its pods would have no other node, so that in a large pool
-// the next decision asks about others.
-func (t *tick) rememberHomeless() {
-	maps.DeleteFunc(t.homeless, func(_ string, h homelessness) bool { return !t.now.Before(h.until) })
-	for _, r := range t.decision.Refused {
-		if r.Homeless {
-			t.homeless[r.Worker] = homelessness{r.Reason, t.now.Add(homelessFor)}
-		}
-	}
-}
-
 // overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
 func (t *tick) overdue(s *sighting) bool {
 	a := t.record.Action

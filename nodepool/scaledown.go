@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -160,6 +161,26 @@ func (t *tick) pinned(node string) string {
 		return ""
 	}
 	return t.snapshot.Homes.Without([]string{node})
+}
+
+// homelessFor is for how long a worker is not looked at again whose pods would have no other node.
+const homelessFor = 10 * time.Minute
+
+// homelessness is why the pods of a worker would have no other node, as was found lately.
+type homelessness struct {
+	why   string
+	until time.Time
+}
+
+// rememberHomeless notes whom a decision refused to remove as its pods would have no other node, so that in a large pool
+// the next decision asks about others.
+func (t *tick) rememberHomeless() {
+	maps.DeleteFunc(t.homeless, func(_ string, h homelessness) bool { return !t.now.Before(h.until) })
+	for _, r := range t.decision.Refused {
+		if r.Homeless {
+			t.homeless[r.Worker] = homelessness{r.Reason, t.now.Add(homelessFor)}
+		}
+	}
 }
 
 // drop leaves out a target that has not been touched.

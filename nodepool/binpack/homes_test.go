@@ -19,12 +19,9 @@ import (
 func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
 	t.Helper()
 	for i := range n {
-		name := fmt.Sprint("n", i)
-		labels := map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%2))}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		node.Status.Allocatable = list("cpu", "4", "memory", "16Gi", "pods", "110")
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		objects = append(objects, node)
+		object := node(fmt.Sprint("n", i), string(rune('a'+i%2))).Object
+		object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		objects = append(objects, object)
 	}
 	c, err := clusterstate.List(t.Context(), fake.NewClientset(objects...), noon)
 	require.NoError(t, err)
@@ -38,7 +35,7 @@ func running(name, node string, changes ...change) runtime.Object {
 	return p
 }
 
-// claims has a pod use the volume of a claim of its name.
+// claims has a pod use the volume of the claim that volume returns.
 func claims(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 }

@@ -30,6 +30,9 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 	defer func() {
 		slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
 	}()
+	if most <= 0 {
+		return nil, refused
+	}
 	for _, list := range mayGo { // those of one zone compare alike whoever has left it
 		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
 	}
