@@ -32,7 +32,7 @@ func (t *tick) leaveOut(workers []plan.Worker) {
 	left := t.spec.Plan.DistrustCount
 	for i := range workers {
 		if w := &workers[i]; left > 0 && t.brokenFor(*w) > 0 {
-			w.Failed = true
+			w.Failed, w.Broken = true, true
 			left--
 		}
 	}

@@ -334,7 +334,7 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 	c := &clusterstate.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
 	for _, n := range w.nodes {
 		object := n.object.DeepCopy()
-		object.Spec.Unschedulable = n.cordon
+		object.Spec.Unschedulable = n.cordon || n.object.Spec.Unschedulable
 		if n.cordon {
 			object.Annotations = map[string]string{drain.CordonedBy: "foresail"}
 		}

@@ -36,6 +36,21 @@ const strayFor = 5 * time.Second
 // adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
 const adviceFor = 15 * time.Minute
 
+// giveUpKept ends the time for which instances that did not join are kept to be looked at, as their place is needed.
+func (t *tick) giveUpKept(ctx context.Context) error {
+	ended := false
+	for _, id := range t.decision.GiveUp {
+		if c := t.condemned(id); c != nil && t.now.Before(c.Due) {
+			c.Due, ended = t.now, true
+			t.event(Event{Reason: EventGivenUp, Instance: id, Message: fmt.Sprintf("The place of %s, which did not join, is needed: it is not kept any longer", id)})
+		}
+	}
+	if !ended {
+		return nil
+	}
+	return t.save(ctx)
+}
+
 func (t *tick) condemned(instance string) *state.Condemned {
 	for i := range t.record.Condemned {
 		if c := &t.record.Condemned[i]; instance != "" && c.InstanceID == instance {

@@ -148,6 +148,9 @@ func (t *tick) interrupted(m provider.Message) bool {
 		target.State, target.Since, target.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		r.Replaced = true
 	}
+	if p := known.instance.Placement; p.Market == plan.Spot {
+		t.cool(provider.Capacity, p, "the cloud reclaims "+m.InstanceID) // its replacement would be the next to go
+	}
 	t.record.Interruptions = append(t.record.Interruptions, r)
 	slices.SortStableFunc(t.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
 	t.event(Event{
@@ -250,7 +253,7 @@ func (t *tick) replaceInterrupted(ctx context.Context) error {
 			continue
 		}
 		for _, p := range plan.Place(s, 1) {
-			addSlot(a, p, nil)
+			addSlot(a, p, nil, false)
 			r.Replaced, added = true, true
 			t.event(Event{
 				Reason: EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,

@@ -13,7 +13,6 @@ import (
 
 	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/signal"
@@ -21,8 +20,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// offersFor is how long offers are taken to stay as they are.
-const offersFor = 10 * time.Minute
+const (
+	// offersFor is how long offers are taken to stay as they are.
+	offersFor = 10 * time.Minute
+	// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited for: the scheduler tries
+	// every pod again within five minutes.
+	roomFor = 10 * time.Minute
+)
 
 // list asks the cloud for the pool's instances. It comes before everything else of a tick: what the journal or the
 // cluster knows beyond the list has happened since.
@@ -195,12 +199,14 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 		Leaving: i.State == provider.Leaving || s.ended || t.leaves(i.ID),
 	}
 	if node == nil {
-		w.Failed = t.cluster != nil && (i.JoinFailed && s.worked.IsZero() || t.condemned(i.ID) != nil || t.overdue(s))
+		c := t.condemned(i.ID)
+		w.Failed = t.cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || t.overdue(s))
+		w.Kept = w.Failed && c != nil && c.Reason == condemnedJoinFailed && !t.spec.Join.KeepFailed
 		return w
 	}
 	w.Node = node.Object.Name
 	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
-	w.Cordoned = node.Ready && drain.Cordoned(node.Object)
+	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && t.condemned(i.ID) != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.Utilisation, w.Known = utilisation(node)
@@ -259,7 +265,7 @@ func (t *tick) offersOf(ctx context.Context) []provider.Offer {
 func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result {
 	in := binpack.Input{
 		Offers: offers, Template: t.spec.Template, DaemonSets: t.cluster.DaemonSets, PodsPerNode: t.spec.Plan.PodsPerNode,
-		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes,
+		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes, Cooling: s.Unlaunchable(),
 	}
 	for _, w := range s.Workers {
 		if t.onTheWay(w) {
@@ -273,12 +279,43 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result 
 	}
 	in.Pods = due
 	packed := binpack.Pack(in)
-	t.shapes = packed.Shapes
 	s.Pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: min(packed.Room, packed.Helped), Filtered: packed.Filtered,
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered,
 		OldestFor: t.oldest(due, packed.Unhelped), Unhelped: all.Unhelped,
+		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
 	}
+	t.overlooked(s, in)
 	return all
+}
+
+// further returns the shapes of all that are not those of some.
+func further(all, some []plan.Shape) []plan.Shape {
+	var out []plan.Shape
+	for _, s := range all {
+		for _, other := range some {
+			if slices.Equal(s.Kinds, other.Kinds) {
+				s.Nodes -= other.Nodes
+			}
+		}
+		if s.Nodes > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// overlooked notes the pods for which nodes have had room for so long that the scheduler has a reason of its own. No node is
+// kept for them, but the room is: a removal that took it would have a node launched for them that helps no more.
+func (t *tick) overlooked(s *plan.Snapshot, in binpack.Input) {
+	if s.Pending.Room == 0 {
+		return
+	}
+	in.Pods, _ = due(t.cluster.Pending, t.now.Add(-max(roomFor, s.Pool.PendingFor)))
+	packed := binpack.Pack(in)
+	s.Pending.Overlooked = packed.HelpedRoom
+	homes := binpack.NewHomes(t.cluster)
+	homes.Reserve(packed.Room, in.Pods)
+	s.Homes = homes
 }
 
 // onTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time

@@ -118,6 +118,9 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 	}
 	r.until("all are reported", time.Hour, func() bool { return r.count(EventBroken) == 4 })
 	r.pass(time.Hour)
+	require.Equal(t, 1, r.world.launches, "at the maximum one is replaced beyond it")
+	r.spec.Plan.Max = 11
+	r.pass(time.Hour)
 	require.Equal(t, 3, r.world.launches, "of four one counts")
 
 	for _, n := range r.world.nodes {

@@ -135,6 +135,7 @@ const (
 	EventLaunchFailed     EventReason = "LaunchFailed"     // definitively; another may take its place
 	EventJoined           EventReason = "Joined"           // the node of an instance is Ready
 	EventJoinFailed       EventReason = "JoinFailed"       // it is not, and its time is over
+	EventGivenUp          EventReason = "GivenUp"          // an instance that did not join is not kept any longer, as its place is needed
 	EventVanished         EventReason = "Vanished"         // an instance went that nobody here terminated
 	EventScaledUp         EventReason = "ScaledUp"         // all or part of the nodes joined
 	EventScaleUpFailed    EventReason = "ScaleUpFailed"    // nothing joined

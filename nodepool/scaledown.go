@@ -89,11 +89,12 @@ func (t *tick) abandon(ctx context.Context, why string) error {
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
+		touched := r.State != state.RemovalPlanned
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
 			r.State, r.Since, r.Error, changed = state.RemovalRestoring, t.options.Now(), why, true
-			if old {
+			if touched && old {
 				t.spare(r.InstanceID, spareMax)
 			}
 		}
@@ -129,30 +130,20 @@ func (t *tick) distrusted() bool {
 	return t.spec.Plan.Distrusts(unready, workers)
 }
 
-// needs tells why a target that has not been touched is needed after all, "" if it is not: the last ready worker of a zone
-// stays if there are others, and every one as soon as the decision would be another.
+// needs tells why a target that has not been touched is needed after all, "" if it is not. In the cycle that has chosen it,
+// nothing is asked again.
 func (t *tick) needs(at int) string {
 	a := t.record.Action
-	if a.ID == t.snapshot.State.ActionID {
-		if why := plan.Objection(t.snapshot, a.Reason); why != "" {
-			return why
-		}
+	if a.ID != t.snapshot.State.ActionID {
+		return ""
 	}
-	ready := map[string]int{} // by zone
-	for _, w := range t.snapshot.Workers {
-		if w.Counts() && w.Ready {
-			ready[w.Zone]++
-		}
-	}
+	var later []string
 	for _, r := range a.Targets[at+1:] {
 		if r.State == state.RemovalPlanned {
-			ready[r.Zone]++
+			later = append(later, r.InstanceID)
 		}
 	}
-	if zone := a.Targets[at].Zone; ready[zone] == 0 && len(ready) > 0 {
-		return fmt.Sprintf("it is the last ready worker of zone %s", zone)
-	}
-	return t.pinned(a.Targets[at].Node)
+	return plan.Objection(t.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
 // pinned tells why the pods of a node could not run on others, "" if they could. Nodes that are being removed are no homes, by their taint.

@@ -270,7 +270,7 @@ func TestRejectedTerminations(t *testing.T) {
 func TestLastOfAZoneStays(t *testing.T) {
 	r := newRig(t)
 	r.world.add(4)
-	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 2, time.Minute
+	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, time.Minute
 	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest}
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)

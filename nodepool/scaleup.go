@@ -56,9 +56,7 @@ func (t *tick) begin(ctx context.Context) error {
 
 func (t *tick) beginUp(ctx context.Context) error {
 	a := t.newAction("up", plan.ActionUp)
-	for _, p := range t.decision.Placements {
-		addSlot(a, p, nil)
-	}
+	t.addPlaced(a)
 	t.record.Action = a
 	replaced := 0
 	for i := range t.record.Interruptions {
@@ -79,9 +77,7 @@ func (t *tick) grows() bool {
 
 // extendUp puts further nodes into the open scale-up.
 func (t *tick) extendUp(ctx context.Context) error {
-	for _, p := range t.decision.Placements {
-		addSlot(t.record.Action, p, nil)
-	}
+	t.addPlaced(t.record.Action)
 	t.event(Event{Reason: EventScaleUpExtended, Message: t.decision.Message, Action: t.record.Action.ID})
 	return t.save(ctx)
 }
@@ -90,9 +86,18 @@ func (t *tick) newAction(kind string, k plan.ActionKind) *state.Action {
 	return &state.Action{ID: t.newID(kind), Kind: k, Reason: t.decision.Reason, Message: t.decision.Message, Started: t.options.Now()}
 }
 
-func addSlot(a *state.Action, p plan.Placement, replaces *int) {
+// addPlaced adds a slot for each node that was decided on.
+func (t *tick) addPlaced(a *state.Action) {
+	for i, p := range t.decision.Placements {
+		addSlot(a, p, nil, i < t.decision.Pinned)
+	}
+}
+
+func addSlot(a *state.Action, p plan.Placement, replaces *int, pinned bool) {
 	n := len(a.Slots)
-	a.Slots = append(a.Slots, state.Slot{Number: n, Placement: p, Token: token(a.ID, n), Replaces: replaces, State: state.SlotPlanned})
+	a.Slots = append(a.Slots, state.Slot{
+		Number: n, Placement: p, Token: token(a.ID, n), Replaces: replaces, Pinned: pinned, State: state.SlotPlanned,
+	})
 }
 
 // advanceAction goes on with the open action.
@@ -201,7 +206,8 @@ func (t *tick) launchFailed(ctx context.Context, at int, err error) error {
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
 	case class == provider.Capacity, class == provider.Quota, class == provider.Address, class == provider.TokenMismatch:
 		t.fail(s, err.Error())
-		t.cool(class, s.Placement, now.Add(coolFor), err)
+		s.Refused = class != provider.TokenMismatch
+		t.cool(class, s.Placement, err.Error())
 		t.replace(at, class)
 	default:
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
@@ -224,18 +230,23 @@ func (t *tick) fail(s *state.Slot, why string) {
 	})
 }
 
-// cool keeps placements from being tried that would fail for the same reason: of capacity that very one, of a quota its
-// market wherever, of addresses its zone in whichever market.
-func (t *tick) cool(class provider.Class, p plan.Placement, until time.Time, err error) {
-	c := plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: until, Reason: err.Error()}
+// cool keeps placements from being tried that would fail for the same reason: of capacity that type in that zone and
+// market, of a quota its market wherever, of addresses its subnet, whatever is launched in it.
+func (t *tick) cool(class provider.Class, p plan.Placement, why string) {
+	until := t.options.Now().Add(coolFor)
+	c := plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: until, Reason: why}
 	switch class {
 	case provider.Quota:
 		c.Zone, c.InstanceType = "", ""
 	case provider.Address:
-		c.InstanceType, c.Market = "", ""
+		c.Subnet, c.InstanceType, c.Market = p.Subnet, "", ""
 	case provider.TokenMismatch:
 		return // it says nothing of the placement
 	}
+	t.record.Cooling = slices.DeleteFunc(t.record.Cooling, func(old plan.Cooling) bool {
+		old.Until, old.Reason = c.Until, c.Reason
+		return old == c
+	})
 	t.record.Cooling = append(t.record.Cooling, c)
 }
 
@@ -264,29 +275,13 @@ func (t *tick) replace(at int, class provider.Class) {
 	}
 	if class == provider.TokenMismatch {
 		if len(tried) <= maxReplacements {
-			addSlot(a, failed.Placement, &failed.Number)
+			addSlot(a, failed.Placement, &failed.Number, failed.Pinned)
 		}
 		return
 	}
-	for _, p := range plan.Place(t.instead(failed.Placement), 1, tried...) {
-		addSlot(a, p, &failed.Number)
+	for _, p := range plan.Instead(t.placing(), failed.Placement, failed.Pinned, tried...) {
+		addSlot(a, p, &failed.Number, failed.Pinned)
 	}
-}
-
-// instead is what a node in place of a failed one is placed by: if pods need the shape that it had, this one has it too.
-func (t *tick) instead(failed plan.Placement) plan.Snapshot {
-	s := t.placing()
-	if t.record.Action.Reason != plan.PodsPending {
-		return s
-	}
-	offer := plan.Offer{Zone: failed.Zone, Subnet: failed.Subnet, InstanceType: failed.InstanceType}
-	for _, shape := range t.shapes {
-		if suits(shape, offer) {
-			s.Offers = suitable(shape, s.Offers)
-			break
-		}
-	}
-	return s
 }
 
 // placing is the snapshot with what has been planned and has failed since it was made.
@@ -381,16 +376,17 @@ func (t *tick) joinFailed(s *state.Slot) {
 }
 
 // finishUp ends the scale-up once no slot is open. What joined counts; nothing at all is a failure, after which launches
-// back off.
+// back off. If the cloud has only had none to give, nothing was lost by asking: it is asked again once that has cooled.
 func (t *tick) finishUp(ctx context.Context) error {
 	a := t.record.Action
-	ready, failed := 0, ""
+	ready, refused, failed := 0, true, ""
 	for _, s := range a.Slots {
 		switch s.State {
 		case state.SlotReady:
 			ready++
 		case state.SlotFailed:
 			failed = s.Error
+			refused = refused && s.Refused
 		default:
 			return nil
 		}
@@ -400,7 +396,9 @@ func (t *tick) finishUp(ctx context.Context) error {
 		r.LastUp, r.Failures = t.options.Now(), 0
 		t.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
-		r.FailedAt, r.Failures = t.options.Now(), r.Failures+1
+		if !refused {
+			r.FailedAt, r.Failures = t.options.Now(), r.Failures+1
+		}
 		t.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", desired(a), because(failed))})
 	}
 	r.Action = nil

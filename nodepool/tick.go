@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -25,8 +24,7 @@ type tick struct {
 	clusterErr error
 	nodes      map[string]*clusterstate.Node // by provider id, and by the id of the instance in it
 	offersErr  error
-	nextDue    time.Time       // when a pod falls due next
-	shapes     []binpack.Shape // that new nodes for the due ones must have
+	nextDue    time.Time // when a pod falls due next
 
 	record  state.Record
 	loaded  bool
@@ -72,7 +70,7 @@ func (t *tick) run(ctx context.Context) error {
 		t.decision.Message = fmt.Sprintf("No change: %v", err)
 		return t.trouble(err)
 	}
-	t.decision = t.fit(plan.Decide(t.snapshot))
+	t.decision = plan.Decide(t.snapshot)
 	t.rememberHomeless()
 	if err == nil && t.leading {
 		err = t.lead(ctx)
@@ -117,6 +115,7 @@ func (t *tick) apply(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		t.advanceInterruptions,
 		t.advanceAction,
+		t.giveUpKept,
 		t.begin,
 		t.endCondemned,
 		t.condemnOrphans,

@@ -54,7 +54,8 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="min must be at least 0"
 	Min int32 `json:"min"`
 
-	// The most workers.
+	// The most workers, with the instances that did not join. Instances that are being removed or reclaimed do not count, and
+	// one broken worker in ten, at least one, is replaced beyond it.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="max must be from 1 to 10000"
 	Max int32 `json:"max"`
@@ -416,7 +417,7 @@ type MarketPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="market.spotRatio must be a quantity between 0 and 1, such as 700m"
 	SpotRatio *resource.Quantity `json:"spotRatio,omitempty"`
 
-	// The number of workers that are always On-Demand.
+	// The number of workers that are always On-Demand: launched as such first, and removed only when all workers are On-Demand.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="market.onDemandBase must be at least 0"
 	OnDemandBase int32 `json:"onDemandBase,omitempty"`
@@ -438,7 +439,7 @@ type JoinPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="join.timeout must be a duration above 0s, such as 10m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// How long an instance that did not join is kept for debugging.
+	// How long an instance that did not join is kept for debugging, unless its place is needed before.
 	// +optional
 	// +default="15m"
 	// +kubebuilder:validation:Type=string

@@ -54,6 +54,7 @@ type Input struct {
 	Pods        []clusterstate.Pending
 	Nodes       []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
 	Offers      []provider.Offer    // types in order of preference; those of unknown size are left out
+	Cooling     map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
 	OnTheWay    []plan.Placement    // launched nodes that are not Ready yet: they take pods first
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
@@ -68,25 +69,18 @@ type Result struct {
 	Helped int // pods that a node of the pool could run, those with room elsewhere included
 	// Room is the number of pods for which a node that is there has room by all that is known. They need no new one and are
 	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
-	Room int
+	Room       int
+	HelpedRoom int // of them, those that are Helped
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
 	Unhelped []plan.Unhelped
-	// Zones are the zones that new nodes must be in, with their number. The rest of Nodes may be anywhere.
-	Zones map[string]int
-	// Shapes are the new nodes for which not every offer will do, in order of zone and type.
-	Shapes []Shape
+	// Shapes are the new nodes for which not every offer will do: pods could not run on it, or not all of those that are to be
+	// on that node.
+	Shapes []plan.Shape
 	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the pool (that of the first
 	// offer) can allocate after its DaemonSets: the external demand of forecasts, in node equivalents.
 	CPU, Memory, Slots float64
-}
-
-// Shape is what a number of new nodes must be.
-type Shape struct {
-	Zone         string // "" = any
-	InstanceType string // "" = any
-	Nodes        int
 }
 
 // Pack tells what pods need. Equal inputs have equal results.

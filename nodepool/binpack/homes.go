@@ -11,12 +11,20 @@ import (
 // and new ones do not count: they may never come.
 type Homes struct {
 	cluster *clusterstate.Cluster
+	waiting []clusterstate.Pending
+	room    int               // how many of those keep their room
 	told    map[string]string // by the nodes that were asked about
 }
 
 // NewHomes returns the homes that a cluster has.
 func NewHomes(c *clusterstate.Cluster) *Homes {
 	return &Homes{cluster: c, told: map[string]string{}}
+}
+
+// Reserve has some of these pods, which wait for a node, keep the room that there is for them.
+func (h *Homes) Reserve(some int, waiting []clusterstate.Pending) {
+	h.waiting, h.room = waiting, some
+	clear(h.told)
 }
 
 // Without returns why the pods of some nodes, by name, could not all run on the others, "" if they could: a sentence
@@ -38,6 +46,7 @@ func (h *Homes) without(nodes []string) string {
 			in.Pods = append(in.Pods, h.cluster.Replacements(n)...)
 		}
 	}
+	in.Pods = append(in.Pods, h.waiting...)
 	if len(in.Pods) == 0 {
 		return ""
 	}
@@ -52,12 +61,19 @@ func (h *Homes) without(nodes []string) string {
 	}
 	p.hardestFirst()
 	p.pack(nil)
+	left, name := 0, ""
 	for _, g := range p.groups {
-		if g.left > 0 {
-			return "no other node could run its pod " + g.names[len(g.names)-g.left]
+		if left += g.left; g.left > 0 && name == "" {
+			name = g.names[len(g.names)-g.left]
 		}
 	}
-	return ""
+	switch {
+	case left <= len(h.waiting)-h.room:
+		return ""
+	case slices.ContainsFunc(h.waiting, func(w clusterstate.Pending) bool { return w.Pod.Namespace+"/"+w.Pod.Name == name }):
+		return "no other node has room for pod " + name + ", which waits for one"
+	}
+	return "no other node could run its pod " + name
 }
 
 // hardestFirst orders groups by how many of the nodes that are there could run them, as new ones are ordered by their shapes. Many

@@ -317,7 +317,8 @@ func (p *packer) put(g *group, at *place, n int) {
 	}
 }
 
-// open adds a node for pods of a group: of the first type that takes them, in the zone to which fewest have been added.
+// open adds a node for pods of a group: of the first type that takes them and can be launched, in the zone to which fewest
+// have been added.
 // It returns nil if none would help.
 func (p *packer) open(g *group) *place {
 	best := -1
@@ -341,5 +342,8 @@ func (p *packer) open(g *group) *place {
 
 // better compares a shape with one before it in the order of preference.
 func (p *packer) better(s, than *shape) bool {
+	if s.cooling != than.cooling {
+		return than.cooling
+	}
 	return s.offer.InstanceType == than.offer.InstanceType && p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
 }

@@ -211,8 +211,8 @@ func TestPackingHolds(t *testing.T) {
 		cpus, size := need(p)
 		assert.GreaterOrEqual(t, int64(r.Nodes)*size, cpus, "fewer nodes than there are requests")
 		pinned := 0
-		for _, n := range r.Zones {
-			pinned += n
+		for _, s := range r.Shapes {
+			pinned += s.Nodes
 		}
 		assert.LessOrEqual(t, pinned, r.Nodes)
 		assert.LessOrEqual(t, r.Helped+len(r.Unhelped), len(in.Pods))
@@ -233,7 +233,7 @@ func TestPackingIsTight(t *testing.T) {
 		cpus, size := need(p)
 		require.LessOrEqual(t, int64(r.Nodes), 2*cpus/size+1, "seed %d: two nodes are less than half full", seed)
 		require.Empty(t, r.Unhelped)
-		require.Empty(t, r.Zones)
+		require.Empty(t, r.Shapes)
 	}
 }
 

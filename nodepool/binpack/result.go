@@ -18,6 +18,7 @@ func (p *packer) result() Result {
 		if g.hasShape() {
 			helped := len(g.names) - g.left
 			r.Helped += helped
+			r.HelpedRoom += g.room
 			if g.refusal > 0 {
 				r.Filtered += helped
 			}
@@ -47,54 +48,61 @@ func equivalents(n int, request, whole int64) float64 {
 }
 
 func (p *packer) tellNodes(r *Result) {
-	shapes := map[Shape]int{}
 	for _, at := range p.places {
 		if at.kind != added {
 			continue
 		}
 		r.Nodes++
-		s := p.pinned(at)
-		if s.Zone != "" {
-			if r.Zones == nil {
-				r.Zones = map[string]int{}
-			}
-			r.Zones[s.Zone]++
-		}
-		if s != (Shape{}) {
-			shapes[s]++
+		if kinds := p.kindsOf(at); kinds != nil {
+			addShape(&r.Shapes, kinds)
 		}
 	}
-	for s, n := range shapes {
-		s.Nodes = n
-		r.Shapes = append(r.Shapes, s)
-	}
-	slices.SortFunc(r.Shapes, func(a, b Shape) int {
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
-	})
+	slices.SortStableFunc(r.Shapes, func(a, b plan.Shape) int { return slices.CompareFunc(a.Kinds, b.Kinds, compareKinds) })
 }
 
-// pinned tells in which zone and of which type a new node must be for its pods to run on it.
-func (p *packer) pinned(at *place) Shape {
-	is := p.shapes[at.shape].offer
-	all, inZone, ofType := true, true, true // every offer will do, every one in its zone, every one of its type
-	oneZone, elsewhere := true, false       // the pool has no other zone, one in another zone will do
+// addShape counts one more node of some kinds.
+func addShape(shapes *[]plan.Shape, kinds []plan.Kind) {
+	for i, s := range *shapes {
+		if slices.Equal(s.Kinds, kinds) {
+			(*shapes)[i].Nodes++
+			return
+		}
+	}
+	*shapes = append(*shapes, plan.Shape{Kinds: kinds, Nodes: 1})
+}
+
+func compareKinds(a, b plan.Kind) int {
+	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.InstanceType, b.InstanceType))
+}
+
+// kindsOf returns what a new node can be for its pods to run on it, nil if every offer will do.
+func (p *packer) kindsOf(at *place) (kinds []plan.Kind) {
+	all := true
 	for i, s := range p.shapes {
-		sameZone, sameType := s.offer.Zone == is.Zone, s.offer.InstanceType == is.InstanceType
-		all = all && at.allowed[i]
-		inZone = inZone && (at.allowed[i] || !sameZone)
-		ofType = ofType && (at.allowed[i] || !sameType)
-		oneZone = oneZone && sameZone
-		elsewhere = elsewhere || at.allowed[i] && !sameZone
+		if !at.allowed[i] || !s.holds(at.takes) {
+			all = false
+			continue
+		}
+		kind := plan.Kind{Zone: s.offer.Zone, InstanceType: s.offer.InstanceType}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
 	}
 	if all {
-		return Shape{}
+		return nil
 	}
-	out := Shape{Zone: is.Zone, InstanceType: is.InstanceType}
-	switch {
-	case oneZone || elsewhere && ofType:
-		out.Zone = ""
-	case inZone:
-		out.InstanceType = ""
+	slices.SortFunc(kinds, compareKinds)
+	return kinds
+}
+
+// holds tells whether an empty node of the shape has room for all of these pods together.
+func (s *shape) holds(takes []taken) bool {
+	free := slices.Clone(s.free)
+	for _, t := range takes {
+		if free.times(t.group.request) < t.n {
+			return false
+		}
+		free.take(t.group.request, t.n)
 	}
-	return out
+	return true
 }

@@ -118,7 +118,10 @@ func TestSchedulerAgreesOnVolumes(t *testing.T) {
 		{Pod: "default/unbound", Reason: "its claim unbound is not bound to a volume, and that does not wait for a node"},
 	}
 	r := need(t, client, 4)
-	assert.Equal(t, map[string]int{"b": 1}, r.Zones)
+	require.Len(t, r.Shapes, 1)
+	for _, kind := range r.Shapes[0].Kinds {
+		assert.Equal(t, "b", kind.Zone)
+	}
 	assert.Equal(t, []int{1, 1, 0}, []int{r.Nodes, r.Helped, r.Room})
 	assert.Equal(t, unhelped, r.Unhelped)
 

@@ -24,10 +24,11 @@ const defaultSlots = 110
 
 // shape is a node that the pool can launch.
 type shape struct {
-	offer provider.Offer
-	node  *corev1.Node
-	free  vector // after its DaemonSets
-	ports []corev1.ContainerPort
+	offer   provider.Offer
+	cooling bool // it cannot be launched now
+	node    *corev1.Node
+	free    vector // after its DaemonSets
+	ports   []corev1.ContainerPort
 }
 
 // known tells whether the size of an offer is known.
@@ -37,7 +38,7 @@ func known(o provider.Offer) bool {
 }
 
 func newShape(o provider.Offer, in *Input, d dimensions) *shape {
-	s := &shape{offer: o, node: nodeOf(o, in.Template)}
+	s := &shape{offer: o, cooling: in.Cooling[o.Offer], node: nodeOf(o, in.Template)}
 	s.free = d.vector(o.Allocatable)
 	if _, ok := o.Allocatable[corev1.ResourcePods]; !ok {
 		s.free[slots] = defaultSlots

@@ -19,7 +19,7 @@ const MaxCandidates = 100
 //
 // Who is named does not swing by that itself: a worker that is named is compared by use and by pods, of which it has ever
 // fewer than those that take its share, so that it stays named while the number of workers to spare does. Fewer to spare
-// are the first ones of more.
+// are the first ones of more. Where the last workers of zones are among those to spare, or OnDemandBase keeps some, whom these keep may change.
 func (v *view) candidates(d Decision) []Target {
 	if d.Step == ScaleUp || v.State.Action == ActionUp || v.WorkersErr != "" || v.Pending.any() || len(v.unknown()) > 0 {
 		return nil

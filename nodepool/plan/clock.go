@@ -8,6 +8,8 @@ import "time"
 const (
 	// firstBackoff is what a pool waits after one failed scale-up; each further one doubles it.
 	firstBackoff = time.Minute
+	// urgentBackoff is the most that a pool waits which has fewer workers than it needs, whatever has failed.
+	urgentBackoff = 5 * time.Minute
 	// longestCooling is how far ahead the end of a placement's cooling can lie. One further ahead was written by a clock
 	// that has been set back since, and is not heard: trying the placement costs one call.
 	longestCooling = time.Hour
@@ -27,13 +29,16 @@ func (v *view) coolsFor(cooldown time.Duration) time.Duration {
 }
 
 // backsOffFor is how long launches wait after some in a row of which nothing joined: 1m, 2m, 4m and so on.
-func (v *view) backsOffFor() time.Duration {
+func (v *view) backsOffFor(urgent bool) time.Duration {
 	if v.State.Failures <= 0 {
 		return 0
 	}
 	wait := min(firstBackoff, v.Pool.MaxFailureBackoff)
 	for i := 1; i < v.State.Failures && wait < v.Pool.MaxFailureBackoff; i++ {
 		wait = min(2*wait, v.Pool.MaxFailureBackoff)
+	}
+	if urgent {
+		wait = min(wait, urgentBackoff)
 	}
 	return left(v.State.FailedAt, wait, v.Now)
 }

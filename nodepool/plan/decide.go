@@ -182,7 +182,7 @@ func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, why)
 	}
 	d.Urgent = true
-	return v.launch(d, reason, why)
+	return v.launch(d, recommendation{cause: reason, Recommendation: Recommendation{Reason: why}})
 }
 
 // grow launches what the largest voice asks for.
@@ -196,7 +196,7 @@ func (v *view) grow(d Decision) Decision {
 		return d.hold(CoolingDown, "%d are recommended, and the cooldown of scale-ups, %s, has %s left (%s)",
 			d.Recommended, v.Pool.CooldownUp, short(left), dominant.Reason)
 	}
-	return v.launch(d, dominant.cause, dominant.Reason)
+	return v.launch(d, dominant)
 }
 
 // joins tells whether more is asked for than the open scale-up will bring, and it has room.
@@ -211,7 +211,7 @@ func (v *view) extend(d Decision) Decision {
 	there := len(v.staying) + v.State.Planned
 	d.Want = min(d.Recommended, v.Pool.Max, add(there, min(v.State.Room, v.batchUp())))
 	dominant := v.dominant()
-	d.Placements = Place(v.Snapshot, d.Want-there)
+	d.Placements, d.Pinned = v.place(min(d.Want-there, v.places()-v.State.Planned), d.Recommended-there, dominant)
 	if len(d.Placements) == 0 {
 		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)", v.State.Action, dominant.Reason)
 	}
@@ -224,27 +224,84 @@ func (v *view) extend(d Decision) Decision {
 }
 
 // launch places the nodes to d.Want, unless launches fail or nothing can be launched anywhere.
-func (v *view) launch(d Decision, reason Reason, why string) Decision {
-	urgent := d.Urgent
+func (v *view) launch(d Decision, r recommendation) Decision {
+	urgent, why := d.Urgent, r.Reason
 	d.Urgent = false
-	if left := v.backsOffFor(); left > 0 {
+	if left := v.backsOffFor(urgent); left > 0 {
 		return d.hold(BackingOff, "%d are recommended, and nothing joined in the last %s: the next is tried in %s (%s)",
 			d.Want, count(v.State.Failures, "scale-up"), short(left), why)
 	}
-	n := len(v.staying)
-	d.Placements = Place(v.Snapshot, d.Want-n)
+	n, places := len(v.staying), v.places()
 	if len(v.Offers) == 0 {
 		return d.hold(InsufficientCapacity, "%d are recommended, and it is not known what can be launched (%s)", d.Want, why)
 	}
+	d.GiveUp = v.kept(d.Want - n - places)
+	if places == 0 {
+		return v.full(d, why)
+	}
+	d.Placements, d.Pinned = v.place(min(d.Want-n, places), max(d.Want, d.Recommended)-n, r)
 	if len(d.Placements) == 0 {
-		return d.hold(InsufficientCapacity, "%d are recommended, and all %d kinds of instance that could be launched are cooling after errors (%s)",
-			d.Want, len(v.Offers), why)
+		return v.exhausted(d, r)
 	}
 	aim := d.Want
 	d.Want = n + len(d.Placements)
-	d.Step, d.Reason, d.Urgent = ScaleUp, reason, urgent
+	d.Step, d.Reason, d.Urgent = ScaleUp, r.cause, urgent
 	d.Message = fmt.Sprintf("Launch %d beside %s: %s%s", len(d.Placements), count(n, "worker"), why, v.limits(max(aim, d.Recommended), d.Want))
 	return d
+}
+
+// exhausted holds as nothing that would help can be launched: a node that helps nobody would be followed by another.
+func (v *view) exhausted(d Decision, r recommendation) Decision {
+	if len(Place(v.Snapshot, 1)) > 0 {
+		return d.hold(InsufficientCapacity, "%d are recommended, and every kind of instance that the pending pods could run on is cooling after errors (%s)",
+			d.Want, r.Reason)
+	}
+	return d.hold(InsufficientCapacity, "%d are recommended, and all %d kinds of instance that could be launched are cooling after errors (%s)",
+		d.Want, len(v.Offers), r.Reason)
+}
+
+// full holds as workers and instances that did not join are as many as the maximum: while nobody looks at those, there would
+// be more and more of them.
+func (v *view) full(d Decision, why string) Decision {
+	failed := 0
+	for _, w := range v.Workers {
+		if w.Failed && !w.Leaving {
+			failed++
+		}
+	}
+	if len(d.GiveUp) > 0 {
+		return d.hold(InsufficientCapacity, "%d are recommended, and of %s that did not join some must be terminated first, as the maximum is %d (%s)",
+			d.Want, count(failed, "instance"), v.Pool.Max, why)
+	}
+	return d.hold(InsufficientCapacity, "%d are recommended, and %s that did not join or are broken are kept, with which the maximum of %d is reached: terminate some, or set join.keepFailed to false (%s)",
+		d.Want, count(failed, "instance"), v.Pool.Max, why)
+}
+
+// places is how many more instances the maximum allows. One that did not join has its place until it is gone, and so have
+// broken ones, but for one in ten, which are replaced at once. One that leaves or that the cloud takes back has none.
+func (v *view) places() int {
+	failed, broken := 0, 0
+	for _, w := range v.Workers {
+		switch {
+		case w.Leaving || !w.Failed:
+		case w.Broken:
+			broken++
+		default:
+			failed++
+		}
+	}
+	return max(0, v.Pool.Max-len(v.staying)-failed-max(0, broken-max(1, v.Pool.Max/10)))
+}
+
+// kept returns up to n instances that did not join and are kept to be looked at, the oldest first.
+func (v *view) kept(n int) []string {
+	var out []string
+	for _, w := range v.Workers {
+		if w.Kept && !w.Leaving && len(out) < n {
+			out = append(out, w.InstanceID)
+		}
+	}
+	return out
 }
 
 // limits tells why fewer nodes are launched than were asked for.

@@ -15,10 +15,13 @@ type Decision struct {
 	Refused         []Refusal
 
 	Placements []Placement // of a ScaleUp, one for each node to launch, in order
-	Urgent     bool        // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
-	Targets    []Target    // of a ScaleDown, in order
-	Candidates []Target    // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
-	IdleSince  time.Time   // to be remembered
+	Pinned     int         // of Placements, the first ones, which pending pods need to be what they are
+	// GiveUp are instances that did not join and are kept to be looked at, whose place is needed: they are to be terminated.
+	GiveUp     []string
+	Urgent     bool      // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
+	Targets    []Target  // of a ScaleDown, in order
+	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
+	IdleSince  time.Time // to be remembered
 }
 
 // Step is the kind of a decision.

@@ -5,25 +5,56 @@ import (
 	"slices"
 )
 
-// Place chooses where, what and how n nodes are launched, fewer if no placement is left. Placements that are cooling after
-// errors and the ones already tried are left out.
+// Place chooses where, what and how n nodes are launched that may be anything, fewer if no placement is left. Placements
+// that are cooling after errors and the ones already tried are left out.
 //
 // Each node in its turn is Spot if fewer than round(SpotRatio · m) workers are, where m is the number of workers with it
 // above OnDemandBase. Where no Spot is left it is On-Demand. It is never the other way round: what is to be On-Demand must
-// not be taken back. Placements that are suspected come after all others, whatever the market. Of the zones where its market is left it comes to the one with fewest workers, those placed before it
-// included (seeds 001 and 003), and there to the first offer.
+// not be taken back. Placements that are suspected come after all others, whatever the market. Of the zones where its
+// market is left it comes to the one with fewest workers, those placed before it included (seeds 001 and 003), and there
+// to the first offer.
 func Place(s Snapshot, n int, tried ...Placement) []Placement {
-	p := newPlacer(s, tried)
-	var out []Placement
-	for len(out) < n {
-		next, ok := p.next()
-		if !ok {
-			break
-		}
-		out = append(out, next)
-	}
-	return out
+	return newPlacer(s, tried).place(nil, n, anything)
 }
+
+// Instead places a node in place of one that has failed, none if no placement is left. If pods need it to be what it was,
+// it is something else that they can run on.
+func Instead(s Snapshot, failed Placement, pinned bool, tried ...Placement) []Placement {
+	p := newPlacer(s, tried)
+	if !pinned {
+		return p.place(nil, 1, anything)
+	}
+	for _, shape := range slices.Concat(s.Pending.Shapes, s.Pending.Later) {
+		if shape.takes(failed) {
+			return p.place(nil, 1, shape.takes)
+		}
+	}
+	return nil // the pods have found another node
+}
+
+// place places up to n of the nodes that a recommendation asks for: first those that must have a shape for pods to run on
+// them, then what may be anything. A node of a shape that cannot be launched is no node that helps: if the recommendation
+// counts it, nothing else is launched in its place.
+func (v *view) place(n, asked int, r recommendation) (out []Placement, pinned int) {
+	shapes := v.Pending.Shapes
+	if r.cause != PodsPending {
+		shapes = slices.Concat(shapes, v.Pending.Later)
+	}
+	p := newPlacer(v.Snapshot, nil)
+	for _, s := range shapes {
+		before := len(out)
+		out = p.place(out, min(n, before+s.Nodes), s.takes)
+		if r.pods {
+			asked -= s.Nodes
+		} else {
+			asked -= len(out) - before
+		}
+	}
+	pinned = len(out)
+	return p.place(out, min(n, pinned+max(0, asked)), anything), pinned
+}
+
+func anything(Placement) bool { return true }
 
 type placer struct {
 	ratio              float64
@@ -74,6 +105,21 @@ func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
 	return cooling, suspected
 }
 
+// Unlaunchable returns the offers that cannot be launched now, in whichever market the pool would have them.
+func (s Snapshot) Unlaunchable() map[Offer]bool {
+	out := map[Offer]bool{}
+	for _, o := range s.Offers {
+		l := Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: OnDemand}
+		onDemand, _ := s.cools(l)
+		l.Market = Spot
+		spot, _ := s.cools(l)
+		if onDemand && (spot || s.Pool.SpotRatio <= 0) {
+			out[o] = true
+		}
+	}
+	return out
+}
+
 // share is a number in [0, 1]; what is not a number is 0.
 func share(x float64) float64 {
 	if !(x > 0) {
@@ -84,28 +130,40 @@ func share(x float64) float64 {
 
 // of tells whether a placement is one of those that cool; a field that is empty stands for all its values.
 func (c Cooling) of(p Placement) bool {
-	return (c.Zone == "" || c.Zone == p.Zone) && (c.InstanceType == "" || c.InstanceType == p.InstanceType) &&
+	return (c.Zone == "" || c.Zone == p.Zone) && (c.Subnet == "" || c.Subnet == p.Subnet) && (c.InstanceType == "" || c.InstanceType == p.InstanceType) &&
 		(c.Market == "" || c.Market == p.Market)
 }
 
-func (p *placer) next() (Placement, bool) {
+// place adds placements until there are n, or none that will do is left.
+func (p *placer) place(out []Placement, n int, willDo func(Placement) bool) []Placement {
+	for len(out) < n {
+		next, ok := p.next(willDo)
+		if !ok {
+			break
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+func (p *placer) next(willDo func(Placement) bool) (Placement, bool) {
 	above := max(0, p.workers+1-p.base)
 	lists := [][]Placement{p.onDemanders, p.lateOnDemanders}
 	if p.spot < int(math.Round(p.ratio*float64(above))) {
 		lists = [][]Placement{p.spots, p.onDemanders, p.lateSpots, p.lateOnDemanders}
 	}
 	for _, list := range lists {
-		if l, ok := p.take(list); ok {
+		if l, ok := p.take(list, willDo); ok {
 			return l, true
 		}
 	}
 	return Placement{}, false
 }
 
-func (p *placer) take(list []Placement) (Placement, bool) {
+func (p *placer) take(list []Placement, willDo func(Placement) bool) (Placement, bool) {
 	best := -1
 	for i, l := range list {
-		if best < 0 || p.zones[l.Zone] < p.zones[list[best].Zone] {
+		if (best < 0 || p.zones[l.Zone] < p.zones[list[best].Zone]) && willDo(l) {
 			best = i
 		}
 	}

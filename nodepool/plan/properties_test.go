@@ -122,16 +122,25 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		}
 	}
 
-	before, after, ready := map[string]int{}, map[string]int{}, 0
+	before, after, ready, zones, spot, onDemand := map[string]int{}, map[string]int{}, 0, 0, 0, 0
 	byID := map[string]plan.Worker{}
 	for _, w := range staying(s) {
-		before[w.Zone]++
 		byID[w.InstanceID] = w
 		if w.Ready {
+			if after[w.Zone] == 0 {
+				zones++
+			}
+			before[w.Zone]++
 			after[w.Zone]++
 			ready++
 		}
+		if w.Market == plan.Spot {
+			spot++
+		} else {
+			onDemand++
+		}
 	}
+	onDemandBefore := onDemand
 	for _, target := range d.Targets {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
@@ -139,10 +148,16 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.Equal(t, w.Node, target.Node)
 		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
 		after[w.Zone]--
-		if len(before) > 1 {
-			assert.Positive(t, after[w.Zone], "zone %s is left without", w.Zone)
+		if w.Market != plan.Spot {
+			onDemand--
 		}
 	}
+	if s.Pool.Min >= zones {
+		for zone, n := range before {
+			assert.True(t, n == 0 || zones == 1 || after[zone] > 0, "zone %s is left without", zone)
+		}
+	}
+	assert.True(t, spot == 0 || onDemand >= min(s.Pool.OnDemandBase, onDemandBefore), "fewer On-Demand than the base")
 	if d.Reason == plan.PoolIdle {
 		assert.Zero(t, s.Pending.Pods)
 		assert.Zero(t, s.Pending.Due)

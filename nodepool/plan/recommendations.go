@@ -12,6 +12,7 @@ type recommendation struct {
 	Recommendation
 	cause      Reason // of a launch that follows it
 	signal     bool   // it is a signal's
+	pods       bool   // its number includes what pending pods need
 	waits      bool   // it is above the workers, but not for long enough
 	suppressed bool   // mode All: the other trigger does not agree
 }
@@ -41,7 +42,7 @@ func (v *view) recommend() []recommendation {
 }
 
 func (v *view) fromSignal(s Signal) recommendation {
-	out := recommendation{Recommendation: Recommendation{Signal: s.Name, Known: s.Known}, cause: LoadPredicted, signal: true}
+	out := recommendation{Recommendation: Recommendation{Signal: s.Name, Known: s.Known}, cause: LoadPredicted, signal: true, pods: s.WithPending}
 	if !s.Known {
 		out.Reason = fmt.Sprintf("%s is not known: %s", s.Name, s.Err)
 		return out
@@ -59,7 +60,7 @@ func (v *view) fromSignal(s Signal) recommendation {
 // enough (seed 000: desiredDelta = ceil(pendingPods / podsPerNode), where pods have no requests).
 func (v *view) fromPending() recommendation {
 	p := v.Pending
-	out := recommendation{Recommendation: Recommendation{Signal: "pending", Known: p.Known}, cause: PodsPending}
+	out := recommendation{Recommendation: Recommendation{Signal: "pending", Known: p.Known}, cause: PodsPending, pods: true}
 	switch {
 	case !p.Known:
 		out.Reason = "pods are not known"
@@ -68,12 +69,14 @@ func (v *view) fromPending() recommendation {
 		out.Nodes = add(len(v.staying), p.Nodes)
 		out.Reason = fmt.Sprintf("%s unschedulable for longer than %s, the oldest for %s, and %s would hold them",
 			count(p.Due, "pod"), v.Pool.PendingFor, p.OldestFor.Truncate(time.Second), count(p.Nodes, "more node"))
-	case p.Due > 0:
+	case p.Due > p.Overlooked:
 		out.Nodes = len(v.staying)
 		out.Reason = fmt.Sprintf("%s unschedulable for longer than %s, and %s", count(p.Due, "pod"), v.Pool.PendingFor, p.held())
-	case p.Pods > 0:
+	case p.Pods > p.Due:
 		out.Nodes, out.waits = len(v.staying), true
 		out.Reason = fmt.Sprintf("%s unschedulable, none for longer than %s", count(p.Pods, "pod"), v.Pool.PendingFor)
+	case p.Pods > 0:
+		out.Reason = fmt.Sprintf("%s unschedulable, and %s", count(p.Due, "pod"), p.held())
 	default:
 		out.Reason = "no pod is unschedulable"
 	}

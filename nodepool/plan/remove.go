@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -63,10 +64,32 @@ func (v *view) spare() (int, string) {
 }
 
 // Objection tells why a worker that was to be removed for a reason must stay after all, "" if it need not: something is not
-// known any more, or the pool is not idle, or would not carry its load. Workers that are being removed must be Leaving in
-// the snapshot, this one among them.
-func Objection(s Snapshot, reason Reason) string {
+// known any more, the pool is not idle or would not carry its load, the worker is the last of its kind, or its pods would
+// have no other node. Workers that are being removed must be Leaving in the snapshot, this one among them; those whose turn
+// comes later are there still.
+func Objection(s Snapshot, reason Reason, worker string, later []string) string {
 	v := newView(s)
+	if why := v.objection(reason); why != "" {
+		return why
+	}
+	var it Worker
+	rest := slices.Clip(v.staying)
+	for _, w := range s.Workers {
+		switch {
+		case w.InstanceID == worker:
+			it = w
+			rest = append(rest, w)
+		case slices.Contains(later, w.InstanceID):
+			rest = append(rest, w)
+		}
+	}
+	if why := newFleet(s.Pool, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
+		return why
+	}
+	return s.Homes.Without([]string{it.Node})
+}
+
+func (v *view) objection(reason Reason) string {
 	switch {
 	case len(v.unknown()) > 0:
 		return "this is not known: " + strings.Join(v.unknown(), ", ")

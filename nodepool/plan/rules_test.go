@@ -139,6 +139,8 @@ func TestMinimumAndMaximum(t *testing.T) {
 			plan.Hold, plan.ActionOpen, 0, false},
 		{"below the minimum: launches that fail back off", below, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 3, ago(3*time.Minute) },
 			plan.Hold, plan.BackingOff, 0, false},
+		{"below the minimum: they do for minutes at most", below, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 9, ago(5*time.Minute) },
+			plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: in batches", below, func(s *plan.Snapshot) { s.Pool.Min = 6 }, plan.ScaleUp, plan.BelowMinimum, 2, true},
 		{"below the minimum: what leaves or failed does not count", nil, func(s *plan.Snapshot) {
 			s.Workers[0].Leaving, s.Workers[1].Failed, s.Workers[2].Leaving = true, true, true
@@ -599,8 +601,17 @@ func TestMessages(t *testing.T) {
 			"No change to 4 workers: cpu needs 4 ready workers to stay below 0.7 with the margin 0.3, and there are 4"},
 		{idle, func(s *plan.Snapshot) { unready(s, 4, 8) },
 			"No change to 8 workers: the pool has been idle for 10m0s, but 4 of 8 are unready, more than 45% and more than 3: what is seen is not to be trusted"},
-		{idle, func(s *plan.Snapshot) { s.Workers = fleet("a", "b", "c") },
-			"No change to 3 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
+		{idle, func(s *plan.Snapshot) {
+			s.Pool.Min, s.Workers = 3, fleet("a", "b", "c", "c")
+			s.Workers[2].Blocked, s.Workers[3].Blocked = "its annotation says so", "its annotation says so"
+		},
+			"No change to 4 workers: the pool has been idle for 10m0s, but none may go, such as node-000: it is the last ready one of zone a"},
+		{idle, func(s *plan.Snapshot) {
+			s.Pool.Min, s.Pool.OnDemandBase, s.Workers = 1, 1, fleet("a", "a")
+			s.Workers[0].Market, s.Workers[1].Blocked = plan.OnDemand, "its annotation says so"
+			s.Signals[0].Fits, s.Signals[0].Want, s.Signals[1].Fits, s.Signals[1].Want = 1, 1, 1, 1
+		},
+			"No change to 2 workers: the pool has been idle for 10m0s, but none may go, such as node-000: market.onDemandBase keeps 1 On-Demand worker"},
 		{idle, func(s *plan.Snapshot) { loses(s, "memory") },
 			"No change to 4 workers: nothing is removed while this is not known: memory (the server does not answer)"},
 		{steady, func(s *plan.Snapshot) { s.WorkersErr = "the cloud does not answer" },
@@ -633,8 +644,8 @@ func TestCordonedWorkersGoFirst(t *testing.T) {
 
 	s.Workers[0].Zone, s.Workers[1].Zone, s.Workers[2].Zone = "b", "b", "b"
 	d = plan.Decide(s)
-	require.NotEmpty(t, d.Targets, d.Message)
-	assert.Contains(t, d.Refused, plan.Refusal{Worker: "n-3", Reason: "no other one of zone a is ready"})
+	require.Len(t, d.Targets, 1, d.Message)
+	assert.Equal(t, "n-3", d.Targets[0].Node, "it is no worker of its zone that takes pods")
 }
 
 // rooms are Homes in which some nodes cannot be done without, and no more than so many together.

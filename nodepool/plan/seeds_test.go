@@ -368,7 +368,11 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 				s.State.Spared[w.InstanceID] = noon.Add(time.Minute)
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
-		{"002 Safety Guarantees 2: no zone to zero", seed002Idle, func(s *plan.Snapshot) { s.Workers = fleet("a", "b", "c") },
+		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {
+			s.Workers = fleet("a", "b", "c", "a")
+			s.Pool.Min, s.Workers[0].Blocked, s.Workers[3].Blocked = 3, "its annotation says so", "its annotation says so"
+			s.Signals[0].Fits, s.Signals[0].Want = 0, 0
+		},
 			plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: unless it is the only one", seed002Idle, func(s *plan.Snapshot) {
 			s.Workers = fleet("a")
@@ -389,7 +393,11 @@ func TestSeed002Targets(t *testing.T) {
 	s.Workers = fleet("a", "b", "b", "c", "b", "c")
 	s.Signals[0].Fits = 1
 	d := plan.Decide(s)
-	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "b has three, then b and c two each, then each zone one")
+	assert.Equal(t, []string{"i-001", "i-002", "i-003", "i-000"}, ids(d.Targets),
+		"b has three, then b and c two each, then each zone one, of which the minimum asks for none and the load for two")
+	s.Pool.Min = 3
+	d = plan.Decide(s)
+	assert.Equal(t, []string{"i-001", "i-002", "i-003"}, ids(d.Targets), "the minimum is enough for all zones")
 }
 
 // seed003 asks for CPU and pending pods together.

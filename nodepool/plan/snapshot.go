@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Snapshot is everything that a decision is made from. A decision neither changes nor keeps it.
 type Snapshot struct {
@@ -114,9 +117,11 @@ type Worker struct {
 	Placement
 	Launched time.Time
 	Ready    bool // its Node is Ready and takes pods
-	Cordoned bool // its Node is Ready and takes no pods any more, as the cloud advises to leave it: it goes before others
+	Cordoned bool // its Node is Ready and takes no pods any more, whoever has said so: it goes before others
 	Leaving  bool // it is being removed, or the cloud takes it away
-	Failed   bool // it did not join in time; it is kept to be looked at and does not count
+	Failed   bool // it did not join in time and does not count, but has its place until it is gone
+	Broken   bool // it has failed, as its Node has not been Ready for long
+	Kept     bool // it has failed, and is kept to be looked at until its time is over or its place is needed
 
 	Pods        int     // that a drain would move
 	Utilisation float64 // the larger share of its CPU and memory in use
@@ -129,18 +134,37 @@ func (w Worker) Counts() bool { return !w.Leaving && !w.Failed }
 
 // Pending is the demand of pods that no node takes.
 type Pending struct {
-	Known     bool // false: pods could not be read
-	Pods      int  // unschedulable at all that a node of the pool could run
-	Due       int  // of them, unschedulable for longer than Pool.PendingFor
-	Nodes     int  // new nodes that hold the due ones, packed, beyond what is on its way
-	Room      int  // of the due ones, those for which nodes that are there have room by all that is known
-	Filtered  int  // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped  []Unhelped
-	OldestFor time.Duration // of the due ones
+	Known bool // false: pods could not be read
+	Pods  int  // unschedulable at all that a node of the pool could run
+	Due   int  // of them, unschedulable for longer than Pool.PendingFor
+	Nodes int  // new nodes that hold the due ones, packed, beyond what is on its way
+	Room  int  // of the due ones, those for which nodes that are there have room by all that is known
+	// Overlooked are those for which nodes have had room for so long that the scheduler must have a reason of its own: nothing
+	// waits for them.
+	Overlooked int
+	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped   []Unhelped
+	OldestFor  time.Duration // of the due ones
+	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
+	// due yet.
+	Shapes, Later []Shape
 }
 
 // any tells whether pods are pending. A number below zero says nothing, and so not that there are none.
-func (p Pending) any() bool { return p.Pods != 0 || p.Due != 0 }
+func (p Pending) any() bool { return p.Pods != p.Overlooked || p.Due != p.Overlooked }
+
+// Shape is what a number of new nodes must be, or the pods that they are for could not run on them.
+type Shape struct {
+	Kinds []Kind // any of them will do
+	Nodes int
+}
+
+// Kind is an instance type in a zone.
+type Kind struct{ Zone, InstanceType string }
+
+func (s Shape) takes(p Placement) bool {
+	return slices.Contains(s.Kinds, Kind{p.Zone, p.InstanceType})
+}
 
 // Unhelped is a pod that no new node of the pool could run; it is told and not counted.
 type Unhelped struct{ Pod, Reason string }
@@ -170,6 +194,7 @@ type Signal struct {
 	CPU         bool    // the mean use of CPU that the idle rule looks at
 	Memory      bool    // that of memory
 	InformsOnly bool    // it only informs the idle rule
+	WithPending bool    // what it wants includes what pending pods need
 }
 
 // Seasonal is what the same hour of past weeks asked for (seed 001, layer two). It can raise a want and never lower it. It
@@ -208,6 +233,7 @@ const (
 // Cooling is a placement that is not tried for a while; one that is suspected is, where nothing else is left.
 type Cooling struct {
 	Zone         string    `json:"zone"`
+	Subnet       string    `json:"subnet,omitempty"`
 	InstanceType string    `json:"instanceType,omitempty"`
 	Market       Market    `json:"market"`
 	Until        time.Time `json:"until"`

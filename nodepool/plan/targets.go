@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,13 +14,12 @@ const maxHomeless = 32
 // ones before leave them, and says of those that must not go why.
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
-// be drained, and what is not known is not idle. The last ready worker of a zone stays if the pool has others: of several
-// zones none is left without.
+// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
 func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refusal) {
-	z := newZones(v.staying)
+	f := newFleet(v.Pool, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
-		if why := v.refusal(w, z); why != "" {
+		if why := v.refusal(w, f); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}
@@ -34,11 +32,11 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		return nil, refused
 	}
 	for _, list := range mayGo { // those of one zone compare alike whoever has left it
-		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, z) })
+		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, f) })
 	}
 	var leaving []string // nodes
 	for homeless := 0; len(targets) < most && homeless < maxHomeless; {
-		w, ok := v.next(mayGo, z)
+		w, ok := v.next(mayGo, f)
 		if !ok {
 			break
 		}
@@ -52,26 +50,29 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		}
 		targets = append(targets, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
 		leaving = append(leaving, w.Node)
-		z.leave(w)
+		f.leave(w)
 	}
 	return targets, refused
 }
 
-// next finds who goes next of the first ones of the zones. Whoever may not leave a zone may not later either.
-func (v *view) next(mayGo map[string][]Worker, z zones) (best Worker, ok bool) {
+// next finds who goes next of the first ones of the zones: the last of a zone goes when each zone has only that. Who is kept
+// is not asked about again.
+func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) {
 	for zone, list := range mayGo {
-		for len(list) > 0 && !z.mayLeave(list[0]) {
+		for len(list) > 0 && f.keeps(list[0]) != "" {
 			list = list[1:]
 		}
 		mayGo[zone] = list
-		if len(list) > 0 && (!ok || v.order(list[0], best, z) < 0) {
+		switch {
+		case len(list) == 0:
+		case !ok, f.last(best) && !f.last(list[0]), f.last(best) == f.last(list[0]) && v.order(list[0], best, f) < 0:
 			best, ok = list[0], true
 		}
 	}
 	return best, ok
 }
 
-func (v *view) refusal(w Worker, z zones) string {
+func (v *view) refusal(w Worker, f *fleet) string {
 	switch until := v.State.Spared[w.InstanceID]; {
 	case w.InstanceID == "":
 		return "its instance is not known"
@@ -85,16 +86,12 @@ func (v *view) refusal(w Worker, z zones) string {
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
 	case !w.Known:
 		return "what is used of it is not known"
-	case !z.mayLeave(w) && w.Cordoned:
-		return fmt.Sprintf("no other one of zone %s is ready", w.Zone)
-	case !z.mayLeave(w):
-		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
 	}
-	return ""
+	return f.keeps(w)
 }
 
 // order is below zero if a is removed rather than b.
-func (v *view) order(a, b Worker, z zones) int {
+func (v *view) order(a, b Worker, f *fleet) int {
 	switch {
 	case a.Cordoned && !b.Cordoned:
 		return -1
@@ -102,7 +99,7 @@ func (v *view) order(a, b Worker, z zones) int {
 		return 1
 	}
 	for _, s := range v.Pool.RemovalOrder {
-		if c := compare(s, a, b, z); c != 0 {
+		if c := compare(s, a, b, f); c != 0 {
 			return c
 		}
 	}
@@ -110,10 +107,10 @@ func (v *view) order(a, b Worker, z zones) int {
 	return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node))
 }
 
-func compare(s Scorer, a, b Worker, z zones) int {
+func compare(s Scorer, a, b Worker, f *fleet) int {
 	switch s {
 	case FullestZone:
-		return cmp.Compare(z.workers[b.Zone], z.workers[a.Zone])
+		return cmp.Compare(f.workers[b.Zone], f.workers[a.Zone])
 	case Idlest:
 		return cmp.Compare(a.Utilisation, b.Utilisation)
 	case FewestPods:
@@ -125,34 +122,4 @@ func compare(s Scorer, a, b Worker, z zones) int {
 		return a.Launched.Compare(b.Launched)
 	}
 	return 0
-}
-
-// zones counts workers by zone.
-type zones struct{ workers, ready map[string]int }
-
-func newZones(list []Worker) zones {
-	z := zones{workers: map[string]int{}, ready: map[string]int{}}
-	for _, w := range list {
-		z.workers[w.Zone]++
-		if w.Ready {
-			z.ready[w.Zone]++
-		}
-	}
-	return z
-}
-
-// mayLeave tells whether the zone of a worker has another one that is ready, or is the only one.
-func (z zones) mayLeave(w Worker) bool {
-	others := z.ready[w.Zone]
-	if w.Ready {
-		others--
-	}
-	return len(z.workers) == 1 || others > 0
-}
-
-func (z zones) leave(w Worker) {
-	z.workers[w.Zone]--
-	if w.Ready {
-		z.ready[w.Zone]--
-	}
 }

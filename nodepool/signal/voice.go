@@ -3,6 +3,7 @@ package signal
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -79,6 +80,7 @@ func (v *voice) tell(r reading, err error, t *tick) plan.Signal {
 	s := plan.Signal{
 		Name: v.config.Name, Threshold: v.config.Threshold, Down: v.config.Down, For: v.config.For,
 		CPU: v.config.Name == CPU, Memory: v.config.Name == Memory,
+		WithPending: slices.Contains([]string{Requests, CPU, Memory}, v.config.Name),
 	}
 	if err != nil {
 		v.since = time.Time{}

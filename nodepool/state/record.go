@@ -65,6 +65,7 @@ type Slot struct {
 	plan.Placement
 	Token      string    `json:"token"`
 	Replaces   *int      `json:"replaces,omitempty"` // the slot that had failed definitively
+	Pinned     bool      `json:"pinned,omitempty"`   // pods need it to be what it is
 	State      SlotState `json:"state"`
 	InstanceID string    `json:"instanceId,omitempty"`
 	ProviderID string    `json:"providerId,omitempty"`
@@ -72,6 +73,7 @@ type Slot struct {
 	Requested  time.Time `json:"requested,omitzero"` // when its launch was first tried
 	NotBefore  time.Time `json:"notBefore,omitzero"`
 	Tries      int       `json:"tries,omitempty"`
+	Refused    bool      `json:"refused,omitempty"` // the cloud had none to give: of capacity, quota or addresses
 	Error      string    `json:"error,omitempty"`
 }
 

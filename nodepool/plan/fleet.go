@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+)
+
+// fleet counts workers by zone and market, for whom a pool keeps when others go.
+type fleet struct {
+	pool           Pool
+	workers, ready map[string]int // by zone
+	zones          int            // with ready workers
+	spareOnDemand  int            // how many On-Demand workers may go
+}
+
+func newFleet(p Pool, list []Worker) *fleet {
+	f := &fleet{pool: p, workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt}
+	onDemand := 0
+	for _, w := range list {
+		f.workers[w.Zone]++
+		if w.Ready {
+			f.ready[w.Zone]++
+		}
+		if w.Market != Spot {
+			onDemand++
+		}
+	}
+	for _, n := range f.ready {
+		if n > 0 {
+			f.zones++
+		}
+	}
+	if onDemand < len(list) {
+		f.spareOnDemand = max(0, onDemand-p.OnDemandBase)
+	}
+	return f
+}
+
+// leave takes a worker out.
+func (f *fleet) leave(w Worker) {
+	f.workers[w.Zone]--
+	if w.Market != Spot {
+		f.spareOnDemand--
+	}
+	if w.Ready {
+		f.ready[w.Zone]--
+		if f.ready[w.Zone] == 0 {
+			f.zones--
+		}
+	}
+}
+
+// last tells whether a worker is the last ready one of its zone, and there are others in other zones.
+func (f *fleet) last(w Worker) bool { return w.Ready && f.ready[w.Zone] == 1 && f.zones > 1 }
+
+// keeps tells why a worker must stay, "" if it may go. Each zone keeps its last ready worker where the minimum is enough for
+// one in each zone. As many workers stay On-Demand as OnDemandBase says, if others are not. Whoever is kept is kept as well
+// when others have gone.
+func (f *fleet) keeps(w Worker) string {
+	switch {
+	case f.last(w) && f.pool.Min >= f.zones:
+		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
+	case w.Market != Spot && f.spareOnDemand <= 0:
+		return fmt.Sprintf("market.onDemandBase keeps %s", count(f.pool.OnDemandBase, "On-Demand worker"))
+	}
+	return ""
+}

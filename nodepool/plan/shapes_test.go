@@ -1,0 +1,130 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// only is n nodes that must be of one type in one zone.
+func only(zone, instanceType string, n int) plan.Shape {
+	return plan.Shape{Kinds: []plan.Kind{{Zone: zone, InstanceType: instanceType}}, Nodes: n}
+}
+
+// Nodes that pods need to have a shape come first, and are not replaced by others where the recommendation counts them.
+func TestShapesComeFirst(t *testing.T) {
+	cooling := func(zone string) []plan.Cooling {
+		return []plan.Cooling{{Zone: zone, Until: noon.Add(time.Minute)}}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*plan.Snapshot)
+		want   []string
+		pinned int
+	}{
+		{"pods", func(s *plan.Snapshot) { s.Pending.Shapes = []plan.Shape{only("b", "t3.large", 1)} },
+			[]string{"b t3.large OnDemand", "a t3.medium OnDemand"}, 1},
+		{"pods, and what others that are not due need", func(s *plan.Snapshot) { s.Pending.Later = []plan.Shape{only("b", "t3.large", 1)} },
+			[]string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, 0},
+		{"what pods need cannot be launched: the others get theirs", func(s *plan.Snapshot) {
+			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 1)}, cooling("b")
+		}, []string{"a t3.medium OnDemand"}, 0},
+		{"more than a batch cannot be launched: the others get theirs", func(s *plan.Snapshot) {
+			s.Pending.Nodes, s.Pending.Shapes, s.State.Cooling = 6, []plan.Shape{only("b", "t3.large", 4)}, cooling("b")
+		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
+		{"nothing that they need can be launched", func(s *plan.Snapshot) {
+			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 2)}, cooling("b")
+		}, nil, 0},
+		{"a signal that counts pods, and what all of these need", func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 6, 10*time.Minute)
+			s.Signals[0].WithPending = true
+			s.Pending.Shapes, s.Pending.Later = []plan.Shape{only("b", "t3.large", 1)}, []plan.Shape{only("a", "t3.large", 1)}
+		}, []string{"b t3.large OnDemand", "a t3.large OnDemand"}, 2},
+		{"a signal that does not count pods is not held up by them", func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 6, 10*time.Minute)
+			s.Pending.Shapes, s.State.Cooling = []plan.Shape{only("b", "t3.large", 2)}, cooling("b")
+		}, []string{"a t3.medium OnDemand", "a t3.medium OnDemand"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := steady()
+			s.Pool.SpotRatio = 0
+			pends(&s, 20)
+			c.change(&s)
+			d := plan.Decide(s)
+			assert.Equal(t, c.want, places(d.Placements), d.Message)
+			assert.Equal(t, c.pinned, d.Pinned)
+			if c.want == nil {
+				assert.Equal(t, plan.InsufficientCapacity, d.Reason)
+				assert.Contains(t, d.Message, "every kind of instance that the pending pods could run on is cooling")
+			}
+		})
+	}
+}
+
+// What takes the place of a failed node is something that the same pods can run on.
+func TestInstead(t *testing.T) {
+	s := steady()
+	s.Pool.SpotRatio = 0
+	failed := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: plan.OnDemand}
+	s.Pending.Shapes = []plan.Shape{only("b", "t3.medium", 1), {Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
+	assert.Equal(t, []string{"b t3.large OnDemand"}, places(plan.Instead(s, failed, true, failed)))
+	assert.Equal(t, []string{"a t3.medium OnDemand"}, places(plan.Instead(s, failed, false, failed)))
+	s.Pending.Shapes = s.Pending.Shapes[:1]
+	assert.Empty(t, plan.Instead(s, failed, true, failed), "the pods have found another node")
+}
+
+func TestUnlaunchable(t *testing.T) {
+	s := steady()
+	s.Offers = offers("a", "b")[:2]
+	soon := noon.Add(time.Minute)
+	s.State.Cooling = []plan.Cooling{{Zone: "a", Market: plan.OnDemand, Until: soon}}
+	assert.Empty(t, s.Unlaunchable(), "there is Spot")
+	s.Pool.SpotRatio = 0
+	assert.Equal(t, map[plan.Offer]bool{s.Offers[0]: true}, s.Unlaunchable())
+	s.Pool.SpotRatio, s.State.Cooling = 1, []plan.Cooling{{Subnet: "subnet-b", Until: soon}}
+	assert.Equal(t, map[plan.Offer]bool{s.Offers[1]: true}, s.Unlaunchable())
+	s.State.Cooling[0].Suspected = true
+	assert.Empty(t, s.Unlaunchable(), "what is suspected may be tried")
+}
+
+// Instances that did not join have their places; of broken workers one in ten has none.
+func TestPlacesOfInstances(t *testing.T) {
+	failed := func(n int, kept, broken bool) func(*plan.Snapshot) {
+		return func(s *plan.Snapshot) {
+			s.Pool.MaxBatchUp = 0
+			for i := range n {
+				w := plan.Worker{InstanceID: "i-f" + string(rune('0'+i)), Failed: true, Kept: kept, Broken: broken}
+				s.Workers = append(s.Workers, w)
+			}
+			pends(s, 60)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		change   func(*plan.Snapshot)
+		launched int
+		giveUp   []string
+	}{
+		{"none", failed(0, false, false), 6, nil},
+		{"some that are kept go", failed(2, true, false), 4, []string{"i-f0", "i-f1"}},
+		{"some are kept for good", failed(2, false, false), 4, nil},
+		{"all that is left", failed(6, true, false), 0, []string{"i-f0", "i-f1", "i-f2", "i-f3", "i-f4", "i-f5"}},
+		{"one is broken", failed(1, false, true), 6, nil},
+		{"three are broken", failed(3, false, true), 4, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := steady()
+			c.change(&s)
+			d := plan.Decide(s)
+			assert.Len(t, d.Placements, c.launched, d.Message)
+			assert.Equal(t, c.giveUp, d.GiveUp)
+			if c.launched == 0 {
+				assert.Equal(t, plan.InsufficientCapacity, d.Reason)
+				assert.Contains(t, d.Message, "must be terminated first")
+			}
+		})
+	}
+}
