@@ -122,6 +122,37 @@ var scenarios = []scenario{
 		check: func(r *rig) { require.Len(r, r.world.terminated, 2) },
 	},
 	{
+		name: "scale down of several at once",
+		begin: func(r *rig) {
+			r.world.add(5)
+			r.oneZone()
+			r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 1, 4, 10*time.Second
+			for _, name := range r.nodeNames() {
+				r.load(name, &fakePod{name: "x"})
+			}
+		},
+		ended: func(r *rig) bool { return r.running() == 1 && r.record().Action == nil && len(r.world.nodes) == 1 },
+		check: func(r *rig) { require.Len(r, r.world.terminated, 4) },
+	},
+	{
+		name: "place of a kept instance is needed",
+		begin: func(r *rig) {
+			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2
+			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
+			first := ""
+			r.world.joins = func(l provider.Launch) bool {
+				if first == "" {
+					first = l.Token
+				}
+				return l.Token != first
+			}
+		},
+		ended: func(r *rig) bool {
+			return len(r.world.terminated) == 1 && len(r.world.nodes) == 2 && r.record().Action == nil
+		},
+		check: func(r *rig) { require.Equal(r, 2, r.running()) },
+	},
+	{
 		name: "failed drain",
 		begin: func(r *rig) {
 			r.world.add(1)

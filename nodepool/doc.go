@@ -20,7 +20,7 @@
 //
 // # Scale-down
 //
-// Targets go one after the other: tainted, looked at again for what speaks against it, cordoned, evicted, found empty,
+// Targets go several at once: tainted, looked at again for what speaks against it, cordoned, evicted, found empty,
 // terminated, and the Node deleted; each state is written down before the next begins. A target that cannot be emptied takes
 // pods again and is left alone for a while. When workers are desired after all, everything that is not drained yet is given
 // back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.

@@ -220,6 +220,7 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	if err != nil && progress.Remaining == 0 {
 		return m.unlessGone(ctx, err)
 	}
+	m.budgeted = m.budgeted || len(progress.Refused) > 0
 	left := left(progress)
 	switch {
 	case err == nil && progress.Remaining == 0:

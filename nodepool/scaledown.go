@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -17,6 +18,10 @@ const (
 	clearAfter = 15 * time.Minute
 	// dropAfter is when it is forgotten even if giving nodes back fails; their marks are found later.
 	dropAfter = 20 * time.Minute
+	// drainsAtOnce is how many nodes of a scale-down are emptied at the same time at most.
+	drainsAtOnce = 10
+	// drainFor is how long a tick goes on with beginning to. What is left is for the next one, which hears messages first.
+	drainFor = 5 * time.Second
 )
 
 func (t *tick) beginDown(ctx context.Context) error {
@@ -32,43 +37,65 @@ func (t *tick) beginDown(ctx context.Context) error {
 	return t.save(ctx)
 }
 
-// advanceDown drains and terminates the targets one after the other. It waits while the world is not to be trusted, gives
-// up what can be given up when nodes are needed after all, and ends when no target is open.
+// advanceDown drains and terminates the targets, several at once. It waits while the world is not to be trusted, gives up
+// what can be given up when nodes are needed after all, and ends when no target is open.
 func (t *tick) advanceDown(ctx context.Context) error {
-	a := t.record.Action
-	if why := t.notAnyMore(a); why != "" {
+	if why := t.notAnyMore(t.record.Action); why != "" {
 		if err := t.abandon(ctx, why); err != nil {
 			return err
 		}
 	}
+	open, emptied := 0, 0
+	var errs []error
 	for i := range t.record.Action.Targets {
 		r := t.record.Action.Targets[i]
+		if r.State == state.RemovalDrained || r.State == state.RemovalTerminated || r.State == state.RemovalCompleted {
+			emptied++
+		}
 		if done(r) {
 			continue
 		}
-		if t.waits(r) {
-			return nil
+		if t.waits(r) || r.State == state.RemovalPlanned && !t.begins(open, emptied) {
+			break
 		}
-		if r.State == state.RemovalPlanned {
-			if why := t.needs(i); why != "" {
-				if err := t.drop(ctx, i, why); err != nil {
-					return err
-				}
-			}
-		}
-		m := removing{tick: t, action: a.ID, find: func() *state.Removal { return &t.record.Action.Targets[i] }}
-		if err := m.advance(ctx); err != nil {
-			if t.options.Now().Sub(a.Started) > dropAfter && !errors.Is(err, errStop) && !errors.Is(err, errLeaseLost) {
-				t.errs = append(t.errs, err)
-				return t.finishDown(ctx, true)
-			}
+		err := t.advanceTarget(ctx, i)
+		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || ctx.Err() != nil {
 			return err
 		}
-		if !done(t.record.Action.Targets[i]) {
-			return nil
+		errs = append(errs, err)
+		switch t.record.Action.Targets[i].State {
+		case state.RemovalTainted, state.RemovalDraining:
+			open++
 		}
 	}
-	return t.finishDown(ctx, false)
+	err := errors.Join(errs...)
+	switch a := t.record.Action; {
+	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !done(r) }):
+		return errors.Join(err, t.finishDown(ctx, false))
+	case err != nil && t.options.Now().Sub(a.Started) > dropAfter:
+		t.errs = append(t.errs, err)
+		return t.finishDown(ctx, true)
+	}
+	return err
+}
+
+// begins tells whether another node is emptied beside those that are being: one at first, and two more with each that is
+// empty. While a budget holds pods of one, none is: it would take no more pods, and its own might wait for the same budget.
+func (t *tick) begins(open, emptied int) bool {
+	return open < min(1+2*emptied, drainsAtOnce) && !t.budgeted && t.options.Now().Sub(t.now) < drainFor && !t.spoken()
+}
+
+func (t *tick) advanceTarget(ctx context.Context, i int) error {
+	a := t.record.Action
+	if a.Targets[i].State == state.RemovalPlanned {
+		if why := t.needs(i); why != "" {
+			if err := t.drop(ctx, i, why); err != nil {
+				return err
+			}
+		}
+	}
+	m := removing{tick: t, action: a.ID, find: func() *state.Removal { return &t.record.Action.Targets[i] }}
+	return m.advance(ctx)
 }
 
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
@@ -146,12 +173,21 @@ func (t *tick) needs(at int) string {
 	return plan.Objection(t.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// pinned tells why the pods of a node could not run on others, "" if they could. Nodes that are being removed are no homes, by their taint.
+// pinned tells why the pods of a node could not run on others, "" if they could. Nodes that are being removed are no homes.
 func (t *tick) pinned(node string) string {
 	if t.snapshot.Homes == nil || node == "" {
 		return ""
 	}
-	return t.snapshot.Homes.Without([]string{node})
+	leaving := []string{node}
+	if a := t.record.Action; a != nil {
+		for _, r := range a.Targets {
+			if r.Node != node && (r.State == state.RemovalTainted || r.State == state.RemovalDraining) {
+				leaving = append(leaving, r.Node)
+			}
+		}
+	}
+	slices.Sort(leaving) // for all of them it is asked once
+	return t.snapshot.Homes.Without(leaving)
 }
 
 // homelessFor is for how long a worker is not looked at again whose pods would have no other node.

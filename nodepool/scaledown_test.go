@@ -147,6 +147,53 @@ func TestVolumesOfAnInterruptedNodeAreWaitedForUntilItsDeadline(t *testing.T) {
 	require.InDelta(t, 0, r.clock.now().Sub(deadline), float64(5*time.Second))
 }
 
+// TestManyNodesAreRemovedInMinutes: a batch is emptied several at once, ever more as it works.
+func TestManyNodesAreRemovedInMinutes(t *testing.T) {
+	r := idle(t, 101)
+	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown = 200, 100
+	r.world.podGrace, r.world.leaving = 20*time.Second, 20*time.Second
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "web"})
+	}
+	r.removing(state.RemovalTainted)
+	began, most := r.clock.now(), 0
+	r.until("all but one have gone", clearAfter, func() bool {
+		emptying := 0
+		for _, n := range r.world.nodes {
+			if n.mark != "" && len(n.pods) > 0 {
+				emptying++
+			}
+		}
+		most = max(most, emptying)
+		return r.running() == 1
+	})
+	require.Equal(t, drainsAtOnce, most)
+	t.Logf("100 nodes in %s", r.clock.now().Sub(began))
+}
+
+// TestBudgetsHoldFurtherDrains: while a budget holds pods of one node, no further node is emptied.
+func TestBudgetsHoldFurtherDrains(t *testing.T) {
+	r := idle(t, 8)
+	r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 7, 10*time.Second
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "web"})
+	}
+	held := &fakePod{name: "guarded", refused: "its budget allows none"}
+	r.load("node-i-old1", held)
+	r.until("one has gone", 5*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	r.pass(2 * time.Minute)
+	require.NotEmpty(t, r.world.nodes["node-i-old1"].mark)
+	marked := 0
+	for _, n := range r.world.nodes {
+		if n.mark != "" {
+			marked++
+		}
+	}
+	require.Equal(t, 1, marked, "those that were being emptied beside it have gone, and no other is")
+	held.refused = ""
+	r.until("the others have gone", 5*time.Minute, func() bool { return r.running() == 1 })
+}
+
 func TestForceDeletesPastTheTimeout(t *testing.T) {
 	r := idle(t, 2)
 	r.spec.Drain.Force = true

@@ -35,6 +35,7 @@ type tick struct {
 	decision plan.Decision
 
 	attached map[string][]string // volumes by node; nil = it has not been asked for
+	budgeted bool                // a budget holds pods of a node that is drained
 	claimed  map[string]bool     // nodes that this cycle has labelled, which the cluster does not show yet
 
 	unsaved, events []Event

@@ -66,7 +66,7 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
 	MaxBatchUp *int32 `json:"maxBatchUp,omitempty"`
 
-	// The most workers that one scale-down removes, one after the other.
+	// The most workers that one scale-down removes: one at first and then up to ten at once, as budgets allow.
 	// +optional
 	// +default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
