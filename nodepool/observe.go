@@ -116,7 +116,6 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	if t.cluster == nil {
 		return s
 	}
-	s.Homes = binpack.NewHomes(t.cluster)
 	demand := t.demand(&s, offers)
 	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
 		Now: t.now, Workers: t.joined(s.Workers, plan.Worker.Counts), Leaving: t.joined(s.Workers, leaving),
@@ -284,7 +283,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result 
 		OldestFor: t.oldest(due, packed.Unhelped), Unhelped: all.Unhelped,
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
 	}
-	t.overlooked(s, in)
+	t.reserve(s, in)
 	return all
 }
 
@@ -304,18 +303,19 @@ func further(all, some []plan.Shape) []plan.Shape {
 	return out
 }
 
-// overlooked notes the pods for which nodes have had room for so long that the scheduler has a reason of its own. No node is
-// kept for them, but the room is: a removal that took it would have a node launched for them that helps no more.
-func (t *tick) overlooked(s *plan.Snapshot, in binpack.Input) {
+// reserve has the pods for which nodes have had room for so long that the scheduler has a reason of its own keep that room,
+// and notes them. No node is kept for them otherwise, but a removal that took the room would have a node launched for them
+// that helps no more.
+func (t *tick) reserve(s *plan.Snapshot, in binpack.Input) {
+	homes := binpack.NewHomes(t.cluster, in)
+	s.Homes = homes
 	if s.Pending.Room == 0 {
 		return
 	}
 	in.Pods, _ = due(t.cluster.Pending, t.now.Add(-max(roomFor, s.Pool.PendingFor)))
 	packed := binpack.Pack(in)
 	s.Pending.Overlooked = packed.HelpedRoom
-	homes := binpack.NewHomes(t.cluster)
 	homes.Reserve(packed.Room, in.Pods)
-	s.Homes = homes
 }
 
 // onTheWay tells whether a worker will take pods soon: it has had no Node that was Ready, as far as is known, and its time

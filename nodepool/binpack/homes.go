@@ -5,20 +5,22 @@ import (
 	"strings"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes tells whether the pods of nodes that are removed could run on the other nodes that are there. Nodes on their way
-// and new ones do not count: they may never come.
+// Homes tells whether the pods of nodes that are removed could run on the other nodes that are there. Nodes on their way do not
+// count: they may never come.
 type Homes struct {
 	cluster *clusterstate.Cluster
+	new     Input // what new nodes are
 	waiting []clusterstate.Pending
 	room    int               // how many of those keep their room
 	told    map[string]string // by the nodes that were asked about
 }
 
-// NewHomes returns the homes that a cluster has.
-func NewHomes(c *clusterstate.Cluster) *Homes {
-	return &Homes{cluster: c, told: map[string]string{}}
+// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says.
+func NewHomes(c *clusterstate.Cluster, new Input) *Homes {
+	return &Homes{cluster: c, new: new, told: map[string]string{}}
 }
 
 // Reserve has some of these pods, which wait for a node, keep the room that there is for them.
@@ -27,20 +29,27 @@ func (h *Homes) Reserve(some int, waiting []clusterstate.Pending) {
 	clear(h.told)
 }
 
-// Without returns why the pods of some nodes, by name, could not all run on the others, "" if they could: a sentence
-// without a full stop about one of them. It costs about as much as a packing.
-func (h *Homes) Without(nodes []string) string {
+// Without returns why the pods of some nodes, by name, could not all run on the others and on new ones, "" if they could: a
+// sentence without a full stop about one of them. It costs about as much as a packing.
+func (h *Homes) Without(nodes []string, new ...plan.Placement) string {
 	key := strings.Join(nodes, "/")
+	for _, p := range new {
+		key += " " + p.Zone + "/" + p.InstanceType
+	}
 	why, ok := h.told[key]
 	if !ok {
-		why = h.without(nodes)
+		why = h.without(nodes, new)
 		h.told[key] = why
 	}
 	return why
 }
 
-func (h *Homes) without(nodes []string) string {
+func (h *Homes) without(nodes []string, new []plan.Placement) string {
 	var in Input
+	if len(new) > 0 {
+		in = h.new
+		in.Pods, in.Nodes = nil, nil
+	}
 	for i := range h.cluster.Nodes {
 		if n := &h.cluster.Nodes[i]; slices.Contains(nodes, n.Object.Name) {
 			in.Pods = append(in.Pods, h.cluster.Replacements(n)...)
@@ -60,7 +69,8 @@ func (h *Homes) without(nodes []string) string {
 		return "its pod " + p.stuck[0].Pod + " could run nowhere, as " + p.stuck[0].Reason
 	}
 	p.hardestFirst()
-	p.pack(nil)
+	p.full = true
+	p.pack(new)
 	left, name := 0, ""
 	for _, g := range p.groups {
 		if left += g.left; g.left > 0 && name == "" {

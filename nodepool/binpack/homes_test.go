@@ -13,6 +13,8 @@ import (
 	storagevolume "k8s.io/component-helpers/storage/volume"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 )
 
 // homesOf returns the homes of a cluster of n nodes of 4 CPUs, n0 to nN, half of them in each of two zones, with further objects.
@@ -25,7 +27,7 @@ func homesOf(t *testing.T, n int, objects ...runtime.Object) *Homes {
 	}
 	c, err := clusterstate.List(t.Context(), fake.NewClientset(objects...), noon)
 	require.NoError(t, err)
-	return NewHomes(c)
+	return NewHomes(c, Input{Offers: []provider.Offer{offer("a", "m"), offer("b", "m")}})
 }
 
 // running is a pod of one CPU on a node, changed.
@@ -33,6 +35,29 @@ func running(name, node string, changes ...change) runtime.Object {
 	p := pods(name[:1], 1, changes...)[0].Pod
 	p.Name, p.Spec.NodeName, p.Status.Phase = name, node, corev1.PodRunning
 	return p
+}
+
+// TestHomesOnNewNodes: with a node to come, pods have homes that they would not have without, but only if it can be theirs.
+func TestHomesOnNewNodes(t *testing.T) {
+	new := plan.Placement{Zone: "a", InstanceType: "m"}
+	full := func(c ...change) []runtime.Object {
+		var out []runtime.Object
+		for i := range 8 {
+			out = append(out, running(fmt.Sprint("p", i), fmt.Sprint("n", i%2), c...))
+		}
+		return out
+	}
+	h := homesOf(t, 2, full()...)
+	require.NotEmpty(t, h.Without([]string{"n0"}), "the other is full")
+	require.Empty(t, h.Without([]string{"n0"}, new))
+	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, new), "one is no home for both")
+	require.Empty(t, h.Without([]string{"n0", "n1"}, new, new))
+	require.NotEmpty(t, h.Without([]string{"n0"}), "what was asked before is not mixed up")
+
+	h = homesOf(t, 2, full(inZone("b"))...)
+	require.NotEmpty(t, h.Without([]string{"n1"}, new), "they must be in another zone")
+	require.Empty(t, h.Without([]string{"n1"}, plan.Placement{Zone: "b", InstanceType: "m"}))
+	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, new), "it is not known what new nodes are")
 }
 
 // claims has a pod use the volume of the claim that volume returns.

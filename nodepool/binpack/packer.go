@@ -49,6 +49,7 @@ type packer struct {
 	nodes      []*place // all that there are, usable or not: their pods matter to others
 	places     []*place // that take pods, in the order in which they are tried
 	inZone     map[string]int
+	full       bool // no node is added
 }
 
 func newPacker(in Input) *packer {
@@ -165,6 +166,9 @@ func (p *packer) placeNodes(nodes []clusterstate.Node) {
 // placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of its type,
 // of its zone, of all.
 func (p *packer) placeOnTheWay(launched []plan.Placement) {
+	if len(p.shapes) == 0 {
+		return
+	}
 	for _, l := range launched {
 		best, points := 0, -1
 		for i, s := range p.shapes {
@@ -323,7 +327,7 @@ func (p *packer) put(g *group, at *place, n int) {
 func (p *packer) open(g *group) *place {
 	best := -1
 	for i, s := range p.shapes {
-		if !g.takes[i] || best >= 0 && !p.better(s, p.shapes[best]) {
+		if p.full || !g.takes[i] || best >= 0 && !p.better(s, p.shapes[best]) {
 			continue
 		}
 		if g.topology == nil || g.topology.allowsNew(p.imagine(added, i, s.offer.Zone)) {

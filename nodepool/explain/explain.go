@@ -61,7 +61,7 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 		e.NodesError = err.Error()
 		return e
 	}
-	homes := binpack.NewHomes(cluster)
+	homes := binpack.NewHomes(cluster, binpack.Input{})
 	for _, n := range cluster.Nodes {
 		if n.Object.Labels[nodepool.LabelPool] == pool.Name {
 			zone := n.Object.Labels["topology.kubernetes.io/zone"]

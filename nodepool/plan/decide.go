@@ -15,7 +15,8 @@ import (
 //  4. More workers than the maximum, which somebody has lowered: remove.
 //  5. A voice that asks for more workers than there are, and has for long enough: launch.
 //  6. One that has not for long enough, or alone where all must ask: nothing.
-//  7. A pool that has been idle for long enough, and whose other workers carry the load: remove.
+//  7. Outdated workers: remove those that are to spare, and launch what replaces others first, as budgets allow.
+//  8. A pool that has been idle for long enough, and whose other workers carry the load: remove.
 //
 // Launches are held back by the maximum, the cooldown, launches that keep failing and placements that are cooling;
 // removals by anything that is not known, by too many unready workers, the cooldown, and workers that must not go.
@@ -23,6 +24,7 @@ func Decide(s Snapshot) Decision {
 	v := newView(s)
 	d := v.decide()
 	d.Candidates = v.candidates(d)
+	d.Rollout = v.rollout(d)
 	return d
 }
 
@@ -47,6 +49,9 @@ func (v *view) decide() Decision {
 	if reason, why := v.withheld(); reason != "" {
 		return d.hold(reason, "%s", why)
 	}
+	if r := v.rollOut(d); r.Step != Hold {
+		return r
+	}
 	return v.shrink(d)
 }
 
@@ -57,6 +62,7 @@ type view struct {
 	taken           int      // that it does
 	recommendations []recommendation
 	idle            idleness
+	held            string // why no outdated worker is replaced, if that was asked
 }
 
 func newView(s Snapshot) *view {

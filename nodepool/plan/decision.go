@@ -22,6 +22,13 @@ type Decision struct {
 	Targets    []Target  // of a ScaleDown, in order
 	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time // to be remembered
+	Rollout    Rollout
+}
+
+// Rollout is how far the replacement of outdated workers is.
+type Rollout struct {
+	Outdated int    // workers that are to be replaced
+	Message  string // what is done about them, or why nothing is; "" = there are none
 }
 
 // Step is the kind of a decision.
@@ -50,6 +57,7 @@ const (
 const (
 	PoolIdle     Reason = "PoolIdle"
 	AboveMaximum Reason = "AboveMaximum" // the maximum was lowered
+	Outdated     Reason = "Outdated"     // it is replaced; the launch of what replaces it has this reason too
 )
 
 // The reasons to do nothing.

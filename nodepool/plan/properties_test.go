@@ -80,8 +80,12 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	if !d.Urgent {
 		assert.Empty(t, s.State.Action)
 		for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
-			assert.False(t, !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
+			assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownUp, "within the cooldown")
 		}
+	}
+	if d.Reason == plan.Outdated {
+		assert.LessOrEqual(t, launched, s.Disruption.Nodes, "above the budget")
+		assert.False(t, s.Disruption.Paused)
 	}
 	for _, p := range d.Placements {
 		assert.Contains(t, s.Offers, plan.Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType})
@@ -108,10 +112,14 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, d.Placements)
 	assert.Equal(t, d.Workers-removed, d.Want)
 	assert.GreaterOrEqual(t, d.Want, s.Pool.Min, "below the minimum")
-	assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
+	if d.Reason == plan.Outdated {
+		assert.LessOrEqual(t, removed, s.Disruption.Nodes, "above the budget")
+	} else {
+		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
+	}
 	assert.Empty(t, s.State.Action, "beside an open action")
 	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
-		assert.False(t, !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
+		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")
 	need := 0
@@ -146,6 +154,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
 		assert.Equal(t, w.Node, target.Node)
+		assert.True(t, d.Reason != plan.Outdated || w.Outdated != "", "it is not outdated")
 		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
 		after[w.Zone]--
 		if w.Market != plan.Spot {
@@ -158,13 +167,18 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		}
 	}
 	assert.True(t, spot == 0 || onDemand >= min(s.Pool.OnDemandBase, onDemandBefore), "fewer On-Demand than the base")
-	if d.Reason == plan.PoolIdle {
+	switch d.Reason {
+	case plan.Outdated:
+		assert.Zero(t, s.Pending.Pods)
+		assert.False(t, s.Disruption.Paused)
+		assert.GreaterOrEqual(t, ready-removed, max(d.Recommended, s.Pool.Min), "fewer than are needed")
+	case plan.PoolIdle:
 		assert.Zero(t, s.Pending.Pods)
 		assert.Zero(t, s.Pending.Due)
 		assert.False(t, max(0, s.Now.Sub(s.State.IdleSince)) < s.Pool.Idle.For)
 		assert.GreaterOrEqual(t, d.Want, d.Recommended, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
-	} else {
+	default:
 		assert.Equal(t, plan.AboveMaximum, d.Reason)
 		assert.GreaterOrEqual(t, d.Want, s.Pool.Max)
 	}

@@ -83,6 +83,9 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 			rest = append(rest, w)
 		}
 	}
+	if reason == Outdated && it.Outdated == "" {
+		return "it is not outdated any more"
+	}
 	if why := newFleet(s.Pool, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
 		return why
 	}
@@ -93,6 +96,8 @@ func (v *view) objection(reason Reason) string {
 	switch {
 	case len(v.unknown()) > 0:
 		return "this is not known: " + strings.Join(v.unknown(), ", ")
+	case reason == Outdated:
+		return v.needed()
 	case reason != PoolIdle:
 		return ""
 	case v.idle.unknown != "":

@@ -655,8 +655,8 @@ type rooms struct {
 	asked *int
 }
 
-func (r rooms) Without(nodes []string) string {
-	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most {
+func (r rooms) Without(nodes []string, new ...plan.Placement) string {
+	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most+len(new) {
 		return "no other node could run its pod"
 	}
 	return ""

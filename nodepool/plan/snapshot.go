@@ -21,6 +21,8 @@ type Snapshot struct {
 
 	Homes Homes // nil: it is not asked where the pods of a removed worker would run
 
+	Disruption Disruption
+
 	State  State
 	Offers []Offer // what can be launched, in order of preference of instance types
 	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
@@ -30,8 +32,15 @@ type Snapshot struct {
 
 // Homes tells where pods would run. It is as pure as everything else in a Snapshot.
 type Homes interface {
-	// Without returns why the pods of these nodes could not all run on the others, "" if they could.
-	Without(nodes []string) string
+	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they could.
+	Without(nodes []string, new ...Placement) string
+}
+
+// Disruption is what budgets allow at this moment.
+type Disruption struct {
+	Nodes  int    // that may be disrupted at once, those included that are not Ready or leave already
+	Why    string // the budget that says so
+	Paused bool   // nothing is disrupted for being outdated
 }
 
 // Pool is the configuration of a pool, with its defaults filled in. Beside them, the zero value of Mode means Any, that of
@@ -123,6 +132,7 @@ type Worker struct {
 	Broken   bool // it has failed, as its Node has not been Ready for long
 	Kept     bool // it has failed, and is kept to be looked at until its time is over or its place is needed
 
+	Outdated    string  // why it is to be replaced, "" if it is not: a part of a sentence
 	Pods        int     // that a drain would move
 	Utilisation float64 // the larger share of its CPU and memory in use
 	Known       bool    // Utilisation is known

@@ -19,7 +19,7 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 	f := newFleet(v.Pool, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
-		if why := v.refusal(w, f); why != "" {
+		if why := cmp.Or(v.refusal(w), f.keeps(w)); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}
@@ -72,7 +72,8 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 	return best, ok
 }
 
-func (v *view) refusal(w Worker, f *fleet) string {
+// refusal tells why a worker cannot be removed, whoever else there is.
+func (v *view) refusal(w Worker) string {
 	switch until := v.State.Spared[w.InstanceID]; {
 	case w.InstanceID == "":
 		return "its instance is not known"
@@ -87,16 +88,13 @@ func (v *view) refusal(w Worker, f *fleet) string {
 	case !w.Known:
 		return "what is used of it is not known"
 	}
-	return f.keeps(w)
+	return ""
 }
 
 // order is below zero if a is removed rather than b.
 func (v *view) order(a, b Worker, f *fleet) int {
-	switch {
-	case a.Cordoned && !b.Cordoned:
-		return -1
-	case b.Cordoned && !a.Cordoned:
-		return 1
+	if first := cmp.Or(preferred(b.Cordoned)-preferred(a.Cordoned), preferred(b.Outdated != "")-preferred(a.Outdated != "")); first != 0 {
+		return first
 	}
 	for _, s := range v.Pool.RemovalOrder {
 		if c := compare(s, a, b, f); c != 0 {
@@ -105,6 +103,13 @@ func (v *view) order(a, b Worker, f *fleet) int {
 	}
 	// Any order will do that does not depend on the one in which the cloud lists its instances.
 	return cmp.Or(strings.Compare(a.InstanceID, b.InstanceID), strings.Compare(a.Node, b.Node))
+}
+
+func preferred(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 func compare(s Scorer, a, b Worker, f *fleet) int {

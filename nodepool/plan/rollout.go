@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// rollOut replaces outdated workers, as many at once as the budget allows: those that the load does not need go as they
+// are, if their pods have a home; of others the replacement is launched first. Neither waits for a cooldown, nor for the
+// pool to be idle. It holds if nothing is to be done now.
+func (v *view) rollOut(d Decision) Decision {
+	outdated := v.outdated()
+	if len(outdated) == 0 {
+		return d
+	}
+	most, why := v.disruptable()
+	if most <= 0 {
+		return v.keep(d, why)
+	}
+	outdated, why = v.removable(outdated)
+	if len(outdated) == 0 {
+		return v.keep(d, why)
+	}
+	spare := v.ready() - v.wanted()
+	if targets := v.housed(outdated, min(most, spare)); len(targets) > 0 {
+		d.Step, d.Reason, d.Targets, d.Want = ScaleDown, Outdated, targets, d.Workers-len(targets)
+		d.Message = fmt.Sprintf("Remove %d of %s as outdated: %s", len(targets), count(d.Workers, "worker"), outdated[0].Outdated)
+		return d
+	}
+	return v.surge(d, outdated, most-max(0, spare))
+}
+
+// keep holds, and notes why no outdated worker is replaced.
+func (v *view) keep(d Decision, why string) Decision {
+	v.held = why
+	d.Step = Hold
+	return d
+}
+
+// outdated returns the workers that are to be replaced.
+func (v *view) outdated() []Worker {
+	out := slices.DeleteFunc(slices.Clone(v.staying), func(w Worker) bool { return w.Outdated == "" })
+	slices.SortFunc(out, func(a, b Worker) int { return cmp.Compare(a.InstanceID, b.InstanceID) })
+	return out
+}
+
+// wanted is how many ready workers there must be, whoever is replaced: what a voice asks for counts at once.
+func (v *view) wanted() int {
+	most := v.Pool.Min
+	for _, r := range v.recommendations {
+		if r.counts() || r.waits {
+			most = max(most, r.Nodes)
+		}
+	}
+	return most
+}
+
+// needed tells why an outdated worker that is being removed must stay, "" if it need not.
+func (v *view) needed() string {
+	switch {
+	case v.Disruption.Paused:
+		return "the replacement of outdated workers is paused"
+	case v.ready() < v.wanted():
+		return fmt.Sprintf("%d ready workers are needed, and without it there are %d", v.wanted(), v.ready())
+	}
+	return ""
+}
+
+// disruptable tells how many workers may be disrupted now, and why not more.
+func (v *view) disruptable() (int, string) {
+	gone := v.taken + v.unready()
+	for _, w := range v.Workers {
+		if w.Leaving {
+			gone++
+		}
+	}
+	switch u := v.unknown(); {
+	case v.Disruption.Paused:
+		return 0, "the replacement of outdated workers is paused"
+	case len(u) > 0:
+		return 0, "nothing is disrupted while this is not known: " + u[0]
+	case v.Pending.any():
+		return 0, "nothing is disrupted while pods are unschedulable"
+	case v.Pool.Distrusts(v.unready(), len(v.staying)):
+		return 0, "too many workers are unready"
+	case gone > 0:
+		return v.Disruption.Nodes - gone, fmt.Sprintf("%s, and %d are not ready or leave already", v.Disruption.Why, gone)
+	}
+	return v.Disruption.Nodes, v.Disruption.Why
+}
+
+// removable leaves out the workers that cannot be removed, and orders the others. If none is left it tells why.
+func (v *view) removable(list []Worker) (out []Worker, why string) {
+	for _, w := range list {
+		if refused := v.refusal(w); refused == "" {
+			out = append(out, w)
+		} else if why == "" {
+			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)
+		}
+	}
+	f := newFleet(v.Pool, v.staying)
+	slices.SortFunc(out, func(a, b Worker) int { return v.order(a, b, f) })
+	return out, why
+}
+
+// housed returns up to most workers whose pods have a home on the others.
+func (v *view) housed(list []Worker, most int) []Target {
+	var out []Target
+	var names []string
+	f := newFleet(v.Pool, v.staying)
+	for i, w := range list {
+		if len(out) >= min(most, MaxBatch) || i >= maxHomeless+len(out) {
+			break
+		}
+		if f.keeps(w) == "" && (v.Homes == nil || v.Homes.Without(append(names, w.Node)) == "") {
+			out = append(out, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
+			names = append(names, w.Node)
+			f.leave(w)
+		}
+	}
+	return out
+}
+
+// surge launches what replaces workers, if these could go then: each in the zone of its worker, if that can be. The next
+// decisions remove the workers.
+func (v *view) surge(d Decision, list []Worker, most int) Decision {
+	n := len(v.staying)
+	if left := v.backsOffFor(false); left > 0 {
+		return v.keep(d, fmt.Sprintf("launches fail, and the next is tried in %s", short(left)))
+	}
+	if v.places() == 0 {
+		return v.keep(d, fmt.Sprintf("a new worker must come first, and the maximum of %d leaves no place for it: raise max by one", v.Pool.Max))
+	}
+	most = min(most, v.places(), v.batchUp())
+	why := "as many as the budget allows have been launched in their place"
+	p := newPlacer(v.without(list[:max(0, min(most, len(list)))]), nil)
+	var names []string
+	for i, w := range list {
+		if len(names) >= most || i >= maxHomeless+len(names) {
+			break
+		}
+		with := v.inPlaceOf(w, p, d.Placements)
+		if len(with) == len(d.Placements) {
+			why = "every kind of instance that could be launched is cooling after errors"
+			break
+		}
+		if v.Homes != nil {
+			if no := v.Homes.Without(append(names, w.Node), with...); no != "" {
+				why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node, no)
+				continue
+			}
+		}
+		d.Placements, names = with, append(names, w.Node)
+	}
+	if len(names) == 0 {
+		return v.keep(d, why)
+	}
+	d.Want = n + len(d.Placements)
+	d.Step, d.Reason = ScaleUp, Outdated
+	d.Message = fmt.Sprintf("Launch %d beside %s in place of outdated ones: %s", len(d.Placements), count(n, "worker"), list[0].Outdated)
+	return d
+}
+
+// inPlaceOf adds a placement in the zone of a worker, or elsewhere if nothing can be launched there.
+func (v *view) inPlaceOf(w Worker, p *placer, list []Placement) []Placement {
+	list = slices.Clip(list)
+	if with := p.place(list, len(list)+1, func(l Placement) bool { return l.Zone == w.Zone }); len(with) > len(list) {
+		return with
+	}
+	return p.place(list, len(list)+1, anything)
+}
+
+// without is the snapshot without some of its workers.
+func (v *view) without(list []Worker) Snapshot {
+	s := v.Snapshot
+	s.Workers = slices.DeleteFunc(slices.Clone(s.Workers), func(w Worker) bool {
+		return slices.ContainsFunc(list, func(other Worker) bool { return other.InstanceID == w.InstanceID })
+	})
+	return s
+}
+
+// rollout tells how far it is.
+func (v *view) rollout(d Decision) Rollout {
+	out := Rollout{Outdated: len(v.outdated())}
+	switch {
+	case out.Outdated == 0:
+	case d.Reason == Outdated:
+		out.Message = d.Message
+	case v.held != "":
+		out.Message = v.held
+	default:
+		out.Message = "waits for something else: " + d.Message
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// outdated is a pool of ten busy workers that are to be replaced, two at a time.
+func outdated() plan.Snapshot {
+	s := steady()
+	s.Pool.Min, s.Pool.Max, s.Pool.MaxBatchUp = 2, 20, 0
+	s.Workers = fleet("a", "b", "a", "b", "a", "b", "a", "b", "a", "b")
+	for i := range s.Workers {
+		s.Workers[i].Outdated = "its launch template is old"
+	}
+	for i := range s.Signals {
+		s.Signals[i].Want, s.Signals[i].Fits = 10, 11
+	}
+	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
+	s.State.LastDown, s.State.LastUp = ago(time.Second), ago(time.Second)
+	return s
+}
+
+func TestRollOut(t *testing.T) {
+	asked := 0
+	homes := func(keep map[string]bool, most int) plan.Homes { return rooms{keep: keep, most: most, asked: &asked} }
+	run(t, []row{
+		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {}, plan.ScaleUp, plan.Outdated, 2, false},
+		{"what the load does not need goes at once", outdated, func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 9, 9 },
+			plan.ScaleDown, plan.Outdated, 1, false},
+		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 4, 4 },
+			plan.ScaleDown, plan.Outdated, 2, false},
+		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
+			s.Workers = append(s.Workers, fleet("a", "b")...)
+			s.Workers[10].InstanceID, s.Workers[10].Node, s.Workers[11].InstanceID, s.Workers[11].Node = "i-new-a", "new-a", "i-new-b", "new-b"
+		}, plan.ScaleDown, plan.Outdated, 2, false},
+		{"one has joined of two", outdated, func(s *plan.Snapshot) {
+			s.Workers = append(s.Workers, fleet("a")...)
+			s.Workers[10].InstanceID, s.Workers[10].Node = "i-new-a", "new-a"
+		}, plan.ScaleDown, plan.Outdated, 1, false},
+		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
+		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready, s.Workers[1].Ready = false, false },
+			plan.Hold, plan.NotIdle, 0, false},
+		{"paused", outdated, func(s *plan.Snapshot) { s.Disruption.Paused = true }, plan.Hold, plan.NotIdle, 0, false},
+		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
+		{"pods are pending", outdated, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },
+			plan.Hold, plan.BlockedByPendingPods, 0, false},
+		{"load comes first", outdated, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 12, time.Hour)
+			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+		},
+			plan.ScaleUp, plan.LoadPredicted, 2, false},
+		{"the maximum leaves no place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 10 }, plan.Hold, plan.NotIdle, 0, false},
+		{"the maximum leaves one place", outdated, func(s *plan.Snapshot) { s.Pool.Max = 11 }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"launches fail", outdated, func(s *plan.Snapshot) { s.State.Failures, s.State.FailedAt = 1, ago(time.Second) }, plan.Hold, plan.NotIdle, 0, false},
+		{"none may go", outdated, func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Blocked = "its annotation says so"
+			}
+		}, plan.Hold, plan.NotIdle, 0, false},
+		{"some may go: nothing is launched for the others", outdated, func(s *plan.Snapshot) {
+			for i := range s.Workers[1:] {
+				s.Workers[i].Blocked = "its annotation says so"
+			}
+		}, plan.ScaleUp, plan.Outdated, 1, false},
+		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
+			s.Homes = homes(nil, 0)
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		}, plan.ScaleUp, plan.Outdated, 1, false},
+		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
+			keep := map[string]bool{}
+			for _, w := range s.Workers {
+				keep[w.Node] = true
+			}
+			s.Homes = homes(keep, 0)
+		}, plan.Hold, plan.NotIdle, 0, false},
+	})
+}
+
+// Replacements are in the zones of those that they replace, and keep the markets.
+func TestReplacementsAreInTheSameZone(t *testing.T) {
+	s := outdated()
+	s.Pool.SpotRatio, s.Pool.OnDemandBase, s.Pool.RemovalOrder = 1, 2, []plan.Scorer{plan.Oldest}
+	s.Workers[0].Market, s.Workers[1].Market = plan.OnDemand, plan.OnDemand
+	assert.Equal(t, []string{"a t3.medium OnDemand", "b t3.medium OnDemand"}, places(plan.Decide(s).Placements))
+}
+
+// A roll-out ends: every worker is replaced, with never fewer ready ones than the load needs, and none twice.
+func TestRollOutEnds(t *testing.T) {
+	for _, budget := range []int{1, 2, 3, 10} {
+		t.Run(fmt.Sprint("a budget of ", budget), func(t *testing.T) {
+			s := outdated()
+			s.Disruption.Nodes = budget
+			launched := 0
+			for range 100 {
+				d := plan.Decide(s)
+				check(t, s, d)
+				if d.Rollout.Outdated == 0 {
+					break
+				}
+				require.NotEmpty(t, d.Rollout.Message)
+				require.Equal(t, plan.Outdated, d.Reason, d.Message)
+				require.LessOrEqual(t, len(d.Targets), budget)
+				require.LessOrEqual(t, len(d.Placements), budget)
+				for _, p := range d.Placements {
+					launched++
+					w := fleet(p.Zone)[0]
+					w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
+					s.Workers = append(s.Workers, w)
+				}
+				for _, target := range d.Targets {
+					for i, w := range s.Workers {
+						if w.InstanceID == target.InstanceID {
+							require.NotEmpty(t, w.Outdated)
+							s.Workers = append(s.Workers[:i:i], s.Workers[i+1:]...)
+							break
+						}
+					}
+				}
+				require.GreaterOrEqual(t, len(s.Workers), 10)
+			}
+			require.Equal(t, 10, launched)
+			require.Len(t, s.Workers, 10)
+			require.Equal(t, plan.Rollout{}, plan.Decide(s).Rollout)
+		})
+	}
+}
+
+// What is said while nothing is replaced.
+func TestRollOutMessages(t *testing.T) {
+	for want, change := range map[string]func(*plan.Snapshot){
+		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
+		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
+			s.Workers[0].Leaving, s.Workers[1].Ready = true, false
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		},
+		"the replacement of outdated workers is paused":                                                func(s *plan.Snapshot) { s.Disruption.Paused = true },
+		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
+		"waits for something else: No change to 10 workers: a ScaleUp is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)": func(s *plan.Snapshot) {
+			s.State.Action = plan.ActionUp
+		},
+		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Blocked = "its annotation says so"
+			}
+		},
+	} {
+		s := outdated()
+		change(&s)
+		assert.Equal(t, want, plan.Decide(s).Rollout.Message)
+	}
+}
+
+// A target is asked about again before it is touched.
+func TestObjectionsToReplacing(t *testing.T) {
+	for want, change := range map[string]func(*plan.Snapshot){
+		"": func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 9, 9 },
+		"10 ready workers are needed, and without it there are 9": func(*plan.Snapshot) {},
+		"it is not outdated any more": func(s *plan.Snapshot) {
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			s.Workers[0].Outdated = ""
+		},
+		"the replacement of outdated workers is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
+	} {
+		s := outdated()
+		s.Workers[0].Leaving = true
+		change(&s)
+		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", nil))
+	}
+}
