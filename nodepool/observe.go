@@ -116,6 +116,10 @@ func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	if t.cluster == nil {
 		return s
 	}
+	t.pending = t.cluster.Pending
+	if t.options.Claims != nil {
+		t.pending = t.options.Claims.left(t.options.Name, t.spec.Weight, t.pending, t.now)
+	}
 	demand := t.demand(&s, offers)
 	s.Signals = t.options.Signals.Observe(ctx, signal.Observation{
 		Now: t.now, Workers: t.joined(s.Workers, plan.Worker.Counts), Leaving: t.joined(s.Workers, leaving),
@@ -264,7 +268,7 @@ func (t *tick) offersOf(ctx context.Context) []provider.Offer {
 func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result {
 	in := binpack.Input{
 		Offers: offers, Template: t.spec.Template, DaemonSets: t.cluster.DaemonSets, PodsPerNode: t.spec.Plan.PodsPerNode,
-		Pods: t.cluster.Pending, Nodes: t.cluster.Nodes, Cooling: s.Unlaunchable(),
+		Pods: t.pending, Nodes: t.cluster.Nodes, Cooling: s.Unlaunchable(),
 	}
 	for _, w := range s.Workers {
 		if t.onTheWay(w) {
@@ -272,7 +276,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result 
 		}
 	}
 	all := binpack.Pack(in)
-	due, next := due(t.cluster.Pending, t.now.Add(-s.Pool.PendingFor))
+	due, next := due(t.pending, t.now.Add(-s.Pool.PendingFor))
 	if !next.IsZero() {
 		t.nextDue = next.Add(s.Pool.PendingFor)
 	}
@@ -312,7 +316,7 @@ func (t *tick) reserve(s *plan.Snapshot, in binpack.Input) {
 	if s.Pending.Room == 0 {
 		return
 	}
-	in.Pods, _ = due(t.cluster.Pending, t.now.Add(-max(roomFor, s.Pool.PendingFor)))
+	in.Pods, _ = due(t.pending, t.now.Add(-max(roomFor, s.Pool.PendingFor)))
 	packed := binpack.Pack(in)
 	s.Pending.Overlooked = packed.HelpedRoom
 	homes.Reserve(packed.Room, in.Pods)

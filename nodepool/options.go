@@ -30,6 +30,7 @@ type Options struct {
 	Labeler  Labeler
 	Notices  provider.Notices // nil: nobody reports interruptions
 	Reporter Reporter         // nil: nobody is told
+	Claims   *Claims          // of all pools of the process; nil: pods are no other pool's
 
 	Now  func() time.Time
 	Seed uint64 // of the jitter of retries

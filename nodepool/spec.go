@@ -15,6 +15,7 @@ import (
 // Spec is the part of a pool's configuration that each tick reads anew, with its defaults filled in.
 type Spec struct {
 	Plan        plan.Pool
+	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    binpack.Template
 	Interval    time.Duration // of ticks while nothing is open
 	StartupTime time.Duration // T_I until launches have been measured
@@ -45,6 +46,7 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	s.Default()
 	return Spec{
 		Plan:        planOf(name, s),
+		Weight:      int(s.Weight),
 		Template:    templateOf(s.Template),
 		Interval:    s.Forecast.Interval.Duration,
 		StartupTime: s.Forecast.StartupTime.Duration,

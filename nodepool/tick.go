@@ -24,7 +24,8 @@ type tick struct {
 	clusterErr error
 	nodes      map[string]*clusterstate.Node // by provider id, and by the id of the instance in it
 	offersErr  error
-	nextDue    time.Time // when a pod falls due next
+	pending    []clusterstate.Pending // pods that no node takes, without those that another pool comes first for
+	nextDue    time.Time              // when a pod falls due next
 
 	record  state.Record
 	loaded  bool
@@ -73,6 +74,7 @@ func (t *tick) run(ctx context.Context) error {
 	}
 	t.decision = plan.Decide(t.snapshot)
 	t.rememberHomeless()
+	t.claimPods()
 	if err == nil && t.leading {
 		err = t.lead(ctx)
 	}

@@ -135,10 +135,15 @@ type WorkerPoolSpec struct {
 	RemovalOrder []RemovalScorer `json:"removalOrder,omitempty"`
 
 	// The labels and taints of a new node, beside the labels of its zone and instance type. Pods that need other labels, or do not
-	// tolerate the taints, are no demand for this pool. If two pools could run the same pod, both launch for it: use node
-	// selectors or taints to keep pools apart.
+	// tolerate the taints, are no demand for this pool.
 	// +optional
 	Template NodeTemplate `json:"template,omitzero"`
+
+	// Of the pools whose nodes could run a pod, the one with the largest weight launches for it, and of equals the first by
+	// name. While that one cannot launch, the next one does.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 100",message="weight must be from 0 to 100"
+	Weight int32 `json:"weight,omitempty"`
 
 	// Where instances come from. Exactly one of its fields must be set.
 	// +required

@@ -68,6 +68,7 @@ type Options struct {
 type Controller struct {
 	options Options
 	wakes   *wakes
+	claims  *nodepool.Claims
 	// newPool makes what runs: a pool, but in tests.
 	newPool func(nodepool.Options) (runner, error)
 	retry   time.Duration // [retryAfter], but in tests
@@ -85,7 +86,7 @@ type runner interface {
 // New returns a controller that does nothing yet.
 func New(o Options) *Controller {
 	return &Controller{
-		options: o, wakes: newWakes(),
+		options: o, wakes: newWakes(), claims: nodepool.NewClaims(),
 		newPool: func(o nodepool.Options) (runner, error) { return nodepool.New(o) },
 		retry:   retryAfter, starting: make(chan *running), ended: make(chan struct{}), pools: map[string]*running{},
 	}
@@ -160,6 +161,7 @@ func (c *Controller) stop(ctx context.Context, name string) {
 		klog.FromContext(ctx).Info("The WorkerPool was deleted; its instances stay", "workerpool", name)
 	}
 	c.wakes.forget(name)
+	c.claims.Forget(name)
 	if c.options.Forget != nil {
 		c.options.Forget(name)
 	}
@@ -211,7 +213,7 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	p, err := c.newPool(nodepool.Options{
 		Name: pool.Name, Owner: c.options.Owner, Spec: r.spec,
 		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Reporter: r,
-		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler,
+		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler, Claims: c.claims,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
 	})
 	if err != nil {

@@ -1,0 +1,115 @@
+package nodepool
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// claimedFor is how long a pool that has not looked again keeps its claims.
+const claimedFor = time.Minute
+
+// Claims keep the pools of a process from launching for the same pods: of those whose nodes could run a pod, the one with
+// the largest weight does, and of equals the first by name, as long as it can launch. It is safe for several goroutines.
+type Claims struct {
+	mu    sync.Mutex
+	pools map[string]claim
+}
+
+// claim is what a pool has found when it looked last.
+type claim struct {
+	weight int
+	seen   time.Time // what it has seen of pods is from then
+	pods   map[types.NamespacedName]bool
+}
+
+// NewClaims returns claims of no pool.
+func NewClaims() *Claims { return &Claims{pools: map[string]claim{}} }
+
+// make replaces what a pool claims: the pods that its nodes could run. A pool that cannot launch now claims none.
+func (c *Claims) make(pool string, next claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pools[pool] = next
+}
+
+// Forget ends the claims of a pool that is gone.
+func (c *Claims) Forget(pool string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pools, pool)
+}
+
+// left returns the pods that no pool claims which comes before this one. A pod that such a pool has not seen yet is left to
+// it until it has looked.
+func (c *Claims) left(pool string, weight int, pods []clusterstate.Pending, now time.Time) []clusterstate.Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var before []claim
+	for name, other := range c.pools {
+		first := other.weight > weight || other.weight == weight && name < pool
+		if name != pool && first && other.pods != nil && now.Sub(other.seen) < claimedFor {
+			before = append(before, other)
+		}
+	}
+	if len(before) == 0 {
+		return pods
+	}
+	var out []clusterstate.Pending
+	for _, p := range pods {
+		if !claimedBy(before, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func claimedBy(pools []claim, p clusterstate.Pending) bool {
+	for _, c := range pools {
+		if p.Since.After(c.seen) || c.pods[nameOf(p)] {
+			return true
+		}
+	}
+	return false
+}
+
+func nameOf(p clusterstate.Pending) types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
+}
+
+// claim tells the other pools which pods are this one's.
+func (t *tick) claimPods() {
+	if t.options.Claims == nil || t.cluster == nil {
+		return
+	}
+	next := claim{weight: t.spec.Weight, seen: t.cluster.At}
+	if t.canLaunch() {
+		beyondHelp := map[string]bool{}
+		for _, u := range t.snapshot.Pending.Unhelped {
+			beyondHelp[u.Pod] = true
+		}
+		next.pods = map[types.NamespacedName]bool{}
+		for _, p := range t.pending {
+			if name := nameOf(p); !beyondHelp[name.String()] {
+				next.pods[name] = true
+			}
+		}
+	}
+	t.options.Claims.make(t.options.Name, next)
+}
+
+// canLaunch tells whether pods may count on this pool.
+func (t *tick) canLaunch() bool {
+	if t.spec.DryRun || !t.snapshot.Pending.Known {
+		return false
+	}
+	switch t.decision.Reason {
+	case NotDecided, plan.AtMaximum, plan.InsufficientCapacity, plan.BackingOff, plan.WorkersUnknown, plan.SignalsDisagree:
+		return false
+	}
+	return true
+}

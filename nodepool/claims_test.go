@@ -1,0 +1,89 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// pools are two that could run the same pods, in one process, each with instances of its own.
+func pools(t *testing.T, weights ...int) []*rig {
+	claims := NewClaims()
+	var out []*rig
+	for i, weight := range weights {
+		r := newRig(t)
+		r.spec.Weight = weight
+		r.pool.options.Name, r.pool.options.Claims = []string{"first", "second"}[i], claims
+		out = append(out, r)
+	}
+	return out
+}
+
+// passAll lets time pass in all of them, the last one first: it must not be the order of their cycles that decides.
+func passAll(pools []*rig, d time.Duration) {
+	for end := pools[0].clock.now().Add(d); pools[0].clock.now().Before(end); {
+		for i := len(pools) - 1; i >= 0; i-- {
+			pools[i].tick()
+		}
+		for _, r := range pools {
+			r.clock.advance(2 * time.Second)
+		}
+	}
+}
+
+// TestOnePoolLaunchesForAPod: of two pools that could run pods one launches for them, by weight and then by name.
+func TestOnePoolLaunchesForAPod(t *testing.T) {
+	for name, c := range map[string]struct{ weights, launches []int }{
+		"of equals the first by name": {[]int{0, 0}, []int{1, 0}},
+		"the one with more weight":    {[]int{0, 10}, []int{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := pools(t, c.weights...)
+			passAll(all, 10*time.Second)
+			for _, r := range all {
+				r.pend(1)
+			}
+			passAll(all, 2*time.Minute)
+			require.Equal(t, c.launches, []int{all[0].world.launches, all[1].world.launches})
+		})
+	}
+}
+
+// TestTheNextPoolTakesOver: where the pool that comes first cannot launch, or could not run the pod, the next one does.
+func TestTheNextPoolTakesOver(t *testing.T) {
+	for name, change := range map[string]func(*rig){
+		"it has no capacity":                   func(r *rig) { r.world.capacity = func(provider.Launch) error { return refused(provider.Capacity) } },
+		"it is at its maximum":                 func(r *rig) { r.spec.Plan.Max = 1; r.world.add(1) },
+		"it is in dry run":                     func(r *rig) { r.spec.DryRun = true },
+		"it could not run a pod":               func(r *rig) { r.world.offers = []provider.Offer{offer("a", "a", "small", "500m")} },
+		"it is not known what it could launch": func(r *rig) { r.world.offers = nil },
+		"its cloud does not answer":            func(r *rig) { r.world.listErr = errLost },
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := pools(t, 10, 0)
+			change(all[0])
+			passAll(all, 10*time.Second)
+			for _, r := range all {
+				r.pend(1)
+			}
+			passAll(all, 3*time.Minute)
+			require.Zero(t, all[0].world.launches)
+			require.Equal(t, 1, all[1].world.launches)
+		})
+	}
+}
+
+// TestClaimsEnd: a pool that does not look any more claims nothing.
+func TestClaimsEnd(t *testing.T) {
+	all := pools(t, 10, 0)
+	all[0].world.capacity = func(provider.Launch) error { return refused(provider.Unknown) }
+	all[1].pend(1)
+	all[0].pend(1)
+	passAll(all, time.Minute)
+	require.Zero(t, all[1].world.launches, "the launch may have happened")
+	passAll(all[1:], 2*claimedFor)
+	require.Equal(t, 1, all[1].world.launches)
+}
