@@ -125,6 +125,11 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Drain DrainPolicy `json:"drain,omitzero"`
 
+	// Which workers are replaced by new ones, and how many at once.
+	// +optional
+	// +default={}
+	Disruption PoolDisruption `json:"disruption,omitzero"`
+
 	// The order in which workers are compared for removal: the first scorer that differs decides. FullestZone removes from the zone
 	// with most workers, Idlest the least used worker, FewestPods the one with fewest pods, Oldest the one launched first.
 	// +optional

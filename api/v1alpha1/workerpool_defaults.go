@@ -40,6 +40,7 @@ var poolDefaults = []PoolDefault{
 	{"join.timeout", "10m"},
 	{"join.keepFailedFor", "15m"},
 	{"drain.timeout", "5m"},
+	{"disruption.budgets", `[{"nodes":"10%"}]`},
 	{"removalOrder", `["FullestZone","Idlest","FewestPods","Oldest"]`},
 	{"provider.ec2.launchTemplateVersion", "$Default"},
 	{"provider.ec2.tagPrefix", "foresail.dev"},

@@ -50,6 +50,10 @@ type WorkerPoolStatus struct {
 	// +optional
 	Action *PoolAction `json:"action,omitempty"`
 
+	// The replacement of outdated workers; absent until the pool has reported it.
+	// +optional
+	Rollout *PoolRollout `json:"rollout,omitempty"`
+
 	// Names of Nodes that go outside of any action: of instances that the cloud reclaims, and of those that never joined and
 	// will be terminated.
 	// +optional
@@ -101,6 +105,16 @@ type PoolAction struct {
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=253
 	Nodes []string `json:"nodes,omitempty"`
+}
+
+// PoolRollout is the replacement of outdated workers.
+type PoolRollout struct {
+	// The workers that are still to be replaced.
+	// +required
+	Outdated int32 `json:"outdated"`
+	// Why they are outdated and what holds their replacement back, as a sentence.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // PoolSignalStatus is the last value of a signal.

@@ -1,0 +1,60 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// PoolDisruption defines which workers are replaced by new ones, and how many at once.
+type PoolDisruption struct {
+	// How many workers may be disrupted at once. Of the budgets that are active the smallest counts; while none is active there is
+	// no limit.
+	// +optional
+	// +default=[{"nodes":"10%"}]
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	Budgets []DisruptionBudget `json:"budgets,omitempty"`
+
+	// Workers that were launched longer ago are replaced. Absent, workers do not expire.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5m')",message="disruption.expireAfter must be a duration of 5m or more, such as 720h, or absent"
+	ExpireAfter *metav1.Duration `json:"expireAfter,omitempty"`
+
+	// Workers that were launched before this time are replaced. foresail rollout restart sets it to the present. A time in the
+	// future has no effect until it has come.
+	// +optional
+	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
+
+	// No further worker is disrupted, for whatever reason.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// DisruptionBudget limits how many workers may be disrupted at once: always, or for a duration from each time of a schedule.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(self.duration)",message="disruption.budgets[] must have both schedule and duration, or neither"
+type DisruptionBudget struct {
+	// A number of workers, or a percentage of the pool's workers, rounded up; 0 forbids disruption.
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=5
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^((100|[0-9]{1,2})%|[0-9]{1,5})$')",message="disruption.budgets[].nodes must be a number of nodes or a percentage up to 100%, such as 2 or 10%"
+	Nodes intstr.IntOrString `json:"nodes"`
+
+	// When the budget becomes active: the five fields of a CronJob's schedule, or a macro such as @daily, in UTC. Absent, it is
+	// always active.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|([*?]|[0-5]?[0-9])([-,/]([*?]|[0-5]?[0-9]))* +([*?]|[01]?[0-9]|2[0-3])([-,/]([*?]|[01]?[0-9]|2[0-3]))* +([*?]|[0-2]?[0-9]|3[01])([-,/]([*?]|[0-2]?[0-9]|3[01]))* +([*?]|0?[0-9]|1[0-2]|[a-zA-Z]{3})([-,/]([*?]|0?[0-9]|1[0-2]|[a-zA-Z]{3}))* +([*?]|[0-6]|[a-zA-Z]{3})([-,/]([*?]|[0-6]|[a-zA-Z]{3}))*)$')",message="disruption.budgets[].schedule must be a cron schedule of five fields, such as 0 8 * * mon-fri, or @hourly, @daily, @weekly, @monthly or @yearly"
+	Schedule string `json:"schedule,omitempty"`
+
+	// How long the budget stays active from each time of schedule.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+h)?([0-9]+m)?(0s)?$') && duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="disruption.budgets[].duration must be hours and minutes, from 1m to 8760h, such as 10h"
+	Duration *metav1.Duration `json:"duration,omitempty"`
+}
