@@ -9,6 +9,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -21,6 +22,7 @@ type Spec struct {
 	StartupTime time.Duration // T_I until launches have been measured
 	Join        Join
 	Drain       Drain
+	Disruption  Disruption
 	// DryRun decides and tells, and does nothing: it neither begins an action nor resumes an open one, which waits in the
 	// journal until the dry run is over. The lease is kept all the same, so that one process tells.
 	DryRun bool
@@ -38,6 +40,14 @@ type Drain struct {
 	Timeout           time.Duration // of evictions, until the node is given back
 	Force             bool          // pods that are left after the timeout are deleted
 	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
+}
+
+// Disruption says which workers are replaced by new ones, and how many at once.
+type Disruption struct {
+	Budgets       budget.Budgets
+	ExpireAfter   time.Duration // from the launch; 0 is never
+	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
+	Paused        bool          // nothing further is disrupted
 }
 
 // SpecOf returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.
@@ -60,8 +70,20 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 			Force:             s.Drain.Force,
 			CordonOnRebalance: s.Drain.CordonOnRebalance,
 		},
-		DryRun: s.DryRun,
+		Disruption: disruptionOf(&s.Disruption),
+		DryRun:     s.DryRun,
 	}
+}
+
+func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
+	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}
+	if d.ExpireAfter != nil {
+		out.ExpireAfter = d.ExpireAfter.Duration
+	}
+	if d.ReplaceBefore != nil {
+		out.ReplaceBefore = d.ReplaceBefore.Time
+	}
+	return out
 }
 
 func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {

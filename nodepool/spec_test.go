@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -25,13 +27,15 @@ func TestSpecOfDefaults(t *testing.T) {
 			ScaleDownMargin: 0.3, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
 		Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
-		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
-		Drain: Drain{Timeout: 5 * time.Minute},
+		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
+		Drain:      Drain{Timeout: 5 * time.Minute},
+		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
 	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
 }
 
 func TestSpecOf(t *testing.T) {
 	minute := &metav1.Duration{Duration: time.Minute}
+	budgets, before := []v1alpha1.DisruptionBudget{{Nodes: intstr.FromInt32(7)}}, metav1.Unix(7, 0)
 	half, seven := resource.MustParse("500m"), int32(7)
 	require.Equal(t, Spec{
 		Plan: plan.Pool{
@@ -48,6 +52,7 @@ func TestSpecOf(t *testing.T) {
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
 		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
+		Disruption: Disruption{Budgets: budget.Parse(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
 	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		Pending:      v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},
@@ -57,6 +62,7 @@ func TestSpecOf(t *testing.T) {
 		Market:       v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 4},
 		Join:         v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute, KeepFailed: true},
 		Drain:        v1alpha1.DrainPolicy{Timeout: minute, Force: true, CordonOnRebalance: true},
+		Disruption:   v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true},
 		RemovalOrder: []v1alpha1.RemovalScorer{"Oldest"},
 		Template: v1alpha1.NodeTemplate{
 			Labels: map[string]string{"team": "shop"},

@@ -63,6 +63,13 @@ func TestPlanIsPure(t *testing.T) {
 	}
 }
 
+func TestBudgetsArePure(t *testing.T) {
+	for _, path := range imports(t, false, "./nodepool/budget")[module+"nodepool/budget"] {
+		allowed := isStandard(path) || path == module+"api/v1alpha1" || path == "github.com/robfig/cron/v3" || strings.HasPrefix(path, "k8s.io/apimachinery/")
+		assert.True(t, allowed, path)
+	}
+}
+
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
 	doors := []string{module + "adapter/externalmetrics", module + "adapter/externalmetrics/forward", module + "adapter/custommetrics", module + "adapter/keda", module + "adapter/extender"}
 	for from, list := range imports(t, false, "./adapter/...") {
