@@ -35,6 +35,7 @@ type instance struct {
 	Slot   int    `json:"slot"`
 	Token  string `json:"token"`
 	plan.Placement
+	Shape      corev1.ResourceList    `json:"shape,omitempty"` // absent from instances of earlier releases
 	State      provider.InstanceState `json:"state"`
 	Launched   time.Time              `json:"launched"`
 	JoinsAt    time.Time              `json:"joinsAt,omitzero"` // zero = never
@@ -53,7 +54,9 @@ type instance struct {
 
 // newInstance returns an instance as it is launched.
 func (c *Cloud) newInstance(l provider.Launch, f faults) *instance {
-	i := &instance{Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, State: provider.Pending, Launched: c.options.Now()}
+	i := &instance{
+		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: provider.Pending, Launched: c.options.Now(),
+	}
 	i.meta.Name = idOf(l.Token)
 	i.meta.Labels = map[string]string{poolLabel: c.options.Pool, slotLabel: strconv.Itoa(l.Slot)}
 	if len(validation.IsValidLabelValue(l.Action)) == 0 {

@@ -49,10 +49,14 @@ func (c *Cloud) newNode(i *instance) *corev1.Node {
 	name := c.nodeName(i)
 	labels := c.nodeLabels(i.Zone, i.InstanceType)
 	labels[corev1.LabelHostname] = name
+	shape := i.Shape
+	if len(shape) == 0 {
+		shape = c.shape
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{kwokNode: "fake"}},
 		Spec:       corev1.NodeSpec{ProviderID: i.providerID(), Taints: slices.Clone(c.options.Taints)},
-		Status:     corev1.NodeStatus{Capacity: c.shape.DeepCopy(), Allocatable: c.shape.DeepCopy()},
+		Status:     corev1.NodeStatus{Capacity: shape.DeepCopy(), Allocatable: shape.DeepCopy()},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -77,6 +78,13 @@ func (s *sky) pool(name string, change ...func(*simulated.Options)) *simulated.C
 	}
 	s.clouds[name] = simulated.New(o)
 	return s.clouds[name]
+}
+
+// shape gives new instances so many CPUs.
+func shape(cpu string) func(*simulated.Options) {
+	return func(o *simulated.Options) {
+		o.Spec.Shape = map[string]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+	}
 }
 
 // pass lets time go by, and takes a step at its end.
@@ -204,6 +212,17 @@ func TestNodesJoinAfterTheDelay(t *testing.T) {
 	require.NoError(t, client.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 	s.pass(t, time.Minute)
 	assert.Nil(t, nodeOf(t, i), "a deleted Node does not come back by itself")
+}
+
+// An instance that is on its way when the spec changes becomes the Node that it was launched as.
+func TestNodesHaveTheShapeOfTheirLaunch(t *testing.T) {
+	s := newSky(t)
+	i := launch(t, s.pool("shaped", shape("3")), "1")
+	s.pool("shaped", shape("5"))
+	s.pass(t, joinDelay)
+	node := nodeOf(t, i)
+	require.NotNil(t, node)
+	assert.Equal(t, "3", node.Status.Allocatable.Cpu().String())
 }
 
 func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
