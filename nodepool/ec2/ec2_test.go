@@ -114,6 +114,10 @@ func TestProvider(t *testing.T) {
 		"on-demand asks for no market":         testOnDemand,
 		"terminating twice terminates once":    testTerminateOnce,
 		"the mark of an instance that is gone": testMarkGone,
+		"what is outdated":                     testOutdated,
+		"a version that moves":                 testVersionMoves,
+		"a version that is not known":          testVersionNotKnown,
+		"a version that needs no call":         testVersionWithoutCall,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCloud(t, m)) })
 	}

@@ -20,26 +20,33 @@ const maxPageSize = 1000
 func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return p.describe(ctx, p.tagged()...)
+	described, err := p.describe(ctx, p.tagged()...)
+	if err != nil {
+		return nil, err
+	}
+	instances := make([]provider.Instance, 0, len(described))
+	for _, d := range described {
+		instances = append(instances, p.instance(d))
+	}
+	p.judge(ctx, described, instances)
+	return instances, nil
 }
 
 // describe lists instances that have not been terminated.
-func (p *Provider) describe(ctx context.Context, filters ...types.Filter) ([]provider.Instance, error) {
+func (p *Provider) describe(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
 	filters = append(filters, types.Filter{
 		Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped", "shutting-down"},
 	})
 	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
 		Filters: filters, MaxResults: aws.Int32(p.pageSize),
 	})
-	var instances []provider.Instance
+	var instances []types.Instance
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, classify("DescribeInstances", err)
 		}
-		for _, instance := range instancesOf(page) {
-			instances = append(instances, p.instance(instance))
-		}
+		instances = append(instances, instancesOf(page)...)
 	}
 	return instances, nil
 }

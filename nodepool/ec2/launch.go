@@ -36,11 +36,12 @@ func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Inst
 
 // launchedAs returns the instance that a token has launched with what is asked for, if EC2 lists one, and else the mismatch.
 func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch error) (provider.Instance, error) {
-	instances, err := p.describe(ctx, p.tagged(tokenTag, l.Token)...)
+	described, err := p.describe(ctx, p.tagged(tokenTag, l.Token)...)
 	if err != nil {
 		return provider.Instance{}, err
 	}
-	for _, i := range instances {
+	for _, d := range described {
+		i := p.instance(d)
 		if i.Action == l.Action && i.Slot == l.Slot && i.Placement == l.Placement {
 			return i, nil
 		}

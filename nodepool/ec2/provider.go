@@ -56,6 +56,7 @@ type Provider struct {
 	mu       sync.Mutex
 	offers   []provider.Offer     // nil until they have been learned
 	launched map[string]time.Time // ids of instances that EC2 may not know yet
+	current  currentVersion       // of the launch template
 }
 
 var _ provider.Provider = (*Provider)(nil)

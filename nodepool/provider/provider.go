@@ -18,7 +18,7 @@ type Provider interface {
 	// pool, action, slot and token from its first moment.
 	Launch(ctx context.Context, l Launch) (Instance, error)
 	// List returns the instances of the pool, those that have been terminated left out as soon as the cloud says so. One
-	// that has just been launched may be missing.
+	// that has just been launched may be missing. It says which of them are outdated.
 	List(ctx context.Context) ([]Instance, error)
 	// Terminate terminates an instance of the pool; it is no error if that has happened already. An instance that is not
 	// the pool's is left alone: [NotOwned].
@@ -49,6 +49,11 @@ type Instance struct {
 	Launched   time.Time
 	JoinFailed bool
 	Stopped    bool // it is Leaving, and stopped rather than terminated: its volumes still cost, and it goes no further by itself
+	// Outdated is why the instance is not what a new one of the pool would be, for people and without a full stop; "" if it
+	// is, and if that is not known. Only List fills it in.
+	Outdated string
+	// OutdatedErr is why that is not known, "" if it is or if nothing can tell.
+	OutdatedErr string
 }
 
 // InstanceState is where an instance is in its life.
