@@ -105,7 +105,9 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 	for _, i := range all {
 		hidden := c.options.Now().Before(i.Launched.Add(faults.hiddenFor))
 		if i.State != terminated && !hidden {
-			out = append(out, i.told())
+			instance := i.told()
+			instance.Outdated = i.outdated(c.zones, c.shape)
+			out = append(out, instance)
 		}
 	}
 	return out, nil

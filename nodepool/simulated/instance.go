@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -122,6 +126,27 @@ func (i *instance) gone() bool { return i.State == provider.Leaving || i.State =
 
 func (i *instance) sameLaunch(other *instance) bool {
 	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token && i.Placement == other.Placement
+}
+
+// outdated returns why an instance is not what a new one would be, "" if it is or if that is not known.
+func (i *instance) outdated(zones []string, shape corev1.ResourceList) string {
+	switch {
+	case len(i.Shape) > 0 && !equality.Semantic.DeepEqual(i.Shape, shape):
+		return fmt.Sprintf("it was launched with %s, and new ones have %s", describe(i.Shape), describe(shape))
+	case !slices.Contains(zones, i.Zone):
+		return fmt.Sprintf("its zone %s is not one of the pool's any more", i.Zone)
+	}
+	return ""
+}
+
+// describe returns a shape as people read it, such as cpu 2, memory 4Gi.
+func describe(shape corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(shape)) {
+		quantity := shape[name]
+		parts = append(parts, string(name)+" "+quantity.String())
+	}
+	return strings.Join(parts, ", ")
 }
 
 // told is the instance as others see it.

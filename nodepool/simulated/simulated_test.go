@@ -225,6 +225,43 @@ func TestNodesHaveTheShapeOfTheirLaunch(t *testing.T) {
 	assert.Equal(t, "3", node.Status.Allocatable.Cpu().String())
 }
 
+func TestOutdated(t *testing.T) {
+	s := newSky(t)
+	i := launch(t, s.pool("outdated", shape("2")), "1")
+	for name, c := range map[string]struct {
+		change func(*simulated.Options)
+		want   string
+	}{
+		"the same":        {shape("2"), ""},
+		"the same amount": {shape("2000m"), ""},
+		"another shape":   {shape("4"), "it was launched with cpu 2, memory 8Gi, pods 110, and new ones have cpu 4, memory 8Gi, pods 110"},
+		"another zone":    {func(o *simulated.Options) { shape("2")(o); o.Spec.Zones = []string{"b", "c"} }, "its zone a is not one of the pool's any more"},
+	} {
+		all, err := s.pool("outdated", c.change).List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		assert.Equal(t, c.want, all[0].Outdated, name)
+	}
+
+	// An earlier release did not store the shape.
+	object, err := client.CoreV1().ConfigMaps(s.namespace).Get(t.Context(), i.ID, metav1.GetOptions{})
+	require.NoError(t, err)
+	var stored map[string]any
+	require.NoError(t, json.Unmarshal([]byte(object.Data["instance"]), &stored))
+	delete(stored, "shape")
+	data, err := json.Marshal(stored)
+	require.NoError(t, err)
+	object.Data["instance"] = string(data)
+	_, err = client.CoreV1().ConfigMaps(s.namespace).Update(t.Context(), object, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c := s.pool("outdated", shape("4"))
+	all, err := c.List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, all[0].Outdated, "it is not known")
+	s.pass(t, joinDelay)
+	assert.Equal(t, "4", nodeOf(t, i).Status.Allocatable.Cpu().String())
+}
+
 func TestATerminatedInstanceLeavesItsNodeWithoutKubelet(t *testing.T) {
 	s := newSky(t)
 	c := s.pool("terminated")
