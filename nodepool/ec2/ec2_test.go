@@ -67,7 +67,11 @@ func (c cloud) launch(pool string) provider.Launch {
 
 // The harness of the tests that every provider passes.
 func (c cloud) Provider(t testing.TB, pool string) provider.Provider { return c.provider(t, pool) }
-func (c cloud) Settle(testing.TB)                                    {}
+func (c cloud) Renew(t testing.TB, pool string) provider.Provider {
+	c.setDefault(t, c.newVersion(t))
+	return c.provider(t, pool)
+}
+func (c cloud) Settle(testing.TB) {}
 func (c cloud) Exhaust(_ testing.TB, p plan.Placement) func() {
 	market := "on-demand"
 	if p.Market == plan.Spot {

@@ -125,8 +125,10 @@ func (s *sky) annotate(t *testing.T, id, key, value string) {
 	require.NoError(t, err)
 }
 
-// Provider, Exhaust and Settle make a sky a harness.
+// Provider, Renew, Exhaust and Settle make a sky a harness.
 func (s *sky) Provider(_ testing.TB, pool string) provider.Provider { return s.pool(pool) }
+
+func (s *sky) Renew(_ testing.TB, pool string) provider.Provider { return s.pool(pool, shape("4")) }
 
 func (s *sky) Exhaust(t testing.TB, p plan.Placement) func() {
 	return s.fault(t, simulated.FaultExhausted, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))

@@ -13,6 +13,9 @@ import (
 type Harness interface {
 	// Provider returns a provider for a pool. All that are made for the pools of one harness speak to one cloud.
 	Provider(t testing.TB, pool string) provider.Provider
+	// Renew changes what new instances of a pool are, and returns a provider for the pool as it is from then on. The instances
+	// that there are stay as they are.
+	Renew(t testing.TB, pool string) provider.Provider
 	// Exhaust takes all capacity of a zone, an instance type and a market away, until restore is called.
 	Exhaust(t testing.TB, p plan.Placement) (restore func())
 	// Settle returns once everything that has been done to the cloud can be seen in it.
@@ -39,6 +42,7 @@ func Run(t *testing.T, h Harness) {
 		{"instances of other pools are left alone", testNotOwned},
 		{"an instance that there is not is terminated already", testTerminateUnknown},
 		{"instances that did not join are marked", testMarkJoinFailed},
+		{"instances that are not what a new one would be are outdated", testOutdated},
 		{"capacity that is gone is told, and comes back", testCapacity},
 		{"calls end with their context", testContext},
 	} {

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -203,6 +204,31 @@ func testMarkJoinFailed(t *testing.T, h Harness) {
 	all := working(t, p)
 	assert.True(t, find(t, all, failed.ID).JoinFailed)
 	assert.False(t, find(t, all, stays.ID).JoinFailed)
+}
+
+func testOutdated(t *testing.T, h Harness) {
+	pool := unique("pool")
+	p := h.Provider(t, pool)
+	old := launched(t, h, p)
+	told := find(t, working(t, p), old.ID)
+	assert.Empty(t, told.Outdated)
+	assert.Empty(t, told.OutdatedErr)
+
+	p = h.Renew(t, pool)
+	assert.NotEmpty(t, find(t, working(t, p), old.ID).Outdated, "before there is a new one")
+	fresh := launched(t, h, p)
+	all := working(t, p)
+	why := find(t, all, old.ID).Outdated
+	require.NotEmpty(t, why)
+	assert.Equal(t, strings.ToLower(why[:1]), why[:1], "it is part of a sentence")
+	assert.False(t, strings.HasSuffix(why, "."), why)
+	assert.Empty(t, find(t, all, fresh.ID).Outdated)
+	for _, i := range all {
+		assert.Empty(t, i.OutdatedErr)
+	}
+	require.NoError(t, p.Terminate(t.Context(), old.ID), "it is the pool's all the same")
+	h.Settle(t)
+	assert.Equal(t, []string{fresh.ID}, ids(working(t, p)))
 }
 
 func testCapacity(t *testing.T, h Harness) {
