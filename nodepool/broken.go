@@ -58,6 +58,23 @@ func (t *tick) reportUnlisted(context.Context) error {
 	return nil
 }
 
+// reportDriftUnknown tells once that it is not known which instances are outdated. It is no error of the tick: errors slow
+// down what is open.
+func (t *tick) reportDriftUnknown(context.Context) error {
+	if t.listErr != nil {
+		return nil
+	}
+	why := ""
+	for _, i := range t.instances {
+		why = max(why, i.OutdatedErr)
+	}
+	if why != "" && !t.driftUnknown {
+		t.event(Event{Reason: EventDriftUnknown, Warning: true, Message: "It is not known which instances are outdated: " + why})
+	}
+	t.driftUnknown = why != ""
+	return nil
+}
+
 // reportBroken tells once of each worker that is broken, as nobody but people can mend it.
 func (t *tick) reportBroken(context.Context) error {
 	for _, w := range t.snapshot.Workers {

@@ -204,3 +204,36 @@ func TestPodsWithRoomAreReported(t *testing.T) {
 	require.Len(t, pending.Unhelped, 1)
 	require.Equal(t, "shop/huge", pending.Unhelped[0].Pod)
 }
+
+// That the cloud does not say what new instances are is reported once, and keeps nothing from being done.
+func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	r.pass(time.Minute)
+	require.Zero(t, r.count(EventDriftUnknown))
+	unknown := func(why string) {
+		for _, i := range r.world.instances {
+			i.OutdatedErr = why
+		}
+	}
+	unknown("DescribeLaunchTemplates: Invalid: request 1")
+	r.tick()
+	last := r.lastTold().Events
+	require.Len(t, last, 1)
+	require.True(t, last[0].Warning)
+	require.Equal(t, "It is not known which instances are outdated: DescribeLaunchTemplates: Invalid: request 1", last[0].Message)
+	unknown("DescribeLaunchTemplates: Invalid: request 2")
+	r.pass(time.Minute)
+	r.world.listErr = errLost
+	r.tick()
+	r.world.listErr = nil
+	r.pass(time.Minute)
+	require.NoError(t, r.health)
+	require.Equal(t, 1, r.count(EventDriftUnknown))
+
+	unknown("")
+	r.tick()
+	unknown("DescribeLaunchTemplates: Throttled: request 3")
+	r.tick()
+	require.Equal(t, 2, r.count(EventDriftUnknown), "it had been known again")
+}

@@ -151,6 +151,7 @@ const (
 	EventReplacement      EventReason = "Replacement"      // of an interrupted instance, in an open scale-up
 	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
 	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance whose node is Ready
+	EventDriftUnknown     EventReason = "DriftUnknown"     // the cloud does not say what new instances are
 	EventOrphan           EventReason = "Orphan"           // an instance without a node and without an action
 	EventRestored         EventReason = "Restored"         // a node carried the mark of an action that is over
 	EventNodeDeleted      EventReason = "NodeDeleted"      // the Node of an instance that has gone

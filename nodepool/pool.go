@@ -33,6 +33,8 @@ type Pool struct {
 	strays   map[string]time.Time    // nodes with the mark of no open action, since when
 	homeless map[string]homelessness // by node
 
+	driftUnknown bool // it has been reported
+
 	after  after // what the last tick leaves to the loop
 	faults int   // ticks in a row that went wrong
 	woken  chan struct{}

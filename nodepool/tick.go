@@ -126,6 +126,7 @@ func (t *tick) apply(ctx context.Context) error {
 		t.tidyNodes,
 		t.reportBroken,
 		t.reportUnlisted,
+		t.reportDriftUnknown,
 	} {
 		if err := t.carryOn(ctx, step(ctx)); err != nil {
 			return err
