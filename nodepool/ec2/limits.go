@@ -20,12 +20,14 @@ type bucket struct {
 
 // buckets are those that EC2 documents for the calls that are made here, which it keeps for each account and region.
 var buckets = map[string]bucket{
-	"RunInstances":            {5, 2},
-	"TerminateInstances":      {100, 5},
-	"CreateTags":              {100, 10},
-	"DescribeInstances":       {100, 20},
-	"DescribeInstanceTypes":   {100, 20},
-	"DescribeLaunchTemplates": {100, 20},
+	"RunInstances":                   {5, 2},
+	"TerminateInstances":             {100, 5},
+	"CreateTags":                     {100, 10},
+	"DescribeInstances":              {100, 20},
+	"DescribeInstanceTypes":          {100, 20},
+	"DescribeLaunchTemplates":        {100, 20},
+	"DescribeImages":                 {100, 20},
+	"DescribeLaunchTemplateVersions": {100, 20},
 }
 
 // DefaultShare of EC2's buckets is used; what remains is for others of the account.

@@ -19,31 +19,32 @@ import (
 // Offers implements [provider.Provider]: each instance type in each subnet. What instance types are does not change, so
 // they are asked for once.
 func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
-	p.mu.Lock()
-	known := p.offers
-	p.mu.Unlock()
-	if known == nil {
-		shapes, err := p.shapes(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if known, err = p.offersOf(shapes); err != nil {
-			return nil, err
-		}
-		p.mu.Lock()
-		p.offers = known
-		p.mu.Unlock()
+	shapes, err := p.knownShapes(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return cloneOffers(known), nil
+	volume, err := p.volume(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.offersOf(shapes, volume), nil
 }
 
-// cloneOffers returns offers that the caller may change.
-func cloneOffers(offers []provider.Offer) []provider.Offer {
-	clones := make([]provider.Offer, len(offers))
-	for i, o := range offers {
-		clones[i] = provider.Offer{Offer: o.Offer, Allocatable: o.Allocatable.DeepCopy(), Labels: maps.Clone(o.Labels)}
+func (p *Provider) knownShapes(ctx context.Context) (map[string]types.InstanceTypeInfo, error) {
+	p.mu.Lock()
+	known := p.types
+	p.mu.Unlock()
+	if known != nil {
+		return known, nil
 	}
-	return clones
+	shapes, err := p.shapes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.types = shapes
+	return shapes, nil
 }
 
 // shapes asks what the instance types of the pool are.
@@ -65,18 +66,22 @@ func (p *Provider) shapes(ctx context.Context) (map[string]types.InstanceTypeInf
 			shapes[string(shape.InstanceType)] = shape
 		}
 	}
-	return shapes, nil
-}
-
-func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo) ([]provider.Offer, error) {
-	var offers []provider.Offer
 	for _, name := range p.options.Spec.InstanceTypes {
-		shape, ok := shapes[name]
-		if !ok {
+		if _, ok := shapes[name]; !ok {
 			return nil, &provider.Error{Class: provider.Invalid, Op: "DescribeInstanceTypes",
 				Err: fmt.Errorf("EC2 tells nothing of the instance type %q", name)}
 		}
+	}
+	return shapes, nil
+}
+
+// offersOf returns the offers of types whose nodes have a volume of so many GiB.
+func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo, volume int64) []provider.Offer {
+	var offers []provider.Offer
+	for _, name := range p.options.Spec.InstanceTypes {
+		shape := shapes[name]
 		allocatable := allocatable(shape)
+		allocatable[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(ephemeralStorage(volume), resource.BinarySI)
 		maps.Copy(allocatable, p.overrides())
 		for _, subnet := range p.options.Spec.Subnets {
 			labels := map[string]string{
@@ -93,7 +98,7 @@ func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo) ([]provide
 			})
 		}
 	}
-	return offers, nil
+	return offers
 }
 
 // overrides is what the pool says that pods can use of a node.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -54,9 +55,9 @@ type Provider struct {
 	pageSize int32
 
 	mu       sync.Mutex
-	offers   []provider.Offer     // nil until they have been learned
-	launched map[string]time.Time // ids of instances that EC2 may not know yet
-	current  currentVersion       // of the launch template
+	types    map[string]types.InstanceTypeInfo // of the pool; nil until they have been learned
+	launched map[string]time.Time              // ids of instances that EC2 may not know yet
+	current  currentVersion                    // of the launch template
 }
 
 var _ provider.Provider = (*Provider)(nil)
