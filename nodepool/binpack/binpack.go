@@ -24,6 +24,9 @@
 // the end of it: a node that has not helped is empty, is removed as idle, and then there would be the same reason for
 // another. So such pods are counted (Result.Room), for people to be told of.
 //
+// A node that is Ready is not always one that takes pods: an agent has yet to remove a startup taint, or a device plugin to
+// register what pods request. While its time to join lasts it counts as on its way. After that it counts as it is.
+//
 // One reason is known: the scheduler extender refuses a pod all the nodes that there are, because of what these are
 // predicted to use. Such a pod finds no room on a node that runs pods and had joined when the pod became unschedulable. It
 // does on nodes that joined later or are on their way, and on an empty one, which the extender refuses to nobody for that.
@@ -47,15 +50,20 @@ import (
 type Template struct {
 	Labels map[string]string
 	Taints []corev1.Taint
+	// StartupTaints are on a node that joins until an agent on it takes them away.
+	StartupTaints []corev1.Taint
 }
 
 // Input is what a packing is made from. It is not changed.
 type Input struct {
-	Pods        []clusterstate.Pending
-	Nodes       []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
-	Offers      []provider.Offer    // types in order of preference; those of unknown size are left out
-	Cooling     map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
-	OnTheWay    []plan.Placement    // launched nodes that are not Ready yet: they take pods first
+	Pods     []clusterstate.Pending
+	Nodes    []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
+	Offers   []provider.Offer    // types in order of preference; those of unknown size are left out
+	Cooling  map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
+	OnTheWay []plan.Placement    // launched nodes that are not Ready yet: they take pods first
+	// Joining is what the nodes were launched as, by name, that are Ready within their time to join. One that is not initialized
+	// yet counts as on its way: without startup taints, and with what its offer promises.
+	Joining     map[string]plan.Placement
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
 	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit

@@ -48,7 +48,7 @@ func (h *Homes) without(nodes []string, new []plan.Placement) string {
 	var in Input
 	if len(new) > 0 {
 		in = h.new
-		in.Pods, in.Nodes = nil, nil
+		in.Pods, in.Nodes, in.Joining = nil, nil, nil
 	}
 	for i := range h.cluster.Nodes {
 		if n := &h.cluster.Nodes[i]; slices.Contains(nodes, n.Object.Name) {

@@ -76,7 +76,7 @@ func newPacker(in Input) *packer {
 	}
 	p.topologies = newTopologies(p.groups, in.Nodes)
 	slices.SortStableFunc(p.groups, byDifficulty)
-	p.placeNodes(in.Nodes)
+	p.placeNodes(&in)
 	return p
 }
 
@@ -139,20 +139,22 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 	}
 }
 
-// placeNodes makes places of the nodes that are there and take pods.
-func (p *packer) placeNodes(nodes []clusterstate.Node) {
-	for i := range nodes {
-		n := &nodes[i]
-		at := &place{kind: there, node: n.Object, domains: p.topologies.domainsOf(n.Object)}
-		p.nodes = append(p.nodes, at)
-		p.topologies.count(n.Pods, at)
-		if !n.Ready || n.Object.Spec.Unschedulable {
-			continue
-		}
+// placeNodes makes places of the nodes that are there and take pods. Those that join come last.
+func (p *packer) placeNodes(in *Input) {
+	for i := range in.Nodes {
+		n := &in.Nodes[i]
+		at := &place{kind: there, node: n.Object}
 		at.free = p.dimensions.vector(n.Object.Status.Allocatable)
 		at.free.take(p.dimensions.vector(n.Requested), 1)
 		at.free[plain] = math.MaxInt32
-		if at.free[slots] <= 0 {
+		usable := n.Ready && !n.Object.Spec.Unschedulable
+		if usable {
+			p.joining(at, n, in)
+		}
+		at.domains = p.topologies.domainsOf(at.node)
+		p.nodes = append(p.nodes, at)
+		p.topologies.count(n.Pods, at)
+		if !usable || at.free[slots] <= 0 {
 			continue
 		}
 		for _, pod := range n.Pods {
@@ -161,30 +163,36 @@ func (p *packer) placeNodes(nodes []clusterstate.Node) {
 		at.rank = p.joins.rankOf(n)
 		p.places = append(p.places, at)
 	}
+	slices.SortStableFunc(p.places, func(x, y *place) int { return cmp.Compare(x.kind, y.kind) })
 }
 
-// placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of its type,
-// of its zone, of all.
+// placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of all.
 func (p *packer) placeOnTheWay(launched []plan.Placement) {
 	if len(p.shapes) == 0 {
 		return
 	}
 	for _, l := range launched {
-		best, points := 0, -1
-		for i, s := range p.shapes {
-			score := 0
-			if s.offer.InstanceType == l.InstanceType {
-				score += 2
-			}
-			if s.offer.Zone == l.Zone {
-				score++
-			}
-			if score > points {
-				best, points = i, score
-			}
-		}
-		p.add(onTheWay, best, l.Zone)
+		p.add(onTheWay, max(0, p.nearest(l)), l.Zone)
 	}
+}
+
+// nearest returns the shape that a launched node is most like: the first of its type and zone, of its type, of its zone; -1 if
+// there is none.
+func (p *packer) nearest(launched plan.Placement) int {
+	best, points := -1, 0
+	for i, s := range p.shapes {
+		score := 0
+		if s.offer.InstanceType == launched.InstanceType {
+			score += 2
+		}
+		if s.offer.Zone == launched.Zone {
+			score++
+		}
+		if score > points {
+			best, points = i, score
+		}
+	}
+	return best
 }
 
 // add makes a place of a node that is not there yet.

@@ -58,6 +58,19 @@ func randomInput(r *rand.Rand, rules bool) Input {
 	return in
 }
 
+// joining has some of the nodes join, of a type that promises more, one that does not, or one that is not offered any more.
+func joining(r *rand.Rand, in Input) Input {
+	in.Template.StartupTaints = []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
+	in.Joining = map[string]plan.Placement{}
+	for i, n := range in.Nodes {
+		if r.IntN(4) == 0 {
+			in.Nodes[i] = tainted(n, "agent")
+			in.Joining[n.Object.Name] = plan.Placement{Zone: n.Object.Labels[zone], InstanceType: []string{"m", "g", "old"}[r.IntN(3)]}
+		}
+	}
+	return in
+}
+
 // checkVolumes holds every pod that has a place to be where its volumes are.
 func checkVolumes(t *testing.T, in Input, p *packer) {
 	t.Helper()
@@ -200,23 +213,36 @@ func need(p *packer) (cpus int64, largest int64) {
 	return cpus, p.shapes[0].free[cpu]
 }
 
+// waiting counts the pods that a node on its way will run, and no new one could.
+func waiting(p *packer) (n int) {
+	for _, at := range p.places {
+		for _, taken := range at.takes {
+			if at.kind == onTheWay && !taken.group.hasShape() {
+				n += taken.n
+			}
+		}
+	}
+	return n
+}
+
 func TestPackingHolds(t *testing.T) {
 	for seed := range uint64(2000) {
-		in := randomInput(rand.New(rand.NewPCG(seed, 1)), true)
+		r := rand.New(rand.NewPCG(seed, 1))
+		in := joining(r, randomInput(r, true))
 		p := newPacker(in)
 		p.pack(in.OnTheWay)
-		r := p.result()
+		result := p.result()
 		checkPlaces(t, in, p)
 		checkVolumes(t, in, p)
 		cpus, size := need(p)
-		assert.GreaterOrEqual(t, int64(r.Nodes)*size, cpus, "fewer nodes than there are requests")
+		assert.GreaterOrEqual(t, int64(result.Nodes)*size, cpus, "fewer nodes than there are requests")
 		pinned := 0
-		for _, s := range r.Shapes {
+		for _, s := range result.Shapes {
 			pinned += s.Nodes
 		}
-		assert.LessOrEqual(t, pinned, r.Nodes)
-		assert.LessOrEqual(t, r.Helped+len(r.Unhelped), len(in.Pods))
-		assert.GreaterOrEqual(t, r.Helped+len(r.Unhelped)+r.Room, len(in.Pods))
+		assert.LessOrEqual(t, pinned, result.Nodes)
+		assert.LessOrEqual(t, result.Helped+len(result.Unhelped), len(in.Pods))
+		assert.GreaterOrEqual(t, result.Helped+len(result.Unhelped)+result.Room+waiting(p), len(in.Pods))
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -225,22 +251,23 @@ func TestPackingHolds(t *testing.T) {
 
 func TestPackingIsTight(t *testing.T) {
 	for seed := range uint64(500) {
-		in := randomInput(rand.New(rand.NewPCG(seed, 2)), false)
+		r := rand.New(rand.NewPCG(seed, 2))
+		in := joining(r, randomInput(r, false))
 		p := newPacker(in)
 		p.pack(in.OnTheWay)
-		r := p.result()
+		result := p.result()
 		checkPlaces(t, in, p)
 		cpus, size := need(p)
-		require.LessOrEqual(t, int64(r.Nodes), 2*cpus/size+1, "seed %d: two nodes are less than half full", seed)
-		require.Empty(t, r.Unhelped)
-		require.Empty(t, r.Shapes)
+		require.LessOrEqual(t, int64(result.Nodes), 2*cpus/size+1, "seed %d: two nodes are less than half full", seed)
+		require.Empty(t, result.Unhelped)
+		require.Empty(t, result.Shapes)
 	}
 }
 
 func TestOrderDoesNotMatter(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		in := randomInput(r, true)
+		in := joining(r, randomInput(r, true))
 		want := Pack(in)
 		in.Pods = slices.Clone(in.Pods)
 		r.Shuffle(len(in.Pods), func(i, j int) { in.Pods[i], in.Pods[j] = in.Pods[j], in.Pods[i] })

@@ -29,6 +29,7 @@ type shape struct {
 	node    *corev1.Node
 	free    vector // after its DaemonSets
 	ports   []corev1.ContainerPort
+	daemons vector // what its DaemonSets request
 }
 
 // known tells whether the size of an offer is known.
@@ -38,7 +39,7 @@ func known(o provider.Offer) bool {
 }
 
 func newShape(o provider.Offer, in *Input, d dimensions) *shape {
-	s := &shape{offer: o, cooling: in.Cooling[o.Offer], node: nodeOf(o, in.Template)}
+	s := &shape{offer: o, cooling: in.Cooling[o.Offer], node: nodeOf(o, in.Template), daemons: d.vector(nil)}
 	s.free = d.vector(o.Allocatable)
 	if _, ok := o.Allocatable[corev1.ResourcePods]; !ok {
 		s.free[slots] = defaultSlots
@@ -52,6 +53,7 @@ func newShape(o provider.Offer, in *Input, d dimensions) *shape {
 			requests := d.vector(clusterstate.Requests(pod))
 			requests[plain] = 0
 			s.free.take(requests, 1)
+			s.daemons.take(requests, -1)
 			s.ports = append(s.ports, clusterstate.HostPorts(&pod.Spec)...)
 		}
 	}
