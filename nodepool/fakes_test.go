@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
@@ -151,6 +152,7 @@ type fakeWorld struct {
 	joinDelay  time.Duration
 	leaving    time.Duration // how long a terminated instance is listed still
 	joins      func(provider.Launch) bool
+	dress      func(*fakeNode) // changes what nodes join as
 	listErr    error
 	termErr    error
 	offers     []provider.Offer
@@ -214,13 +216,17 @@ func (w *fakeWorld) settle() {
 }
 
 func (w *fakeWorld) addNode(i *fakeInstance, now time.Time) {
-	w.nodes["node-"+i.ID] = &fakeNode{ready: true, since: now, object: &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.ID, CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
+	n := &fakeNode{ready: true, since: now, object: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + i.ID, UID: types.UID("uid-" + i.ID), CreationTimestamp: metav1.NewTime(now), Labels: map[string]string{
 			corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
 		}},
 		Spec:   corev1.NodeSpec{ProviderID: i.ProviderID},
-		Status: corev1.NodeStatus{Allocatable: shape, Capacity: shape},
+		Status: corev1.NodeStatus{Allocatable: shape.DeepCopy(), Capacity: shape},
 	}}
+	if w.dress != nil {
+		w.dress(n)
+	}
+	w.nodes["node-"+i.ID] = n
 }
 
 // add adds workers that joined long ago, spread over the zones.

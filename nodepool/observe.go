@@ -269,6 +269,7 @@ func (t *tick) demand(s *plan.Snapshot, offers []provider.Offer) binpack.Result 
 	in := binpack.Input{
 		Offers: offers, Template: t.spec.Template, DaemonSets: t.cluster.DaemonSets, PodsPerNode: t.spec.Plan.PodsPerNode,
 		Pods: t.pending, Nodes: t.cluster.Nodes, Cooling: s.Unlaunchable(),
+		Joining: t.joining(s.Workers),
 	}
 	for _, w := range s.Workers {
 		if t.onTheWay(w) {
@@ -327,7 +328,7 @@ func (t *tick) reserve(s *plan.Snapshot, in binpack.Input) {
 func (t *tick) onTheWay(w plan.Worker) bool {
 	node := t.nodeNamed(w.Node)
 	switch s := t.sightings[w.InstanceID]; {
-	case !w.Counts(), s == nil || !s.worked.IsZero(), t.now.Sub(w.Launched) > t.spec.Join.Timeout:
+	case !w.Counts(), s == nil || !s.worked.IsZero(), !t.hasTimeToJoin(w.Launched):
 		return false
 	case node == nil:
 		return s.joined.IsZero()

@@ -150,6 +150,11 @@ func TestNodesSmallerThanAnnounced(t *testing.T) {
 			o.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")}
 			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
 		},
+		"with a smaller disk": func(o *provider.Offer, pod *corev1.Pod) {
+			o.Allocatable = maps.Clone(o.Allocatable)
+			o.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse("100Gi")
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("50Gi")
+		},
 		"without a label": func(o *provider.Offer, pod *corev1.Pod) {
 			o.Labels = maps.Clone(o.Labels)
 			o.Labels[corev1.LabelTopologyRegion] = "here"
@@ -158,6 +163,7 @@ func TestNodesSmallerThanAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
+			r.world.dress = func(n *fakeNode) { n.give(corev1.ResourceEphemeralStorage, "17Gi") }
 			r.pend(1)
 			for i := range r.world.offers {
 				promise(&r.world.offers[i], r.world.pending[0].Pod)

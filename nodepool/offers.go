@@ -7,24 +7,34 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// proof is what the newest node of an instance type has turned out to be.
+// proof is what the newest nodes of an instance type have turned out to be.
 type proof struct {
-	created     time.Time
-	allocatable corev1.ResourceList
-	labels      map[string]string
+	labelled  time.Time // when the node was made that has these labels
+	labels    map[string]string
+	resources map[corev1.ResourceName]amount
+}
+
+// amount is what the newest node has of a resource that tells of it.
+type amount struct {
+	node     types.UID
+	created  time.Time
+	quantity resource.Quantity
 }
 
 // corrected returns offers as nodes of the pool have turned out to be, where the cloud or an estimate promises more: a pod
 // that such a node does not take would have one launched after the other.
 func (t *tick) corrected(offers []provider.Offer) []provider.Offer {
-	t.prove()
+	t.prove(offers)
 	out := slices.Clone(offers)
 	for i := range out {
-		if p, ok := t.proofs[out[i].InstanceType]; ok {
+		if p := t.proofs[out[i].InstanceType]; p != nil {
 			out[i].Allocatable, out[i].Labels = p.smaller(out[i].Allocatable), p.without(out[i].Labels)
 		}
 	}
@@ -32,33 +42,64 @@ func (t *tick) corrected(offers []provider.Offer) []provider.Offer {
 }
 
 // prove looks at the nodes that are Ready. What they were is remembered when they go.
-func (t *tick) prove() {
-	for _, s := range t.sightings {
-		n := t.node(s.instance)
-		if n == nil || !n.Ready || s.instance.InstanceType == "" {
+func (t *tick) prove(offers []provider.Offer) {
+	promised := map[string]corev1.ResourceList{}
+	for _, o := range offers {
+		promised[o.InstanceType] = o.Allocatable
+	}
+	for _, s := range inOrder(t.sightings) {
+		n, kind := t.node(s.instance), s.instance.InstanceType
+		if n == nil || !n.Ready || kind == "" {
 			continue
 		}
-		created := n.Object.CreationTimestamp.Time
-		if p, ok := t.proofs[s.instance.InstanceType]; !ok || !created.Before(p.created) {
-			t.proofs[s.instance.InstanceType] = proof{created: created, allocatable: n.Object.Status.Allocatable, labels: n.Object.Labels}
+		if t.proofs[kind] == nil {
+			t.proofs[kind] = &proof{resources: map[corev1.ResourceName]amount{}}
+		}
+		t.proofs[kind].see(n.Object, promised[kind], t.hasTimeToJoin(s.instance.Launched))
+	}
+}
+
+// see takes note of a Ready node. While it has time to join, what it lacks may come.
+func (p *proof) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
+	created := n.CreationTimestamp.Time
+	if awaits := joining && binpack.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
+		p.labelled, p.labels = created, n.Labels
+	}
+	for name := range promised {
+		has := n.Status.Allocatable[name]
+		known, ok := p.resources[name]
+		switch {
+		case created.Before(known.created):
+		case has.IsZero() && (joining || reported(name) || ok && known.node == n.UID):
+			// It has yet to come, or it came and has been lost since, which says nothing of new nodes.
+		default:
+			p.resources[name] = amount{n.UID, created, has}
 		}
 	}
 }
 
-// smaller returns what a node can really give of what every node has from the first moment on.
-func (p proof) smaller(promised corev1.ResourceList) corev1.ResourceList {
+// reported tells whether the kubelet reports a resource of every node, so that one without it is not known.
+func reported(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourcePods
+}
+
+// smaller returns what a node can really give of what is promised.
+func (p *proof) smaller(promised corev1.ResourceList) corev1.ResourceList {
 	out := maps.Clone(promised)
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
-		if has, ok := p.allocatable[name]; ok && !has.IsZero() && has.Cmp(out[name]) < 0 {
-			out[name] = has
+	for name, quantity := range promised {
+		if known, ok := p.resources[name]; ok && known.quantity.Cmp(quantity) < 0 {
+			out[name] = known.quantity
 		}
 	}
 	return out
 }
 
 // without leaves out labels that Kubernetes or the cloud should have given the node and has not, such as that of its zone.
-func (p proof) without(promised map[string]string) map[string]string {
+func (p *proof) without(promised map[string]string) map[string]string {
 	out := maps.Clone(promised)
+	if p.labels == nil {
+		return out
+	}
 	maps.DeleteFunc(out, func(key, _ string) bool {
 		domain, _, _ := strings.Cut(key, "/")
 		_, has := p.labels[key]

@@ -27,8 +27,8 @@ type Pool struct {
 	sightings sightings
 	offers    []provider.Offer
 	offersAt  time.Time
-	proofs    map[string]proof // by instance type
-	decidedAt time.Time        // the last decision of this process while it led
+	proofs    map[string]*proof // by instance type
+	decidedAt time.Time         // the last decision of this process while it led
 
 	strays   map[string]time.Time    // nodes with the mark of no open action, since when
 	homeless map[string]homelessness // by node
@@ -60,7 +60,7 @@ func New(o Options) (*Pool, error) {
 	}
 	return &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		lease: lease{owner: o.Owner}, sightings: sightings{}, proofs: map[string]proof{}, strays: map[string]time.Time{},
+		lease: lease{owner: o.Owner}, sightings: sightings{}, proofs: map[string]*proof{}, strays: map[string]time.Time{},
 		homeless: map[string]homelessness{}, woken: make(chan struct{}, 1),
 	}, nil
 }
