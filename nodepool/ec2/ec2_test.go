@@ -112,6 +112,7 @@ func TestProvider(t *testing.T) {
 		"instances that stop leave":            testStopped,
 		"an instance that was tagged by hand":  testTaggedByHand,
 		"offers":                               testOffers,
+		"devices":                              testDevices,
 		"storage of the template":              testStorage,
 		"storage that cannot be read":          testStorageUnknown,
 		"storage that the pool says":           testStorageOverridden,

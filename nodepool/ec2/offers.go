@@ -82,6 +82,7 @@ func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo, volume int
 		shape := shapes[name]
 		allocatable := allocatable(shape)
 		allocatable[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(ephemeralStorage(volume), resource.BinarySI)
+		maps.Copy(allocatable, devices(shape))
 		maps.Copy(allocatable, p.overrides())
 		for _, subnet := range p.options.Spec.Subnets {
 			labels := map[string]string{
