@@ -114,9 +114,13 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 }
 
 func templateOf(t v1alpha1.NodeTemplate) binpack.Template {
-	out := binpack.Template{Labels: t.Labels}
-	for _, taint := range t.Taints {
-		out.Taints = append(out.Taints, corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: corev1.TaintEffect(taint.Effect)})
+	return binpack.Template{Labels: t.Labels, Taints: taintsOf(t.Taints), StartupTaints: taintsOf(t.StartupTaints)}
+}
+
+func taintsOf(taints []v1alpha1.NodeTaint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	return out
 }

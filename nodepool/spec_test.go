@@ -48,6 +48,8 @@ func TestSpecOf(t *testing.T) {
 		Template: binpack.Template{
 			Labels: map[string]string{"team": "shop"},
 			Taints: []corev1.Taint{{Key: "spot", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
+
+			StartupTaints: []corev1.Taint{{Key: "agent", Value: "no", Effect: corev1.TaintEffectNoExecute}},
 		},
 		Interval: time.Minute, StartupTime: time.Minute,
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
@@ -67,6 +69,8 @@ func TestSpecOf(t *testing.T) {
 		Template: v1alpha1.NodeTemplate{
 			Labels: map[string]string{"team": "shop"},
 			Taints: []v1alpha1.NodeTaint{{Key: "spot", Value: "yes", Effect: "NoSchedule"}},
+
+			StartupTaints: []v1alpha1.NodeTaint{{Key: "agent", Value: "no", Effect: "NoExecute"}},
 		},
 	}))
 }

@@ -503,13 +503,20 @@ type NodeTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, self[key].size() <= 63)",message="template.labels must have values of at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Permanent taints of the Node: not those that are removed once it is ready.
+	// Permanent taints of the Node.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Taints []NodeTaint `json:"taints,omitempty"`
 
-	// The allocatable resources of a new node, where Foresail cannot learn them from existing nodes.
+	// Taints that the Node joins with and an agent on it removes, such as ebs.csi.aws.com/agent-not-ready. Pods need not tolerate
+	// them to be demand for this pool. Until join.timeout is over, a Node with such a taint counts as on its way.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	StartupTaints []NodeTaint `json:"startupTaints,omitempty"`
+
+	// The allocatable resources of a new node, instead of what the provider estimates. Existing nodes that have less correct it.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Allocatable map[string]resource.Quantity `json:"allocatable,omitempty"`
@@ -520,13 +527,13 @@ type NodeTaint struct {
 	// Such as dedicated or example.com/dedicated.
 	// +required
 	// +kubebuilder:validation:MaxLength=317
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="template.taints[].key must be the name of a Kubernetes label, such as example.com/dedicated"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be the name of a Kubernetes label, such as example.com/dedicated"
 	Key string `json:"key"`
 
 	// The value of the taint, if it has one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="template.taints[].value must have at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="value must have at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
 	Value string `json:"value,omitempty"`
 
 	// The effect on pods that do not tolerate the taint.

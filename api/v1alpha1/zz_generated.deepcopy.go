@@ -509,6 +509,11 @@ func (in *NodeTemplate) DeepCopyInto(out *NodeTemplate) {
 		*out = make([]NodeTaint, len(*in))
 		copy(*out, *in)
 	}
+	if in.StartupTaints != nil {
+		in, out := &in.StartupTaints, &out.StartupTaints
+		*out = make([]NodeTaint, len(*in))
+		copy(*out, *in)
+	}
 	if in.Allocatable != nil {
 		in, out := &in.Allocatable, &out.Allocatable
 		*out = make(map[string]resource.Quantity, len(*in))
