@@ -135,6 +135,23 @@ var scenarios = []scenario{
 		check: func(r *rig) { require.Len(r, r.world.terminated, 4) },
 	},
 	{
+		name: "roll-out",
+		begin: func(r *rig) {
+			r.world.add(2)
+			r.oneZone()
+			r.spec.Plan.Min = 2
+			for id, i := range r.world.instances {
+				i.Outdated = "its launch template is old"
+				r.load("node-"+id, &fakePod{name: "x"})
+			}
+		},
+		ended: func(r *rig) bool { return r.left() == 0 && r.record().Action == nil && len(r.world.nodes) == 2 },
+		check: func(r *rig) {
+			require.Equal(r, 2, r.running())
+			require.Len(r, r.world.terminated, 2)
+		},
+	},
+	{
 		name: "place of a kept instance is needed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2

@@ -106,6 +106,7 @@ func (t *tick) gone(id string) bool {
 // snapshotOf makes what the decision is made from.
 func (t *tick) snapshotOf(ctx context.Context) plan.Snapshot {
 	s := plan.Snapshot{Now: t.now, Pool: t.spec.Plan, Workers: t.workers(), State: t.state(), Notices: t.notices()}
+	s.Disruption = t.disruption(expected(s.Workers))
 	if err := errors.Join(t.listErr, t.clusterErr); err != nil {
 		s.WorkersErr = err.Error()
 	}
@@ -211,7 +212,7 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && t.condemned(i.ID) != nil
-	w.Pods, w.Blocked = node.Movable, node.Blocked
+	w.Pods, w.Blocked, w.Outdated = node.Movable, node.Blocked, t.outdated(i)
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch h := t.homeless[w.Node]; {

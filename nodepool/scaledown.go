@@ -103,6 +103,8 @@ func (t *tick) notAnyMore(a *state.Action) string {
 	switch d := t.decision; {
 	case t.options.Now().Sub(a.Started) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
+	case a.Reason == plan.Outdated && t.spec.Disruption.Paused:
+		return "the replacement of outdated workers is paused"
 	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:
 		return "more workers are desired: " + d.Message
 	}

@@ -38,6 +38,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 		next.Desired = number(cycle.Decision.Want)
 	}
 	if workersKnown(cycle) {
+		next.Rollout = rolloutOf(cycle.Decision.Rollout)
 		workers, ready := counts(cycle.Snapshot.Workers)
 		next.Workers, next.ReadyWorkers = number(workers), number(ready)
 	}
@@ -57,6 +58,10 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ConditionInterruptionsReceived)
 	}
 	return next
+}
+
+func rolloutOf(r plan.Rollout) *v1alpha1.PoolRollout {
+	return &v1alpha1.PoolRollout{Outdated: int32(r.Outdated), Message: clip(r.Message)}
 }
 
 // interruptionsReceived returns nil for a pool that asks for no Spot instances.

@@ -1,0 +1,150 @@
+package nodepool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/budget"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// budgets allow some nodes to be disrupted at once.
+func budgets(nodes string) budget.Budgets {
+	return budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.Parse(nodes)}})
+}
+
+// busy is a pool of n workers in two zones that needs them all.
+func busy(t *testing.T, n int) *rig {
+	r := newRig(t)
+	r.world.add(n)
+	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1, 2*n, 0
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: n, Fits: n}}
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "web"})
+	}
+	return r
+}
+
+// ages has all instances be of an old launch template.
+func (r *rig) ages() {
+	for _, i := range r.world.instances {
+		i.Outdated = "its launch template is old"
+	}
+}
+
+// left counts the instances that are to be replaced.
+func (r *rig) left() (n int) {
+	for _, i := range r.world.instances {
+		if i.Outdated != "" && i.endedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRollOutReplacesAll: all outdated instances are replaced, never more at once than the budget allows, and never are
+// there fewer workers than before.
+func TestRollOutReplacesAll(t *testing.T) {
+	for nodes, most := range map[string]int{"1": 1, "10%": 2, "5": 5} {
+		t.Run(nodes, func(t *testing.T) {
+			r := busy(t, 20)
+			r.spec.Disruption.Budgets = budgets(nodes)
+			r.ages()
+			began := r.clock.now()
+			r.until("all are replaced", 3*time.Hour, func() bool {
+				marked := 0
+				for _, n := range r.world.nodes {
+					if n.mark != "" {
+						marked++
+					}
+				}
+				require.LessOrEqual(t, marked, most)
+				require.GreaterOrEqual(t, r.running(), 20)
+				require.LessOrEqual(t, r.running(), 20+most)
+				return r.left() == 0 && r.record().Action == nil
+			})
+			t.Logf("20 nodes in %s", r.clock.now().Sub(began))
+			r.pass(10 * time.Minute)
+			require.Equal(t, 20, r.running())
+			require.Equal(t, 20, r.world.launches)
+			require.Zero(t, r.lastTold().Decision.Rollout)
+			r.clean()
+		})
+	}
+}
+
+// TestExpiredWorkersAreReplaced, and none that is younger.
+func TestExpiredWorkersAreReplaced(t *testing.T) {
+	r := busy(t, 3)
+	r.spec.Disruption.ExpireAfter = 25 * time.Hour
+	r.pass(30 * time.Minute)
+	require.Zero(t, r.world.launches, "they are 24 hours old")
+	r.until("all are replaced", 3*time.Hour, func() bool { return len(r.world.terminated) == 3 })
+	r.pass(2 * time.Hour)
+	require.Equal(t, 3, r.world.launches)
+}
+
+// TestRestartReplacesWhatIsOlder: those that were launched before a moment, once it has come.
+func TestRestartReplacesWhatIsOlder(t *testing.T) {
+	r := busy(t, 3)
+	r.spec.Disruption.ReplaceBefore = r.clock.now().Add(time.Hour)
+	r.pass(50 * time.Minute)
+	require.Zero(t, r.world.launches, "it has not come")
+	r.until("all are replaced", 3*time.Hour, func() bool { return len(r.world.terminated) == 3 })
+	r.pass(2 * time.Hour)
+	require.Equal(t, 3, r.world.launches)
+	require.Equal(t, 3, r.running())
+}
+
+// TestPauseGivesNodesBack: while it is paused nothing is disrupted, and what is not empty yet takes pods again.
+func TestPauseGivesNodesBack(t *testing.T) {
+	r := busy(t, 4)
+	r.spec.Disruption.Budgets = budgets("1")
+	r.ages()
+	held := &fakePod{name: "slow", refused: "its budget allows none"}
+	for _, name := range r.nodeNames() {
+		r.load(name, held)
+	}
+	r.until("one is being emptied", 10*time.Minute, func() bool {
+		a := r.record().Action
+		return a != nil && len(a.Targets) > 0 && a.Targets[0].State == "Draining"
+	})
+	r.spec.Disruption.Paused = true
+	r.pass(time.Minute)
+	r.clean()
+	require.Nil(t, r.record().Action)
+	require.Empty(t, r.world.terminated)
+	require.Equal(t, plan.Rollout{Outdated: 4, Message: "the replacement of outdated workers is paused"}, r.lastTold().Decision.Rollout)
+
+	held.refused = ""
+	r.spec.Disruption.Paused = false
+	r.until("all are replaced", 2*time.Hour, func() bool { return r.left() == 0 })
+}
+
+// TestBudgetsThatCannotBeReadAllowNothing.
+func TestBudgetsThatCannotBeReadAllowNothing(t *testing.T) {
+	r := busy(t, 2)
+	r.ages()
+	r.spec.Disruption.Budgets = budgets("many")
+	r.pass(10 * time.Minute)
+	require.Zero(t, r.world.launches)
+	require.ErrorContains(t, r.health, "spec.disruption.budgets[0].nodes")
+	require.Contains(t, r.lastTold().Decision.Rollout.Message, "spec.disruption.budgets[0].nodes")
+}
+
+// TestRollOutOfNodesThatNobodyMayRemove launches nothing.
+func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
+	r := busy(t, 3)
+	r.ages()
+	for n := range 3 {
+		r.load(fmt.Sprint("node-i-old", n), &fakePod{name: "job", blocks: "its annotation says so"})
+	}
+	r.pass(time.Hour)
+	require.Zero(t, r.world.launches)
+	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.lastTold().Decision.Rollout.Message)
+}
