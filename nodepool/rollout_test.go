@@ -23,7 +23,7 @@ func busy(t *testing.T, n int) *rig {
 	r := newRig(t)
 	r.world.add(n)
 	r.spec.Plan.Min, r.spec.Plan.Max, r.spec.Plan.MaxBatchUp = 1, 2*n, 0
-	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: n, Fits: n}}
+	r.signals.signals = []plan.Signal{{Name: "requests", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: n, Fits: n, Needs: n}}
 	for _, name := range r.nodeNames() {
 		r.load(name, &fakePod{name: "web"})
 	}

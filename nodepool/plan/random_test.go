@@ -98,9 +98,9 @@ func (d dice) demand(s *plan.Snapshot) {
 		case !signal.Known:
 			signal.Err = "the server does not answer"
 		case busy && d.chance(0.6):
-			signal.Now, signal.Want, signal.Fits, signal.Since = 0.8, n+d.upTo(5), n, d.past()
+			signal.Now, signal.Want, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
 		default:
-			signal.Now, signal.Want, signal.Fits = 0.1, d.upTo(n), d.upTo(n)
+			signal.Now, signal.Want, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
 		}
 		if d.chance(0.1) {
 			signal.Down = 0.15

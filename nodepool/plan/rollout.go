@@ -45,11 +45,17 @@ func (v *view) outdated() []Worker {
 	return out
 }
 
-// wanted is how many ready workers there must be, whoever is replaced: what a voice asks for counts at once.
+// wanted is how many ready workers there must be while others are replaced. A signal asks for as many as it needs and not, as
+// of a removal for good, for a margin: or what is launched in place of others would be part of what must stay.
 func (v *view) wanted() int {
 	most := v.Pool.Min
+	for _, s := range v.Signals {
+		if !s.InformsOnly {
+			most = max(most, s.Needs)
+		}
+	}
 	for _, r := range v.recommendations {
-		if r.counts() || r.waits {
+		if !r.signal && r.Known {
 			most = max(most, r.Nodes)
 		}
 	}
@@ -158,7 +164,7 @@ func (v *view) surge(d Decision, list []Worker, most int) Decision {
 	}
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, Outdated
-	d.Message = fmt.Sprintf("Launch %d beside %s in place of outdated ones: %s", len(d.Placements), count(n, "worker"), list[0].Outdated)
+	d.Message = fmt.Sprintf("Launch %d beside %s, of which %d are needed, in place of outdated ones: %s", len(d.Placements), count(n, "worker"), v.wanted(), list[0].Outdated)
 	return d
 }
 

@@ -20,11 +20,18 @@ func outdated() plan.Snapshot {
 		s.Workers[i].Outdated = "its launch template is old"
 	}
 	for i := range s.Signals {
-		s.Signals[i].Want, s.Signals[i].Fits = 10, 11
+		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 10, 11, 10
 	}
 	s.Disruption = plan.Disruption{Nodes: 2, Why: "the budget allows 2"}
 	s.State.LastDown, s.State.LastUp = ago(time.Second), ago(time.Second)
 	return s
+}
+
+// needs has the signals ask for n workers, without a margin, of all that there are with one.
+func needs(s *plan.Snapshot, n int) {
+	for i := range s.Signals {
+		s.Signals[i].Want, s.Signals[i].Needs = len(s.Workers), n
+	}
 }
 
 func TestRollOut(t *testing.T) {
@@ -32,9 +39,9 @@ func TestRollOut(t *testing.T) {
 	homes := func(keep map[string]bool, most int) plan.Homes { return rooms{keep: keep, most: most, asked: &asked} }
 	run(t, []row{
 		{"what replaces comes first, past cooldowns", outdated, func(*plan.Snapshot) {}, plan.ScaleUp, plan.Outdated, 2, false},
-		{"what the load does not need goes at once", outdated, func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 9, 9 },
+		{"what the load does not need goes at once", outdated, func(s *plan.Snapshot) { needs(s, 9) },
 			plan.ScaleDown, plan.Outdated, 1, false},
-		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 4, 4 },
+		{"as many as the budget allows", outdated, func(s *plan.Snapshot) { needs(s, 4) },
 			plan.ScaleDown, plan.Outdated, 2, false},
 		{"what replaces has joined", outdated, func(s *plan.Snapshot) {
 			s.Workers = append(s.Workers, fleet("a", "b")...)
@@ -72,7 +79,7 @@ func TestRollOut(t *testing.T) {
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
 			s.Homes = homes(nil, 0)
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			needs(s, 9)
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
 			keep := map[string]bool{}
@@ -100,6 +107,7 @@ func TestRollOutEnds(t *testing.T) {
 			s.Disruption.Nodes = budget
 			launched := 0
 			for range 100 {
+				needs(&s, 10) // with a margin all that there are are needed
 				d := plan.Decide(s)
 				check(t, s, d)
 				if d.Rollout.Outdated == 0 {
@@ -125,6 +133,7 @@ func TestRollOutEnds(t *testing.T) {
 					}
 				}
 				require.GreaterOrEqual(t, len(s.Workers), 10)
+				require.LessOrEqual(t, len(s.Workers), 10+budget)
 			}
 			require.Equal(t, 10, launched)
 			require.Len(t, s.Workers, 10)
@@ -139,6 +148,7 @@ func TestRollOutMessages(t *testing.T) {
 		"the budget allows 0": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Why: "the budget allows 0"} },
 		"the budget allows 2, and 2 are not ready or leave already": func(s *plan.Snapshot) {
 			s.Workers[0].Leaving, s.Workers[1].Ready = true, false
+			needs(s, 8)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		},
 		"the replacement of outdated workers is paused":                                                func(s *plan.Snapshot) { s.Disruption.Paused = true },
@@ -161,10 +171,10 @@ func TestRollOutMessages(t *testing.T) {
 // A target is asked about again before it is touched.
 func TestObjectionsToReplacing(t *testing.T) {
 	for want, change := range map[string]func(*plan.Snapshot){
-		"": func(s *plan.Snapshot) { s.Signals[0].Want, s.Signals[1].Want = 9, 9 },
+		"": func(s *plan.Snapshot) { needs(s, 9) },
 		"10 ready workers are needed, and without it there are 9": func(*plan.Snapshot) {},
 		"it is not outdated any more": func(s *plan.Snapshot) {
-			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+			needs(s, 9)
 			s.Workers[0].Outdated = ""
 		},
 		"the replacement of outdated workers is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },

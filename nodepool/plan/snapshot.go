@@ -200,6 +200,7 @@ type Signal struct {
 	Since time.Time     // since when it has been; zero = it is not
 
 	Down        float64 // the load below which a worker may be removed; 0 = Threshold/(1+μ) alone decides
+	Needs       int     // as many as carry the present load and the predicted one without a margin: fewer of those that are replaced may not stay
 	Fits        int     // ⌊N(A, τ/(1+μ))⌋+1 of the present load and of the predicted one, the larger: as many must stay
 	CPU         bool    // the mean use of CPU that the idle rule looks at
 	Memory      bool    // that of memory

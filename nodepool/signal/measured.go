@@ -66,7 +66,7 @@ func (s *measured) observe(m *pipeline.Memory, t *tick) plan.Signal {
 // without is the forecast of a pool that has no workers: the demand alone, as nothing can be measured.
 func (s *measured) without(demand float64, t *tick) reading {
 	return reading{
-		predicted: demand, horizon: s.forecast.horizon(t.StartupTime), fits: s.fits(demand),
+		predicted: demand, horizon: s.forecast.horizon(t.StartupTime), fits: s.fits(demand), needs: s.needs(demand),
 		want: int(math.Ceil(demand/s.config.Threshold - roundingSlack)),
 	}
 }

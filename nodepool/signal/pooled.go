@@ -70,10 +70,11 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		return s.tell(reading{}, s.because(err), t)
 	}
 	p := s.pipeline.Params()
-	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected}
+	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected, needs: max(0, t.Expected-1)}
 	switch {
 	case f.Total > p.Threshold:
 		r.want++
+		r.needs = r.want
 	case max(f.Level, f.Total) < p.Threshold/(1+p.ScaleDownMargin):
 		r.want = max(0, t.Expected-1)
 		r.fits = r.want

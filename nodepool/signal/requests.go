@@ -47,7 +47,7 @@ func (r *requests) observe(m *pipeline.Memory, t *tick) plan.Signal {
 		if err != nil {
 			return r.tell(reading{}, err, t)
 		}
-		one.fits = max(one.fits, r.fits(total[d])) // the level may lag behind a rise
+		one.fits, one.needs = max(one.fits, r.fits(total[d])), max(one.needs, r.needs(total[d])) // the level may lag behind a rise
 		out = larger(out, one)
 	}
 	return r.tell(out, nil, t)

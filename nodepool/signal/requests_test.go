@@ -24,7 +24,7 @@ func TestRequestsWarmUp(t *testing.T) {
 	}
 	for _, s := range said[3:] {
 		assert.Equal(t, plan.Signal{
-			Name: Requests, WithPending: true, Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Horizon: 144 * time.Second,
+			Name: Requests, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Horizon: 144 * time.Second,
 			Want: 3, Fits: 3,
 		}, s)
 	}

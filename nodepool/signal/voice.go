@@ -30,6 +30,7 @@ type reading struct {
 	now, predicted float64
 	horizon        time.Duration
 	want, fits     int
+	needs          int // without the margin
 }
 
 // negligible is a load that no worker is needed for.
@@ -52,7 +53,7 @@ func (v *voice) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, er
 	if max(f.Level, f.Damped) <= negligible {
 		r.want = 0
 	}
-	r.fits = v.fits(max(f.Level, f.Total))
+	r.fits, r.needs = v.fits(max(f.Level, f.Total)), v.needs(max(f.Level, f.Total))
 	return r, nil
 }
 
@@ -65,13 +66,22 @@ func (v *voice) fits(load float64) int {
 	return int(min(math.Floor(p.Model.Required(load, p.Threshold/(1+p.ScaleDownMargin))+roundingSlack)+1, mostWorkers))
 }
 
+// needs is how many workers there must be for a load, without the margin.
+func (v *voice) needs(load float64) int {
+	if load <= negligible {
+		return 0
+	}
+	p := v.pipeline.Params()
+	return int(min(math.Ceil(p.Model.Required(load, p.Threshold)-roundingSlack), mostWorkers))
+}
+
 // larger is what both readings ask for, told by the one that wants more.
 func larger(a, b reading) reading {
-	fits := max(a.fits, b.fits)
+	fits, needs := max(a.fits, b.fits), max(a.needs, b.needs)
 	if b.want > a.want || b.want == a.want && b.predicted > a.predicted {
 		a = b
 	}
-	a.fits = fits
+	a.fits, a.needs = fits, needs
 	return a
 }
 
@@ -94,7 +104,7 @@ func (v *voice) tell(r reading, err error, t *tick) plan.Signal {
 		v.since = t.Now
 	}
 	s.Known, s.Now, s.Predicted, s.Horizon = true, r.now, r.predicted, r.horizon
-	s.Want, s.Fits, s.Since = r.want, r.fits, v.since
+	s.Want, s.Fits, s.Needs, s.Since = r.want, r.fits, r.needs, v.since
 	return s
 }
 
