@@ -1,5 +1,5 @@
 // Package objectcache caches parts of the objects of a cluster in tables that client-go's reflectors fill. The parts are much
-// smaller than the objects, and a table knows whether it can be trusted.
+// smaller than the objects, and a table knows whether it can be trusted. Tables of one kind may share a watch.
 package objectcache
 
 import (
@@ -82,7 +82,7 @@ func (o *Options[K, O, T]) maxOutage() time.Duration {
 	return MaxOutage
 }
 
-var _ cache.TransformingStore = (*Table[string, metav1.Object, int])(nil)
+var _ Store = (*Table[string, metav1.Object, int])(nil)
 
 // row is the stored part of an object. Client-go identifies it by its metadata.
 type row[K comparable, T any] struct {
@@ -169,6 +169,21 @@ func (t *Table[K, O, T]) Replace(list []any, _ string) error {
 	t.synced, t.lost, t.why = true, nil, nil
 	return nil
 }
+
+// Touch implements Store.
+func (t *Table[K, O, T]) Touch(err error) {
+	t.Lock.Lock()
+	defer t.Lock.Unlock()
+	t.why = err
+	if err == nil {
+		t.lost = nil
+	} else if t.lost == nil {
+		t.lost = new(t.Now())
+	}
+}
+
+// ListAfterOutage implements Store. A watch that begins says nothing of what has gone meanwhile.
+func (t *Table[K, O, T]) ListAfterOutage() bool { return true }
 
 // Resync implements cache.ReflectorStore. It does nothing.
 func (t *Table[K, O, T]) Resync() error { return nil }

@@ -81,11 +81,11 @@ func TestMaxOutageMayBeLess(t *testing.T) {
 		p := newPhases()
 		p.MaxOutage = c.own
 		require.NoError(t, p.Replace(nil, ""))
-		p.touch(errors.New("down"))
+		p.Touch(errors.New("down"))
 		lost := *p.lost
 		require.NoError(t, p.State(lost.Add(c.want)))
 		require.ErrorContains(t, p.State(lost.Add(c.want+1)), "down")
-		p.touch(nil)
+		p.Touch(nil)
 		require.NoError(t, p.State(lost.Add(time.Hour)))
 	}
 }
