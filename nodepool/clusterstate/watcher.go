@@ -33,6 +33,12 @@ type Watcher struct {
 	now    func() time.Time
 	wake   chan struct{}
 
+	nodeFeed, podFeed Feed     // nil: it watches these itself
+	cancel            []func() // the subscriptions of both
+
+	kindsMu sync.Mutex          // not mu: pods come in while that is held for long
+	kinds   map[types.UID]*Kind // the last of each controller
+
 	mu         sync.Mutex
 	nodes      *table[*corev1.Node, *corev1.Node]
 	pods       *table[*corev1.Pod, *record]
@@ -41,7 +47,6 @@ type Watcher struct {
 	claims     *table[*corev1.PersistentVolumeClaim, *claim]
 	volumes    *table[*corev1.PersistentVolume, *volume]
 	classes    *table[*storagev1.StorageClass, *class]
-	kinds      map[types.UID]*Kind // the last of each controller
 	waiting    map[types.NamespacedName]*record
 	holding    map[types.NamespacedName]*record // bound pods with claims
 	onNode     map[string]map[types.NamespacedName]*Pod
@@ -50,6 +55,16 @@ type Watcher struct {
 
 // Option changes a Watcher.
 type Option func(*Watcher)
+
+// Feed has the objects of one kind for several parts of a process.
+type Feed interface {
+	Subscribe(objectcache.Store) (cancel func())
+}
+
+// WithFeeds has a Watcher take nodes and pods from feeds instead of watching them itself.
+func WithFeeds(nodes, pods Feed) Option {
+	return func(w *Watcher) { w.nodeFeed, w.podFeed = nodes, pods }
+}
 
 // WithClock tells a Watcher the time.
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
@@ -71,6 +86,9 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w.claims = newTable(w, "persistentvolumeclaims", nil, func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true })
 	w.volumes = newTable(w, "persistentvolumes", nil, func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true })
 	w.classes = newTable(w, "storageclasses", nil, func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true })
+	if w.nodeFeed != nil {
+		w.cancel = []func(){w.nodeFeed.Subscribe(w.nodes), w.podFeed.Subscribe(w.pods)}
+	}
 	return w
 }
 
@@ -88,9 +106,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var reflectors sync.WaitGroup
 	defer reflectors.Wait()
 	core := w.client.CoreV1()
+	if w.nodeFeed == nil {
+		reflectors.Go(func() { objectcache.Reflect(ctx, w.client, w.nodes, &corev1.Node{}, core.Nodes()) })
+		reflectors.Go(func() { objectcache.Reflect(ctx, w.client, w.pods, &corev1.Pod{}, core.Pods("")) })
+	}
+	for _, cancel := range w.cancel {
+		defer cancel()
+	}
 	for _, fill := range []func(){
-		func() { objectcache.Reflect(ctx, w.client, w.nodes, &corev1.Node{}, core.Nodes()) },
-		func() { objectcache.Reflect(ctx, w.client, w.pods, &corev1.Pod{}, core.Pods("")) },
 		func() {
 			objectcache.Reflect(ctx, w.client, w.daemonSets, &appsv1.DaemonSet{}, w.client.AppsV1().DaemonSets(""))
 		},
@@ -109,6 +132,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	} {
 		reflectors.Go(fill)
 	}
+	<-ctx.Done()
 	return nil
 }
 
@@ -132,9 +156,7 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 	if err != nil {
 		return parts{}, err
 	}
-	if len(w.kinds) > 2*len(w.pods.Rows())+1000 { // mostly those of controllers that are gone
-		clear(w.kinds)
-	}
+	w.forgetKinds(2*len(w.pods.Rows()) + 1000)
 	for name, pods := range w.onNode {
 		if w.load[name] == nil {
 			w.load[name] = loadOf(slices.Collect(maps.Values(pods)))
@@ -210,11 +232,20 @@ func (w *Watcher) share(r *record) {
 	if r == nil || r.pod == nil || r.owner == "" {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.kindsMu.Lock()
+	defer w.kindsMu.Unlock()
 	if last := w.kinds[r.owner]; last != nil && last.equal(r.pod.Kind) {
 		r.pod.Kind = last
 		return
 	}
 	w.kinds[r.owner] = r.pod.Kind
+}
+
+// forgetKinds forgets all kinds if there are more than a number: they are mostly those of controllers that are gone.
+func (w *Watcher) forgetKinds(most int) {
+	w.kindsMu.Lock()
+	defer w.kindsMu.Unlock()
+	if len(w.kinds) > most {
+		clear(w.kinds)
+	}
 }
