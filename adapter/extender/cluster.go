@@ -29,6 +29,7 @@ type cluster struct {
 	mark      string
 	now       func() time.Time
 	assumed   *assumedPods
+	cancel    []func() // subscriptions; nil: it watches itself
 
 	mu        sync.Mutex // taken before that of assumed
 	nodes     *objectcache.Table[string, *corev1.Node, *nodeRecord]
@@ -79,11 +80,21 @@ func newCluster(o Options, l *assumedPods) *cluster {
 		What: "pods", Lock: &c.mu, Now: o.Now, MaxOutage: trusted, Key: func(p *corev1.Pod) podID { return idOf(p.UID) },
 		Keep: func(p *corev1.Pod) (record, bool) { return recordOf(p, c.workloads, c.now()) }, Changed: c.podChanged,
 	})
+	if o.Nodes != nil {
+		c.cancel = []func(){o.Nodes.Subscribe(c.nodes), o.Pods.Subscribe(c.pods)}
+	}
 	return c
 }
 
 // watch keeps the cache up to date until the context ends.
 func (c *cluster) watch(ctx context.Context) {
+	if c.cancel != nil {
+		<-ctx.Done()
+		for _, cancel := range c.cancel {
+			cancel()
+		}
+		return
+	}
 	var reflectors sync.WaitGroup
 	defer reflectors.Wait()
 	core := c.client.CoreV1()

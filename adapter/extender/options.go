@@ -11,11 +11,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // Options of an Extender.
 type Options struct {
-	Client    kubernetes.Interface // lists and watches nodes and pods, and reads pods
+	Client    kubernetes.Interface // reads pods; lists and watches nodes and pods unless there are feeds
+	Nodes     Feed                 // nil together with Pods: the extender watches both itself
+	Pods      Feed                 // of all namespaces
 	Forecasts Forecasts
 	Pools     Pools     // nil: there are none
 	Workloads Workloads // nil: none is forecast
@@ -87,6 +90,11 @@ func (o Options) complete() (Options, error) {
 		o.Now = time.Now
 	}
 	return o, errors.Join(errs...)
+}
+
+// Feed has the objects of one kind for several parts of a process.
+type Feed interface {
+	Subscribe(objectcache.Store) (cancel func())
 }
 
 // Forecasts has the predicted use of nodes.
