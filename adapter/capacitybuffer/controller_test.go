@@ -33,6 +33,7 @@ import (
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -218,12 +219,14 @@ func (f *fixture) lead() {
 	f.stop()
 	f.running.Wait()
 	f.recorder = events.NewFakeRecorder(100)
+	nodes := objectcache.Nodes(kubefake.NewClientset())
 	f.Controller = &Controller{
 		Metrics: f.client, Client: f.client, Discovery: f, Forecasts: f, Events: f.recorder, Now: time.Now,
-		Nodes: &Nodes{Client: kubefake.NewClientset(), Waits: func() []podtracker.Wait { return nil }, Now: time.Now},
+		Nodes: &Nodes{Feed: nodes, Waits: func() []podtracker.Wait { return nil }, Now: time.Now},
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.stop = cancel
+	f.running.Go(func() { nodes.Run(ctx) })
 	f.running.Go(func() { assert.NoError(f, f.Start(ctx)) })
 	synctest.Wait()
 }

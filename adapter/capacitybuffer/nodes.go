@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/internal/objectcache"
@@ -47,9 +46,14 @@ type Startup struct {
 	Err      error // why nodes cannot be read, nil if they can
 }
 
+// Feed has the nodes for several parts of a process.
+type Feed interface {
+	Subscribe(objectcache.Store) (cancel func())
+}
+
 // Nodes measures how long nodes take to start, while Watch runs. It watches nodes for that, and keeps three times of each.
 type Nodes struct {
-	Client kubernetes.Interface
+	Feed Feed
 	// Waits returns how long pods have waited for their nodes.
 	Waits func() []podtracker.Wait
 	Now   func() time.Time
@@ -93,9 +97,7 @@ func (n *Nodes) Watch(ctx context.Context) {
 	t := objectcache.New(objectcache.Options[string, *corev1.Node, nodeTimes]{
 		What: "nodes", Lock: &mu, Now: n.Now, Keep: nodeTimesOf, Key: func(o *corev1.Node) string { return o.Name },
 	})
-	var reflector sync.WaitGroup
-	defer reflector.Wait()
-	reflector.Go(func() { objectcache.Reflect(ctx, n.Client, t, &corev1.Node{}, n.Client.CoreV1().Nodes()) })
+	defer n.Feed.Subscribe(t)()
 	defer n.startup.Store(nil)
 	began, starts := n.Now(), starts{}
 	for wait := time.Second; ; {

@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -109,10 +110,12 @@ func TestNodesAreWatched(t *testing.T) {
 		client := fake.NewClientset(node("a", 0, 150))
 		var waits atomic.Pointer[[]podtracker.Wait]
 		waits.Store(&[]podtracker.Wait{})
-		n := &Nodes{Client: client, Waits: func() []podtracker.Wait { return *waits.Load() }, Now: time.Now}
+		feed := objectcache.Nodes(client)
+		n := &Nodes{Feed: feed, Waits: func() []podtracker.Wait { return *waits.Load() }, Now: time.Now}
 		assert.Zero(t, n.StartupTime())
 		var running sync.WaitGroup
 		ctx, cancel := contextOf(t)
+		running.Go(func() { feed.Run(ctx) })
 		running.Go(func() { n.Watch(ctx) })
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
@@ -138,9 +141,11 @@ func TestNodesThatCannotBeRead(t *testing.T) {
 		client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("not granted")
 		})
-		n := &Nodes{Client: client, Waits: func() []podtracker.Wait { return nil }, Now: time.Now}
+		feed := objectcache.Nodes(client)
+		n := &Nodes{Feed: feed, Waits: func() []podtracker.Wait { return nil }, Now: time.Now}
 		var running sync.WaitGroup
 		ctx, cancel := contextOf(t)
+		running.Go(func() { feed.Run(ctx) })
 		running.Go(func() { n.Watch(ctx) })
 		time.Sleep(unreadableAfter - time.Second)
 		synctest.Wait()

@@ -8,34 +8,38 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/foresail/foresail/internal/objectcache"
 )
 
 // listLimit is how long a start waits for the pods of a namespace to be listed before it goes on without them.
 const listLimit = time.Minute
 
-// Watcher feeds the pods of a cluster to a Tracker. It uses no informer, which would hold each pod once more, and in full.
+// Feed has the pods of a namespace, or of all, for several parts of a process.
+type Feed interface {
+	Subscribe(objectcache.Store) (cancel func())
+}
+
+// Watcher feeds the pods of a cluster to a Tracker.
 type Watcher struct {
-	client  kubernetes.Interface
 	tracker *Tracker
+	cancel  []func() // subscriptions
 
 	mu      sync.Mutex
 	began   time.Time
 	pending map[string]error // by namespace ("" is all) whose pods have not been listed yet: why, if known
 }
 
-// NewWatcher returns a watcher of the pods of the namespaces, of all if none is given.
-func NewWatcher(client kubernetes.Interface, tracker *Tracker, namespaces ...string) *Watcher {
-	w := &Watcher{client: client, tracker: tracker, pending: map[string]error{}}
-	for _, namespace := range namespaces {
+// NewWatcher returns a watcher of the pods of feeds, which are by namespace ("" is all).
+func NewWatcher(tracker *Tracker, feeds map[string]Feed) *Watcher {
+	w := &Watcher{tracker: tracker, pending: map[string]error{}}
+	for namespace := range feeds {
 		w.pending[namespace] = nil
 	}
-	if len(namespaces) == 0 {
-		w.pending[metav1.NamespaceAll] = nil
+	for namespace, feed := range feeds {
+		w.cancel = append(w.cancel, feed.Subscribe(&store{w, namespace}))
 	}
 	return w
 }
@@ -100,41 +104,27 @@ func (w *Watcher) note(namespace string, err error) {
 
 // Run watches until the context ends. It can be called once.
 func (w *Watcher) Run(ctx context.Context) error {
-	var reflectors sync.WaitGroup
-	defer reflectors.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.began = w.tracker.now()
-	for namespace := range w.pending {
-		r := cache.NewReflectorWithOptions(w.pods(namespace), &corev1.Pod{}, &store{w, namespace}, cache.ReflectorOptions{Name: "pods"})
-		reflectors.Go(func() { r.RunWithContext(ctx) })
+	w.begin()
+	<-ctx.Done()
+	for _, cancel := range w.cancel {
+		cancel()
 	}
 	return nil
 }
 
-func (w *Watcher) pods(namespace string) cache.ListerWatcher {
-	pods := w.client.CoreV1().Pods(namespace)
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := pods.List(ctx, o)
-			w.note(namespace, err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			events, err := pods.Watch(ctx, o)
-			w.note(namespace, err)
-			return events, err
-		},
-	}, w.client)
+func (w *Watcher) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began = w.tracker.now()
 }
 
-// store passes the pods that a reflector of one namespace (or of all) stores to the tracker.
+// store passes the pods of one namespace (or of all) to the tracker.
 type store struct {
 	watcher   *Watcher
 	namespace string
 }
 
-var _ cache.TransformingStore = (*store)(nil)
+var _ objectcache.Store = (*store)(nil)
 
 // Transformer implements cache.TransformingStore: the reflector holds the first pods in this form.
 func (s *store) Transformer() cache.TransformFunc {
@@ -186,6 +176,12 @@ func (s *store) Replace(list []any, _ string) error {
 	delete(s.watcher.pending, s.namespace)
 	return nil
 }
+
+// Touch implements objectcache.Store.
+func (s *store) Touch(err error) { s.watcher.note(s.namespace, err) }
+
+// ListAfterOutage implements objectcache.Store. The watch that is resumed brings what was missed.
+func (s *store) ListAfterOutage() bool { return false }
 
 // Resync implements cache.ReflectorStore. It does nothing.
 func (s *store) Resync() error { return nil }

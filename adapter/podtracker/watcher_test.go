@@ -3,6 +3,7 @@ package podtracker
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,11 +16,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/foresail/foresail/internal/objectcache"
 )
+
+// watched is a watcher with the feeds that it has its pods from.
+type watched struct {
+	*Watcher
+	feeds map[string]*objectcache.Feed
+}
+
+func watcherOf(client kubernetes.Interface, tracker *Tracker, namespaces ...string) *watched {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	w, feeds := &watched{feeds: map[string]*objectcache.Feed{}}, map[string]Feed{}
+	for _, namespace := range namespaces {
+		w.feeds[namespace] = objectcache.Pods(client, namespace)
+		feeds[namespace] = w.feeds[namespace]
+	}
+	w.Watcher = NewWatcher(tracker, feeds)
+	return w
+}
+
+func (w *watched) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, feed := range w.feeds {
+		running.Go(func() { feed.Run(ctx) })
+	}
+	return w.Watcher.Run(ctx)
+}
 
 type channelObserver struct{ started chan string }
 
@@ -37,7 +67,7 @@ func TestWatcherFeedsTracker(t *testing.T) {
 			tracker := NewTracker(Options{})
 			started := make(chan string, 10)
 			fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), channelObserver{started: started})
-			w := NewWatcher(client, tracker, namespaces...)
+			w := watcherOf(client, tracker, namespaces...)
 			require.ErrorContains(t, w.Synced("shop"), "have not been listed yet")
 			require.Error(t, w.Started())
 			ctx, cancel := context.WithCancel(t.Context())
@@ -66,7 +96,7 @@ func TestWatcherListsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := NewTracker(Options{})
 		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-		s := &store{NewWatcher(fake.NewClientset(), tracker), metav1.NamespaceAll}
+		s := &store{NewWatcher(tracker, nil), metav1.NamespaceAll}
 		transform := s.Transformer()
 		reduced, err := transform(podWith(readyAt(20)))
 		require.NoError(t, err)
@@ -108,7 +138,7 @@ func TestForbiddenNamespace(t *testing.T) {
 		client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			return a.GetNamespace() == "secret", nil, forbidden
 		})
-		w := NewWatcher(client, NewTracker(Options{}), "shop", "secret")
+		w := watcherOf(client, NewTracker(Options{}), "shop", "secret")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Run(ctx) }()

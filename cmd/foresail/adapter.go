@@ -63,13 +63,13 @@ func (o *adapterOptions) validate() error {
 }
 
 // start wires the adapter, which listens from then on. It also returns the reconciler of PredictedMetrics.
-func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
+func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, ready func() error) (*part, *predictedmetric.Reconciler, error) {
 	if o.apiService.enabled {
 		if err := o.custom.checkFree(ctx, mgr.GetConfig(), o.apiService.service); err != nil {
 			return nil, nil, err
 		}
 	}
-	a, err := newAdapter(ctx, mgr, sources, o)
+	a, err := newAdapter(ctx, mgr, watches, sources, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,21 +147,14 @@ func (a *adapter) lead(ctx context.Context) error {
 }
 
 // newAdapter wires sources, forecaster and reconciler, and adds them to the manager.
-func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o *adapterOptions) (*adapter, error) {
+func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *sourceOptions, o *adapterOptions) (*adapter, error) {
 	tracker := podtracker.NewTracker(podtracker.Options{})
-	pods, err := newPodWatcher(mgr, tracker, o.namespaces)
-	if err != nil {
-		return nil, err
-	}
+	pods := podtracker.NewWatcher(tracker, watches.podsOf(o.namespaces))
 	scales, err := newScales(mgr)
 	if err != nil {
 		return nil, err
 	}
-	nodeClient, err := newObjectClient(mgr)
-	if err != nil {
-		return nil, err
-	}
-	nodes := &capacitybuffer.Nodes{Client: nodeClient, Waits: tracker.Waits, Now: time.Now}
+	nodes := &capacitybuffer.Nodes{Feed: watches.nodes, Waits: tracker.Waits, Now: time.Now}
 	options := o.forecasts
 	options.NodeStartupTime = nodes.StartupTime
 	forecasts := forecaster.New(time.Now, metrics.Registry, options)
@@ -205,15 +198,6 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, sources *sourceOptions, o
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
 	}
 	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler}, nil
-}
-
-// newPodWatcher returns a watcher of pods.
-func newPodWatcher(mgr ctrl.Manager, tracker *podtracker.Tracker, namespaces []string) (*podtracker.Watcher, error) {
-	client, err := newObjectClient(mgr)
-	if err != nil {
-		return nil, err
-	}
-	return podtracker.NewWatcher(client, tracker, namespaces...), nil
 }
 
 func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {

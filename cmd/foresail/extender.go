@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	metricsclient "k8s.io/metrics/pkg/client/clientset/versioned"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -80,20 +79,20 @@ func (o *extenderOptions) addFlags(fs *pflag.FlagSet) {
 }
 
 // start wires the extender. It listens from then on. uses is nil without the adapter.
-func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *predictedmetric.PodUses) (*part, error) {
+func (o *extenderOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourceOptions, uses *predictedmetric.PodUses) (*part, error) {
 	client, err := newObjectClient(mgr)
 	if err != nil {
 		return nil, err
 	}
 	p, log := &part{}, mgr.GetLogger().WithName("extender")
-	names := newNodeNames(client)
+	names := newNodeNames(watches.nodes)
 	loads, err := o.newNodeLoads(mgr, names, sources)
 	if err != nil {
 		return nil, err
 	}
 	pools := poolintent.New(mgr.GetCache(), time.Now)
 	options := extender.Options{
-		Client: client, Forecasts: loads, Pools: pools, RemovalMark: drain.Mark,
+		Client: client, Nodes: watches.nodes, Pods: watches.pods, Forecasts: loads, Pools: pools, RemovalMark: drain.Mark,
 		Rules: o.rules, Now: time.Now, Registry: metrics.Registry,
 	}
 	if uses != nil {
@@ -120,7 +119,7 @@ func (o *extenderOptions) start(mgr ctrl.Manager, sources *sourceOptions, uses *
 		}
 		return errors.Join(e.Ready(), loads.Ready(), pools.Ready())
 	}
-	for _, run := range []func(context.Context) error{server.Run, e.Run, names.run, loads.Run, pools.Run} {
+	for _, run := range []func(context.Context) error{server.Run, e.Run, loads.Run, pools.Run} {
 		p.run = append(p.run, func(ctx context.Context) error { return run(klog.NewContext(ctx, log)) })
 	}
 	return p, nil
@@ -282,24 +281,19 @@ func quoted(query string) string { return "'" + query + "'" }
 
 // nodeNames knows what the Nodes of the cluster can be named by.
 type nodeNames struct {
-	client kubernetes.Interface
-	mu     sync.Mutex
-	table  *objectcache.Table[string, *corev1.Node, nodequery.Node]
+	mu    sync.Mutex
+	table *objectcache.Table[string, *corev1.Node, nodequery.Node]
 }
 
-func newNodeNames(client kubernetes.Interface) *nodeNames {
-	n := &nodeNames{client: client}
+// newNodeNames returns names that are kept up to date while the feed runs.
+func newNodeNames(nodes *objectcache.Feed) *nodeNames {
+	n := &nodeNames{}
 	n.table = objectcache.New(objectcache.Options[string, *corev1.Node, nodequery.Node]{
 		What: "nodes", Lock: &n.mu, Now: time.Now, Key: func(node *corev1.Node) string { return node.Name },
 		Keep: func(node *corev1.Node) (nodequery.Node, bool) { return nodequery.Of(node), true },
 	})
+	nodes.Subscribe(n.table)
 	return n
-}
-
-// run keeps the names up to date until the context ends.
-func (n *nodeNames) run(ctx context.Context) error {
-	objectcache.Reflect(ctx, n.client, n.table, &corev1.Node{}, n.client.CoreV1().Nodes())
-	return nil
 }
 
 // all returns the Nodes there are, nil while that is not known. It does not block.

@@ -17,6 +17,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ import (
 	"github.com/foresail/foresail/adapter/keda/externalscaler"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/ports"
 )
@@ -160,17 +162,18 @@ func TestErrorsOfTheExtenderInFlags(t *testing.T) {
 // A Node that is made again under a name has not used what the one before it did, whoever tells.
 func TestNodesOfOneNameAreToldApart(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "spot", UID: "uid-1"}})
-	names := newNodeNames(client)
+	feed := objectcache.Nodes(client)
+	names := newNodeNames(feed)
 	var o extenderOptions
 	o.addFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
 	options := o.loadOptions(&nodeusage.MetricsAPI{}, names)
 	require.Nil(t, options.Nodes(), "it is not known yet")
 	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- names.run(ctx) }()
+	var running sync.WaitGroup
+	running.Go(func() { feed.Run(ctx) })
 	t.Cleanup(func() {
 		end()
-		require.NoError(t, <-ended)
+		running.Wait()
 	})
 	eventually(t, func() bool { nodes := options.Nodes(); return len(nodes) == 1 && nodes[0].UID == "uid-1" })
 }
@@ -321,6 +324,7 @@ func TestRunOfAllTogether(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	withDefinitions(t, cluster)
+	api := countRequests(t, cluster)
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
@@ -330,7 +334,7 @@ func TestRunOfAllTogether(t *testing.T) {
 		require.NoError(t, err)
 	}
 	secure, open, answers, metrics, scaler := free[0], free[1], free[2], free[3], fmt.Sprintf("127.0.0.1:%d", free[4])
-	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig(),
+	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", api.kubeconfig(t),
 		"--apiservice=false", "--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),
 		"--http-address", fmt.Sprintf("127.0.0.1:%d", open), "--extender-address", fmt.Sprintf("127.0.0.1:%d", answers),
 		"--metrics-address", fmt.Sprintf("127.0.0.1:%d", metrics), "--metrics-allow-anonymous", "--keda-address", scaler,
@@ -350,6 +354,8 @@ func TestRunOfAllTogether(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status(t, metrics, extender.ExplainPath+"shop/checkout"))
 	assert.Equal(t, http.StatusNotFound, status(t, metrics, extender.ExplainPath+"shop/cart"))
 	assert.Equal(t, http.StatusOK, status(t, metrics, "/metrics"))
+	assert.Equal(t, 1, api.received("/api/v1/pods"), "a list and a watch in one, for all")
+	assert.Equal(t, 1, api.received("/api/v1/nodes"), "a list and a watch in one, for all")
 	stream := asKEDA(t, cluster, scaler)
 	p.end(t)
 	_, err = stream.Recv()

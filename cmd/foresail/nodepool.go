@@ -85,7 +85,7 @@ func (o *nodePoolOptions) readWebhook() (string, error) {
 }
 
 // start wires the pools and has the manager run them.
-func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part, error) {
+func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourceOptions) (*part, error) {
 	client, err := newObjectClient(mgr)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, sources *sourceOptions) (*part
 	if err != nil {
 		return nil, err
 	}
-	watcher := clusterstate.NewWatcher(client)
+	watcher := clusterstate.NewWatcher(client, clusterstate.WithFeeds(watches.nodes, watches.pods))
 	b := &poolBuilder{
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
 		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),

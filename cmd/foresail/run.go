@@ -285,7 +285,11 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := o.serving.serveProbes(mgr, live, ready); err != nil {
 		return err
 	}
-	parts, err := o.start(ctx, mgr, ready.check)
+	watches, err := startFeeds(mgr)
+	if err != nil {
+		return err
+	}
+	parts, err := o.start(ctx, mgr, watches, ready.check)
 	if err != nil {
 		return err
 	}
@@ -295,6 +299,7 @@ func (o *runOptions) run(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mgr.Start(ctx) })
+	group.Go(func() error { return watches.run(ctx) })
 	for _, p := range parts {
 		for _, run := range p.run {
 			group.Go(func() error { return run(ctx) })
@@ -304,11 +309,11 @@ func (o *runOptions) run(ctx context.Context) error {
 }
 
 // start wires the enabled parts.
-func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() error) ([]*part, error) {
+func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, watches *feeds, ready func() error) ([]*part, error) {
 	var parts []*part
 	var uses *predictedmetric.PodUses
 	if o.enabled(enableAdapter) {
-		p, reconciler, err := o.adapter.start(ctx, mgr, &o.sources, ready)
+		p, reconciler, err := o.adapter.start(ctx, mgr, watches, &o.sources, ready)
 		if err != nil {
 			return nil, err
 		}
@@ -316,14 +321,14 @@ func (o *runOptions) start(ctx context.Context, mgr ctrl.Manager, ready func() e
 		uses = predictedmetric.NewPodUses(reconciler, o.extender.horizon, time.Now)
 	}
 	if o.enabled(enableNodePool) {
-		p, err := o.nodePool.start(mgr, &o.sources)
+		p, err := o.nodePool.start(mgr, watches, &o.sources)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
 	}
 	if o.enabled(enableExtender) {
-		p, err := o.extender.start(mgr, &o.sources, uses)
+		p, err := o.extender.start(mgr, watches, &o.sources, uses)
 		if err != nil {
 			return nil, err
 		}
