@@ -136,6 +136,10 @@ SPAN ?= 2m
 bench-scale: ## Measure a whole Foresail at 100,000 pods, each size for SPAN (an hour, 8 GB of memory)
 	go test -run '^$$' -bench 'RemoteWrite|Pods' -benchtime 1x -timeout 3h ./test/bench -args -span $(SPAN)
 
+.PHONY: bench-watches
+bench-watches: ## Measure a process with all parts that follows 5,000 nodes and 150,000 pods, with watches of each part and with shared ones (8 minutes)
+	go test -run '^$$' -bench Watches -benchtime 1x -timeout 30m ./cmd/foresail
+
 LIVE ?=
 .PHONY: bench-nodes
 bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without CapacityBuffers, and to a WorkerPool (7 minutes; NODES="-slow 4" for a slower one; FIGURES="nodes slow-nodes" keeps both for the docs)

@@ -393,6 +393,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(aside) != "" {
 		main()
 	}
+	if of := os.Getenv(watching); of != "" {
+		if err := watchForOthers(of); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
