@@ -201,6 +201,7 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
 		Leaving: i.State == provider.Leaving || s.ended || t.leaves(i.ID),
+		Ended:   (i.State == provider.Leaving || s.ended) && !t.leaves(i.ID),
 	}
 	if node == nil {
 		c := t.condemned(i.ID)

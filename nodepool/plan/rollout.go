@@ -77,7 +77,7 @@ func (v *view) needed() string {
 func (v *view) disruptable() (int, string) {
 	gone := v.taken + v.unready()
 	for _, w := range v.Workers {
-		if w.Leaving {
+		if w.Leaving && !w.Ended {
 			gone++
 		}
 	}

@@ -55,6 +55,17 @@ func TestRollOut(t *testing.T) {
 		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
 		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready, s.Workers[1].Ready = false, false },
 			plan.Hold, plan.NotIdle, 0, false},
+		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
+			s.Workers[0].Leaving = true
+			needs(s, 9)
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		},
+			plan.ScaleUp, plan.Outdated, 1, false},
+		{"one has ended, and does not", outdated, func(s *plan.Snapshot) {
+			s.Workers[0].Leaving, s.Workers[0].Ended = true, true
+			needs(s, 9)
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"paused", outdated, func(s *plan.Snapshot) { s.Disruption.Paused = true }, plan.Hold, plan.NotIdle, 0, false},
 		{"a signal is not known", outdated, func(s *plan.Snapshot) { loses(s, "cpu") }, plan.Hold, plan.MetricsUnknown, 0, false},
 		{"pods are pending", outdated, func(s *plan.Snapshot) { s.Pending = plan.Pending{Known: true, Pods: 1, Due: 1} },

@@ -128,6 +128,7 @@ type Worker struct {
 	Ready    bool // its Node is Ready and takes pods
 	Cordoned bool // its Node is Ready and takes no pods any more, whoever has said so: it goes before others
 	Leaving  bool // it is being removed, or the cloud takes it away
+	Ended    bool // it is Leaving, and nothing runs on it any more
 	Failed   bool // it did not join in time and does not count, but has its place until it is gone
 	Broken   bool // it has failed, as its Node has not been Ready for long
 	Kept     bool // it has failed, and is kept to be looked at until its time is over or its place is needed

@@ -137,7 +137,13 @@ func (p *pool) record() state.Record {
 // until waits until done says that something is so.
 func (p *pool) until(what string, done func() bool) {
 	p.Helper()
-	deadline := time.Now().Add(patience)
+	p.within(patience, what, done)
+}
+
+// within is until with another patience.
+func (p *pool) within(limit time.Duration, what string, done func() bool) {
+	p.Helper()
+	deadline := time.Now().Add(limit)
 	for !done() {
 		if time.Now().After(deadline) {
 			require.FailNow(p, "not in time: "+what)
