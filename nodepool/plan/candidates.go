@@ -21,7 +21,7 @@ const MaxCandidates = 100
 // fewer than those that take its share, so that it stays named while the number of workers to spare does. Fewer to spare
 // are the first ones of more. Where the last workers of zones are among those to spare, or OnDemandBase keeps some, whom these keep may change.
 func (v *view) candidates(d Decision) []Target {
-	if d.Step == ScaleUp || v.State.Action == ActionUp || v.WorkersErr != "" || v.Pending.any() || len(v.unknown()) > 0 {
+	if v.Pool.Deleting || d.Step == ScaleUp || v.State.Action == ActionUp || v.WorkersErr != "" || v.Pending.any() || len(v.unknown()) > 0 {
 		return nil
 	}
 	if reason, _ := v.withheld(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {

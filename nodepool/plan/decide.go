@@ -9,14 +9,15 @@ import (
 // Decide tells what a pool does next. The rules are asked in this order, and the first one that holds decides:
 //
 //  1. Workers that cannot be read: nothing.
-//  2. Fewer workers than the minimum, or some that the cloud takes back while they are needed: launch, past cooldowns and
+//  2. A pool that is being deleted: remove all of them, and launch nothing.
+//  3. Fewer workers than the minimum, or some that the cloud takes back while they are needed: launch, past cooldowns and
 //     beside an open scale-down.
-//  3. An open action: nothing, but for a scale-up that has room left in its batch: what rises meanwhile joins it.
-//  4. More workers than the maximum, which somebody has lowered: remove.
-//  5. A voice that asks for more workers than there are, and has for long enough: launch.
-//  6. One that has not for long enough, or alone where all must ask: nothing.
-//  7. Outdated workers: remove those that are to spare, and launch what replaces others first, as budgets allow.
-//  8. A pool that has been idle for long enough, and whose other workers carry the load: remove.
+//  4. An open action: nothing, but for a scale-up that has room left in its batch: what rises meanwhile joins it.
+//  5. More workers than the maximum, which somebody has lowered: remove.
+//  6. A voice that asks for more workers than there are, and has for long enough: launch.
+//  7. One that has not for long enough, or alone where all must ask: nothing.
+//  8. Outdated workers: remove those that are to spare, and launch what replaces others first, as budgets allow.
+//  9. A pool that has been idle for long enough, and whose other workers carry the load: remove.
 //
 // Launches are held back by the maximum, the cooldown, launches that keep failing and placements that are cooling;
 // removals by anything that is not known, by too many unready workers, the cooldown, and workers that must not go.
@@ -34,6 +35,8 @@ func (v *view) decide() Decision {
 	switch floor, reason := v.floor(); {
 	case v.WorkersErr != "":
 		return d.hold(WorkersUnknown, "the workers are not known: %s", v.WorkersErr)
+	case v.Pool.Deleting:
+		return v.empty(d)
 	case n < floor:
 		return v.refill(d, floor, reason)
 	case v.joins(d.Recommended):

@@ -58,6 +58,7 @@ const (
 	PoolIdle     Reason = "PoolIdle"
 	AboveMaximum Reason = "AboveMaximum" // the maximum was lowered
 	Outdated     Reason = "Outdated"     // it is replaced; the launch of what replaces it has this reason too
+	PoolDeleted  Reason = "PoolDeleted"  // the pool is being deleted; also the reason to do nothing once no worker is left
 )
 
 // The reasons to do nothing.

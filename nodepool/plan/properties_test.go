@@ -47,6 +47,10 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	case plan.ScaleUp:
 		checkUp(t, s, d)
 	case plan.ScaleDown:
+		if s.Pool.Deleting {
+			checkDeleted(t, s, d)
+			return
+		}
 		checkDown(t, s, d)
 	default:
 		assert.Equal(t, plan.Hold, d.Step)
@@ -187,5 +191,32 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	default:
 		assert.Equal(t, plan.AboveMaximum, d.Reason)
 		assert.GreaterOrEqual(t, d.Want, s.Pool.Max)
+	}
+}
+
+func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	assert.Equal(t, plan.PoolDeleted, d.Reason)
+	assert.Empty(t, s.WorkersErr)
+	assert.Empty(t, s.State.Action, "beside an open action")
+	assert.Zero(t, d.Want)
+	assert.Empty(t, d.Placements)
+	byID := map[string]plan.Worker{}
+	unready := 0
+	for _, w := range staying(s) {
+		byID[w.InstanceID] = w
+		if !w.Ready && !w.Cordoned {
+			unready++
+		}
+	}
+	assert.False(t, unready > plan.DefaultDistrustCount && float64(unready) > plan.DefaultDistrustShare*float64(len(byID)))
+	for _, target := range d.Targets {
+		w, ok := byID[target.InstanceID]
+		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
+		delete(byID, target.InstanceID)
+		assert.True(t, w.Node == target.Node && w.Node != "" && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+	}
+	for _, w := range byID {
+		assert.True(t, w.Node == "" || w.Blocked != "" || s.State.Spared[w.InstanceID].After(s.Now), "it could go: %+v", w)
 	}
 }

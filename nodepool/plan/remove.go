@@ -139,22 +139,32 @@ func (v *view) remove(d Decision, most int, reason Reason, why string) Decision 
 		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
 	}
 	d.Want = n - most
-	if unready := v.unready(); v.Pool.Distrusts(unready, n) {
-		return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
-			why, unready, n, 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
+	if v.Pool.Distrusts(v.unready(), n) {
+		return v.distrusts(d, why)
 	}
 	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
 	d.Targets, d.Refused = v.targets(most, v.Homes)
 	if len(d.Targets) == 0 {
-		first := d.Refused[0] // whoever is not refused is chosen
-		return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)
+		return d.holdBack(why)
 	}
 	d.Want = n - len(d.Targets)
 	d.Step, d.Reason = ScaleDown, reason
 	d.Message = fmt.Sprintf("Remove %d of %s: %s", len(d.Targets), count(n, "worker"), why)
 	return d
+}
+
+// holdBack removes nothing, as no worker may go: whoever is not refused is chosen.
+func (d Decision) holdBack(why string) Decision {
+	first := d.Refused[0]
+	return d.hold(NoRemovableNode, "%s, but none may go, such as %s: %s", why, first.Worker, first.Reason)
+}
+
+// distrusts removes nothing, as too many workers are unready.
+func (v *view) distrusts(d Decision, why string) Decision {
+	return d.hold(TooManyUnready, "%s, but %d of %d are unready, more than %.4g%% and more than %d: what is seen is not to be trusted",
+		why, v.unready(), len(v.staying), 100*v.Pool.DistrustShare, v.Pool.DistrustCount)
 }
 
 // Distrusts tells whether so many of the workers are unready that what is seen of them is not to be trusted.

@@ -64,6 +64,7 @@ type Pool struct {
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
+	Deleting          bool // all workers are to go: nothing is launched, and neither Min nor MaxBatchDown holds
 }
 
 // MaxBatch is the most nodes that one action can have: what the journal has of them is written whole, again and again.

@@ -72,19 +72,29 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 	return best, ok
 }
 
-// refusal tells why a worker cannot be removed, whoever else there is.
-func (v *view) refusal(w Worker) string {
+// forbidden tells why a worker must not go for whatever reason, "" if it may.
+func (v *view) forbidden(w Worker) string {
 	switch until := v.State.Spared[w.InstanceID]; {
 	case w.InstanceID == "":
 		return "its instance is not known"
 	case w.Node == "":
 		return "its node has not joined"
-	case !w.Ready && !w.Cordoned:
-		return "its node is not ready"
 	case w.Blocked != "":
 		return w.Blocked
 	case until.After(v.Now):
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
+	}
+	return ""
+}
+
+// refusal tells why a worker cannot be removed, whoever else there is.
+func (v *view) refusal(w Worker) string {
+	why := v.forbidden(w)
+	switch {
+	case w.InstanceID != "" && w.Node != "" && !w.Ready && !w.Cordoned:
+		return "its node is not ready"
+	case why != "":
+		return why
 	case !w.Known:
 		return "what is used of it is not known"
 	}
