@@ -24,9 +24,9 @@ func (t *tick) brokenFor(w plan.Worker) time.Duration {
 
 // leaveOut has broken workers not count, so that others are launched in their place: no more than could be a few failures
 // that have nothing to do with each other, and none while what is seen is not to be trusted. So what is paid for stays
-// bounded, as well.
+// bounded, as well. Of a pool that is being deleted they go like all others.
 func (t *tick) leaveOut(workers []plan.Worker) {
-	if !t.known() || t.doubt() != nil {
+	if t.spec.Plan.Deleting || !t.known() || t.doubt() != nil {
 		return
 	}
 	left := t.spec.Plan.DistrustCount
@@ -77,6 +77,9 @@ func (t *tick) reportDriftUnknown(context.Context) error {
 
 // reportBroken tells once of each worker that is broken, as nobody but people can mend it.
 func (t *tick) reportBroken(context.Context) error {
+	if t.spec.Plan.Deleting {
+		return nil
+	}
 	for _, w := range t.snapshot.Workers {
 		s := t.sightings[w.InstanceID]
 		counts := w

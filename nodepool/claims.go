@@ -104,7 +104,7 @@ func (t *tick) claimPods() {
 
 // canLaunch tells whether pods may count on this pool.
 func (t *tick) canLaunch() bool {
-	if t.spec.DryRun || !t.snapshot.Pending.Known {
+	if t.spec.DryRun || t.spec.Plan.Deleting || !t.snapshot.Pending.Known {
 		return false
 	}
 	switch t.decision.Reason {

@@ -58,6 +58,7 @@ func TestTheNextPoolTakesOver(t *testing.T) {
 		"it has no capacity":                   func(r *rig) { r.world.capacity = func(provider.Launch) error { return refused(provider.Capacity) } },
 		"it is at its maximum":                 func(r *rig) { r.spec.Plan.Max = 1; r.world.add(1) },
 		"it is in dry run":                     func(r *rig) { r.spec.DryRun = true },
+		"it is being deleted":                  func(r *rig) { r.spec.Plan.Deleting = true },
 		"it could not run a pod":               func(r *rig) { r.world.offers = []provider.Offer{offer("a", "a", "small", "500m")} },
 		"it is not known what it could launch": func(r *rig) { r.world.offers = nil },
 		"its cloud does not answer":            func(r *rig) { r.world.listErr = errLost },

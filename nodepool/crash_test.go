@@ -192,6 +192,37 @@ var scenarios = []scenario{
 		},
 		check: func(r *rig) { require.Equal(r, 2, r.running()) },
 	},
+	{
+		name: "delete",
+		begin: func(r *rig) {
+			r.world.add(3)
+			r.spec.Plan.Min, r.spec.Plan.Deleting = 3, true
+			r.load("node-i-old0", &fakePod{name: "x"})
+			r.load("node-i-old2", &fakePod{name: "y"}, &fakePod{name: "z"})
+		},
+		ended: func(r *rig) bool { return r.letGo > 0 },
+		check: func(r *rig) {
+			require.Len(r, r.world.terminated, 3)
+			require.Zero(r, r.world.launches)
+		},
+	},
+	{
+		name: "delete during a scale-up",
+		begin: func(r *rig) {
+			r.world.add(1)
+			r.spec.Plan.Min, r.world.visibility, r.world.leaving = 4, 70*time.Second, 20*time.Second
+			r.world.joins = func(l provider.Launch) bool { return l.Slot != 1 }
+			r.world.lost = func(l provider.Launch) error {
+				if l.Slot == 1 {
+					r.spec.Plan.Deleting = true
+					return errLost
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool { return r.letGo > 0 },
+		check: func(r *rig) { require.Equal(r, 1+r.world.launches, len(r.world.terminated)) },
+	},
 }
 
 // play runs a scenario to its end, with one process that is killed and others after it that are not. It returns how many
@@ -370,6 +401,21 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
 	r.spec.Plan.Idle.For = 24 * time.Hour
 	r.settleDown(processes)
+	r.endWith(processes)
+}
+
+// endWith deletes the pool, and requires that nothing of it is left.
+func (r *rig) endWith(processes []*Pool) {
+	r.spec.Plan.Deleting = true
+	for range 200 {
+		for _, p := range processes {
+			_, _ = p.Tick(r.Context())
+		}
+		require.Empty(r, r.world.violations)
+		r.clock.advance(10 * time.Second)
+	}
+	require.Positive(r, r.letGo)
+	require.Zero(r, r.running())
 }
 
 // disturb changes the cloud and the cluster at random.

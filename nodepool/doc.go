@@ -25,6 +25,14 @@
 // pods again and is left alone for a while. When workers are desired after all, everything that is not drained yet is given
 // back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.
 //
+// # Deletion
+//
+// A pool that is being deleted launches nothing any more, and gives up an open scale-up. It removes all of its nodes by the
+// workflow of every scale-down: all are tainted first, so that pods do not move from one to the next, then they go several at
+// once. Whether pods have other homes is not asked, as somebody has said that the pool goes; budgets and what keeps a node are. Instances
+// without a Node are condemned at once. When nothing has been seen of the pool for the grace, its journal is emptied and its
+// object let go. While the cloud, the cluster or the journal are not known it is not, nor in a dry run while instances are left.
+//
 // # Several pools, several clusters
 //
 // Each pool looks at all pods that no node takes, and launches what they need if its nodes could run them. For

@@ -19,6 +19,7 @@ const (
 	condemnedOrphan     = "Orphan"
 	condemnedJoinFailed = "JoinFailed"
 	condemnedStopped    = "Stopped"
+	condemnedDeleted    = "Deleted" // its pool is, and its node has not joined yet
 )
 
 // orphanMargin is how much longer than the timeout of a join an instance may be without a node and an action.
@@ -102,6 +103,8 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stay
 	case node != nil && node.Ready:
 		t.event(Event{Reason: EventJoined, Instance: i.ID, Node: node.Object.Name, Message: fmt.Sprintf("Node %s of %s has joined after all", node.Object.Name, i.ID)})
 		return false, nil
+	case c.Reason == condemnedDeleted && !t.spec.Plan.Deleting:
+		return false, nil
 	case c.Reason == condemnedStopped && !i.Stopped:
 		return i.State == provider.Leaving, nil // it ends, or somebody has started it
 	case c.Reason == condemnedStopped:
@@ -112,7 +115,7 @@ func (t *tick) endOne(ctx context.Context, c state.Condemned, doubt error) (stay
 	if c.Reason == condemnedJoinFailed && !i.JoinFailed {
 		err = t.act.markJoinFailed(ctx, i.ID)
 	}
-	if t.now.Before(c.Due) || c.Reason == condemnedJoinFailed && t.spec.Join.KeepFailed {
+	if !t.spec.Plan.Deleting && (t.now.Before(c.Due) || c.Reason == condemnedJoinFailed && t.spec.Join.KeepFailed) {
 		return true, err
 	}
 	if doubt != nil {
@@ -144,7 +147,7 @@ func (t *tick) doubt() error {
 // neverJoined tells whether the journal or the tags of an instance say that its node has not joined.
 func (t *tick) neverJoined(i provider.Instance) bool {
 	if c := t.condemned(i.ID); c != nil {
-		return c.Reason == condemnedJoinFailed
+		return c.Reason == condemnedJoinFailed || c.Reason == condemnedDeleted
 	}
 	s := t.sightings[i.ID]
 	return i.JoinFailed && s != nil && s.joined.IsZero()
@@ -233,7 +236,7 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 	found := 0
 	for _, i := range inOrder(t.instances) {
 		age := t.orphanedFor(i)
-		if age <= t.spec.Join.Timeout+orphanMargin {
+		if age <= t.orphansWait() {
 			continue
 		}
 		if doubt := t.doubt(); doubt != nil {
@@ -248,6 +251,15 @@ func (t *tick) condemnOrphans(ctx context.Context) error {
 		return nil
 	}
 	return t.save(ctx)
+}
+
+// orphansWait is for how long an instance may be without a node and an action. In a pool that is being deleted it need not have
+// the time to join.
+func (t *tick) orphansWait() time.Duration {
+	if t.spec.Plan.Deleting {
+		return t.options.VanishGrace
+	}
+	return t.spec.Join.Timeout + orphanMargin
 }
 
 // condemnStopped finds instances of actions that are stopped for good. They do not count as workers, and keep their disks.
@@ -265,14 +277,15 @@ func (t *tick) condemnStopped(ctx context.Context) error {
 		case s.stopped.IsZero():
 			s.stopped = t.now
 		}
-		if i.Action == "" || t.now.Sub(s.stopped) < stoppedFor || t.spokenFor(i) || i.JoinFailed && t.spec.Join.KeepFailed || found == atOnce {
+		kept := t.now.Sub(s.stopped) < stoppedFor || i.JoinFailed && t.spec.Join.KeepFailed
+		if i.Action == "" || kept && !t.spec.Plan.Deleting || t.spokenFor(i) || found == atOnce {
 			continue
 		}
 		found++
 		t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: i.ID, Reason: condemnedStopped, Since: t.now, Due: t.now})
 		t.event(Event{
 			Reason: EventOrphan, Warning: true, Instance: i.ID, Action: i.Action,
-			Message: fmt.Sprintf("Instance %s has been stopped for %s, and no worker is started again", i.ID, stoppedFor),
+			Message: fmt.Sprintf("Instance %s has been stopped for %s, and no worker is started again", i.ID, t.now.Sub(s.stopped).Round(time.Second)),
 		})
 	}
 	if found == 0 {

@@ -16,6 +16,7 @@ type guarded struct {
 	provider provider.Provider
 	drainer  Drainer
 	labeler  Labeler
+	letGo    func(context.Context) error // nil: nothing waits for the end of the pool
 	left     func() time.Duration
 }
 
@@ -105,3 +106,5 @@ func (g guarded) deleteNode(ctx context.Context, node, providerID string) error 
 func (g guarded) label(ctx context.Context, node, pool string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.labeler.Label(ctx, node, pool) })
 }
+
+func (g guarded) finish(ctx context.Context) error { return g.act(ctx, g.letGo) }

@@ -24,6 +24,9 @@ func (t *tick) load(ctx context.Context) error {
 		return fmt.Errorf("read the journal: %w", err)
 	}
 	now := t.options.Now()
+	if r.Owner != t.options.Owner {
+		t.emptySince = time.Time{} // somebody else may have launched
+	}
 	t.lease.see(r, now)
 	t.record, t.loaded = r, true
 	trim(&t.record, now, t.spec)

@@ -219,7 +219,7 @@ func (t *tick) worker(s *sighting, node *clusterstate.Node) plan.Worker {
 	switch h := t.homeless[w.Node]; {
 	case i.ID == "" || !s.missing.IsZero():
 		w.Blocked = "the cloud does not list its instance"
-	case w.Blocked == "" && t.now.Before(h.until):
+	case w.Blocked == "" && t.now.Before(h.until) && !t.spec.Plan.Deleting:
 		w.Blocked = h.why
 	}
 	return w

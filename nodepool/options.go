@@ -32,6 +32,10 @@ type Options struct {
 	Reporter Reporter         // nil: nobody is told
 	Claims   *Claims          // of all pools of the process; nil: pods are no other pool's
 
+	// LetGo is called when nothing is left of a pool that is being deleted, by the process that leads; it may be called more
+	// than once. nil: nothing waits for that.
+	LetGo func(ctx context.Context) error
+
 	Now  func() time.Time
 	Seed uint64 // of the jitter of retries
 
@@ -112,6 +116,8 @@ type CycleReport struct {
 	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
 	Health error
 	Events []Event // what happened in this tick, in order
+	// Deletion is what is left of a pool that is being deleted, nil for one that is not.
+	Deletion *Deletion
 }
 
 // Event is something that happened.
@@ -140,6 +146,7 @@ const (
 	EventVanished         EventReason = "Vanished"         // an instance went that nobody here terminated
 	EventScaledUp         EventReason = "ScaledUp"         // all or part of the nodes joined
 	EventScaleUpFailed    EventReason = "ScaleUpFailed"    // nothing joined
+	EventScaleUpAborted   EventReason = "ScaleUpAborted"   // it is given up, as the pool is being deleted
 	EventScaleDownStarted EventReason = "ScaleDownStarted" // its plan is in the journal
 	EventScaleDownAborted EventReason = "ScaleDownAborted" // it is given up: nodes that can be are restored
 	EventDrained          EventReason = "Drained"          // a node is empty
@@ -155,6 +162,7 @@ const (
 	EventOrphan           EventReason = "Orphan"           // an instance without a node and without an action
 	EventRestored         EventReason = "Restored"         // a node carried the mark of an action that is over
 	EventNodeDeleted      EventReason = "NodeDeleted"      // the Node of an instance that has gone
+	EventDeleted          EventReason = "Deleted"          // nothing of the pool is left
 )
 
 // NotDecided is the reason of a tick that came to no decision, as the journal could not be read.

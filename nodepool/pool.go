@@ -30,6 +30,8 @@ type Pool struct {
 	proofs    map[string]*proof // by instance type
 	decidedAt time.Time         // the last decision of this process while it led
 
+	emptySince time.Time // since when nothing of the pool has been left, while this process leads; zero = something is
+
 	strays   map[string]time.Time    // nodes with the mark of no open action, since when
 	homeless map[string]homelessness // by node
 

@@ -33,6 +33,7 @@ type rig struct {
 	reports []CycleReport
 	health  error // of the last cycle
 	runs    int
+	letGo   int // how often the object of the pool was let go
 }
 
 func newRig(t *testing.T) *rig {
@@ -70,10 +71,19 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	p, err := New(Options{
 		Name: "workers", Owner: owner, Spec: func() (Spec, error) { return r.spec, nil },
 		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
-		Notices: r.notices, Reporter: r, Now: now, Seed: 1,
+		Notices: r.notices, Reporter: r, Now: now, Seed: 1, LetGo: r.release,
 	})
 	require.NoError(r, err)
 	return p
+}
+
+// release lets the object of the pool go, after which nobody looks after what is left.
+func (r *rig) release(context.Context) error {
+	r.letGo++
+	if left := r.running() + len(r.world.nodes); left > 0 || !r.spec.Plan.Deleting {
+		r.world.violations = append(r.world.violations, fmt.Sprintf("let go with %d instances and nodes", left))
+	}
+	return nil
 }
 
 // mortal puts a killer between the process and everything that it changes.
@@ -83,6 +93,7 @@ func (r *rig) mortal(k *killer) {
 	r.pool.options.Drainer = mortalWorld{r.world, k}
 	r.pool.options.Labeler = mortalWorld{r.world, k}
 	r.pool.options.Notices = mortalNotices{r.notices, k}
+	r.pool.options.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
 }
 
 // Report implements Reporter.

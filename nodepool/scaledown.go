@@ -45,6 +45,11 @@ func (t *tick) advanceDown(ctx context.Context) error {
 			return err
 		}
 	}
+	if deletes(t.record.Action) {
+		if err := t.taintAll(ctx); err != nil {
+			return err
+		}
+	}
 	open, emptied := 0, 0
 	var errs []error
 	for i := range t.record.Action.Targets {
@@ -55,8 +60,11 @@ func (t *tick) advanceDown(ctx context.Context) error {
 		if done(r) {
 			continue
 		}
-		if t.waits(r) || r.State == state.RemovalPlanned && !t.begins(open, emptied) {
+		if t.waits(r) {
 			break
+		}
+		if queued(t.record.Action, r) && !t.begins(open, emptied) {
+			continue
 		}
 		err := t.advanceTarget(ctx, i)
 		if errors.Is(err, errStop) || errors.Is(err, errLeaseLost) || ctx.Err() != nil {
@@ -72,7 +80,7 @@ func (t *tick) advanceDown(ctx context.Context) error {
 	switch a := t.record.Action; {
 	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !done(r) }):
 		return errors.Join(err, t.finishDown(ctx, false))
-	case err != nil && t.options.Now().Sub(a.Started) > dropAfter:
+	case err != nil && t.age(a) > dropAfter:
 		t.errs = append(t.errs, err)
 		return t.finishDown(ctx, true)
 	}
@@ -94,17 +102,25 @@ func (t *tick) advanceTarget(ctx context.Context, i int) error {
 			}
 		}
 	}
-	m := removing{tick: t, action: a.ID, find: func() *state.Removal { return &t.record.Action.Targets[i] }}
-	return m.advance(ctx)
+	return t.removal(i).advance(ctx)
+}
+
+// removal is the removal of a target of the open scale-down.
+func (t *tick) removal(at int) removing {
+	return removing{tick: t, action: t.record.Action.ID, find: func() *state.Removal { return &t.record.Action.Targets[at] }}
 }
 
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
 func (t *tick) notAnyMore(a *state.Action) string {
 	switch d := t.decision; {
-	case t.options.Now().Sub(a.Started) > clearAfter:
+	case t.age(a) > clearAfter && deletes(a):
+		return fmt.Sprintf("no node has gone in %s", clearAfter)
+	case t.age(a) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
 	case a.Reason == plan.Outdated && t.spec.Disruption.Paused:
 		return "the replacement of outdated workers is paused"
+	case deletes(a) && !t.spec.Plan.Deleting:
+		return "the WorkerPool is not being deleted any more"
 	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:
 		return "more workers are desired: " + d.Message
 	}
@@ -114,11 +130,11 @@ func (t *tick) notAnyMore(a *state.Action) string {
 // abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over.
 func (t *tick) abandon(ctx context.Context, why string) error {
 	a := t.record.Action
-	old := t.options.Now().Sub(a.Started) > clearAfter
+	old := t.age(a) > clearAfter
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
-		touched := r.State != state.RemovalPlanned
+		touched := !queued(a, *r)
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
@@ -149,7 +165,7 @@ func (t *tick) waits(r state.Removal) bool {
 func (t *tick) distrusted() bool {
 	unready, workers := 0, 0
 	for _, w := range t.snapshot.Workers {
-		if w.Counts() {
+		if w.Counts() || t.stillWorks(w) {
 			workers++
 			if !w.Ready && !w.Cordoned {
 				unready++
@@ -163,7 +179,7 @@ func (t *tick) distrusted() bool {
 // nothing is asked again.
 func (t *tick) needs(at int) string {
 	a := t.record.Action
-	if a.ID != t.snapshot.State.ActionID {
+	if a.ID != t.snapshot.State.ActionID || deletes(a) {
 		return ""
 	}
 	var later []string
@@ -175,9 +191,10 @@ func (t *tick) needs(at int) string {
 	return plan.Objection(t.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// pinned tells why the pods of a node could not run on others, "" if they could. Nodes that are being removed are no homes.
+// pinned tells why the pods of a node could not run on others, "" if they could, or if the pool is being deleted. Nodes that are
+// being removed are no homes.
 func (t *tick) pinned(node string) string {
-	if t.snapshot.Homes == nil || node == "" {
+	if t.snapshot.Homes == nil || node == "" || t.spec.Plan.Deleting {
 		return ""
 	}
 	leaving := []string{node}

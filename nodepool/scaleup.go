@@ -118,6 +118,12 @@ func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
 	if err := t.adopt(ctx, a); err != nil {
 		return err
 	}
+	if t.spec.Plan.Deleting {
+		if err := t.verify(ctx); err != nil {
+			return err
+		}
+		return t.endUp(ctx)
+	}
 	// Launches may add slots that take the place of failed ones.
 	for i := 0; i < len(t.record.Action.Slots); i++ {
 		if t.record.Action.Slots[i].State != state.SlotPlanned {

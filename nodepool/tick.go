@@ -46,7 +46,7 @@ type tick struct {
 func (p *Pool) newTick() *tick {
 	t := &tick{Pool: p, now: p.options.Now(), claimed: map[string]bool{}}
 	t.act = guarded{
-		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler,
+		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
 		left: func() time.Duration { return p.lease.left(p.options.Now()) },
 	}
 	return t
@@ -107,9 +107,11 @@ func (t *tick) lead(ctx context.Context) error {
 	}
 	t.decidedAt = t.now
 	if t.dirty {
-		return t.save(ctx)
+		if err := t.save(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
+	return t.carryOn(ctx, t.letGo(ctx))
 }
 
 // apply goes on with what is open, and begins what was decided. What is in a hurry comes first. An error of one part does
@@ -162,6 +164,6 @@ func (t *tick) report(ctx context.Context, health error) {
 	t.options.Reporter.Report(ctx, CycleReport{
 		Pool: t.options.Name, At: t.now, Leading: t.leading, DryRun: t.spec.DryRun,
 		Decision: t.decision, Snapshot: t.snapshot, Record: t.record, StartupTime: t.startupTime(),
-		Health: health, Events: t.events,
+		Health: health, Events: t.events, Deletion: t.deletion(),
 	})
 }
