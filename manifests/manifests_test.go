@@ -236,7 +236,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 			"predictedmetrics.foresail.dev/predicted_replicas] [] [get list]", // of the HPA controller
 	}, granted(t, "components/custom-metrics/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
-		"[foresail.dev] [workerpools] [] [get list watch]",
+		"[foresail.dev] [workerpools] [] [get list watch patch]",
 		"[foresail.dev] [workerpools/status] [] [patch update]",
 		"[] [nodes] [] [get list watch patch delete]",
 		"[] [pods] [] [list watch]",

@@ -6,7 +6,8 @@ import (
 )
 
 // WorkerPool scales a group of worker nodes ahead of the load: it launches instances before pods need them, and drains
-// and terminates idle ones. Deleting a WorkerPool leaves its instances running; a new one of the same name adopts them.
+// and terminates idle ones. Deleting a WorkerPool drains and terminates all of its nodes first, unless spec.deletionPolicy
+// is Orphan.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -164,10 +165,34 @@ type WorkerPoolSpec struct {
 	// +default={}
 	Notify PoolNotify `json:"notify,omitzero"`
 
-	// Decides and reports, but changes nothing.
+	// What happens to the nodes when the WorkerPool is deleted. Drain, as for a NodePool of Karpenter: they are drained and
+	// terminated, one at first and then up to ten at once, by PodDisruptionBudgets and do-not-disrupt annotations, and the
+	// WorkerPool goes when none is left. This is the default, because instances that nobody manages cost money unseen.
+	// Orphan: the WorkerPool goes at once, and its instances run on; a new one of the same name adopts them. While a
+	// WorkerPool is being deleted, a change to Orphan stops that.
+	// +optional
+	// +default="Drain"
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Decides and reports, but changes nothing. A WorkerPool in dry run that is deleted waits while it has instances, unless
+	// deletionPolicy is Orphan.
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
 }
+
+// DeletionPolicy is what happens to the nodes of a WorkerPool that is deleted.
+//
+// +kubebuilder:validation:Enum=Drain;Orphan
+type DeletionPolicy string
+
+// The policies.
+const (
+	DeletionPolicyDrain  DeletionPolicy = "Drain"
+	DeletionPolicyOrphan DeletionPolicy = "Orphan"
+)
+
+// FinalizerDrain keeps a WorkerPool whose policy is Drain until none of its instances is left.
+const FinalizerDrain = "foresail.dev/drain"
 
 // PoolMode is how triggers combine.
 //

@@ -42,6 +42,7 @@ var poolDefaults = []PoolDefault{
 	{"drain.timeout", "5m"},
 	{"disruption.budgets", `[{"nodes":"10%"}]`},
 	{"removalOrder", `["FullestZone","Idlest","FewestPods","Oldest"]`},
+	{"deletionPolicy", "Drain"},
 	{"provider.ec2.launchTemplateVersion", "$Default"},
 	{"provider.ec2.tagPrefix", "foresail.dev"},
 	{"provider.simulated.joinDelay", "30s"},

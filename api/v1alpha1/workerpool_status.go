@@ -16,6 +16,9 @@ const (
 	// ConditionInterruptionsReceived is true while the pool receives the cloud's warnings before it reclaims Spot instances.
 	// Pools that ask for no Spot instances lack it.
 	ConditionInterruptionsReceived = "InterruptionsReceived"
+	// ConditionDeleting is true while the pool is being deleted; its message says what is left and what holds it. Other pools
+	// lack it.
+	ConditionDeleting = "Deleting"
 )
 
 // WorkerPoolStatus is the observed state of a pool. A field is absent while its value is unknown.
@@ -23,7 +26,7 @@ type WorkerPoolStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Healthy and Forecasting.
+	// Healthy, Forecasting, for Spot InterruptionsReceived, and while the WorkerPool is being deleted Deleting.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

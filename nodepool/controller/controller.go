@@ -149,16 +149,33 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, c.restoreAll(ctx)
 	}
 	pool.Spec.Default()
-	return c.apply(ctx, &pool)
+	if abandoned(&pool) {
+		return soon(c.abandon(ctx, &pool))
+	}
+	unguarded := c.guard(ctx, &pool)
+	if unguarded != nil && !apierrors.IsForbidden(unguarded) {
+		return soon(unguarded)
+	}
+	result, err := c.apply(ctx, &pool)
+	c.unguarded(ctx, &pool, unguarded)
+	return result, err
 }
 
-// stop ends a pool whose WorkerPool has gone. Each replica does so, and restores nodes once its own pool has ended: after
+// soon tries again what somebody else's write came before. That is no error.
+func soon(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: finalizerRetry}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// stop ends a pool whose WorkerPool has gone, or goes without its nodes. Each replica does so, and restores nodes once its own pool has ended: after
 // the last act of the one that led.
 func (c *Controller) stop(ctx context.Context, name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
 		delete(c.pools, name)
-		klog.FromContext(ctx).Info("The WorkerPool was deleted; its instances stay", "workerpool", name)
+		klog.FromContext(ctx).Info("The WorkerPool was deleted", "workerpool", name)
 	}
 	c.wakes.forget(name)
 	c.claims.Forget(name)
@@ -215,6 +232,7 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 		Store: parts.Store, Provider: parts.Provider, Signals: parts.Signals, Notices: parts.Notices, Reporter: r,
 		Observer: c.wakes.observer(c.options.Observer, pool.Name), Drainer: c.options.Drainer, Labeler: c.options.Labeler, Claims: c.claims,
 		Now: c.options.Now, Seed: seedOf(c.options.Owner, pool.Name),
+		LetGo: func(ctx context.Context) error { return c.letGo(ctx, pool.Name, pool.UID) },
 	})
 	if err != nil {
 		return nil, err
@@ -237,6 +255,12 @@ func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why er
 		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "InvalidSpec",
 		Message: why.Error(), ObservedGeneration: pool.Generation,
 	})
+	if deleting(pool) {
+		changed = meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: "InvalidSpec", ObservedGeneration: pool.Generation,
+			Message: "its nodes cannot be removed before the spec is corrected: change that, or deletionPolicy to Orphan to leave them",
+		}) || changed
+	}
 	if !changed {
 		return nil
 	}
@@ -265,6 +289,7 @@ type running struct {
 	mu      sync.Mutex
 	current nodepool.Spec
 	refused error // why the last spec was not taken
+	warning error // what else is wrong with the object
 
 	started chan struct{} // closed once cancel is set
 	cancel  context.CancelFunc
@@ -275,7 +300,15 @@ type running struct {
 func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.current, r.refused = nodepool.SpecOf(pool.Name, pool.Spec), nil
+	r.current, r.refused, r.warning = nodepool.SpecOf(pool.Name, pool.Spec), nil, nil
+	r.current.Plan.Deleting = deleting(pool)
+}
+
+// warn tells, from the next tick and until the next change, what is wrong with the object.
+func (r *running) warn(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warning = why
 }
 
 // refuse tells, from the next tick, why a spec was not taken.
@@ -297,7 +330,7 @@ func (r *running) Report(ctx context.Context, t nodepool.CycleReport) {
 		return
 	}
 	r.mu.Lock()
-	t.Health = errors.Join(t.Health, r.refused)
+	t.Health = errors.Join(t.Health, r.refused, r.warning)
 	r.mu.Unlock()
 	r.reporter.Report(ctx, t)
 }

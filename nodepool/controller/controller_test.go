@@ -78,13 +78,31 @@ func (f *fake) Run(ctx context.Context) error {
 type bench struct {
 	*testing.T
 	client client.Client
-	made   chan *fake // pools, as they are made
+	reader client.Reader // past all caches
+	made   chan *fake    // pools, as they are made
 	told   chan nodepool.CycleReport
 	wake   chan struct{}
 	forgot chan string // pools
 
 	mu     sync.Mutex
 	broken error // what Build returns
+	denied error // what patches return
+}
+
+// narrow is a client with the rights that a test leaves it.
+type narrow struct {
+	client.Client
+	b *bench
+}
+
+func (n narrow) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.PatchOption) error {
+	n.b.mu.Lock()
+	err := n.b.denied
+	n.b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return n.Client.Patch(ctx, o, p, options...)
 }
 
 // parts of pools that nothing is asked of.
@@ -115,9 +133,9 @@ func newBench(t *testing.T) *bench {
 		Controller: config.Controller{SkipNameValidation: &skip}, // each test has one of the name
 	})
 	require.NoError(t, err)
-	b := &bench{T: t, client: mgr.GetClient(), made: make(chan *fake, 10), told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
+	b := &bench{T: t, client: mgr.GetClient(), reader: mgr.GetAPIReader(), made: make(chan *fake, 10), told: make(chan nodepool.CycleReport, 10), wake: make(chan struct{}), forgot: make(chan string, 10)}
 	c := New(Options{
-		Client: mgr.GetClient(), Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
+		Client: narrow{mgr.GetClient(), b}, Build: b.build, Observer: b, Labeler: Labeler{Client: cluster.Client()},
 		Drainer: &drain.Drainer{Client: cluster.Client(), Now: time.Now}, Kubernetes: cluster.Client(),
 		Forget: func(pool string) { b.forgot <- pool }, Owner: "test", Now: time.Now,
 	})
@@ -143,7 +161,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) create(name string) *v1alpha1.WorkerPool {
 	b.Helper()
 	return b.createPool(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.WorkerPoolSpec{
-		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}},
+		Max: 5, Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{}}, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 	}})
 }
 
@@ -152,6 +170,7 @@ func (b *bench) createPool(pool *v1alpha1.WorkerPool) *v1alpha1.WorkerPool {
 	require.NoError(b, b.client.Create(b.Context(), pool))
 	b.Cleanup(func() {
 		assert.NoError(b, client.IgnoreNotFound(b.client.Delete(context.WithoutCancel(b.Context()), pool)))
+		b.patch(pool.Name, `{"metadata":{"finalizers":null}}`) // nothing of it was there
 	})
 	return pool
 }

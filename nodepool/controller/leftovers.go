@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,8 +15,8 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// restoreAll has the nodes of pools that are no more take pods again, whatever action was open when their WorkerPool went:
-// nobody else will. Of a pool that is there its ticks look after them.
+// restoreAll has the nodes of pools that are no more, or that go without their nodes, take pods again, whatever action was open when
+// their WorkerPool went: nobody else will. Of a pool that is there its ticks look after them.
 func (c *Controller) restoreAll(ctx context.Context) error {
 	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodepool.LabelPool})
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
 	name := node.Labels[nodepool.LabelPool]
 	var pool v1alpha1.WorkerPool
 	err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool)
-	if !apierrors.IsNotFound(err) {
+	if client.IgnoreNotFound(err) != nil || err == nil && !abandoned(&pool) {
 		return err
 	}
 	if err := c.options.Drainer.Restore(ctx, node.Name); err != nil {

@@ -31,7 +31,9 @@ func (s *stage) createPool(least, most int32, z size, change func(*v1alpha1.Work
 		Forecast: v1alpha1.PoolForecast{Interval: seconds(1), Window: seconds(60), Disabled: true},
 		Join:     v1alpha1.JoinPolicy{Timeout: seconds(90)},
 		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(90)},
-		Template: v1alpha1.NodeTemplate{Labels: map[string]string{stageLabel: s.name}},
+		// The process that runs the pool may end before its object is deleted.
+		DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+		Template:       v1alpha1.NodeTemplate{Labels: map[string]string{stageLabel: s.name}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{
 			JoinDelay: seconds(1), Zones: []string{"a"},
 			Shape: map[string]resource.Quantity{"cpu": resource.MustParse(z.cpu), "memory": resource.MustParse(z.memory), "pods": resource.MustParse(z.pods)},

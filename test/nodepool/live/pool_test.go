@@ -87,7 +87,9 @@ func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) 
 		Forecast: v1alpha1.PoolForecast{Interval: seconds(1), Window: seconds(60), Disabled: true},
 		Join:     v1alpha1.JoinPolicy{Timeout: seconds(90)},
 		Drain:    v1alpha1.DrainPolicy{Timeout: seconds(90)},
-		Template: v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: p.name}},
+		// What is left at the end of a test is deleted by the test.
+		DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
+		Template:       v1alpha1.NodeTemplate{Labels: map[string]string{poolLabel: p.name}},
 		Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{
 			Namespace: p.cloudNamespace(), JoinDelay: seconds(1), Zones: []string{"a"},
 			Shape: map[string]resource.Quantity{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("20")},

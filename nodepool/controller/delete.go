@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// finalizerRetry is when a finalizer is set again that somebody else's write came before: mostly that of another replica.
+const finalizerRetry = time.Second
+
+// drains tells whether the nodes of a pool go with it.
+func drains(pool *v1alpha1.WorkerPool) bool {
+	return pool.Spec.DeletionPolicy != v1alpha1.DeletionPolicyOrphan
+}
+
+func deleting(pool *v1alpha1.WorkerPool) bool { return !pool.DeletionTimestamp.IsZero() }
+
+// abandoned tells whether a pool is being deleted and nothing more is done for it: its nodes stay, or none is left.
+func abandoned(pool *v1alpha1.WorkerPool) bool {
+	return deleting(pool) && !(drains(pool) && controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
+}
+
+// abandon lets an object go whose pool is abandoned. Its nodes take pods again.
+func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) error {
+	c.stop(ctx, pool.Name)
+	if err := c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer); err != nil {
+		return err
+	}
+	return c.restoreAll(ctx)
+}
+
+// guard sets or removes the finalizer of a pool that is not being deleted. It comes before the pool runs, so that no instance
+// is ever launched for an object that could go without it.
+func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error {
+	switch {
+	case deleting(pool):
+		return nil
+	case drains(pool):
+		return c.patchFinalizer(ctx, pool, controllerutil.AddFinalizer)
+	}
+	return c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer)
+}
+
+// letGo lets the object of a pool go that nothing is left of.
+func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) error {
+	var pool v1alpha1.WorkerPool
+	if err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if pool.UID != uid {
+		return nil
+	}
+	if !deleting(&pool) {
+		return fmt.Errorf("WorkerPool %s is not being deleted", name)
+	}
+	return c.patchFinalizer(ctx, &pool, controllerutil.RemoveFinalizer)
+}
+
+// patchFinalizer adds or removes the finalizer, unless that has happened already. Finalizers of others stay: a merge patch
+// replaces the list, so it holds for that version of the object only.
+func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPool, change func(client.Object, string) bool) error {
+	next := pool.DeepCopy()
+	if !change(next, v1alpha1.FinalizerDrain) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(pool, client.MergeFromWithOptimisticLock{})
+	if err := c.options.Client.Patch(ctx, next, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the finalizer of WorkerPool %s: %w", pool.Name, err)
+	}
+	return nil
+}
+
+// unguarded tells people that the finalizer may not be written: the pool runs all the same, as to stop it would help nobody.
+func (c *Controller) unguarded(ctx context.Context, pool *v1alpha1.WorkerPool, err error) {
+	r := c.pools[pool.Name]
+	if err == nil || r == nil {
+		return
+	}
+	klog.FromContext(ctx).Error(err, "Deleting the WorkerPool would leave its instances running", "workerpool", pool.Name)
+	r.warn(fmt.Errorf("deleting the WorkerPool would leave its instances running: %w", err))
+}
