@@ -62,11 +62,12 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 		return e
 	}
 	homes := binpack.NewHomes(cluster, binpack.Input{})
+	deleted := !pool.DeletionTimestamp.IsZero() // somebody has said that its pods need no other node
 	for _, n := range cluster.Nodes {
 		if n.Object.Labels[nodepool.LabelPool] == pool.Name {
 			zone := n.Object.Labels["topology.kubernetes.io/zone"]
 			blocked := n.Blocked
-			if blocked == "" {
+			if blocked == "" && !deleted {
 				blocked = homes.Without([]string{n.Object.Name})
 			}
 			e.Nodes = append(e.Nodes, Node{Name: n.Object.Name, Zone: zone, Ready: n.Ready, Movable: n.Movable, Blocked: blocked})

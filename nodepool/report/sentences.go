@@ -21,6 +21,7 @@ var worthy = map[nodepool.EventReason]string{
 	nodepool.EventUnlisted:         "an instance is not listed",
 	nodepool.EventVanished:         "an instance has gone",
 	nodepool.EventOrphan:           "an orphan was found",
+	nodepool.EventDeleted:          "deleted",
 }
 
 // sentences returns the messages of a cycle for the webhook.

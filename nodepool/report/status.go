@@ -52,16 +52,23 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 		c.ObservedGeneration = pool.Generation
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
-	if c := interruptionsReceived(pool); c != nil {
-		meta.SetStatusCondition(&next.Conditions, *c)
-	} else {
-		meta.RemoveStatusCondition(&next.Conditions, v1alpha1.ConditionInterruptionsReceived)
-	}
+	setIfAny(&next, v1alpha1.ConditionInterruptionsReceived, interruptionsReceived(pool))
+	setIfAny(&next, v1alpha1.ConditionDeleting, deleting(cycle))
 	return next
 }
 
 func rolloutOf(r plan.Rollout) *v1alpha1.PoolRollout {
 	return &v1alpha1.PoolRollout{Outdated: int32(r.Outdated), Message: clip(r.Message)}
+}
+
+// setIfAny sets a condition that not every pool has, or removes it.
+func setIfAny(s *v1alpha1.WorkerPoolStatus, kind string, c *metav1.Condition) {
+	if c == nil {
+		meta.RemoveStatusCondition(&s.Conditions, kind)
+		return
+	}
+	c.ObservedGeneration = s.ObservedGeneration
+	meta.SetStatusCondition(&s.Conditions, *c)
 }
 
 // interruptionsReceived returns nil for a pool that asks for no Spot instances.
@@ -72,7 +79,7 @@ func interruptionsReceived(pool *v1alpha1.WorkerPool) *metav1.Condition {
 	}
 	c := &metav1.Condition{
 		Type: v1alpha1.ConditionInterruptionsReceived, Status: metav1.ConditionTrue, Reason: "Receiving",
-		Message: "interruption warnings of Spot instances are received", ObservedGeneration: pool.Generation,
+		Message: "interruption warnings of Spot instances are received",
 	}
 	if warning := spec.SpotWarning(); warning != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoInterruptionQueue", warning
@@ -226,7 +233,8 @@ func pressing(before, after *v1alpha1.WorkerPoolStatus) bool {
 	}
 	for _, c := range after.Conditions {
 		old := meta.FindStatusCondition(before.Conditions, c.Type)
-		if old == nil || old.Status != c.Status || old.Reason != c.Reason {
+		told := c.Type == v1alpha1.ConditionDeleting && old != nil && old.Message != c.Message
+		if old == nil || old.Status != c.Status || old.Reason != c.Reason || told {
 			return true
 		}
 	}
