@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+const inDryRun = "spec.dryRun is true: the pool decides and reports, and replaces nothing"
+
+func newRolloutCommand(now func() time.Time) *cobra.Command {
+	k := &cluster{}
+	c := &cobra.Command{
+		Use:   "rollout",
+		Short: "Replace the workers of a pool by new ones, and pause, resume, abort or follow that",
+		Long: `A WorkerPool replaces outdated workers by new ones: those that a new instance would differ
+from (drift), those older than spec.disruption.expireAfter, and those launched before
+spec.disruption.replaceBefore, which rollout restart sets. New workers are launched first, and
+spec.disruption.budgets says how many may be replaced at once, and when.
+
+Each subcommand but status changes spec.disruption of the WorkerPool and returns at once. That
+needs the verb patch on workerpools of foresail.dev; status needs get.`,
+		Example: `  foresail rollout restart workers
+  foresail rollout status workers`,
+		Args: knownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		DisableFlagsInUseLine: true,
+	}
+	k.addFlags(c)
+	c.AddCommand(newRestartCommand(k, now), newPauseCommand(k), newResumeCommand(k), newAbortCommand(k), newRolloutStatusCommand(k))
+	return c
+}
+
+func newRestartCommand(k *cluster, now func() time.Time) *cobra.Command {
+	return newRolloutChange(k, &cobra.Command{
+		Use:   "restart WORKERPOOL",
+		Short: "Replace all workers that were launched before now",
+		Long: `Restart sets spec.disruption.replaceBefore of a WorkerPool to the present, and spec.disruption.paused
+to false. All workers that were launched before are replaced, new ones first, as fast as
+spec.disruption.budgets allows. The time is that of the machine that this runs on.`,
+		Example: `  foresail rollout restart workers
+
+  # The same with kubectl
+  kubectl patch workerpool workers --type=merge -p '{"spec":{"disruption":{"replaceBefore":"'$(date -u +%FT%TZ)'","paused":null}}}'`,
+	}, func() map[string]any {
+		return map[string]any{"replaceBefore": metav1.NewTime(now()), "paused": nil}
+	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
+		_, err := fmt.Fprintf(w, "workerpool/%s restarted: workers launched before %s are replaced, new ones first, within spec.disruption.budgets\nHow far it is: foresail rollout status %[1]s\n",
+			pool.Name, rfc3339(pool.Spec.Disruption.ReplaceBefore))
+		return err
+	})
+}
+
+func newPauseCommand(k *cluster) *cobra.Command {
+	return newRolloutChange(k, &cobra.Command{
+		Use:   "pause WORKERPOOL",
+		Short: "Replace no further worker until rollout resume",
+		Long: `Pause sets spec.disruption.paused of a WorkerPool. No further worker is replaced, whatever it is
+outdated by. Scale-up and scale-down go on.`,
+		Example: `  foresail rollout pause workers`,
+	}, func() map[string]any {
+		return map[string]any{"paused": true}
+	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
+		_, err := fmt.Fprintf(w, "workerpool/%s paused: no further worker is replaced until foresail rollout resume %[1]s\n", pool.Name)
+		return err
+	})
+}
+
+func newResumeCommand(k *cluster) *cobra.Command {
+	return newRolloutChange(k, &cobra.Command{
+		Use:   "resume WORKERPOOL",
+		Short: "Replace outdated workers again after rollout pause or abort",
+		Long: `Resume removes spec.disruption.paused of a WorkerPool. Workers that are outdated are replaced again.
+After an abort these are the ones that drifted or expired.`,
+		Example: `  foresail rollout resume workers`,
+	}, func() map[string]any {
+		return map[string]any{"paused": nil}
+	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
+		_, err := fmt.Fprintf(w, "workerpool/%s resumed: outdated workers are replaced, within spec.disruption.budgets\n", pool.Name)
+		return err
+	})
+}
+
+func newAbortCommand(k *cluster) *cobra.Command {
+	return newRolloutChange(k, &cobra.Command{
+		Use:   "abort WORKERPOOL",
+		Short: "Take back a rollout restart, and pause",
+		Long: `Abort removes spec.disruption.replaceBefore of a WorkerPool, and sets spec.disruption.paused. Nodes
+that are being drained and are not empty yet take pods again; those that are empty are still
+terminated. Workers that were launched as replacements stay, until the pool needs fewer.
+
+It is paused as well, so workers that drifted or expired are replaced only after rollout resume.`,
+		Example: `  foresail rollout abort workers`,
+	}, func() map[string]any {
+		return map[string]any{"replaceBefore": nil, "paused": true}
+	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
+		_, err := fmt.Fprintf(w, "workerpool/%s aborted: nodes that are being drained and are not empty yet take pods again\nIt is paused: workers that drifted or expired are replaced only after foresail rollout resume %[1]s\n", pool.Name)
+		return err
+	})
+}
+
+// newRolloutChange completes a command that patches spec.disruption.
+func newRolloutChange(k *cluster, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
+	c.Args = onePool
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, args []string) error {
+		_, objects, err := k.connect()
+		if err != nil {
+			return err
+		}
+		pool, err := patchDisruption(c, objects, poolName(args[0]), disruption())
+		if err != nil {
+			return err
+		}
+		if err := report(c.OutOrStdout(), pool); err != nil {
+			return err
+		}
+		return noteDryRun(c.OutOrStdout(), pool)
+	}
+	return c
+}
+
+// patchDisruption merges fields into spec.disruption of a WorkerPool and returns what became of it.
+func patchDisruption(c *cobra.Command, objects client.Client, name string, disruption map[string]any) (*v1alpha1.WorkerPool, error) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"disruption": disruption}})
+	if err != nil {
+		return nil, err
+	}
+	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	// Strict: an API server whose CRD is older would leave the field out, and report success.
+	strict := client.WithFieldValidation(objects, metav1.FieldValidationStrict)
+	err = strict.Patch(c.Context(), pool, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("foresail-rollout"))
+	switch {
+	case err == nil:
+		return pool, nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("change WorkerPool %s: %w: it needs the verb patch on workerpools of foresail.dev", name, err)
+	case strings.Contains(err.Error(), `unknown field "spec.disruption`):
+		return nil, errors.New("the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, missingPool(c, objects, name, err)
+	default:
+		return nil, fmt.Errorf("change WorkerPool %s: %w", name, err)
+	}
+}
+
+// missingPool says of a pool that cannot be read which others there are.
+func missingPool(c *cobra.Command, objects client.Client, name string, err error) error {
+	return missing(c, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
+}
+
+func noteDryRun(w io.Writer, pool *v1alpha1.WorkerPool) error {
+	if !pool.Spec.DryRun {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, inDryRun)
+	return err
+}
+
+// onePool accepts the name of a WorkerPool, also as workerpool/NAME.
+func onePool(c *cobra.Command, args []string) error {
+	if err := oneName("a WorkerPool")(c, args); err != nil {
+		return err
+	}
+	if name := poolName(args[0]); name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("%q: must be the name of a WorkerPool, such as workers or workerpool/workers", args[0])
+	}
+	return nil
+}
+
+func poolName(argument string) string {
+	for _, kind := range []string{"workerpool/", "workerpools/", "wp/", "workerpool.foresail.dev/", "workerpools.foresail.dev/"} {
+		if name, ok := strings.CutPrefix(argument, kind); ok {
+			return name
+		}
+	}
+	return argument
+}
+
+// rolloutStatus is how far the replacement of outdated workers is.
+type rolloutStatus struct {
+	Name          string       `json:"name"`
+	Done          bool         `json:"done"`               // no worker is outdated by the newest spec
+	Outdated      *int32       `json:"outdated,omitempty"` // absent while it is unknown
+	Message       string       `json:"message,omitempty"`
+	Paused        bool         `json:"paused"`
+	DryRun        bool         `json:"dryRun"`
+	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
+}
+
+func newRolloutStatusCommand(k *cluster) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status WORKERPOOL [--output table|json]",
+		Short: "Show how many workers are still to be replaced, and what holds that back",
+		Long: `Status shows spec.disruption and status.rollout of a WorkerPool: how many workers are outdated, why,
+and what holds their replacement back, such as a budget. It changes nothing. The exit code is 0
+whether workers are outdated or not; with --output json the field done tells.`,
+		Example: `  foresail rollout status workers
+
+  # Wait until all workers are replaced
+  until foresail rollout status workers -o json | jq -e .done; do sleep 15; done`,
+		Args: onePool,
+
+		DisableFlagsInUseLine: true,
+	}
+	output := addOutputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		_, objects, err := k.connect()
+		if err != nil {
+			return err
+		}
+		name := poolName(args[0])
+		var pool v1alpha1.WorkerPool
+		if err := objects.Get(c.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
+			return missingPool(c, objects, name, err)
+		}
+		s := rolloutOf(&pool)
+		if output.value == "json" {
+			return printJSON(c.OutOrStdout(), s)
+		}
+		return s.print(c.OutOrStdout())
+	}
+	return c
+}
+
+// rolloutOf reads the status of a pool. What it says of a spec that has changed since is unknown.
+func rolloutOf(pool *v1alpha1.WorkerPool) rolloutStatus {
+	d := &pool.Spec.Disruption
+	s := rolloutStatus{Name: pool.Name, Paused: d.Paused, DryRun: pool.Spec.DryRun, ReplaceBefore: d.ReplaceBefore}
+	if r := pool.Status.Rollout; r != nil && pool.Status.ObservedGeneration >= pool.Generation {
+		s.Outdated, s.Message, s.Done = &r.Outdated, r.Message, r.Outdated == 0
+	}
+	return s
+}
+
+func (s rolloutStatus) print(w io.Writer) error {
+	lines := []string{"workerpool/" + s.Name + ": " + s.progress()}
+	if s.Message != "" {
+		lines = append(lines, s.Message)
+	}
+	if s.ReplaceBefore != nil {
+		lines = append(lines, "Workers launched before "+rfc3339(s.ReplaceBefore)+" are replaced (spec.disruption.replaceBefore)")
+	}
+	if s.Paused {
+		lines = append(lines, "Paused: no further worker is replaced until foresail rollout resume "+s.Name)
+	}
+	if s.DryRun {
+		lines = append(lines, inDryRun)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func (s rolloutStatus) progress() string {
+	switch {
+	case s.Outdated == nil:
+		return "not known yet: the pool has not reported on its newest spec, which takes a cycle (foresail explain workerpool " + s.Name + ")"
+	case *s.Outdated == 0:
+		return "no worker is outdated"
+	case *s.Outdated == 1:
+		return "1 outdated worker is still to be replaced"
+	default:
+		return fmt.Sprintf("%d outdated workers are still to be replaced", *s.Outdated)
+	}
+}
+
+func rfc3339(t *metav1.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
