@@ -42,12 +42,12 @@ type Drain struct {
 	CordonOnRebalance bool          // a node that the cloud advises to leave takes no new pods
 }
 
-// Disruption says which workers are replaced by new ones, and how many at once.
+// Disruption says which workers are outdated, beside those that a provider finds, and how many may be replaced at once.
 type Disruption struct {
 	Budgets       budget.Budgets
 	ExpireAfter   time.Duration // from the launch; 0 is never
 	ReplaceBefore time.Time     // workers launched before it are replaced once it has come; zero is none
-	Paused        bool          // nothing further is disrupted
+	Paused        bool          // no outdated worker is replaced
 }
 
 // SpecOf returns the Spec of a WorkerPool. Fields that are absent have the defaults that the API server fills in.

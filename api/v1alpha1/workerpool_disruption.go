@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PoolDisruption defines which workers are replaced by new ones, and how many at once.
+// PoolDisruption defines which workers are outdated, and how fast new ones replace them. Scale-up and scale-down are not bound by it.
 type PoolDisruption struct {
-	// How many workers may be disrupted at once. Of the budgets that are active the smallest counts; while none is active there is
-	// no limit.
+	// How many workers may be disrupted at once, those included that are not Ready or are being removed anyway. Of the budgets that
+	// are active the smallest counts; while none is active there is no limit.
 	// +optional
 	// +default=[{"nodes":"10%"}]
 	// +listType=atomic
@@ -16,7 +16,7 @@ type PoolDisruption struct {
 	// +kubebuilder:validation:MaxItems=50
 	Budgets []DisruptionBudget `json:"budgets,omitempty"`
 
-	// Workers that were launched longer ago are replaced. Absent, workers do not expire.
+	// Workers that were launched longer ago are replaced. Absent, workers do not expire, unlike Karpenter's.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -28,7 +28,7 @@ type PoolDisruption struct {
 	// +optional
 	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
 
-	// No further worker is disrupted, for whatever reason.
+	// No outdated worker is replaced, and nodes that are being drained for it and are not empty yet take pods again.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }

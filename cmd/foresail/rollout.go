@@ -67,14 +67,15 @@ spec.disruption.budgets allows. The time is that of the machine that this runs o
 func newPauseCommand(k *cluster) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "pause WORKERPOOL",
-		Short: "Replace no further worker until rollout resume",
-		Long: `Pause sets spec.disruption.paused of a WorkerPool. No further worker is replaced, whatever it is
-outdated by. Scale-up and scale-down go on.`,
+		Short: "Replace no outdated worker until rollout resume",
+		Long: `Pause sets spec.disruption.paused of a WorkerPool. No outdated worker is replaced, and nodes that are
+being drained and are not empty yet take pods again; those that are empty are still terminated.
+Scale-up and scale-down go on.`,
 		Example: `  foresail rollout pause workers`,
 	}, func() map[string]any {
 		return map[string]any{"paused": true}
 	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
-		_, err := fmt.Fprintf(w, "workerpool/%s paused: no further worker is replaced until foresail rollout resume %[1]s\n", pool.Name)
+		_, err := fmt.Fprintf(w, "workerpool/%s paused: nodes that are being drained and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume %[1]s\n", pool.Name)
 		return err
 	})
 }
@@ -255,7 +256,7 @@ func (s rolloutStatus) print(w io.Writer) error {
 		lines = append(lines, "Workers launched before "+rfc3339(s.ReplaceBefore)+" are replaced (spec.disruption.replaceBefore)")
 	}
 	if s.Paused {
-		lines = append(lines, "Paused: no further worker is replaced until foresail rollout resume "+s.Name)
+		lines = append(lines, "Paused: outdated workers are replaced only after foresail rollout resume "+s.Name)
 	}
 	if s.DryRun {
 		lines = append(lines, inDryRun)

@@ -70,7 +70,7 @@ func TestRollout(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, `there is no WorkerPool "wrokers": must be one of workers`)
 
-	succeeds("workerpool/workers paused: no further worker is replaced until foresail rollout resume workers\n", "pause", "workers")
+	succeeds("workerpool/workers paused: nodes that are being drained and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume workers\n", "pause", "workers")
 	assert.True(t, spec().Paused)
 	succeeds(`workerpool/workers restarted: workers launched before 2026-11-24T04:06:07Z are replaced, new ones first, within spec.disruption.budgets
 How far it is: foresail rollout status workers
@@ -105,7 +105,7 @@ It is paused: workers that drifted or expired are replaced only after foresail r
 	assert.JSONEq(t, `{"name":"workers","done":false,"paused":true,"dryRun":false}`, stdout, "what was reported is about another spec")
 	report(1, "")
 	succeeds(`workerpool/workers: 1 outdated worker is still to be replaced
-Paused: no further worker is replaced until foresail rollout resume workers
+Paused: outdated workers are replaced only after foresail rollout resume workers
 `, "status", "workers")
 
 	succeeds("workerpool/workers resumed: outdated workers are replaced, within spec.disruption.budgets\n", "resume", "workers")
@@ -199,7 +199,7 @@ func TestRolloutRefusesUnusableArguments(t *testing.T) {
 func TestRolloutHelpTeaches(t *testing.T) {
 	for command, words := range map[string][]string{
 		"restart": {"spec.disruption.replaceBefore", "new ones first", "spec.disruption.budgets"},
-		"pause":   {"spec.disruption.paused", "Scale-up and scale-down go on"},
+		"pause":   {"spec.disruption.paused", "take pods again", "Scale-up and scale-down go on"},
 		"resume":  {"spec.disruption.paused"},
 		"abort":   {"take pods again", "only after rollout resume"},
 		"status":  {"status.rollout", "exit code is 0"},
