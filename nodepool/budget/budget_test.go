@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"os"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -176,6 +178,16 @@ func TestWhatCannotBeReadAllowsNothing(t *testing.T) {
 		assert.Zero(t, got)
 		assert.Equal(t, b.Err().Error(), why)
 	}
+}
+
+// What the API server accepts as a schedule can be read, but for dates that never come and ranges that end before they begin.
+func TestWhatTheAPIAcceptsCanBeRead(t *testing.T) {
+	text, err := os.ReadFile("../../api/v1alpha1/testdata/workerpool/valid/disruption.yaml")
+	require.NoError(t, err)
+	var pool v1alpha1.WorkerPool
+	require.NoError(t, yaml.UnmarshalStrict(text, &pool))
+	require.Greater(t, len(pool.Spec.Disruption.Budgets), 5)
+	assert.NoError(t, Parse(pool.Spec.Disruption.Budgets).Err())
 }
 
 func TestEveryErrorIsReported(t *testing.T) {
