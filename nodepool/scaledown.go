@@ -60,10 +60,7 @@ func (t *tick) advanceDown(ctx context.Context) error {
 		if done(r) {
 			continue
 		}
-		if t.waits(r) {
-			break
-		}
-		if queued(t.record.Action, r) && !t.begins(open, emptied) {
+		if t.waits(r) || queued(t.record.Action, r) && !t.begins(open, emptied) {
 			continue
 		}
 		err := t.advanceTarget(ctx, i)
