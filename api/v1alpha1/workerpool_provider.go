@@ -48,7 +48,7 @@ func (p *PoolProvider) Selected() (name string, spec ProviderSpec) {
 // PoolProvider selects where instances come from. Each field is a provider; a test compares the two rules with the fields.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)].exists_one(set, set)",message="provider must have exactly one of: ec2, simulated"
-// +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)] == [has(oldSelf.ec2), has(oldSelf.simulated)]",message="provider must not change, as no pool would manage the instances of the old provider: delete the WorkerPool and create another"
+// +kubebuilder:validation:XValidation:rule="[has(self.ec2), has(self.simulated)] == [has(oldSelf.ec2), has(oldSelf.simulated)]",message="provider must not change, as no pool would manage the instances of the old provider: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another"
 type PoolProvider struct {
 	// EC2 instances.
 	// +optional
@@ -60,8 +60,8 @@ type PoolProvider struct {
 
 // EC2Provider launches EC2 instances.
 //
-// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must not change, as no pool would manage the instances of the old region: delete the WorkerPool and create another",fieldPath=".region"
-// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must not change, as no pool would manage the instances with the old prefix: delete the WorkerPool and create another",fieldPath=".tagPrefix"
+// +kubebuilder:validation:XValidation:rule="self.region == oldSelf.region",message="provider.ec2.region must not change, as no pool would manage the instances of the old region: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".region"
+// +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must not change, as no pool would manage the instances with the old prefix: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".tagPrefix"
 // +kubebuilder:validation:XValidation:rule="self.subnets.all(subnet, subnet.zone.startsWith(self.region))",message="provider.ec2.subnets must be in zones of the region, such as eu-central-1a",fieldPath=".subnets"
 // +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith(self.tagPrefix) && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither tagPrefix nor aws:",fieldPath=".tags"
 type EC2Provider struct {
@@ -176,7 +176,7 @@ type EC2Subnet struct {
 
 // SimulatedProvider simulates a cloud.
 //
-// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__",message="provider.simulated.namespace must not change, as no pool would manage the instances in the old namespace: delete the WorkerPool and create another",fieldPath=".namespace"
+// +kubebuilder:validation:XValidation:rule="self.__namespace__ == oldSelf.__namespace__",message="provider.simulated.namespace must not change, as no pool would manage the instances in the old namespace: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".namespace"
 type SimulatedProvider struct {
 	// How long an instance takes until its Node exists.
 	// +optional
@@ -237,7 +237,7 @@ func (p *SimulatedProvider) SpotWarning() string { return "" }
 // processes could act, each by its own journal.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.kubernetes) && has(self.dynamodb))",message="state must have at most one of: kubernetes, dynamodb"
-// +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must not change, as two processes could act by two journals: delete the WorkerPool and create it again, and it adopts its instances"
+// +kubebuilder:validation:XValidation:rule="has(self.dynamodb) == has(oldSelf.dynamodb)",message="state must not change, as two processes could act by two journals: set deletionPolicy to Orphan, delete the WorkerPool and create it again, and it adopts its instances"
 type PoolState struct {
 	// In the status of the WorkerPool.
 	// +optional
@@ -253,7 +253,7 @@ type KubernetesState struct{}
 
 // DynamoDBState keeps the journal in an existing table.
 //
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="state.dynamodb must not change, as two processes could act by two journals: delete the WorkerPool and create it again, and it adopts its instances"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="state.dynamodb must not change, as two processes could act by two journals: set deletionPolicy to Orphan, delete the WorkerPool and create it again, and it adopts its instances"
 type DynamoDBState struct {
 	// The name of the table.
 	// +required
