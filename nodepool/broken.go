@@ -61,7 +61,7 @@ func (t *tick) reportUnlisted(context.Context) error {
 // reportDriftUnknown tells once that it is not known which instances are outdated. It is no error of the tick: errors slow
 // down what is open.
 func (t *tick) reportDriftUnknown(context.Context) error {
-	if t.listErr != nil {
+	if t.instances == nil { // they could not be listed
 		return nil
 	}
 	why := ""

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -25,8 +26,8 @@ func pools(t *testing.T, weights ...int) []*rig {
 // passAll lets time pass in all of them, the last one first: it must not be the order of their cycles that decides.
 func passAll(pools []*rig, d time.Duration) {
 	for end := pools[0].clock.now().Add(d); pools[0].clock.now().Before(end); {
-		for i := len(pools) - 1; i >= 0; i-- {
-			pools[i].tick()
+		for _, r := range slices.Backward(pools) {
+			r.tick()
 		}
 		for _, r := range pools {
 			r.clock.advance(2 * time.Second)

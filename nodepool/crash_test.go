@@ -95,13 +95,7 @@ var scenarios = []scenario{
 		begin: func(r *rig) {
 			r.spec.Plan.Min = 1
 			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 30 * time.Second}
-			first := ""
-			r.world.joins = func(l provider.Launch) bool {
-				if first == "" {
-					first = l.Token
-				}
-				return l.Token != first
-			}
+			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
 			return len(r.world.terminated) == 1 && len(r.record().Condemned) == 0 && r.record().Action == nil && !r.record().LastUp.IsZero()
@@ -156,13 +150,7 @@ var scenarios = []scenario{
 		begin: func(r *rig) {
 			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2
 			r.spec.Join = Join{Timeout: time.Minute, KeepFailedFor: 24 * time.Hour}
-			first := ""
-			r.world.joins = func(l provider.Launch) bool {
-				if first == "" {
-					first = l.Token
-				}
-				return l.Token != first
-			}
+			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
 			return len(r.world.terminated) == 1 && len(r.world.nodes) == 2 && r.record().Action == nil

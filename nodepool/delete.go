@@ -131,7 +131,7 @@ func (t *tick) taintAll(ctx context.Context) error {
 		if r.State != state.RemovalPlanned {
 			continue
 		}
-		if t.waits(r) || t.spoken() || t.options.Now().Sub(t.now) > drainFor {
+		if t.waits(r) || t.mustEnd() {
 			return nil
 		}
 		if err := t.carryOn(ctx, t.removal(i).step(ctx)); err != nil {

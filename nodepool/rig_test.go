@@ -16,6 +16,7 @@ import (
 	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -177,6 +178,17 @@ func (r *rig) pend(n int) {
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
 			}}}},
 		}})
+	}
+}
+
+// firstNeverJoins has the first launch that is asked about never join, and all others do.
+func (r *rig) firstNeverJoins() {
+	first := ""
+	r.world.joins = func(l provider.Launch) bool {
+		if first == "" {
+			first = l.Token
+		}
+		return l.Token != first
 	}
 }
 

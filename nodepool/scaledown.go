@@ -20,8 +20,6 @@ const (
 	dropAfter = 20 * time.Minute
 	// drainsAtOnce is how many nodes of a scale-down are emptied at the same time at most.
 	drainsAtOnce = 10
-	// drainFor is how long a tick goes on with beginning to. What is left is for the next one, which hears messages first.
-	drainFor = 5 * time.Second
 )
 
 func (t *tick) beginDown(ctx context.Context) error {
@@ -87,7 +85,7 @@ func (t *tick) advanceDown(ctx context.Context) error {
 // begins tells whether another node is emptied beside those that are being: one at first, and two more with each that is
 // empty. While a budget holds pods of one, none is: it would take no more pods, and its own might wait for the same budget.
 func (t *tick) begins(open, emptied int) bool {
-	return open < min(1+2*emptied, drainsAtOnce) && !t.budgeted && t.options.Now().Sub(t.now) < drainFor && !t.spoken()
+	return open < min(1+2*emptied, drainsAtOnce) && !t.budgeted && !t.mustEnd()
 }
 
 func (t *tick) advanceTarget(ctx context.Context, i int) error {

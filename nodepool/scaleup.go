@@ -16,8 +16,6 @@ const (
 	// suspectFor is for how long a zone and type come last after a node there did not join, or EC2 would not have the
 	// launch at all. It is longer than any wait between launches that fail, so that the next one goes elsewhere.
 	suspectFor = 55 * time.Minute
-	// launchFor is how long a tick goes on launching. What is left is for the next one, which hears messages first.
-	launchFor = 5 * time.Second
 	// Waits between tries of the same launch, doubling.
 	retryMin = 2 * time.Second
 	retryMax = time.Minute
@@ -129,7 +127,7 @@ func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
 		if t.record.Action.Slots[i].State != state.SlotPlanned {
 			continue
 		}
-		if t.options.Now().Sub(t.now) > launchFor || t.spoken() {
+		if t.mustEnd() {
 			break
 		}
 		if err := t.launch(ctx, i); err != nil {

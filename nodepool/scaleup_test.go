@@ -295,13 +295,7 @@ func TestLaunchesThatNeverJoin(t *testing.T) {
 func TestKeepFailed(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Join.KeepFailed = true
-	first := ""
-	r.world.joins = func(l provider.Launch) bool {
-		if first == "" {
-			first = l.Token
-		}
-		return l.Token != first
-	}
+	r.firstNeverJoins()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
 	require.Len(t, r.record().Condemned, 1)

@@ -137,6 +137,12 @@ func (t *tick) apply(ctx context.Context) error {
 	return nil
 }
 
+// actFor is how long a tick goes on with launching nodes and with beginning to empty them.
+const actFor = 5 * time.Second
+
+// mustEnd tells whether such acts are left to the next tick, which hears messages first.
+func (t *tick) mustEnd() bool { return t.options.Now().Sub(t.now) > actFor || t.spoken() }
+
 // carryOn keeps an error that concerns one part alone, and returns one that ends the tick.
 func (t *tick) carryOn(ctx context.Context, err error) error {
 	switch {

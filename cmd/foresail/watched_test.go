@@ -211,7 +211,7 @@ func (a *watchedAPI) event(kind watch.EventType, o runtime.Object) []byte {
 		panic(err)
 	}
 	e := &metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: []byte(object.String())}}
-	if err := a.protobuf.StreamSerializer.Encode(e, a.protobuf.StreamSerializer.Framer.NewFrameWriter(&out)); err != nil {
+	if err := a.protobuf.StreamSerializer.Encode(e, a.protobuf.StreamSerializer.NewFrameWriter(&out)); err != nil {
 		panic(err)
 	}
 	return []byte(out.String())

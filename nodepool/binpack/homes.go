@@ -12,15 +12,15 @@ import (
 // count: they may never come.
 type Homes struct {
 	cluster *clusterstate.Cluster
-	new     Input // what new nodes are
+	added   Input // what new nodes are
 	waiting []clusterstate.Pending
 	room    int               // how many of those keep their room
 	told    map[string]string // by the nodes that were asked about
 }
 
 // NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says.
-func NewHomes(c *clusterstate.Cluster, new Input) *Homes {
-	return &Homes{cluster: c, new: new, told: map[string]string{}}
+func NewHomes(c *clusterstate.Cluster, added Input) *Homes {
+	return &Homes{cluster: c, added: added, told: map[string]string{}}
 }
 
 // Reserve has some of these pods, which wait for a node, keep the room that there is for them.
@@ -31,23 +31,24 @@ func (h *Homes) Reserve(some int, waiting []clusterstate.Pending) {
 
 // Without returns why the pods of some nodes, by name, could not all run on the others and on new ones, "" if they could: a
 // sentence without a full stop about one of them. It costs about as much as a packing.
-func (h *Homes) Without(nodes []string, new ...plan.Placement) string {
-	key := strings.Join(nodes, "/")
-	for _, p := range new {
-		key += " " + p.Zone + "/" + p.InstanceType
+func (h *Homes) Without(nodes []string, added ...plan.Placement) string {
+	parts := slices.Clone(nodes)
+	for _, p := range added {
+		parts = append(parts, " "+p.Zone+"/"+p.InstanceType)
 	}
+	key := strings.Join(parts, "/")
 	why, ok := h.told[key]
 	if !ok {
-		why = h.without(nodes, new)
+		why = h.without(nodes, added)
 		h.told[key] = why
 	}
 	return why
 }
 
-func (h *Homes) without(nodes []string, new []plan.Placement) string {
+func (h *Homes) without(nodes []string, added []plan.Placement) string {
 	var in Input
-	if len(new) > 0 {
-		in = h.new
+	if len(added) > 0 {
+		in = h.added
 		in.Pods, in.Nodes, in.Joining = nil, nil, nil
 	}
 	for i := range h.cluster.Nodes {
@@ -70,7 +71,7 @@ func (h *Homes) without(nodes []string, new []plan.Placement) string {
 	}
 	p.hardestFirst()
 	p.full = true
-	p.pack(new)
+	p.pack(added)
 	left, name := 0, ""
 	for _, g := range p.groups {
 		if left += g.left; g.left > 0 && name == "" {

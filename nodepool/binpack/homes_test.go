@@ -39,7 +39,7 @@ func running(name, node string, changes ...change) runtime.Object {
 
 // TestHomesOnNewNodes: with a node to come, pods have homes that they would not have without, but only if it can be theirs.
 func TestHomesOnNewNodes(t *testing.T) {
-	new := plan.Placement{Zone: "a", InstanceType: "m"}
+	added := plan.Placement{Zone: "a", InstanceType: "m"}
 	full := func(c ...change) []runtime.Object {
 		var out []runtime.Object
 		for i := range 8 {
@@ -49,15 +49,15 @@ func TestHomesOnNewNodes(t *testing.T) {
 	}
 	h := homesOf(t, 2, full()...)
 	require.NotEmpty(t, h.Without([]string{"n0"}), "the other is full")
-	require.Empty(t, h.Without([]string{"n0"}, new))
-	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, new), "one is no home for both")
-	require.Empty(t, h.Without([]string{"n0", "n1"}, new, new))
+	require.Empty(t, h.Without([]string{"n0"}, added))
+	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, added), "one is no home for both")
+	require.Empty(t, h.Without([]string{"n0", "n1"}, added, added))
 	require.NotEmpty(t, h.Without([]string{"n0"}), "what was asked before is not mixed up")
 
 	h = homesOf(t, 2, full(inZone("b"))...)
-	require.NotEmpty(t, h.Without([]string{"n1"}, new), "they must be in another zone")
+	require.NotEmpty(t, h.Without([]string{"n1"}, added), "they must be in another zone")
 	require.Empty(t, h.Without([]string{"n1"}, plan.Placement{Zone: "b", InstanceType: "m"}))
-	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, new), "it is not known what new nodes are")
+	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, added), "it is not known what new nodes are")
 }
 
 // claims has a pod use the volume of the claim that volume returns.

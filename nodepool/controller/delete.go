@@ -25,7 +25,7 @@ func deleting(pool *v1alpha1.WorkerPool) bool { return !pool.DeletionTimestamp.I
 
 // abandoned tells whether a pool is being deleted and nothing more is done for it: its nodes stay, or none is left.
 func abandoned(pool *v1alpha1.WorkerPool) bool {
-	return deleting(pool) && !(drains(pool) && controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
+	return deleting(pool) && (!drains(pool) || !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
 }
 
 // abandon lets an object go whose pool is abandoned. Its nodes take pods again.

@@ -151,9 +151,9 @@ func namesSome(t *testing.T, check func(t *testing.T, seed uint64, s plan.Snapsh
 // Workers that are named and get emptier, while the others get fuller, stay named. Not so where zones are left, and where
 // OnDemandBase keeps some: whom these keep changes with the order of the others.
 func TestCandidatesThatEmptyStayNamed(t *testing.T) {
-	namesSome(t, func(t *testing.T, seed uint64, s plan.Snapshot, names []plan.Target) {
+	namesSome(t, func(t *testing.T, seed uint64, s plan.Snapshot, _ []plan.Target) {
 		s.Pool.OnDemandBase = 0
-		names = plan.Decide(s).Candidates
+		names := plan.Decide(s).Candidates
 		if s.Pool.Min < 3 { // there are three zones at most
 			return
 		}

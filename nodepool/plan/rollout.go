@@ -31,10 +31,9 @@ func (v *view) rollOut(d Decision) Decision {
 	return v.surge(d, outdated, most-max(0, spare))
 }
 
-// keep holds, and notes why no outdated worker is replaced.
+// keep leaves a decision as it is, and notes why no outdated worker is replaced.
 func (v *view) keep(d Decision, why string) Decision {
 	v.held = why
-	d.Step = Hold
 	return d
 }
 

@@ -655,8 +655,8 @@ type rooms struct {
 	asked *int
 }
 
-func (r rooms) Without(nodes []string, new ...plan.Placement) string {
-	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most+len(new) {
+func (r rooms) Without(nodes []string, added ...plan.Placement) string {
+	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most+len(added) {
 		return "no other node could run its pod"
 	}
 	return ""

@@ -33,7 +33,7 @@ type Snapshot struct {
 // Homes tells where pods would run. It is as pure as everything else in a Snapshot.
 type Homes interface {
 	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they could.
-	Without(nodes []string, new ...Placement) string
+	Without(nodes []string, added ...Placement) string
 }
 
 // Disruption is what budgets allow at this moment.
