@@ -81,33 +81,31 @@ func nameOf(p clusterstate.Pending) types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 }
 
-// claim tells the other pools which pods are this one's.
-func (t *tick) claimPods() {
-	if t.options.Claims == nil || t.cluster == nil {
-		return
+// claimOf returns what a pool claims after a decision.
+func claimOf(o *observation, f forecast, d plan.Decision) claim {
+	out := claim{weight: o.spec.Weight, seen: o.cluster.At}
+	if !canLaunch(o, f, d) {
+		return out
 	}
-	next := claim{weight: t.spec.Weight, seen: t.cluster.At}
-	if t.canLaunch() {
-		beyondHelp := map[string]bool{}
-		for _, u := range t.snapshot.Pending.Unhelped {
-			beyondHelp[u.Pod] = true
-		}
-		next.pods = map[types.NamespacedName]bool{}
-		for _, p := range t.pending {
-			if name := nameOf(p); !beyondHelp[name.String()] {
-				next.pods[name] = true
-			}
+	beyondHelp := map[string]bool{}
+	for _, u := range f.pending.Unhelped {
+		beyondHelp[u.Pod] = true
+	}
+	out.pods = map[types.NamespacedName]bool{}
+	for _, p := range f.pods {
+		if name := nameOf(p); !beyondHelp[name.String()] {
+			out.pods[name] = true
 		}
 	}
-	t.options.Claims.make(t.options.Name, next)
+	return out
 }
 
-// canLaunch tells whether pods may count on this pool.
-func (t *tick) canLaunch() bool {
-	if t.spec.DryRun || t.spec.Plan.Deleting || !t.snapshot.Pending.Known {
+// canLaunch tells whether pods may count on a pool.
+func canLaunch(o *observation, f forecast, d plan.Decision) bool {
+	if o.spec.DryRun || o.spec.Plan.Deleting || !f.pending.Known {
 		return false
 	}
-	switch t.decision.Reason {
+	switch d.Reason {
 	case NotDecided, plan.AtMaximum, plan.InsufficientCapacity, plan.BackingOff, plan.WorkersUnknown, plan.SignalsDisagree:
 		return false
 	}

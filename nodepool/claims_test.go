@@ -17,7 +17,7 @@ func pools(t *testing.T, weights ...int) []*rig {
 	for i, weight := range weights {
 		r := newRig(t)
 		r.spec.Weight = weight
-		r.pool.options.Name, r.pool.options.Claims = []string{"first", "second"}[i], claims
+		r.change(func(o *Options) { o.Name, o.Claims = []string{"first", "second"}[i], claims })
 		out = append(out, r)
 	}
 	return out

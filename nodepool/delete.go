@@ -23,90 +23,41 @@ type Deletion struct {
 	Held      []string // what holds some of them, such as "node-a: the pod shop/cart is annotated …"
 }
 
-// deletion returns what is left of the pool, nil if it is not being deleted.
-func (t *tick) deletion() *Deletion {
-	if !t.spec.Plan.Deleting {
+// deletion returns what is left of a pool after a cycle, nil if it is not being deleted.
+func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
+	if !o.spec.Plan.Deleting {
 		return nil
 	}
-	d := &Deletion{}
-	if !t.known() {
-		d.Err = cmp.Or(errors.Join(t.listErr, t.clusterErr), errNotObserved).Error()
-		return d
+	out := &Deletion{}
+	if !o.complete() {
+		out.Err = cmp.Or(o.err(), errNotObserved).Error()
+		return out
 	}
-	nodes, instances := t.left()
-	d.Nodes, d.Instances = len(nodes), len(instances)
-	for _, r := range t.decision.Refused {
-		d.Held = append(d.Held, r.Worker+": "+r.Reason)
+	nodes, instances := o.left()
+	out.Nodes, out.Instances = len(nodes), len(instances)
+	for _, r := range d.Refused {
+		out.Held = append(out.Held, r.Worker+": "+r.Reason)
 	}
-	if a := t.record.Action; a != nil {
+	if a := r.Action; a != nil {
 		for _, r := range a.Targets {
 			if r.Error != "" && !done(r) {
-				d.Held = append(d.Held, cmp.Or(r.Node, r.InstanceID)+": "+r.Error)
+				out.Held = append(out.Held, cmp.Or(r.Node, r.InstanceID)+": "+r.Error)
 			}
 		}
 	}
 	for _, id := range instances {
-		if s := t.sightings[id]; s != nil && s.instance.Action == "" && s.instance.State != provider.Leaving {
-			d.Held = append(d.Held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
+		if i := o.known[id].instance; i.Action == "" && i.State != provider.Leaving {
+			out.Held = append(out.Held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")
 		}
 	}
-	slices.Sort(d.Held)
-	d.Held = slices.Compact(d.Held)
-	return d
-}
-
-// left returns what there is of the pool: Nodes, and the instances that have none. An instance that is not listed any more
-// counts until it is known to have gone, and its Node until it is deleted. The control plane is never a part of it.
-func (t *tick) left() (nodes, instances []string) {
-	for key, s := range inOrder(t.sightings) {
-		switch node := t.node(s.instance); {
-		case node != nil && controlPlane(node.Object):
-		case node != nil:
-			nodes = append(nodes, node.Object.Name)
-		case !t.gone(key):
-			instances = append(instances, key)
-		}
-	}
-	return nodes, instances
-}
-
-// letGo lets the object of a pool go that is being deleted, once nothing of it has been left for the grace: the cloud may be
-// late to list an instance. The journal is emptied before that, which also proves that the lease is held still; where it
-// outlives the object, a new pool of the name begins anew.
-func (t *tick) letGo(ctx context.Context) error {
-	if !t.isEmpty() {
-		t.emptySince = time.Time{}
-		return nil
-	}
-	if t.emptySince.IsZero() {
-		t.emptySince = t.now
-	}
-	if !t.spec.Plan.Deleting || t.act.letGo == nil || t.now.Sub(t.emptySince) < t.options.VanishGrace {
-		return nil
-	}
-	t.record = state.Record{Version: t.record.Version}
-	if err := t.save(ctx); err != nil {
-		return err
-	}
-	if err := t.act.finish(ctx); err != nil {
-		return fmt.Errorf("let the WorkerPool go: %w", err)
-	}
-	t.event(Event{Reason: EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
-	return nil
-}
-
-// isEmpty tells whether nothing of the pool is left, nor can come. In a dry run an open action launches nothing.
-func (t *tick) isEmpty() bool {
-	if !t.known() || t.record.Action != nil && !t.spec.DryRun {
-		return false
-	}
-	nodes, instances := t.left()
-	return len(nodes)+len(instances) == 0
+	slices.Sort(out.Held)
+	out.Held = slices.Compact(out.Held)
+	return out
 }
 
 // endUp ends the scale-up of a pool that is being deleted: what is not launched yet never is, and what has not joined is
 // condemned. A launch whose answer was lost is found by its tags.
-func (t *tick) endUp(ctx context.Context) error {
+func (t *cycle) endUp(ctx context.Context) error {
 	a := t.record.Action
 	launched := 0
 	for _, s := range a.Slots {
@@ -114,8 +65,8 @@ func (t *tick) endUp(ctx context.Context) error {
 			continue
 		}
 		launched++
-		if t.condemned(s.InstanceID) == nil {
-			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: s.InstanceID, Reason: condemnedDeleted, Since: t.now, Due: t.now})
+		if condemned(t.record, s.InstanceID) == nil {
+			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: s.InstanceID, Reason: plan.CondemnedDeleted, Since: t.seen.at, Due: t.seen.at})
 		}
 	}
 	t.event(Event{Reason: EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})
@@ -125,7 +76,7 @@ func (t *tick) endUp(ctx context.Context) error {
 
 // taintAll taints every node of a deletion before the first is drained, so that what is evicted from one does not come to
 // the next.
-func (t *tick) taintAll(ctx context.Context) error {
+func (t *cycle) taintAll(ctx context.Context) error {
 	for i := range t.record.Action.Targets {
 		r := t.record.Action.Targets[i]
 		if r.State != state.RemovalPlanned {
@@ -150,7 +101,7 @@ func queued(a *state.Action, r state.Removal) bool {
 }
 
 // age is for how long a scale-down has been open; that of a deletion, which has more targets, since the last of them was done.
-func (t *tick) age(a *state.Action) time.Duration {
+func (t *cycle) age(a *state.Action) time.Duration {
 	since := a.Started
 	if deletes(a) {
 		for _, r := range a.Targets {
@@ -159,14 +110,14 @@ func (t *tick) age(a *state.Action) time.Duration {
 			}
 		}
 	}
-	return t.options.Now().Sub(since)
+	return t.now().Sub(since)
 }
 
 // stillWorks tells whether a worker is the target of a deletion whose turn has not come, or that is being drained.
-func (t *tick) stillWorks(w plan.Worker) bool {
+func (t *cycle) stillWorks(w plan.Worker) bool {
 	if t.record.Action == nil || !deletes(t.record.Action) || w.Failed {
 		return false
 	}
-	r := t.target(w.InstanceID)
+	r := target(t.record, w.InstanceID)
 	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
 }

@@ -193,7 +193,7 @@ func TestImpossibleDeadlines(t *testing.T) {
 			}
 			r.pool.Notify(m)
 			r.tick()
-			require.Equal(t, r.clock.now().Add(noticeTime), r.record().Interruptions[0].Deadline)
+			require.Equal(t, r.clock.now().Add(plan.NoticeTime), r.record().Interruptions[0].Deadline)
 		})
 	}
 }

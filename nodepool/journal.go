@@ -12,81 +12,124 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// errStop ends a tick: what is in the journal is not known any more, or it is not for this process to act on.
-var errStop = errors.New("the tick ends here")
+// errStop ends a cycle: what is in the journal is not known any more, or it is not for this process to act on.
+var errStop = errors.New("the cycle ends here")
+
+// journal is the record of a pool as this process has read or written it last, and the lease on it.
+type journal struct {
+	store       state.Store
+	pool, owner string
+	now         func() time.Time
+
+	lease   lease
+	decided time.Time // the last decision of this process while it led
+
+	// Of the present cycle.
+	record   state.Record
+	loaded   bool
+	leading  bool
+	tookOver bool // the record was another's: somebody else may have launched
+	dirty    bool // the record has changed since it was written
+	unsaved  []Event
+	events   []Event
+}
+
+// begin forgets what was of the cycle before.
+func (j *journal) begin() {
+	j.record, j.loaded, j.leading, j.tookOver, j.dirty, j.unsaved, j.events = state.Record{}, false, false, false, false, nil, nil
+}
 
 // load reads the journal and takes, keeps or watches the lease.
-func (t *tick) load(ctx context.Context) error {
+func (j *journal) load(ctx context.Context, s Spec) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := t.options.Store.Load(call, t.options.Name)
+	r, err := j.store.Load(call, j.pool)
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}
-	now := t.options.Now()
-	if r.Owner != t.options.Owner {
-		t.emptySince = time.Time{} // somebody else may have launched
-	}
-	t.lease.see(r, now)
-	t.record, t.loaded = r, true
-	trim(&t.record, now, t.spec)
-	if !t.lease.mine(r, now, t.spec.Interval) {
+	now := j.now()
+	j.tookOver = r.Owner != j.owner
+	j.lease.see(r, now)
+	j.record, j.loaded = r, true
+	trim(&j.record, now, s)
+	if !j.lease.mine(r, now, s.Interval) {
 		return nil
 	}
-	if t.lease.left(now) <= 0 {
-		t.lease.renewed = time.Time{}
+	if j.lease.left(now) <= 0 {
+		j.lease.renewed = time.Time{}
 	}
-	if t.lease.due(now) {
-		if r.Owner != t.options.Owner {
-			t.event(Event{Reason: EventLeading, Message: fmt.Sprintf("%s leads the pool now", t.options.Owner)})
+	if j.lease.due(now) {
+		if r.Owner != j.owner {
+			j.event(Event{Reason: EventLeading, Message: fmt.Sprintf("%s leads the pool now", j.owner)})
 		}
-		if err := t.save(ctx); err != nil {
+		if err := j.save(ctx); err != nil {
 			return err
 		}
 	}
-	t.leading = true
+	j.leading = true
 	return nil
 }
 
-// save writes the journal, which renews the lease. After an error nothing more may be done in this tick.
-func (t *tick) save(ctx context.Context) error {
-	began := t.options.Now()
-	if !t.lease.renewed.IsZero() && t.lease.left(began) <= 0 {
-		// Whether somebody else has it is for the store to tell, in the next tick.
-		t.lease.renewed = time.Time{}
+// save writes the journal, which renews the lease. After an error nothing more may be done in this cycle.
+func (j *journal) save(ctx context.Context) error {
+	began := j.now()
+	if !j.lease.renewed.IsZero() && j.lease.left(began) <= 0 {
+		// Whether somebody else has it is for the store to tell, in the next cycle.
+		j.lease.renewed = time.Time{}
 		return fmt.Errorf("%w: %w", errStop, errLeaseLost)
 	}
-	t.record.Owner, t.record.DecidedAt = t.options.Owner, t.lastDecided()
+	j.record.Owner, j.record.DecidedAt = j.owner, j.lastDecided()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := t.options.Store.Save(call, t.options.Name, t.record)
+	r, err := j.store.Save(call, j.pool, j.record)
 	if err != nil {
-		t.leading = false
+		j.leading = false
 		return fmt.Errorf("%w: write the journal: %w", errStop, err)
 	}
-	t.lease.wrote(r, began)
-	t.record, t.dirty = r, false
-	t.events = append(t.events, t.unsaved...)
-	t.unsaved = nil
+	j.lease.wrote(r, began)
+	j.record, j.dirty = r, false
+	j.events = append(j.events, j.unsaved...)
+	j.unsaved = nil
 	return nil
 }
 
 // lastDecided is when the last decision of whoever led was made, as far as it is known.
-func (t *tick) lastDecided() time.Time {
-	if t.decidedAt.After(t.record.DecidedAt) {
-		return t.decidedAt
-	}
-	return t.record.DecidedAt
-}
+func (j *journal) lastDecided() time.Time { return latest(j.decided, j.record.DecidedAt) }
 
 // event notes what will have happened once the journal is saved.
-func (t *tick) event(e Event) { t.unsaved = append(t.unsaved, e) }
+func (j *journal) event(e Event) { j.unsaved = append(j.unsaved, e) }
+
+// happened returns the events of a cycle that ended with an error, or with none. Those of a write that may not have been made are not
+// among them.
+func (j *journal) happened(err error) []Event {
+	if !errors.Is(err, errStop) && !errors.Is(err, errLeaseLost) {
+		j.events, j.unsaved = append(j.events, j.unsaved...), nil
+	}
+	return j.events
+}
+
+// release gives the lease back.
+func (j *journal) release(ctx context.Context) error {
+	r, err := j.store.Load(ctx, j.pool)
+	if err != nil {
+		return fmt.Errorf("release the lease: %w", err)
+	}
+	if r.Owner != j.owner {
+		return nil
+	}
+	r.Owner = ""
+	j.lease.renewed = time.Time{}
+	if _, err := j.store.Save(ctx, j.pool, r); err != nil && !errors.Is(err, state.ErrConflict) {
+		return fmt.Errorf("release the lease: %w", err)
+	}
+	return nil
+}
 
 // newID returns the id of an action: unique, as a version of the journal is written once, by one owner, and short enough
 // for labels, tags and tokens.
-func (t *tick) newID(kind string) string {
-	now := t.options.Now()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", t.options.Name, t.options.Owner, t.record.Version, now.UnixNano()))
+func (j *journal) newID(kind string) string {
+	now := j.now()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s|%s|%d|%d", j.pool, j.owner, j.record.Version, now.UnixNano()))
 	return fmt.Sprintf("%s-%s-%s", kind, now.UTC().Format("20060102-150405"), hex.EncodeToString(sum[:5]))
 }
 

@@ -30,11 +30,11 @@ type amount struct {
 
 // corrected returns offers as nodes of the pool have turned out to be, where the cloud or an estimate promises more: a pod
 // that such a node does not take would have one launched after the other.
-func (t *tick) corrected(offers []provider.Offer) []provider.Offer {
-	t.prove(offers)
+func (b *observer) corrected(o *observation, offers []provider.Offer) []provider.Offer {
+	b.prove(o, offers)
 	out := slices.Clone(offers)
 	for i := range out {
-		if p := t.proofs[out[i].InstanceType]; p != nil {
+		if p := b.proofs[out[i].InstanceType]; p != nil {
 			out[i].Allocatable, out[i].Labels = p.smaller(out[i].Allocatable), p.without(out[i].Labels)
 		}
 	}
@@ -42,20 +42,20 @@ func (t *tick) corrected(offers []provider.Offer) []provider.Offer {
 }
 
 // prove looks at the nodes that are Ready. What they were is remembered when they go.
-func (t *tick) prove(offers []provider.Offer) {
+func (b *observer) prove(o *observation, offers []provider.Offer) {
 	promised := map[string]corev1.ResourceList{}
-	for _, o := range offers {
-		promised[o.InstanceType] = o.Allocatable
+	for _, offer := range offers {
+		promised[offer.InstanceType] = offer.Allocatable
 	}
-	for _, s := range inOrder(t.sightings) {
-		n, kind := t.node(s.instance), s.instance.InstanceType
+	for _, s := range inOrder(o.known) {
+		n, kind := o.node(s.instance), s.instance.InstanceType
 		if n == nil || !n.Ready || kind == "" {
 			continue
 		}
-		if t.proofs[kind] == nil {
-			t.proofs[kind] = &proof{resources: map[corev1.ResourceName]amount{}}
+		if b.proofs[kind] == nil {
+			b.proofs[kind] = &proof{resources: map[corev1.ResourceName]amount{}}
 		}
-		t.proofs[kind].see(n.Object, promised[kind], t.hasTimeToJoin(s.instance.Launched))
+		b.proofs[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.instance.Launched))
 	}
 }
 

@@ -29,9 +29,9 @@ const (
 	spareMax = time.Hour
 )
 
-// removing is one removal, as far as this tick takes it. It is found anew in the record after each save, which replaces it.
+// removing is one removal, as far as this cycle takes it. It is found anew in the record after each save, which replaces it.
 type removing struct {
-	*tick
+	*cycle
 	find   func() *state.Removal
 	action string // that the node is marked with
 	urgent bool   // the cloud takes the instance whatever is done here
@@ -56,7 +56,7 @@ func (m removing) step(ctx context.Context) error {
 	r := m.find()
 	switch r.State {
 	case state.RemovalPlanned, state.RemovalTainted, state.RemovalDraining, state.RemovalDrained:
-		if m.gone(r.InstanceID) {
+		if m.seen.gone(r.InstanceID) {
 			m.event(Event{
 				Reason: EventVanished, Warning: !m.urgent, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 				Message: fmt.Sprintf("Instance %s has gone while its node was %s", r.InstanceID, strings.ToLower(string(r.State))),
@@ -90,7 +90,7 @@ func (m removing) step(ctx context.Context) error {
 // sacred tells whether the node is one of the control plane: no workflow touches these. Whether it is may not have been
 // known when the removal was asked for. An end that has begun is brought to its end.
 func (m removing) sacred(r *state.Removal) bool {
-	n := m.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n != nil && controlPlane(n.Object) && r.State != state.RemovalTerminated && r.State != state.RemovalRestoring && !done(*r)
 }
 
@@ -100,15 +100,15 @@ func done(r state.Removal) bool {
 
 // mistaken tells whether an instance that the cloud was to take is there still, long after.
 func (m removing) mistaken(r *state.Removal) bool {
-	i, listed := m.instances[r.InstanceID]
+	i, listed := m.seen.instances[r.InstanceID]
 	return m.urgent && listed && i.State != provider.Leaving && r.State != state.RemovalRestoring && !done(*r) &&
-		m.options.Now().Sub(r.Deadline) > takenFor
+		m.now().Sub(r.Deadline) > takenFor
 }
 
 // to writes the state that the removal has come to.
 func (m removing) to(ctx context.Context, s state.RemovalState) error {
 	r := m.find()
-	r.State, r.Since = s, m.options.Now()
+	r.State, r.Since = s, m.now()
 	if s == state.RemovalDraining && r.Began.IsZero() {
 		r.Began = r.Since
 	}
@@ -132,7 +132,7 @@ func (m removing) giveUpFor(ctx context.Context, why string, least time.Duration
 }
 
 // spare leaves an instance alone for a time, at first the least one.
-func (t *tick) spare(instance string, least time.Duration) {
+func (t *cycle) spare(instance string, least time.Duration) {
 	if t.record.Spared == nil {
 		t.record.Spared = map[string]time.Time{}
 	}
@@ -144,7 +144,7 @@ func (t *tick) spare(instance string, least time.Duration) {
 	for i := 1; i < t.record.FailedDrains[instance] && wait < spareMax; i++ {
 		wait *= 2
 	}
-	t.record.Spared[instance] = t.options.Now().Add(min(wait, spareMax))
+	t.record.Spared[instance] = t.now().Add(min(wait, spareMax))
 }
 
 // taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
@@ -157,7 +157,7 @@ func (m removing) taint(ctx context.Context, r *state.Removal) error {
 		}
 		r.Node = node
 	}
-	if err := m.claim(ctx, m.nodeNamed(r.Node)); err != nil {
+	if err := m.claim(ctx, r.Node); err != nil {
 		return err
 	}
 	if err := m.act.taint(ctx, r.Node, m.action); err != nil {
@@ -169,9 +169,9 @@ func (m removing) taint(ctx context.Context, r *state.Removal) error {
 // nodeOf returns the name of the Node of an instance that had none when its removal was asked for.
 func (m removing) nodeOf(r *state.Removal) string {
 	if r.ProviderID == "" {
-		r.ProviderID = m.instances[r.InstanceID].ProviderID
+		r.ProviderID = m.seen.instances[r.InstanceID].ProviderID
 	}
-	if n := m.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
+	if n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID}); n != nil {
 		return n.Object.Name
 	}
 	return ""
@@ -181,7 +181,7 @@ func (m removing) nodeOf(r *state.Removal) string {
 // have another node still.
 func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 	if !m.urgent {
-		if arriving, err := m.arriving(ctx, m.options.Now().Sub(r.Since)); arriving || err != nil {
+		if arriving, err := m.arriving(ctx, m.now().Sub(r.Since)); arriving || err != nil {
 			return err
 		}
 		why, err := m.act.blockers(ctx, r.Node)
@@ -205,9 +205,9 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 // is waited for is seen by the last look before the instance is terminated, if it comes before that.
 func (m removing) arriving(ctx context.Context, tainted time.Duration) (bool, error) {
 	switch {
-	case tainted < m.options.BindGrace:
+	case tainted < m.bindGrace:
 		return true, nil
-	case tainted >= m.options.MaxBindGrace:
+	case tainted >= m.maxBindGrace:
 		return false, nil
 	}
 	return m.act.arriving(ctx)
@@ -226,14 +226,14 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	case err == nil && progress.Remaining == 0:
 		m.event(Event{
 			Reason: EventDrained, Instance: r.InstanceID, Node: r.Node, Action: m.action,
-			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.options.Now().Sub(r.Began).Round(time.Second)),
+			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.now().Sub(r.Began).Round(time.Second)),
 		})
 		return m.to(ctx, state.RemovalDrained)
 	case m.urgent || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
-	case m.options.Now().Sub(r.Began) > m.spec.Drain.Timeout:
-		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.spec.Drain.Timeout))
+	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
+		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.seen.spec.Drain.Timeout))
 	}
 	if r.Error != left {
 		r.Error, m.dirty = left, true
@@ -243,12 +243,12 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 
 // limits forces pods out by option, past the timeout, and from the last moments on before the cloud takes the instance.
 func (m removing) limits(r *state.Removal) drain.Limits {
-	now := m.options.Now()
+	now := m.now()
 	if m.urgent {
 		left := r.Deadline.Sub(now)
 		return drain.Limits{Force: left <= forceBefore, Grace: max(time.Second, left)}
 	}
-	return drain.Limits{Force: m.spec.Drain.Force && now.Sub(r.Began) > m.spec.Drain.Timeout}
+	return drain.Limits{Force: m.seen.spec.Drain.Force && now.Sub(r.Began) > m.seen.spec.Drain.Timeout}
 }
 
 func left(p drain.Progress) string {
@@ -264,7 +264,7 @@ func left(p drain.Progress) string {
 
 // terminate ends an instance that the cloud lists as the pool's, and whose node is empty still.
 func (m removing) terminate(ctx context.Context, r *state.Removal) error {
-	i, listed := m.instances[r.InstanceID]
+	i, listed := m.seen.instances[r.InstanceID]
 	switch {
 	case !listed:
 		return nil // it is waited for: [sightings]
@@ -324,7 +324,7 @@ func (m removing) detached(ctx context.Context, r *state.Removal) (bool, error) 
 	if m.urgent && r.Deadline.Before(until) {
 		until = r.Deadline
 	}
-	if r.Node == "" || !m.options.Now().Before(until) {
+	if r.Node == "" || !m.now().Before(until) {
 		return true, nil
 	}
 	if m.attached == nil {
@@ -356,7 +356,7 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 		r.Node = name
 	}
 	if r.ProviderID == "" && r.Node != "" {
-		n := m.nodeNamed(r.Node)
+		n := m.seen.nodeNamed(r.Node)
 		if n == nil || provider.IDOf(n.Object.Spec.ProviderID) != r.InstanceID {
 			return nil // the watch does not show it yet
 		}
@@ -375,7 +375,7 @@ func (m removing) restore(ctx context.Context, r *state.Removal) error {
 		if err := m.act.restore(ctx, r.Node); err != nil {
 			return err
 		}
-		if err := m.claim(ctx, m.nodeNamed(r.Node)); err != nil {
+		if err := m.claim(ctx, r.Node); err != nil {
 			return err
 		}
 	}

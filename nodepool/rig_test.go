@@ -89,12 +89,17 @@ func (r *rig) release(context.Context) error {
 
 // mortal puts a killer between the process and everything that it changes.
 func (r *rig) mortal(k *killer) {
-	r.pool.options.Store = mortalStore{r.store, k}
-	r.pool.options.Provider = mortalWorld{r.world, k}
-	r.pool.options.Drainer = mortalWorld{r.world, k}
-	r.pool.options.Labeler = mortalWorld{r.world, k}
-	r.pool.options.Notices = mortalNotices{r.notices, k}
-	r.pool.options.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
+	world := mortalWorld{r.world, k}
+	r.change(func(o *Options) {
+		o.Store, o.Provider, o.Drainer, o.Labeler, o.Notices = mortalStore{r.store, k}, world, world, world, mortalNotices{r.notices, k}
+		o.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
+	})
+}
+
+// change changes what the process is made of.
+func (r *rig) change(how func(*Options)) {
+	how(&r.pool.options)
+	r.pool.wire()
 }
 
 // Report implements Reporter.

@@ -69,7 +69,9 @@ func (p *Pool) pause(err error) time.Duration {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++
-		next = now.Add(p.backoff(p.faults, p.options.StepInterval, most))
+		next = now.Add(jitter{p.random}.backoff(p.faults, p.options.StepInterval, most))
+	case p.after.lost:
+		next = now // at once, as far as cycles may follow each other
 	case p.after.open:
 		next = p.after.began.Add(p.options.StepInterval)
 	default:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,22 +21,9 @@ const (
 	drainsAtOnce = 10
 )
 
-func (t *tick) beginDown(ctx context.Context) error {
-	a := t.newAction("down", plan.ActionDown)
-	for _, target := range t.decision.Targets {
-		a.Targets = append(a.Targets, state.Removal{
-			InstanceID: target.InstanceID, ProviderID: t.sightings.providerID(target.InstanceID),
-			Node: target.Node, Zone: target.Zone, State: state.RemovalPlanned, Since: a.Started,
-		})
-	}
-	t.record.Action = a
-	t.event(Event{Reason: EventScaleDownStarted, Message: t.decision.Message, Action: a.ID})
-	return t.save(ctx)
-}
-
 // advanceDown drains and terminates the targets, several at once. It waits while the world is not to be trusted, gives up
 // what can be given up when nodes are needed after all, and ends when no target is open.
-func (t *tick) advanceDown(ctx context.Context) error {
+func (t *cycle) advanceDown(ctx context.Context) error {
 	if why := t.notAnyMore(t.record.Action); why != "" {
 		if err := t.abandon(ctx, why); err != nil {
 			return err
@@ -84,11 +70,11 @@ func (t *tick) advanceDown(ctx context.Context) error {
 
 // begins tells whether another node is emptied beside those that are being: one at first, and two more with each that is
 // empty. While a budget holds pods of one, none is: it would take no more pods, and its own might wait for the same budget.
-func (t *tick) begins(open, emptied int) bool {
+func (t *cycle) begins(open, emptied int) bool {
 	return open < min(1+2*emptied, drainsAtOnce) && !t.budgeted && !t.mustEnd()
 }
 
-func (t *tick) advanceTarget(ctx context.Context, i int) error {
+func (t *cycle) advanceTarget(ctx context.Context, i int) error {
 	a := t.record.Action
 	if a.Targets[i].State == state.RemovalPlanned {
 		if why := t.needs(i); why != "" {
@@ -101,20 +87,20 @@ func (t *tick) advanceTarget(ctx context.Context, i int) error {
 }
 
 // removal is the removal of a target of the open scale-down.
-func (t *tick) removal(at int) removing {
-	return removing{tick: t, action: t.record.Action.ID, find: func() *state.Removal { return &t.record.Action.Targets[at] }}
+func (t *cycle) removal(at int) removing {
+	return removing{cycle: t, action: t.record.Action.ID, find: func() *state.Removal { return &t.record.Action.Targets[at] }}
 }
 
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
-func (t *tick) notAnyMore(a *state.Action) string {
+func (t *cycle) notAnyMore(a *state.Action) string {
 	switch d := t.decision; {
 	case t.age(a) > clearAfter && deletes(a):
 		return fmt.Sprintf("no node has gone in %s", clearAfter)
 	case t.age(a) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
-	case a.Reason == plan.Outdated && t.spec.Disruption.Paused:
+	case a.Reason == plan.Outdated && t.seen.spec.Disruption.Paused:
 		return "the replacement of outdated workers is paused"
-	case deletes(a) && !t.spec.Plan.Deleting:
+	case deletes(a) && !t.seen.spec.Plan.Deleting:
 		return "the WorkerPool is not being deleted any more"
 	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:
 		return "more workers are desired: " + d.Message
@@ -123,7 +109,7 @@ func (t *tick) notAnyMore(a *state.Action) string {
 }
 
 // abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over.
-func (t *tick) abandon(ctx context.Context, why string) error {
+func (t *cycle) abandon(ctx context.Context, why string) error {
 	a := t.record.Action
 	old := t.age(a) > clearAfter
 	changed := false
@@ -133,7 +119,7 @@ func (t *tick) abandon(ctx context.Context, why string) error {
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
-			r.State, r.Since, r.Error, changed = state.RemovalRestoring, t.options.Now(), why, true
+			r.State, r.Since, r.Error, changed = state.RemovalRestoring, t.now(), why, true
 			if touched && old {
 				t.spare(r.InstanceID, spareMax)
 			}
@@ -148,16 +134,16 @@ func (t *tick) abandon(ctx context.Context, why string) error {
 
 // waits tells whether a target stays as it is while too little is known, or too much of the world looks broken, for
 // anything to be removed. Giving nodes back does not wait.
-func (t *tick) waits(r state.Removal) bool {
+func (t *cycle) waits(r state.Removal) bool {
 	switch r.State {
 	case state.RemovalRestoring, state.RemovalTerminated:
 		return false
 	}
-	return !t.known() || t.distrusted()
+	return !t.seen.complete() || t.distrusted()
 }
 
 // distrusted tells whether so many workers are unready that what is seen is not to be trusted.
-func (t *tick) distrusted() bool {
+func (t *cycle) distrusted() bool {
 	unready, workers := 0, 0
 	for _, w := range t.snapshot.Workers {
 		if w.Counts() || t.stillWorks(w) {
@@ -167,12 +153,12 @@ func (t *tick) distrusted() bool {
 			}
 		}
 	}
-	return t.spec.Plan.Distrusts(unready, workers)
+	return t.seen.spec.Plan.Distrusts(unready, workers)
 }
 
 // needs tells why a target that has not been touched is needed after all, "" if it is not. In the cycle that has chosen it,
 // nothing is asked again.
-func (t *tick) needs(at int) string {
+func (t *cycle) needs(at int) string {
 	a := t.record.Action
 	if a.ID != t.snapshot.State.ActionID || deletes(a) {
 		return ""
@@ -188,8 +174,8 @@ func (t *tick) needs(at int) string {
 
 // pinned tells why the pods of a node could not run on others, "" if they could, or if the pool is being deleted. Nodes that are
 // being removed are no homes.
-func (t *tick) pinned(node string) string {
-	if t.snapshot.Homes == nil || node == "" || t.spec.Plan.Deleting {
+func (t *cycle) pinned(node string) string {
+	if t.snapshot.Homes == nil || node == "" || t.seen.spec.Plan.Deleting {
 		return ""
 	}
 	leaving := []string{node}
@@ -204,30 +190,10 @@ func (t *tick) pinned(node string) string {
 	return t.snapshot.Homes.Without(leaving)
 }
 
-// homelessFor is for how long a worker is not looked at again whose pods would have no other node.
-const homelessFor = 10 * time.Minute
-
-// homelessness is why the pods of a worker would have no other node, as was found lately.
-type homelessness struct {
-	why   string
-	until time.Time
-}
-
-// rememberHomeless notes whom a decision refused to remove as its pods would have no other node, so that in a large pool
-// the next decision asks about others.
-func (t *tick) rememberHomeless() {
-	maps.DeleteFunc(t.homeless, func(_ string, h homelessness) bool { return !t.now.Before(h.until) })
-	for _, r := range t.decision.Refused {
-		if r.Homeless {
-			t.homeless[r.Worker] = homelessness{r.Reason, t.now.Add(homelessFor)}
-		}
-	}
-}
-
 // drop leaves out a target that has not been touched.
-func (t *tick) drop(ctx context.Context, at int, why string) error {
+func (t *cycle) drop(ctx context.Context, at int, why string) error {
 	r := &t.record.Action.Targets[at]
-	r.State, r.Since, r.Error = state.RemovalRestoring, t.options.Now(), why
+	r.State, r.Since, r.Error = state.RemovalRestoring, t.now(), why
 	t.event(Event{
 		Reason: EventScaleDownAborted, Instance: r.InstanceID, Node: r.Node, Action: t.record.Action.ID,
 		Message: fmt.Sprintf("Node %s stays: %s", r.Node, why),
@@ -236,7 +202,7 @@ func (t *tick) drop(ctx context.Context, at int, why string) error {
 }
 
 // finishDown ends the scale-down. Its cooldown begins if anything was removed.
-func (t *tick) finishDown(ctx context.Context, cleared bool) error {
+func (t *cycle) finishDown(ctx context.Context, cleared bool) error {
 	a := t.record.Action
 	removed, failed := 0, ""
 	for _, r := range a.Targets {
@@ -247,7 +213,7 @@ func (t *tick) finishDown(ctx context.Context, cleared bool) error {
 		}
 	}
 	if removed > 0 {
-		t.record.LastDown = t.options.Now()
+		t.record.LastDown = t.now()
 	}
 	t.event(Event{
 		Reason: EventScaledDown, Warning: cleared, Action: a.ID,

@@ -19,87 +19,13 @@ const (
 	// Waits between tries of the same launch, doubling.
 	retryMin = 2 * time.Second
 	retryMax = time.Minute
-	// maxReplacements is how many slots may follow each other where no placement is used up by that.
-	maxReplacements = 3
 	// keptJoins is how many measured launches are remembered: as many as the estimate needs to get from the default to any
 	// value that is likely.
 	keptJoins = 20
 )
 
-// begin puts an action into the journal, before anything of it is done.
-func (t *tick) begin(ctx context.Context) error {
-	if t.grows() {
-		if err := t.extendUp(ctx); err != nil {
-			return err
-		}
-		return t.advanceAction(ctx)
-	}
-	if t.record.Action != nil || t.snapshot.State.Action != "" {
-		return nil // an action that ended in this tick has changed what the decision was made from
-	}
-	switch t.decision.Step {
-	case plan.ScaleUp:
-		if err := t.beginUp(ctx); err != nil {
-			return err
-		}
-		return t.advanceAction(ctx)
-	case plan.ScaleDown:
-		if err := t.beginDown(ctx); err != nil {
-			return err
-		}
-		return t.advanceAction(ctx)
-	}
-	return nil
-}
-
-func (t *tick) beginUp(ctx context.Context) error {
-	a := t.newAction("up", plan.ActionUp)
-	t.addPlaced(a)
-	t.record.Action = a
-	replaced := 0
-	for i := range t.record.Interruptions {
-		if r := &t.record.Interruptions[i]; !r.Replaced && replaced < len(a.Slots) {
-			r.Replaced = true
-			replaced++
-		}
-	}
-	t.event(Event{Reason: EventScaleUpStarted, Message: t.decision.Message, Action: a.ID})
-	return t.save(ctx)
-}
-
-// grows tells whether the decision adds to the scale-up that is open, and was when it was made.
-func (t *tick) grows() bool {
-	a := t.record.Action
-	return a != nil && a.Kind == plan.ActionUp && a.ID == t.snapshot.State.ActionID && t.decision.Step == plan.ScaleUp && !t.decision.Urgent
-}
-
-// extendUp puts further nodes into the open scale-up.
-func (t *tick) extendUp(ctx context.Context) error {
-	t.addPlaced(t.record.Action)
-	t.event(Event{Reason: EventScaleUpExtended, Message: t.decision.Message, Action: t.record.Action.ID})
-	return t.save(ctx)
-}
-
-func (t *tick) newAction(kind string, k plan.ActionKind) *state.Action {
-	return &state.Action{ID: t.newID(kind), Kind: k, Reason: t.decision.Reason, Message: t.decision.Message, Started: t.options.Now()}
-}
-
-// addPlaced adds a slot for each node that was decided on.
-func (t *tick) addPlaced(a *state.Action) {
-	for i, p := range t.decision.Placements {
-		addSlot(a, p, nil, i < t.decision.Pinned)
-	}
-}
-
-func addSlot(a *state.Action, p plan.Placement, replaces *int, pinned bool) {
-	n := len(a.Slots)
-	a.Slots = append(a.Slots, state.Slot{
-		Number: n, Placement: p, Token: token(a.ID, n), Replaces: replaces, Pinned: pinned, State: state.SlotPlanned,
-	})
-}
-
 // advanceAction goes on with the open action.
-func (t *tick) advanceAction(ctx context.Context) error {
+func (t *cycle) advanceAction(ctx context.Context) error {
 	switch a := t.record.Action; {
 	case a == nil:
 		return nil
@@ -112,18 +38,17 @@ func (t *tick) advanceAction(ctx context.Context) error {
 
 // advanceUp launches what is planned, looks for what has joined, and ends the scale-up when no slot is open. Saving
 // replaces the record, so that the action is read anew after it.
-func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
+func (t *cycle) advanceUp(ctx context.Context, a *state.Action) error {
 	if err := t.adopt(ctx, a); err != nil {
 		return err
 	}
-	if t.spec.Plan.Deleting {
+	if t.seen.spec.Plan.Deleting {
 		if err := t.verify(ctx); err != nil {
 			return err
 		}
 		return t.endUp(ctx)
 	}
-	// Launches may add slots that take the place of failed ones.
-	for i := 0; i < len(t.record.Action.Slots); i++ {
+	for i := range t.record.Action.Slots {
 		if t.record.Action.Slots[i].State != state.SlotPlanned {
 			continue
 		}
@@ -141,9 +66,9 @@ func (t *tick) advanceUp(ctx context.Context, a *state.Action) error {
 }
 
 // adopt finds instances that were launched for slots whose launch nobody has lived to write down.
-func (t *tick) adopt(ctx context.Context, a *state.Action) error {
+func (t *cycle) adopt(ctx context.Context, a *state.Action) error {
 	adopted := false
-	for _, i := range inOrder(t.instances) {
+	for _, i := range inOrder(t.seen.instances) {
 		at := slices.IndexFunc(a.Slots, func(s state.Slot) bool { return s.Token == i.Token && s.Number == i.Slot })
 		if i.Action != a.ID || at < 0 || a.Slots[at].State != state.SlotPlanned || i.State == provider.Leaving {
 			continue
@@ -158,10 +83,10 @@ func (t *tick) adopt(ctx context.Context, a *state.Action) error {
 }
 
 // launched puts an instance into its slot.
-func (t *tick) launched(s *state.Slot, i provider.Instance) {
+func (t *cycle) launched(s *state.Slot, i provider.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
 	if s.Requested.IsZero() {
-		s.Requested = t.options.Now()
+		s.Requested = t.now()
 	}
 	t.event(Event{
 		Reason: EventLaunched, Instance: i.ID, Action: t.record.Action.ID,
@@ -170,15 +95,15 @@ func (t *tick) launched(s *state.Slot, i provider.Instance) {
 }
 
 // launch tries one planned slot.
-func (t *tick) launch(ctx context.Context, at int) error {
+func (t *cycle) launch(ctx context.Context, at int) error {
 	a := t.record.Action
 	s := &a.Slots[at]
-	now := t.options.Now()
+	now := t.now()
 	switch {
 	case now.Before(s.NotBefore):
 		return nil
-	case now.Sub(a.Started) > t.spec.Join.Timeout:
-		t.fail(s, fmt.Sprintf("no instance in %s: %s", t.spec.Join.Timeout, s.Error))
+	case now.Sub(a.Started) > t.seen.spec.Join.Timeout:
+		t.fail(s, fmt.Sprintf("no instance in %s: %s", t.seen.spec.Join.Timeout, s.Error))
 		return t.save(ctx)
 	}
 	if s.Requested.IsZero() {
@@ -187,7 +112,6 @@ func (t *tick) launch(ctx context.Context, at int) error {
 	i, err := t.act.launch(ctx, provider.Launch{Action: a.ID, Slot: s.Number, Token: s.Token, Placement: s.Placement})
 	if err == nil {
 		t.launched(s, i)
-		t.sightings[i.ID] = &sighting{instance: i, missing: t.now}
 		return t.save(ctx)
 	}
 	if t.act.left() <= 0 || ctx.Err() != nil {
@@ -196,23 +120,22 @@ func (t *tick) launch(ctx context.Context, at int) error {
 	return t.launchFailed(ctx, at, err)
 }
 
-// launchFailed decides what an error means: definitive ones fail the slot and another takes its place, others have the same
-// launch tried again, as nobody knows whether it has happened.
-func (t *tick) launchFailed(ctx context.Context, at int, err error) error {
+// launchFailed notes what an error means: definitive ones fail the slot, for which the next decision finds a substitute; others have
+// the same launch tried again, as nobody knows whether it has happened.
+func (t *cycle) launchFailed(ctx context.Context, at int, err error) error {
 	a := t.record.Action
 	s := &a.Slots[at]
-	now := t.options.Now()
+	now := t.now()
 	switch class := provider.ClassOf(err); {
-	case class == provider.Unknown, class == provider.Throttled, class == provider.TokenMismatch && now.Sub(s.Requested) < t.options.VanishGrace:
+	case class == provider.Unknown, class == provider.Throttled, class == provider.TokenMismatch && now.Sub(s.Requested) < t.seen.vanishGrace:
 		// After a mismatch the token may have launched an instance with other parameters, that is not listed yet.
 		s.Tries++
-		s.NotBefore, s.Error = now.Add(t.backoff(s.Tries, retryMin, retryMax)), err.Error()
+		s.NotBefore, s.Error = now.Add(t.jitter.backoff(s.Tries, retryMin, retryMax)), err.Error()
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
 	case class == provider.Capacity, class == provider.Quota, class == provider.Address, class == provider.TokenMismatch:
 		t.fail(s, err.Error())
-		s.Refused = class != provider.TokenMismatch
+		s.Refused, s.Lost = class != provider.TokenMismatch, true
 		t.cool(class, s.Placement, err.Error())
-		t.replace(at, class)
 	default:
 		t.errs = append(t.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
 		t.suspect(s.Placement, err.Error())
@@ -226,7 +149,7 @@ func (t *tick) launchFailed(ctx context.Context, at int, err error) error {
 }
 
 // fail ends a slot that nothing came of.
-func (t *tick) fail(s *state.Slot, why string) {
+func (t *cycle) fail(s *state.Slot, why string) {
 	s.State, s.Error = state.SlotFailed, why
 	t.event(Event{
 		Reason: EventLaunchFailed, Warning: true, Instance: s.InstanceID, Action: t.record.Action.ID,
@@ -236,8 +159,8 @@ func (t *tick) fail(s *state.Slot, why string) {
 
 // cool keeps placements from being tried that would fail for the same reason: of capacity that type in that zone and
 // market, of a quota its market wherever, of addresses its subnet, whatever is launched in it.
-func (t *tick) cool(class provider.Class, p plan.Placement, why string) {
-	until := t.options.Now().Add(coolFor)
+func (t *cycle) cool(class provider.Class, p plan.Placement, why string) {
+	until := t.now().Add(coolFor)
 	c := plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: until, Reason: why}
 	switch class {
 	case provider.Quota:
@@ -247,6 +170,11 @@ func (t *tick) cool(class provider.Class, p plan.Placement, why string) {
 	case provider.TokenMismatch:
 		return // it says nothing of the placement
 	}
+	t.addCooling(c)
+}
+
+// addCooling replaces what is known of the same placement.
+func (t *cycle) addCooling(c plan.Cooling) {
 	t.record.Cooling = slices.DeleteFunc(t.record.Cooling, func(old plan.Cooling) bool {
 		old.Until, old.Reason = c.Until, c.Reason
 		return old == c
@@ -255,56 +183,23 @@ func (t *tick) cool(class provider.Class, p plan.Placement, why string) {
 }
 
 // suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
-func (t *tick) suspect(p plan.Placement, why string) {
+func (t *cycle) suspect(p plan.Placement, why string) {
 	t.trust(p)
 	t.record.Cooling = append(t.record.Cooling, plan.Cooling{
-		Zone: p.Zone, InstanceType: p.InstanceType, Until: t.options.Now().Add(suspectFor), Reason: why, Suspected: true,
+		Zone: p.Zone, InstanceType: p.InstanceType, Until: t.now().Add(suspectFor), Reason: why, Suspected: true,
 	})
 }
 
 // trust ends that.
-func (t *tick) trust(p plan.Placement) {
+func (t *cycle) trust(p plan.Placement) {
 	t.record.Cooling = slices.DeleteFunc(t.record.Cooling, func(c plan.Cooling) bool {
 		return c.Suspected && c.Zone == p.Zone && c.InstanceType == p.InstanceType
 	})
 }
 
-// replace adds a slot, with a token of its own, in place of one that has failed, if there is anywhere left to launch.
-func (t *tick) replace(at int, class provider.Class) {
-	a := t.record.Action
-	failed := a.Slots[at]
-	tried := []plan.Placement{failed.Placement}
-	for before := failed.Replaces; before != nil; before = a.Slots[*before].Replaces {
-		tried = append(tried, a.Slots[*before].Placement)
-	}
-	if class == provider.TokenMismatch {
-		if len(tried) <= maxReplacements {
-			addSlot(a, failed.Placement, &failed.Number, failed.Pinned)
-		}
-		return
-	}
-	for _, p := range plan.Instead(t.placing(), failed.Placement, failed.Pinned, tried...) {
-		addSlot(a, p, &failed.Number, failed.Pinned)
-	}
-}
-
-// placing is the snapshot with what has been planned and has failed since it was made.
-func (t *tick) placing() plan.Snapshot {
-	s := t.snapshot
-	s.State.Cooling = t.record.Cooling
-	s.Workers = slices.Clone(s.Workers)
-	for _, slot := range t.record.Action.Slots {
-		counted := slices.ContainsFunc(s.Workers, func(w plan.Worker) bool { return slot.InstanceID != "" && w.InstanceID == slot.InstanceID })
-		if slot.State != state.SlotFailed && !counted {
-			s.Workers = append(s.Workers, plan.Worker{InstanceID: slot.InstanceID, Placement: slot.Placement})
-		}
-	}
-	return s
-}
-
 // verify looks whether the nodes of launched instances are Ready.
-func (t *tick) verify(ctx context.Context) error {
-	if t.cluster == nil {
+func (t *cycle) verify(ctx context.Context) error {
+	if t.seen.cluster == nil {
 		return nil
 	}
 	changed := false
@@ -314,20 +209,22 @@ func (t *tick) verify(ctx context.Context) error {
 		if s.State != state.SlotLaunched {
 			continue
 		}
-		node := t.node(instanceOf(*t.record.Action, *s))
-		listed, there := t.instances[s.InstanceID]
-		if err := t.claim(ctx, node); err != nil {
-			if err := t.carryOn(ctx, err); err != nil {
-				return err
+		node := t.seen.node(instanceOf(*t.record.Action, *s))
+		listed, there := t.seen.instances[s.InstanceID]
+		if node != nil {
+			if err := t.claim(ctx, node.Object.Name); err != nil {
+				if err := t.carryOn(ctx, err); err != nil {
+					return err
+				}
+				continue
 			}
-			continue
 		}
 		switch {
 		case node != nil && node.Ready:
 			t.join(s, node.Object.Name, node.ReadySince)
-		case there && listed.State == provider.Leaving, t.gone(s.InstanceID):
+		case there && listed.State == provider.Leaving, t.seen.gone(s.InstanceID):
 			t.fail(s, fmt.Sprintf("instance %s has gone before its node joined", s.InstanceID))
-		case t.listErr == nil && t.options.Now().Sub(s.Requested) > t.spec.Join.Timeout:
+		case t.seen.listErr == nil && t.now().Sub(s.Requested) > t.seen.spec.Join.Timeout:
 			t.joinFailed(s)
 			failed = append(failed, s.InstanceID)
 		default:
@@ -350,9 +247,9 @@ func (t *tick) verify(ctx context.Context) error {
 }
 
 // join puts a node into its slot.
-func (t *tick) join(s *state.Slot, node string, since time.Time) {
+func (t *cycle) join(s *state.Slot, node string, since time.Time) {
 	if since.IsZero() || since.Before(s.Requested) {
-		since = t.now
+		since = t.seen.at
 	}
 	s.State, s.Node = state.SlotReady, node
 	t.trust(s.Placement)
@@ -366,22 +263,22 @@ func (t *tick) join(s *state.Slot, node string, since time.Time) {
 }
 
 // joinFailed gives an instance up whose node did not join in time. It is kept for a while to be looked at.
-func (t *tick) joinFailed(s *state.Slot) {
-	now := t.options.Now()
-	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", t.spec.Join.Timeout)
+func (t *cycle) joinFailed(s *state.Slot) {
+	now := t.now()
+	s.State, s.Error = state.SlotFailed, fmt.Sprintf("its node was not Ready within %s", t.seen.spec.Join.Timeout)
 	t.suspect(s.Placement, s.Error)
 	t.record.Condemned = append(t.record.Condemned, state.Condemned{
-		InstanceID: s.InstanceID, Reason: condemnedJoinFailed, Since: now, Due: now.Add(t.spec.Join.KeepFailedFor),
+		InstanceID: s.InstanceID, Reason: plan.CondemnedJoinFailed, Since: now, Due: now.Add(t.seen.spec.Join.KeepFailedFor),
 	})
 	t.event(Event{
 		Reason: EventJoinFailed, Warning: true, Instance: s.InstanceID, Action: t.record.Action.ID,
-		Message: fmt.Sprintf("The node of %s was not Ready within %s", s.InstanceID, t.spec.Join.Timeout),
+		Message: fmt.Sprintf("The node of %s was not Ready within %s", s.InstanceID, t.seen.spec.Join.Timeout),
 	})
 }
 
 // finishUp ends the scale-up once no slot is open. What joined counts; nothing at all is a failure, after which launches
 // back off. If the cloud has only had none to give, nothing was lost by asking: it is asked again once that has cooled.
-func (t *tick) finishUp(ctx context.Context) error {
+func (t *cycle) finishUp(ctx context.Context) error {
 	a := t.record.Action
 	ready, refused, failed := 0, true, ""
 	for _, s := range a.Slots {
@@ -389,6 +286,9 @@ func (t *tick) finishUp(ctx context.Context) error {
 		case state.SlotReady:
 			ready++
 		case state.SlotFailed:
+			if s.Lost {
+				return nil // the next decision finds a substitute
+			}
 			failed = s.Error
 			refused = refused && s.Refused
 		default:
@@ -397,11 +297,11 @@ func (t *tick) finishUp(ctx context.Context) error {
 	}
 	r := &t.record
 	if ready > 0 {
-		r.LastUp, r.Failures = t.options.Now(), 0
+		r.LastUp, r.Failures = t.now(), 0
 		t.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
 		if !refused {
-			r.FailedAt, r.Failures = t.options.Now(), r.Failures+1
+			r.FailedAt, r.Failures = t.now(), r.Failures+1
 		}
 		t.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", desired(a), because(failed))})
 	}

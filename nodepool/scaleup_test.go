@@ -96,6 +96,11 @@ func TestErrorsCoolWhatTheyConcern(t *testing.T) {
 			got.Until, got.Reason = time.Time{}, ""
 			require.Equal(t, want, got)
 
+			require.True(t, record.Action.Slots[0].Lost)
+			require.Equal(t, leastPause, r.pool.pause(nil), "the next cycle comes soon")
+			r.clock.advance(leastPause)
+			r.tick()
+			record = r.record()
 			require.Len(t, record.Action.Slots, 2)
 			first, second := record.Action.Slots[0], record.Action.Slots[1]
 			require.Equal(t, state.SlotFailed, first.State)
@@ -117,7 +122,7 @@ func TestTokenMismatchTakesANewToken(t *testing.T) {
 	tokens := map[string]bool{}
 	r.world.capacity = func(l provider.Launch) error { tokens[l.Token] = true; return refused(provider.TokenMismatch) }
 	r.until("it has failed", 20*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
-	require.Len(t, tokens, 1+maxReplacements)
+	require.Len(t, tokens, 1+plan.MaxSubstitutes)
 	require.Empty(t, r.record().Cooling)
 }
 

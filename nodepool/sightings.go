@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -23,13 +24,13 @@ type sighting struct {
 	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
 	stopped  time.Time // since when it has been seen to be stopped; zero = it is not
 	cordoned time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
+	stray    time.Time // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
 	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
-	broken   bool      // it has been told that its Node is not Ready any more
 	beat     time.Time // the newest heartbeat of its Node, by the kubelet's clock
 	heard    time.Time // when this process saw that first
 	alive    bool      // its Node is Ready, and has been heard of lately, whatever lists say
 	lived    time.Time // when it was alive last
-	unlisted bool      // it has been told that it is alive and not listed
+	unlisted bool      // it has been alive and not listed for the grace
 	ended    bool      // this process has terminated it, whatever a list says that is behind
 }
 
@@ -89,12 +90,37 @@ func (s *sighting) unready() time.Time {
 func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
 
 // gone tells whether an instance is known to have gone.
-func (s sightings) gone(id string, grace time.Duration, now time.Time) bool {
-	one := s[id]
-	if one == nil || one.missing.IsZero() {
+func (s *sighting) gone(grace time.Duration, now time.Time) bool {
+	if s.missing.IsZero() {
 		return false
 	}
-	return one.instance.State == provider.Leaving || one.ended || !one.alive && now.Sub(latest(one.missing, one.lived)) >= grace
+	return s.instance.State == provider.Leaving || s.ended || !s.alive && now.Sub(latest(s.missing, s.lived)) >= grace
+}
+
+// seeUnlisted takes note of an instance that the cloud has not listed for the grace, though its Node is alive.
+func (s *sighting) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
+	switch {
+	case s.missing.IsZero():
+		s.unlisted = false
+	case n != nil && s.alive && !s.ended && s.instance.State != provider.Leaving && now.Sub(s.missing) >= grace:
+		s.unlisted = true
+	}
+}
+
+// seeMarks takes note of what a removal has left on the Node of an instance. What the journal speaks of is no stray.
+func (s *sighting) seeMarks(n *clusterstate.Node, spoken bool, now time.Time) {
+	there := n != nil && s.missing.IsZero() && s.instance.State != provider.Leaving
+	s.stray = since(s.stray, there && !spoken && marked(n), now)
+	s.cordoned = since(s.cordoned, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
+}
+
+// values returns what is known at this moment.
+func (s sightings) values() map[string]sighting {
+	out := make(map[string]sighting, len(s))
+	for id, one := range s {
+		out[id] = *one
+	}
+	return out
 }
 
 // heartbeatWithin is for how long a Node that is Ready is believed without a heartbeat in its status. Kubelets report it every
@@ -117,14 +143,6 @@ func (s *sighting) hear(n *clusterstate.Node, now time.Time) {
 	if s.alive = now.Sub(s.heard) < heartbeatWithin; s.alive {
 		s.lived = now
 	}
-}
-
-// providerID returns that of an instance, "" if it is not known.
-func (s sightings) providerID(id string) string {
-	if s[id] == nil {
-		return ""
-	}
-	return s[id].instance.ProviderID
 }
 
 // told returns the instances that the journal tells of.

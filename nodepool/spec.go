@@ -29,11 +29,7 @@ type Spec struct {
 }
 
 // Join says when a launch has failed.
-type Join struct {
-	Timeout       time.Duration // from asking for the instance until its Node is Ready
-	KeepFailedFor time.Duration // an instance that did not join is terminated after
-	KeepFailed    bool          // never
-}
+type Join = plan.Join
 
 // Drain says how nodes are emptied.
 type Drain struct {

@@ -26,6 +26,10 @@ func Decide(s Snapshot) Decision {
 	d := v.decide()
 	d.Candidates = v.candidates(d)
 	d.Rollout = v.rollout(d)
+	d.Interruptions, d.Advice, d.Deferred = v.heard.interruptions, v.heard.advice, v.heard.later
+	d.Substitutes, d.Replacements = v.substitutes(d)
+	d.Upkeep = v.upkeep(d.GiveUp)
+	d.LetGo = v.Pool.Deleting && !v.EmptySince.IsZero() && v.Now.Sub(v.EmptySince) >= v.Pool.VanishGrace
 	return d
 }
 
@@ -66,12 +70,25 @@ type view struct {
 	recommendations []recommendation
 	idle            idleness
 	held            string // why no outdated worker is replaced, if that was asked
+
+	seen     map[string]*Instance // by id
+	removals map[string]*Removal  // that are open, by instance
+	heard    heard
 }
 
 func newView(s Snapshot) *view {
 	s.Pool = s.Pool.defaulted()
-	v := &view{Snapshot: s}
-	v.staying, v.taken = stay(s)
+	v := &view{Snapshot: s, seen: map[string]*Instance{}, removals: map[string]*Removal{}}
+	for i := range s.Instances {
+		if in := &s.Instances[i]; in.ID != "" {
+			v.seen[in.ID] = in
+		}
+	}
+	for i := range s.State.Removals {
+		v.removals[s.State.Removals[i].InstanceID] = &s.State.Removals[i]
+	}
+	v.heard = v.hear()
+	v.staying, v.taken = stay(v.Snapshot)
 	v.recommendations = v.recommend()
 	v.idle = v.idleness()
 	return v

@@ -23,6 +23,14 @@ type Decision struct {
 	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time // to be remembered
 	Rollout    Rollout
+
+	Interruptions []Interruption // that messages of the cloud report
+	Advice        []Advice       // of the cloud, to leave an instance
+	Deferred      []string       // instances that messages are about which must wait
+	Substitutes   []Substitute   // in place of nodes of the open scale-up that cannot be launched
+	Replacements  []Replacement  // in the open scale-up, of instances that the cloud takes back
+	Upkeep        Upkeep
+	LetGo         bool // nothing is left of the pool that is being deleted: its object may go
 }
 
 // Rollout is how far the replacement of outdated workers is.

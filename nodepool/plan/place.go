@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -17,19 +18,77 @@ func Place(s Snapshot, n int, tried ...Placement) []Placement {
 	return newPlacer(s, tried).place(nil, n, anything)
 }
 
-// Instead places a node in place of one that has failed, none if no placement is left. If pods need it to be what it was,
-// it is something else that they can run on.
-func Instead(s Snapshot, failed Placement, pinned bool, tried ...Placement) []Placement {
-	p := newPlacer(s, tried)
-	if !pinned {
-		return p.place(nil, 1, anything)
+// MaxSubstitutes is how many slots may follow each other where no placement is used up by that.
+const MaxSubstitutes = 3
+
+// Lost is a slot of the open scale-up whose launch has failed for good.
+type Lost struct {
+	Slot int
+	Placement
+	Pinned bool        // pods need it to be what it is
+	Again  bool        // nothing speaks against the same placement
+	Tried  []Placement // that have failed before, each in the place of the one before
+}
+
+// Substitute is a node in the place of a slot that was lost.
+type Substitute struct {
+	Slot int
+	Placement
+	Pinned bool
+}
+
+// Replacement is a node in the place of an instance that the cloud takes back.
+type Replacement struct {
+	InstanceID string
+	Placement
+}
+
+// substitutes places nodes in the place of lost slots, and of instances that the cloud takes back as far as the decision wants
+// them. Where no placement is left there are fewer.
+func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replacement) {
+	if v.State.Action != ActionUp || v.Pool.Deleting || v.WorkersErr != "" {
+		return nil, nil
 	}
-	for _, shape := range slices.Concat(s.Pending.Shapes, s.Pending.Later) {
-		if shape.takes(failed) {
-			return p.place(nil, 1, shape.takes)
+	p := newPlacer(v.Snapshot, nil)
+	for _, l := range v.State.Lost {
+		if at, ok := v.instead(p, l); ok {
+			subs = append(subs, Substitute{l.Slot, at, l.Pinned})
 		}
 	}
-	return nil // the pods have found another node
+	soonest := slices.SortedFunc(slices.Values(v.Notices), func(a, b Notice) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.InstanceID, b.InstanceID))
+	})
+	for _, n := range soonest {
+		if len(v.staying)+len(v.State.PlannedAt)+len(subs)+len(replacements) >= d.Want {
+			break
+		}
+		for _, at := range p.place(nil, 1, anything) {
+			replacements = append(replacements, Replacement{n.InstanceID, at})
+		}
+	}
+	return subs, replacements
+}
+
+// instead places a node in the place of one that was lost. If pods need it to be what it was, it is something else that they
+// can run on.
+func (v *view) instead(p *placer, l Lost) (Placement, bool) {
+	willDo := anything
+	if l.Again {
+		return l.Placement, len(l.Tried) < MaxSubstitutes
+	}
+	if l.Pinned {
+		shapes := slices.Concat(v.Pending.Shapes, v.Pending.Later)
+		at := slices.IndexFunc(shapes, func(s Shape) bool { return s.takes(l.Placement) })
+		if at < 0 {
+			return Placement{}, false // the pods have found another node
+		}
+		willDo = shapes[at].takes
+	}
+	out := p.place(nil, 1, func(at Placement) bool { return at != l.Placement && !slices.Contains(l.Tried, at) && willDo(at) })
+	if len(out) == 0 {
+		return Placement{}, false
+	}
+	return out[0], true
 }
 
 // place places up to n of the nodes that a recommendation asks for: first those that must have a shape for pods to run on
@@ -72,6 +131,13 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 	for _, w := range staying {
 		p.zones[w.Zone]++
 		if w.Market == Spot {
+			p.spot++
+		}
+	}
+	for _, at := range s.State.PlannedAt {
+		p.workers++
+		p.zones[at.Zone]++
+		if at.Market == Spot {
 			p.spot++
 		}
 	}

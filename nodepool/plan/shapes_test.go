@@ -70,10 +70,28 @@ func TestInstead(t *testing.T) {
 	s.Pool.SpotRatio = 0
 	failed := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.large", Market: plan.OnDemand}
 	s.Pending.Shapes = []plan.Shape{only("b", "t3.medium", 1), {Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}, {Zone: "b", InstanceType: "t3.large"}}, Nodes: 1}}
-	assert.Equal(t, []string{"b t3.large OnDemand"}, places(plan.Instead(s, failed, true, failed)))
-	assert.Equal(t, []string{"a t3.medium OnDemand"}, places(plan.Instead(s, failed, false, failed)))
+	s.State.Action, s.State.ActionID, s.State.Planned = plan.ActionUp, "up", 1
+	instead := func(l plan.Lost) []string {
+		l.Placement = failed
+		s.State.Lost = []plan.Lost{l}
+		var out []plan.Placement
+		for _, one := range plan.Decide(s).Substitutes {
+			assert.Equal(t, 4, one.Slot)
+			assert.Equal(t, l.Pinned, one.Pinned)
+			out = append(out, one.Placement)
+		}
+		return places(out)
+	}
+	assert.Equal(t, []string{"b t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Pinned: true}))
+	assert.Equal(t, []string{"a t3.medium OnDemand"}, instead(plan.Lost{Slot: 4}))
+	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(plan.Lost{Slot: 4, Again: true}))
+	tried := []plan.Placement{failed, failed, failed}
+	assert.Len(t, tried, plan.MaxSubstitutes)
+	assert.Empty(t, instead(plan.Lost{Slot: 4, Again: true, Tried: tried}))
 	s.Pending.Shapes = s.Pending.Shapes[:1]
-	assert.Empty(t, plan.Instead(s, failed, true, failed), "the pods have found another node")
+	assert.Empty(t, instead(plan.Lost{Slot: 4, Pinned: true}), "the pods have found another node")
+	s.Pool.Deleting = true
+	assert.Empty(t, instead(plan.Lost{Slot: 4}))
 }
 
 func TestUnlaunchable(t *testing.T) {

@@ -27,7 +27,13 @@ type Snapshot struct {
 	Offers []Offer // what can be launched, in order of preference of instance types
 	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
-	Notices []Notice
+	Notices  []Notice
+	Messages []Message // of the cloud, that nothing has been decided about yet
+
+	Instances  []Instance // all that have been seen of the pool, by id; only for what is tidied up, and for messages
+	Unlistable bool       // the cloud does not answer: whose instance a message is about may not be known
+	// EmptySince is since when nothing of the pool has been left, nor can come; zero = something is left, or that is not known.
+	EmptySince time.Time
 }
 
 // Homes tells where pods would run. It is as pure as everything else in a Snapshot.
@@ -65,6 +71,15 @@ type Pool struct {
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
 	Deleting          bool // all workers are to go: nothing is launched, and neither Min nor MaxBatchDown holds
+	Join              Join
+	VanishGrace       time.Duration // how long an instance that is not listed, though it should be, is taken to be there still
+}
+
+// Join says when a launch has failed.
+type Join struct {
+	Timeout       time.Duration // from the request for the instance until its Node is Ready
+	KeepFailedFor time.Duration // until an instance that did not join is terminated
+	KeepFailed    bool          // it never is
 }
 
 // MaxBatch is the most nodes that one action can have: what the journal has of them is written whole, again and again.
@@ -132,7 +147,10 @@ type Worker struct {
 	Ended    bool // it is Leaving, and nothing runs on it any more
 	Failed   bool // it did not join in time and does not count, but has its place until it is gone
 	Broken   bool // it has failed, as its Node has not been Ready for long
-	Kept     bool // it has failed, and is kept to be looked at until its time is over or its place is needed
+	// BrokenFor is for how long its Node has not been Ready, once that is longer than a join may take; 0 until then. A worker for
+	// which that holds may count all the same, where there are several.
+	BrokenFor time.Duration
+	Kept      bool // it has failed, and is kept to be looked at until its time is over or its place is needed
 
 	Outdated    string  // why it is to be replaced, "" if it is not: a part of a sentence
 	Pods        int     // that a drain would move
@@ -223,8 +241,12 @@ type Seasonal struct {
 type State struct {
 	Action           ActionKind // that is open; "" = none
 	ActionID         string
-	Planned          int       // nodes of an open scale-up that are not launched yet, and so no workers
-	Room             int       // further nodes that an open scale-up takes; 0 = it takes none
+	Planned          int         // nodes of an open scale-up that are not launched yet, and so no workers; lost ones are among them
+	PlannedAt        []Placement // where those will be that are not lost
+	Lost             []Lost      // nodes of an open scale-up that cannot be launched as they were planned
+	Room             int         // further nodes that an open scale-up takes; 0 = it takes none
+	Removals         []Removal   // that are open, whatever they are for
+	Condemned        []Condemned
 	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them

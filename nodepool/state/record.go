@@ -74,6 +74,7 @@ type Slot struct {
 	NotBefore  time.Time `json:"notBefore,omitzero"`
 	Tries      int       `json:"tries,omitempty"`
 	Refused    bool      `json:"refused,omitempty"` // the cloud had none to give: of capacity, quota or addresses
+	Lost       bool      `json:"lost,omitempty"`    // it has failed, and it is not decided yet what takes its place
 	Error      string    `json:"error,omitempty"`
 }
 

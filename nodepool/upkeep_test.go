@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 )
@@ -63,10 +64,10 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		}
 		require.NoError(t, r.pool.Release(t.Context()))
 		r.restart()
-		r.pass(r.spec.Join.Timeout + orphanMargin)
+		r.pass(r.spec.Join.Timeout + plan.OrphanMargin)
 		require.Empty(t, r.world.terminated, "how long they have been without nodes is not known")
 		r.until("some are condemned", time.Minute, func() bool { return len(r.record().Condemned) > 0 })
-		require.Len(t, r.record().Condemned, atOnce)
+		require.Len(t, r.record().Condemned, plan.MaxCondemned)
 		r.until("all have gone", time.Minute, func() bool { return len(r.world.terminated) == 3 })
 	})
 }
@@ -122,7 +123,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 			}
 			cluster, err := r.world.Observe(t.Context())
 			require.NoError(t, err)
-			r.pool.options.Observer = frozen{r.world, cluster}
+			r.change(func(o *Options) { o.Observer = frozen{r.world, cluster} })
 		}
 	}
 	t.Run("as a new Node", func(t *testing.T) {
@@ -133,7 +134,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.pass(time.Minute)
 		require.Empty(t, r.world.terminated)
 		require.ErrorContains(t, r.health, "it has node node-i-1, which has not been seen yet")
-		r.pool.options.Observer = r.world
+		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
 		for _, c := range r.record().Condemned {
 			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
@@ -157,7 +158,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		r.pass(time.Minute)
 		require.Zero(t, r.world.nodes["node-i-1"].pods[0].leaves, "nobody has seen the mark on a node that is not ready")
 		require.Empty(t, r.world.terminated)
-		r.pool.options.Observer = r.world
+		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
 		for _, c := range r.record().Condemned {
 			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
@@ -216,7 +217,7 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r.restart()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, condemnedJoinFailed, r.record().Condemned[0].Reason)
+	require.Equal(t, plan.CondemnedJoinFailed, r.record().Condemned[0].Reason)
 	r.spec.Join.KeepFailed = false
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
@@ -238,7 +239,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 		r.load("node-"+id, &fakePod{name: "shop/cart"})
 		r.world.past[id] = true // its pods do not run
 	}
-	r.pass(stoppedFor - time.Minute)
+	r.pass(plan.StoppedFor - time.Minute)
 	require.Empty(t, r.world.terminated)
 	stop("i-old2", false)
 	r.pass(10 * time.Minute)
@@ -253,7 +254,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 // knows the instance from the journal, without a provider id, and its Node was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {Condemned: []state.Condemned{{InstanceID: "i-old0", Reason: condemnedJoinFailed}}},
+		"condemned":   {Condemned: []state.Condemned{{InstanceID: "i-old0", Reason: plan.CondemnedJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

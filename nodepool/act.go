@@ -1,0 +1,156 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// cycle is what the holder of the lease does about a decision. It reads what was seen, writes the journal, and
+// changes the cloud and the cluster through the lease's guard alone.
+type cycle struct {
+	*journal
+	act  guarded
+	seen *observation
+
+	snapshot plan.Snapshot
+	decision plan.Decision
+
+	notices      provider.Notices
+	jitter       jitter
+	bindGrace    time.Duration
+	maxBindGrace time.Duration
+	spoken       func() bool // messages have come that nobody has looked at
+
+	began    time.Time           // this phase
+	attached map[string][]string // volumes by node; nil = it has not been asked for
+	budgeted bool                // a budget holds pods of a node that is drained
+	labelled map[string]bool     // nodes that this cycle has labelled, which the cluster does not show yet
+	ended    []string            // instances that it has terminated
+	deferred []provider.Message  // that must wait for the next cycle
+	errs     []error             // that do not end the cycle
+}
+
+// act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that ended it early.
+func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
+	t := &cycle{
+		journal: &p.journal, seen: seen, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
+		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, spoken: p.spoken,
+		began: p.options.Now(), labelled: map[string]bool{},
+	}
+	t.act = guarded{
+		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
+		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
+	}
+	err = t.lead(ctx)
+	p.later(t.deferred...)
+	p.observer.ended(t.ended)
+	if err == nil && !seen.spec.DryRun && seen.complete() {
+		for _, e := range p.findings.news(d.Upkeep.Findings) {
+			t.event(e)
+		}
+	}
+	return t.errs, err
+}
+
+// lead writes the decision down, does it, and ends with what it left to be written.
+func (t *cycle) lead(ctx context.Context) error {
+	if !t.seen.spec.DryRun {
+		if err := t.apply(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.record.IdleSince.Equal(t.decision.IdleSince) {
+		t.record.IdleSince, t.dirty = t.decision.IdleSince, true
+	}
+	t.decided = t.seen.at
+	if t.dirty {
+		if err := t.save(ctx); err != nil {
+			return err
+		}
+	}
+	return t.carryOn(ctx, t.letGo(ctx))
+}
+
+// apply does what is in a hurry first. An error of one part does not keep the others from being done, unless the journal is not
+// known any more.
+func (t *cycle) apply(ctx context.Context) error {
+	if err := t.commit(ctx); err != nil {
+		t.deferred = t.seen.messages
+		return err
+	}
+	for _, step := range []func(context.Context) error{
+		t.endMessages,
+		t.advanceInterruptions,
+		t.advanceAction,
+		t.begin,
+		t.endCondemned,
+		t.tidyNodes,
+	} {
+		if err := t.carryOn(ctx, step(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// actFor is how long a cycle goes on with launching nodes and with beginning to empty them.
+const actFor = 5 * time.Second
+
+// mustEnd tells whether such acts are left to the next cycle, which looks at messages first. How long it took to see does not
+// count: that takes long where there is much to do.
+func (t *cycle) mustEnd() bool { return t.now().Sub(t.began) > actFor || t.spoken() }
+
+// carryOn keeps an error that concerns one part alone, and returns one that ends the cycle.
+func (t *cycle) carryOn(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errStop), errors.Is(err, errLeaseLost), ctx.Err() != nil:
+		return err
+	}
+	t.errs = append(t.errs, err)
+	return nil
+}
+
+// letGo lets the object of a pool go that is being deleted and has nothing left. The journal is emptied before that, which also
+// proves that the lease is held still; where it outlives the object, a new pool of the name begins anew.
+func (t *cycle) letGo(ctx context.Context) error {
+	if !t.decision.LetGo || t.act.letGo == nil {
+		return nil
+	}
+	t.record = state.Record{Version: t.record.Version}
+	if err := t.save(ctx); err != nil {
+		return err
+	}
+	if err := t.act.finish(ctx); err != nil {
+		return fmt.Errorf("let the WorkerPool go: %w", err)
+	}
+	t.event(Event{Reason: EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
+	return nil
+}
+
+// open tells whether something in the journal waits for its next step.
+func open(r state.Record) bool {
+	return r.Action != nil || slices.ContainsFunc(r.Interruptions, func(x state.Removal) bool { return !done(x) })
+}
+
+// jitter makes random waits.
+type jitter struct{ random *rand.Rand }
+
+// backoff is a random wait that doubles with each try.
+func (j jitter) backoff(try int, least, most time.Duration) time.Duration {
+	wait := least
+	for i := 1; i < try && wait < most; i++ {
+		wait *= 2
+	}
+	wait = min(wait, most)
+	return wait/2 + time.Duration(j.random.Int64N(int64(wait/2)+1))
+}

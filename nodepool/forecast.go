@@ -1,0 +1,153 @@
+package nodepool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/foresail/foresail/nodepool/binpack"
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/signal"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// roomFor is how long nodes must have had room for a pod that no node takes until it is not waited for: the scheduler tries
+// every pod again within five minutes.
+const roomFor = 10 * time.Minute
+
+// forecast is what the pool will need: the demand of pods that no node takes, and what signals predict.
+type forecast struct {
+	pods     []clusterstate.Pending // that no node takes, without those that another pool comes first for
+	pending  plan.Pending
+	homes    plan.Homes
+	signals  []plan.Signal
+	seasonal *plan.Seasonal
+	startup  time.Duration // T_I: what launches take, as the last ones did
+	nextDue  time.Time     // when a pod falls due next
+}
+
+// forecaster is the second phase of a cycle.
+type forecaster struct {
+	signals Signals
+	claims  *Claims
+}
+
+// forecast packs the pods that no node takes, and asks the signals. It knows nothing while the cluster is not known.
+func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
+	f := forecast{startup: startupTime(o)}
+	if o.cluster == nil {
+		return f
+	}
+	f.pods = o.cluster.Pending
+	if c.claims != nil {
+		f.pods = c.claims.left(o.pool, o.spec.Weight, f.pods, o.at)
+	}
+	demand := f.pack(o)
+	f.signals = c.signals.Observe(ctx, signal.Observation{
+		Now: o.at, Workers: o.joined(plan.Worker.Counts), Leaving: o.joined(leaving),
+		Expected: expected(o.workers), Demand: demand, StartupTime: f.startup,
+	})
+	f.seasonal = c.signals.Seasonal(ctx, o.at, f.startup)
+	return f
+}
+
+// pack finds what pods need that no node takes, and returns it for all of them, due or not.
+func (f *forecast) pack(o *observation) binpack.Result {
+	in := binpack.Input{
+		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
+		Pods: f.pods, Nodes: o.cluster.Nodes, Cooling: o.unlaunchable(), Joining: o.joining(),
+	}
+	for _, w := range o.workers {
+		if o.onTheWay(w) {
+			in.OnTheWay = append(in.OnTheWay, w.Placement)
+		}
+	}
+	all := binpack.Pack(in)
+	pendingFor := o.spec.Plan.PendingFor
+	due, next := due(f.pods, o.at.Add(-pendingFor))
+	if !next.IsZero() {
+		f.nextDue = next.Add(pendingFor)
+	}
+	in.Pods = due
+	packed := binpack.Pack(in)
+	f.pending = plan.Pending{
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered,
+		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
+		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
+	}
+	f.reserve(o, in)
+	return all
+}
+
+// reserve has the pods for which nodes have had room for so long that the scheduler has a reason of its own keep that room,
+// and notes them. No node is kept for them otherwise, but a removal that took the room would have a node launched for them
+// that helps no more.
+func (f *forecast) reserve(o *observation, in binpack.Input) {
+	homes := binpack.NewHomes(o.cluster, in)
+	f.homes = homes
+	if f.pending.Room == 0 {
+		return
+	}
+	in.Pods, _ = due(f.pods, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
+	packed := binpack.Pack(in)
+	f.pending.Overlooked = packed.HelpedRoom
+	homes.Reserve(packed.Room, in.Pods)
+}
+
+// unlaunchable returns the offers that cannot be launched now.
+func (o *observation) unlaunchable() map[plan.Offer]bool {
+	return plan.Snapshot{Now: o.at, Pool: o.spec.Plan, Offers: kinds(o.offers), State: plan.State{Cooling: o.record.Cooling}}.Unlaunchable()
+}
+
+// further returns the shapes of all that are not those of some.
+func further(all, some []plan.Shape) []plan.Shape {
+	var out []plan.Shape
+	for _, s := range all {
+		for _, other := range some {
+			if slices.Equal(s.Kinds, other.Kinds) {
+				s.Nodes -= other.Nodes
+			}
+		}
+		if s.Nodes > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// oldest tells for how long the oldest of pods has been unschedulable, those aside that no node helps.
+func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time) (oldest time.Duration) {
+	beyondHelp := make(map[string]bool, len(unhelped))
+	for _, u := range unhelped {
+		beyondHelp[u.Pod] = true
+	}
+	for _, p := range pods {
+		if !beyondHelp[p.Pod.Namespace+"/"+p.Pod.Name] {
+			oldest = max(oldest, now.Sub(p.Since))
+		}
+	}
+	return oldest
+}
+
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
+	for _, p := range pods {
+		switch {
+		case !p.Since.After(since):
+			out = append(out, p)
+		case next.IsZero() || p.Since.Before(next):
+			next = p.Since
+		}
+	}
+	return out, next
+}
+
+// startupTime is T_I: what launches take, as the last ones did.
+func startupTime(o *observation) time.Duration {
+	estimate := pipeline.NewStartupTime(pipeline.Holt, o.spec.StartupTime)
+	for _, j := range o.record.Joins {
+		estimate.Observe(j.Requested.UnixMilli(), j.Ready.UnixMilli())
+	}
+	return estimate.Value()
+}

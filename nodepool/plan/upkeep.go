@@ -1,0 +1,366 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// OrphanMargin is how much longer than a join may take an instance may be without a Node and an action.
+	OrphanMargin = 2 * time.Minute
+	// StoppedFor is how long an instance may be stopped, as workers are never started again.
+	StoppedFor = 30 * time.Minute
+	// MaxCondemned is how many instances without a Node, and how many stopped ones, a decision condemns at most. Each decision
+	// judges anew whether what is seen can be trusted.
+	MaxCondemned = 2
+	// strayFor is how long a Node must be seen to carry the mark of no open action: what is seen of it may be a little old.
+	strayFor = 5 * time.Second
+	// adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
+	adviceFor = 15 * time.Minute
+)
+
+// Why an instance is condemned.
+const (
+	CondemnedOrphan     = "Orphan"
+	CondemnedJoinFailed = "JoinFailed"
+	CondemnedStopped    = "Stopped"
+	CondemnedDeleted    = "Deleted" // its pool is, and its node has not joined yet
+)
+
+// Instance is what is seen of an instance of the pool. A Node of the pool whose instance has never been seen is one without
+// an id.
+type Instance struct {
+	ID         string
+	ProviderID string
+	Placement
+	Action     string        // that launched it; "" = none of this pool
+	Listed     bool          // the cloud lists it
+	Leaving    bool          // it stops or shuts down
+	Stopped    time.Time     // since when it has been seen to be stopped; zero = it is not
+	JoinFailed bool          // its tag says that its Node did not join
+	Joined     bool          // this process has seen its Node
+	Gone       bool          // it is known to have gone
+	Nodeless   time.Time     // since when it has been without a Node, for all that this process knows
+	Node       Node          // without a name if it has none
+	Unlisted   time.Duration // for how long the cloud has not listed it although its Node is alive, once that is a finding
+	// Stranger is a Node that may be its own although their provider ids differ. It is looked for only if the instance is condemned.
+	Stranger string
+	// DriftErr is why it is not known whether it is outdated, "" if it is known.
+	DriftErr string
+}
+
+// Node is what upkeep looks at on the Node of an instance.
+type Node struct {
+	Name, ProviderID string
+	Ready            bool
+	ControlPlane     bool
+	Labelled         bool      // with the pool
+	Marked           bool      // as being removed
+	Mark             string    // the action that it is marked with
+	Stray            time.Time // since when it has been seen with a mark though nothing removes it; zero = it is not
+	Advised          time.Time // since when it has been seen cordoned by an advice alone; zero = it is not
+}
+
+// Condemned is an instance to be terminated once Due has come, unless its Node has joined by then.
+type Condemned struct {
+	InstanceID, Reason string
+	Due                time.Time
+	Action, Message    string // of a new one: the action that launched it, and why for people
+}
+
+// Upkeep is what is tidied up beside the number of workers. It is empty while the cloud or the cluster are not known.
+type Upkeep struct {
+	Condemn   []Condemned // to be written down before anything is done about them
+	Tag       []string    // instances, as ones that did not join
+	Terminate []Terminate // condemned instances whose time has come
+	Forget    []Forget    // condemned instances that need not be terminated any more
+	Restore   []Restore   // nodes that take pods again
+	Delete    []Delete    // Nodes of instances that have gone
+	Label     []string    // Nodes, with the pool
+	Findings  []Finding   // for people, as long as each holds
+	Problems  []string    // why something is not done that should be
+}
+
+// Terminate is a condemned instance whose time has come.
+type Terminate struct {
+	InstanceID, ProviderID, Reason string
+	Node                           string // that must be empty first; "" = it has none, which must be looked at once more
+	Marked                         bool   // the mark of the removal is seen on the Node
+	Stopped                        bool   // nothing runs on it
+}
+
+// Forget is a condemned instance that stays, or that has gone.
+type Forget struct {
+	InstanceID, Node string
+	Joined           bool
+}
+
+// Restore is a node that takes pods again.
+type Restore struct{ Node, InstanceID, Action, Message string }
+
+// Delete is the Node of an instance that has gone.
+type Delete struct{ Node, ProviderID, InstanceID string }
+
+// Finding is something for people to look at.
+type Finding struct {
+	Kind             FindingKind
+	Node, InstanceID string
+	Message          string // a sentence without a full stop
+}
+
+// FindingKind is what kind of finding it is.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	Broken       FindingKind = "Broken"       // the Node of a worker has not been Ready for long
+	Unlisted     FindingKind = "Unlisted"     // the cloud does not list an instance whose Node is Ready
+	DriftUnknown FindingKind = "DriftUnknown" // the cloud does not say what new instances are
+)
+
+// upkeep decides what is tidied up.
+func (v *view) upkeep(giveUp []string) Upkeep {
+	var u Upkeep
+	if v.WorkersErr != "" {
+		return u
+	}
+	doubt := Doubt(v.Pool, v.Instances, v.State.Condemned)
+	for _, c := range v.State.Condemned {
+		v.judge(&u, c, doubt, giveUp)
+	}
+	v.condemnOrphans(&u, doubt)
+	v.condemnStopped(&u)
+	for i := range v.Instances {
+		v.tidy(&u, &v.Instances[i])
+	}
+	v.find(&u)
+	return u
+}
+
+func (v *view) condemned(id string) *Condemned {
+	for i := range v.State.Condemned {
+		if c := &v.State.Condemned[i]; id != "" && c.InstanceID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// Doubt tells why what is seen of Nodes cannot be trusted, "" if it can. If the Nodes of many instances are missing, as in a
+// cluster that was restored from a backup, the instances are there and so are their pods. Instances whose Nodes never joined
+// do not count.
+func Doubt(p Pool, instances []Instance, condemned []Condemned) string {
+	reasons := map[string]string{}
+	for _, c := range condemned {
+		reasons[c.InstanceID] = c.Reason
+	}
+	unready, all := 0, 0
+	for i := range instances {
+		in := &instances[i]
+		if !in.Listed || in.Leaving || in.neverJoined(reasons[in.ID]) {
+			continue
+		}
+		all++
+		if in.Node.Name == "" || !in.Node.Ready {
+			unready++
+		}
+	}
+	if !p.defaulted().Distrusts(unready, all) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
+}
+
+// neverJoined tells whether the reason for which an instance is condemned, or its tag, says that its Node has not joined.
+func (i *Instance) neverJoined(condemned string) bool {
+	if condemned != "" {
+		return condemned == CondemnedJoinFailed || condemned == CondemnedDeleted
+	}
+	return i.JoinFailed && !i.Joined
+}
+
+// judge looks at one condemned instance: it waits, is terminated, or is forgotten as its Node has joined after all.
+func (v *view) judge(u *Upkeep, c Condemned, doubt string, giveUp []string) {
+	i := v.seen[c.InstanceID]
+	forget := func(joined bool) {
+		f := Forget{InstanceID: c.InstanceID, Joined: joined}
+		if i != nil {
+			f.Node = i.Node.Name
+		}
+		u.Forget = append(u.Forget, f)
+	}
+	switch {
+	case i == nil:
+		return
+	case !i.Listed:
+		if i.Gone {
+			forget(false)
+		}
+		return
+	case i.Node.ControlPlane:
+		forget(false)
+		return
+	case i.Node.Ready:
+		forget(true)
+		return
+	case c.Reason == CondemnedDeleted && !v.Pool.Deleting:
+		forget(false)
+		return
+	case c.Reason == CondemnedStopped && i.Stopped.IsZero():
+		if !i.Leaving { // somebody has started it
+			forget(false)
+		}
+		return
+	case i.Leaving && i.Stopped.IsZero():
+		return
+	}
+	end := Terminate{InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked}
+	if c.Reason == CondemnedStopped {
+		end.Stopped = true
+		u.Terminate = append(u.Terminate, end)
+		return
+	}
+	if c.Reason == CondemnedJoinFailed && !i.JoinFailed {
+		u.Tag = append(u.Tag, i.ID)
+	}
+	due := !v.Now.Before(c.Due) || slices.Contains(giveUp, c.InstanceID)
+	switch {
+	case !v.Pool.Deleting && (!due || c.Reason == CondemnedJoinFailed && v.Pool.Join.KeepFailed):
+	case doubt != "":
+		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
+	case end.Node == "" && i.Stranger != "":
+		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, i.Stranger, i.ProviderID)
+	default:
+		u.Terminate = append(u.Terminate, end)
+	}
+}
+
+func (u *Upkeep) problem(format string, args ...any) {
+	u.Problems = append(u.Problems, fmt.Sprintf(format, args...))
+}
+
+// condemnOrphans finds instances that an action of the pool has launched and that have neither a Node nor an action any more.
+// Instances that no action has launched are left to whoever did.
+func (v *view) condemnOrphans(u *Upkeep, doubt string) {
+	found := 0
+	for k := range v.Instances {
+		i := &v.Instances[k]
+		if !i.Listed || i.Action == "" || i.Leaving || i.Node.Name != "" || v.spokenFor(i) {
+			continue
+		}
+		age := v.Now.Sub(i.Nodeless)
+		if age <= v.orphansWait() {
+			continue
+		}
+		if doubt != "" {
+			u.problem("instance %s has had no node for %s, and is left alone: %s", i.ID, age.Round(time.Second), doubt)
+			return
+		}
+		if found++; found > MaxCondemned {
+			return
+		}
+		u.Condemn = append(u.Condemn, v.orphan(i, age))
+	}
+}
+
+// orphan condemns an instance. One that has not joined for all that its tag says, in a journal that is not there any more, is
+// kept as long as others that have not.
+func (v *view) orphan(i *Instance, age time.Duration) Condemned {
+	c := Condemned{
+		InstanceID: i.ID, Reason: CondemnedOrphan, Due: v.Now, Action: i.Action,
+		Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
+	}
+	if i.JoinFailed {
+		c.Reason, c.Due = CondemnedJoinFailed, v.Now.Add(v.Pool.Join.KeepFailedFor)
+	}
+	return c
+}
+
+// orphansWait is for how long an instance may be without a Node and an action. In a pool that is being deleted it need not
+// have the time to join.
+func (v *view) orphansWait() time.Duration {
+	if v.Pool.Deleting {
+		return v.Pool.VanishGrace
+	}
+	return v.Pool.Join.Timeout + OrphanMargin
+}
+
+// condemnStopped finds instances of actions that are stopped for good. They do not count as workers, and keep their disks.
+func (v *view) condemnStopped(u *Upkeep) {
+	found := 0
+	for k := range v.Instances {
+		i := &v.Instances[k]
+		if !i.Listed || i.Stopped.IsZero() || i.Action == "" || v.spokenFor(i) {
+			continue
+		}
+		stopped := v.Now.Sub(i.Stopped)
+		kept := stopped < StoppedFor || i.JoinFailed && v.Pool.Join.KeepFailed
+		if kept && !v.Pool.Deleting {
+			continue
+		}
+		if found++; found > MaxCondemned {
+			return
+		}
+		u.Condemn = append(u.Condemn, Condemned{
+			InstanceID: i.ID, Reason: CondemnedStopped, Due: v.Now, Action: i.Action,
+			Message: fmt.Sprintf("Instance %s has been stopped for %s, and no worker is started again", i.ID, stopped.Round(time.Second)),
+		})
+	}
+}
+
+// spokenFor tells whether the journal knows what becomes of an instance.
+func (v *view) spokenFor(i *Instance) bool {
+	return v.State.ActionID != "" && v.State.ActionID == i.Action || v.removals[i.ID] != nil || v.condemned(i.ID) != nil
+}
+
+// tidy labels the Node of a worker, deletes the Node of an instance that has gone, and restores a node that carries the mark of an
+// action that is over.
+func (v *view) tidy(u *Upkeep, i *Instance) {
+	n := &i.Node
+	stays := i.Listed && !i.Leaving
+	switch {
+	case n.Name == "" || n.ControlPlane || v.removals[i.ID] != nil:
+	case stays && n.Marked && v.condemned(i.ID) == nil:
+		if !n.Stray.IsZero() && v.Now.Sub(n.Stray) >= strayFor {
+			u.Restore = append(u.Restore, Restore{n.Name, i.ID, n.Mark, fmt.Sprintf("Node %s takes pods again: action %s is over", n.Name, n.Mark)})
+		}
+	case stays && !n.Advised.IsZero() && v.Now.Sub(n.Advised) >= adviceFor:
+		u.Restore = append(u.Restore, Restore{n.Name, i.ID, "", fmt.Sprintf("Node %s takes pods again: the cloud has not taken %s in %s", n.Name, i.ID, adviceFor)})
+	case !n.Ready && i.Gone:
+		u.Delete = append(u.Delete, Delete{n.Name, n.ProviderID, i.ID})
+	case !n.Labelled:
+		u.Label = append(u.Label, n.Name)
+	}
+}
+
+// find finds what only people can mend.
+func (v *view) find(u *Upkeep) {
+	drift := ""
+	for k := range v.Instances {
+		i := &v.Instances[k]
+		drift = max(drift, i.DriftErr)
+		if i.Unlisted > 0 {
+			u.Findings = append(u.Findings, Finding{Unlisted, i.Node.Name, i.ID, fmt.Sprintf(
+				"The cloud has not listed the instance of node %s for %s, and the node is Ready: it counts, and is not removed; look whether the instance has lost its tags",
+				i.Node.Name, i.Unlisted.Round(time.Second))})
+		}
+	}
+	if drift != "" {
+		u.Findings = append(u.Findings, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})
+	}
+	if v.Pool.Deleting {
+		return
+	}
+	for _, w := range v.Workers {
+		if w.BrokenFor == 0 || v.condemned(w.InstanceID) != nil {
+			continue
+		}
+		instead := "another may take its place"
+		if !w.Failed {
+			instead = "none takes its place, as there are several"
+		}
+		u.Findings = append(u.Findings, Finding{Broken, w.Node, w.InstanceID, fmt.Sprintf(
+			"Node %s has not been Ready for %s, and %s: delete the Node or terminate %s if it is lost", w.Node, w.BrokenFor.Round(time.Second), instead, w.InstanceID)})
+	}
+}

@@ -1,0 +1,124 @@
+package nodepool
+
+import (
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+// snapshotOf makes what the third phase, the plan, decides from.
+func snapshotOf(o *observation, f forecast) plan.Snapshot {
+	s := plan.Snapshot{
+		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record), Offers: kinds(o.offers),
+		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal,
+		Disruption: o.spec.Disruption.allowed(o.at, expected(o.workers)),
+		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
+	}
+	s.Pool.Join, s.Pool.VanishGrace = o.spec.Join, o.vanishGrace
+	if err := o.err(); err != nil {
+		s.WorkersErr = err.Error()
+	}
+	for _, m := range o.messages {
+		if m.Kind == provider.MessageInterruption || m.Kind == provider.MessageRebalance {
+			s.Messages = append(s.Messages, plan.Message{InstanceID: m.InstanceID, Interruption: m.Kind == provider.MessageInterruption, Deadline: m.Deadline})
+		}
+	}
+	return s
+}
+
+func kinds(offers []provider.Offer) []plan.Offer {
+	var out []plan.Offer
+	for _, o := range offers {
+		out = append(out, o.Offer)
+	}
+	return out
+}
+
+// stateOf is what the journal remembers of earlier decisions.
+func stateOf(o *observation) plan.State {
+	r := o.record
+	s := plan.State{
+		LastUp: r.LastUp, LastDown: r.LastDown, Failures: r.Failures, FailedAt: r.FailedAt,
+		IdleSince: r.IdleSince, DecidedAt: o.decidedAt, Cooling: r.Cooling, Spared: r.Spared,
+		Condemned: condemnations(r), Removals: removals(r),
+	}
+	if a := r.Action; a != nil {
+		s.Action, s.ActionID = a.Kind, a.ID
+		s.PlannedAt, s.Lost, s.Room = planned(a), lost(a), room(o, a)
+		s.Planned = len(s.PlannedAt) + len(s.Lost)
+	}
+	return s
+}
+
+func condemnations(r state.Record) []plan.Condemned {
+	var out []plan.Condemned
+	for _, c := range r.Condemned {
+		out = append(out, plan.Condemned{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
+	}
+	return out
+}
+
+func removals(r state.Record) []plan.Removal {
+	var out []plan.Removal
+	for _, x := range r.Interruptions {
+		out = append(out, plan.Removal{InstanceID: x.InstanceID, Interrupted: true})
+	}
+	if r.Action == nil {
+		return out
+	}
+	for _, x := range r.Action.Targets {
+		if !done(x) && interruption(r, x.InstanceID) == nil {
+			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: x.State == state.RemovalDrained || x.State == state.RemovalTerminated})
+		}
+	}
+	return out
+}
+
+// planned returns where the nodes of a scale-up will be that have not been launched yet.
+func planned(a *state.Action) []plan.Placement {
+	var out []plan.Placement
+	for _, s := range a.Slots {
+		if s.State == state.SlotPlanned {
+			out = append(out, s.Placement)
+		}
+	}
+	return out
+}
+
+// lost returns the slots of a scale-up whose launch has failed for good, and that nothing has been decided about.
+func lost(a *state.Action) []plan.Lost {
+	var out []plan.Lost
+	if a == nil {
+		return out
+	}
+	for _, s := range a.Slots {
+		if !s.Lost {
+			continue
+		}
+		one := plan.Lost{Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Again: !s.Refused}
+		for before := s.Replaces; before != nil; before = a.Slots[*before].Replaces {
+			one.Tried = append(one.Tried, a.Slots[*before].Placement)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// room tells how many more nodes a scale-up takes: up to a batch, and while those have at least half of the time to join.
+func room(o *observation, a *state.Action) int {
+	if a.Kind != plan.ActionUp || o.at.Sub(a.Started) > o.spec.Join.Timeout/2 {
+		return 0
+	}
+	return max(0, min(o.spec.Plan.Batch()-desired(a), plan.MaxBatch-len(a.Slots)))
+}
+
+// notices are the interruptions that no replacement has been asked for yet.
+func notices(r state.Record) []plan.Notice {
+	var out []plan.Notice
+	for _, i := range r.Interruptions {
+		if !i.Replaced {
+			out = append(out, plan.Notice{InstanceID: i.InstanceID, Deadline: i.Deadline})
+		}
+	}
+	return out
+}
