@@ -9,7 +9,7 @@ import (
 
 // A lease lasts from one write of the journal to the next. Whoever holds it acts for actTerm after its last write began;
 // another may take it when it has seen no write for leaseTerm, by its own clock. So nobody acts when somebody else may, if
-// clocks merely run at about the same speed: what time they show does not matter. Where ticks are far apart, others wait for
+// clocks merely run at about the same speed: what time they show does not matter. Where cycles are far apart, others wait for
 // longer: for missedTicks of them.
 const (
 	leaseTerm  = 60 * time.Second
@@ -46,7 +46,7 @@ func (l *lease) wrote(r state.Record, began time.Time) {
 }
 
 // mine tells whether this process may hold the lease of a record that it has seen: it does, or may take it. The interval
-// is that of ticks.
+// is that of cycles.
 func (l *lease) mine(r state.Record, now time.Time, interval time.Duration) bool {
 	return r.Owner == l.owner || r.Owner == "" || now.Sub(l.since) >= max(leaseTerm, missedTicks*interval)
 }

@@ -18,8 +18,8 @@ type Options struct {
 	Name  string // of the pool
 	Owner string // of its lease: unique for each run of a process
 
-	// Spec is asked at each tick, so that changes are heard without a restart. An error keeps the one before; without one
-	// before the tick fails.
+	// Spec is asked at each cycle, so that changes are heard without a restart. An error keeps the one before; without one
+	// before the cycle fails.
 	Spec func() (Spec, error)
 
 	Store    state.Store
@@ -55,7 +55,7 @@ type Options struct {
 type Observer interface {
 	// Observe returns what is known of the cluster, and an error until it is known.
 	Observe(ctx context.Context) (*clusterstate.Cluster, error)
-	// Wake receives when something is worth an early tick.
+	// Wake receives when something is worth an early cycle.
 	Wake() <-chan struct{}
 }
 
@@ -97,12 +97,12 @@ type Labeler interface {
 // LabelPool is the label that tells the pool of a node.
 const LabelPool = "foresail.dev/pool"
 
-// Reporter tells people and programs what a tick came to. It must not keep the tick waiting for long.
+// Reporter tells people and programs what a cycle came to. It must not keep the cycle waiting for long.
 type Reporter interface {
 	Report(ctx context.Context, t CycleReport)
 }
 
-// CycleReport is everything that is to be known of one tick.
+// CycleReport is everything that is to be known of one cycle.
 type CycleReport struct {
 	Pool     string
 	At       time.Time
@@ -110,12 +110,12 @@ type CycleReport struct {
 	DryRun   bool
 	Decision plan.Decision
 	Snapshot plan.Snapshot // that the decision was made from
-	Record   state.Record  // after the tick, as far as it is known; read only
+	Record   state.Record  // after the cycle, as far as it is known; read only
 	// StartupTime is how long launches take until their nodes are Ready, as assumed or measured.
 	StartupTime time.Duration
 	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.
 	Health error
-	Events []Event // what happened in this tick, in order
+	Events []Event // what happened in this cycle, in order
 	// Deletion is what is left of a pool that is being deleted, nil for one that is not.
 	Deletion *Deletion
 }
@@ -165,7 +165,7 @@ const (
 	EventDeleted          EventReason = "Deleted"          // nothing of the pool is left
 )
 
-// NotDecided is the reason of a tick that came to no decision, as the journal could not be read.
+// NotDecided is the reason of a cycle that came to no decision, as the journal could not be read.
 const NotDecided plan.Reason = "JournalUnknown"
 
 func (o *Options) complete() error {

@@ -383,7 +383,7 @@ func (m removing) restore(ctx context.Context, r *state.Removal) error {
 }
 
 // unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
-// instance is then without a node, which [tick.condemnOrphans] looks after.
+// instance is then without a node, which [cycle.condemnOrphans] looks after.
 func (m removing) unlessGone(ctx context.Context, err error) error {
 	if !apierrors.IsNotFound(err) || errors.Is(err, errLeaseLost) {
 		return err

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// leastPause is between ticks however often they are asked for.
+	// leastPause is between cycles however often they are asked for.
 	leastPause = time.Second
 	// releaseTimeout bounds what giving the lease back may take when the process ends.
 	releaseTimeout = 5 * time.Second
 	// receivePause is between tries to receive messages that fail.
 	receivePause = 5 * time.Second
-	// stepsInTrouble is how many steps of an open action may pass until the next tick after one that went wrong, also while
+	// stepsInTrouble is how many steps of an open action may pass until the next cycle after one that went wrong, also while
 	// messages wait: drains have deadlines, whatever else is in trouble.
 	stepsInTrouble = 4
 	// leastReceive is what a queue is left alone after it had nothing at once, and how often a process that does not lead
 	// looks whether it does: a notice leaves two minutes.
 	leastReceive = time.Second
-	// firstInterval is that of ticks until one has read the configuration.
+	// firstInterval is that of cycles until one has read the configuration.
 	firstInterval = 15 * time.Second
 )
 
-// Run ticks until ctx ends: at each interval, more often while an action is open, and at once when there is something to
-// see. It then gives the lease back. Errors of ticks are told and tried again; Run returns that of giving the lease back.
+// Run cycles until ctx ends: at each interval, more often while an action is open, and at once when there is something to
+// see. It then gives the lease back. Errors of cycles are told and tried again; Run returns that of giving the lease back.
 func (p *Pool) Run(ctx context.Context) error {
 	var receiving sync.WaitGroup
 	if p.options.Notices != nil {
@@ -54,7 +54,7 @@ func (p *Pool) loop(ctx context.Context) {
 	}
 }
 
-// pause is how long the loop waits after a tick.
+// pause is how long the loop waits after a cycle.
 func (p *Pool) pause(err error) time.Duration {
 	interval := p.spec.Interval
 	if interval <= 0 {
@@ -86,7 +86,7 @@ func (p *Pool) pause(err error) time.Duration {
 	return max(leastPause, next.Sub(now))
 }
 
-// rest is how long a tick that is asked for must wait.
+// rest is how long an early cycle must wait.
 func (p *Pool) rest() time.Duration {
 	return p.after.began.Add(leastPause).Sub(p.options.Now())
 }
@@ -103,7 +103,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake asks for a tick.
+// wake asks for a cycle.
 func (p *Pool) wake() {
 	select {
 	case p.woken <- struct{}{}:
@@ -133,7 +133,7 @@ func (p *Pool) receive(ctx context.Context) {
 	}
 }
 
-// deaf has ticks tell that messages cannot be received; nil that they can.
+// deaf has cycles report why messages cannot be received; nil that they can.
 func (p *Pool) deaf(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

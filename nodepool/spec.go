@@ -13,12 +13,12 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Spec is the part of a pool's configuration that each tick reads anew, with its defaults filled in.
+// Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
 type Spec struct {
 	Plan        plan.Pool
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    binpack.Template
-	Interval    time.Duration // of ticks while nothing is open
+	Interval    time.Duration // of cycles while nothing is open
 	StartupTime time.Duration // T_I until launches have been measured
 	Join        Join
 	Drain       Drain
