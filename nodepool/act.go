@@ -67,8 +67,9 @@ func (t *cycle) lead(ctx context.Context) error {
 			return err
 		}
 	}
-	if !t.record.IdleSince.Equal(t.decision.IdleSince) {
-		t.record.IdleSince, t.dirty = t.decision.IdleSince, true
+	idle, spare := t.decision.IdleSince, t.decision.SpareSince
+	if !t.record.IdleSince.Equal(idle) || !t.record.SpareSince.Equal(spare) {
+		t.record.IdleSince, t.record.SpareSince, t.dirty = idle, spare, true
 	}
 	t.decided = t.seen.at
 	if t.dirty {

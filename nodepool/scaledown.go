@@ -98,8 +98,8 @@ func (t *cycle) notAnyMore(a *state.Action) string {
 		return fmt.Sprintf("no node has gone in %s", clearAfter)
 	case t.age(a) > clearAfter:
 		return fmt.Sprintf("it has been open for more than %s", clearAfter)
-	case a.Reason == plan.Outdated && t.seen.spec.Disruption.Paused:
-		return "the replacement of outdated workers is paused"
+	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && t.seen.spec.Disruption.Paused:
+		return "disruption is paused"
 	case deletes(a) && !t.seen.spec.Plan.Deleting:
 		return "the WorkerPool is not being deleted any more"
 	case a.ID == t.snapshot.State.ActionID && d.Want > d.Workers:

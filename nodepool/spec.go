@@ -94,6 +94,7 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 			CPU:    number(s.Idle.CPU),
 			Memory: number(s.Idle.Memory),
 		},
+		Consolidate:       s.Disruption.ConsolidationPolicy == v1alpha1.ConsolidateWhenUnderutilized,
 		CooldownUp:        s.Cooldown.Up.Duration,
 		CooldownDown:      s.Cooldown.Down.Duration,
 		SpotRatio:         number(s.Market.SpotRatio),

@@ -41,6 +41,7 @@ var poolDefaults = []PoolDefault{
 	{"join.keepFailedFor", "15m"},
 	{"drain.timeout", "5m"},
 	{"disruption.budgets", `[{"nodes":"10%"}]`},
+	{"disruption.consolidationPolicy", "WhenUnderutilized"},
 	{"removalOrder", `["FullestZone","Idlest","FewestPods","Oldest"]`},
 	{"deletionPolicy", "Drain"},
 	{"provider.ec2.launchTemplateVersion", "$Default"},

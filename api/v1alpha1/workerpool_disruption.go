@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PoolDisruption defines which workers are outdated, and how fast new ones replace them. Scale-up and scale-down are not bound by it.
+// PoolDisruption defines which workers are outdated, which ones are not needed although the pool is busy, and how fast they go. Scale-up
+// and the removal of workers of an idle pool are not bound by it.
 type PoolDisruption struct {
 	// How many workers may be disrupted at once, those included that are not Ready or are being removed anyway. Of the budgets that
 	// are active the smallest counts; while none is active there is no limit.
@@ -15,6 +16,12 @@ type PoolDisruption struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	Budgets []DisruptionBudget `json:"budgets,omitempty"`
+
+	// When workers are removed that the load, the predicted one included, does not need. WhenUnderutilized: once that has lasted for
+	// idle.for, those whose pods have a place on other nodes. WhenIdle: only while the whole pool is idle, as idle says.
+	// +optional
+	// +default="WhenUnderutilized"
+	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
 
 	// Workers that were launched longer ago are replaced. Absent, workers do not expire, unlike Karpenter's.
 	// +optional
@@ -28,10 +35,21 @@ type PoolDisruption struct {
 	// +optional
 	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
 
-	// No outdated worker is replaced, and nodes that are being drained for it and are not empty yet take pods again.
+	// No outdated worker is replaced, no worker of a busy pool is removed, and nodes that are being drained for it and are not empty yet take pods again.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
+
+// ConsolidationPolicy is when workers that the load does not need are removed.
+//
+// +kubebuilder:validation:Enum=WhenUnderutilized;WhenIdle
+type ConsolidationPolicy string
+
+// The consolidation policies.
+const (
+	ConsolidateWhenUnderutilized ConsolidationPolicy = "WhenUnderutilized"
+	ConsolidateWhenIdle          ConsolidationPolicy = "WhenIdle"
+)
 
 // DisruptionBudget limits how many workers may be disrupted at once: always, or for a duration from each time of a schedule.
 //

@@ -39,7 +39,7 @@ func (v *view) dispensable() int {
 	if n > v.Pool.Max {
 		most = n - v.Pool.Max
 	}
-	if v.idle.holds() {
+	if v.idle.holds() || v.consolidates() {
 		spare, _ := v.spare()
 		most = max(most, spare)
 	}

@@ -17,7 +17,8 @@ import (
 //  6. A voice that asks for more workers than there are, and has for long enough: launch.
 //  7. One that has not for long enough, or alone where all must ask: nothing.
 //  8. Outdated workers: remove those that are to spare, and launch what replaces others first, as budgets allow.
-//  9. A pool that has been idle for long enough, and whose other workers carry the load: remove.
+//  9. A pool that has been idle for long enough, and whose other workers carry the load: remove. If it consolidates, also one that is
+//     not idle and has had more workers than it needs for as long.
 //
 // Launches are held back by the maximum, the cooldown, launches that keep failing and placements that are cooling;
 // removals by anything that is not known, by too many unready workers, the cooldown, and workers that must not go.
@@ -144,7 +145,7 @@ func stay(s Snapshot) (staying []Worker, taken int) {
 func (v *view) undecided() Decision {
 	return Decision{
 		At: v.Now, Step: Hold, Workers: len(v.staying), Want: len(v.staying),
-		Recommended: v.recommended(), Recommendations: v.ranked(), IdleSince: v.idleSince(),
+		Recommended: v.recommended(), Recommendations: v.ranked(), IdleSince: v.idleSince(), SpareSince: v.spareSince(),
 	}
 }
 

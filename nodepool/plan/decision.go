@@ -22,6 +22,7 @@ type Decision struct {
 	Targets    []Target  // of a ScaleDown, in order
 	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time // to be remembered
+	SpareSince time.Time // to be remembered
 	Rollout    Rollout
 
 	Interruptions []Interruption // that messages of the cloud report
@@ -63,10 +64,11 @@ const (
 
 // The reasons to remove.
 const (
-	PoolIdle     Reason = "PoolIdle"
-	AboveMaximum Reason = "AboveMaximum" // the maximum was lowered
-	Outdated     Reason = "Outdated"     // it is replaced; the launch of what replaces it has this reason too
-	PoolDeleted  Reason = "PoolDeleted"  // the pool is being deleted; also the reason to do nothing once no worker is left
+	PoolIdle      Reason = "PoolIdle"
+	Underutilized Reason = "Underutilized" // the pods of the workers have a place on others
+	AboveMaximum  Reason = "AboveMaximum"  // the maximum was lowered
+	Outdated      Reason = "Outdated"      // it is replaced; the launch of what replaces it has this reason too
+	PoolDeleted   Reason = "PoolDeleted"   // the pool is being deleted; also the reason to do nothing once no worker is left
 )
 
 // The reasons to do nothing.
@@ -87,6 +89,7 @@ const (
 	BlockedByPendingPods Reason = "BlockedByPendingPods" // a removal while pods are pending
 	NotIdle              Reason = "NotIdle"              // or not for long enough
 	LoadAfterRemoval     Reason = "LoadAfterRemoval"     // the rest would carry too much
+	DisruptionLimited    Reason = "DisruptionLimited"    // a budget allows no removal now
 )
 
 // Recommendation is the number of nodes that one voice asks for.

@@ -72,14 +72,4 @@ func (v *view) untold() []string {
 
 // idleSince is since when the pool has been idle without a gap, zero if it is not. While something is not known it is not
 // idle, and begins anew.
-func (v *view) idleSince() time.Time {
-	since := v.State.IdleSince
-	unseen := !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
-	switch {
-	case !v.idle.holds():
-		return time.Time{}
-	case since.IsZero(), since.After(v.Now), unseen:
-		return v.Now
-	}
-	return since
-}
+func (v *view) idleSince() time.Time { return v.lasting(v.State.IdleSince, v.idle.holds()) }

@@ -116,7 +116,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, d.Placements)
 	assert.Equal(t, d.Workers-removed, d.Want)
 	assert.GreaterOrEqual(t, d.Want, s.Pool.Min, "below the minimum")
-	if d.Reason == plan.Outdated {
+	if d.Reason == plan.Outdated || d.Reason == plan.Underutilized {
 		assert.LessOrEqual(t, removed, s.Disruption.Nodes, "above the budget")
 	} else {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
@@ -182,10 +182,15 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 			}
 		}
 		assert.GreaterOrEqual(t, ready-removed, needs, "fewer than are needed")
-	case plan.PoolIdle:
+	case plan.PoolIdle, plan.Underutilized:
 		assert.Zero(t, s.Pending.Pods)
 		assert.Zero(t, s.Pending.Due)
-		assert.False(t, max(0, s.Now.Sub(s.State.IdleSince)) < s.Pool.Idle.For)
+		since := s.State.IdleSince
+		if d.Reason == plan.Underutilized {
+			since = s.State.SpareSince
+			assert.True(t, s.Pool.Consolidate && !s.Disruption.Paused)
+		}
+		assert.False(t, max(0, s.Now.Sub(since)) < s.Pool.Idle.For)
 		assert.GreaterOrEqual(t, d.Want, d.Recommended, "fewer than a voice asks for")
 		assert.GreaterOrEqual(t, ready-removed, need, "the rest would carry too much")
 	default:

@@ -54,6 +54,7 @@ func random(seed uint64) plan.Snapshot {
 		s.WorkersErr = "the cloud does not answer"
 	}
 	s.Disruption = plan.Disruption{Nodes: d.upTo(3), Why: "the budget", Paused: d.chance(0.1)}
+	s.Pool.Consolidate = d.chance(0.5)
 	d.workers(&s, zones)
 	d.demand(&s)
 	d.state(&s, zones)
@@ -101,6 +102,9 @@ func (d dice) demand(s *plan.Snapshot) {
 			signal.Now, signal.Want, signal.Fits, signal.Needs, signal.Since = 0.8, n+d.upTo(5), n, n, d.past()
 		default:
 			signal.Now, signal.Want, signal.Fits, signal.Needs = 0.1, d.upTo(n), d.upTo(n), d.upTo(n)
+			if d.chance(0.1) {
+				signal.Now = 0.6 // not idle, and more workers than it takes
+			}
 		}
 		if d.chance(0.1) {
 			signal.Down = 0.15
@@ -119,7 +123,7 @@ func (d dice) demand(s *plan.Snapshot) {
 }
 
 func (d dice) state(s *plan.Snapshot, zones []string) {
-	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), IdleSince: d.past(), Spared: map[string]time.Time{}}
+	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), IdleSince: d.past(), SpareSince: d.past(), Spared: map[string]time.Time{}}
 	if d.chance(0.2) {
 		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
 		s.State.Planned, s.State.Room = d.IntN(3), d.IntN(4)
@@ -165,7 +169,7 @@ func TestDecisionsOfRandomPools(t *testing.T) {
 		}
 	}
 	for _, r := range []plan.Reason{
-		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum, plan.Outdated,
+		plan.BelowMinimum, plan.PodsPending, plan.LoadPredicted, plan.SeasonalFloor, plan.Interrupted, plan.PoolIdle, plan.AboveMaximum, plan.Outdated, plan.Underutilized,
 		plan.NothingToDo, plan.AtMaximum, plan.AtMinimum, plan.ActionOpen, plan.CoolingDown, plan.NotSustained, plan.SignalsDisagree, plan.InsufficientCapacity,
 		plan.BackingOff, plan.WorkersUnknown, plan.MetricsUnknown, plan.TooManyUnready, plan.NoRemovableNode, plan.BlockedByPendingPods, plan.NotIdle, plan.LoadAfterRemoval,
 	} {

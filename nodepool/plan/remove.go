@@ -31,7 +31,7 @@ func (v *view) shrink(d Decision) Decision {
 	case v.Pending.any():
 		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s", count(v.Pending.Pods, "pod"), v.Pending.held())
 	case v.idle.busy != "":
-		return d.hold(NotIdle, "%s", v.idle.busy)
+		return v.consolidate(d)
 	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
 		return d.hold(NotIdle, "the pool has been idle for %s of %s", idleFor, v.Pool.Idle.For)
 	}
@@ -98,8 +98,13 @@ func (v *view) objection(reason Reason) string {
 		return "this is not known: " + strings.Join(v.unknown(), ", ")
 	case reason == Outdated:
 		return v.needed()
-	case reason != PoolIdle:
+	case reason == Underutilized && !v.consolidates():
+		return "the pool does not consolidate any more"
+	case reason == Underutilized && v.Pending.any():
+		return count(v.Pending.Pods, "pod") + " unschedulable"
+	case reason != PoolIdle && reason != Underutilized:
 		return ""
+	case reason == Underutilized:
 	case v.idle.unknown != "":
 		return "this is not known: " + v.idle.unknown
 	case v.idle.busy != "":
@@ -133,8 +138,12 @@ func (v *view) unready() int {
 
 // remove chooses who goes, unless the world is not to be trusted or the cooldown has not passed.
 func (v *view) remove(d Decision, most int, reason Reason, why string) Decision {
+	return v.removeUpTo(d, min(most, v.Pool.MaxBatchDown), reason, why)
+}
+
+func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decision {
 	n := len(v.staying)
-	most = min(most, v.Pool.MaxBatchDown, n-v.Pool.Min)
+	most = min(most, n-v.Pool.Min)
 	if most <= 0 {
 		return d.hold(AtMinimum, "%s, and the minimum is %d", why, v.Pool.Min)
 	}

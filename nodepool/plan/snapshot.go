@@ -61,6 +61,7 @@ type Pool struct {
 	PendingFor        time.Duration // how long a pod must be unschedulable before it counts
 	PodsPerNode       int           // for pods without requests
 	Idle              Idle
+	Consolidate       bool          // workers go before the pool is idle, once the rest has carried their load for Idle.For
 	CooldownUp        time.Duration // after a verified scale-up or scale-down, until the next scale-up
 	CooldownDown      time.Duration
 	SpotRatio         float64  // share of the workers above OnDemandBase that are Spot, in [0, 1]
@@ -250,6 +251,7 @@ type State struct {
 	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them
+	SpareSince       time.Time // since when fewer workers would have been enough; zero = they would not
 	IdleSince        time.Time // since when the pool has been idle; zero = it is not
 	DecidedAt        time.Time // when the last decision was made; zero = it is not known
 	Cooling          []Cooling

@@ -35,15 +35,16 @@ type Record struct {
 	// Condemned are instances that will be terminated without a drain, as no node of theirs exists.
 	Condemned []Condemned `json:"condemned,omitempty"`
 
-	LastUp    time.Time            `json:"lastUp,omitzero"` // verified completions
-	LastDown  time.Time            `json:"lastDown,omitzero"`
-	Failures  int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
-	FailedAt  time.Time            `json:"failedAt,omitzero"`
-	IdleSince time.Time            `json:"idleSince,omitzero"`
-	DecidedAt time.Time            `json:"decidedAt,omitzero"` // the last decision before the write
-	Cooling   []plan.Cooling       `json:"cooling,omitempty"`
-	Spared    map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
-	Joins     []Join               `json:"joins,omitempty"`  // the last ones, oldest first
+	LastUp     time.Time            `json:"lastUp,omitzero"` // verified completions
+	LastDown   time.Time            `json:"lastDown,omitzero"`
+	Failures   int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
+	FailedAt   time.Time            `json:"failedAt,omitzero"`
+	IdleSince  time.Time            `json:"idleSince,omitzero"`
+	SpareSince time.Time            `json:"spareSince,omitzero"`
+	DecidedAt  time.Time            `json:"decidedAt,omitzero"` // the last decision before the write
+	Cooling    []plan.Cooling       `json:"cooling,omitempty"`
+	Spared     map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
+	Joins      []Join               `json:"joins,omitempty"`  // the last ones, oldest first
 
 	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were Spared
 }
