@@ -29,6 +29,7 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		instances = append(instances, p.instance(d))
 	}
 	p.judge(ctx, described, instances)
+	p.inspect(ctx, instances)
 	return instances, nil
 }
 

@@ -58,6 +58,7 @@ type Provider struct {
 	types    map[string]types.InstanceTypeInfo // of the pool; nil until they have been learned
 	launched map[string]time.Time              // ids of instances that EC2 may not know yet
 	current  currentVersion                    // of the launch template
+	hardware hardware
 }
 
 var _ provider.Provider = (*Provider)(nil)

@@ -19,6 +19,7 @@ type ec2State struct {
 	launches  map[string]*launch // of tokens, each in its region and zone
 	hiding    bool
 	hidden    map[string]bool // ids of instances that cannot be seen yet
+	statuses  []instanceStatus
 }
 
 func newEC2State() ec2State {
@@ -78,6 +79,8 @@ func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
 			return reply
 		}
 		return c.withoutHidden(c.query(ctx, call, EC2, call.Params))
+	case "DescribeInstanceStatus":
+		return c.describeStatus(call)
 	case "TerminateInstances":
 		if reply := c.notFound(call, "InstanceId"); reply != nil {
 			return reply
