@@ -30,6 +30,7 @@ const (
 // PodDisruptionBudget each.
 type crowd struct {
 	nodes, pending int
+	light          bool // the pods that run request little
 	born           time.Time
 }
 
@@ -79,9 +80,15 @@ var largeShape = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("15890m"), corev1.ResourceMemory: resource.MustParse("60Gi"), corev1.ResourcePods: resource.MustParse("110"),
 }
 
+// lightRequests are those of pods of which thirty take a fifth of a node.
+var lightRequests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}
+
 // bound is pod i of those that run, the k-th time that it is told.
 func (c crowd) bound(i, k int) *corev1.Pod {
 	p := c.pod(fmt.Sprintf("app-%d-6d4cf56db6-%06d", i%apps, i), i%apps)
+	if c.light {
+		p.Spec.Containers[0].Resources.Requests = lightRequests
+	}
 	p.ResourceVersion = fmt.Sprint(k + 2)
 	p.Spec.NodeName = fmt.Sprintf("ip-10-0-%d-%d", i%c.nodes/250, i%c.nodes%250)
 	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
