@@ -145,6 +145,10 @@ LIVE ?=
 bench-nodes: controlplane ## Play a ramp to a real Karpenter, with and without CapacityBuffers, and to a WorkerPool (7 minutes; NODES="-slow 4" for a slower one; FIGURES="nodes slow-nodes" keeps both for the docs)
 	go test -vet=off -timeout 30m -tags long -run '^$$' -bench Ramp -benchtime 1x ./test/karpenter -args $(NODES)
 
+.PHONY: bench-karpenter
+bench-karpenter: controlplane ## Play a ramp, day and night, batch jobs and spikes to a real Karpenter and to WorkerPools at once (25 minutes; LOADS="-loads spikes"; FIGURES=karpenter keeps them for the docs)
+	go test -vet=off -timeout 45m -tags long -run '^$$' -bench Loads -benchtime 1x ./test/karpenter -args $(LOADS)
+
 .PHONY: bench-live
 bench-live: controlplane monitoring ## Play the paper's loads to real HPAs, KEDA's included, in real time (50 minutes; LIVE="--scalers keda" and the like)
 	go run ./test/benchlive $(LIVE)

@@ -40,6 +40,7 @@ var sets = map[string]set{
 	"twitter":    {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
 	"nodes":      {nodes, []string{"bench.txt"}},
 	"slow-nodes": {nodes + " -args -slow 4", []string{"bench.txt"}},
+	"karpenter":  {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
 	"nasa":       {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"nab":        {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"size":       {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},

@@ -92,8 +92,11 @@ type Usage struct {
 }
 
 // Usage reads what the process has taken, on Linux.
-func (p *Process) Usage() (Usage, error) {
-	proc, err := procfs.NewProc(p.PID())
+func (p *Process) Usage() (Usage, error) { return UsageOf(p.PID()) }
+
+// UsageOf reads what a process has taken, on Linux.
+func UsageOf(pid int) (Usage, error) {
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"text/template"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/foresail/foresail/test/controlplane"
@@ -24,6 +25,8 @@ import (
 // The kinds that Karpenter acts on and makes.
 var (
 	NodeClaims      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	nodePools       = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	nodeClasses     = schema.GroupVersionResource{Group: "karpenter.kwok.sh", Version: "v1alpha1", Resource: "kwoknodeclasses"}
 	CapacityBuffers = schema.GroupVersionResource{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Resource: "capacitybuffers"}
 )
 
@@ -41,13 +44,13 @@ type Karpenter struct {
 }
 
 // Start installs Karpenter's CRDs, runs it as the cluster's administrator (what it may do is not what is tested) with the feature gate
-// of CapacityBuffers, and waits until it is ready. Stop ends it.
+// of CapacityBuffers and further flags, and waits until it is ready. Stop ends it.
 //
 // Its controllers see all nodes of the cluster, but change those alone that they have made. Pods are kept apart from other nodes by a
 // node selector, [PoolLabel].
-func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries) (*Karpenter, error) {
+func Start(ctx context.Context, cluster *controlplane.Cluster, binaries Binaries, flags ...string) (*Karpenter, error) {
 	k := &Karpenter{cluster: cluster, binaries: binaries}
-	if err := k.start(ctx); err != nil {
+	if err := k.start(ctx, flags); err != nil {
 		return nil, errors.Join(err, k.Stop())
 	}
 	return k, nil
@@ -64,7 +67,10 @@ func (k *Karpenter) Stop() error {
 // Log returns the end of Karpenter's log.
 func (k *Karpenter) Log() string { return k.process.LogTail() }
 
-func (k *Karpenter) start(ctx context.Context) error {
+// PID returns the id of Karpenter's process.
+func (k *Karpenter) PID() int { return k.process.PID() }
+
+func (k *Karpenter) start(ctx context.Context, flags []string) error {
 	if err := k.cluster.ApplyFiles(ctx, filepath.Join(k.binaries.path(crds), "*.yaml")); err != nil {
 		return err
 	}
@@ -81,13 +87,13 @@ func (k *Karpenter) start(ctx context.Context) error {
 		return err
 	}
 	dir := k.cluster.Dir()
-	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary), filepath.Join(dir, "karpenter.log"), dir, []string{
+	k.process, err = controlplane.StartProcess("karpenter", k.binaries.path(binary), filepath.Join(dir, "karpenter.log"), dir, append([]string{
 		"--feature-gates=CapacityBuffer=true",
 		"--disable-leader-election",
 		"--instance-types-file-path=" + types,
 		// Both are served at every address: there is no flag for one.
 		"--metrics-port=" + strconv.Itoa(metrics), "--health-probe-port=" + strconv.Itoa(health),
-	}, "KUBECONFIG="+k.cluster.Kubeconfig())
+	}, flags...), "KUBECONFIG="+k.cluster.Kubeconfig())
 	if err != nil {
 		return err
 	}
@@ -164,7 +170,8 @@ type Pool struct {
 	// NodeStart is how long an instance takes from its launch until its Node is there, which kwok then makes Ready at once. Karpenter
 	// takes whole seconds.
 	NodeStart time.Duration
-	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it.
+	// ConsolidateAfter is how long nothing may have happened on a node before Karpenter removes it, of all nodes as many as may go. 0
+	// stands for Karpenter's defaults: at once, and no more than a tenth of the nodes at a time.
 	ConsolidateAfter time.Duration
 }
 
@@ -184,4 +191,14 @@ func (k *Karpenter) ApplyPool(ctx context.Context, pool Pool) error {
 	}
 	_, err = k.cluster.Apply(ctx, manifest.Bytes())
 	return err
+}
+
+// DeletePool deletes a pool, which has Karpenter remove its nodes, and its node class.
+func (k *Karpenter) DeletePool(ctx context.Context, name string) error {
+	for _, kind := range []schema.GroupVersionResource{nodePools, nodeClasses} {
+		if err := k.cluster.Dynamic().Resource(kind).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,6 +5,8 @@ package karpenter_test
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -128,6 +130,18 @@ type figures struct {
 	pending, nodes time.Duration // of all pods, and of all instances, together
 	waited         int           // pods that waited for longer than a second
 	most           int           // instances at a time
+
+	pods               int             // that were created
+	waits              []time.Duration // of these, the shortest first
+	launches, removals int
+}
+
+// quantile is how long a share of the pods that were created waited at most.
+func (f figures) quantile(share float64) time.Duration {
+	if len(f.waits) == 0 {
+		return 0
+	}
+	return f.waits[int(math.Ceil(share*float64(len(f.waits))))-1]
 }
 
 func (l *ledger) figures(begin, end time.Time) (f figures) {
@@ -138,14 +152,39 @@ func (l *ledger) figures(begin, end time.Time) (f figures) {
 		if f.pending += waited; waited > time.Second {
 			f.waited++
 		}
+		if inside(s.begin, begin, end) {
+			f.pods++
+			f.waits = append(f.waits, waited)
+		}
 	}
+	slices.Sort(f.waits)
 	for _, s := range l.instances {
-		inside := s.within(begin, end)
-		if f.nodes += inside; inside > 0 {
+		if inside(s.begin, begin, end) {
+			f.launches++
+		}
+		if inside(s.end, begin, end) {
+			f.removals++
+		}
+		within := s.within(begin, end)
+		if f.nodes += within; within > 0 {
 			f.most = max(f.most, l.instancesAt(later(s.begin, begin)))
 		}
 	}
 	return f
+}
+
+func inside(at, begin, end time.Time) bool { return !at.Before(begin) && at.Before(end) }
+
+// pendingNow counts the pods that no node has.
+func (l *ledger) pendingNow() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.pods {
+		if s.end.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *ledger) instancesAt(at time.Time) (n int) {

@@ -4,6 +4,7 @@ package karpenter_test
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"os"
@@ -33,6 +34,7 @@ const (
 type suite struct {
 	context.Context
 	stack     *stack.Stack
+	binaries  karpenter.Binaries
 	karpenter *karpenter.Karpenter
 }
 
@@ -50,13 +52,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func (s *suite) start() error {
-	binaries, err := karpenter.Build(s, os.Stderr)
-	if err != nil {
+//go:embed jobs.yaml
+var jobsYAML []byte
+
+func (s *suite) start() (err error) {
+	if s.binaries, err = karpenter.Build(s, os.Stderr); err != nil {
 		return err
 	}
 	s.stack, err = stack.Start(s, stack.Options{
-		Progress: os.Stderr, ReadyDelay: podStart, Seed: 1, TimeScale: timeScale,
+		Progress: os.Stderr, ReadyDelay: podStart, Seed: 1, TimeScale: timeScale, Stages: jobsYAML,
 		// Nodes of a simulated cloud whose instance has been terminated stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
@@ -65,7 +69,7 @@ func (s *suite) start() error {
 	if err != nil {
 		return err
 	}
-	s.karpenter, err = karpenter.Start(s, s.stack.Cluster, binaries)
+	s.karpenter, err = karpenter.Start(s, s.stack.Cluster, s.binaries)
 	return err
 }
 

@@ -31,6 +31,8 @@ type Options struct {
 	TimeScale int
 	// ExtraArgs are further flags of control plane components.
 	ExtraArgs map[controlplane.Component][]string
+	// Stages are further kwok Stage documents in YAML.
+	Stages []byte
 }
 
 // Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its applications.
@@ -65,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		}, extra[controlplane.ControllerManager]...)
 	}
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra,
+		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages,
 	})
 	if err != nil {
 		return nil, err

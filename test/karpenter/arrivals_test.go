@@ -1,0 +1,68 @@
+//go:build long
+
+package karpenter_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// load is what pods arrive in twenty minutes, at the times of a real cluster.
+type load struct {
+	name    string
+	pods    func(at time.Duration) int // of a Deployment
+	batches []batch                    // in the order of their times
+}
+
+// batch is a Job whose pods all run at once.
+type batch struct {
+	at, runs time.Duration
+	pods     int
+}
+
+const (
+	loadTime = 20 * time.Minute
+	quiet    = 8 // pods of a Deployment when least is to do
+	busy     = 48
+)
+
+func loads() []load {
+	return []load{
+		{name: "ramp", pods: func(at time.Duration) int {
+			const flat, rise, high = 2 * time.Minute, 5 * time.Minute, 4 * time.Minute
+			up := share(at-flat, rise)
+			down := share(at-flat-rise-high, rise)
+			return between(up - down)
+		}},
+		{name: "day-and-night", pods: func(at time.Duration) int {
+			return between((1 - math.Cos(2*math.Pi*float64(at)/float64(loadTime))) / 2)
+		}},
+		{name: "batch-jobs", pods: func(time.Duration) int { return quiet }, batches: randomBatches()},
+		{name: "spikes", pods: func(at time.Duration) int {
+			const every, first, lasts = 4 * time.Minute, 2 * time.Minute, time.Minute
+			if into := (at - first + every) % every; at >= first && into < lasts {
+				return busy - quiet
+			}
+			return quiet
+		}},
+	}
+}
+
+// share is how much of a span has passed, from 0 to 1.
+func share(at, span time.Duration) float64 {
+	return max(0, min(1, float64(at)/float64(span)))
+}
+
+func between(share float64) int { return quiet + int(math.Round(share*(busy-quiet))) }
+
+// randomBatches are of 4 to 24 pods, which run for one to four minutes, some two minutes apart; the same at each run.
+func randomBatches() (out []batch) {
+	random := rand.New(rand.NewPCG(14, 1))
+	for at := time.Minute; at < loadTime-3*time.Minute; at += time.Duration((0.5 + random.Float64()) * float64(2*time.Minute)) {
+		out = append(out, batch{
+			at: at, pods: 4 + random.IntN(21), runs: time.Duration((1 + 3*random.Float64()) * float64(time.Minute)),
+		})
+	}
+	return out
+}
