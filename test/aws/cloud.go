@@ -35,6 +35,8 @@ type Cloud struct {
 	calls  []*Call
 	faults []*faultState
 	ec2    ec2State
+	policy *Policy // nil: every call is allowed
+	needed []Right // by calls since the policy is enforced
 }
 
 // Start starts a moto server with a single Cloud for a test; both end with it.

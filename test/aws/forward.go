@@ -30,6 +30,9 @@ func (c *Cloud) answer(r *http.Request, call *Call) *answer {
 	if call.Operation != "ReceiveMessage" {
 		r = r.WithContext(context.WithoutCancel(r.Context()))
 	}
+	if reply := c.refused(r.Context(), call); reply != nil {
+		return reply
+	}
 	switch {
 	case call.Service == EC2:
 		return c.answerEC2(r.Context(), call)

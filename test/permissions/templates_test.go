@@ -1,0 +1,216 @@
+package permissions
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	awstest "github.com/foresail/foresail/test/aws"
+)
+
+// stack is what CloudFormation has made of the template.
+type stack struct {
+	Status             string
+	Outputs            map[string]string
+	Controller, Worker awstest.Policy
+	Patterns           []struct {
+		Source     []string
+		DetailType []string `json:"detail-type"`
+		Detail     map[string][]string
+	}
+	Queue              map[string]string
+	LaunchTemplateData struct {
+		MetadataOptions struct {
+			HTTPTokens              string `json:"HttpTokens"`
+			HTTPPutResponseHopLimit int    `json:"HttpPutResponseHopLimit"`
+		}
+		UserData         string
+		SecurityGroupIDs []string `json:"SecurityGroupIds"`
+	}
+	Template struct {
+		Parameters map[string]any
+		Resources  map[string]struct {
+			Type       string
+			Properties map[string]any
+		}
+	}
+}
+
+// python runs the Python that has moto.
+func python(t *testing.T, args ...string) []byte {
+	t.Helper()
+	interpreter, err := awstest.Build(t.Context(), t.Output())
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), interpreter, append([]string{"-W", "ignore"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	require.NoError(t, err, "%s\n%s", output, &stderr)
+	return output
+}
+
+const (
+	cluster, pool, table, namespace = "uid-1", "workers", "journals", "Foresail"
+	image                           = "ami-12c6146b"
+	tokenParameter                  = "/foresail/workers/token" //nolint:gosec // a name
+)
+
+// create makes a stack of the template.
+func create(t *testing.T, c *awstest.Cloud) stack {
+	t.Helper()
+	groups, err := ec2.NewFromConfig(c.Direct()).DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{})
+	require.NoError(t, err)
+	require.NotEmpty(t, groups.SecurityGroups)
+	parameters, err := json.Marshal(map[string]string{
+		"Cluster": cluster, "Pool": pool, "ImageId": image, "SecurityGroups": aws.ToString(groups.SecurityGroups[0].GroupId), "UserData": "IyEvYmluL3NoCg==",
+		"TokenParameter": tokenParameter, "JournalTable": table, "MetricNamespace": namespace,
+	})
+	require.NoError(t, err)
+	var s stack
+	output := python(t, "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(), examples+"cloudformation.yaml", string(parameters))
+	require.NoError(t, json.Unmarshal(output, &s), "%s", output)
+	require.Equal(t, "CREATE_COMPLETE", s.Status)
+	return s
+}
+
+var placeholder = regexp.MustCompile(`\$\{(\w+)\}`)
+
+// fill replaces the placeholders of a policy.
+func fill(t *testing.T, text string, values map[string]string) awstest.Policy {
+	t.Helper()
+	return document(t, placeholder.ReplaceAllStringFunc(text, func(name string) string {
+		value, ok := values[strings.Trim(name, "${}")]
+		require.True(t, ok, "there is no value for %s", name)
+		return value
+	}))
+}
+
+// maxManagedPolicy is how many characters a managed policy may have, white space left out.
+const maxManagedPolicy = 6144
+
+func TestCloudFormation(t *testing.T) {
+	// An image may also be named by a parameter of Systems Manager, for which there is no type.
+	python(t, "-c", "import sys; from cfnlint.runner import main; sys.exit(main())", "-i", "W2506", "-r", "eu-central-1", "--", examples+"cloudformation.yaml")
+	c := awstest.Start(t)
+	s := create(t, c)
+
+	values := map[string]string{
+		"Partition": "aws", "Region": awstest.Region, "Account": c.Account(), "Cluster": cluster, "Pool": pool, "JournalTable": table, "MetricNamespace": namespace,
+		"LaunchTemplate": s.Outputs["LaunchTemplate"], "WorkerRole": path.Base(s.Outputs["WorkerRole"]), "Queue": path.Base(s.Outputs["InterruptionQueue"]),
+		"TokenParameter": tokenParameter,
+	}
+	want := fill(t, read(t, "policy.json"), values)
+	assert.ElementsMatch(t, want.Statement, s.Controller.Statement)
+	assert.Equal(t, fill(t, read(t, "worker-policy.json"), values), s.Worker)
+	compact, err := json.Marshal(want)
+	require.NoError(t, err)
+	assert.Less(t, len(compact), maxManagedPolicy)
+
+	assert.Equal(t, "required", s.LaunchTemplateData.MetadataOptions.HTTPTokens)
+	assert.Equal(t, 1, s.LaunchTemplateData.MetadataOptions.HTTPPutResponseHopLimit)
+	assert.Equal(t, "IyEvYmluL3NoCg==", s.LaunchTemplateData.UserData)
+	assert.Len(t, s.LaunchTemplateData.SecurityGroupIDs, 1)
+	assert.Equal(t, "300", s.Queue["MessageRetentionPeriod"])
+
+	// moto makes no policies of queues; cfn-lint has looked at this one.
+	sends, ok := s.Template.Resources["InterruptionsPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)[0].(map[string]any)
+	require.True(t, ok)
+	assert.Equal(t, map[string]any{
+		"Sid": "RulesSend", "Effect": "Allow", "Action": "sqs:SendMessage", "Principal": map[string]any{"Service": "events.amazonaws.com"},
+		"Resource": map[string]any{"Fn::GetAtt": []any{"Interruptions", "Arn"}},
+		"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": []any{
+			map[string]any{"Fn::GetAtt": []any{"InstanceEvents", "Arn"}}, map[string]any{"Fn::GetAtt": []any{"HealthEvents", "Arn"}},
+		}}},
+	}, sends)
+
+	var kinds []string
+	for _, pattern := range s.Patterns {
+		kinds = append(kinds, pattern.DetailType...)
+	}
+	assert.ElementsMatch(t, eventKinds, kinds)
+}
+
+// eventKinds are the events that the rules send.
+var eventKinds = []string{
+	"EC2 Spot Instance Interruption Warning", "EC2 Instance Rebalance Recommendation", "EC2 Instance State-change Notification", "AWS Health Event",
+}
+
+// terraform is what python-hcl2 makes of a file. Strings keep their quotes.
+type terraform struct {
+	Variable []map[string]map[string]any
+	Locals   []struct{ Values map[string]any }
+	Resource []map[string]map[string]map[string]any
+}
+
+// counterparts are the resources of Terraform for types of CloudFormation.
+var counterparts = map[string]string{
+	"AWS::IAM::Role": "aws_iam_role", "AWS::IAM::InstanceProfile": "aws_iam_instance_profile", "AWS::IAM::ManagedPolicy": "aws_iam_policy",
+	"AWS::EC2::LaunchTemplate": "aws_launch_template", "AWS::SQS::Queue": "aws_sqs_queue", "AWS::SQS::QueuePolicy": "aws_sqs_queue_policy",
+	"AWS::Events::Rule": "aws_cloudwatch_event_rule",
+}
+
+// TestTerraform checks what can be checked without the provider of AWS: the file parses, has what the template of
+// CloudFormation has, and reads the policies from their files with all values that these need.
+func TestTerraform(t *testing.T) {
+	var parsed terraform
+	require.NoError(t, json.Unmarshal(python(t, "-c", "import hcl2, json, sys; json.dump(hcl2.load(open(sys.argv[1])), sys.stdout)", examples+"main.tf"), &parsed))
+	var same stack
+	require.NoError(t, json.Unmarshal(python(t, "-c", "import json, sys; from cfnlint.decode import cfn_yaml; json.dump({'Template': cfn_yaml.load(sys.argv[1])}, sys.stdout)",
+		examples+"cloudformation.yaml"), &same))
+
+	made := map[string]map[string]map[string]any{} // type → name → arguments
+	for _, resource := range parsed.Resource {
+		for kind, named := range resource {
+			kind = strings.Trim(kind, `"`)
+			if made[kind] == nil {
+				made[kind] = map[string]map[string]any{}
+			}
+			for name, arguments := range named {
+				made[kind][strings.Trim(name, `"`)] = arguments
+			}
+		}
+	}
+	require.NotEmpty(t, same.Template.Resources)
+	for name, resource := range same.Template.Resources {
+		counterpart, ok := counterparts[resource.Type]
+		require.True(t, ok, resource.Type)
+		assert.NotEmpty(t, made[counterpart], name)
+	}
+	assert.Len(t, parsed.Variable, len(same.Template.Parameters))
+
+	text := read(t, "main.tf")
+	for _, kind := range eventKinds {
+		assert.Contains(t, text, `"`+kind+`"`)
+	}
+	options, err := json.Marshal(made["aws_launch_template"]["workers"]["metadata_options"])
+	require.NoError(t, err)
+	assert.Contains(t, string(options), `"http_put_response_hop_limit":1`)
+	assert.Contains(t, string(options), `"http_tokens":"\"required\""`)
+
+	require.Len(t, parsed.Locals, 1)
+	for _, file := range []string{"policy.json", "worker-policy.json"} {
+		assert.Contains(t, text, `templatefile("${path.module}/`+file+`", local.values)`)
+		for _, match := range placeholder.FindAllStringSubmatch(read(t, file), -1) {
+			assert.Contains(t, parsed.Locals[0].Values, match[1], file)
+		}
+	}
+	sids := []string{}
+	for _, s := range document(t, read(t, "policy.json")).Statement {
+		sids = append(sids, s.Sid)
+	}
+	for _, optional := range regexp.MustCompile(`(?m)^    (\w+) += var\.(?:journal_table|metric_namespace)$`).FindAllStringSubmatch(text, -1) {
+		if !slices.Contains([]string{"JournalTable", "MetricNamespace"}, optional[1]) {
+			assert.Contains(t, sids, optional[1])
+		}
+	}
+}
