@@ -18,7 +18,7 @@ type ProviderSpec interface {
 	// AWSRegion returns the region of the instances, "" outside of AWS.
 	AWSRegion() string
 	// NodeShapes returns the zones and the instance types of the nodes that the provider can launch, and the labels of all of
-	// them, as far as the spec has them.
+	// them, as far as the spec has them: no types if it does not name them.
 	NodeShapes() (zones, instanceTypes []string, labels map[string]string)
 	// Queue returns the queue of the pool's own that interruptions are read from, with the field that names it; "" if it has none.
 	Queue() (queue, field string)
@@ -64,6 +64,7 @@ type PoolProvider struct {
 // +kubebuilder:validation:XValidation:rule="self.tagPrefix == oldSelf.tagPrefix",message="provider.ec2.tagPrefix must not change, as no pool would manage the instances with the old prefix: delete the WorkerPool, which terminates its nodes unless deletionPolicy is Orphan, and create another",fieldPath=".tagPrefix"
 // +kubebuilder:validation:XValidation:rule="self.subnets.all(subnet, subnet.zone.startsWith(self.region))",message="provider.ec2.subnets must be in zones of the region, such as eu-central-1a",fieldPath=".subnets"
 // +kubebuilder:validation:XValidation:rule="!has(self.tags) || self.tags.all(key, !key.startsWith(self.tagPrefix) && !key.startsWith('aws:'))",message="provider.ec2.tags must have keys that begin with neither tagPrefix nor aws:",fieldPath=".tags"
+// +kubebuilder:validation:XValidation:rule="has(self.instanceTypes) != has(self.requirements)",message="provider.ec2 must have exactly one of: instanceTypes, requirements"
 type EC2Provider struct {
 	// Id of the launch template, such as lt-0123456789abcdef0: image, security groups, instance profile, user data that joins
 	// the cluster.
@@ -94,13 +95,17 @@ type EC2Provider struct {
 	Subnets []EC2Subnet `json:"subnets"`
 
 	// Instance types in order of preference.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self.all(type, type.matches('^[a-z0-9-]+[.][a-z0-9-]+$'))",message="provider.ec2.instanceTypes must be names of instance types, such as t3.medium"
-	InstanceTypes []string `json:"instanceTypes"`
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
+
+	// What instance types must have, in place of their names: of those that have it the cheapest are launched.
+	// +optional
+	Requirements *EC2Requirements `json:"requirements,omitempty"`
 
 	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none. Each
 	// pool needs a queue of its own, as it deletes messages about other instances: of two pools with one queue the younger is rejected.
@@ -131,18 +136,26 @@ type EC2Provider struct {
 
 // Summary implements ProviderSpec.
 func (p *EC2Provider) Summary() string {
-	return fmt.Sprintf("EC2 in %s: %s", p.Region, strings.Join(p.InstanceTypes, ", "))
+	types := strings.Join(p.InstanceTypes, ", ")
+	if p.Requirements != nil {
+		types = p.Requirements.String()
+	}
+	return fmt.Sprintf("EC2 in %s: %s", p.Region, types)
 }
 
 // AWSRegion implements ProviderSpec.
 func (p *EC2Provider) AWSRegion() string { return p.Region }
 
-// NodeShapes implements ProviderSpec. The architecture of a type is known to EC2 alone.
+// NodeShapes implements ProviderSpec. The architecture of a named type is known to EC2 alone, and so are types without names.
 func (p *EC2Provider) NodeShapes() (zones, instanceTypes []string, labels map[string]string) {
 	for _, s := range p.Subnets {
 		zones = append(zones, s.Zone)
 	}
-	return zones, p.InstanceTypes, map[string]string{"topology.kubernetes.io/region": p.Region}
+	labels = map[string]string{"topology.kubernetes.io/region": p.Region}
+	if p.Requirements != nil && p.Requirements.Architecture != "" {
+		labels["kubernetes.io/arch"] = p.Requirements.Architecture
+	}
+	return zones, p.InstanceTypes, labels
 }
 
 // Queue implements ProviderSpec.

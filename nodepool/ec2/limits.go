@@ -25,6 +25,7 @@ var buckets = map[string]bucket{
 	"CreateTags":                     {100, 10},
 	"DescribeInstances":              {100, 20},
 	"DescribeInstanceTypes":          {100, 20},
+	"DescribeInstanceTypeOfferings":  {100, 20},
 	"DescribeLaunchTemplates":        {100, 20},
 	"DescribeImages":                 {100, 20},
 	"DescribeLaunchTemplateVersions": {100, 20},

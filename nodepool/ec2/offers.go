@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,10 +17,10 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Offers implements [provider.Provider]: each instance type in each subnet. What instance types are does not change, so
-// they are asked for once.
+// Offers implements [provider.Provider]: each instance type in each subnet where EC2 has it. What named instance types are
+// does not change, so they are asked for once.
 func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
-	shapes, err := p.knownShapes(ctx)
+	choice, err := p.choice(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,27 @@ func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.offersOf(shapes, volume), nil
+	return p.offersOf(choice, volume), nil
+}
+
+// choice is the types that are offered.
+type choice struct {
+	names  []string // in order of preference
+	shapes map[string]types.InstanceTypeInfo
+	zones  map[string]map[string]bool // where each is offered; nil: that has not been asked for
+}
+
+func (p *Provider) choice(ctx context.Context) (choice, error) {
+	if p.options.Spec.Requirements == nil {
+		shapes, err := p.knownShapes(ctx)
+		return choice{names: p.options.Spec.InstanceTypes, shapes: shapes}, err
+	}
+	found, err := p.selected(ctx)
+	if err != nil {
+		return choice{}, err
+	}
+	unknown := func(string) *float64 { return nil }
+	return choice{names: found.ranked(unknown, maxTypes), shapes: found.shapes, zones: found.zones}, nil
 }
 
 func (p *Provider) knownShapes(ctx context.Context) (map[string]types.InstanceTypeInfo, error) {
@@ -76,20 +97,23 @@ func (p *Provider) shapes(ctx context.Context) (map[string]types.InstanceTypeInf
 }
 
 // offersOf returns the offers of types whose nodes have a volume of so many GiB.
-func (p *Provider) offersOf(shapes map[string]types.InstanceTypeInfo, volume int64) []provider.Offer {
+func (p *Provider) offersOf(c choice, volume int64) []provider.Offer {
 	var offers []provider.Offer
-	for _, name := range p.options.Spec.InstanceTypes {
-		shape := shapes[name]
+	for _, name := range c.names {
+		shape := c.shapes[name]
 		allocatable := allocatable(shape)
 		allocatable[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(ephemeralStorage(volume), resource.BinarySI)
 		maps.Copy(allocatable, devices(shape))
 		maps.Copy(allocatable, p.overrides())
 		for _, subnet := range p.options.Spec.Subnets {
+			if c.zones != nil && !c.zones[name][subnet.Zone] {
+				continue
+			}
 			labels := map[string]string{
 				corev1.LabelTopologyZone:       subnet.Zone,
 				corev1.LabelTopologyRegion:     p.options.Spec.Region,
 				corev1.LabelInstanceTypeStable: name,
-				corev1.LabelArchStable:         architecture(shape),
+				corev1.LabelArchStable:         cmp.Or(p.architecture(), architecture(shape)),
 				corev1.LabelOSStable:           string(corev1.Linux),
 			}
 			maps.Copy(labels, p.options.Template.Labels)
@@ -109,6 +133,14 @@ func (p *Provider) overrides() corev1.ResourceList {
 		list[corev1.ResourceName(name)] = quantity
 	}
 	return list
+}
+
+// architecture is that of the image, "" if the pool does not say it.
+func (p *Provider) architecture() string {
+	if r := p.options.Spec.Requirements; r != nil {
+		return r.Architecture
+	}
+	return ""
 }
 
 // architecture is the newest of a type's as Kubernetes names it: types with 32 bits have 64 too.

@@ -31,8 +31,9 @@ const (
 )
 
 // outdated returns why an instance is not what a new one would be, "" if it is or if that is not known. current is the
-// number of the version that new ones are launched from, "" if it is not known.
-func outdated(i types.Instance, spec v1alpha1.EC2Provider, current string) string {
+// number of the version that new ones are launched from, "" if it is not known, and meeting the types that meet the
+// requirements, nil if they are not known. Prices make no instance outdated.
+func outdated(i types.Instance, spec v1alpha1.EC2Provider, current string, meeting []string) string {
 	tags := tagsOf(i)
 	template, version := tags[templateTag], tags[versionTag]
 	instanceType, subnet := string(i.InstanceType), aws.ToString(i.SubnetId)
@@ -42,7 +43,9 @@ func outdated(i types.Instance, spec v1alpha1.EC2Provider, current string) strin
 		return fmt.Sprintf("it was launched from launch template %s, and new ones are from %s", template, spec.LaunchTemplate)
 	case template != "" && version != "" && current != "" && version != current:
 		return fmt.Sprintf("it was launched from version %s of %s, and new ones are from version %s", version, template, current)
-	case instanceType != "" && !slices.Contains(spec.InstanceTypes, instanceType):
+	case instanceType != "" && spec.Requirements != nil && meeting != nil && !slices.Contains(meeting, instanceType):
+		return fmt.Sprintf("its instance type %s does not meet the pool's requirements any more", instanceType)
+	case instanceType != "" && spec.Requirements == nil && !slices.Contains(spec.InstanceTypes, instanceType):
 		return fmt.Sprintf("its instance type %s is not one of the pool's any more", instanceType)
 	case subnet != "" && !slices.ContainsFunc(spec.Subnets, inSpec):
 		return fmt.Sprintf("its subnet %s is not one of the pool's any more", subnet)
@@ -67,9 +70,12 @@ func (p *Provider) judge(ctx context.Context, described []types.Instance, instan
 		}
 	}
 	current, err := p.version(ctx, versions)
+	p.mu.Lock()
+	meeting := p.selection.names()
+	p.mu.Unlock()
 	for n := range instances {
 		i := &instances[n]
-		i.Outdated = outdated(described[n], p.options.Spec, current)
+		i.Outdated = outdated(described[n], p.options.Spec, current, meeting)
 		if err != nil && i.Outdated == "" && versions[i.ID] != "" {
 			i.OutdatedErr = err.Error()
 		}

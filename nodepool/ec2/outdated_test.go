@@ -50,7 +50,7 @@ func TestOutdated(t *testing.T) {
 			if c.subnet != "" {
 				i.SubnetId = aws.String(c.subnet)
 			}
-			require.Equal(t, c.want, outdated(i, spec, c.current))
+			require.Equal(t, c.want, outdated(i, spec, c.current, nil))
 		})
 	}
 }

@@ -59,6 +59,8 @@ type Provider struct {
 	launched map[string]time.Time              // ids of instances that EC2 may not know yet
 	current  currentVersion                    // of the launch template
 	hardware hardware
+	// selection is the types that meet the requirements; nil until they have been found.
+	selection *selection
 }
 
 var _ provider.Provider = (*Provider)(nil)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -81,6 +82,8 @@ func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
 		return c.withoutHidden(c.query(ctx, call, EC2, call.Params))
 	case "DescribeInstanceStatus":
 		return c.describeStatus(call)
+	case "DescribeInstanceTypes", "DescribeInstanceTypeOfferings":
+		return c.paged(ctx, call)
 	case "TerminateInstances":
 		if reply := c.notFound(call, "InstanceId"); reply != nil {
 			return reply
@@ -91,6 +94,46 @@ func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
 		}
 	}
 	return c.query(ctx, call, EC2, call.Params)
+}
+
+// paged answers a call page by page as it asks for, which moto does not. What moto says of instance types is the same for
+// all accounts and takes it seconds, so it is asked once. A token is where the next page begins.
+func (c *Cloud) paged(ctx context.Context, call *Call) *answer {
+	params := maps.Clone(call.Params)
+	size, err := strconv.Atoi(params.Get("MaxResults"))
+	if err != nil {
+		return c.query(ctx, call, EC2, params)
+	}
+	from, _ := strconv.Atoi(params.Get("NextToken")) // 0 without one
+	params.Del("MaxResults")
+	params.Del("NextToken")
+	key := call.Region + " " + params.Encode()
+	c.moto.mu.Lock()
+	defer c.moto.mu.Unlock()
+	whole := c.moto.lists[key]
+	if whole == nil {
+		reply := c.query(ctx, call, EC2, params)
+		if reply.status != http.StatusOK {
+			return reply
+		}
+		if whole, err = parseXML(reply.body); err != nil {
+			return unreachable(call, err)
+		}
+		c.moto.lists[key] = whole
+	}
+	page := &node{XMLName: whole.XMLName}
+	for _, child := range whole.Nodes {
+		if strings.HasSuffix(child.XMLName.Local, "Set") {
+			rest := child.Nodes[min(from, len(child.Nodes)):]
+			child = &node{XMLName: child.XMLName, Nodes: rest[:min(size, len(rest))]}
+			if len(rest) > size {
+				page.Nodes = append(page.Nodes, child)
+				child = &node{XMLName: xml.Name{Local: "nextToken"}, Text: strconv.Itoa(from + size)}
+			}
+		}
+		page.Nodes = append(page.Nodes, child)
+	}
+	return &answer{http.StatusOK, xmlType, page.bytes()}
 }
 
 // runInstances honours tokens, which moto only stores, and shortages. A token is one of a zone where the call names a

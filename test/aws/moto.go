@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ type Moto struct {
 	dir      string
 	address  string
 	accounts atomic.Int64
+
+	mu    sync.Mutex
+	lists map[string]*node // that are the same for all accounts
 }
 
 // StartMoto starts moto's server for a test and stops it when the test ends. Tests that share it take a [Moto.Cloud] each.
@@ -69,7 +73,7 @@ func RunMoto(ctx context.Context, progress io.Writer) (*Moto, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	m := &Moto{process: process, dir: dir, address: net.JoinHostPort(loopback, strconv.Itoa(port))}
+	m := &Moto{lists: map[string]*node{}, process: process, dir: dir, address: net.JoinHostPort(loopback, strconv.Itoa(port))}
 	if err := m.wait(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop())
 	}

@@ -136,10 +136,14 @@ func shapesOf(p *v1alpha1.PoolProvider) []map[string]string {
 	}
 	var out []map[string]string
 	zones, types, more := spec.NodeShapes()
+	if len(types) == 0 {
+		types = []string{""}
+	}
 	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
 		for _, kind := range types {
-			labels := map[string]string{
-				corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: kind,
+			labels := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone}
+			if kind != "" {
+				labels[corev1.LabelInstanceTypeStable] = kind
 			}
 			maps.Copy(labels, more)
 			out = append(out, labels)

@@ -148,6 +148,12 @@ func TestLabelsOfNewNodes(t *testing.T) {
 				Subnets: []v1alpha1.EC2Subnet{{Zone: "eu-central-1a", ID: "1"}, {Zone: "eu-central-1a", ID: "2"}},
 			}}
 		}))
+		c.informer.Add(working("zzz", func(p *v1alpha1.WorkerPool) {
+			p.Spec.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
+				Region: "eu-central-1", Requirements: &v1alpha1.EC2Requirements{Architecture: "arm64"},
+				Subnets: []v1alpha1.EC2Subnet{{Zone: "eu-central-1b", ID: "3"}},
+			}}
+		}))
 		of := func(zone, kind string, more map[string]string) map[string]string {
 			out := map[string]string{corev1.LabelOSStable: "linux", corev1.LabelTopologyZone: zone, corev1.LabelInstanceTypeStable: kind}
 			maps.Copy(out, more)
@@ -161,6 +167,10 @@ func TestLabelsOfNewNodes(t *testing.T) {
 			{Pool: "workers", Labels: of("b", "simulated", simulated), Taints: taints},
 			{Pool: "zz", Labels: of("eu-central-1a", "t3.large", region)},
 			{Pool: "zz", Labels: of("eu-central-1a", "m5.large", region)},
+			{Pool: "zzz", Labels: map[string]string{ // its types are known to EC2 alone
+				corev1.LabelOSStable: "linux", corev1.LabelArchStable: "arm64",
+				corev1.LabelTopologyZone: "eu-central-1b", corev1.LabelTopologyRegion: "eu-central-1",
+			}},
 		}, w.PoolIntent().Growing)
 	})
 }
