@@ -10,6 +10,7 @@ import (
 
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool/cost"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 const (
@@ -78,7 +79,7 @@ func newCostPoolCommand() *cobra.Command {
 	c.Flags().StringVar(&o.pricesFile, "prices", "", "`file` with the prices of instance types; empty shows hours only")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		source, prices, err := o.open()
+		source, usd, err := o.open()
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func newCostPoolCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := cost.Of(h, prices)
+		r := cost.Of(h, usd)
 		if output.value == "json" {
 			return printJSON(c.OutOrStdout(), r)
 		}
@@ -102,11 +103,11 @@ type costOptions struct {
 }
 
 // open connects to the server, and reads the files that flags name.
-func (o *costOptions) open() (cost.Source, cost.Prices, error) {
+func (o *costOptions) open() (cost.Source, prices.Prices, error) {
 	if o.weeks < 1 || o.weeks > mostCostWeeks {
 		return cost.Source{}, nil, badFlag("weeks", o.weeks, fmt.Sprintf("from 1 to %d", mostCostWeeks))
 	}
-	prices, err := readPrices("prices", o.pricesFile)
+	usd, err := readPrices("prices", o.pricesFile)
 	if err != nil {
 		return cost.Source{}, nil, err
 	}
@@ -122,7 +123,7 @@ func (o *costOptions) open() (cost.Source, cost.Prices, error) {
 	}
 	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
 	source, err := costSource(o.url, server.clients())
-	return source, prices, err
+	return source, usd, err
 }
 
 // costSource returns the server at a URL.
@@ -135,17 +136,17 @@ func costSource(url string, servers *promapi.Clients) (cost.Source, error) {
 }
 
 // readPrices reads the file that a flag names, if it does.
-func readPrices(flag, file string) (cost.Prices, error) {
+func readPrices(flag, file string) (prices.Prices, error) {
 	if file == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, badFlag(flag, err, cost.PricesHelp)
+		return nil, badFlag(flag, err, prices.Help)
 	}
-	prices, err := cost.ParsePrices(text)
+	usd, err := prices.Parse(text)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--%s %s: %w", flag, file, err)}
 	}
-	return prices, nil
+	return usd, nil
 }

@@ -118,7 +118,8 @@ func TestCostRefusesUnusableArguments(t *testing.T) {
 		"run --enable nodepool --nodepool-cost-report 168h": "--nodepool-cost-report: 168h0m0s: must be left out unless --notify-webhook-url-file is given, which says where reports go\n" +
 			"--nodepool-cost-report: 168h0m0s: must be left out unless --prometheus-url is given",
 		"run --enable nodepool --nodepool-cost-report 10m":                      "--nodepool-cost-report: 10m0s: must be 0, or a duration of at least 1h",
-		"run --enable nodepool --nodepool-cost-prices " + dear:                  "must be left out unless --nodepool-cost-report is given",
+		"run --enable nodepool --nodepool-cost-prices " + dear:                  "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
+		"run --nodepool-cost-prices " + dear:                                    "must be left out unless --enable has nodepool",
 		"run --nodepool-cost-report 168h --nodepool-cost-prices " + dear:        "--nodepool-cost-prices " + dear + ": t3.small.spot: -1",
 		"cost workerpool workers --prometheus-url http://user:secret@localhost": "…@localhost",
 	} {

@@ -26,6 +26,7 @@ import (
 	"github.com/foresail/foresail/nodepool/controller"
 	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/nodepool/signal"
@@ -108,7 +109,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
 		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),
 	}
-	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID}); err != nil {
+	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID, Prices: o.costReports.prices}); err != nil {
 		return nil, err
 	}
 	pools := controller.New(controller.Options{
@@ -251,23 +252,24 @@ const (
 type costReportOptions struct {
 	every      time.Duration // 0: none are sent
 	pricesFile string
-	prices     cost.Prices
+	prices     prices.Prices
 }
 
 func (o *costReportOptions) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.every, costReportFlag, 0, "Period of cost reports to the webhook, as foresail cost makes them, such as 168h: Mondays at 0:00 UTC. It needs --prometheus-url. 0 sends none.")
-	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types for cost reports, as foresail cost workerpool --help describes it. Without it reports have hours only.")
+	fs.StringVar(&o.pricesFile, costPricesFlag, "", "File with the prices of instance types, as foresail cost workerpool --help describes it, for cost reports and for WorkerPools with requirements. Without it reports have hours only, and prices of EC2 are asked of AWS.")
 }
 
 // validate checks the file of prices too. Reports need a webhook to be sent to and a Prometheus server to be made from.
 func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL string) error {
-	if o.every == 0 {
-		if o.pricesFile != "" {
-			return badFlag(costPricesFlag, fmt.Sprintf("%q", o.pricesFile), "left out unless --"+costReportFlag+" is given")
-		}
-		return nil
+	_, err := readPrices(costPricesFlag, o.pricesFile)
+	errs := []error{err}
+	if o.pricesFile != "" && !enabled {
+		errs = append(errs, badFlag(costPricesFlag, fmt.Sprintf("%q", o.pricesFile), "left out unless --enable has "+enableNodePool))
 	}
-	var errs []error
+	if o.every == 0 {
+		return errors.Join(errs...)
+	}
 	if o.every < leastCostReport {
 		errs = append(errs, badFlag(costReportFlag, o.every, "0, or a duration of at least 1h, such as 168h"))
 	}
@@ -283,14 +285,13 @@ func (o *costReportOptions) validate(enabled bool, webhookFile, prometheusURL st
 			errs = append(errs, badFlag(costReportFlag, o.every, "left out unless "+need.what))
 		}
 	}
-	_, err := readPrices(costPricesFlag, o.pricesFile)
-	return errors.Join(append(errs, err)...)
+	return errors.Join(errs...)
 }
 
 // complete loads the file of prices.
 func (o *costReportOptions) complete() error {
-	prices, err := readPrices(costPricesFlag, o.pricesFile)
-	o.prices = prices
+	usd, err := readPrices(costPricesFlag, o.pricesFile)
+	o.prices = usd
 	return err
 }
 

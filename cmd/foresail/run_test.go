@@ -31,7 +31,7 @@ func TestValidateReportsEverythingAtOnce(t *testing.T) {
 		"--scrape-concurrency: 1: must be at least 2",
 		"--prometheus-timeout: 0s: must be above 0s",
 		`--extender-warm-up: "1m0s": must be left out unless --enable has extender`,
-		`--nodepool-cost-prices: "prices.yaml": must be left out unless --nodepool-cost-report is given`,
+		`--nodepool-cost-prices: "prices.yaml": must be left out unless --enable has nodepool`,
 		`--leader-election-namespace: "": must be the namespace that this runs in`,
 		`--http-address: "8080": must be a host and a port, such as :8080 or 127.0.0.1:8080, or 0: `,
 		`--metrics-address: ":0": must be a host and a port, such as :8443 or 127.0.0.1:8443, or 0: `,

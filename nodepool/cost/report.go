@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 // Report is of one pool. Hours are those of one worker unless they are said to be of time. What is nil is not known.
@@ -59,7 +60,7 @@ type Cost struct {
 }
 
 // Of reports a history that has something known.
-func Of(h *History, prices Prices) *Report {
+func Of(h *History, usd prices.Prices) *Report {
 	step := h.Step.Hours()
 	r := &Report{
 		Pool: h.Pool, From: h.From, To: h.To,
@@ -75,7 +76,7 @@ func Of(h *History, prices Prices) *Report {
 		}
 	}
 	r.spot(h)
-	r.price(h, prices)
+	r.price(h, usd)
 	r.advise(h)
 	return r
 }
@@ -127,7 +128,7 @@ func (r *Report) spot(h *History) {
 }
 
 // price tells what was used of each kind, and what it cost as far as prices are known.
-func (r *Report) price(h *History, prices Prices) {
+func (r *Report) price(h *History, usd prices.Prices) {
 	steps := map[Kind]int{}
 	for i := range h.Moments {
 		for k, n := range h.Moments[i].Instances {
@@ -140,13 +141,13 @@ func (r *Report) price(h *History, prices Prices) {
 			continue
 		}
 		n := float64(n) * h.Step.Hours()
-		u := Usage{InstanceType: k.InstanceType, Market: k.Market, Hours: n, PriceUSD: prices.of(k)}
+		u := Usage{InstanceType: k.InstanceType, Market: k.Market, Hours: n, PriceUSD: usd[k.InstanceType].Of(k.Market)}
 		if u.PriceUSD != nil {
 			u.CostUSD = new(n * *u.PriceUSD)
 		} else {
 			r.MissingPrices = append(r.MissingPrices, k.InstanceType+" "+string(k.Market))
 		}
-		if dear := prices[k.InstanceType].OnDemand; dear != nil && onDemand != nil {
+		if dear := usd[k.InstanceType].OnDemand; dear != nil && onDemand != nil {
 			*onDemand += n * *dear
 		} else {
 			onDemand = nil
@@ -158,19 +159,19 @@ func (r *Report) price(h *History, prices Prices) {
 		return cmp.Or(cmp.Compare(b.Hours, a.Hours), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Market, b.Market))
 	})
 	if len(r.Usage) > 0 && len(r.MissingPrices) == 0 {
-		r.Cost, r.OnDemandCostUSD = r.costOf(h, prices), onDemand
+		r.Cost, r.OnDemandCostUSD = r.costOf(h, usd), onDemand
 	}
 }
 
 // costOf adds up what each moment cost. Workers that were desired while there were none are taken at the mean price of all.
-func (r *Report) costOf(h *History, prices Prices) *Cost {
+func (r *Report) costOf(h *History, usd prices.Prices) *Cost {
 	c, step, unseen := &Cost{}, h.Step.Hours(), 0.0
 	for i := range h.Moments {
 		m := &h.Moments[i]
 		paid, workers := 0.0, m.Workers()
 		for k, n := range m.Instances {
 			if n > 0 {
-				paid += float64(n) * *prices.of(k) * step
+				paid += float64(n) * *usd[k.InstanceType].Of(k.Market) * step
 			}
 		}
 		c.USD += paid

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 var monday = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
@@ -19,10 +20,10 @@ var (
 	smallFull = Kind{InstanceType: "t3.small", Market: plan.OnDemand}
 )
 
-// prices are round: a Spot hour is a quarter dollar, an On-Demand hour one.
-func prices(t *testing.T) Prices {
+// usd is round: a Spot hour is a quarter dollar, an On-Demand hour one.
+func usd(t *testing.T) prices.Prices {
 	t.Helper()
-	p, err := ParsePrices([]byte("t3.small: {onDemand: 1, spot: 0.25}"))
+	p, err := prices.Parse([]byte("t3.small: {onDemand: 1, spot: 0.25}"))
 	require.NoError(t, err)
 	return p
 }
@@ -66,7 +67,7 @@ func TestWhatWasUsedAndWhatItCost(t *testing.T) {
 		stretch{2, some(0, 0, 0)},  // none, and the minimum is 1
 		stretch{4, some(1, 0, 0)},  // the minimum is not idle
 		stretch{1, with(some(1, 0, 1), func(m *Moment) { m.Gone = 3 })},
-	), prices(t))
+	), usd(t))
 	assert.Equal(t, 31.0, r.KnownHours)
 	assert.Equal(t, 8.0, r.UnknownHours)
 	assert.Equal(t, 40.0+40+8+0+4+1, r.WorkerHours)
@@ -105,10 +106,10 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 		"of one market":  {"t3.small: {spot: 0.25}", []string{"t3.small OnDemand"}, 0.5},
 		"nothing is nil": {"t3.small: {spot: 0, onDemand: 0}", []string{}, 0.0},
 	} {
-		var p Prices
+		var p prices.Prices
 		if c.prices != "" {
 			var err error
-			p, err = ParsePrices([]byte(c.prices))
+			p, err = prices.Parse([]byte(c.prices))
 			require.NoError(t, err, name)
 		}
 		r := Of(h, p)
@@ -129,22 +130,6 @@ func TestWhatIsNotKnownIsNoNumber(t *testing.T) {
 	assert.Nil(t, none.SpotShare)
 	assert.Nil(t, none.Cost)
 	assert.Contains(t, none.Summary(), "There were no workers")
-}
-
-func TestRejectsImpossiblePrices(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                                   "it has no prices: must be a YAML file of US dollars an hour",
-		"t3.small: 1":                        "must be a YAML file of US dollars",
-		"t3.small: {onDemnad: 1}":            `unknown field "onDemnad"`,
-		"t3.small: {}":                       "t3.small: must have onDemand, spot or both",
-		"t3.small: {spot: -1}":               "t3.small.spot: -1: must be a number of US dollars, 0 or more",
-		"a: {spot: -1}\nb: {onDemand: -0.5}": "a.spot: -1: must be a number of US dollars, 0 or more; b.onDemand: -0.5: must",
-		"t3.small: {spot: .inf}":             "t3.small",
-		"t3.small: {spot: 1}\nt3.small: {}":  "already set",
-	} {
-		_, err := ParsePrices([]byte(text))
-		assert.ErrorContains(t, err, want, text)
-	}
 }
 
 func TestAdvice(t *testing.T) {
@@ -237,7 +222,7 @@ func TestTableAndSummaryAgree(t *testing.T) {
 		stretch{120, with(some(3, 1, 4), func(m *Moment) { m.Pending, m.SpotTarget = new(0), new(2) })},
 		stretch{40, with(some(3, 1, 2), func(m *Moment) { m.Pending = new(5) })},
 	)
-	r := Of(h, prices(t))
+	r := Of(h, usd(t))
 	var out strings.Builder
 	require.NoError(t, Table(&out, r))
 	assert.Equal(t, `WorkerPool workers, 2026-05-04T00:00:00Z to 2026-05-11T00:00:00Z

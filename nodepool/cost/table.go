@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 // Table writes a report for people.
@@ -85,7 +87,7 @@ func spotOf(r *Report) string {
 
 func costLine(r *Report) string {
 	if len(r.MissingPrices) > 0 {
-		return fmt.Sprintf("Costs are not known: there is no price of %s. Prices are given as %s", strings.Join(r.MissingPrices, ", "), PricesHelp)
+		return fmt.Sprintf("Costs are not known: there is no price of %s. Prices are given as %s", strings.Join(r.MissingPrices, ", "), prices.Help)
 	}
 	if r.Cost == nil {
 		return "There were no workers, so nothing was paid for any."

@@ -26,6 +26,7 @@ var buckets = map[string]bucket{
 	"DescribeInstances":              {100, 20},
 	"DescribeInstanceTypes":          {100, 20},
 	"DescribeInstanceTypeOfferings":  {100, 20},
+	"DescribeSpotPriceHistory":       {100, 20},
 	"DescribeLaunchTemplates":        {100, 20},
 	"DescribeImages":                 {100, 20},
 	"DescribeLaunchTemplateVersions": {100, 20},

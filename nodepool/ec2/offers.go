@@ -20,7 +20,10 @@ import (
 // Offers implements [provider.Provider]: each instance type in each subnet where EC2 has it. What named instance types are
 // does not change, so they are asked for once.
 func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
-	choice, err := p.choice(ctx)
+	if p.options.Spec.Requirements != nil {
+		return p.offersByPrice(ctx)
+	}
+	shapes, err := p.knownShapes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -28,27 +31,30 @@ func (p *Provider) Offers(ctx context.Context) ([]provider.Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.offersOf(choice, volume), nil
+	return p.offersOf(p.options.Spec.InstanceTypes, shapes, volume), nil
 }
 
-// choice is the types that are offered.
-type choice struct {
-	names  []string // in order of preference
-	shapes map[string]types.InstanceTypeInfo
-	zones  map[string]map[string]bool // where each is offered; nil: that has not been asked for
-}
-
-func (p *Provider) choice(ctx context.Context) (choice, error) {
-	if p.options.Spec.Requirements == nil {
-		shapes, err := p.knownShapes(ctx)
-		return choice{names: p.options.Spec.InstanceTypes, shapes: shapes}, err
-	}
+// offersByPrice returns the types that meet the requirements, the cheapest first. Prices come last: without them there are
+// offers all the same.
+func (p *Provider) offersByPrice(ctx context.Context) ([]provider.Offer, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
-		return choice{}, err
+		return nil, err
 	}
-	unknown := func(string) *float64 { return nil }
-	return choice{names: found.ranked(unknown, maxTypes), shapes: found.shapes, zones: found.zones}, nil
+	volume, err := p.volume(ctx)
+	if err != nil {
+		return nil, err
+	}
+	price, why := p.prices(ctx)
+	names := found.ranked(func(name string) *float64 { return p.cheapest(name, price) }, maxTypes)
+	var offers []provider.Offer
+	for _, o := range p.offersOf(names, found.shapes, volume) {
+		if found.zones[o.InstanceType][o.Zone] {
+			o.Price, o.PriceErr = price(o.InstanceType, o.Zone), why
+			offers = append(offers, o)
+		}
+	}
+	return offers, nil
 }
 
 func (p *Provider) knownShapes(ctx context.Context) (map[string]types.InstanceTypeInfo, error) {
@@ -97,18 +103,15 @@ func (p *Provider) shapes(ctx context.Context) (map[string]types.InstanceTypeInf
 }
 
 // offersOf returns the offers of types whose nodes have a volume of so many GiB.
-func (p *Provider) offersOf(c choice, volume int64) []provider.Offer {
+func (p *Provider) offersOf(names []string, shapes map[string]types.InstanceTypeInfo, volume int64) []provider.Offer {
 	var offers []provider.Offer
-	for _, name := range c.names {
-		shape := c.shapes[name]
+	for _, name := range names {
+		shape := shapes[name]
 		allocatable := allocatable(shape)
 		allocatable[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(ephemeralStorage(volume), resource.BinarySI)
 		maps.Copy(allocatable, devices(shape))
 		maps.Copy(allocatable, p.overrides())
 		for _, subnet := range p.options.Spec.Subnets {
-			if c.zones != nil && !c.zones[name][subnet.Zone] {
-				continue
-			}
 			labels := map[string]string{
 				corev1.LabelTopologyZone:       subnet.Zone,
 				corev1.LabelTopologyRegion:     p.options.Spec.Region,

@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -37,6 +39,10 @@ type Options struct {
 	MaxPrice string
 	// Template tells what is known of new nodes: labels, and what pods can use of them.
 	Template v1alpha1.NodeTemplate
+	// Spot says that the pool has Spot instances, whose prices decide as well.
+	Spot bool
+	// Prices are those of a file; nil: AWS is asked for them where they decide.
+	Prices prices.Prices
 
 	// Limits are shared by all providers of a process; nil is limits of its own, with DefaultShare.
 	Limits *Limits
@@ -51,6 +57,7 @@ type Provider struct {
 	options Options
 	prefix  string // of tags, with the slash
 	client  *ec2.Client
+	pricing *pricing.Client
 	// pageSize is how many instances are asked for at once.
 	pageSize int32
 
@@ -61,6 +68,7 @@ type Provider struct {
 	hardware hardware
 	// selection is the types that meet the requirements; nil until they have been found.
 	selection *selection
+	quotes    quotes
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -83,16 +91,18 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the AWS SDK: %w", err)
 	}
+	twice := func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, maxRetryDelay }
 	client := ec2.NewFromConfig(loaded, func(c *ec2.Options) {
 		if o.Spec.Endpoint != "" {
 			c.BaseEndpoint = aws.String(o.Spec.Endpoint)
 		}
-		c.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-			s.MaxAttempts, s.MaxBackoff = 2, maxRetryDelay
-		})
+		c.Retryer = retry.NewStandard(twice)
 		c.APIOptions = append(c.APIOptions, o.Limits.middleware(o.Spec.Region))
 	})
-	return &Provider{options: o, prefix: prefix, client: client, pageSize: maxPageSize, launched: map[string]time.Time{}}, nil
+	quoting := pricing.NewFromConfig(loaded, func(c *pricing.Options) {
+		c.Region, c.Retryer = pricingRegion, retry.NewStandard(twice)
+	})
+	return &Provider{options: o, prefix: prefix, client: client, pricing: quoting, pageSize: maxPageSize, launched: map[string]time.Time{}}, nil
 }
 
 // checkTags finds tags that EC2 would not take, or that would say that an instance is somebody else's.

@@ -23,6 +23,7 @@ func newFactory(env provider.Environment) provider.Factory {
 		}
 		instances, err := New(ctx, Options{
 			Cluster: cluster, Pool: pool.Name, Spec: *spec, MaxPrice: pool.Spec.Market.MaxPrice, Template: pool.Spec.Template, Limits: limits,
+			Spot: pool.Spec.Market.SpotRatio != nil && pool.Spec.Market.SpotRatio.Sign() > 0, Prices: env.Prices,
 		})
 		if err != nil || spec.InterruptionQueue == "" {
 			return provider.Parts{Provider: instances}, err

@@ -128,6 +128,20 @@ const (
 	OnDemand Market = "OnDemand"
 )
 
+// Price is what an hour of an instance costs in US dollars. What is nil is not known.
+type Price struct {
+	OnDemand *float64 `json:"onDemand,omitempty"`
+	Spot     *float64 `json:"spot,omitempty"`
+}
+
+// Of returns the price in a market.
+func (p Price) Of(m Market) *float64 {
+	if m == Spot {
+		return p.Spot
+	}
+	return p.OnDemand
+}
+
 // Placement is where, what and how an instance is launched.
 type Placement struct {
 	Zone         string `json:"zone"`

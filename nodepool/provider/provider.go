@@ -25,7 +25,7 @@ type Provider interface {
 	Terminate(ctx context.Context, id string) error
 	// MarkJoinFailed tags an instance of the pool, for people, as one whose node did not join.
 	MarkJoinFailed(ctx context.Context, id string) error
-	// Offers returns what can be launched, types in order of preference.
+	// Offers returns what can be launched, types in order of preference, with prices where these decide.
 	Offers(ctx context.Context) ([]Offer, error)
 }
 
@@ -71,4 +71,9 @@ type Offer struct {
 	plan.Offer
 	Allocatable corev1.ResourceList // CPU, memory and pods at the least
 	Labels      map[string]string   // zone, instance type, architecture, and whatever the pool says
+	// Price is known only where it decides what is launched: then the cheapest offer that will do comes first, and those
+	// whose price is not known come after the others, in order of preference.
+	Price plan.Price
+	// PriceErr is why a price that would decide is not known, "" if it is or if nothing can tell.
+	PriceErr string
 }

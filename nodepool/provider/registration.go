@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 // Registration makes one kind of provider known. One list in cmd/foresail has all of them.
@@ -25,6 +26,8 @@ type Environment struct {
 	Kubernetes kubernetes.Interface
 	// Cluster returns an id that no other cluster has, ever.
 	Cluster func(context.Context) (string, error)
+	// Prices are those of a file; nil: a provider asks its cloud.
+	Prices prices.Prices
 }
 
 // Factory makes what one pool needs of its provider, which its spec selects. The spec has its defaults. It makes no call to

@@ -21,6 +21,7 @@ type ec2State struct {
 	hiding    bool
 	hidden    map[string]bool // ids of instances that cannot be seen yet
 	statuses  []instanceStatus
+	prices    map[string]Price
 }
 
 func newEC2State() ec2State {
@@ -84,6 +85,10 @@ func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
 		return c.describeStatus(call)
 	case "DescribeInstanceTypes", "DescribeInstanceTypeOfferings":
 		return c.paged(ctx, call)
+	case "DescribeSpotPriceHistory":
+		if c.sells() {
+			return c.spotPrices(call.Params)
+		}
 	case "TerminateInstances":
 		if reply := c.notFound(call, "InstanceId"); reply != nil {
 			return reply

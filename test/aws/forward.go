@@ -36,6 +36,8 @@ func (c *Cloud) answer(r *http.Request, call *Call) *answer {
 	switch {
 	case call.Service == EC2:
 		return c.answerEC2(r.Context(), call)
+	case call.Service == Pricing:
+		return c.products(call)
 	case strings.Contains(r.URL.Path, "/operation/"):
 		return c.answerCloudWatch(r.Context(), call)
 	case call.Service == DynamoDB:
