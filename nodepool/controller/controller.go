@@ -200,7 +200,7 @@ func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "The WorkerPool cannot run by its spec", "workerpool", pool.Name)
 		if old != nil && old.alive() {
-			old.refuse(err)
+			old.refuse(pool, err)
 			return ctrl.Result{RequeueAfter: c.retry}, nil
 		}
 		return ctrl.Result{RequeueAfter: c.retry}, c.tell(ctx, pool, err)
@@ -286,10 +286,12 @@ type running struct {
 	reporter nodepool.Reporter
 	parts    []func(context.Context) error
 
-	mu      sync.Mutex
-	current nodepool.Spec
-	refused error // why the last spec was not taken
-	warning error // what else is wrong with the object
+	mu       sync.Mutex
+	current  nodepool.Spec // the last one that could be used
+	deleting bool          // the object is being deleted, by whatever spec
+	dryRun   bool          // the last spec asks for a dry run, whether it could be used or not
+	refused  error         // why the last spec was not taken
+	warning  error         // what else is wrong with the object
 
 	started chan struct{} // closed once cancel is set
 	cancel  context.CancelFunc
@@ -301,7 +303,7 @@ func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current, r.refused, r.warning = nodepool.SpecOf(pool.Name, pool.Spec), nil, nil
-	r.current.Plan.Deleting = deleting(pool)
+	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
 
 // warn tells, from the next tick and until the next change, what is wrong with the object.
@@ -311,17 +313,22 @@ func (r *running) warn(why error) {
 	r.warning = why
 }
 
-// refuse tells, from the next tick, why a spec was not taken.
-func (r *running) refuse(why error) {
+// refuse reports, from the next tick, why a spec was not taken. A deletion counts all the same: the pool launches nothing more,
+// and its nodes are drained by the spec before, unless the new one asks for a dry run.
+func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 	r.refused = fmt.Errorf("the spec cannot be used, so the pool goes on by the one before: %w", why)
 }
 
 func (r *running) spec() (nodepool.Spec, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.current, nil
+	s := r.current
+	s.Plan.Deleting = r.deleting
+	s.DryRun = s.DryRun || r.deleting && r.dryRun
+	return s, nil
 }
 
 // Report passes on what the pool reports, with what is wrong with the spec.

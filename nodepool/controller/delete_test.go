@@ -100,6 +100,52 @@ func TestADeletedPoolGoesOnAfterARestart(t *testing.T) {
 	require.True(t, isDeleting(t, f))
 }
 
+// Whatever its spec, a pool that is being deleted launches nothing.
+func TestADeletedPoolWhoseSpecIsRefusedIsEmptied(t *testing.T) {
+	for name, first := range map[string]string{"refused-then-deleted": "spec", "deleted-then-refused": "deletion"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			pool := b.createPool(drained(name))
+			f := next(b, b.made)
+			b.breakBuild(errors.New("no such zone"))
+			remove := func() { require.NoError(t, b.client.Delete(t.Context(), pool)) }
+			refuse := func() {
+				b.patch(name, `{"spec":{"max":9,"provider":{"simulated":{"zones":["z"]}}}}`)
+				b.eventually(func() bool {
+					f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: name})
+					return next(b, b.told).Health != nil
+				})
+			}
+			if first == "spec" {
+				refuse()
+				require.False(t, isDeleting(t, f))
+				remove()
+			} else {
+				remove()
+				b.eventually(func() bool { return isDeleting(t, f) })
+				refuse()
+			}
+			b.eventually(func() bool { return isDeleting(t, f) })
+			spec, err := f.options.Spec()
+			require.NoError(t, err)
+			assert.Equal(t, 5, spec.Plan.Max, "by the spec before")
+			assert.False(t, spec.DryRun)
+			assert.Empty(t, b.made, "it is the pool that it was")
+
+			dryRun := func() bool {
+				spec, err := f.options.Spec()
+				require.NoError(t, err)
+				return spec.DryRun
+			}
+			b.patch(name, `{"spec":{"dryRun":true}}`)
+			b.eventually(dryRun)
+			b.patch(name, `{"spec":{"dryRun":false}}`)
+			b.eventually(func() bool { return !dryRun() })
+			require.True(t, isDeleting(t, f))
+		})
+	}
+}
+
 func TestOrphanLetsADeletedPoolGo(t *testing.T) {
 	for name, broken := range map[string]error{"runs": nil, "cannot-run": errors.New("no such zone")} {
 		t.Run(name, func(t *testing.T) {
