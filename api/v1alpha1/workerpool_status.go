@@ -23,6 +23,8 @@ const (
 
 // WorkerPoolStatus is the observed state of a pool. A field is absent while its value is unknown.
 type WorkerPoolStatus struct {
+	// The generation of the spec that the pool runs by, and that this status is about. A spec that cannot be used is never
+	// observed: Healthy is False then.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -112,10 +114,14 @@ type PoolAction struct {
 
 // PoolRollout is the replacement of outdated workers.
 type PoolRollout struct {
-	// The workers that are still to be replaced.
+	// The workers that are still to be replaced. Those that are being drained or terminated count until they are gone.
 	// +required
 	Outdated int32 `json:"outdated"`
-	// Why they are outdated and what holds their replacement back, as a sentence.
+	// The workers of which it is not known whether they are outdated, for example without the permission
+	// ec2:DescribeLaunchTemplates.
+	// +optional
+	Unknown int32 `json:"unknown,omitempty"`
+	// Why they are outdated or that is not known, and what holds their replacement back, as a sentence.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

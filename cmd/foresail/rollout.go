@@ -68,14 +68,14 @@ func newPauseCommand(k *cluster) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "pause WORKERPOOL",
 		Short: "Replace no outdated worker until rollout resume",
-		Long: `Pause sets spec.disruption.paused of a WorkerPool. No outdated worker is replaced, and nodes that are
-being drained and are not empty yet take pods again; those that are empty are still terminated.
-Scale-up and scale-down go on.`,
+		Long: `Pause sets spec.disruption.paused of a WorkerPool. No outdated worker is replaced, and outdated
+nodes that are being drained and are not empty yet take pods again; those that are empty are still
+terminated. Scale-up and scale-down go on, and so do their drains.`,
 		Example: `  foresail rollout pause workers`,
 	}, func() map[string]any {
 		return map[string]any{"paused": true}
 	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
-		_, err := fmt.Fprintf(w, "workerpool/%s paused: nodes that are being drained and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume %[1]s\n", pool.Name)
+		_, err := fmt.Fprintf(w, "workerpool/%s paused: nodes that are drained for being outdated and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume %[1]s\n", pool.Name)
 		return err
 	})
 }
@@ -99,16 +99,17 @@ func newAbortCommand(k *cluster) *cobra.Command {
 	return newRolloutChange(k, &cobra.Command{
 		Use:   "abort WORKERPOOL",
 		Short: "Take back a rollout restart, and pause",
-		Long: `Abort removes spec.disruption.replaceBefore of a WorkerPool, and sets spec.disruption.paused. Nodes
-that are being drained and are not empty yet take pods again; those that are empty are still
-terminated. Workers that were launched as replacements stay, until the pool needs fewer.
+		Long: `Abort removes spec.disruption.replaceBefore of a WorkerPool, and sets spec.disruption.paused. Outdated
+nodes that are being drained and are not empty yet take pods again; those that are empty are still
+terminated. Nodes of a scale-down go on to be drained. Workers that were launched as replacements
+stay, until the pool needs fewer.
 
 It is paused as well, so workers that drifted or expired are replaced only after rollout resume.`,
 		Example: `  foresail rollout abort workers`,
 	}, func() map[string]any {
 		return map[string]any{"replaceBefore": nil, "paused": true}
 	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
-		_, err := fmt.Fprintf(w, "workerpool/%s aborted: nodes that are being drained and are not empty yet take pods again\nIt is paused: workers that drifted or expired are replaced only after foresail rollout resume %[1]s\n", pool.Name)
+		_, err := fmt.Fprintf(w, "workerpool/%s aborted: nodes that are drained for being outdated and are not empty yet take pods again\nIt is paused: workers that drifted or expired are replaced only after foresail rollout resume %[1]s\n", pool.Name)
 		return err
 	})
 }
@@ -194,8 +195,9 @@ func poolName(argument string) string {
 // rolloutStatus is how far the replacement of outdated workers is.
 type rolloutStatus struct {
 	Name          string       `json:"name"`
-	Done          bool         `json:"done"`               // no worker is outdated by the newest spec
+	Done          bool         `json:"done"`               // every worker is known not to be outdated by the newest spec
 	Outdated      *int32       `json:"outdated,omitempty"` // absent while it is unknown
+	Unknown       int32        `json:"unknown,omitempty"`  // workers of which it is not known
 	Message       string       `json:"message,omitempty"`
 	Paused        bool         `json:"paused"`
 	DryRun        bool         `json:"dryRun"`
@@ -207,8 +209,10 @@ func newRolloutStatusCommand(k *cluster) *cobra.Command {
 		Use:   "status WORKERPOOL [--output table|json]",
 		Short: "Show how many workers are still to be replaced, and what holds that back",
 		Long: `Status shows spec.disruption and status.rollout of a WorkerPool: how many workers are outdated, why,
-and what holds their replacement back, such as a budget. It changes nothing. The exit code is 0
-whether workers are outdated or not; with --output json the field done tells.`,
+and what holds their replacement back, such as a budget. A worker counts until it is drained and
+terminated. It changes nothing. The exit code is 0 whether workers are outdated or not. With --output
+json the field done is true once no worker is outdated by the newest spec. While that is not known,
+as before the first cycle by a new spec, it is false.`,
 		Example: `  foresail rollout status workers
 
   # Wait until all workers are replaced
@@ -237,12 +241,17 @@ whether workers are outdated or not; with --output json the field done tells.`,
 	return c
 }
 
-// rolloutOf reads the status of a pool. What it says of a spec that has changed since is unknown.
+// rolloutOf reads the status of a pool. As in kubectl rollout status, a status of an older generation says nothing about the
+// newest spec. If that spec was rejected, the condition Healthy has the reason.
 func rolloutOf(pool *v1alpha1.WorkerPool) rolloutStatus {
 	d := &pool.Spec.Disruption
 	s := rolloutStatus{Name: pool.Name, Paused: d.Paused, DryRun: pool.Spec.DryRun, ReplaceBefore: d.ReplaceBefore}
-	if r := pool.Status.Rollout; r != nil && pool.Status.ObservedGeneration >= pool.Generation {
-		s.Outdated, s.Message, s.Done = &r.Outdated, r.Message, r.Outdated == 0
+	r, observed := pool.Status.Rollout, pool.Status.ObservedGeneration >= pool.Generation
+	switch healthy := meta.FindStatusCondition(pool.Status.Conditions, v1alpha1.ConditionHealthy); {
+	case r != nil && observed:
+		s.Outdated, s.Unknown, s.Message, s.Done = &r.Outdated, r.Unknown, r.Message, r.Outdated+r.Unknown == 0
+	case healthy != nil && healthy.Status == metav1.ConditionFalse:
+		s.Message = healthy.Message
 	}
 	return s
 }
@@ -268,7 +277,9 @@ func (s rolloutStatus) print(w io.Writer) error {
 func (s rolloutStatus) progress() string {
 	switch {
 	case s.Outdated == nil:
-		return "not known yet: the pool has not reported on its newest spec, which takes a cycle (foresail explain workerpool " + s.Name + ")"
+		return "not known: the pool has not reported on its newest spec yet, or cannot read its workers (foresail explain workerpool " + s.Name + ")"
+	case *s.Outdated == 0 && s.Unknown > 0:
+		return "not known: workers may be outdated"
 	case *s.Outdated == 0:
 		return "no worker is outdated"
 	case *s.Outdated == 1:

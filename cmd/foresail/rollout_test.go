@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -70,7 +71,7 @@ func TestRollout(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, `there is no WorkerPool "wrokers": must be one of workers`)
 
-	succeeds("workerpool/workers paused: nodes that are being drained and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume workers\n", "pause", "workers")
+	succeeds("workerpool/workers paused: nodes that are drained for being outdated and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume workers\n", "pause", "workers")
 	assert.True(t, spec().Paused)
 	succeeds(`workerpool/workers restarted: workers launched before 2026-11-24T04:06:07Z are replaced, new ones first, within spec.disruption.budgets
 How far it is: foresail rollout status workers
@@ -81,7 +82,7 @@ How far it is: foresail rollout status workers
 	assert.Equal(t, before.Budgets, after.Budgets)
 	assert.True(t, slices.ContainsFunc(pool.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "foresail-rollout" }), "%v", pool.ManagedFields)
 
-	unknown := `workerpool/workers: not known yet: the pool has not reported on its newest spec, which takes a cycle (foresail explain workerpool workers)
+	unknown := `workerpool/workers: not known: the pool has not reported on its newest spec yet, or cannot read its workers (foresail explain workerpool workers)
 Workers launched before 2026-11-24T04:06:07Z are replaced (spec.disruption.replaceBefore)
 `
 	succeeds(unknown, "status", "workers")
@@ -94,7 +95,7 @@ Workers launched before 2026-11-24T04:06:07Z are replaced (spec.disruption.repla
 	require.Equal(t, exitDone, code, stderr)
 	assert.JSONEq(t, `{"name":"workers","done":false,"outdated":2,"message":"the budget nodes 0 holds them","paused":false,"dryRun":false,"replaceBefore":"2026-11-24T04:06:07Z"}`, stdout)
 
-	succeeds(`workerpool/workers aborted: nodes that are being drained and are not empty yet take pods again
+	succeeds(`workerpool/workers aborted: nodes that are drained for being outdated and are not empty yet take pods again
 It is paused: workers that drifted or expired are replaced only after foresail rollout resume workers
 `, "abort", "workers")
 	after = spec()
@@ -111,6 +112,9 @@ Paused: outdated workers are replaced only after foresail rollout resume workers
 	succeeds("workerpool/workers resumed: outdated workers are replaced, within spec.disruption.budgets\n", "resume", "workers")
 	report(0, "")
 	succeeds("workerpool/workers: no worker is outdated\n", "status", "workers")
+	pool.Status.Rollout = &v1alpha1.PoolRollout{Unknown: 2, Message: "whether 2 workers must be replaced is not known: no permission"}
+	require.NoError(t, objects.Status().Update(t.Context(), pool))
+	succeeds("workerpool/workers: not known: workers may be outdated\nwhether 2 workers must be replaced is not known: no permission\n", "status", "workers")
 
 	pool.Spec.DryRun = true
 	require.NoError(t, objects.Update(t.Context(), pool))
@@ -119,7 +123,7 @@ Paused: outdated workers are replaced only after foresail rollout resume workers
 	succeeds("workerpool/workers: no worker is outdated\n"+inDryRun+"\n", "status", "workers")
 
 	rolloutRights(t, cluster, objects)
-	olderDefinition(t, cluster)
+	olderDefinition(t, cluster, objects)
 	code, _, stderr = rollout("restart", "workers")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, "the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
@@ -164,8 +168,8 @@ func rolloutRights(t *testing.T, cluster *controlplane.Cluster, objects client.C
 	assert.True(t, pool.Spec.Disruption.Paused)
 }
 
-// olderDefinition takes spec.disruption from the CRD.
-func olderDefinition(t *testing.T, cluster *controlplane.Cluster) {
+// olderDefinition takes spec.disruption from the CRD, and waits until the API server goes by that.
+func olderDefinition(t *testing.T, cluster *controlplane.Cluster, objects client.Client) {
 	t.Helper()
 	text, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
 	require.NoError(t, err)
@@ -178,6 +182,14 @@ func olderDefinition(t *testing.T, cluster *controlplane.Cluster) {
 	require.NoError(t, err)
 	_, err = cluster.Apply(t.Context(), text)
 	require.NoError(t, err)
+	// No condition tells when the API server validates by a changed definition: it is asked without changing anything.
+	strict := client.WithFieldValidation(objects, metav1.FieldValidationStrict)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disruption":{"paused":true}}}`))
+	require.Eventually(t, func() bool {
+		err = strict.Patch(t.Context(), &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}, patch, client.DryRunAll)
+		return err != nil
+	}, time.Minute, 50*time.Millisecond)
+	require.ErrorContains(t, err, "unknown field")
 }
 
 func TestRolloutRefusesUnusableArguments(t *testing.T) {
@@ -199,9 +211,9 @@ func TestRolloutRefusesUnusableArguments(t *testing.T) {
 func TestRolloutHelpTeaches(t *testing.T) {
 	for command, words := range map[string][]string{
 		"restart": {"spec.disruption.replaceBefore", "new ones first", "spec.disruption.budgets"},
-		"pause":   {"spec.disruption.paused", "take pods again", "Scale-up and scale-down go on"},
+		"pause":   {"spec.disruption.paused", "outdated nodes that are being drained and are not empty yet take pods again", "Scale-up and scale-down go on, and so do their drains"},
 		"resume":  {"spec.disruption.paused"},
-		"abort":   {"take pods again", "only after rollout resume"},
+		"abort":   {"Outdated nodes that are being drained and are not empty yet take pods again", "only after rollout resume"},
 		"status":  {"status.rollout", "exit code is 0"},
 	} {
 		code, stdout, _ := foresail(t, "", "rollout", command, "--help")
@@ -218,4 +230,25 @@ func TestRolloutStatusWritesWhatProgramsRead(t *testing.T) {
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
 	assert.Equal(t, map[string]any{"name": "a", "done": true, "outdated": 0.0, "paused": false, "dryRun": false}, fields)
+}
+
+// A roll-out is done by what was reported of the newest spec alone, and only if all of it is known.
+func TestRolloutIsNotDoneTooEarly(t *testing.T) {
+	rejected := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionFalse, Message: "the spec cannot be used: no such zone"}
+	for name, test := range map[string]struct {
+		status  v1alpha1.WorkerPoolStatus
+		done    bool
+		known   bool
+		message string
+	}{
+		"all are replaced":          {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{}}, true, true, ""},
+		"one is still there":        {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{Outdated: 1}}, false, true, ""},
+		"of one it is not known":    {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4, Rollout: &v1alpha1.PoolRollout{Unknown: 1, Message: "no permission"}}, false, true, "no permission"},
+		"of the spec before":        {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3, Rollout: &v1alpha1.PoolRollout{Message: "old"}}, false, false, ""},
+		"workers cannot be read":    {v1alpha1.WorkerPoolStatus{ObservedGeneration: 4}, false, false, ""},
+		"the new spec was rejected": {v1alpha1.WorkerPoolStatus{ObservedGeneration: 3, Rollout: &v1alpha1.PoolRollout{}, Conditions: []metav1.Condition{rejected}}, false, false, rejected.Message},
+	} {
+		s := rolloutOf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 4}, Status: test.status})
+		assert.Equal(t, []any{test.done, test.known, test.message}, []any{s.Done, s.Outdated != nil, s.Message}, name)
+	}
 }

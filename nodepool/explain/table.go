@@ -93,6 +93,7 @@ func (t *table) state(e *Explanation) {
 	t.line("  workers\t%s that count, %s of them Ready, %s desired", known(s.Workers), known(s.ReadyWorkers), known(s.Desired))
 	t.line("  pending pods\t%s", known(s.PendingPods))
 	t.line("  a launch takes\t%s", span(s.StartupTime))
+	t.rollout(e)
 	t.going(s)
 	for _, c := range s.Conditions {
 		t.line("  %s\t%s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
@@ -108,6 +109,23 @@ func (t *table) state(e *Explanation) {
 	case e.Journal != nil:
 		t.line("  leader\t%s", cmp.Or(e.Journal.Owner, "none at the moment"))
 	}
+}
+
+// rollout says how many workers are outdated. What was reported of another generation of the spec is not said of this one.
+func (t *table) rollout(e *Explanation) {
+	r := e.Status.Rollout
+	if r == nil || e.Status.ObservedGeneration < e.Generation {
+		t.line("  outdated\tunknown")
+		return
+	}
+	what := fmt.Sprint(r.Outdated)
+	if r.Unknown > 0 {
+		what += fmt.Sprintf(", and unknown of %d", r.Unknown)
+	}
+	if r.Message != "" {
+		what += ": " + r.Message
+	}
+	t.line("  outdated\t%s", what)
 }
 
 // going tells which nodes are on their way out, and which would be the next. Without a name nothing is told: the status may

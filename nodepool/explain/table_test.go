@@ -42,7 +42,9 @@ func busy() Explanation {
 			Provider: v1alpha1.PoolProvider{Simulated: &v1alpha1.SimulatedProvider{Zones: []string{"a", "b"}}},
 		},
 		Status: v1alpha1.WorkerPoolStatus{
-			Workers: new(int32(5)), ReadyWorkers: new(int32(4)), Desired: new(int32(7)), StartupTime: spanOf(35 * time.Second),
+			ObservedGeneration: 3,
+			Rollout:            &v1alpha1.PoolRollout{Outdated: 1, Unknown: 2, Message: "its launch template is old"},
+			Workers:            new(int32(5)), ReadyWorkers: new(int32(4)), Desired: new(int32(7)), StartupTime: spanOf(35 * time.Second),
 			Conditions:        []metav1.Condition{{Type: "Healthy", Status: metav1.ConditionTrue, Reason: "Working", Message: "all is well"}},
 			Terminating:       []string{"node-9", "node-8"},
 			RemovalCandidates: []string{"node-3", "node-4"},
@@ -87,6 +89,7 @@ Now
   workers             5 that count, 4 of them Ready, 7 desired
   pending pods        unknown
   a launch takes      35s
+  outdated            1, and unknown of 2: its launch template is old
   terminating         node-9, node-8: outside of any action, as the cloud reclaims them or they never joined
   removal candidates  node-3, node-4: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes
   Healthy             True, Working: all is well
@@ -137,6 +140,17 @@ func tableOf(t *testing.T, e Explanation) string {
 
 func TestTable(t *testing.T) {
 	assert.Equal(t, trimmed(busyTable), tableOf(t, busy()))
+}
+
+// A status of an older generation says nothing of the newest spec.
+func TestTableOfARollout(t *testing.T) {
+	e := busy()
+	e.Status.Rollout = &v1alpha1.PoolRollout{}
+	assert.Contains(t, tableOf(t, e), "  outdated            0\n")
+	e.Generation++
+	assert.Contains(t, tableOf(t, e), "  outdated            unknown\n")
+	e.Generation, e.Status.Rollout = 3, nil
+	assert.Contains(t, tableOf(t, e), "  outdated            unknown\n")
 }
 
 func TestTableOfAPoolThatNothingIsKnownOf(t *testing.T) {

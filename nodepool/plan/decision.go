@@ -36,7 +36,8 @@ type Decision struct {
 
 // Rollout is how far the replacement of outdated workers is.
 type Rollout struct {
-	Outdated int    // workers that are to be replaced
+	Outdated int    // workers that are to be replaced, the ones included that are being drained or terminated
+	Unknown  int    // workers of which it is not known whether they are to be
 	Message  string // what is done about them, or why nothing is; "" = there are none
 }
 

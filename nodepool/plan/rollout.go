@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // rollOut replaces outdated workers, as many at once as the budget allows: those that the load does not need go as they
@@ -185,17 +186,37 @@ func (v *view) without(list []Worker) Snapshot {
 	return s
 }
 
-// rollout tells how far it is.
+// rollout returns how far the replacement is. A worker that is being removed counts until it is gone.
 func (v *view) rollout(d Decision) Rollout {
-	out := Rollout{Outdated: len(v.outdated())}
+	out, leaving, unknown := Rollout{}, 0, ""
+	for _, w := range v.Workers {
+		switch {
+		case w.Failed || w.Ended:
+		case w.Outdated != "":
+			out.Outdated++
+			if w.Leaving {
+				leaving++
+			}
+		case w.OutdatedErr != "" && !w.Leaving:
+			out.Unknown++
+			unknown = max(unknown, w.OutdatedErr)
+		}
+	}
+	var parts []string
 	switch {
 	case out.Outdated == 0:
 	case d.Reason == Outdated:
-		out.Message = d.Message
+		parts = append(parts, d.Message)
 	case v.held != "":
-		out.Message = v.held
+		parts = append(parts, v.held)
+	case leaving > 0:
+		parts = append(parts, "being drained or terminated: "+count(leaving, "worker"))
 	default:
-		out.Message = "waits for something else: " + d.Message
+		parts = append(parts, "waits for something else: "+d.Message)
 	}
+	if out.Unknown > 0 {
+		parts = append(parts, "whether "+count(out.Unknown, "worker")+" must be replaced is not known: "+unknown)
+	}
+	out.Message = strings.Join(parts, "; ")
 	return out
 }

@@ -167,6 +167,25 @@ func TestRollOutMessages(t *testing.T) {
 		"waits for something else: No change to 10 workers: a ScaleUp is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)": func(s *plan.Snapshot) {
 			s.State.Action = plan.ActionUp
 		},
+		"being drained or terminated: 3 workers": func(s *plan.Snapshot) {
+			s.State.Action = plan.ActionDown
+			for i := range 3 {
+				s.Workers[i].Leaving = true
+			}
+			needs(s, 7)
+			s.Signals[0].Want, s.Signals[1].Want = 7, 7
+		},
+		"the budget allows 0; whether 2 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
+			for i := range 2 {
+				s.Workers[i].Outdated, s.Workers[i].OutdatedErr = "", "no permission"
+			}
+		},
+		"whether 10 workers must be replaced is not known: no permission": func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Outdated, s.Workers[i].OutdatedErr = "", "no permission"
+			}
+		},
 		"none may go, such as node-000: its annotation says so": func(s *plan.Snapshot) {
 			for i := range s.Workers {
 				s.Workers[i].Blocked = "its annotation says so"
@@ -176,6 +195,32 @@ func TestRollOutMessages(t *testing.T) {
 		s := outdated()
 		change(&s)
 		assert.Equal(t, want, plan.Decide(s).Rollout.Message)
+	}
+}
+
+// A roll-out is not over while a worker that it replaces is there, or while it is not known whether one must be replaced.
+func TestRollOutCountsWhatIsStillThere(t *testing.T) {
+	for name, test := range map[string]struct {
+		worker            plan.Worker
+		outdated, unknown int
+	}{
+		"it is drained":                   {plan.Worker{Outdated: "x", Leaving: true}, 1, 0},
+		"it has no Node yet":              {plan.Worker{Outdated: "x"}, 1, 0},
+		"it has ended":                    {plan.Worker{Outdated: "x", Leaving: true, Ended: true}, 0, 0},
+		"it never joined":                 {plan.Worker{Outdated: "x", Failed: true}, 0, 0},
+		"it is not known":                 {plan.Worker{OutdatedErr: "no permission"}, 0, 1},
+		"it goes anyway":                  {plan.Worker{OutdatedErr: "no permission", Leaving: true}, 0, 0},
+		"it is outdated for its age":      {plan.Worker{Outdated: "x", OutdatedErr: "no permission"}, 1, 0},
+		"it is not known of a failed one": {plan.Worker{OutdatedErr: "no permission", Failed: true}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := steady()
+			test.worker.InstanceID = "i-other"
+			s.Workers = append(s.Workers, test.worker)
+			r := plan.Decide(s).Rollout
+			assert.Equal(t, []int{test.outdated, test.unknown}, []int{r.Outdated, r.Unknown})
+			assert.Equal(t, test.outdated+test.unknown > 0, r.Message != "")
+		})
 	}
 }
 

@@ -168,6 +168,7 @@ type Worker struct {
 	Kept      bool // it has failed, and is kept to be looked at until its time is over or its place is needed
 
 	Outdated    string  // why it is to be replaced, "" if it is not: a part of a sentence
+	OutdatedErr string  // why that is not known, "" if it is
 	Pods        int     // that a drain would move
 	Utilisation float64 // the larger share of its CPU and memory in use
 	Known       bool    // Utilisation is known
