@@ -122,6 +122,9 @@ func (o *observation) worker(s sighting, node *clusterstate.Node, homeless homel
 		Leaving: i.State == provider.Leaving || s.ended || leaves,
 		Ended:   (i.State == provider.Leaving || s.ended) && !leaves,
 	}
+	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
+		w.OutdatedErr = i.OutdatedErr
+	}
 	c := condemned(o.record, i.ID)
 	if node == nil {
 		w.Failed = o.cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
@@ -132,7 +135,7 @@ func (o *observation) worker(s sighting, node *clusterstate.Node, homeless homel
 	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && c != nil
-	w.Pods, w.Blocked, w.Outdated = node.Movable, node.Blocked, outdated(i, o.spec.Disruption, o.at)
+	w.Pods, w.Blocked = node.Movable, node.Blocked
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why := homeless.why(w.Node, o.at); {

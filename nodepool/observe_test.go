@@ -228,6 +228,8 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	require.Len(t, last, 1)
 	require.True(t, last[0].Warning)
 	require.Equal(t, "It is not known which instances are outdated: DescribeLaunchTemplates: Invalid: request 1", last[0].Message)
+	require.Equal(t, plan.Rollout{Unknown: 2, Message: "whether 2 workers must be replaced is not known: DescribeLaunchTemplates: Invalid: request 1"},
+		r.lastTold().Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Invalid: request 2")
 	r.pass(time.Minute)
 	r.world.listErr = errLost
@@ -239,6 +241,7 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 
 	unknown("")
 	r.tick()
+	require.Zero(t, r.lastTold().Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Throttled: request 3")
 	r.tick()
 	require.Equal(t, 2, r.count(EventDriftUnknown), "it had been known again")

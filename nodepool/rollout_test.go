@@ -57,6 +57,9 @@ func TestRollOutReplacesAll(t *testing.T) {
 			r.ages()
 			began := r.clock.now()
 			r.until("all are replaced", 3*time.Hour, func() bool {
+				if len(r.reports) > 0 {
+					require.LessOrEqual(t, r.left(), r.lastTold().Decision.Rollout.Outdated, "what is being drained is not replaced yet")
+				}
 				marked := 0
 				for _, n := range r.world.nodes {
 					if n.mark != "" {
@@ -99,6 +102,20 @@ func TestRestartReplacesWhatIsOlder(t *testing.T) {
 	r.pass(2 * time.Hour)
 	require.Equal(t, 3, r.world.launches)
 	require.Equal(t, 3, r.running())
+}
+
+// TestRestartCountsWorkersOnTheirWay: an instance that was launched before a restart is outdated before its Node has joined.
+func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
+	r := busy(t, 2)
+	r.spec.Disruption.Paused = true
+	r.signals.signals[0].Want, r.signals.signals[0].Fits, r.signals.signals[0].Needs = 3, 3, 3
+	r.until("one is launched", time.Minute, func() bool { return r.world.launches == 1 })
+	require.Len(t, r.world.nodes, 2, "it has not joined")
+	r.clock.advance(time.Second)
+	r.spec.Disruption.ReplaceBefore = r.clock.now()
+	r.tick()
+	require.Len(t, r.world.nodes, 2, "it has not joined")
+	require.Equal(t, 3, r.lastTold().Decision.Rollout.Outdated)
 }
 
 // TestPauseGivesNodesBack: while it is paused nothing is disrupted, and what is not empty yet takes pods again.
