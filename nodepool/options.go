@@ -104,13 +104,14 @@ type Reporter interface {
 
 // CycleReport is everything that is to be known of one cycle.
 type CycleReport struct {
-	Pool     string
-	At       time.Time
-	Leading  bool // this process holds the lease; the others observe and do nothing
-	DryRun   bool
-	Decision plan.Decision
-	Snapshot plan.Snapshot // that the decision was made from
-	Record   state.Record  // after the cycle, as far as it is known; read only
+	Pool       string
+	Generation int64 // of the WorkerPool whose spec the decision follows
+	At         time.Time
+	Leading    bool // this process holds the lease; the others observe and do nothing
+	DryRun     bool
+	Decision   plan.Decision
+	Snapshot   plan.Snapshot // that the decision was made from
+	Record     state.Record  // after the cycle, as far as it is known; read only
 	// StartupTime is how long launches take until their nodes are Ready, as assumed or measured.
 	StartupTime time.Duration
 	// Health is why the pool cannot do what it decides, nil if it can: errors of the cloud, the cluster and the journal.

@@ -97,7 +97,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	}
 	p.hears.Store(active)
 	p.report(ctx, CycleReport{
-		Pool: p.options.Name, At: seen.at, Leading: p.journal.leading, DryRun: p.spec.DryRun,
+		Pool: p.options.Name, Generation: seen.spec.Generation, At: seen.at, Leading: p.journal.leading, DryRun: p.spec.DryRun,
 		Decision: decision, Snapshot: snapshot, Record: p.journal.record, StartupTime: load.startup,
 		Health: health, Events: p.journal.happened(err), Deletion: deletion(&seen, p.journal.record, decision),
 	})

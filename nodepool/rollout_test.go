@@ -118,6 +118,14 @@ func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	require.Equal(t, 3, r.lastTold().Decision.Rollout.Outdated)
 }
 
+// TestReportsAreOfTheSpecTheyFollow: what is reported is of the generation whose spec the cycle read.
+func TestReportsAreOfTheSpecTheyFollow(t *testing.T) {
+	r := busy(t, 2)
+	r.spec.Generation = 7
+	r.tick()
+	require.EqualValues(t, 7, r.lastTold().Generation)
+}
+
 // TestPauseGivesNodesBack: while it is paused nothing is disrupted, and what is not empty yet takes pods again.
 func TestPauseGivesNodesBack(t *testing.T) {
 	r := busy(t, 4)

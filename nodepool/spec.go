@@ -15,6 +15,7 @@ import (
 
 // Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
 type Spec struct {
+	Generation  int64 // of the WorkerPool; 0: it has none
 	Plan        plan.Pool
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    binpack.Template

@@ -303,6 +303,7 @@ func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current, r.refused, r.warning = nodepool.SpecOf(pool.Name, pool.Spec), nil, nil
+	r.current.Generation = pool.Generation
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
 

@@ -208,6 +208,12 @@ func maxOf(t *testing.T, f *fake) int {
 	return spec.Plan.Max
 }
 
+func generationOf(t *testing.T, f *fake) int64 {
+	spec, err := f.options.Spec()
+	require.NoError(t, err)
+	return spec.Generation
+}
+
 func TestAPoolRunsAsItsObjectSays(t *testing.T) {
 	b := newBench(t)
 	pool := b.create("runs")
@@ -271,12 +277,14 @@ func TestAPoolGoesOnByTheSpecBefore(t *testing.T) {
 	require.ErrorContains(t, health, "no such zone")
 	require.ErrorContains(t, health, "the cloud is down")
 	assert.Equal(t, 5, maxOf(t, f))
+	assert.EqualValues(t, 1, generationOf(t, f), "what it reports is of the spec before")
 
 	b.update(pool, func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.Provider.Simulated.Zones = 5, []string{"a", "b"} })
 	b.eventually(func() bool {
 		f.options.Reporter.Report(t.Context(), nodepool.CycleReport{Pool: "goes-on"})
 		return next(b, b.told).Health == nil
 	})
+	assert.EqualValues(t, 3, generationOf(t, f))
 	assert.Empty(t, b.made, "it is the pool that it was")
 }
 

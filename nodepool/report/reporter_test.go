@@ -80,7 +80,7 @@ func (h *house) told() []string {
 
 func hold(at time.Time, reason plan.Reason, message string) nodepool.CycleReport {
 	return nodepool.CycleReport{
-		Pool: "workers", At: at, Leading: true, StartupTime: 90 * time.Second,
+		Pool: "workers", Generation: 3, At: at, Leading: true, StartupTime: 90 * time.Second,
 		Decision: plan.Decision{At: at, Step: plan.Hold, Reason: reason, Message: message, Workers: 2, Want: 2,
 			Recommendations: []plan.Recommendation{{Signal: "requests", Nodes: 2, Known: true}, {Signal: "cpu", Reason: "no answer"}}},
 		Snapshot: plan.Snapshot{
@@ -110,6 +110,22 @@ func TestStatusTellsWhatIsKnownAndLeavesTheJournalAlone(t *testing.T) {
 	assert.True(t, meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionForecasting))
 	require.Len(t, s.Decisions, 1)
 	assert.Nil(t, s.Decisions[0].Recommendations[1].Workers, "a vote that is not known is no number")
+}
+
+// The spec may have changed since the cycle began, or the new one may be unusable.
+func TestStatusIsOfTheGenerationThatTheCycleFollowed(t *testing.T) {
+	h := newHouse(t)
+	cycle := hold(start, plan.NothingToDo, "2 workers are enough")
+	cycle.Generation = 2
+	cycle.Decision.Rollout = plan.Rollout{Unknown: 2, Message: "no permission"}
+	cycle.Deletion = &nodepool.Deletion{Nodes: 1}
+	h.reporter.Report(t.Context(), cycle)
+	s := h.status(t)
+	assert.EqualValues(t, 2, s.ObservedGeneration)
+	assert.Equal(t, &v1alpha1.PoolRollout{Unknown: 2, Message: "no permission"}, s.Rollout)
+	for _, c := range s.Conditions {
+		assert.EqualValues(t, 2, c.ObservedGeneration, c.Type)
+	}
 }
 
 func TestWhatIsUnknownIsAbsent(t *testing.T) {

@@ -23,7 +23,7 @@ const launchesFail = 3
 // statusOf returns the status after a cycle, given the one before. A value that is not known is absent.
 func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle nodepool.CycleReport) v1alpha1.WorkerPoolStatus {
 	next := v1alpha1.WorkerPoolStatus{
-		ObservedGeneration: pool.Generation,
+		ObservedGeneration: cycle.Generation,
 		Conditions:         append([]metav1.Condition(nil), before.Conditions...),
 		Decisions:          before.Decisions,
 		Action:             actionOf(cycle.Record.Action),
@@ -49,7 +49,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 		next.StartupTime = &metav1.Duration{Duration: cycle.StartupTime.Round(time.Second)}
 	}
 	for _, c := range []metav1.Condition{healthy(cycle), forecasting(cycle.Snapshot.Signals)} {
-		c.ObservedGeneration = pool.Generation
+		c.ObservedGeneration = cycle.Generation
 		meta.SetStatusCondition(&next.Conditions, c)
 	}
 	setIfAny(&next, v1alpha1.ConditionInterruptionsReceived, interruptionsReceived(pool))
@@ -58,7 +58,7 @@ func statusOf(before v1alpha1.WorkerPoolStatus, pool *v1alpha1.WorkerPool, cycle
 }
 
 func rolloutOf(r plan.Rollout) *v1alpha1.PoolRollout {
-	return &v1alpha1.PoolRollout{Outdated: int32(r.Outdated), Message: clip(r.Message)}
+	return &v1alpha1.PoolRollout{Outdated: int32(r.Outdated), Unknown: int32(r.Unknown), Message: clip(r.Message)}
 }
 
 // setIfAny sets a condition that not every pool has, or removes it.
