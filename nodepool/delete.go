@@ -52,6 +52,9 @@ func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
 	}
 	slices.Sort(out.Held)
 	out.Held = slices.Compact(out.Held)
+	if doubt := plan.Doubt(o.spec.Plan, o.facts, condemnations(r)); doubt != "" && len(instances) > 0 {
+		out.Held = slices.Insert(out.Held, 0, doubt+"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
+	}
 	return out
 }
 

@@ -177,6 +177,20 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r.until("it is terminated", 3*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 		r.goes(5 * time.Minute)
 	})
+	t.Run("that have lost their node, and are too many to be believed", func(t *testing.T) {
+		r := deleted(t, 4)
+		r.launchedBy("up-long-ago")
+		clear(r.world.nodes)
+		r.pass(time.Hour)
+		require.Empty(t, r.world.terminated)
+		require.Equal(t, &Deletion{Instances: 4, Held: []string{
+			"4 of 4 instances have no node that is ready: what is seen is not to be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
+		}}, r.last().Deletion)
+		for _, i := range r.world.instances {
+			i.endedAt = r.clock.now()
+		}
+		r.goes(10 * time.Minute)
+	})
 	t.Run("stopped", func(t *testing.T) {
 		r := deleted(t, 1)
 		r.launchedBy("up-long-ago")
