@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/foresail/foresail/nodepool/plan"
 )
 
 const gpu corev1.ResourceName = "nvidia.com/gpu"
@@ -58,6 +60,24 @@ func TestNodesWithStartupTaintsAreWaitedFor(t *testing.T) {
 	r.pass(time.Hour)
 	require.Equal(t, 2, r.world.launches)
 	require.Equal(t, 2, r.lastTold().Snapshot.Pending.Room)
+}
+
+// TestStartupTaintsThatNeverGo: each join.timeout costs a launch, up to the maximum.
+func TestStartupTaintsThatNeverGo(t *testing.T) {
+	r := newRig(t)
+	r.spec.Plan.Max = 3
+	r.spec.Template.StartupTaints = []corev1.Taint{agentNotReady}
+	r.tainting(agentNotReady)
+	r.pend(2)
+	for launches := 1; launches <= 3; launches++ {
+		r.pass(r.spec.Join.Timeout - time.Minute)
+		require.Equal(t, launches, r.world.launches)
+		r.pass(2 * time.Minute)
+	}
+	r.pass(2 * time.Hour)
+	require.Equal(t, 3, r.world.launches)
+	require.Equal(t, plan.AtMaximum, r.lastTold().Decision.Reason)
+	require.Empty(t, r.world.terminated)
 }
 
 // Kubernetes' own taints of a new node pass too, and it may get the labels of the cloud later.
