@@ -71,6 +71,9 @@ func (t *cycle) lead(ctx context.Context) error {
 	if !t.record.IdleSince.Equal(idle) || !t.record.SpareSince.Equal(spare) {
 		t.record.IdleSince, t.record.SpareSince, t.dirty = idle, spare, true
 	}
+	if d := t.decision; d.Step == plan.Hold && t.record.Replacing != d.Replacing && !t.seen.spec.DryRun {
+		t.record.Replacing, t.dirty = d.Replacing, true
+	}
 	t.decided = t.seen.at
 	if t.dirty {
 		if err := t.save(ctx); err != nil {

@@ -110,6 +110,7 @@ func (t *cycle) begin(ctx context.Context) error {
 	default:
 		t.beginDown()
 	}
+	t.record.Replacing = d.Replacing
 	if err := t.save(ctx); err != nil {
 		return err
 	}

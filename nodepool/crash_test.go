@@ -146,6 +146,26 @@ var scenarios = []scenario{
 		},
 	},
 	{
+		name: "roll-out under a level",
+		begin: func(r *rig) {
+			r.world.add(3)
+			r.oneZone()
+			r.signals.level, r.spec.Disruption.Budgets = true, budgets("2")
+			for id, i := range r.world.instances {
+				i.Outdated = "its launch template is old"
+				r.load("node-"+id, &fakePod{name: "x"})
+			}
+		},
+		ended: func(r *rig) bool {
+			require.GreaterOrEqual(r, r.running(), 3)
+			return r.left() == 0 && r.record().Replacing == 0 && len(r.world.nodes) == r.running()
+		},
+		check: func(r *rig) {
+			require.Equal(r, 3, r.running())
+			require.Len(r, r.world.terminated, 3)
+		},
+	},
+	{
 		name: "place of a kept instance is needed",
 		begin: func(r *rig) {
 			r.spec.Plan.Min, r.spec.Plan.Max = 2, 2

@@ -505,6 +505,7 @@ func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
 type fakeSignals struct {
 	mu      sync.Mutex
 	signals []plan.Signal
+	level   bool // there is one signal, of a level that all workers there are keep between its threshold and what is too many
 	seen    []signal.Observation
 }
 
@@ -512,6 +513,13 @@ func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Si
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, o)
+	if s.level {
+		needs := o.Expected
+		if o.Replacing > 0 {
+			needs = min(needs, o.Replacing)
+		}
+		return []plan.Signal{{Name: "latency", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.7, Want: o.Expected, Fits: o.Expected, Needs: needs}}
+	}
 	return s.signals
 }
 

@@ -46,7 +46,7 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 	demand := f.pack(o)
 	f.signals = c.signals.Observe(ctx, signal.Observation{
 		Now: o.at, Workers: o.joined(plan.Worker.Counts), Leaving: o.joined(leaving),
-		Expected: expected(o.workers), Demand: demand, StartupTime: f.startup,
+		Expected: expected(o.workers), Replacing: o.record.Replacing, Demand: demand, StartupTime: f.startup,
 	})
 	f.seasonal = c.signals.Seasonal(ctx, o.at, f.startup)
 	return f

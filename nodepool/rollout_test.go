@@ -173,3 +173,29 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	require.Zero(t, r.world.launches)
 	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.lastTold().Decision.Rollout.Message)
 }
+
+// TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is left with as many as before,
+// whichever process goes on.
+func TestRollOutUnderALevel(t *testing.T) {
+	for _, nodes := range []string{"1", "2", "5"} {
+		t.Run(nodes, func(t *testing.T) {
+			r := busy(t, 10)
+			r.signals.level, r.spec.Disruption.Budgets = true, budgets(nodes)
+			r.ages()
+			cycles := 0
+			r.until("all are replaced", 3*time.Hour, func() bool {
+				if cycles++; cycles%50 == 0 {
+					r.clock.advance(leaseTerm)
+					r.restart()
+				}
+				require.GreaterOrEqual(t, r.running(), 10)
+				return r.left() == 0 && r.record().Action == nil
+			})
+			r.pass(10 * time.Minute)
+			require.Equal(t, 10, r.running())
+			require.Equal(t, 10, r.world.launches)
+			require.Zero(t, r.record().Replacing)
+			r.clean()
+		})
+	}
+}

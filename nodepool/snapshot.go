@@ -39,7 +39,7 @@ func stateOf(o *observation) plan.State {
 	r := o.record
 	s := plan.State{
 		LastUp: r.LastUp, LastDown: r.LastDown, Failures: r.Failures, FailedAt: r.FailedAt,
-		IdleSince: r.IdleSince, SpareSince: r.SpareSince, DecidedAt: o.decidedAt, Cooling: r.Cooling, Spared: r.Spared,
+		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, Spared: r.Spared,
 		Condemned: condemnations(r), Removals: removals(r),
 	}
 	if a := r.Action; a != nil {

@@ -31,6 +31,7 @@ func Decide(s Snapshot) Decision {
 	d.Substitutes, d.Replacements = v.substitutes(d)
 	d.Upkeep = v.upkeep(d.GiveUp)
 	d.LetGo = v.Pool.Deleting && !v.EmptySince.IsZero() && v.Now.Sub(v.EmptySince) >= v.Pool.VanishGrace
+	d.Replacing = v.replacing(d)
 	return d
 }
 

@@ -23,6 +23,7 @@ type Decision struct {
 	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
 	IdleSince  time.Time // to be remembered
 	SpareSince time.Time // to be remembered
+	Replacing  int       // as well, with the action that is begun
 	Rollout    Rollout
 
 	Interruptions []Interruption // that messages of the cloud report

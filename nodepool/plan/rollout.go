@@ -177,6 +177,28 @@ func (v *view) inPlaceOf(w Worker, p *placer, list []Placement) []Placement {
 	return p.place(list, len(list)+1, anything)
 }
 
+// replacing is how many workers there would be without those that were launched in place of others. It begins with the first of
+// these, and rises with what load and pods need beyond them: what a signal recommends is beside all that there are.
+func (v *view) replacing(d Decision) int {
+	there, before := len(v.staying)+v.taken, v.State.Replacing
+	up := d.Step == ScaleUp
+	switch {
+	case before == 0 && up && d.Reason == Outdated:
+		return there
+	case before == 0:
+		return 0
+	case up && d.Reason == LoadPredicted:
+		return d.Want
+	case up && d.Reason == PodsPending:
+		return before + len(d.Placements)
+	case v.State.Action != "", v.WorkersErr != "":
+		return before
+	case len(v.outdated()) == 0:
+		return 0
+	}
+	return min(before, there)
+}
+
 // without is the snapshot without some of its workers.
 func (v *view) without(list []Worker) Snapshot {
 	s := v.Snapshot

@@ -241,3 +241,47 @@ func TestObjectionsToReplacing(t *testing.T) {
 		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", nil))
 	}
 }
+
+// It is remembered how many workers there were before others were launched in their place.
+func TestReplacing(t *testing.T) {
+	for name, test := range map[string]struct {
+		before int
+		change func(*plan.Snapshot)
+		want   int
+	}{
+		"nothing is launched":      {0, func(s *plan.Snapshot) { needs(s, 9) }, 0},
+		"the first are launched":   {0, func(*plan.Snapshot) {}, 10},
+		"more are launched":        {9, func(*plan.Snapshot) {}, 9},
+		"one is removed":           {10, func(s *plan.Snapshot) { needs(s, 9) }, 10},
+		"some have gone":           {12, func(*plan.Snapshot) {}, 10},
+		"some are being removed":   {12, func(s *plan.Snapshot) { s.State.Action = plan.ActionDown }, 12},
+		"the cloud takes one back": {10, func(s *plan.Snapshot) { s.Notices = []plan.Notice{{InstanceID: "i-000"}} }, 10},
+		"nobody knows":             {12, func(s *plan.Snapshot) { s.WorkersErr = "down" }, 12},
+		"load needs more than there are": {8, func(s *plan.Snapshot) {
+			wants(s, "cpu", 0.9, 12, time.Hour)
+			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+		}, 12},
+		"pods need more than before": {8, func(s *plan.Snapshot) {
+			pends(s, 10)
+			s.State.LastUp, s.State.LastDown = time.Time{}, time.Time{}
+		}, 9},
+		"none is outdated any more": {10, func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Outdated = ""
+			}
+		}, 0},
+		"the last ones are being removed": {10, func(s *plan.Snapshot) {
+			for i := range s.Workers {
+				s.Workers[i].Outdated = ""
+			}
+			s.State.Action = plan.ActionDown
+		}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := outdated()
+			s.State.Replacing = test.before
+			test.change(&s)
+			assert.Equal(t, test.want, plan.Decide(s).Replacing)
+		})
+	}
+}

@@ -268,6 +268,7 @@ type State struct {
 	FailedAt         time.Time // the last of them
 	SpareSince       time.Time // since when fewer workers would have been enough; zero = they would not
 	IdleSince        time.Time // since when the pool has been idle; zero = it is not
+	Replacing        int       // how many workers there were when the replacement of outdated ones began; 0 = it has not
 	DecidedAt        time.Time // when the last decision was made; zero = it is not known
 	Cooling          []Cooling
 	Spared           map[string]time.Time // instance → until when it is left alone, after a drain that failed

@@ -70,7 +70,7 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		return s.tell(reading{}, s.because(err), t)
 	}
 	p := s.pipeline.Params()
-	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected, needs: max(0, t.Expected-1)}
+	r := reading{now: f.Level, predicted: f.Total, horizon: f.Horizon, want: t.Expected, fits: t.Expected, needs: t.before()}
 	switch {
 	case f.Total > p.Threshold:
 		r.want++
@@ -80,6 +80,15 @@ func (s *pooled) observeLevel(m *pipeline.Memory, t *tick) plan.Signal {
 		r.fits = r.want
 	}
 	return s.tell(r, nil, t)
+}
+
+// before is how many workers a level is the answer to. Those that were launched in place of others, which are there still, are no
+// part of what it needs: or each worker that is replaced would leave one less.
+func (t *tick) before() int {
+	if t.Replacing > 0 {
+		return min(t.Replacing, t.Expected)
+	}
+	return t.Expected
 }
 
 var errNoSeries = errors.New("returns no series: must return one")

@@ -79,6 +79,34 @@ func TestPooledValues(t *testing.T) {
 	}
 }
 
+// A level needs as many workers as are there, those aside that were launched in place of others.
+func TestALevelNeedsWhatIsThere(t *testing.T) {
+	for name, test := range map[string]struct {
+		series              float64
+		expected, replacing int
+		want                int
+	}{
+		"near":                                 {400, 6, 0, 6},
+		"below":                                {300, 6, 0, 6},
+		"above":                                {2000, 6, 0, 7},
+		"near, two are there in place":         {400, 8, 6, 6},
+		"below, two are there in place":        {300, 8, 6, 6},
+		"above, though two are there in place": {2000, 8, 6, 9},
+		"near, and others have gone":           {400, 5, 6, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeProm{}
+			f.set(load("", constant(test.series)))
+			s := newSet(t, asking(f, "latency", v1alpha1.SignalQuery{Query: "latency", Value: v1alpha1.PoolValueLevel}, "500"))
+			said := replay(t, s, "latency", 70, func(int, time.Time) Observation {
+				return Observation{Workers: workers(5, 0), Expected: test.expected, Replacing: test.replacing}
+			})
+			require.True(t, said[len(said)-1].Known)
+			assert.Equal(t, test.want, said[len(said)-1].Needs)
+		})
+	}
+}
+
 func TestPooledAnswersThatAreRefused(t *testing.T) {
 	f := &fakeProm{}
 	s := newSet(t, asking(f, "queue", v1alpha1.SignalQuery{Query: "queue"}, "100"))

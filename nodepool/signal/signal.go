@@ -23,6 +23,7 @@ type Observation struct {
 	Workers     []clusterstate.Node // of the pool, that have joined and are not leaving
 	Leaving     []clusterstate.Node // of the pool, that have joined and are leaving: what they still carry will be on others soon
 	Expected    int                 // workers that count, those on their way included: N_target
+	Replacing   int                 // how many there were when the replacement of outdated ones began; 0 = it has not
 	Demand      binpack.Result      // of the pods that no node takes, however short
 	StartupTime time.Duration       // T_I as measured; 0 = not yet
 }

@@ -41,7 +41,8 @@ type Record struct {
 	FailedAt   time.Time            `json:"failedAt,omitzero"`
 	IdleSince  time.Time            `json:"idleSince,omitzero"`
 	SpareSince time.Time            `json:"spareSince,omitzero"`
-	DecidedAt  time.Time            `json:"decidedAt,omitzero"` // the last decision before the write
+	DecidedAt  time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
+	Replacing  int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
 	Cooling    []plan.Cooling       `json:"cooling,omitempty"`
 	Spared     map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins      []Join               `json:"joins,omitempty"`  // the last ones, oldest first
