@@ -23,9 +23,11 @@ func NewHomes(c *clusterstate.Cluster, added Input) *Homes {
 	return &Homes{cluster: c, added: added, told: map[string]string{}}
 }
 
-// Reserve has some of these pods, which wait for a node, keep the room that there is for them.
+// Reserve has some of these pods, which wait for a node, keep the room that there is for them. Those that no node could run now
+// have none to keep.
 func (h *Homes) Reserve(some int, waiting []clusterstate.Pending) {
-	h.waiting, h.room = waiting, some
+	h.waiting = slices.DeleteFunc(slices.Clone(waiting), func(w clusterstate.Pending) bool { return w.Stuck != "" })
+	h.room = some
 	clear(h.told)
 }
 

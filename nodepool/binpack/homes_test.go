@@ -139,3 +139,15 @@ func TestHomesAreNodesThatTakePods(t *testing.T) {
 		})
 	}
 }
+
+// A pod that waits for its claim keeps no room, and no node: that none could run it says nothing of the pods of a node.
+func TestPodsThatAreStuckReserveNothing(t *testing.T) {
+	stuck := pods("s", 1)[0]
+	stuck.Stuck = "its claim data does not exist"
+	waits := pods("x", 1, requests("cpu", "2"))[0]
+	h := homesOf(t, 2, running("w0", "n0", requests("cpu", "3")))
+	h.Reserve(0, []clusterstate.Pending{stuck})
+	require.Empty(t, h.Without([]string{"n0"}))
+	h.Reserve(1, []clusterstate.Pending{stuck, waits})
+	require.Equal(t, "no other node has room for pod default/x-0, which waits for one", h.Without([]string{"n0"}), "others keep theirs")
+}
