@@ -58,10 +58,11 @@ func (v *view) decide() Decision {
 	if reason, why := v.withheld(); reason != "" {
 		return d.hold(reason, "%s", why)
 	}
-	if r := v.rollOut(d); r.Step != Hold {
-		return r
+	r := v.rollOut(d)
+	if r.Step == Hold {
+		r = v.shrink(d)
 	}
-	return v.shrink(d)
+	return r.refuse(v.homeless)
 }
 
 // view is a snapshot with what several rules need of it.
@@ -71,11 +72,11 @@ type view struct {
 	taken           int      // that it does
 	recommendations []recommendation
 	idle            idleness
-	held            string // why no outdated worker is replaced, if that was asked
-
-	seen     map[string]*Instance // by id
-	removals map[string]*Removal  // that are open, by instance
-	heard    heard
+	seen            map[string]*Instance // by id
+	removals        map[string]*Removal  // that are open, by instance
+	heard           heard
+	held            string    // why no outdated worker is replaced, if that was asked
+	homeless        []Refusal // outdated workers whose pods would have no other node
 }
 
 func newView(s Snapshot) *view {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // fleet counts workers by zone and market, for whom a pool keeps when others go.
@@ -10,11 +11,12 @@ type fleet struct {
 	pool           Pool
 	workers, ready map[string]int // by zone
 	zones          int            // with ready workers
-	spareOnDemand  int            // how many On-Demand workers may go
+	spareOnDemand  int            // how many On-Demand workers may go, below zero if there are too few; math.MaxInt = all
+	offers         []Offer
 }
 
-func newFleet(p Pool, list []Worker) *fleet {
-	f := &fleet{pool: p, workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt}
+func newFleet(s Snapshot, list []Worker) *fleet {
+	f := &fleet{pool: s.Pool, workers: map[string]int{}, ready: map[string]int{}, spareOnDemand: math.MaxInt, offers: s.Offers}
 	onDemand := 0
 	for _, w := range list {
 		f.workers[w.Zone]++
@@ -31,7 +33,7 @@ func newFleet(p Pool, list []Worker) *fleet {
 		}
 	}
 	if onDemand < len(list) {
-		f.spareOnDemand = max(0, onDemand-p.OnDemandBase)
+		f.spareOnDemand = onDemand - s.Pool.OnDemandBase
 	}
 	return f
 }
@@ -39,7 +41,7 @@ func newFleet(p Pool, list []Worker) *fleet {
 // leave takes a worker out.
 func (f *fleet) leave(w Worker) {
 	f.workers[w.Zone]--
-	if w.Market != Spot {
+	if w.Market != Spot && f.spareOnDemand < math.MaxInt {
 		f.spareOnDemand--
 	}
 	if w.Ready {
@@ -50,15 +52,34 @@ func (f *fleet) leave(w Worker) {
 	}
 }
 
+// join adds a worker.
+func (f *fleet) join(w Worker) {
+	f.workers[w.Zone]++
+	if w.Market != Spot && f.spareOnDemand < math.MaxInt {
+		f.spareOnDemand++
+	}
+	if w.Ready {
+		if f.ready[w.Zone] == 0 {
+			f.zones++
+		}
+		f.ready[w.Zone]++
+	}
+}
+
+// leftBehind tells whether a worker is outdated, and nothing is launched in its zone any more: no other can take its place there.
+func (f *fleet) leftBehind(w Worker) bool {
+	return w.Outdated != "" && len(f.offers) > 0 && !slices.ContainsFunc(f.offers, func(o Offer) bool { return o.Zone == w.Zone })
+}
+
 // last tells whether a worker is the last ready one of its zone, and there are others in other zones.
 func (f *fleet) last(w Worker) bool { return w.Ready && f.ready[w.Zone] == 1 && f.zones > 1 }
 
 // keeps tells why a worker must stay, "" if it may go. Each zone keeps its last ready worker where the minimum is enough for
-// one in each zone. As many workers stay On-Demand as OnDemandBase says, if others are not. Whoever is kept is kept as well
+// one in each zone, but an outdated one where nothing is launched any more. As many workers stay On-Demand as OnDemandBase says, if others are not. Whoever is kept is kept as well
 // when others have gone.
 func (f *fleet) keeps(w Worker) string {
 	switch {
-	case f.last(w) && f.pool.Min >= f.zones:
+	case f.last(w) && f.pool.Min >= f.zones && !f.leftBehind(w):
 		return fmt.Sprintf("it is the last ready one of zone %s", w.Zone)
 	case w.Market != Spot && f.spareOnDemand <= 0:
 		return fmt.Sprintf("market.onDemandBase keeps %s", count(f.pool.OnDemandBase, "On-Demand worker"))

@@ -86,7 +86,7 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if reason == Outdated && it.Outdated == "" {
 		return "it is not outdated any more"
 	}
-	if why := newFleet(s.Pool, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
+	if why := newFleet(s, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
 		return why
 	}
 	return s.Homes.Without([]string{it.Node})

@@ -24,12 +24,14 @@ func (v *view) rollOut(d Decision) Decision {
 		return v.keep(d, why)
 	}
 	spare := v.ready() - v.wanted()
-	if targets := v.housed(outdated, min(most, spare)); len(targets) > 0 {
+	targets, homeless := v.housed(outdated, min(most, spare))
+	if len(targets) > 0 {
 		d.Step, d.Reason, d.Targets, d.Want = ScaleDown, Outdated, targets, d.Workers-len(targets)
 		d.Message = fmt.Sprintf("Remove %d of %s as outdated: %s", len(targets), count(d.Workers, "worker"), outdated[0].Outdated)
 		return d
 	}
-	return v.surge(d, outdated, most-max(0, spare))
+	v.homeless = homeless
+	return v.surge(d, outdated, most)
 }
 
 // keep leaves a decision as it is, and notes why no outdated worker is replaced.
@@ -105,31 +107,20 @@ func (v *view) removable(list []Worker) (out []Worker, why string) {
 			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)
 		}
 	}
-	f := newFleet(v.Pool, v.staying)
+	f := newFleet(v.Snapshot, v.staying)
 	slices.SortFunc(out, func(a, b Worker) int { return v.order(a, b, f) })
 	return out, why
 }
 
-// housed returns up to most workers whose pods have a home on the others.
-func (v *view) housed(list []Worker, most int) []Target {
-	var out []Target
-	var names []string
-	f := newFleet(v.Pool, v.staying)
-	for i, w := range list {
-		if len(out) >= min(most, MaxBatch) || i >= maxHomeless+len(out) {
-			break
-		}
-		if f.keeps(w) == "" && (v.Homes == nil || v.Homes.Without(append(names, w.Node)) == "") {
-			out = append(out, Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone})
-			names = append(names, w.Node)
-			f.leave(w)
-		}
-	}
-	return out
+// housed returns up to most workers whose pods have a home on the others, and those whose pods have none.
+func (v *view) housed(list []Worker, most int) ([]Target, []Refusal) {
+	p := picker{view: v, fleet: newFleet(v.Snapshot, v.staying)}
+	p.pick(list, min(most, MaxBatch))
+	return targetsOf(p.chosen), p.homeless
 }
 
 // surge launches what replaces workers, if these could go then: each in the zone of its worker, if that can be. The next
-// decisions remove the workers.
+// decisions remove the workers. Those that have been launched so and are there still count, unless they are of no use.
 func (v *view) surge(d Decision, list []Worker, most int) Decision {
 	n := len(v.staying)
 	if left := v.backsOffFor(false); left > 0 {
@@ -138,43 +129,29 @@ func (v *view) surge(d Decision, list []Worker, most int) Decision {
 	if v.places() == 0 {
 		return v.keep(d, fmt.Sprintf("a new worker must come first, and the maximum of %d leaves no place for it: raise max by one", v.Pool.Max))
 	}
-	most = min(most, v.places(), v.batchUp())
-	why := "as many as the budget allows have been launched in their place"
-	p := newPlacer(v.without(list[:max(0, min(most, len(list)))]), nil)
-	var names []string
-	for i, w := range list {
-		if len(names) >= most || i >= maxHomeless+len(names) {
-			break
-		}
-		with := v.inPlaceOf(w, p, d.Placements)
-		if len(with) == len(d.Placements) {
-			why = "every kind of instance that could be launched is cooling after errors"
-			break
-		}
-		if v.Homes != nil {
-			if no := v.Homes.Without(append(names, w.Node), with...); no != "" {
-				why = fmt.Sprintf("a new node would be no home for the pods of %s: %s", w.Node, no)
-				continue
-			}
-		}
-		d.Placements, names = with, append(names, w.Node)
+	if before := v.State.Replacing; before > 0 {
+		most -= max(0, n-before)
 	}
-	if len(names) == 0 {
-		return v.keep(d, why)
+	if most <= 0 {
+		return v.keep(d, "as many as the budget allows have been launched in their place")
 	}
+	p := picker{view: v, fleet: newFleet(v.Snapshot, v.staying), placer: newPlacer(v.Snapshot, nil)}
+	p.pick(list, min(most, v.places(), v.batchUp()))
+	if p.asked > 0 {
+		v.homeless = p.homeless
+	}
+	switch {
+	case len(p.chosen) > 0:
+	case p.cooling:
+		return v.keep(d, "every kind of instance that could be launched is cooling after errors")
+	default:
+		return v.keep(d, p.why)
+	}
+	d.Placements = p.launched
 	d.Want = n + len(d.Placements)
 	d.Step, d.Reason = ScaleUp, Outdated
 	d.Message = fmt.Sprintf("Launch %d beside %s, of which %d are needed, in place of outdated ones: %s", len(d.Placements), count(n, "worker"), v.wanted(), list[0].Outdated)
 	return d
-}
-
-// inPlaceOf adds a placement in the zone of a worker, or elsewhere if nothing can be launched there.
-func (v *view) inPlaceOf(w Worker, p *placer, list []Placement) []Placement {
-	list = slices.Clip(list)
-	if with := p.place(list, len(list)+1, func(l Placement) bool { return l.Zone == w.Zone }); len(with) > len(list) {
-		return with
-	}
-	return p.place(list, len(list)+1, anything)
 }
 
 // replacing is how many workers there would be without those that were launched in place of others. It begins with the first of
@@ -197,15 +174,6 @@ func (v *view) replacing(d Decision) int {
 		return 0
 	}
 	return min(before, there)
-}
-
-// without is the snapshot without some of its workers.
-func (v *view) without(list []Worker) Snapshot {
-	s := v.Snapshot
-	s.Workers = slices.DeleteFunc(slices.Clone(s.Workers), func(w Worker) bool {
-		return slices.ContainsFunc(list, func(other Worker) bool { return other.InstanceID == w.InstanceID })
-	})
-	return s
 }
 
 // rollout returns how far the replacement is. A worker that is being removed counts until it is gone.

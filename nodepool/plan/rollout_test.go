@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,8 +91,8 @@ func TestRollOut(t *testing.T) {
 		}, plan.ScaleUp, plan.Outdated, 1, false},
 		{"their pods have a home on new nodes alone", outdated, func(s *plan.Snapshot) {
 			s.Homes = homes(nil, 0)
-			needs(s, 9)
-		}, plan.ScaleUp, plan.Outdated, 1, false},
+			needs(s, 9) // the one to spare is no home
+		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"their pods have no home, not even on new nodes", outdated, func(s *plan.Snapshot) {
 			keep := map[string]bool{}
 			for _, w := range s.Workers {
@@ -282,6 +283,171 @@ func TestReplacing(t *testing.T) {
 			s.State.Replacing = test.before
 			test.change(&s)
 			assert.Equal(t, test.want, plan.Decide(s).Replacing)
+		})
+	}
+}
+
+// rollsOut plays decisions one after the other until nothing more is done, and returns how many were launched. What is decided is
+// done at once, and what is known of homes is remembered.
+func rollsOut(t *testing.T, s *plan.Snapshot) int {
+	t.Helper()
+	launched := 0
+	for range 100 {
+		for i := range s.Signals {
+			s.Signals[i].Want = min(s.Signals[i].Want, len(s.Workers))
+		}
+		d := plan.Decide(*s)
+		check(t, *s, d)
+		s.State.Replacing = d.Replacing
+		for _, r := range d.Refused {
+			for i := range s.Workers {
+				if s.Workers[i].Node == r.Worker && r.Homeless {
+					s.Workers[i].Blocked = r.Reason
+				}
+			}
+		}
+		for _, p := range d.Placements {
+			launched++
+			w := fleet(p.Zone)[0]
+			w.InstanceID, w.Node, w.Placement = fmt.Sprint("i-new", launched), fmt.Sprint("new", launched), p
+			s.Workers = append(s.Workers, w)
+		}
+		for _, target := range d.Targets {
+			s.Workers = slices.DeleteFunc(s.Workers, func(w plan.Worker) bool { return w.InstanceID == target.InstanceID })
+		}
+		s.Now = s.Now.Add(20 * time.Minute)
+		s.State.LastUp, s.State.LastDown = s.Now.Add(-20*time.Minute), s.Now.Add(-20*time.Minute)
+		if s.Signals[0].Now < 0.3 {
+			s.State.IdleSince = s.Now.Add(-time.Hour)
+		}
+	}
+	return launched
+}
+
+// A roll-out ends, or says why it does not, whatever the fleet keeps: nothing is launched in place of a worker that stays.
+func TestRollOutAsksTheFleetAsItWillBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		change         func(*plan.Snapshot)
+		launched, left int
+		message        string
+	}{
+		"nothing is launched in zone c any more": {func(s *plan.Snapshot) { s.Offers = offers("a", "b") }, 7, 0, ""},
+		"zone c has no capacity": {func(s *plan.Snapshot) {
+			s.State.Cooling = []plan.Cooling{{Zone: "c", Until: s.Now.Add(24 * time.Hour)}}
+			for h := range 40 {
+				s.State.Cooling = append(s.State.Cooling, plan.Cooling{Zone: "c", Until: s.Now.Add(time.Duration(h) * time.Hour)})
+			}
+		}, 6, 1, "node-006 stays, as it is the last ready one of zone c"},
+		"On-Demand has no capacity": {func(s *plan.Snapshot) {
+			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
+			s.Workers[0].Market, s.Workers[6].Market = plan.OnDemand, plan.OnDemand
+			for h := range 40 {
+				s.State.Cooling = append(s.State.Cooling, plan.Cooling{Market: plan.OnDemand, Until: s.Now.Add(time.Duration(h) * time.Hour)})
+			}
+		}, 5, 2, "every kind of instance that could be launched is cooling after errors"},
+		"On-Demand workers are kept": {func(s *plan.Snapshot) {
+			s.Pool.OnDemandBase, s.Pool.SpotRatio = 2, 1
+			s.Workers[0].Market, s.Workers[6].Market = plan.OnDemand, plan.OnDemand
+		}, 7, 0, ""},
+	} {
+		for _, idle := range []bool{false, true} {
+			for _, budget := range []int{1, 3} {
+				t.Run(fmt.Sprint(name, ", idle ", idle, ", a budget of ", budget), func(t *testing.T) {
+					s := outdated()
+					s.Pool.Min, s.Disruption.Nodes = 7, budget
+					s.Offers = offers("a", "b", "c")
+					s.Workers = fleet("a", "b", "a", "b", "a", "b", "c")
+					for i := range s.Workers {
+						s.Workers[i].Outdated = "its launch template is old"
+					}
+					for i := range s.Signals {
+						s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 7, 8, 7
+						if idle {
+							s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 1, 1, 1
+							s.Signals[i].Now, s.Signals[i].Predicted = 0.1, 0.1
+						}
+					}
+					test.change(&s)
+					assert.Equal(t, test.launched, rollsOut(t, &s))
+					d := plan.Decide(s)
+					assert.Equal(t, plan.Rollout{Outdated: test.left, Message: test.message}, d.Rollout)
+					assert.Len(t, s.Workers, 7)
+				})
+			}
+		}
+	}
+}
+
+// Of one worker to spare that takes no other's place, the roll-out makes no replacement that it waits for.
+func TestASpareWorkerOfAnotherZone(t *testing.T) {
+	s := outdated()
+	s.Pool.Min, s.Disruption.Nodes = 3, 1
+	s.Offers = offers("a", "b", "c")
+	s.Workers = fleet("a", "b", "a", "b", "c")
+	s.Workers[4].Outdated = "its launch template is old"
+	for i := range s.Signals {
+		s.Signals[i].Want, s.Signals[i].Fits, s.Signals[i].Needs = 5, 5, 4
+	}
+	assert.Equal(t, 1, rollsOut(t, &s))
+	assert.Zero(t, plan.Decide(s).Rollout)
+}
+
+// Workers without a home are remembered, so that they do not hold up all others.
+func TestWorkersWithoutAHomeHoldUpNoOthers(t *testing.T) {
+	for name, most := range map[string]int{"there is a place for a new one": 101, "there is none": 100} {
+		t.Run(name, func(t *testing.T) {
+			asked, keep := 0, map[string]bool{}
+			s := outdated()
+			s.Pool.Max, s.Disruption.Nodes = most, 5
+			s.Workers = fleet(make([]string, 100)...)
+			s.Offers = offers("")
+			for i := range s.Workers {
+				s.Workers[i].Outdated = "its launch template is old"
+				keep[s.Workers[i].Node] = i < 80
+			}
+			for i := range s.Signals {
+				s.Signals[i].Fits = 101
+			}
+			needs(&s, 90)
+			s.Homes = rooms{keep: keep, most: 100, asked: &asked}
+			rollsOut(t, &s)
+			assert.Equal(t, 80, plan.Decide(s).Rollout.Outdated)
+			assert.NotZero(t, asked)
+		})
+	}
+}
+
+// Where pods would run is asked a bounded number of times, and once if all have a home.
+func TestHomesAreAskedAFewTimes(t *testing.T) {
+	for name, test := range map[string]struct {
+		keep, needs, most int // how many of them, and of those that may go together
+		asked             int
+		targets, launched int
+	}{
+		"all have a home":           {0, 100, 1000, 1, 500, 0},
+		"half of them have":         {0, 100, 250, 24, 250, 0},
+		"all have one on new nodes": {0, 1000, 0, 1, 0, 500},
+		"none has one":              {1000, 100, 1000, 2 * 64, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, keep := 0, map[string]bool{}
+			s := outdated()
+			s.Pool.Max, s.Disruption.Nodes = 2000, 1000
+			s.Workers = fleet(make([]string, 1000)...)
+			s.Offers = offers("")
+			for i := range s.Workers {
+				s.Workers[i].Outdated = "its launch template is old"
+				keep[s.Workers[i].Node] = i < test.keep
+			}
+			for i := range s.Signals {
+				s.Signals[i].Fits = 1001
+			}
+			needs(&s, test.needs)
+			s.Homes = rooms{keep: keep, most: test.most, asked: &asked}
+			d := plan.Decide(s)
+			assert.LessOrEqual(t, asked, test.asked)
+			assert.Len(t, d.Targets, test.targets)
+			assert.Len(t, d.Placements, test.launched)
 		})
 	}
 }

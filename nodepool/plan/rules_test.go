@@ -656,7 +656,7 @@ type rooms struct {
 }
 
 func (r rooms) Without(nodes []string, added ...plan.Placement) string {
-	if *r.asked++; r.keep[nodes[len(nodes)-1]] || len(nodes) > r.most+len(added) {
+	if *r.asked++; slices.ContainsFunc(nodes, func(n string) bool { return r.keep[n] }) || len(nodes) > r.most+len(added) {
 		return "no other node could run its pod"
 	}
 	return ""
@@ -694,7 +694,7 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	s.Workers, s.Pool.Max = fleet(slices.Repeat([]string{"a"}, 500)...), 1000
 	asked = 0
 	plan.Decide(s)
-	assert.Equal(t, 32, asked, "a question costs as much as a packing")
+	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")
 	s.Pool.MaxBatchDown, s.Homes = 200, rooms{most: 500, asked: &asked}
 	assert.Len(t, plan.Decide(s).Targets, 200)
 }

@@ -16,7 +16,7 @@ const maxHomeless = 32
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
 // be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
 func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refusal) {
-	f := newFleet(v.Pool, v.staying)
+	f := newFleet(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
 		if why := cmp.Or(v.refusal(w), f.keeps(w)); why != "" {
@@ -24,6 +24,11 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 			continue
 		}
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
+	}
+	if homes != nil && most > 1 { // as a rule all have one, which one question tells
+		if all, kept := v.targets(most, nil); len(all) > 0 && homes.Without(nodesOf(all)) == "" {
+			return all, kept
+		}
 	}
 	defer func() {
 		slices.SortFunc(refused, func(a, b Refusal) int { return strings.Compare(a.Worker, b.Worker) })
@@ -35,13 +40,14 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		slices.SortFunc(list, func(a, b Worker) int { return v.order(a, b, f) })
 	}
 	var leaving []string // nodes
-	for homeless := 0; len(targets) < most && homeless < maxHomeless; {
+	for homeless, asked := 0, 0; len(targets) < most && homeless < maxHomeless && asked < maxQuestions; {
 		w, ok := v.next(mayGo, f)
 		if !ok {
 			break
 		}
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
 		if homes != nil {
+			asked++
 			if why := homes.Without(append(leaving, w.Node)); why != "" {
 				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
 				homeless++
@@ -53,6 +59,14 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		f.leave(w)
 	}
 	return targets, refused
+}
+
+func nodesOf(list []Target) []string {
+	out := make([]string, len(list))
+	for i, t := range list {
+		out[i] = t.Node
+	}
+	return out
 }
 
 // next finds who goes next of the first ones of the zones: the last of a zone goes when each zone has only that. Who is kept
