@@ -21,7 +21,7 @@ func TestSpecOfDefaults(t *testing.T) {
 		Plan: plan.Pool{
 			Name: "workers", Min: 2, Max: 10, MaxBatchUp: 2, MaxBatchDown: 1, Mode: plan.Any,
 			PendingFor: 30 * time.Second, PodsPerNode: 10,
-			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5},
+			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}, Consolidate: true,
 			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0,
 			RemovalOrder:    []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			ScaleDownMargin: 0.3, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
@@ -64,7 +64,7 @@ func TestSpecOf(t *testing.T) {
 		Market:       v1alpha1.MarketPolicy{SpotRatio: &half, OnDemandBase: 4},
 		Join:         v1alpha1.JoinPolicy{Timeout: minute, KeepFailedFor: minute, KeepFailed: true},
 		Drain:        v1alpha1.DrainPolicy{Timeout: minute, Force: true, CordonOnRebalance: true},
-		Disruption:   v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true},
+		Disruption:   v1alpha1.PoolDisruption{Budgets: budgets, ExpireAfter: minute, ReplaceBefore: &before, Paused: true, ConsolidationPolicy: v1alpha1.ConsolidateWhenIdle},
 		RemovalOrder: []v1alpha1.RemovalScorer{"Oldest"},
 		Template: v1alpha1.NodeTemplate{
 			Labels: map[string]string{"team": "shop"},
