@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +82,61 @@ func TestEC2TakesASpotInstanceBack(t *testing.T) {
 	assert.Len(t, cloud.Calls("DeleteMessage"), 1)
 }
 
-// tellAWS has the SDK in foresail find a cloud. It reads its settings when a pool is made.
+// TestPodsGetTheCheapestType has a pool choose types by requirements and by the prices that AWS tells: one large node is cheaper
+// for many pods than several small ones, and the signal of requests asks for no more.
+func TestPodsGetTheCheapestType(t *testing.T) {
+	t.Parallel()
+	running(t)
+	cloud := awstest.Start(t)
+	tellAWS(t, cloud)
+	cloud.Sell(map[string]awstest.Price{
+		"m5.large": {OnDemand: "0.1150000000"}, "m5.4xlarge": {OnDemand: "0.5000000000"}, "c5.4xlarge": {OnDemand: "9.0000000000"},
+	})
+	network := cloud.Network(t)
+	p := newPool(t, "priced")
+	p.create(1, 9, func(s *v1alpha1.WorkerPoolSpec) {
+		s.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
+			LaunchTemplate: network.Template, Region: awstest.Region, Endpoint: cloud.URL(),
+			Requirements: &v1alpha1.EC2Requirements{
+				VCPU:         v1alpha1.EC2CPURange{Min: 2, Max: new(int32(16))},
+				Memory:       v1alpha1.EC2MemoryRange{Min: resource.MustParse("8Gi")},
+				AllowedTypes: []string{"m5.*", "c5.*"},
+			},
+			Subnets: []v1alpha1.EC2Subnet{{Zone: network.Subnets[0].Zone, ID: network.Subnets[0].ID}, {Zone: network.Subnets[1].Zone, ID: network.Subnets[1].ID}},
+		}}
+	})
+	size := func(cores string) map[string]resource.Quantity {
+		return map[string]resource.Quantity{"cpu": resource.MustParse(cores), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+	}
+	kubelets := &kubelets{pool: p, client: ec2.NewFromConfig(cloud.Direct()), shape: size("1930m"), shapes: map[types.InstanceType]map[string]resource.Quantity{"m5.4xlarge": size("15890m")}}
+	kubelets.run()
+	p.until("one worker", func() bool { return p.ready() == 1 && p.record().Action == nil })
+	require.Equal(t, []string{"m5.large"}, launchedTypes(cloud), "no pod asks for more")
+
+	template := p.template("shop", "")
+	template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
+	p.deploy(p.name, 15, template)
+	p.until("the pool at rest", func() bool { return p.record().Action == nil && p.ready() == 2 })
+	require.Equal(t, []string{"m5.large", "m5.4xlarge"}, launchedTypes(cloud))
+	require.Empty(t, p.told(nodepool.EventPricesUnknown))
+}
+
+// launchedTypes are the types that were launched, in order.
+func launchedTypes(cloud *awstest.Cloud) (out []string) {
+	for _, call := range cloud.Calls("RunInstances") {
+		out = append(out, call.Params.Get("InstanceType"))
+	}
+	return out
+}
+
+// oneCloud is held by the test whose cloud the SDK finds.
+var oneCloud sync.Mutex
+
+// tellAWS has the SDK in foresail find a cloud until the test ends. It reads its settings when a pool is made.
 func tellAWS(t *testing.T, cloud *awstest.Cloud) {
 	t.Helper()
+	oneCloud.Lock()
+	t.Cleanup(oneCloud.Unlock)
 	text := fmt.Sprintf("[default]\nregion = %s\naws_access_key_id = test\naws_secret_access_key = test\nendpoint_url = %s\n", awstest.Region, cloud.URL())
 	require.NoError(t, os.WriteFile(filepath.Join(settings, ".aws", "config"), []byte(text), 0o600))
 }
@@ -93,6 +146,7 @@ type kubelets struct {
 	pool   *pool
 	client *ec2.Client
 	shape  map[string]resource.Quantity
+	shapes map[types.InstanceType]map[string]resource.Quantity // of types with another
 }
 
 // run lets them work until the test ends.
@@ -136,7 +190,11 @@ func (k *kubelets) nodeOf(i types.Instance) *corev1.Node {
 	zone, id := aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.InstanceId)
 	name := aws.ToString(i.PrivateDnsName)
 	resources := corev1.ResourceList{}
-	for what, quantity := range k.shape {
+	shape := k.shape
+	if other, ok := k.shapes[i.InstanceType]; ok {
+		shape = other
+	}
+	for what, quantity := range shape {
 		resources[corev1.ResourceName(what)] = quantity
 	}
 	return &corev1.Node{
