@@ -312,7 +312,7 @@ func (s *stream) pass(kind changeKind, obj any) error {
 }
 
 // Replace implements cache.ReflectorStore. The list is complete. Who subscribed after it began lists again.
-func (s *stream) Replace(list []any, _ string) error {
+func (s *stream) Replace(list []any, version string) error {
 	readers := s.listReaders()
 	rows, err := s.rowsOf(list, readers)
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *stream) Replace(list []any, _ string) error {
 	s.listing, s.lost, s.why = false, nil, nil
 	for _, to := range s.feed.subscriptions {
 		if i := slices.Index(readers, to); i >= 0 {
-			to.restart(change{kind: replaced, rows: rows[i]})
+			to.restart(change{kind: replaced, rows: rows[i], version: version})
 		} else {
 			to.restart(change{kind: joined})
 		}

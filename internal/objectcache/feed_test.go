@@ -36,10 +36,11 @@ type liveAPI struct {
 	oldest  int           // watches from before it are refused
 	pages   map[string][]corev1.Node
 	open    map[*watch.FakeWatcher]bool
-	muted   bool          // watches are open and bring nothing
-	down    bool          // nothing is answered
-	hold    chan struct{} // pages after the first one wait for it
-	refuse  bool          // lists of late stores are refused
+	muted   bool             // watches are open and bring nothing
+	down    bool             // nothing is answered
+	hold    chan struct{}    // pages after the first one wait for it
+	refuse  bool             // lists of late stores are refused
+	lagging *corev1.NodeList // what lists for all are answered with, as by an API server that is behind; nil: the truth
 
 	lists, paged, watches int // paged are the lists of late stores
 }
@@ -153,6 +154,10 @@ func (a *liveAPI) List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeL
 	}
 	if a.refuse && o.ResourceVersion == "" && o.Continue == "" {
 		return nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no pages"))
+	}
+	if a.lagging != nil && o.ResourceVersion != "" {
+		a.lists++
+		return a.lagging, nil
 	}
 	left, version := a.pages[o.Continue], strconv.Itoa(a.version)
 	if o.Continue == "" {
@@ -337,6 +342,98 @@ func TestLateStoresSeeEverything(t *testing.T) {
 		assert.Equal(t, 1, api.paged)
 		assert.Equal(t, 1, api.lists)
 		assert.Equal(t, 1, api.watches, "the others keep theirs")
+	})
+}
+
+// A list for all may be older than what a late store has listed, as from an API server that is behind.
+func TestLateStoresDoNotGoBack(t *testing.T) {
+	api := newLiveAPI("a", "b")
+	withFeed(t, api, 1, func(t *testing.T, f *Feed, tables []*versions) {
+		old, err := api.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: pageSize})
+		require.NoError(t, err)
+		api.do(func() { api.muted = true })
+		api.set("a")
+		api.remove("b")
+		late := newVersions()
+		defer f.Subscribe(late)()
+		pass(time.Second)
+		require.Equal(t, api.truth(), late.rows())
+		lists := api.lists
+		api.expire()
+		api.do(func() { api.lagging = old })
+		pass(time.Minute)
+		require.Greater(t, api.lists, lists, "all are listed again")
+		assert.Len(t, tables[0].rows(), 2, "it knows no better")
+		assert.Equal(t, api.truth(), late.rows())
+		assert.NoError(t, late.state())
+		api.do(func() { api.lagging, api.muted = nil, false })
+		pass(time.Minute)
+		for _, v := range append(tables, late) {
+			assert.Equal(t, api.truth(), v.rows())
+			assert.Empty(t, v.backend)
+		}
+	})
+}
+
+// A store that is never quite up to date does not keep the changes that it has seen.
+func TestQueuesForgetWhatIsConsumed(t *testing.T) {
+	s := &subscription{wake: make(chan struct{}, 1)}
+	for range 10 {
+		s.push(change{kind: updated})
+	}
+	for i := range 100_000 {
+		s.push(change{kind: updated, version: fmt.Sprint(i)})
+		_, ok := s.pop()
+		require.True(t, ok)
+	}
+	assert.Less(t, cap(s.queue), 100)
+	for i := range 10 {
+		c, ok := s.pop()
+		require.True(t, ok)
+		assert.Equal(t, fmt.Sprint(100_000-10+i), c.version, "in order")
+	}
+	_, ok := s.pop()
+	assert.False(t, ok)
+}
+
+// A list that takes longer than a queue takes to overflow comes to its end, and until then the store is not trusted for long.
+func TestListsThatAreOvertakenEnd(t *testing.T) {
+	api := newLiveAPI("a")
+	for i := range pageSize { // a second page
+		api.set(fmt.Sprint("n-", i))
+	}
+	withFeed(t, api, 0, func(t *testing.T, f *Feed, _ []*versions) {
+		s := &slow{versions: newVersions()}
+		defer f.Subscribe(s)()
+		pass(time.Second)
+		require.NoError(t, s.state())
+		hold := make(chan struct{})
+		s.hold.Store(&hold)
+		overflow := func() {
+			for range maxQueued + 10 {
+				api.set("a")
+			}
+			pass(time.Second)
+		}
+		overflow()
+		api.do(func() { api.hold = make(chan struct{}) })
+		s.hold.Store(nil)
+		close(hold)
+		pass(time.Second)
+		require.Equal(t, 1, api.paged)
+		require.NoError(t, s.state(), "it is behind for a moment")
+		for range 2 {
+			overflow()
+		}
+		assert.Equal(t, 1, api.paged, "the list goes on")
+		pass(MaxOutage)
+		require.ErrorContains(t, s.state(), "too many changes")
+		close(api.hold)
+		pass(time.Second)
+		assert.Equal(t, 2, api.paged, "and once more, as changes were lost meanwhile")
+		assert.NoError(t, s.state())
+		assert.Equal(t, api.truth(), s.rows())
+		assert.Empty(t, s.backend)
 	})
 }
 
@@ -590,25 +687,32 @@ func TestFeedsAtRandom(t *testing.T) {
 				api.set(fmt.Sprint("n-", i))
 			}
 			withFeed(t, api, random.IntN(3), func(t *testing.T, f *Feed, tables []*versions) {
-				leave := map[*versions]func(){}
+				type late struct {
+					*versions
+					leave func()
+				}
+				var there []late // in order, so that the seed says who leaves
 				for range 200 {
 					disturb(random, api)
 					switch random.IntN(10) {
 					case 0:
 						v := newVersions()
-						leave[v] = f.Subscribe(v)
+						there = append(there, late{v, f.Subscribe(v)})
 					case 1:
-						for v, end := range leave {
-							end()
-							delete(leave, v)
-							break
+						if len(there) > 0 {
+							i := random.IntN(len(there))
+							there[i].leave()
+							there = slices.Delete(there, i, i+1)
 						}
 					}
 					pass(time.Duration(random.IntN(2000)) * time.Millisecond)
 				}
 				api.do(func() { api.down, api.refuse = false, false })
 				pass(3 * time.Minute)
-				for _, v := range slices.AppendSeq(tables, maps.Keys(leave)) {
+				for _, l := range there {
+					tables = append(tables, l.versions)
+				}
+				for _, v := range tables {
 					assert.NoError(t, v.state())
 					assert.True(t, maps.Equal(api.truth(), v.rows()))
 					assert.Empty(t, v.backend)

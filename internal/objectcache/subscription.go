@@ -2,6 +2,8 @@ package objectcache
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,13 +22,16 @@ const (
 	pageSize = 500
 )
 
+// errBehind is why a store is not trusted for long that has lost changes and has not listed since.
+var errBehind = errors.New("too many changes came at once, listing again")
+
 // change is something that a store has yet to be told.
 type change struct {
 	kind    changeKind
 	row     any    // of updated and deleted
-	version string // the resource version of these
+	version string // the resource version of these, and of a list
 	rows    []any  // of replaced
-	err     error  // of touched
+	err     error  // of touched, and of joined where changes are lost
 }
 
 type changeKind int
@@ -54,31 +59,36 @@ type subscription struct {
 	endList context.CancelFunc // nil: it is not listing
 }
 
-// push adds a change.
+// push adds a change. If too many wait they are forgotten, and a list follows. A list that has begun is not ended for that:
+// if each took longer than the queue takes to fill, none would come to its end.
 func (s *subscription) push(c change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue)-s.head < maxQueued {
+		s.compact()
 		s.queue = append(s.queue, c)
-	} else if s.clear(change{kind: joined}); c.kind == touched {
+	} else if s.queue, s.head = []change{{kind: joined, err: errBehind}}, 0; c.kind == touched {
 		s.queue = append(s.queue, c)
 	}
 	s.notify()
+}
+
+// compact lets go of the consumed front before the queue would grow, if that is half of it or more.
+func (s *subscription) compact() {
+	if len(s.queue) == cap(s.queue) && 2*s.head >= len(s.queue) {
+		s.queue, s.head = slices.Delete(s.queue, 0, s.head), 0
+	}
 }
 
 // restart replaces the changes by one after which all objects are known.
 func (s *subscription) restart(c change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clear(c)
-	s.notify()
-}
-
-func (s *subscription) clear(c change) {
 	s.queue, s.head = []change{c}, 0
 	if s.endList != nil {
 		s.endList()
 	}
+	s.notify()
 }
 
 func (s *subscription) notify() {
@@ -124,8 +134,15 @@ func (s *subscription) apply(ctx context.Context, c change) {
 	case touched:
 		s.store.Touch(c.err)
 	case joined:
+		if c.err != nil {
+			s.store.Touch(c.err)
+		}
 		s.list(ctx)
 	case replaced:
+		if s.isOlder(c.version) {
+			s.list(ctx)
+			return
+		}
 		s.since = ""
 		if err = s.store.Replace(c.rows, ""); err != nil {
 			s.list(ctx)
@@ -154,6 +171,16 @@ func (s *subscription) isNews(version string) bool {
 	}
 	s.since = ""
 	return true
+}
+
+// isOlder returns whether a list for all is older than the list of its own. It may be, as an API server that is behind answers
+// with all that the shared watch has seen.
+func (s *subscription) isOlder(version string) bool {
+	if s.since == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, s.since)
+	return err == nil && order < 0
 }
 
 // list lists for this store alone, until that succeeds or a list for all comes first. Changes wait meanwhile.
