@@ -17,7 +17,8 @@ import (
 )
 
 // requestCounter passes the requests of anyone on to an API server, as an administrator, and counts those for all objects
-// of a kind by their paths.
+// of a kind by their paths. One that the API server rejects is not counted: an API server that has just started asks clients
+// to try again.
 type requestCounter struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -33,14 +34,15 @@ func countRequests(t *testing.T, cluster *controlplane.Cluster) *requestCounter 
 	require.NoError(t, err)
 	proxy.FlushInterval, proxy.ErrorLog = -1, log.New(io.Discard, "", 0)
 	c := &requestCounter{paths: map[string]int{}}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("labelSelector") == "" {
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		if r := answer.Request; answer.StatusCode == http.StatusOK && r.URL.Query().Get("labelSelector") == "" {
 			c.mu.Lock()
 			c.paths[r.URL.Path]++
 			c.mu.Unlock()
 		}
-		proxy.ServeHTTP(w, r)
-	}))
+		return nil
+	}
+	c.Server = httptest.NewServer(proxy)
 	t.Cleanup(func() {
 		c.CloseClientConnections()
 		c.Close()
@@ -48,7 +50,7 @@ func countRequests(t *testing.T, cluster *controlplane.Cluster) *requestCounter 
 	return c
 }
 
-func (c *requestCounter) received(path string) int {
+func (c *requestCounter) answered(path string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.paths[path]
