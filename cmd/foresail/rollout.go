@@ -58,7 +58,7 @@ spec.disruption.budgets allows. The time is that of the machine that this runs o
 	}, func() map[string]any {
 		return map[string]any{"replaceBefore": metav1.NewTime(now()), "paused": nil}
 	}, func(w io.Writer, pool *v1alpha1.WorkerPool) error {
-		_, err := fmt.Fprintf(w, "workerpool/%s restarted: workers launched before %s are replaced, new ones first, within spec.disruption.budgets\nHow far it is: foresail rollout status %[1]s\n",
+		_, err := fmt.Fprintf(w, "workerpool/%s restarted: workers launched before %s are replaced, new ones first, within spec.disruption.budgets\nTo follow it: foresail rollout status %[1]s\n",
 			pool.Name, rfc3339(pool.Spec.Disruption.ReplaceBefore))
 		return err
 	})
@@ -159,7 +159,7 @@ func patchDisruption(c *cobra.Command, objects client.Client, name string, disru
 	}
 }
 
-// missingPool says of a pool that cannot be read which others there are.
+// missingPool names the pools there are when one cannot be read.
 func missingPool(c *cobra.Command, objects client.Client, name string, err error) error {
 	return missing(c, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
 }

@@ -74,7 +74,7 @@ func TestRollout(t *testing.T) {
 	succeeds("workerpool/workers paused: nodes that are drained for being outdated and are not empty yet take pods again\nOutdated workers are replaced only after foresail rollout resume workers\n", "pause", "workers")
 	assert.True(t, spec().Paused)
 	succeeds(`workerpool/workers restarted: workers launched before 2026-11-24T04:06:07Z are replaced, new ones first, within spec.disruption.budgets
-How far it is: foresail rollout status workers
+To follow it: foresail rollout status workers
 `, "restart", "workerpool/workers")
 	after := spec()
 	assert.False(t, after.Paused)

@@ -29,19 +29,19 @@ import (
 )
 
 const (
-	// retryAfter is when a pool that cannot be built, or has ended by itself, is tried again.
+	// retryAfter is the pause before a pool that could not be built, or that ended by itself, is started again.
 	retryAfter = 15 * time.Second
-	// restoreTimeout bounds the look at nodes at a start.
+	// restoreTimeout bounds how long nodes are restored at a start.
 	restoreTimeout = 30 * time.Second
 )
 
-// Parts is what one pool is made of, beside what all pools share.
+// Parts are the parts of one pool that it does not share with others.
 type Parts struct {
 	Store    state.Store
 	Provider provider.Provider
 	Signals  nodepool.Signals
 	Notices  provider.Notices  // nil: nobody reports interruptions
-	Reporter nodepool.Reporter // nil: nobody is told
+	Reporter nodepool.Reporter // nil: nothing is reported
 	// Run is what must run beside the pool until its context ends.
 	Run []func(ctx context.Context) error
 }
@@ -49,7 +49,7 @@ type Parts struct {
 // Build makes the parts of a pool. What it makes does nothing until it is used or run. Errors name the field that is wrong.
 type Build func(ctx context.Context, pool *v1alpha1.WorkerPool) (Parts, error)
 
-// Options is what a Controller works with.
+// Options configures a Controller.
 type Options struct {
 	Client   client.Client // reads from a cache
 	Build    Build
@@ -69,9 +69,9 @@ type Controller struct {
 	options Options
 	wakes   *wakes
 	claims  *nodepool.Claims
-	// newPool makes what runs: a pool, but in tests.
+	// newPool makes a pool; tests replace it.
 	newPool func(nodepool.Options) (runner, error)
-	retry   time.Duration // [retryAfter], but in tests
+	retry   time.Duration // [retryAfter]; shorter in tests
 
 	starting chan *running // from Reconcile to Run, in whose context pools run
 	ended    chan struct{} // closed when Run starts no more pools
@@ -161,7 +161,7 @@ func (c *Controller) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return result, err
 }
 
-// soon tries again what somebody else's write came before. That is no error.
+// soon retries after a conflict with another writer, which is no error.
 func soon(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: finalizerRetry}, nil
@@ -169,8 +169,8 @@ func soon(err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
-// stop ends a pool whose WorkerPool has gone, or goes without its nodes. Each replica does so, and restores nodes once its own pool has ended: after
-// the last act of the one that led.
+// stop ends a pool whose WorkerPool is gone, or goes without its nodes. Each replica does so and then restores nodes, so that
+// nodes are also restored after the last act of the leader.
 func (c *Controller) stop(ctx context.Context, name string) {
 	if r := c.pools[name]; r != nil {
 		r.stop()
@@ -184,7 +184,7 @@ func (c *Controller) stop(ctx context.Context, name string) {
 	}
 }
 
-// apply has a pool run by a spec. One that cannot be run is told, and the pool goes on by the spec before.
+// apply runs a pool by a spec. If the spec cannot be used, that is reported, and the pool keeps the previous spec.
 func (c *Controller) apply(ctx context.Context, pool *v1alpha1.WorkerPool) (ctrl.Result, error) {
 	old := c.pools[pool.Name]
 	key := keyOf(pool)
@@ -241,14 +241,14 @@ func (c *Controller) build(ctx context.Context, pool *v1alpha1.WorkerPool, key s
 	return r, nil
 }
 
-// seedOf returns a seed that no other pool, and no other replica, has: what they try again they try at different times.
+// seedOf returns a seed of its own for each pool and replica, so that their retries do not coincide.
 func seedOf(owner, pool string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%s", owner, pool) // a hash takes everything
 	return h.Sum64()
 }
 
-// tell writes why a pool does not run. Pools that run tell for themselves.
+// tell writes to the status why a pool does not run. Pools that run report themselves.
 func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why error) error {
 	next := pool.DeepCopy()
 	changed := meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
@@ -258,7 +258,7 @@ func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why er
 	if deleting(pool) {
 		changed = meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: "InvalidSpec", ObservedGeneration: pool.Generation,
-			Message: "its nodes cannot be removed before the spec is corrected: change that, or deletionPolicy to Orphan to leave them",
+			Message: "its nodes cannot be removed before the spec is corrected: correct it, or set deletionPolicy to Orphan to leave them",
 		}) || changed
 	}
 	if !changed {
@@ -267,7 +267,7 @@ func (c *Controller) tell(ctx context.Context, pool *v1alpha1.WorkerPool, why er
 	return client.IgnoreNotFound(c.options.Client.Status().Patch(ctx, next, client.MergeFrom(pool)))
 }
 
-// keyOf is what a pool cannot change while it runs: the object that it is of, and what its parts are made from.
+// keyOf identifies what a pool cannot change while it runs: its object, and what its parts are made from.
 func keyOf(pool *v1alpha1.WorkerPool) string {
 	s := pool.Spec
 	data, err := json.Marshal([]any{
@@ -298,7 +298,7 @@ type running struct {
 	ended   chan struct{}
 }
 
-// change has the pool go on by a spec from its next tick.
+// change sets the spec of the pool from its next cycle on.
 func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,20 +307,20 @@ func (r *running) change(pool *v1alpha1.WorkerPool) {
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
 }
 
-// warn tells, from the next tick and until the next change, what is wrong with the object.
+// warn reports, from the next cycle until the next change, what is wrong with the object.
 func (r *running) warn(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.warning = why
 }
 
-// refuse reports, from the next tick, why a spec was not taken. A deletion counts all the same: the pool launches nothing more,
+// refuse reports, from the next cycle on, why a spec was not taken. A deletion counts all the same: the pool launches nothing more,
 // and its nodes are drained by the spec before, unless the new one asks for a dry run.
 func (r *running) refuse(pool *v1alpha1.WorkerPool, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deleting, r.dryRun = deleting(pool), pool.Spec.DryRun
-	r.refused = fmt.Errorf("the spec cannot be used, so the pool goes on by the one before: %w", why)
+	r.refused = fmt.Errorf("the spec cannot be used, so the pool keeps the previous one: %w", why)
 }
 
 func (r *running) spec() (nodepool.Spec, error) {
@@ -354,7 +354,7 @@ func (r *running) start(ctx context.Context) {
 			if err := part(inner); err != nil || inner.Err() != nil {
 				return err
 			}
-			return errors.New("a part of the pool has ended before its time")
+			return errors.New("a part of the pool has ended unexpectedly")
 		})
 	}
 	log.Info("The pool runs")

@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// finalizerRetry is when a finalizer is set again that somebody else's write came before: mostly that of another replica.
+// finalizerRetry is the pause before a finalizer is written again after a conflict, mostly with another replica.
 const finalizerRetry = time.Second
 
 // drains tells whether the nodes of a pool go with it.
@@ -28,7 +28,7 @@ func abandoned(pool *v1alpha1.WorkerPool) bool {
 	return deleting(pool) && (!drains(pool) || !controllerutil.ContainsFinalizer(pool, v1alpha1.FinalizerDrain))
 }
 
-// abandon lets an object go whose pool is abandoned. Its nodes take pods again.
+// abandon lets the object of an abandoned pool go. Its nodes take pods again.
 func (c *Controller) abandon(ctx context.Context, pool *v1alpha1.WorkerPool) error {
 	c.stop(ctx, pool.Name)
 	if err := c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer); err != nil {
@@ -49,7 +49,7 @@ func (c *Controller) guard(ctx context.Context, pool *v1alpha1.WorkerPool) error
 	return c.patchFinalizer(ctx, pool, controllerutil.RemoveFinalizer)
 }
 
-// letGo lets the object of a pool go that nothing is left of.
+// letGo removes the finalizer of a pool that has nothing left.
 func (c *Controller) letGo(ctx context.Context, name string, uid types.UID) error {
 	var pool v1alpha1.WorkerPool
 	if err := c.options.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
@@ -78,7 +78,7 @@ func (c *Controller) patchFinalizer(ctx context.Context, pool *v1alpha1.WorkerPo
 	return nil
 }
 
-// unguarded tells people that the finalizer may not be written: the pool runs all the same, as to stop it would help nobody.
+// unguarded reports that the finalizer may not be written. The pool runs all the same: to stop it would help nobody.
 func (c *Controller) unguarded(ctx context.Context, pool *v1alpha1.WorkerPool, err error) {
 	r := c.pools[pool.Name]
 	if err == nil || r == nil {

@@ -94,7 +94,7 @@ func TestADeletedPoolGoesOnAfterARestart(t *testing.T) {
 		return meta.IsStatusConditionTrue(b.stored("restarted").Status.Conditions, v1alpha1.ConditionDeleting)
 	})
 	condition := meta.FindStatusCondition(b.stored("restarted").Status.Conditions, v1alpha1.ConditionDeleting)
-	assert.Equal(t, "its nodes cannot be removed before the spec is corrected: change that, or deletionPolicy to Orphan to leave them", condition.Message)
+	assert.Equal(t, "its nodes cannot be removed before the spec is corrected: correct it, or set deletionPolicy to Orphan to leave them", condition.Message)
 	b.breakBuild(nil)
 	f := next(b, b.made)
 	require.True(t, isDeleting(t, f))

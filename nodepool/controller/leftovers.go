@@ -15,8 +15,8 @@ import (
 	"github.com/foresail/foresail/nodepool/drain"
 )
 
-// restoreAll has the nodes of pools that are no more, or that go without their nodes, take pods again, whatever action was open when
-// their WorkerPool went: nobody else will. Of a pool that is there its ticks look after them.
+// restoreAll lets the nodes of pools that are gone, or that go without their nodes, take pods again, whatever action was open.
+// Nobody else would. The cycles of an existing pool restore its own nodes.
 func (c *Controller) restoreAll(ctx context.Context) error {
 	nodes, err := c.options.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodepool.LabelPool})
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Controller) restoreAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// restoreAtStart sees to pools that were deleted while no process ran.
+// restoreAtStart restores the nodes of pools that were deleted while no process ran.
 func (c *Controller) restoreAtStart(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
@@ -40,13 +40,13 @@ func (c *Controller) restoreAtStart(ctx context.Context) {
 	}
 }
 
-// leftOver tells whether something here keeps pods from a node.
+// leftOver returns whether Foresail keeps pods from a node.
 func leftOver(node *corev1.Node) bool {
 	_, marked := drain.MarkOf(node)
 	return marked || node.Annotations[drain.CordonedBy] != ""
 }
 
-// restore restores a node if its pool is no more.
+// restore restores a node if its pool is gone.
 func (c *Controller) restore(ctx context.Context, node *corev1.Node) error {
 	name := node.Labels[nodepool.LabelPool]
 	var pool v1alpha1.WorkerPool

@@ -8,7 +8,7 @@ import (
 	"github.com/foresail/foresail/nodepool/clusterstate"
 )
 
-// wakes passes what the one watch of a cluster wakes by on to every pool.
+// wakes passes each wake-up of the shared watch on to every pool.
 type wakes struct {
 	mu    sync.Mutex
 	pools map[string]chan struct{}
@@ -28,7 +28,7 @@ func (w *wakes) pass() {
 	}
 }
 
-// observer is what one pool sees the cluster by.
+// observer is one pool's view of the cluster.
 func (w *wakes) observer(shared nodepool.Observer, pool string) nodepool.Observer {
 	wake := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -37,7 +37,7 @@ func (w *wakes) observer(shared nodepool.Observer, pool string) nodepool.Observe
 	return observer{shared: shared, wake: wake}
 }
 
-// forget drops a pool that is no more.
+// forget drops a pool that is gone.
 func (w *wakes) forget(pool string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

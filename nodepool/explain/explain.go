@@ -1,5 +1,5 @@
-// Package explain tells people why a pool of workers is as it is, from what the cluster holds alone: the WorkerPool with
-// its trail of decisions and its journal, and the nodes. It changes nothing.
+// Package explain shows why a pool of workers is as it is. It reads only the cluster: the WorkerPool with its decisions and its
+// journal, and the nodes. It changes nothing.
 package explain
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// Explanation is all that is told of a pool.
+// Explanation is what is shown of a pool.
 type Explanation struct {
 	At         time.Time                 `json:"at"`
 	Name       string                    `json:"name"`
@@ -44,8 +44,8 @@ type Node struct {
 	Blocked string `json:"blocked,omitempty"` // why a removal of it would be refused
 }
 
-// Of explains a pool. The newest decisions are kept, as many as last says; 0 keeps all. What cannot be read is told in
-// the Explanation.
+// Of explains a pool, with its newest decisions, as many as last says; 0 keeps all. The Explanation names what could not be
+// read.
 func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 	e := Explanation{
 		At: now, Name: pool.Name, Generation: pool.Generation, Created: pool.CreationTimestamp,
@@ -62,7 +62,7 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 		return e
 	}
 	homes := binpack.NewHomes(cluster, binpack.Input{})
-	deleted := !pool.DeletionTimestamp.IsZero() // somebody has said that its pods need no other node
+	deleted := !pool.DeletionTimestamp.IsZero() // then nobody asks whether its pods have another node
 	for _, n := range cluster.Nodes {
 		if n.Object.Labels[nodepool.LabelPool] == pool.Name {
 			zone := n.Object.Labels["topology.kubernetes.io/zone"]

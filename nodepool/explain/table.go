@@ -111,7 +111,7 @@ func (t *table) state(e *Explanation) {
 	}
 }
 
-// rollout says how many workers are outdated. What was reported of another generation of the spec is not said of this one.
+// rollout shows how many workers are outdated. A report on an older generation of the spec says nothing about this one.
 func (t *table) rollout(e *Explanation) {
 	r := e.Status.Rollout
 	if r == nil || e.Status.ObservedGeneration < e.Generation {
@@ -128,8 +128,8 @@ func (t *table) rollout(e *Explanation) {
 	t.line("  outdated\t%s", what)
 }
 
-// going tells which nodes are on their way out, and which would be the next. Without a name nothing is told: the status may
-// not have been written yet, so that it cannot be said that there are none.
+// going lists the nodes that are being removed, and the next candidates. An empty list is left out: it may mean that the status
+// has not been written yet.
 func (t *table) going(s *v1alpha1.WorkerPoolStatus) {
 	if len(s.Terminating) > 0 {
 		t.line("  terminating\t%s: outside of any action, as the cloud reclaims them or they never joined", fewOf(s.Terminating))
@@ -196,7 +196,7 @@ func (t *table) removal(r state.Removal) {
 	t.line("  %s\t%s for %s\t%s\t%s", cmp.Or(r.Node, r.InstanceID), r.State, age(t.now.Sub(r.Since)), r.Zone, r.Error)
 }
 
-// refused is what the next decisions would not do, and what happens beside them.
+// refused lists what holds the next decisions back, and what happens beside them.
 func (t *table) refused(e *Explanation) {
 	lines := e.pending(t.now)
 	for _, n := range e.Nodes {
@@ -216,7 +216,7 @@ func (t *table) refused(e *Explanation) {
 	}
 }
 
-// pending is what the journal remembers beside the open action.
+// pending lists what the journal holds beside the open action.
 func (e *Explanation) pending(now time.Time) []string {
 	j := e.Journal
 	if j == nil {

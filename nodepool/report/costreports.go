@@ -24,7 +24,7 @@ type CostReports struct {
 	Make func(ctx context.Context, pool string, to time.Time) (string, error)
 }
 
-// falls tells whether a report is due at a tick that has not been at the one before, and up to when.
+// falls returns whether a report has become due since the previous cycle, and the end of its period.
 func (r *CostReports) falls(before, now time.Time) (time.Time, bool) {
 	due := now.Truncate(r.Every) // of a time.Time, which counts from a Monday
 	return due, !before.IsZero() && before.Before(due)

@@ -90,7 +90,7 @@ func (m *Metrics) set(cycle nodepool.CycleReport) {
 	m.setSignals(pool, cycle.Snapshot.Signals)
 }
 
-// setJournal exposes what the journal holds, and what is reckoned from it.
+// setJournal exposes what the journal holds, and what is computed from it.
 func (m *Metrics) setJournal(cycle nodepool.CycleReport) {
 	if cycle.Decision.Reason == nodepool.NotDecided {
 		of := prometheus.Labels{"pool": cycle.Pool}
@@ -126,16 +126,16 @@ func (m *Metrics) setDecision(cycle nodepool.CycleReport) {
 	m.limits.WithLabelValues(cycle.Pool, "max").Set(float64(cycle.Snapshot.Pool.Max))
 }
 
-// decided tells whether the numbers of the decision mean anything: not if the journal or the workers could not be read.
+// decided returns whether the numbers of the decision mean anything. They do not if the journal or the workers could not be read.
 func decided(cycle nodepool.CycleReport) bool {
 	reason := cycle.Decision.Reason
 	return reason != "" && reason != nodepool.NotDecided && reason != plan.WorkersUnknown
 }
 
-// observed tells whether the tick came to look at anything: it does not if it has no configuration.
+// observed returns whether the cycle observed anything. Without a configuration it does not.
 func observed(cycle nodepool.CycleReport) bool { return !cycle.Snapshot.Now.IsZero() }
 
-// workersKnown tells whether the workers are.
+// workersKnown returns whether the workers are known.
 func workersKnown(cycle nodepool.CycleReport) bool {
 	return observed(cycle) && cycle.Snapshot.WorkersErr == ""
 }

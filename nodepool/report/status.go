@@ -17,7 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// launchesFail is after how many scale-ups without a node that joined the pool is not healthy.
+// launchesFail is the number of scale-ups in a row without a joined node after which a pool is not healthy.
 const launchesFail = 3
 
 // statusOf returns the status after a cycle, given the one before. A value that is not known is absent.
@@ -114,7 +114,7 @@ func healthy(cycle nodepool.CycleReport) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(plan.WorkersUnknown), clip(cycle.Snapshot.WorkersErr)
 	case cycle.Record.Failures >= launchesFail:
 		c.Status, c.Reason = metav1.ConditionFalse, "LaunchesFail"
-		c.Message = fmt.Sprintf("of the last %d scale-ups no node joined", cycle.Record.Failures)
+		c.Message = fmt.Sprintf("no node joined in the last %d scale-ups", cycle.Record.Failures)
 	case cycle.DryRun:
 		c.Reason, c.Message = "DryRun", "decisions are reported and nothing is done"
 	}
@@ -164,7 +164,7 @@ func signalsOf(signals []plan.Signal) []v1alpha1.PoolSignalStatus {
 	return out
 }
 
-// thousandths is nil for what a quantity cannot hold.
+// thousandths returns nil for a value that a quantity cannot hold.
 func thousandths(v float64) *resource.Quantity {
 	if math.IsNaN(v) || math.Abs(v) > 1e15 {
 		return nil
@@ -219,8 +219,8 @@ func without(list []string, what string) []string {
 	return out
 }
 
-// pressing tells whether more has changed than numbers: what others act by, such as a scheduler that keeps pods from nodes
-// that are removed, is told at once.
+// pressing returns whether more than numbers has changed. What others act by is written at once: a scheduler, for example,
+// keeps pods from nodes that are being removed.
 func pressing(before, after *v1alpha1.WorkerPoolStatus) bool {
 	if before.ObservedGeneration != after.ObservedGeneration || (before.Action == nil) != (after.Action == nil) {
 		return true

@@ -14,9 +14,9 @@ import (
 // maxTrail is how many different decisions are kept: some kilobytes in the status of the pool.
 const maxTrail = 50
 
-// recorded returns the trail, the newest first, with a decision put to it. One that says the same as the newest, numbers in
-// its sentence aside, counts it up: hours without anything to do are one line, and so are hours of a dry run that wants a
-// node. What has begun something has a line of its own.
+// recorded returns the trail with a decision added, the newest first. A decision that differs from the newest only in its
+// numbers raises that one's count: hours without anything to do are one line, and so are hours of a dry run that wants a node.
+// A decision that began something has a line of its own.
 func recorded(trail []v1alpha1.PoolDecision, d plan.Decision, began bool) []v1alpha1.PoolDecision {
 	next := decision(d)
 	if began || len(trail) == 0 || !same(trail[0], next) {
@@ -30,13 +30,13 @@ func recorded(trail []v1alpha1.PoolDecision, d plan.Decision, began bool) []v1al
 	return trail
 }
 
-// same tells whether two decisions differ in nothing but when they were made and how they are put.
+// same returns whether two decisions differ only in their time and wording.
 func same(a, b v1alpha1.PoolDecision) bool {
 	return a.Step == b.Step && a.Reason == b.Reason && a.Desired == b.Desired && a.Workers == b.Workers
 }
 
-// began tells whether the decision of a tick has begun something, by what happened in it: a decision to launch or remove
-// may also come to nothing, as in a dry run or beside an action that has to end first.
+// began returns whether the decision of a cycle began something, by the events of the cycle. A decision to launch or remove may
+// come to nothing, as in a dry run or beside an action that must end first.
 func began(events []nodepool.Event) bool {
 	return slices.ContainsFunc(events, func(e nodepool.Event) bool {
 		switch e.Reason {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// webhookTimeout is how long the receiver of a webhook may take. What it does not take is dropped: it is told to people, not
-// relied on.
+// webhookTimeout is how long the receiver of a webhook may take. A message that it does not take in time is dropped: people
+// read it, and nothing relies on it.
 const webhookTimeout = 5 * time.Second
 
 // Webhook posts a sentence for each thing that people should know to a URL, as {"text": …}: what Slack, Mattermost and
