@@ -170,7 +170,7 @@ generate: ## Generate deep copies, CRDs and the protocol of KEDA
 
 .PHONY: docs
 docs: ## Write the generated sections of the documentation anew
-	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./cmd/foresail
+	FORESAIL_UPDATE_DOCS=1 go test -count=1 -run Generated ./docs ./cmd/foresail ./test/permissions
 
 FIGURES ?= paper
 .PHONY: figures
@@ -179,7 +179,7 @@ figures: ## Measure figures of the docs anew (FIGURES="paper others ablations": 
 
 .PHONY: verify-docs
 verify-docs: ## Fail if the generated sections of the docs are not up to date
-	go test -run Generated ./docs ./cmd/foresail
+	go test -run Generated ./docs ./cmd/foresail ./test/permissions
 
 .PHONY: lint
 lint: ## Run golangci-lint (builds it the first time, which takes minutes)
