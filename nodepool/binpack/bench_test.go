@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
@@ -70,6 +71,41 @@ func BenchmarkPack(b *testing.B) {
 		for _, nodes := range []int{100, 1000, 5000} {
 			b.Run(fmt.Sprintf("%s, %d nodes", test.name, nodes), func(b *testing.B) {
 				in := Input{Pods: test.pods, Nodes: full(nodes), Offers: offers}
+				b.ReportAllocs()
+				n := 0
+				for b.Loop() {
+					n = Pack(in).Nodes
+				}
+				b.ReportMetric(float64(n), "nodes")
+			})
+		}
+	}
+}
+
+// BenchmarkPackByCost packs onto as many types as requirements offer at most.
+func BenchmarkPackByCost(b *testing.B) {
+	var offers []provider.Offer
+	costs := map[plan.Offer]float64{}
+	for i := range 60 {
+		cores := 2 << (i % 6)
+		for _, z := range []string{"a", "b", "c"} {
+			o := offer(z, fmt.Sprintf("type-%d", i), "cpu", strconv.Itoa(cores), "memory", strconv.Itoa(cores*(2<<(i%3)))+"Gi", "pods", "110")
+			offers = append(offers, o)
+			costs[o.Offer] = float64(cores) * (0.04 + float64(i%7)/1000)
+		}
+	}
+	for _, apps := range []int{1, 100, 10000} {
+		var waiting []clusterstate.Pending
+		for i := range apps {
+			size := requests("cpu", strconv.Itoa(100+7*i%900)+"m", "memory", "128Mi")
+			waiting = append(waiting, pods("new-"+strconv.Itoa(i), 10000/apps, size)...)
+		}
+		for _, test := range []struct {
+			name  string
+			costs map[plan.Offer]float64
+		}{{"in their order", nil}, {"by cost", costs}} {
+			b.Run(fmt.Sprintf("10000 pods of %d, %s", apps, test.name), func(b *testing.B) {
+				in := Input{Pods: waiting, Nodes: full(1000), Offers: offers, Costs: test.costs}
 				b.ReportAllocs()
 				n := 0
 				for b.Loop() {

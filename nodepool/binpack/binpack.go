@@ -56,11 +56,14 @@ type Template struct {
 
 // Input is what a packing is made from. It is not changed.
 type Input struct {
-	Pods     []clusterstate.Pending
-	Nodes    []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
-	Offers   []provider.Offer    // types in order of preference; those of unknown size are left out
-	Cooling  map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
-	OnTheWay []plan.Placement    // launched nodes that are not Ready yet: they take pods first
+	Pods    []clusterstate.Pending
+	Nodes   []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
+	Offers  []provider.Offer    // types in order of preference; those of unknown size are left out
+	Cooling map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
+	// Costs are what an hour of each offer costs, where prices decide: a new node is of the type that costs least for the
+	// pods that it would take. One that is missing is not known, and comes after the others. Empty: types go in their order.
+	Costs    map[plan.Offer]float64
+	OnTheWay []plan.Placement // launched nodes that are not Ready yet: they take pods first
 	// Joining is what the nodes were launched as, by name, that are Ready within their time to join. One that is not initialized
 	// yet counts as on its way: without startup taints, and with what its offer promises.
 	Joining     map[string]plan.Placement

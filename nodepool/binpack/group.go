@@ -29,6 +29,7 @@ type group struct {
 	shapes   int    // that could
 	obstacle *obstacle
 	size     float64
+	order    int // among the groups
 
 	left int // pods without a place
 	room int // pods with one on a node that is there

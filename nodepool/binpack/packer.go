@@ -50,6 +50,7 @@ type packer struct {
 	places     []*place // that take pods, in the order in which they are tried
 	inZone     map[string]int
 	full       bool // no node is added
+	priced     bool // costs decide what is added
 }
 
 func newPacker(in Input) *packer {
@@ -67,15 +68,21 @@ func newPacker(in Input) *packer {
 	}
 	for _, o := range in.Offers {
 		if known(o) {
-			p.shapes = append(p.shapes, newShape(o, &in, p.dimensions))
+			s := newShape(o, &in, p.dimensions)
+			s.index = len(p.shapes)
+			p.shapes = append(p.shapes, s)
 		}
 	}
+	p.price(in.Costs)
 	whole := p.whole(in.Nodes)
 	for i, g := range p.groups {
 		p.judge(g, requests[i], whole)
 	}
 	p.topologies = newTopologies(p.groups, in.Nodes)
 	slices.SortStableFunc(p.groups, byDifficulty)
+	for i, g := range p.groups {
+		g.order = i
+	}
 	p.placeNodes(&in)
 	return p
 }
@@ -329,13 +336,13 @@ func (p *packer) put(g *group, at *place, n int) {
 	}
 }
 
-// open adds a node for pods of a group: of the first type that takes them and can be launched, in the zone to which fewest
-// have been added.
-// It returns nil if none would help.
+// open adds a node for pods of a group: of the first type that takes them and can be launched, or of the one that costs least
+// for what it would take, in the zone to which fewest have been added. It returns nil if none would help.
 func (p *packer) open(g *group) *place {
 	best := -1
+	worth := p.worth(g)
 	for i, s := range p.shapes {
-		if p.full || !g.takes[i] || best >= 0 && !p.better(s, p.shapes[best]) {
+		if p.full || !g.takes[i] || best >= 0 && !p.better(s, p.shapes[best], worth) {
 			continue
 		}
 		if g.topology == nil || g.topology.allowsNew(p.imagine(added, i, s.offer.Zone)) {
@@ -352,10 +359,13 @@ func (p *packer) open(g *group) *place {
 	return at
 }
 
-// better compares a shape with one before it in the order of preference.
-func (p *packer) better(s, than *shape) bool {
+// better compares a shape with one before it in the order of preference. worth is nil unless costs decide.
+func (p *packer) better(s, than *shape, worth func(*shape) float64) bool {
 	if s.cooling != than.cooling {
 		return than.cooling
 	}
-	return s.offer.InstanceType == than.offer.InstanceType && p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
+	if s.offer.InstanceType == than.offer.InstanceType {
+		return p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
+	}
+	return worth != nil && worth(s) < worth(than)
 }

@@ -55,6 +55,14 @@ func randomInput(r *rand.Rand, rules bool) Input {
 			located(pod, zone, string(rune('a'+r.IntN(4))))
 		}
 	}
+	if r.IntN(2) == 0 {
+		in.Costs = map[plan.Offer]float64{}
+		for _, o := range in.Offers {
+			if r.IntN(4) > 0 { // the others are not known
+				in.Costs[o.Offer] = float64(1+r.IntN(20)) / 100
+			}
+		}
+	}
 	return in
 }
 

@@ -25,7 +25,9 @@ const defaultSlots = 110
 // shape is a node that the pool can launch.
 type shape struct {
 	offer   provider.Offer
-	cooling bool // it cannot be launched now
+	index   int
+	cooling bool    // it cannot be launched now
+	cost    float64 // of an hour, the least of its type in any zone; +Inf = not known
 	node    *corev1.Node
 	free    vector // after its DaemonSets
 	ports   []corev1.ContainerPort

@@ -13,7 +13,7 @@ import (
 // above OnDemandBase. Where no Spot is left it is On-Demand. It is never the other way round: what is to be On-Demand must
 // not be taken back. Placements that are suspected come after all others, whatever the market. Of the zones where its
 // market is left it comes to the one with fewest workers, those placed before it included (seeds 001 and 003), and there
-// to the first offer.
+// to the first offer, or to the cheapest in that market where prices are given.
 func Place(s Snapshot, n int, tried ...Placement) []Placement {
 	return newPlacer(s, tried).place(nil, n, anything)
 }
@@ -158,6 +158,9 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 			}
 		}
 	}
+	for _, list := range [][]Placement{p.spots, p.lateSpots, p.onDemanders, p.lateOnDemanders} {
+		s.sortByPrice(list)
+	}
 	return p
 }
 
@@ -169,6 +172,41 @@ func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
 		}
 	}
 	return cooling, suspected
+}
+
+// sortByPrice puts the cheapest first and those without a price last, and leaves the others as they are.
+func (s Snapshot) sortByPrice(list []Placement) {
+	if s.Prices == nil {
+		return
+	}
+	usd := func(p Placement) float64 {
+		price := s.Prices[Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
+		if price == nil {
+			return math.Inf(1)
+		}
+		return *price
+	}
+	slices.SortStableFunc(list, func(a, b Placement) int { return cmp.Compare(usd(a), usd(b)) })
+}
+
+// Costs returns what an hour of each offer is expected to cost, as the pool mixes Spot and On-Demand, where that is known. A
+// Spot instance without a price is taken to cost as much as one On-Demand, which is the most that it does.
+func (s Snapshot) Costs() map[Offer]float64 {
+	ratio := share(s.Pool.SpotRatio)
+	out := map[Offer]float64{}
+	for offer, price := range s.Prices {
+		onDemand, spot := price.OnDemand, price.Spot
+		if spot == nil {
+			spot = onDemand
+		}
+		switch {
+		case onDemand != nil:
+			out[offer] = ratio**spot + (1-ratio)**onDemand
+		case spot != nil && ratio == 1:
+			out[offer] = *spot
+		}
+	}
+	return out
 }
 
 // Unlaunchable returns the offers that cannot be launched now, in whichever market the pool would have them.

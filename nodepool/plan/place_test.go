@@ -145,7 +145,7 @@ func plainly(s plan.Snapshot) (plan.Placement, bool) {
 	}
 	for _, market := range markets {
 		var best plan.Placement
-		fewest := math.MaxInt
+		fewest, least := math.MaxInt, math.Inf(1)
 		for _, o := range s.Offers {
 			l := plan.Placement{Zone: o.Zone, Subnet: o.Subnet, InstanceType: o.InstanceType, Market: market}
 			cooling := false
@@ -159,8 +159,12 @@ func plainly(s plan.Snapshot) (plan.Placement, bool) {
 					there++
 				}
 			}
-			if !cooling && there < fewest {
-				best, fewest = l, there
+			usd := math.Inf(1)
+			if price := s.Prices[o].Of(market); price != nil {
+				usd = *price
+			}
+			if !cooling && (there < fewest || there == fewest && usd < least) {
+				best, fewest, least = l, there, usd
 			}
 		}
 		if fewest < math.MaxInt {

@@ -58,6 +58,14 @@ func random(seed uint64) plan.Snapshot {
 	d.workers(&s, zones)
 	d.demand(&s)
 	d.state(&s, zones)
+	if d.chance(0.3) {
+		s.Prices = map[plan.Offer]plan.Price{}
+		for _, o := range s.Offers {
+			if d.chance(0.8) { // the others are not known
+				s.Prices[o] = plan.Price{OnDemand: new(float64(d.upTo(3))), Spot: new(float64(d.upTo(3)))}
+			}
+		}
+	}
 	return s
 }
 
