@@ -56,8 +56,9 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 func (f *forecast) pack(o *observation) binpack.Result {
 	in := binpack.Input{
 		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
-		Pods: f.pods, Nodes: o.cluster.Nodes, Cooling: o.unlaunchable(), Joining: o.joining(),
+		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(),
 	}
+	in.Cooling, in.Costs = o.launchable()
 	for _, w := range o.workers {
 		if o.onTheWay(w) {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
@@ -95,9 +96,11 @@ func (f *forecast) reserve(o *observation, in binpack.Input) {
 	homes.Reserve(packed.Room, in.Pods)
 }
 
-// unlaunchable returns the offers that cannot be launched now.
-func (o *observation) unlaunchable() map[plan.Offer]bool {
-	return plan.Snapshot{Now: o.at, Pool: o.spec.Plan, Offers: kinds(o.offers), State: plan.State{Cooling: o.record.Cooling}}.Unlaunchable()
+// launchable returns the offers that cannot be launched now, and what the others cost.
+func (o *observation) launchable() (cooling map[plan.Offer]bool, costs map[plan.Offer]float64) {
+	s := plan.Snapshot{Now: o.at, Pool: o.spec.Plan, State: plan.State{Cooling: o.record.Cooling}}
+	s.Offers, s.Prices, _ = offered(o.offers)
+	return s.Unlaunchable(), s.Costs()
 }
 
 // further returns the shapes of all that are not those of some.

@@ -37,10 +37,6 @@ type observer struct {
 	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
-func newObserver(o Options) *observer {
-	return &observer{cloud: o.Provider, cluster: o.Observer, sightings: sightings{}, proofs: map[string]*proof{}, homeless: homelessNodes{}}
-}
-
 // list asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
 // cluster knows beyond the list has happened since.
 func (b *observer) list(ctx context.Context, o *observation) {

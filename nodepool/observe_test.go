@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -245,4 +246,53 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	unknown("DescribeLaunchTemplates: Throttled: request 3")
 	r.tick()
 	require.Equal(t, 2, r.count(EventDriftUnknown), "it had been known again")
+}
+
+// That the cloud does not say what instances cost is reported once, and keeps nothing from being done.
+func TestPricesThatAreNotKnownAreReportedOnce(t *testing.T) {
+	r := newRig(t)
+	r.world.add(2)
+	unknown := func(why string) {
+		for i := range r.world.offers {
+			r.world.offers[i].PriceErr = why
+		}
+		r.pass(offersFor + time.Minute)
+	}
+	unknown("")
+	require.Zero(t, r.count(EventPricesUnknown))
+	unknown("GetProducts: Invalid: request 1")
+	unknown("GetProducts: Invalid: request 2")
+	require.NoError(t, r.health)
+	require.Equal(t, 1, r.count(EventPricesUnknown))
+	unknown("")
+	unknown("GetProducts: Throttled: request 3")
+	require.Equal(t, 2, r.count(EventPricesUnknown), "they had been known again")
+}
+
+// The nodes that pods wait for are the cheapest for them, whatever their order.
+func TestPodsGetTheCheapestNodes(t *testing.T) {
+	r := newRig(t)
+	large := slices.Clone(r.world.offers)
+	for i := range large {
+		large[i].InstanceType, large[i].Allocatable = "m5.4xlarge", maps.Clone(large[i].Allocatable)
+		large[i].Allocatable[corev1.ResourceCPU] = resource.MustParse("16")
+		large[i].Price = plan.Price{OnDemand: new(0.5)}
+		r.world.offers[i].Price = plan.Price{OnDemand: new(0.1)}
+	}
+	r.world.offers = append(large, r.world.offers...)
+	r.pend(12)
+	r.until("a node was launched", 2*time.Minute, func() bool { return r.world.launches > 0 })
+	r.pass(time.Minute)
+	require.Equal(t, 1, r.world.launches)
+	require.Equal(t, "m5.4xlarge", r.world.instances["i-1"].InstanceType, "for twelve pods that is cheaper than twelve small ones")
+
+	r = newRig(t)
+	large[0].Price, large[1].Price = plan.Price{OnDemand: new(0.5)}, plan.Price{OnDemand: new(0.5)}
+	for i := range r.world.offers {
+		r.world.offers[i].Price = plan.Price{OnDemand: new(0.1)}
+	}
+	r.world.offers = append(large, r.world.offers...)
+	r.pend(1)
+	r.until("a node was launched", 2*time.Minute, func() bool { return r.world.launches > 0 })
+	require.NotEqual(t, "m5.4xlarge", r.world.instances["i-1"].InstanceType)
 }

@@ -160,6 +160,7 @@ const (
 	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
 	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance whose node is Ready
 	EventDriftUnknown     EventReason = "DriftUnknown"     // the cloud does not say what new instances are
+	EventPricesUnknown    EventReason = "PricesUnknown"    // the cloud does not say what instances cost
 	EventOrphan           EventReason = "Orphan"           // an instance without a node and without an action
 	EventRestored         EventReason = "Restored"         // a node carried the mark of an action that is over
 	EventNodeDeleted      EventReason = "NodeDeleted"      // the Node of an instance that has gone

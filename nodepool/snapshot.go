@@ -9,11 +9,12 @@ import (
 // snapshotOf makes what the third phase, the plan, decides from.
 func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record), Offers: kinds(o.offers),
+		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
 		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal,
 		Disruption: o.spec.Disruption.allowed(o.at, expected(o.workers)),
 		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
+	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
 	s.Pool.Join, s.Pool.VanishGrace = o.spec.Join, o.vanishGrace
 	if err := o.err(); err != nil {
 		s.WorkersErr = err.Error()
@@ -26,12 +27,18 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	return s
 }
 
-func kinds(offers []provider.Offer) []plan.Offer {
-	var out []plan.Offer
+// offered returns what can be launched, with prices if they decide, and why some of these are not known.
+func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]plan.Price, why string) {
 	for _, o := range offers {
-		out = append(out, o.Offer)
+		all, why = append(all, o.Offer), max(why, o.PriceErr)
+		if o.Price != (plan.Price{}) {
+			if prices == nil {
+				prices = map[plan.Offer]plan.Price{}
+			}
+			prices[o.Offer] = o.Price
+		}
 	}
-	return out
+	return all, prices, why
 }
 
 // stateOf is what the journal remembers of earlier decisions.

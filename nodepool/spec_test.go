@@ -21,7 +21,7 @@ func TestSpecOfDefaults(t *testing.T) {
 		Plan: plan.Pool{
 			Name: "workers", Min: 2, Max: 10, MaxBatchUp: 2, MaxBatchDown: 1, Mode: plan.Any,
 			PendingFor: 30 * time.Second, PodsPerNode: 10,
-			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}, Consolidate: true,
+			Idle: plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}, Consolidate: true,
 			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0,
 			RemovalOrder:    []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			ScaleDownMargin: 0.3, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,

@@ -27,7 +27,8 @@ type Snapshot struct {
 	Offers []Offer // what can be launched, in order of preference of instance types
 	// Prices are those of offers, where they decide: the cheapest that will do is launched. An offer that is missing comes
 	// after the others. nil: offers are launched in their order.
-	Prices map[Offer]Price
+	Prices    map[Offer]Price
+	PricesErr string // why some that would decide are not known
 	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
 	Notices  []Notice

@@ -114,9 +114,10 @@ type FindingKind string
 
 // The kinds of findings.
 const (
-	Broken       FindingKind = "Broken"       // the Node of a worker has not been Ready for long
-	Unlisted     FindingKind = "Unlisted"     // the cloud does not list an instance whose Node is Ready
-	DriftUnknown FindingKind = "DriftUnknown" // the cloud does not say what new instances are
+	Broken        FindingKind = "Broken"        // the Node of a worker has not been Ready for long
+	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance whose Node is Ready
+	DriftUnknown  FindingKind = "DriftUnknown"  // the cloud does not say what new instances are
+	PricesUnknown FindingKind = "PricesUnknown" // the cloud does not say what instances cost
 )
 
 // upkeep decides what is tidied up.
@@ -348,6 +349,9 @@ func (v *view) find(u *Upkeep) {
 	}
 	if drift != "" {
 		u.Findings = append(u.Findings, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})
+	}
+	if v.PricesErr != "" {
+		u.Findings = append(u.Findings, Finding{Kind: PricesUnknown, Message: "Not all prices are known, and instance types without one come last, smaller ones first: " + v.PricesErr})
 	}
 	if v.Pool.Deleting {
 		return
