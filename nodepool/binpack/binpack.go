@@ -90,7 +90,8 @@ type Result struct {
 	// on that node.
 	Shapes []plan.Shape
 	// CPU, Memory and Slots are the requests of the helped pods as shares of what one node of the pool (that of the first
-	// offer) can allocate after its DaemonSets: the external demand of forecasts, in node equivalents.
+	// offer, or with Costs the one that they get) can allocate after its DaemonSets: the external demand of forecasts, in node
+	// equivalents.
 	CPU, Memory, Slots float64
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -75,6 +76,28 @@ func TestNewNodesAreTheCheapestForTheirPods(t *testing.T) {
 		c.change(&in)
 		assert.Equal(t, c.want, opened(in), c.name)
 	}
+}
+
+// The demand of pods is as many nodes as they get, whatever their size, so that a signal does not ask for more of them.
+func TestEquivalentsAreOfTheNodesThatPodsGet(t *testing.T) {
+	var in Input
+	in.Offers, in.Costs = sizes(map[string]float64{"small": 0.1, "large": 0.6})
+	in.Pods = slices.Concat(pods("app", 16), pods("far", 5, inZone("z")))
+	r := Pack(in)
+	assert.Equal(t, 1, r.Nodes)
+	assert.InDelta(t, 1.0, r.CPU, 1e-9)
+	assert.InDelta(t, 0.5, r.Memory, 1e-9)
+	assert.InDelta(t, 16.0/110, r.Slots, 1e-9)
+
+	// A pod with room on a node that is there is a share of that one.
+	in.Pods = pods("app", 2)
+	in.Nodes = []clusterstate.Node{node("n1", "a")} // of 4 CPUs
+	in.Nodes[0].DaemonSets = list("cpu", "1")
+	r = Pack(in)
+	assert.Equal(t, 2, r.Room)
+	assert.InDelta(t, 2.0/3, r.CPU, 1e-9)
+	in.Nodes, in.OnTheWay = nil, []plan.Placement{{Zone: "a", InstanceType: "large"}}
+	assert.InDelta(t, 2.0/16, Pack(in).CPU, 1e-9, "on its way")
 }
 
 // In the sum over many loads, new nodes that are chosen by cost are cheaper than those that are chosen in any one order.

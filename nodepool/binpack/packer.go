@@ -16,6 +16,7 @@ type place struct {
 	kind    kind
 	node    *corev1.Node
 	free    vector
+	whole   vector // of one that is there, after its DaemonSets
 	ports   []corev1.ContainerPort
 	domains []int32 // by topology key: which one it is in; -1 = none
 	rank    refusal // of one that is there: see [joins]
@@ -152,6 +153,8 @@ func (p *packer) placeNodes(in *Input) {
 		n := &in.Nodes[i]
 		at := &place{kind: there, node: n.Object}
 		at.free = p.dimensions.vector(n.Object.Status.Allocatable)
+		at.whole = slices.Clone(at.free)
+		at.whole.take(p.dimensions.vector(n.DaemonSets), 1)
 		at.free.take(p.dimensions.vector(n.Requested), 1)
 		at.free[plain] = math.MaxInt32
 		usable := n.Ready && !n.Object.Spec.Unschedulable

@@ -22,9 +22,9 @@ func (p *packer) result() Result {
 			if g.refusal > 0 {
 				r.Filtered += helped
 			}
-			r.CPU += equivalents(helped, g.request[cpu], whole[cpu])
-			r.Memory += equivalents(helped, g.request[memory], whole[memory])
-			r.Slots += equivalents(helped, 1, whole[slots])
+			if !p.priced {
+				r.add(g, helped, whole)
+			}
 		}
 		why := whyTopology
 		if !g.hasShape() {
@@ -34,9 +34,35 @@ func (p *packer) result() Result {
 			r.Unhelped = append(r.Unhelped, plan.Unhelped{Pod: name, Reason: why})
 		}
 	}
+	if p.priced {
+		p.measure(&r)
+	}
 	slices.SortFunc(r.Unhelped, func(a, b plan.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) })
 	p.tellNodes(&r)
 	return r
+}
+
+// add adds pods of a group as shares of a node.
+func (r *Result) add(g *group, n int, whole vector) {
+	r.CPU += equivalents(n, g.request[cpu], whole[cpu])
+	r.Memory += equivalents(n, g.request[memory], whole[memory])
+	r.Slots += equivalents(n, 1, whole[slots])
+}
+
+// measure adds each pod as a share of the node that it gets. Where costs decide, nodes differ much in size, and one large node
+// would count as many of the cheapest type: then as many would be launched.
+func (p *packer) measure(r *Result) {
+	for _, at := range p.places {
+		whole := at.whole
+		if whole == nil {
+			whole = p.shapes[at.shape].free
+		}
+		for _, t := range at.takes {
+			if t.group.hasShape() {
+				r.add(t.group, t.n, whole)
+			}
+		}
+	}
 }
 
 // equivalents tells how many whole nodes a number of requests is; a node that has none of it left is worth nothing.
