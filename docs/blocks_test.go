@@ -93,6 +93,13 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 		text, err := yaml.Marshal(whole)
 		require.NoError(t, err)
 		isValid(t, definitions["PredictedMetric"], string(text), whole)
+	case o["requirements"] != nil: // a part of the provider of a WorkerPool
+		o["launchTemplate"], o["region"] = "lt-0123456789abcdef0", "eu-central-1"
+		o["subnets"] = []any{map[string]any{"zone": "eu-central-1a", "id": "subnet-0123456789abcdef0"}}
+		spec := map[string]any{"min": int64(1), "max": int64(2), "provider": map[string]any{"ec2": o}}
+		isValid(t, definitions["WorkerPool"], document, map[string]any{
+			"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool", "metadata": map[string]any{"name": "workers"}, "spec": spec,
+		})
 	case o["metrics"] != nil: // a part of the spec of an HPA
 		assert.NoError(t, yaml.UnmarshalStrict([]byte(document), &autoscalingv2.HorizontalPodAutoscalerSpec{}))
 	case o["kind"] == "PrometheusRule":

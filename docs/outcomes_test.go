@@ -14,7 +14,7 @@ import (
 
 var (
 	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
-	testName = regexp.MustCompile("`([a-z]+\\.Test\\w+)`")
+	testName = regexp.MustCompile("`([a-z0-9]+\\.Test\\w+)`")
 )
 
 // testsThatThereAre are the tests of packages in some folders, by the last part of the package's path.
