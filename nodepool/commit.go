@@ -57,14 +57,16 @@ func (t *cycle) noteSubstitutes(d plan.Decision) bool {
 		}
 	}
 	for _, s := range d.Substitutes {
-		addSlot(a, s.Placement, &s.Slot, s.Pinned)
+		like := a.Slots[s.Slot]
+		like.Replaces = &s.Slot
+		addSlot(a, s.Placement, like)
 	}
 	for _, x := range d.Replacements {
 		r := interruption(t.record, x.InstanceID)
 		if r == nil {
 			continue
 		}
-		addSlot(a, x.Placement, nil, false)
+		addSlot(a, x.Placement, state.Slot{})
 		r.Replaced, changed = true, true
 		t.event(Event{
 			Reason: EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
@@ -150,14 +152,15 @@ func (t *cycle) newAction(kind string, k plan.ActionKind) *state.Action {
 // addPlaced adds a slot for each node that was decided on.
 func (t *cycle) addPlaced(a *state.Action) {
 	for i, p := range t.decision.Placements {
-		addSlot(a, p, nil, i < t.decision.Pinned)
+		addSlot(a, p, state.Slot{Pinned: i < t.decision.Pinned, Outdated: t.decision.Reason == plan.Outdated})
 	}
 }
 
-func addSlot(a *state.Action, p plan.Placement, replaces *int, pinned bool) {
+// addSlot adds a slot that is to be as another in what it is for.
+func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
-		Number: n, Placement: p, Token: token(a.ID, n), Replaces: replaces, Pinned: pinned, State: state.SlotPlanned,
+		Number: n, Placement: p, Token: token(a.ID, n), Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
 	})
 }
 

@@ -142,7 +142,7 @@ const sparedFor = 24 * time.Hour
 // trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
 // longer than it may because a clock was wrong.
 func trim(r *state.Record, now time.Time, s Spec) {
-	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
+	for _, at := range []*time.Time{&r.LastUp, &r.LastDown, &r.LastSwap, &r.FailedAt, &r.IdleSince, &r.SpareSince, &r.DecidedAt} {
 		notAfter(at, now)
 	}
 	if a := r.Action; a != nil {

@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/budget"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // budgets allow some nodes to be disrupted at once.
@@ -198,4 +201,52 @@ func TestRollOutUnderALevel(t *testing.T) {
 			r.clean()
 		})
 	}
+}
+
+// TestRollOutStartsNoCooldown: pods that come during a roll-out have their nodes at once, even in its open scale-up.
+func TestRollOutStartsNoCooldown(t *testing.T) {
+	r := busy(t, 6)
+	r.spec.Plan.CooldownUp = time.Hour
+	r.ages()
+	r.until("some are replaced", time.Hour, func() bool { return len(r.world.terminated) > 1 && r.record().Action == nil })
+	require.Zero(t, r.record().LastUp)
+	require.Zero(t, r.record().LastDown)
+	require.NotZero(t, r.record().LastSwap)
+	r.pend(1)
+	r.until("a node is launched", 2*time.Minute, func() bool {
+		a := r.record().Action
+		return a != nil && a.Kind == plan.ActionUp && slices.ContainsFunc(a.Slots, func(s state.Slot) bool { return !s.Outdated })
+	})
+	r.world.pending = nil
+	r.until("it has joined", 10*time.Minute, func() bool { return !r.record().LastUp.IsZero() })
+}
+
+// TestReplacementsStayInTheirZone: what is launched after an error of capacity takes the place of the same worker.
+func TestReplacementsStayInTheirZone(t *testing.T) {
+	r := busy(t, 4)
+	r.spec.Plan.Min = 4
+	r.spec.Plan.SpotRatio = 1
+	r.ages()
+	r.world.instances["i-old0"].Zone = "a"
+	for _, id := range []string{"i-old1", "i-old2", "i-old3"} {
+		r.world.instances[id].Zone = "b"
+	}
+	tries := 0
+	r.world.capacity = func(l provider.Launch) error {
+		if l.Zone == "a" && tries < 4 {
+			tries++
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.until("all are replaced", 3*time.Hour, func() bool { return r.left() == 0 && r.record().Action == nil })
+	r.pass(time.Minute)
+	require.Equal(t, 4, r.world.launches)
+	zones := map[string]int{}
+	for _, i := range r.world.instances {
+		if i.endedAt.IsZero() {
+			zones[i.Zone]++
+		}
+	}
+	require.Equal(t, map[string]int{"a": 1, "b": 3}, zones)
 }

@@ -212,7 +212,11 @@ func (t *cycle) finishDown(ctx context.Context, cleared bool) error {
 			failed = r.Error
 		}
 	}
-	if removed > 0 {
+	switch {
+	case removed == 0:
+	case a.Reason == plan.Outdated:
+		t.record.LastSwap = t.now()
+	default:
 		t.record.LastDown = t.now()
 	}
 	t.event(Event{

@@ -280,11 +280,14 @@ func (t *cycle) joinFailed(s *state.Slot) {
 // back off. If the cloud has only had none to give, nothing was lost by asking: it is asked again once that has cooled.
 func (t *cycle) finishUp(ctx context.Context) error {
 	a := t.record.Action
-	ready, refused, failed := 0, true, ""
+	ready, swapped, refused, failed := 0, 0, true, ""
 	for _, s := range a.Slots {
 		switch s.State {
 		case state.SlotReady:
 			ready++
+			if s.Outdated {
+				swapped++
+			}
 		case state.SlotFailed:
 			if s.Lost {
 				return nil // the next decision finds a substitute
@@ -297,7 +300,13 @@ func (t *cycle) finishUp(ctx context.Context) error {
 	}
 	r := &t.record
 	if ready > 0 {
-		r.LastUp, r.Failures = t.now(), 0
+		r.Failures = 0
+		if swapped > 0 {
+			r.LastSwap = t.now()
+		}
+		if ready > swapped {
+			r.LastUp = t.now()
+		}
 		t.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
 		if !refused {

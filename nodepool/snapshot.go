@@ -45,7 +45,7 @@ func offered(offers []provider.Offer) (all []plan.Offer, prices map[plan.Offer]p
 func stateOf(o *observation) plan.State {
 	r := o.record
 	s := plan.State{
-		LastUp: r.LastUp, LastDown: r.LastDown, Failures: r.Failures, FailedAt: r.FailedAt,
+		LastUp: r.LastUp, LastDown: r.LastDown, LastSwap: r.LastSwap, Failures: r.Failures, FailedAt: r.FailedAt,
 		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, Spared: r.Spared,
 		Condemned: condemnations(r), Removals: removals(r),
 	}
@@ -102,7 +102,7 @@ func lost(a *state.Action) []plan.Lost {
 		if !s.Lost {
 			continue
 		}
-		one := plan.Lost{Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Again: !s.Refused}
+		one := plan.Lost{Slot: s.Number, Placement: s.Placement, Pinned: s.Pinned, Outdated: s.Outdated, Again: !s.Refused}
 		for before := s.Replaces; before != nil; before = a.Slots[*before].Replaces {
 			one.Tried = append(one.Tried, a.Slots[*before].Placement)
 		}

@@ -6,15 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes/fake"
-
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
-
-	"github.com/stretchr/testify/require"
 )
 
 // outdatedPool is a cluster of n nodes in three zones, each of which runs pods of a tenth of its CPU, and the pool whose workers

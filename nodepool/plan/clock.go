@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A time in the future was written by a clock that has been set back since, or that is ahead. When it really was is not
 // known, so it counts as now: nothing happens early. Whoever keeps the state ends the wait by writing now in its place.
@@ -18,14 +21,20 @@ const (
 	idleGap = 5 * time.Minute
 )
 
-// coolsFor is how much is left of a cooldown. It is counted from the last verified completion of either direction (seeds
-// 002 and 003: now − lastScaleEpoch ≥ COOLDOWN_x_SEC).
-func (v *view) coolsFor(cooldown time.Duration) time.Duration {
-	last := v.State.LastUp
-	if v.State.LastDown.After(last) {
-		last = v.State.LastDown
-	}
-	return left(last, cooldown, v.Now)
+// coolsUp is how much is left of the cooldown of scale-ups. It is counted from the last verified completion of either direction
+// (seeds 002 and 003: now − lastScaleEpoch ≥ COOLDOWN_x_SEC). Replacements of outdated workers leave their number as it is: what
+// is needed does not wait for them.
+func (v *view) coolsUp() time.Duration {
+	return left(latest(v.State.LastUp, v.State.LastDown), v.Pool.CooldownUp, v.Now)
+}
+
+// coolsDown is how much is left of the cooldown of scale-downs, which replacements begin as well.
+func (v *view) coolsDown() time.Duration {
+	return left(latest(v.State.LastUp, v.State.LastDown, v.State.LastSwap), v.Pool.CooldownDown, v.Now)
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
 }
 
 // backsOffFor is how long launches wait after some in a row of which nothing joined: 1m, 2m, 4m and so on.

@@ -203,7 +203,7 @@ func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 		why = fmt.Sprintf("the cloud reclaims %s, and %d are needed", count(v.taken, "worker"), floor)
 	}
 	target := floor
-	if v.State.Action == "" && v.coolsFor(v.Pool.CooldownUp) <= 0 {
+	if v.State.Action == "" && v.coolsUp() <= 0 {
 		target = max(floor, d.Recommended)
 	}
 	d.Want = v.aim(target)
@@ -221,7 +221,7 @@ func (v *view) grow(d Decision) Decision {
 	if len(v.staying) >= v.Pool.Max {
 		return d.hold(AtMaximum, "%d are recommended and the maximum is %d (%s)", d.Recommended, v.Pool.Max, dominant.Reason)
 	}
-	if left := v.coolsFor(v.Pool.CooldownUp); left > 0 {
+	if left := v.coolsUp(); left > 0 {
 		return d.hold(CoolingDown, "%d are recommended, and the cooldown of scale-ups, %s, has %s left (%s)",
 			d.Recommended, v.Pool.CooldownUp, short(left), dominant.Reason)
 	}

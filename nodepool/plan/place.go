@@ -25,16 +25,16 @@ const MaxSubstitutes = 3
 type Lost struct {
 	Slot int
 	Placement
-	Pinned bool        // pods need it to be what it is
-	Again  bool        // nothing speaks against the same placement
-	Tried  []Placement // that have failed before, each in the place of the one before
+	Pinned   bool        // pods need it to be what it is
+	Outdated bool        // it is launched in place of an outdated worker
+	Again    bool        // nothing speaks against the same placement
+	Tried    []Placement // that have failed before, each in the place of the one before
 }
 
 // Substitute is a node in the place of a slot that was lost.
 type Substitute struct {
-	Slot int
+	Slot int // that it takes the place of
 	Placement
-	Pinned bool
 }
 
 // Replacement is a node in the place of an instance that the cloud takes back.
@@ -52,7 +52,7 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 	p := newPlacer(v.Snapshot, nil)
 	for _, l := range v.State.Lost {
 		if at, ok := v.instead(p, l); ok {
-			subs = append(subs, Substitute{l.Slot, at, l.Pinned})
+			subs = append(subs, Substitute{l.Slot, at})
 		}
 	}
 	soonest := slices.SortedFunc(slices.Values(v.Notices), func(a, b Notice) int {
@@ -75,6 +75,9 @@ func (v *view) instead(p *placer, l Lost) (Placement, bool) {
 	willDo := anything
 	if l.Again {
 		return l.Placement, len(l.Tried) < MaxSubstitutes
+	}
+	if l.Outdated { // or the worker might not go: whether it may for something else is decided anew
+		willDo = func(at Placement) bool { return at.Zone == l.Zone && (at.Market == l.Market || at.Market == OnDemand) }
 	}
 	if l.Pinned {
 		shapes := slices.Concat(v.Pending.Shapes, v.Pending.Later)

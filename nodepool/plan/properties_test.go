@@ -122,7 +122,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		assert.LessOrEqual(t, removed, max(1, s.Pool.MaxBatchDown), "above the batch")
 	}
 	assert.Empty(t, s.State.Action, "beside an open action")
-	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown} {
+	for _, last := range []time.Time{s.State.LastUp, s.State.LastDown, s.State.LastSwap} {
 		assert.False(t, d.Reason != plan.Outdated && !last.IsZero() && max(0, s.Now.Sub(last)) < s.Pool.CooldownDown, "within the cooldown")
 	}
 	assert.True(t, s.Pending.Known, "without knowing pods")

@@ -131,7 +131,7 @@ func (d dice) demand(s *plan.Snapshot) {
 }
 
 func (d dice) state(s *plan.Snapshot, zones []string) {
-	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), IdleSince: d.past(), SpareSince: d.past(), Spared: map[string]time.Time{}}
+	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), LastSwap: d.past(), IdleSince: d.past(), SpareSince: d.past(), Spared: map[string]time.Time{}}
 	if d.chance(0.2) {
 		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
 		s.State.Planned, s.State.Room = d.IntN(3), d.IntN(4)

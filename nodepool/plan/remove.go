@@ -151,7 +151,7 @@ func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decis
 	if v.Pool.Distrusts(v.unready(), n) {
 		return v.distrusts(d, why)
 	}
-	if left := v.coolsFor(v.Pool.CooldownDown); left > 0 {
+	if left := v.coolsDown(); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
 	d.Targets, d.Refused = v.targets(most, v.Homes)

@@ -451,3 +451,38 @@ func TestHomesAreAskedAFewTimes(t *testing.T) {
 		})
 	}
 }
+
+// Replacements hold back removals for good, and no launch for what is needed.
+func TestReplacementsDoNotHoldBackLaunches(t *testing.T) {
+	just := func(s *plan.Snapshot) {
+		s.State.LastSwap, s.State.LastUp, s.State.LastDown = ago(time.Second), ago(time.Hour), ago(time.Hour)
+	}
+	run(t, []row{
+		{"load", nil, func(s *plan.Snapshot) { just(s); wants(s, "cpu", 0.9, 5, time.Hour) }, plan.ScaleUp, plan.LoadPredicted, 1, false},
+		{"pods", nil, func(s *plan.Snapshot) { just(s); pends(s, 5) }, plan.ScaleUp, plan.PodsPending, 1, false},
+		{"an idle pool", idle, just, plan.Hold, plan.CoolingDown, 0, false},
+		{"an idle pool, after a scale-up", idle, func(s *plan.Snapshot) { just(s); s.State.LastUp, s.State.LastSwap = ago(time.Second), ago(time.Hour) },
+			plan.Hold, plan.CoolingDown, 0, false},
+	})
+}
+
+// What replaces a failed launch of a roll-out is in the same zone, and On-Demand if that was.
+func TestInsteadOfOutdated(t *testing.T) {
+	s := outdated()
+	s.Pool.SpotRatio, s.State.Action, s.State.ActionID, s.State.Planned = 1, plan.ActionUp, "up", 1
+	failed := plan.Placement{Zone: "a", Subnet: "subnet-a", InstanceType: "t3.medium", Market: plan.OnDemand}
+	instead := func(outdated bool) []string {
+		s.State.Lost = []plan.Lost{{Placement: failed, Outdated: outdated}}
+		var out []plan.Placement
+		for _, one := range plan.Decide(s).Substitutes {
+			out = append(out, one.Placement)
+		}
+		return places(out)
+	}
+	assert.Equal(t, []string{"a t3.large OnDemand"}, instead(true))
+	assert.Equal(t, []string{"a t3.medium Spot"}, instead(false), "others may be anything")
+	failed.Market = plan.Spot
+	assert.Equal(t, []string{"a t3.large Spot"}, instead(true))
+	s.Offers = offers("b")
+	assert.Empty(t, instead(true))
+}

@@ -268,6 +268,7 @@ type State struct {
 	Removals         []Removal   // that are open, whatever they are for
 	Condemned        []Condemned
 	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
+	LastSwap         time.Time // of those that replace outdated workers: only removals wait after them
 	Failures         int       // scale-ups in a row in which nothing joined
 	FailedAt         time.Time // the last of them
 	SpareSince       time.Time // since when fewer workers would have been enough; zero = they would not

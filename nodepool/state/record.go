@@ -37,6 +37,7 @@ type Record struct {
 
 	LastUp     time.Time            `json:"lastUp,omitzero"` // verified completions
 	LastDown   time.Time            `json:"lastDown,omitzero"`
+	LastSwap   time.Time            `json:"lastSwap,omitzero"`  // of those that replace outdated workers, which are none of the two
 	Failures   int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
 	FailedAt   time.Time            `json:"failedAt,omitzero"`
 	IdleSince  time.Time            `json:"idleSince,omitzero"`
@@ -68,6 +69,7 @@ type Slot struct {
 	Token      string    `json:"token"`
 	Replaces   *int      `json:"replaces,omitempty"` // the slot that had failed definitively
 	Pinned     bool      `json:"pinned,omitempty"`   // pods need it to be what it is
+	Outdated   bool      `json:"outdated,omitempty"` // it is launched in place of an outdated worker
 	State      SlotState `json:"state"`
 	InstanceID string    `json:"instanceId,omitempty"`
 	ProviderID string    `json:"providerId,omitempty"`
