@@ -127,7 +127,7 @@ func (t *cycle) carryOn(ctx context.Context, err error) error {
 // letGo lets the object of a pool go that is being deleted and has nothing left. The journal is emptied before that, which also
 // proves that the lease is held still; where it outlives the object, a new pool of the name begins anew.
 func (t *cycle) letGo(ctx context.Context) error {
-	if !t.decision.LetGo || t.act.letGo == nil {
+	if !t.decision.LetGo || t.act.letGo == nil || t.record.Action != nil && !t.seen.spec.DryRun {
 		return nil
 	}
 	t.record = state.Record{Version: t.record.Version}

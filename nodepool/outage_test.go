@@ -256,3 +256,30 @@ func TestTenMinutesWithoutTheQueue(t *testing.T) {
 		require.Empty(r, r.record().Interruptions)
 	})
 }
+
+// slowCloud takes its time to list instances.
+type slowCloud struct {
+	*fakeWorld
+	takes time.Duration
+}
+
+func (w slowCloud) List(ctx context.Context) ([]provider.Instance, error) {
+	w.clock.advance(w.takes)
+	return w.fakeWorld.List(ctx)
+}
+
+// In a large account the lists alone take longer than a cycle may go on with launching or draining.
+func TestSlowListsHoldNothingBack(t *testing.T) {
+	for _, takes := range []time.Duration{0, 2 * actFor} {
+		t.Run(takes.String(), func(t *testing.T) {
+			r := wanting(t, 2)
+			r.change(func(o *Options) { o.Provider = slowCloud{r.world, takes} })
+			r.tick()
+			require.Equal(t, 2, r.world.launches)
+
+			r = idle(t, 2)
+			r.change(func(o *Options) { o.Provider = slowCloud{r.world, takes} })
+			r.until("a node is removed", time.Hour, func() bool { return len(r.world.terminated) == 1 })
+		})
+	}
+}
