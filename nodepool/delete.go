@@ -103,14 +103,12 @@ func queued(a *state.Action, r state.Removal) bool {
 	return r.State == state.RemovalPlanned || deletes(a) && r.State == state.RemovalTainted
 }
 
-// age is for how long a scale-down has been open; that of a deletion, which has more targets, since the last of them was done.
+// age is for how long a scale-down has been open, or since the last of its targets was done: it may have hundreds.
 func (t *cycle) age(a *state.Action) time.Duration {
 	since := a.Started
-	if deletes(a) {
-		for _, r := range a.Targets {
-			if done(r) {
-				since = latest(since, r.Since)
-			}
+	for _, r := range a.Targets {
+		if done(r) {
+			since = latest(since, r.Since)
 		}
 	}
 	return t.now().Sub(since)

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// clearAfter is how old a scale-down may become (seed document on scale-down, phase 5): what is not terminated by then
-	// is given back.
+	// clearAfter is for how long no target of a scale-down may be done: what is not terminated by then is given back. The seed
+	// document on scale-down, phase 5, counts from its begin, which no removal of hundreds would live to see the end of.
 	clearAfter = 15 * time.Minute
 	// dropAfter is when it is forgotten even if giving nodes back fails; their marks are found later.
 	dropAfter = 20 * time.Minute
@@ -94,10 +94,8 @@ func (t *cycle) removal(at int) removing {
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
 func (t *cycle) notAnyMore(a *state.Action) string {
 	switch d := t.decision; {
-	case t.age(a) > clearAfter && deletes(a):
-		return fmt.Sprintf("no node has gone in %s", clearAfter)
 	case t.age(a) > clearAfter:
-		return fmt.Sprintf("it has been open for more than %s", clearAfter)
+		return fmt.Sprintf("no node has gone in %s", clearAfter)
 	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && t.seen.spec.Disruption.Paused:
 		return "disruption is paused"
 	case deletes(a) && !t.seen.spec.Plan.Deleting:

@@ -221,6 +221,30 @@ func TestStuckScaleDownIsCleared(t *testing.T) {
 	require.Zero(t, r.record().LastDown)
 }
 
+// TestALongScaleDownIsNotCleared: one that gets on, node by node, may take longer than one in which nothing goes.
+func TestALongScaleDownIsNotCleared(t *testing.T) {
+	r := idle(t, 40)
+	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown = 40, 39
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "slow", refused: "its budget allows none yet"})
+	}
+	r.removing(state.RemovalDraining)
+	began := r.clock.now()
+	r.until("all are removed", time.Hour, func() bool {
+		if a := r.record().Action; a != nil {
+			for _, target := range a.Targets {
+				if target.State == state.RemovalDraining && r.clock.now().Sub(target.Began) > 4*time.Minute {
+					r.world.nodes[target.Node].pods = nil
+				}
+			}
+		}
+		return r.running() == 1 && r.record().Action == nil
+	})
+	require.Greater(t, r.clock.now().Sub(began), clearAfter)
+	require.Equal(t, 1, r.count(EventScaleDownStarted))
+	require.Zero(t, r.count(EventScaleDownAborted))
+}
+
 func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
