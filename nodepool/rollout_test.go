@@ -250,3 +250,35 @@ func TestReplacementsStayInTheirZone(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"a": 1, "b": 3}, zones)
 }
+
+// TestBudgetsHoldForEachTarget: what a budget does not allow any more when its turn comes is not begun.
+func TestBudgetsHoldForEachTarget(t *testing.T) {
+	r := busy(t, 8)
+	r.spec.Disruption.Budgets = budgets("4")
+	r.ages()
+	held := &fakePod{name: "slow", refused: "its budget allows none"}
+	for _, name := range r.nodeNames() {
+		r.load(name, held)
+	}
+	r.until("one of several is being emptied", 10*time.Minute, func() bool {
+		a := r.record().Action
+		return a != nil && len(a.Targets) == 4 && a.Targets[0].State == state.RemovalDraining
+	})
+	var marked []string
+	for name, n := range r.world.nodes {
+		if n.mark != "" {
+			marked = append(marked, name)
+		}
+	}
+	r.spec.Disruption.Budgets = budgets("1")
+	held.refused = ""
+	r.until("the action is over", 10*time.Minute, func() bool {
+		for name, n := range r.world.nodes {
+			require.True(t, n.mark == "" || slices.Contains(marked, name), "%s is begun", name)
+		}
+		return r.record().Action == nil
+	})
+	require.Len(t, r.world.terminated, len(marked))
+	require.Less(t, len(marked), 4)
+	r.until("all are replaced", time.Hour, func() bool { return r.left() == 0 && r.record().Action == nil })
+}

@@ -69,7 +69,7 @@ func (v *view) spare() (int, string) {
 // comes later are there still.
 func Objection(s Snapshot, reason Reason, worker string, later []string) string {
 	v := newView(s)
-	if why := v.objection(reason); why != "" {
+	if why := v.objection(reason, later); why != "" {
 		return why
 	}
 	var it Worker
@@ -92,12 +92,12 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	return s.Homes.Without([]string{it.Node})
 }
 
-func (v *view) objection(reason Reason) string {
+func (v *view) objection(reason Reason, later []string) string {
 	switch {
 	case len(v.unknown()) > 0:
 		return "this is not known: " + strings.Join(v.unknown(), ", ")
 	case reason == Outdated:
-		return v.needed()
+		return v.needed(later)
 	case reason == Underutilized && !v.consolidates():
 		return "the pool does not consolidate any more"
 	case reason == Underutilized && v.Pending.any():

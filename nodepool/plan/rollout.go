@@ -64,25 +64,35 @@ func (v *view) wanted() int {
 	return most
 }
 
-// needed tells why an outdated worker that is being removed must stay, "" if it need not.
-func (v *view) needed() string {
+// needed tells why an outdated worker that is being removed must stay, "" if it need not. Those whose turn comes later are not
+// disrupted yet.
+func (v *view) needed(later []string) string {
+	gone := v.disrupted(later)
 	switch {
 	case v.Disruption.Paused:
 		return "the replacement of outdated workers is paused"
+	case gone > v.Disruption.Nodes:
+		return fmt.Sprintf("%s, and with it %s would be out of service", v.Disruption.Why, count(gone, "worker"))
 	case v.ready() < v.wanted():
 		return fmt.Sprintf("%d ready workers are needed, and without it there are %d", v.wanted(), v.ready())
 	}
 	return ""
 }
 
-// disruptable tells how many workers may be disrupted now, and why not more.
-func (v *view) disruptable() (int, string) {
+// disrupted is how many workers are not ready or leave, but for some. What did not join has never been one of them.
+func (v *view) disrupted(but []string) int {
 	gone := v.taken + v.unready()
 	for _, w := range v.Workers {
-		if w.Leaving && !w.Ended {
+		if (w.Leaving && !w.Ended || w.Broken && !w.Leaving) && !slices.Contains(but, w.InstanceID) {
 			gone++
 		}
 	}
+	return gone
+}
+
+// disruptable tells how many workers may be disrupted now, and why not more.
+func (v *view) disruptable() (int, string) {
+	gone := v.disrupted(nil)
 	switch u := v.unknown(); {
 	case v.Disruption.Paused:
 		return 0, "the replacement of outdated workers is paused"

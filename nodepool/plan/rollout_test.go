@@ -54,6 +54,16 @@ func TestRollOut(t *testing.T) {
 		}, plan.ScaleDown, plan.Outdated, 1, false},
 		{"no budget", outdated, func(s *plan.Snapshot) { s.Disruption.Nodes = 0 }, plan.Hold, plan.NotIdle, 0, false},
 		{"one is not ready, and counts", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready = false }, plan.ScaleUp, plan.Outdated, 1, false},
+		{"one is broken, and counts", outdated, func(s *plan.Snapshot) {
+			s.Workers[0].Ready, s.Workers[0].Failed, s.Workers[0].Broken = false, true, true
+			needs(s, 9)
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		}, plan.ScaleUp, plan.Outdated, 1, false},
+		{"one has not joined, and does not", outdated, func(s *plan.Snapshot) {
+			s.Workers[0].Ready, s.Workers[0].Failed = false, true
+			needs(s, 9)
+			s.Signals[0].Want, s.Signals[1].Want = 9, 9
+		}, plan.ScaleUp, plan.Outdated, 2, false},
 		{"two are not ready", outdated, func(s *plan.Snapshot) { s.Workers[0].Ready, s.Workers[1].Ready = false, false },
 			plan.Hold, plan.NotIdle, 0, false},
 		{"one leaves, and counts", outdated, func(s *plan.Snapshot) {
@@ -240,6 +250,30 @@ func TestObjectionsToReplacing(t *testing.T) {
 		s.Workers[0].Leaving = true
 		change(&s)
 		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", nil))
+	}
+}
+
+// The budget is asked again when the turn of a target comes, for it and those that have begun.
+func TestObjectionsOfBudgets(t *testing.T) {
+	for want, change := range map[string]func(*plan.Snapshot){
+		"": func(s *plan.Snapshot) { s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"} },
+		"the budget allows 1, and with it 2 workers would be out of service": func(s *plan.Snapshot) {
+			s.Workers[1].Leaving = true
+			s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"}
+		},
+		"the budget allows 2, and with it 3 workers would be out of service": func(s *plan.Snapshot) {
+			s.Workers[1].Ready = false
+			s.Workers[2].Failed, s.Workers[2].Broken = true, true
+		},
+		"the budget allows 0, and with it 1 worker would be out of service": func(s *plan.Snapshot) {
+			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
+		},
+	} {
+		s := outdated()
+		needs(&s, 5)
+		s.Workers[0].Leaving, s.Workers[9].Leaving = true, true
+		change(&s)
+		assert.Equal(t, want, plan.Objection(s, plan.Outdated, "i-000", []string{"i-009"}))
 	}
 }
 

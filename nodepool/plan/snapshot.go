@@ -48,7 +48,7 @@ type Homes interface {
 
 // Disruption is what budgets allow at this moment.
 type Disruption struct {
-	Nodes  int    // that may be disrupted at once, those included that are not Ready or leave already
+	Nodes  int    // that may be disrupted at once, those included that are not Ready, are broken or leave already
 	Why    string // the budget that says so
 	Paused bool   // nothing is disrupted for being outdated
 }
