@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -281,4 +282,24 @@ func TestBudgetsHoldForEachTarget(t *testing.T) {
 	require.Len(t, r.world.terminated, len(marked))
 	require.Less(t, len(marked), 4)
 	r.until("all are replaced", time.Hour, func() bool { return r.left() == 0 && r.record().Action == nil })
+}
+
+// TestNodesWithoutAHomeHoldUpNoOthers: more nodes than a decision asks about have pods that can run nowhere else.
+func TestNodesWithoutAHomeHoldUpNoOthers(t *testing.T) {
+	r := busy(t, 40)
+	r.spec.Plan.RemovalOrder = []plan.Scorer{plan.Oldest} // in the order of their numbers
+	r.ages()
+	for k := range 36 {
+		id := fmt.Sprint("i-old", k)
+		n := r.world.nodes["node-"+id]
+		n.object.Labels[corev1.LabelHostname] = "node-" + id
+		p := replica(fmt.Sprint("web-", k), "node-"+id)
+		p.Spec.Affinity, p.Spec.NodeSelector = nil, map[string]string{corev1.LabelHostname: "node-" + id}
+		r.world.objects = append(r.world.objects, p)
+	}
+	r.until("the others are replaced", time.Hour, func() bool { return r.left() == 36 && r.record().Action == nil })
+	r.pass(12 * time.Minute)
+	require.Equal(t, 36, r.left())
+	require.Equal(t, 4, r.world.launches)
+	require.Contains(t, r.lastTold().Decision.Rollout.Message, "no other node could run its pod shop/web-")
 }

@@ -70,6 +70,7 @@ type view struct {
 	Snapshot
 	staying         []Worker // that count and that the cloud does not take back
 	taken           int      // that it does
+	noticed         map[string]bool
 	recommendations []recommendation
 	idle            idleness
 	seen            map[string]*Instance // by id
@@ -92,6 +93,7 @@ func newView(s Snapshot) *view {
 	}
 	v.heard = v.hear()
 	v.staying, v.taken = stay(v.Snapshot)
+	v.noticed = noticed(v.Snapshot)
 	v.recommendations = v.recommend()
 	v.idle = v.idleness()
 	return v
@@ -128,10 +130,7 @@ func (p Pool) defaulted() Pool {
 
 // stay returns the workers that count and stay, and how many the cloud takes back.
 func stay(s Snapshot) (staying []Worker, taken int) {
-	noticed := make(map[string]bool, len(s.Notices))
-	for _, n := range s.Notices {
-		noticed[n.InstanceID] = true
-	}
+	noticed := noticed(s)
 	for _, w := range s.Workers {
 		switch {
 		case w.Failed:
@@ -142,6 +141,15 @@ func stay(s Snapshot) (staying []Worker, taken int) {
 		}
 	}
 	return staying, taken
+}
+
+// noticed are the instances that the cloud takes back.
+func noticed(s Snapshot) map[string]bool {
+	out := make(map[string]bool, len(s.Notices))
+	for _, n := range s.Notices {
+		out[n.InstanceID] = true
+	}
+	return out
 }
 
 func (v *view) undecided() Decision {

@@ -79,11 +79,13 @@ func (v *view) needed(later []string) string {
 	return ""
 }
 
-// disrupted is how many workers are not ready or leave, but for some. What did not join has never been one of them.
+// disrupted is how many workers are not ready, leave or are taken back, but for some. What did not join has never been one of them.
 func (v *view) disrupted(but []string) int {
-	gone := v.taken + v.unready()
+	gone := v.unready()
 	for _, w := range v.Workers {
-		if (w.Leaving && !w.Ended || w.Broken && !w.Leaving) && !slices.Contains(but, w.InstanceID) {
+		switch {
+		case w.Ended || w.Failed && !w.Broken || slices.Contains(but, w.InstanceID):
+		case w.Leaving || w.Broken || v.noticed[w.InstanceID]:
 			gone++
 		}
 	}

@@ -265,6 +265,12 @@ func TestObjectionsOfBudgets(t *testing.T) {
 			s.Workers[1].Ready = false
 			s.Workers[2].Failed, s.Workers[2].Broken = true, true
 		},
+		"the budget allows 1, and with it 3 workers would be out of service": func(s *plan.Snapshot) {
+			s.Workers[1].Leaving = true // it is drained as it is taken back
+			s.Notices = []plan.Notice{{InstanceID: "i-001"}, {InstanceID: "i-002"}}
+			s.Workers[3].Leaving, s.Workers[3].Failed = true, true // it has not joined
+			s.Disruption = plan.Disruption{Nodes: 1, Why: "the budget allows 1"}
+		},
 		"the budget allows 0, and with it 1 worker would be out of service": func(s *plan.Snapshot) {
 			s.Disruption = plan.Disruption{Why: "the budget allows 0"}
 		},
