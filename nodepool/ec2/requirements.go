@@ -79,7 +79,7 @@ func (p *Provider) find(ctx context.Context) (*selection, error) {
 		MaxResults: aws.Int32(typesPage), Filters: filters(requirements),
 	})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, patient)
 		if err != nil {
 			return nil, classify("DescribeInstanceTypes", err)
 		}
@@ -102,12 +102,18 @@ func (p *Provider) find(ctx context.Context) (*selection, error) {
 		Err: fmt.Errorf("provider.ec2.requirements: no instance type that EC2 offers in %s meets them: %s", strings.Join(p.zones(), ", "), requirements)}
 }
 
+// patient has a read tried more often than others: its answers are large, and one that breaks off would cost all pages before.
+func patient(o *ec2.Options) { o.RetryMaxAttempts = 5 }
+
 // filters leave out what would be most of the answer.
 func filters(r *v1alpha1.EC2Requirements) []types.Filter {
 	is := func(name, value string) types.Filter {
 		return types.Filter{Name: aws.String(name), Values: []string{value}}
 	}
 	out := []types.Filter{is("processor-info.supported-architecture", string(architectureOf(r)))}
+	if len(r.AllowedTypes) > 0 { // EC2 knows the * as well
+		out = append(out, types.Filter{Name: aws.String("instance-type"), Values: r.AllowedTypes})
+	}
 	if r.PreviousGeneration == v1alpha1.EC2Excluded {
 		out = append(out, is("current-generation", "true"))
 	}
@@ -133,7 +139,7 @@ func (p *Provider) offerings(ctx context.Context) (map[string]map[string]bool, e
 	})
 	out := map[string]map[string]bool{}
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := pages.NextPage(ctx, patient)
 		if err != nil {
 			return nil, classify("DescribeInstanceTypeOfferings", err)
 		}

@@ -32,6 +32,11 @@ func required(cores, mostCores int32, memory string, change ...func(*v1alpha1.EC
 	return r
 }
 
+// allows has requirements allow some types. Of all that there are moto tells for seconds.
+func allows(patterns ...string) func(*v1alpha1.EC2Requirements) {
+	return func(r *v1alpha1.EC2Requirements) { r.AllowedTypes = patterns }
+}
+
 // typeOf is what EC2 tells of a type that meets most requirements.
 func typeOf(name string, cores int32, gibibytes int64, change ...func(*types.InstanceTypeInfo)) types.InstanceTypeInfo {
 	shape := types.InstanceTypeInfo{
@@ -165,7 +170,7 @@ func (c cloud) byRequirements(r *v1alpha1.EC2Requirements) Options {
 func testRequirements(t *testing.T, c cloud) {
 	now := time.Now()
 	o := c.byRequirements(required(2, 4, "4Gi", func(r *v1alpha1.EC2Requirements) {
-		r.AllowedTypes, r.ExcludedTypes = []string{"m5.*", "c6g.*", "t3.*", "r5.*"}, []string{"r5.large"}
+		r.AllowedTypes, r.ExcludedTypes = []string{"m5*", "c6g.*", "t3.*", "r5*"}, []string{"r5.large", "*d*", "*n*", "*a.*", "*b.*"}
 	}))
 	o.Now = func() time.Time { return now }
 	p, err := New(t.Context(), o)
@@ -180,6 +185,7 @@ func testRequirements(t *testing.T, c cloud) {
 	}
 	pages := len(c.Calls("DescribeInstanceTypes"))
 	require.Greater(t, pages, 1, "page by page")
+	require.Equal(t, "m5*", c.Calls("DescribeInstanceTypes")[0].Params.Get("Filter.2.Value.1"))
 	require.Greater(t, len(c.Calls("DescribeInstanceTypeOfferings")), 1, "page by page")
 	now = now.Add(typesFor)
 	_, err = p.Offers(t.Context())
@@ -197,7 +203,7 @@ func typesOf(offers []provider.Offer) []string {
 
 func testRequirementsOfARM(t *testing.T, c cloud) {
 	p, err := New(t.Context(), c.byRequirements(required(1, 2, "2Gi", func(r *v1alpha1.EC2Requirements) {
-		r.Architecture, r.BurstablePerformance = "arm64", v1alpha1.EC2Required
+		r.Architecture, r.BurstablePerformance, r.AllowedTypes = "arm64", v1alpha1.EC2Required, []string{"t*", "m6*"}
 	})))
 	require.NoError(t, err)
 	offers, err := p.Offers(t.Context())
@@ -208,7 +214,7 @@ func testRequirementsOfARM(t *testing.T, c cloud) {
 
 // testRequirementsBounded offers sixty types, and those of every size.
 func testRequirementsBounded(t *testing.T, c cloud) {
-	p, err := New(t.Context(), c.byRequirements(required(2, 0, "4Gi")))
+	p, err := New(t.Context(), c.byRequirements(required(2, 0, "4Gi", allows("c5*", "m5*", "r5*"))))
 	require.NoError(t, err)
 	offers, err := p.Offers(t.Context())
 	require.NoError(t, err)
@@ -226,7 +232,7 @@ func mustOffers(t *testing.T, p *Provider) []provider.Offer {
 }
 
 func testRequirementsThatNothingMeets(t *testing.T, c cloud) {
-	p, err := New(t.Context(), c.byRequirements(required(1000, 0, "4Gi")))
+	p, err := New(t.Context(), c.byRequirements(required(1000, 0, "4Gi", allows("m5.*"))))
 	require.NoError(t, err)
 	_, err = p.Offers(t.Context())
 	requireClass(t, provider.Invalid, err)
@@ -234,7 +240,7 @@ func testRequirementsThatNothingMeets(t *testing.T, c cloud) {
 }
 
 func testRequirementsRefused(t *testing.T, c cloud) {
-	p, err := New(t.Context(), c.byRequirements(required(2, 4, "4Gi")))
+	p, err := New(t.Context(), c.byRequirements(required(2, 4, "4Gi", allows("m5.*"))))
 	require.NoError(t, err)
 	c.Inject(awstest.Fault{Operation: "DescribeInstanceTypeOfferings", Times: 1, Do: awstest.Fail, Status: http.StatusForbidden, Code: "UnauthorizedOperation"})
 	_, err = p.Offers(t.Context())
@@ -247,12 +253,12 @@ func testRequirementsRefused(t *testing.T, c cloud) {
 // and with them what is offered.
 func testOutdatedByRequirements(t *testing.T, c cloud) {
 	first := c.start(t, c.provider(t, "workers")) // a t3.small
-	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included })))
+	p, err := New(t.Context(), c.byRequirements(required(1, 0, "1Gi", allows("t*"), func(r *v1alpha1.EC2Requirements) { r.BurstablePerformance = v1alpha1.EC2Included })))
 	require.NoError(t, err)
 	mustOffers(t, p)
 	require.Empty(t, listed(t, p)[first].Outdated)
 
-	p, err = New(t.Context(), c.byRequirements(required(2, 0, "4Gi")))
+	p, err = New(t.Context(), c.byRequirements(required(2, 0, "4Gi", allows("t*", "m5.*"))))
 	require.NoError(t, err)
 	require.Empty(t, listed(t, p)[first].Outdated, "what meets the requirements is not known yet")
 	mustOffers(t, p)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -107,6 +108,7 @@ type answer struct {
 
 func (a *answer) writeTo(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", a.contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 	if strings.HasPrefix(a.contentType, cborType) {
 		w.Header().Set("Smithy-Protocol", "rpc-v2-cbor")
 	}
