@@ -7,7 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
+
+// MaxPodsENI is the value of provider.ec2.maxPods for what the VPC CNI has addresses for.
+const MaxPodsENI = "ENI"
 
 // ProviderSpec is implemented by the type of each field of [PoolProvider]. It answers what follows from the spec alone.
 //
@@ -106,6 +110,14 @@ type EC2Provider struct {
 	// What instance types must have, in place of their names: of those that have it the cheapest are launched.
 	// +optional
 	Requirements *EC2Requirements `json:"requirements,omitempty"`
+
+	// How many pods the kubelets of new nodes take, as the user data of the launch template has it: a number for all instance types, or ENI,
+	// for as many as the VPC CNI has addresses for on the network interfaces of each type. Absent, 110. It changes no kubelet.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('^(ENI|[1-9][0-9]{0,3})$')",message="provider.ec2.maxPods must be ENI or a number from 1 to 9999, such as 58"
+	MaxPods *intstr.IntOrString `json:"maxPods,omitempty"`
 
 	// URL of the SQS queue that EventBridge sends Spot interruptions and rebalance recommendations to; empty reads none. Each
 	// pool needs a queue of its own, as it deletes messages about other instances: of two pools with one queue the younger is rejected.

@@ -124,6 +124,8 @@ func TestProvider(t *testing.T) {
 		"prices that cannot be asked":          testPricesRefused,
 		"prices of a file":                     testPricesOfAFile,
 		"names have no prices":                 testNoPricesOfNames,
+		"pods of a node":                       testMaxPods,
+		"memory reserved for pods":             testMaxPodsReserve,
 		"storage of the template":              testStorage,
 		"storage that cannot be read":          testStorageUnknown,
 		"storage that the pool says":           testStorageOverridden,
@@ -635,8 +637,12 @@ func TestAddressesDecideWhatMemoryIsReserved(t *testing.T) {
 	shape.NetworkInfo = &types.NetworkInfo{MaximumNetworkInterfaces: aws.Int32(3), Ipv4AddressesPerInterface: aws.Int32(10)}
 	require.EqualValues(t, 29, addresses(shape))
 	shape.NetworkInfo.MaximumNetworkInterfaces = aws.Int32(15)
-	require.EqualValues(t, defaultMaxPods, addresses(shape))
-	unknown := allocatable(types.InstanceTypeInfo{})
+	shape.MemoryInfo = &types.MemoryInfo{SizeInMiB: aws.Int64(64 * 1024)}
+	capped := allocatable(shape, nil)
+	shape.NetworkInfo = nil
+	most := allocatable(shape, nil)
+	require.Equal(t, most.Memory().Value(), capped.Memory().Value(), "the kubelet takes no more than its default")
+	unknown := allocatable(types.InstanceTypeInfo{}, nil)
 	require.Zero(t, unknown.Memory().Value(), "never below none")
 }
 

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
@@ -107,7 +110,7 @@ func (p *Provider) offersOf(names []string, shapes map[string]types.InstanceType
 	var offers []provider.Offer
 	for _, name := range names {
 		shape := shapes[name]
-		allocatable := allocatable(shape)
+		allocatable := allocatable(shape, p.options.Spec.MaxPods)
 		allocatable[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(ephemeralStorage(volume), resource.BinarySI)
 		maps.Copy(allocatable, devices(shape))
 		maps.Copy(allocatable, p.overrides())
@@ -165,8 +168,8 @@ const (
 
 // allocatable estimates what pods can use of a node: what its type has, less what the kubelet and the system reserve for
 // themselves on the nodes of EKS: CPU by a falling share of each core, and memory by the pods that the network interfaces
-// have addresses for.
-func allocatable(shape types.InstanceTypeInfo) corev1.ResourceList {
+// have addresses for, or that the pool says.
+func allocatable(shape types.InstanceTypeInfo, maxPods *intstr.IntOrString) corev1.ResourceList {
 	var cores, memory int64
 	if shape.VCpuInfo != nil {
 		cores = int64(aws.ToInt32(shape.VCpuInfo.DefaultVCpus))
@@ -174,23 +177,45 @@ func allocatable(shape types.InstanceTypeInfo) corev1.ResourceList {
 	if shape.MemoryInfo != nil {
 		memory = aws.ToInt64(shape.MemoryInfo.SizeInMiB) * mebi
 	}
-	memory -= int64(float64(memory)*overhead) + reservedMemory(addresses(shape)) + evictionMemory
+	pods, reserved := int64(defaultMaxPods), min(addresses(shape), defaultMaxPods)
+	if maxPods != nil {
+		pods = podsOf(shape, *maxPods)
+		reserved = pods
+	}
+	memory -= int64(float64(memory)*overhead) + reservedMemory(reserved) + evictionMemory
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(cores*1000-reservedCPU(cores), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(max(0, memory), resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(defaultMaxPods, resource.DecimalSI),
+		corev1.ResourcePods:   *resource.NewQuantity(pods, resource.DecimalSI),
 	}
 }
 
+// podsOf returns how many pods a node of a type takes, as the pool says.
+func podsOf(shape types.InstanceTypeInfo, maxPods intstr.IntOrString) int64 {
+	if maxPods.String() == v1alpha1.MaxPodsENI {
+		return addresses(shape)
+	}
+	n, err := strconv.ParseInt(maxPods.String(), 10, 32)
+	if err != nil {
+		return defaultMaxPods // the CRD lets nothing else through
+	}
+	return n
+}
+
 // addresses returns for how many pods a type has addresses on its network interfaces: of each one is the interface's own,
-// and two pods share the host's.
+// and two pods share the host's. The VPC CNI uses the interfaces of the default network card alone.
 func addresses(shape types.InstanceTypeInfo) int64 {
 	network := shape.NetworkInfo
 	if network == nil || network.MaximumNetworkInterfaces == nil || network.Ipv4AddressesPerInterface == nil {
 		return defaultMaxPods
 	}
-	pods := int64(*network.MaximumNetworkInterfaces)*(int64(*network.Ipv4AddressesPerInterface)-1) + 2
-	return min(pods, defaultMaxPods)
+	interfaces := int64(*network.MaximumNetworkInterfaces)
+	for _, card := range network.NetworkCards {
+		if aws.ToInt32(card.NetworkCardIndex) == aws.ToInt32(network.DefaultNetworkCardIndex) && card.MaximumNetworkInterfaces != nil {
+			interfaces = int64(*card.MaximumNetworkInterfaces)
+		}
+	}
+	return interfaces*(int64(*network.Ipv4AddressesPerInterface)-1) + 2
 }
 
 func reservedMemory(pods int64) int64 { return (255 + 11*pods) * mebi }
