@@ -13,7 +13,7 @@
 //   - pods are placed one kind after the other, never moved, never preempted;
 //   - how many volumes a node takes is not looked at: a node that has its fill of them has room;
 //   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
-//   - claims of devices (dynamic resource allocation) are not looked at;
+//   - pods that claim devices (dynamic resource allocation) are stuck: which nodes have some is not known;
 //   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
 //     decided later, so a pod that selects a market by label is helped only if the template has that label.
 //

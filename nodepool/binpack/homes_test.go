@@ -60,6 +60,44 @@ func TestHomesOnNewNodes(t *testing.T) {
 	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, added), "it is not known what new nodes are")
 }
 
+// devices has a pod claim a device.
+func devices(p *corev1.Pod) {
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
+}
+
+// TestPodsWithDevicesKeepTheirNode: whether another node has devices is not known, of one that is there or of one to come.
+func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
+	h := homesOf(t, 3, running("a", "n0", devices), running("b", "n1"))
+	const want = "its pod default/a could run nowhere, as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
+	require.Equal(t, want, h.Without([]string{"n0"}))
+	require.Equal(t, want, h.Without([]string{"n0"}, plan.Placement{Zone: "a", InstanceType: "m"}))
+	require.Empty(t, h.Without([]string{"n1"}))
+	waiting := pods("w", 1)
+	waiting[0].Stuck = "it claims devices"
+	h.Reserve(0, waiting)
+	require.Empty(t, h.Without([]string{"n1"}), "what waits for devices keeps no node")
+}
+
+// TestPodsWithDevicesAskForNoNode: a node of the pool might have no devices, and then another would follow it.
+func TestPodsWithDevicesAskForNoNode(t *testing.T) {
+	waiting := func(changes ...change) runtime.Object {
+		p := pods("w", 1, changes...)[0].Pod
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		return p
+	}
+	pack := func(p runtime.Object) Result {
+		c, err := clusterstate.List(t.Context(), fake.NewClientset(p), noon)
+		require.NoError(t, err)
+		require.Len(t, c.Pending, 1)
+		return Pack(Input{Pods: c.Pending, Nodes: c.Nodes, Offers: []provider.Offer{offer("a", "m")}})
+	}
+	require.Equal(t, 1, pack(waiting()).Nodes)
+	r := pack(waiting(devices))
+	require.Zero(t, r.Nodes)
+	require.Zero(t, r.CPU, "nor is it forecast as load")
+	require.Equal(t, []plan.Unhelped{{Pod: "default/w-0", Reason: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"}}, r.Unhelped)
+}
+
 // claims has a pod use the volume of the claim that volume returns.
 func claims(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}

@@ -117,7 +117,7 @@ type Pending struct {
 	Filtered bool
 	// Volumes select the nodes that can use its volumes, beside what the pod itself says: its node must be one of each.
 	Volumes []*corev1.NodeSelector
-	// Stuck is why no node at all could run it as things are with its claims, "" for no reason: a sentence without a full
-	// stop that begins with "its claim". No volumes are told of then.
+	// Stuck is why no node at all could run it as things are with its claims, or is known that could, "" for no reason: a sentence
+	// without a full stop. No volumes are told of then.
 	Stuck string
 }

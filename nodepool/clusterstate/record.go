@@ -26,6 +26,7 @@ type record struct {
 	since    time.Time // of a pending one
 	filtered bool      // a pending one, for the load of nodes
 	claims   []string  // of a pending one, all; of a bound one, those that would outlive it
+	devices  bool      // it claims devices (dynamic resource allocation)
 }
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
@@ -36,6 +37,7 @@ func recordOf(p *corev1.Pod) *record {
 			r.owner = o.UID
 		}
 	}
+	r.devices = len(p.Spec.ResourceClaims) > 0
 	unschedulable := Unschedulability(p)
 	switch {
 	case Ended(p):

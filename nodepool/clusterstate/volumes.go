@@ -194,8 +194,14 @@ func (s storage) demands(pods []*record) []waiting {
 	return out
 }
 
+// whyDevices is why no node is known that could run a pod: ResourceSlices tell of nodes that there are, and nothing tells of new ones.
+const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
+
 // whereOf tells where the claims of a pod let it run.
 func (s storage) whereOf(r *record) (out where) {
+	if r.devices {
+		return where{stuck: whyDevices}
+	}
 	for _, name := range r.claims {
 		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: name})
 		if why != "" {
@@ -213,7 +219,7 @@ func (s storage) whereOf(r *record) (out where) {
 func (s storage) wherever(pods iter.Seq[*record]) map[*Pod]where {
 	out := map[*Pod]where{}
 	for r := range pods {
-		if r.pod != nil && len(r.claims) > 0 {
+		if r.pod != nil && (len(r.claims) > 0 || r.devices) {
 			out[r.pod] = s.whereOf(r)
 		}
 	}

@@ -25,6 +25,11 @@ func using(claims ...string) change {
 	}
 }
 
+// usingDevices has a pod claim a device.
+func usingDevices(p *corev1.Pod) {
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("gpu")}}
+}
+
 func claimed(class, size string, changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}
 	c.Spec.StorageClassName = &class
@@ -103,6 +108,7 @@ func TestVolumes(t *testing.T) {
 		stuck   string
 	}{
 		"none":                       {uses: using()},
+		"devices":                    {uses: usingDevices, stuck: "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"},
 		"other volumes":              {uses: func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "c"}} }},
 		"no such claim":              {uses: using("c"), stuck: "its claim c does not exist"},
 		"claim of another namespace": {uses: using("c"), claims: claims(claimed("ebs", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.Namespace = "other" })), stuck: "its claim c does not exist"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,9 +85,20 @@ func (v *view) fromPending() recommendation {
 		out.Reason += fmt.Sprintf("; the scheduler extender filtered the existing nodes for %d of them, as these are predicted to be overloaded", p.Filtered)
 	}
 	if len(p.Unhelped) > 0 {
-		out.Reason += fmt.Sprintf("; %s could run on no node of the pool", count(len(p.Unhelped), "pod"))
+		out.Reason += fmt.Sprintf("; %s could run on no node of the pool: %s", count(len(p.Unhelped), "pod"), p.examples())
 	}
 	return out
+}
+
+// examples names an unhelped pod for each reason, of three at most.
+func (p Pending) examples() string {
+	var out, reasons []string
+	for _, u := range p.Unhelped {
+		if len(out) < 3 && !slices.Contains(reasons, u.Reason) {
+			out, reasons = append(out, u.Pod+", as "+u.Reason), append(reasons, u.Reason)
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // held returns why the due pods need no new node.

@@ -512,7 +512,7 @@ func TestVotes(t *testing.T) {
 	d := plan.Decide(s)
 	assert.Equal(t, []plan.Recommendation{
 		{Signal: "cpu", Nodes: 7, Known: true, Reason: "cpu is 0.9 and will be 0.9 in 2m30s, with a threshold of 0.7"},
-		{Signal: "pending", Nodes: 6, Known: true, Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool"},
+		{Signal: "pending", Nodes: 6, Known: true, Reason: "14 pods unschedulable for longer than 30s, the oldest for 45s, and 2 more nodes would hold them; 1 pod could run on no node of the pool: shop/gpu, as it wants a GPU"},
 		{Signal: "seasonal", Nodes: 5, Known: true, Reason: "past weeks needed 5 at this hour, with a confidence of 0.80"},
 		{Signal: "minimum", Nodes: 2, Known: true, Reason: "the minimum is 2"},
 		{Signal: "memory", Reason: "memory is not known: the server does not answer"},
@@ -697,4 +697,19 @@ func TestPodsOfRemovedWorkersHaveHomes(t *testing.T) {
 	assert.Equal(t, 1+32, asked, "a question costs as much as a packing")
 	s.Pool.MaxBatchDown, s.Homes = 200, rooms{most: 500, asked: &asked}
 	assert.Len(t, plan.Decide(s).Targets, 200)
+}
+
+func TestUnhelpedPodsAreNamedByReason(t *testing.T) {
+	s := steady()
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		s.Pending.Unhelped = append(s.Pending.Unhelped, plan.Unhelped{Pod: "shop/" + name, Reason: "it wants a GPU"})
+	}
+	s.Pending.Unhelped[2].Reason, s.Pending.Unhelped[3].Reason, s.Pending.Unhelped[4].Reason = "it claims devices", "it is too large", "it is of another pool"
+	for _, r := range plan.Decide(s).Recommendations {
+		if r.Signal == "pending" {
+			assert.Equal(t, "no pod is unschedulable; 5 pods could run on no node of the pool: shop/a, as it wants a GPU; shop/c, as it claims devices; shop/d, as it is too large", r.Reason)
+			return
+		}
+	}
+	assert.Fail(t, "no recommendation from pending pods")
 }
