@@ -38,6 +38,12 @@
 // cannot be emptied takes pods again and is left alone for a while. When workers are desired after all, everything that is not
 // drained yet is given back. While the cloud or the cluster are not known, or too many workers are unready, nothing goes on.
 //
+// # Roll-out
+//
+// What replaces outdated workers is launched by a scale-up, and they are removed by a scale-down, both of reason Outdated. The journal
+// has how many workers there were before the first was launched, so that whoever continues knows how many are there only in place of
+// others. Neither begins the cooldown of scale-ups.
+//
 // # Deletion
 //
 // A pool that is being deleted launches nothing any more, and gives up an open scale-up. It removes all of its nodes by the

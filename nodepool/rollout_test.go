@@ -148,7 +148,7 @@ func TestPauseGivesNodesBack(t *testing.T) {
 	r.clean()
 	require.Nil(t, r.record().Action)
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, plan.Rollout{Outdated: 4, Message: "the replacement of outdated workers is paused"}, r.lastTold().Decision.Rollout)
+	require.Equal(t, plan.Rollout{Outdated: 4, Message: "disruption is paused"}, r.lastTold().Decision.Rollout)
 
 	held.refused = ""
 	r.spec.Disruption.Paused = false

@@ -85,4 +85,6 @@ func TestConsolidationEnds(t *testing.T) {
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Pending.Pods = 1 }), "unschedulable")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Signals[0].Fits = 10 }), "needs 10 ready workers")
 	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
+	assert.Contains(t, object(func(s *plan.Snapshot) { s.Workers[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
 }

@@ -100,6 +100,8 @@ func (v *view) objection(reason Reason, later []string) string {
 		return v.needed(later)
 	case reason == Underutilized && !v.consolidates():
 		return "the pool does not consolidate any more"
+	case reason == Underutilized && v.overBudget(later) != "":
+		return v.overBudget(later)
 	case reason == Underutilized && v.Pending.any():
 		return count(v.Pending.Pods, "pod") + " unschedulable"
 	case reason != PoolIdle && reason != Underutilized:

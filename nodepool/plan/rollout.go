@@ -34,6 +34,9 @@ func (v *view) rollOut(d Decision) Decision {
 	return v.surge(d, outdated, most)
 }
 
+// paused is why nothing is disrupted.
+const paused = "disruption is paused"
+
 // keep leaves a decision as it is, and notes why no outdated worker is replaced.
 func (v *view) keep(d Decision, why string) Decision {
 	v.held = why
@@ -67,14 +70,22 @@ func (v *view) wanted() int {
 // needed tells why an outdated worker that is being removed must stay, "" if it need not. Those whose turn comes later are not
 // disrupted yet.
 func (v *view) needed(later []string) string {
-	gone := v.disrupted(later)
-	switch {
+	if why := v.overBudget(later); why != "" {
+		return why
+	}
+	if v.ready() < v.wanted() {
+		return fmt.Sprintf("%d ready workers are needed, and without it there are %d", v.wanted(), v.ready())
+	}
+	return ""
+}
+
+// overBudget tells why the budgets do not allow what leaves by now, "" if they do.
+func (v *view) overBudget(later []string) string {
+	switch gone := v.disrupted(later); {
 	case v.Disruption.Paused:
-		return "the replacement of outdated workers is paused"
+		return paused
 	case gone > v.Disruption.Nodes:
 		return fmt.Sprintf("%s, and with it %s would be out of service", v.Disruption.Why, count(gone, "worker"))
-	case v.ready() < v.wanted():
-		return fmt.Sprintf("%d ready workers are needed, and without it there are %d", v.wanted(), v.ready())
 	}
 	return ""
 }
@@ -97,7 +108,7 @@ func (v *view) disruptable() (int, string) {
 	gone := v.disrupted(nil)
 	switch u := v.unknown(); {
 	case v.Disruption.Paused:
-		return 0, "the replacement of outdated workers is paused"
+		return 0, paused
 	case len(u) > 0:
 		return 0, "nothing is disrupted while this is not known: " + u[0]
 	case v.Pending.any():

@@ -173,7 +173,7 @@ func TestRollOutMessages(t *testing.T) {
 			needs(s, 8)
 			s.Signals[0].Want, s.Signals[1].Want = 9, 9
 		},
-		"the replacement of outdated workers is paused":                                                func(s *plan.Snapshot) { s.Disruption.Paused = true },
+		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 		"a new worker must come first, and the maximum of 10 leaves no place for it: raise max by one": func(s *plan.Snapshot) { s.Pool.Max = 10 },
 		"waits for something else: No change to 10 workers: a ScaleUp is open (cpu is 0.5 and will be 0.5 in 0s, with a threshold of 0.7)": func(s *plan.Snapshot) {
 			s.State.Action = plan.ActionUp
@@ -244,7 +244,7 @@ func TestObjectionsToReplacing(t *testing.T) {
 			needs(s, 9)
 			s.Workers[0].Outdated = ""
 		},
-		"the replacement of outdated workers is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
+		"disruption is paused": func(s *plan.Snapshot) { s.Disruption.Paused = true },
 	} {
 		s := outdated()
 		s.Workers[0].Leaving = true
