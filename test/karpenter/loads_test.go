@@ -298,17 +298,17 @@ func (s *side) workerPool(spec v1alpha1.WorkerPoolSpec) {
 func shorten(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if d, ok := v.Interface().(*metav1.Duration); ok && d != nil {
+		if d, ok := reflect.TypeAssert[*metav1.Duration](v); ok && d != nil {
 			d.Duration /= compress
 		} else if !v.IsNil() {
 			shorten(v.Elem())
 		}
 	case reflect.Struct:
-		if _, ok := v.Interface().(resource.Quantity); ok {
+		if _, ok := reflect.TypeAssert[resource.Quantity](v); ok {
 			return
 		}
-		for i := range v.NumField() {
-			shorten(v.Field(i))
+		for _, field := range v.Fields() {
+			shorten(field)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
