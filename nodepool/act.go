@@ -15,10 +15,10 @@ import (
 
 // cycle is what the holder of the lease does about a decision. It reads what was seen, writes the journal, and
 // changes the cloud and the cluster through the lease's guard alone.
-type cycle struct {
+type executor struct {
 	*journal
-	act  guarded
-	seen *observation
+	guard leaseGuard
+	seen  *observation
 
 	snapshot plan.Snapshot
 	decision plan.Decision
@@ -27,7 +27,7 @@ type cycle struct {
 	jitter       jitter
 	bindGrace    time.Duration
 	maxBindGrace time.Duration
-	spoken       func() bool // messages have come that nobody has looked at
+	hasMessages  func() bool // messages have come that nobody has looked at
 
 	began    time.Time           // this phase
 	attached map[string][]string // volumes by node; nil = it has not been asked for
@@ -40,17 +40,17 @@ type cycle struct {
 
 // act is the fourth phase. It returns the errors of parts that did not keep others from being done, and the one that ended it early.
 func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d plan.Decision) (errs []error, err error) {
-	t := &cycle{
+	t := &executor{
 		journal: &p.journal, seen: seen, snapshot: s, decision: d, notices: p.options.Notices, jitter: jitter{p.random},
-		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, spoken: p.spoken,
+		bindGrace: p.options.BindGrace, maxBindGrace: p.options.MaxBindGrace, hasMessages: p.hasMessages,
 		began: p.options.Now(), labelled: map[string]bool{},
 	}
-	t.act = guarded{
+	t.guard = leaseGuard{
 		provider: p.options.Provider, drainer: p.options.Drainer, labeler: p.options.Labeler, letGo: p.options.LetGo,
 		left: func() time.Duration { return p.journal.lease.left(p.options.Now()) },
 	}
 	err = t.lead(ctx)
-	p.later(t.deferred...)
+	p.deferMessages(t.deferred...)
 	p.observer.ended(t.ended)
 	if err == nil && !seen.spec.DryRun && seen.complete() {
 		for _, e := range p.findings.news(d.Upkeep.Findings) {
@@ -61,44 +61,44 @@ func (p *Pool) act(ctx context.Context, seen *observation, s plan.Snapshot, d pl
 }
 
 // lead writes the decision down, does it, and ends with what it left to be written.
-func (t *cycle) lead(ctx context.Context) error {
-	if !t.seen.spec.DryRun {
-		if err := t.apply(ctx); err != nil {
+func (e *executor) lead(ctx context.Context) error {
+	if !e.seen.spec.DryRun {
+		if err := e.apply(ctx); err != nil {
 			return err
 		}
 	}
-	idle, spare := t.decision.IdleSince, t.decision.SpareSince
-	if !t.record.IdleSince.Equal(idle) || !t.record.SpareSince.Equal(spare) {
-		t.record.IdleSince, t.record.SpareSince, t.dirty = idle, spare, true
+	idle, spare := e.decision.IdleSince, e.decision.SpareSince
+	if !e.record.IdleSince.Equal(idle) || !e.record.SpareSince.Equal(spare) {
+		e.record.IdleSince, e.record.SpareSince, e.dirty = idle, spare, true
 	}
-	if d := t.decision; d.Step == plan.Hold && t.record.Replacing != d.Replacing && !t.seen.spec.DryRun {
-		t.record.Replacing, t.dirty = d.Replacing, true
+	if d := e.decision; d.Step == plan.Hold && e.record.Replacing != d.Replacing && !e.seen.spec.DryRun {
+		e.record.Replacing, e.dirty = d.Replacing, true
 	}
-	t.decided = t.seen.at
-	if t.dirty {
-		if err := t.save(ctx); err != nil {
+	e.decided = e.seen.at
+	if e.dirty {
+		if err := e.save(ctx); err != nil {
 			return err
 		}
 	}
-	return t.carryOn(ctx, t.letGo(ctx))
+	return e.carryOn(ctx, e.letGo(ctx))
 }
 
 // apply does what is in a hurry first. An error of one part does not keep the others from being done, unless the journal is not
 // known any more.
-func (t *cycle) apply(ctx context.Context) error {
-	if err := t.commit(ctx); err != nil {
-		t.deferred = t.seen.messages
+func (e *executor) apply(ctx context.Context) error {
+	if err := e.commit(ctx); err != nil {
+		e.deferred = e.seen.messages
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		t.endMessages,
-		t.advanceInterruptions,
-		t.advanceAction,
-		t.begin,
-		t.endCondemned,
-		t.tidyNodes,
+		e.endMessages,
+		e.advanceInterruptions,
+		e.advanceAction,
+		e.begin,
+		e.endPending,
+		e.tidyNodes,
 	} {
-		if err := t.carryOn(ctx, step(ctx)); err != nil {
+		if err := e.carryOn(ctx, step(ctx)); err != nil {
 			return err
 		}
 	}
@@ -110,34 +110,34 @@ const actFor = 5 * time.Second
 
 // mustEnd tells whether such acts are left to the next cycle, which looks at messages first. How long it took to see does not
 // count: that takes long where there is much to do.
-func (t *cycle) mustEnd() bool { return t.now().Sub(t.began) > actFor || t.spoken() }
+func (e *executor) mustEnd() bool { return e.now().Sub(e.began) > actFor || e.hasMessages() }
 
 // carryOn keeps an error that concerns one part alone, and returns one that ends the cycle.
-func (t *cycle) carryOn(ctx context.Context, err error) error {
+func (e *executor) carryOn(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errStop), errors.Is(err, errLeaseLost), ctx.Err() != nil:
 		return err
 	}
-	t.errs = append(t.errs, err)
+	e.errs = append(e.errs, err)
 	return nil
 }
 
 // letGo lets the object of a pool go that is being deleted and has nothing left. The journal is emptied before that, which also
 // proves that the lease is held still; where it outlives the object, a new pool of the name begins anew.
-func (t *cycle) letGo(ctx context.Context) error {
-	if !t.decision.LetGo || t.act.letGo == nil || t.record.Action != nil && !t.seen.spec.DryRun {
+func (e *executor) letGo(ctx context.Context) error {
+	if !e.decision.LetGo || e.guard.letGo == nil || e.record.Action != nil && !e.seen.spec.DryRun {
 		return nil
 	}
-	t.record = state.Record{Version: t.record.Version}
-	if err := t.save(ctx); err != nil {
+	e.record = state.Record{Version: e.record.Version}
+	if err := e.save(ctx); err != nil {
 		return err
 	}
-	if err := t.act.finish(ctx); err != nil {
+	if err := e.guard.finish(ctx); err != nil {
 		return fmt.Errorf("let the WorkerPool go: %w", err)
 	}
-	t.event(Event{Reason: EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
+	e.event(Event{Reason: EventDeleted, Message: "Nothing of the pool is left: the WorkerPool is let go"})
 	return nil
 }
 

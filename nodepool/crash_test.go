@@ -98,7 +98,7 @@ var scenarios = []scenario{
 			r.firstNeverJoins()
 		},
 		ended: func(r *rig) bool {
-			return len(r.world.terminated) == 1 && len(r.record().Condemned) == 0 && r.record().Action == nil && !r.record().LastUp.IsZero()
+			return len(r.world.terminated) == 1 && len(r.record().PendingTerminations) == 0 && r.record().Action == nil && !r.record().LastUp.IsZero()
 		},
 		check: func(r *rig) { require.Equal(r, 1, r.running()) },
 	},
@@ -184,7 +184,7 @@ var scenarios = []scenario{
 			r.spec.Plan.Min, r.spec.Plan.Idle.For, r.spec.Drain.Timeout = 0, 10*time.Second, 20*time.Second
 			r.load("node-i-old0", &fakePod{name: "x", refused: "no"})
 		},
-		ended: func(r *rig) bool { return len(r.record().Spared) == 1 && r.record().Action == nil },
+		ended: func(r *rig) bool { return len(r.record().DrainBackoff) == 1 && r.record().Action == nil },
 		check: func(r *rig) { require.Equal(r, 1, r.running()) },
 	},
 	{
@@ -471,7 +471,7 @@ func (r *rig) settleDown(processes []*Pool) {
 	record := r.record()
 	require.Nil(r, record.Action)
 	require.Empty(r, record.Interruptions)
-	require.Empty(r, record.Condemned)
+	require.Empty(r, record.PendingTerminations)
 	r.clean()
 	require.GreaterOrEqual(r, r.running(), r.spec.Plan.Min)
 	tokens := map[string]bool{}

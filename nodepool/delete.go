@@ -52,43 +52,43 @@ func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
 	}
 	slices.Sort(out.Held)
 	out.Held = slices.Compact(out.Held)
-	if doubt := plan.Doubt(o.spec.Plan, o.facts, condemnations(r)); doubt != "" && len(instances) > 0 {
+	if doubt := plan.Doubt(o.spec.Plan, o.facts, pendingTerminations(r)); doubt != "" && len(instances) > 0 {
 		out.Held = slices.Insert(out.Held, 0, doubt+"; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them")
 	}
 	return out
 }
 
 // endUp ends the scale-up of a pool that is being deleted: what is not launched yet never is, and what has not joined is
-// condemned. A launch whose answer was lost is found by its tags.
-func (t *cycle) endUp(ctx context.Context) error {
-	a := t.record.Action
+// pending termination. A launch whose answer was lost is found by its tags.
+func (e *executor) endUp(ctx context.Context) error {
+	a := e.record.Action
 	launched := 0
 	for _, s := range a.Slots {
 		if s.State != state.SlotLaunched {
 			continue
 		}
 		launched++
-		if condemned(t.record, s.InstanceID) == nil {
-			t.record.Condemned = append(t.record.Condemned, state.Condemned{InstanceID: s.InstanceID, Reason: plan.CondemnedDeleted, Since: t.seen.at, Due: t.seen.at})
+		if pendingTermination(e.record, s.InstanceID) == nil {
+			e.record.PendingTerminations = append(e.record.PendingTerminations, state.PendingTermination{InstanceID: s.InstanceID, Reason: plan.TerminateDeleted, Since: e.seen.at, Due: e.seen.at})
 		}
 	}
-	t.event(Event{Reason: EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})
-	t.record.Action = nil
-	return t.save(ctx)
+	e.event(Event{Reason: EventScaleUpAborted, Action: a.ID, Message: fmt.Sprintf("The scale-up is given up, as the WorkerPool is being deleted; %d instances have not joined", launched)})
+	e.record.Action = nil
+	return e.save(ctx)
 }
 
 // taintAll taints every node of a deletion before the first is drained, so that what is evicted from one does not come to
 // the next.
-func (t *cycle) taintAll(ctx context.Context) error {
-	for i := range t.record.Action.Targets {
-		r := t.record.Action.Targets[i]
+func (e *executor) taintAll(ctx context.Context) error {
+	for i := range e.record.Action.Targets {
+		r := e.record.Action.Targets[i]
 		if r.State != state.RemovalPlanned {
 			continue
 		}
-		if t.waits(r) || t.mustEnd() {
+		if e.waits(r) || e.mustEnd() {
 			return nil
 		}
-		if err := t.carryOn(ctx, t.removal(i).step(ctx)); err != nil {
+		if err := e.carryOn(ctx, e.removal(i).step(ctx)); err != nil {
 			return err
 		}
 	}
@@ -104,21 +104,21 @@ func queued(a *state.Action, r state.Removal) bool {
 }
 
 // age is for how long a scale-down has been open, or since the last of its targets was done: it may have hundreds.
-func (t *cycle) age(a *state.Action) time.Duration {
+func (e *executor) age(a *state.Action) time.Duration {
 	since := a.Started
 	for _, r := range a.Targets {
 		if done(r) {
 			since = latest(since, r.Since)
 		}
 	}
-	return t.now().Sub(since)
+	return e.now().Sub(since)
 }
 
 // stillWorks tells whether a worker is the target of a deletion whose turn has not come, or that is being drained.
-func (t *cycle) stillWorks(w plan.Worker) bool {
-	if t.record.Action == nil || !deletes(t.record.Action) || w.Failed {
+func (e *executor) stillWorks(w plan.Worker) bool {
+	if e.record.Action == nil || !deletes(e.record.Action) || w.Failed {
 		return false
 	}
-	r := target(t.record, w.InstanceID)
+	r := target(e.record, w.InstanceID)
 	return r != nil && (r.State == state.RemovalPlanned || r.State == state.RemovalTainted || r.State == state.RemovalDraining)
 }

@@ -108,7 +108,7 @@ func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r.spec.Drain.Timeout = time.Hour
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.count(EventScaleDownAborted) == 1 })
-	require.Len(t, r.record().Spared, 1, "the others had not begun")
+	require.Len(t, r.record().DrainBackoff, 1, "the others had not begun")
 	r.until("the others go", 3*time.Minute, func() bool { return len(r.world.terminated) == 2 })
 
 	r = deleted(t, 3)
@@ -166,7 +166,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		r := newRig(t)
 		r.spec.Plan.Min, r.spec.Plan.MaxFailureBackoff, r.spec.Join = 1, time.Hour, Join{Timeout: time.Minute, KeepFailed: true}
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("one is kept", 5*time.Minute, func() bool { return len(r.record().Condemned) == 1 && r.record().Action == nil })
+		r.until("one is kept", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 && r.record().Action == nil })
 		r.spec.Plan.Deleting = true
 		r.goes(6 * time.Minute)
 	})
@@ -355,11 +355,11 @@ func TestADeletionEndsWithItsPool(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.spec.Plan.Deleting = true
 	r.removing(state.RemovalDraining)
-	require.Len(t, r.record().Condemned, 2)
+	require.Len(t, r.record().PendingTerminations, 2)
 	r.spec.Plan.Deleting, r.spec.Plan.Min, r.world.termErr = false, 3, nil
 	r.until("it is given up", time.Minute, func() bool { return r.record().Action == nil })
 	r.clean()
-	require.Empty(t, r.record().Condemned)
+	require.Empty(t, r.record().PendingTerminations)
 	r.pass(5 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	require.Zero(t, r.letGo)

@@ -5,7 +5,7 @@
 //
 // A cycle has five phases. Each is a function of what the phases before it return, so that its signature says what it may touch.
 //
-//	observe    the cloud, the journal, the cluster, messages  -> observation  (observe.go, observation.go, sightings.go)
+//	observe    the cloud, the journal, the cluster, messages  -> observation  (observe.go, observation.go, instances.go)
 //	forecast   observation -> demand and predicted load       -> forecast     (forecast.go; packages binpack and signal)
 //	plan       observation, forecast -> Snapshot              -> Decision     (package plan, a pure function)
 //	act        Decision -> journal, cloud and cluster                         (commit.go, act.go and the workflows below)
@@ -49,7 +49,7 @@
 // A pool that is being deleted launches nothing any more, and gives up an open scale-up. It removes all of its nodes by the
 // workflow of every scale-down: all are tainted first, so that pods do not move from one to the next, then they go several at
 // once. Nobody asks whether pods have other homes, as somebody has deleted the pool; PodDisruptionBudgets and whatever keeps a node
-// still hold. Instances without a Node are condemned at once. When nothing of the pool has been seen for the grace period, its journal
+// still hold. Instances without a Node are terminated as soon as that is certain. When nothing of the pool has been seen for the grace period, its journal
 // is emptied and its object let go; not while the cloud, the cluster or the journal are unknown, nor in a dry run while instances
 // are left.
 //
@@ -79,8 +79,8 @@
 //
 // # Upkeep
 //
-// Instances that an action launched, and that have neither a node nor an action any more, are condemned in one cycle and
-// terminated in a later one; instances that nobody here has launched are left alone. A Node that carries the label of the pool
+// Instances that an action launched, and that have neither a node nor an action any more, are noted as pending termination in one cycle
+// and terminated in a later one; instances that nobody here has launched are left alone. A Node that carries the label of the pool
 // ([LabelPool], which every worker's Node gets) is deleted once its instance has gone and it is not Ready. A mark of an action
 // that is over is removed.
 package nodepool

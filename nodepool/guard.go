@@ -11,8 +11,8 @@ import (
 // callTimeout bounds each call that leaves the process, so that one that hangs does not cost the lease.
 const callTimeout = 15 * time.Second
 
-// guarded lets acts through only while the lease is held, each for no longer than that.
-type guarded struct {
+// leaseGuard lets acts through only while the lease is held, each for no longer than that.
+type leaseGuard struct {
 	provider provider.Provider
 	drainer  Drainer
 	labeler  Labeler
@@ -21,7 +21,7 @@ type guarded struct {
 }
 
 // act runs one act under the lease.
-func (g guarded) act(ctx context.Context, do func(context.Context) error) error {
+func (g leaseGuard) act(ctx context.Context, do func(context.Context) error) error {
 	left := g.left()
 	if left <= 0 {
 		return errLeaseLost
@@ -31,7 +31,7 @@ func (g guarded) act(ctx context.Context, do func(context.Context) error) error 
 	return do(ctx)
 }
 
-func (g guarded) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {
+func (g leaseGuard) launch(ctx context.Context, l provider.Launch) (instance provider.Instance, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		instance, err = g.provider.Launch(ctx, l)
 		return err
@@ -39,27 +39,27 @@ func (g guarded) launch(ctx context.Context, l provider.Launch) (instance provid
 	return instance, err
 }
 
-func (g guarded) terminate(ctx context.Context, id string) error {
+func (g leaseGuard) terminate(ctx context.Context, id string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.provider.Terminate(ctx, id) })
 }
 
-func (g guarded) markJoinFailed(ctx context.Context, id string) error {
+func (g leaseGuard) markJoinFailed(ctx context.Context, id string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.provider.MarkJoinFailed(ctx, id) })
 }
 
-func (g guarded) taint(ctx context.Context, node, action string) error {
+func (g leaseGuard) taint(ctx context.Context, node, action string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Taint(ctx, node, action) })
 }
 
-func (g guarded) cordon(ctx context.Context, node string) error {
+func (g leaseGuard) cordon(ctx context.Context, node string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Cordon(ctx, node) })
 }
 
-func (g guarded) restore(ctx context.Context, node string) error {
+func (g leaseGuard) restore(ctx context.Context, node string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.Restore(ctx, node) })
 }
 
-func (g guarded) blockers(ctx context.Context, node string) (why []string, err error) {
+func (g leaseGuard) blockers(ctx context.Context, node string) (why []string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		why, err = g.drainer.Blockers(ctx, node)
 		return err
@@ -67,7 +67,7 @@ func (g guarded) blockers(ctx context.Context, node string) (why []string, err e
 	return why, err
 }
 
-func (g guarded) arriving(ctx context.Context) (arriving bool, err error) {
+func (g leaseGuard) arriving(ctx context.Context) (arriving bool, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		arriving, err = g.drainer.Arriving(ctx)
 		return err
@@ -75,7 +75,7 @@ func (g guarded) arriving(ctx context.Context) (arriving bool, err error) {
 	return arriving, err
 }
 
-func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
+func (g leaseGuard) evict(ctx context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		progress, err = g.drainer.Evict(ctx, node, l)
 		return err
@@ -83,7 +83,7 @@ func (g guarded) evict(ctx context.Context, node string, l drain.Limits) (progre
 	return progress, err
 }
 
-func (g guarded) attached(ctx context.Context) (volumes map[string][]string, err error) {
+func (g leaseGuard) attached(ctx context.Context) (volumes map[string][]string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		volumes, err = g.drainer.Attached(ctx)
 		return err
@@ -91,7 +91,7 @@ func (g guarded) attached(ctx context.Context) (volumes map[string][]string, err
 	return volumes, err
 }
 
-func (g guarded) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {
+func (g leaseGuard) nodeOf(ctx context.Context, i provider.Instance) (name string, err error) {
 	err = g.act(ctx, func(ctx context.Context) error {
 		name, err = g.drainer.NodeOf(ctx, i.ProviderID, i.ID)
 		return err
@@ -99,12 +99,12 @@ func (g guarded) nodeOf(ctx context.Context, i provider.Instance) (name string, 
 	return name, err
 }
 
-func (g guarded) deleteNode(ctx context.Context, node, providerID string) error {
+func (g leaseGuard) deleteNode(ctx context.Context, node, providerID string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.DeleteNode(ctx, node, providerID) })
 }
 
-func (g guarded) label(ctx context.Context, node, pool string) error {
+func (g leaseGuard) label(ctx context.Context, node, pool string) error {
 	return g.act(ctx, func(ctx context.Context) error { return g.labeler.Label(ctx, node, pool) })
 }
 
-func (g guarded) finish(ctx context.Context) error { return g.act(ctx, g.letGo) }
+func (g leaseGuard) finish(ctx context.Context) error { return g.act(ctx, g.letGo) }

@@ -19,7 +19,7 @@ func (p *Pool) Notify(messages ...provider.Message) {
 }
 
 // later keeps messages for the next cycle, whenever that is: to hurry would bring nothing.
-func (p *Pool) later(messages ...provider.Message) {
+func (p *Pool) deferMessages(messages ...provider.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range messages {
@@ -48,14 +48,14 @@ func (p *Pool) messages() ([]provider.Message, error) {
 }
 
 // spoken tells whether there are messages that have not been looked at.
-func (p *Pool) spoken() bool {
+func (p *Pool) hasMessages() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.inbox) > 0
 }
 
 // unheard tells whether messages are kept for the next cycle.
-func (p *Pool) unheard() bool {
+func (p *Pool) hasDeferred() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.deferred) > 0

@@ -13,23 +13,23 @@ import (
 
 // endMessages follows the advice in messages, and tells the queue which messages are done with: what they say is in the journal by now.
 // Those that must wait stay for the next cycle.
-func (t *cycle) endMessages(ctx context.Context) error {
-	for _, a := range t.decision.Advice {
-		if err := t.carryOn(ctx, t.advised(ctx, a)); err != nil {
-			t.deferred = t.seen.messages
+func (e *executor) endMessages(ctx context.Context) error {
+	for _, a := range e.decision.Advice {
+		if err := e.carryOn(ctx, e.advised(ctx, a)); err != nil {
+			e.deferred = e.seen.messages
 			return err
 		}
 	}
-	for _, m := range t.seen.messages {
+	for _, m := range e.seen.messages {
 		switch {
-		case m.Kind == provider.MessageInterruption && slices.Contains(t.decision.Deferred, m.InstanceID):
-			t.deferred = append(t.deferred, m)
-		case t.notices != nil:
+		case m.Kind == provider.MessageInterruption && slices.Contains(e.decision.Deferred, m.InstanceID):
+			e.deferred = append(e.deferred, m)
+		case e.notices != nil:
 			call, cancel := context.WithTimeout(ctx, callTimeout)
-			err := t.notices.Done(call, m)
+			err := e.notices.Done(call, m)
 			cancel()
 			if err != nil {
-				t.errs = append(t.errs, fmt.Errorf("end the message about %s: %w", m.InstanceID, err))
+				e.errs = append(e.errs, fmt.Errorf("end the message about %s: %w", m.InstanceID, err))
 			}
 		}
 	}
@@ -37,33 +37,33 @@ func (t *cycle) endMessages(ctx context.Context) error {
 }
 
 // advised cordons a node that the cloud advises to leave, if that is asked for.
-func (t *cycle) advised(ctx context.Context, a plan.Advice) error {
-	t.event(Event{Reason: EventRebalance, Instance: a.InstanceID, Node: a.Node, Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
-	if !t.seen.spec.Drain.CordonOnRebalance {
+func (e *executor) advised(ctx context.Context, a plan.Advice) error {
+	e.event(Event{Reason: EventRebalance, Instance: a.InstanceID, Node: a.Node, Message: fmt.Sprintf("The cloud advises to leave %s", a.InstanceID)})
+	if !e.seen.spec.Drain.CordonOnRebalance {
 		return nil
 	}
-	return t.act.cordon(ctx, a.Node)
+	return e.guard.cordon(ctx, a.Node)
 }
 
 // advanceInterruptions drains the instances that the cloud takes back, the soonest first.
-func (t *cycle) advanceInterruptions(ctx context.Context) error {
-	ids := make([]string, 0, len(t.record.Interruptions))
-	for _, r := range t.record.Interruptions {
+func (e *executor) advanceInterruptions(ctx context.Context) error {
+	ids := make([]string, 0, len(e.record.Interruptions))
+	for _, r := range e.record.Interruptions {
 		ids = append(ids, r.InstanceID)
 	}
 	var errs []error
 	for _, id := range ids {
-		m := removing{cycle: t, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return interruption(t.record, id) }}
+		m := removing{executor: e, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return interruption(e.record, id) }}
 		if err := m.advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
 			return err
 		} else if err != nil {
 			errs = append(errs, err)
 		}
 	}
-	before := len(t.record.Interruptions)
-	t.record.Interruptions = slices.DeleteFunc(t.record.Interruptions, done)
-	if len(t.record.Interruptions) != before {
-		if err := t.save(ctx); err != nil {
+	before := len(e.record.Interruptions)
+	e.record.Interruptions = slices.DeleteFunc(e.record.Interruptions, done)
+	if len(e.record.Interruptions) != before {
+		if err := e.save(ctx); err != nil {
 			return err
 		}
 	}

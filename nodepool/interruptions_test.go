@@ -334,7 +334,7 @@ func TestMessagesThatMustWait(t *testing.T) {
 		<-r.pool.woken
 		r.tick()
 		require.Empty(t, r.pool.woken, "a cloud that does not answer is not queried sooner")
-		require.False(t, r.pool.spoken())
+		require.False(t, r.pool.hasMessages())
 		require.Len(t, r.pool.deferred, 1)
 		r.clock.advance(20 * time.Second)
 	}
@@ -350,11 +350,11 @@ func TestNewerMessagesReplaceOlderOnes(t *testing.T) {
 	older, newer := provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "1"}, provider.Message{InstanceID: "i-1", Kind: provider.MessageInterruption, Handle: "2"}
 	advice := provider.Message{InstanceID: "i-1", Kind: provider.MessageRebalance, Handle: "3"}
 	r.pool.Notify(newer, advice)
-	r.pool.later(older)
+	r.pool.deferMessages(older)
 	got, err := r.pool.messages()
 	require.NoError(t, err)
 	require.Equal(t, []provider.Message{newer, advice}, got)
-	r.pool.later(older)
+	r.pool.deferMessages(older)
 	r.pool.Notify(newer)
 	got, err = r.pool.messages()
 	require.NoError(t, err)

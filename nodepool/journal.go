@@ -136,8 +136,8 @@ func (j *journal) newID(kind string) string {
 // token returns the token of a slot.
 func token(action string, slot int) string { return fmt.Sprintf("%s-%d", action, slot) }
 
-// sparedFor is for how long at least the end of a wait is remembered.
-const sparedFor = 24 * time.Hour
+// drainBackoffKept is for how long at least the end of a wait is remembered.
+const drainBackoffKept = 24 * time.Hour
 
 // trim forgets what is over, and takes moments that another's clock put into the future for the present: nothing waits
 // longer than it may because a clock was wrong.
@@ -154,9 +154,9 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		trimRemovals(a.Targets, now)
 	}
 	trimRemovals(r.Interruptions, now)
-	for i := range r.Condemned {
-		notAfter(&r.Condemned[i].Since, now)
-		notAfter(&r.Condemned[i].Due, now.Add(s.Join.KeepFailedFor))
+	for i := range r.PendingTerminations {
+		notAfter(&r.PendingTerminations[i].Since, now)
+		notAfter(&r.PendingTerminations[i].Due, now.Add(s.Join.KeepFailedFor))
 	}
 	var cooling []plan.Cooling
 	for _, c := range r.Cooling {
@@ -170,11 +170,11 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		}
 	}
 	r.Cooling = cooling
-	for id, until := range r.Spared {
-		notAfter(&until, now.Add(spareMax))
-		r.Spared[id] = until
-		if now.Sub(until) > sparedFor {
-			delete(r.Spared, id)
+	for id, until := range r.DrainBackoff {
+		notAfter(&until, now.Add(drainBackoffMax))
+		r.DrainBackoff[id] = until
+		if now.Sub(until) > drainBackoffKept {
+			delete(r.DrainBackoff, id)
 			delete(r.FailedDrains, id)
 		}
 	}

@@ -38,7 +38,7 @@ type observation struct {
 	tookOver  bool         // the record was another's: somebody else may have launched
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
-	known       map[string]sighting // of the instances, as of this moment
+	known       map[string]trackedInstance // of the instances, as of this moment
 	workers     []plan.Worker
 	facts       []plan.Instance
 	emptySince  time.Time          // since when nothing of the pool has been left
@@ -84,7 +84,7 @@ func (o *observation) nodeNamed(name string) *clusterstate.Node {
 // gone tells whether an instance is known to have gone.
 func (o *observation) gone(id string) bool {
 	s, ok := o.known[id]
-	return ok && o.listErr == nil && s.gone(o.vanishGrace, o.at)
+	return ok && o.listErr == nil && s.isGone(o.vanishGrace, o.at)
 }
 
 // hasTimeToJoin tells whether the time is not over yet in which an instance becomes a node that takes pods.
@@ -104,7 +104,7 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 	for _, s := range o.known {
 		node := o.node(s.instance)
 		switch {
-		case s.gone(o.vanishGrace, o.at), node != nil && controlPlane(node.Object):
+		case s.isGone(o.vanishGrace, o.at), node != nil && controlPlane(node.Object):
 		case s.missing.IsZero(), node != nil && (node.Ready || s.unlisted), o.expects(s.instance):
 			out = append(out, o.worker(s, node, homeless))
 		}
@@ -115,7 +115,7 @@ func (o *observation) seeWorkers(homeless homelessNodes) []plan.Worker {
 	return out
 }
 
-func (o *observation) worker(s sighting, node *clusterstate.Node, homeless homelessNodes) plan.Worker {
+func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeless homelessNodes) plan.Worker {
 	i, leaves := s.instance, leaves(o.record, s.instance.ID)
 	w := plan.Worker{
 		InstanceID: i.ID, Placement: i.Placement, Launched: i.Launched,
@@ -125,10 +125,10 @@ func (o *observation) worker(s sighting, node *clusterstate.Node, homeless homel
 	if w.Outdated = outdated(i, o.spec.Disruption, o.at); w.Outdated == "" {
 		w.OutdatedErr = i.OutdatedErr
 	}
-	c := condemned(o.record, i.ID)
+	c := pendingTermination(o.record, i.ID)
 	if node == nil {
 		w.Failed = o.cluster != nil && (i.JoinFailed && s.worked.IsZero() || c != nil || o.overdue(s))
-		w.Kept = w.Failed && c != nil && c.Reason == plan.CondemnedJoinFailed && !o.spec.Join.KeepFailed
+		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.spec.Join.KeepFailed
 		return w
 	}
 	w.Node = node.Object.Name
@@ -148,7 +148,7 @@ func (o *observation) worker(s sighting, node *clusterstate.Node, homeless homel
 }
 
 // overdue tells whether an instance has had its time to join, or has lost its Node for longer than for a moment.
-func (o *observation) overdue(s sighting) bool {
+func (o *observation) overdue(s trackedInstance) bool {
 	a := o.record.Action
 	return (a == nil || s.instance.Action != a.ID) && o.at.Sub(s.instance.Launched) > o.spec.Join.Timeout &&
 		o.at.Sub(s.without()) > o.vanishGrace
@@ -202,7 +202,7 @@ func (o *observation) seeFacts() []plan.Instance {
 			if s.unlisted && !s.ended {
 				fact.Unlisted = o.at.Sub(s.missing)
 			}
-		case condemned(o.record, i.ID) != nil:
+		case pendingTermination(o.record, i.ID) != nil:
 			fact.Stranger = o.stranger(i)
 		}
 		out = append(out, fact)
@@ -210,11 +210,11 @@ func (o *observation) seeFacts() []plan.Instance {
 	return out
 }
 
-func (o *observation) nodeFacts(n *clusterstate.Node, s sighting) plan.Node {
+func (o *observation) nodeFacts(n *clusterstate.Node, s trackedInstance) plan.Node {
 	mark, marked := drain.MarkOf(n.Object)
 	return plan.Node{
 		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: controlPlane(n.Object),
-		Labelled: n.Object.Labels[LabelPool] == o.pool, Marked: marked, Mark: mark, Stray: s.stray, Advised: s.cordoned,
+		Labelled: n.Object.Labels[LabelPool] == o.pool, Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
 	}
 }
 

@@ -29,10 +29,10 @@ type observer struct {
 	cloud   lister
 	cluster Observer
 
-	sightings  sightings
+	tracked    trackedInstances
 	offers     []provider.Offer
 	offersAt   time.Time
-	proofs     map[string]*proof // by instance type
+	capacities map[string]*observedCapacity // by instance type
 	homeless   homelessNodes
 	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
@@ -59,11 +59,11 @@ func (b *observer) see(ctx context.Context, o *observation) {
 	if o.listErr == nil {
 		b.remember(o)
 	}
-	o.known = b.sightings.values()
+	o.known = b.tracked.values()
 	b.ask(ctx, o)
 	o.workers = o.seeWorkers(b.homeless)
 	o.facts = o.seeFacts()
-	o.markBroken(o.workers, plan.Doubt(o.spec.Plan, o.facts, condemnations(o.record)) != "")
+	o.markBroken(o.workers, plan.Doubt(o.spec.Plan, o.facts, pendingTerminations(o.record)) != "")
 	if o.tookOver {
 		b.emptySince = time.Time{}
 	}
@@ -100,12 +100,12 @@ func (b *observer) remember(o *observation) {
 			}
 		}
 	}
-	b.sightings.see(slices.Collect(maps.Values(o.instances)), o.record, ours, o.at)
-	for _, s := range b.sightings {
+	b.tracked.see(slices.Collect(maps.Values(o.instances)), o.record, ours, o.at)
+	for _, s := range b.tracked {
 		n := o.node(s.instance)
 		if o.cluster != nil {
-			s.hear(n, o.at)
-			s.seeMarks(n, leaves(o.record, s.instance.ID) || condemned(o.record, s.instance.ID) != nil, o.at)
+			s.seeHeartbeat(n, o.at)
+			s.seeMarks(n, leaves(o.record, s.instance.ID) || pendingTermination(o.record, s.instance.ID) != nil, o.at)
 		}
 		if n != nil {
 			s.joined = o.at
@@ -132,7 +132,7 @@ func since(before time.Time, holds bool, now time.Time) time.Time {
 // ended notes instances that this process has terminated, whatever a list says that is behind.
 func (b *observer) ended(instances []string) {
 	for _, id := range instances {
-		if s := b.sightings[id]; s != nil {
+		if s := b.tracked[id]; s != nil {
 			s.ended = true
 		}
 	}
@@ -163,10 +163,10 @@ func marked(n *clusterstate.Node) bool {
 	return is
 }
 
-// condemned returns the entry of an instance that is to be terminated, nil if there is none.
-func condemned(r state.Record, instance string) *state.Condemned {
-	for i := range r.Condemned {
-		if c := &r.Condemned[i]; instance != "" && c.InstanceID == instance {
+// pendingTermination returns the entry of an instance that is to be terminated, nil if there is none.
+func pendingTermination(r state.Record, instance string) *state.PendingTermination {
+	for i := range r.PendingTerminations {
+		if c := &r.PendingTerminations[i]; instance != "" && c.InstanceID == instance {
 			return c
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// proof is what the newest nodes of an instance type have turned out to be.
-type proof struct {
+// observedCapacity is what the newest nodes of an instance type have turned out to be.
+type observedCapacity struct {
 	labelled  time.Time // when the node was made that has these labels
 	labels    map[string]string
 	resources map[corev1.ResourceName]amount
@@ -34,7 +34,7 @@ func (b *observer) corrected(o *observation, offers []provider.Offer) []provider
 	b.prove(o, offers)
 	out := slices.Clone(offers)
 	for i := range out {
-		if p := b.proofs[out[i].InstanceType]; p != nil {
+		if p := b.capacities[out[i].InstanceType]; p != nil {
 			out[i].Allocatable, out[i].Labels = p.smaller(out[i].Allocatable), p.without(out[i].Labels)
 		}
 	}
@@ -52,15 +52,15 @@ func (b *observer) prove(o *observation, offers []provider.Offer) {
 		if n == nil || !n.Ready || kind == "" {
 			continue
 		}
-		if b.proofs[kind] == nil {
-			b.proofs[kind] = &proof{resources: map[corev1.ResourceName]amount{}}
+		if b.capacities[kind] == nil {
+			b.capacities[kind] = &observedCapacity{resources: map[corev1.ResourceName]amount{}}
 		}
-		b.proofs[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.instance.Launched))
+		b.capacities[kind].see(n.Object, promised[kind], o.hasTimeToJoin(s.instance.Launched))
 	}
 }
 
 // see takes note of a Ready node. While it has time to join, what it lacks may come.
-func (p *proof) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
+func (p *observedCapacity) see(n *corev1.Node, promised corev1.ResourceList, joining bool) {
 	created := n.CreationTimestamp.Time
 	if awaits := joining && binpack.AwaitsCloud(n); !awaits && !created.Before(p.labelled) {
 		p.labelled, p.labels = created, n.Labels
@@ -84,7 +84,7 @@ func reported(name corev1.ResourceName) bool {
 }
 
 // smaller returns what a node can really give of what is promised.
-func (p *proof) smaller(promised corev1.ResourceList) corev1.ResourceList {
+func (p *observedCapacity) smaller(promised corev1.ResourceList) corev1.ResourceList {
 	out := maps.Clone(promised)
 	for name, quantity := range promised {
 		if known, ok := p.resources[name]; ok && known.quantity.Cmp(quantity) < 0 {
@@ -95,7 +95,7 @@ func (p *proof) smaller(promised corev1.ResourceList) corev1.ResourceList {
 }
 
 // without leaves out labels that Kubernetes or the cloud should have given the node and has not, such as that of its zone.
-func (p *proof) without(promised map[string]string) map[string]string {
+func (p *observedCapacity) without(promised map[string]string) map[string]string {
 	out := maps.Clone(promised)
 	if p.labels == nil {
 		return out

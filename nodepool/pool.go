@@ -27,10 +27,10 @@ type Pool struct {
 	forecaster forecaster
 	findings   findings
 
-	after  after // what the last cycle leaves to the loop
-	faults int   // cycles in a row that went wrong
-	woken  chan struct{}
-	hears  atomic.Bool // messages are received: this process leads, and not for show
+	after    after // what the last cycle leaves to the loop
+	faults   int   // cycles in a row that went wrong
+	woken    chan struct{}
+	receives atomic.Bool // messages are received: this process leads, and not for show
 
 	mu         sync.Mutex
 	inbox      []provider.Message // that no cycle has looked at
@@ -54,7 +54,7 @@ func New(o Options) (*Pool, error) {
 	p := &Pool{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0)),
 		journal:  journal{owner: o.Owner, now: o.Now, lease: lease{owner: o.Owner}},
-		observer: observer{sightings: sightings{}, proofs: map[string]*proof{}, homeless: homelessNodes{}},
+		observer: observer{tracked: trackedInstances{}, capacities: map[string]*observedCapacity{}, homeless: homelessNodes{}},
 		findings: findings{}, woken: make(chan struct{}, 1),
 	}
 	p.wire()
@@ -95,7 +95,7 @@ func (p *Pool) Tick(ctx context.Context) (plan.Decision, error) {
 	if active {
 		p.after.open, p.after.lost = open(p.journal.record), len(lost(p.journal.record.Action)) > 0
 	}
-	p.hears.Store(active)
+	p.receives.Store(active)
 	p.report(ctx, CycleReport{
 		Pool: p.options.Name, Generation: seen.spec.Generation, At: seen.at, Leading: p.journal.leading, DryRun: p.spec.DryRun,
 		Decision: decision, Snapshot: snapshot, Record: p.journal.record, StartupTime: load.startup,

@@ -25,13 +25,13 @@ const (
 	// takenFor is how long after its deadline an instance may still be there, before the notice is taken for a mistake.
 	takenFor = 10 * time.Minute
 	// Waits until a node is drained again after a drain that failed, doubling.
-	spareMin = 10 * time.Minute
-	spareMax = time.Hour
+	drainBackoffMin = 10 * time.Minute
+	drainBackoffMax = time.Hour
 )
 
 // removing is one removal, as far as this cycle takes it. It is found anew in the record after each save, which replaces it.
 type removing struct {
-	*cycle
+	*executor
 	find   func() *state.Removal
 	action string // that the node is marked with
 	urgent bool   // the cloud takes the instance whatever is done here
@@ -64,10 +64,10 @@ func (m removing) step(ctx context.Context) error {
 			return m.to(ctx, state.RemovalTerminated)
 		}
 	}
-	if m.sacred(r) {
+	if m.isControlPlane(r) {
 		return m.giveUp(ctx, "it is one of the control plane")
 	}
-	if m.mistaken(r) {
+	if m.isExpiredNotice(r) {
 		return m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
 	}
 	switch r.State {
@@ -87,9 +87,9 @@ func (m removing) step(ctx context.Context) error {
 	return nil
 }
 
-// sacred tells whether the node is one of the control plane: no workflow touches these. Whether it is may not have been
+// isControlPlane tells whether the node is one of the control plane: no workflow touches these. Whether it is may not have been
 // known when the removal was asked for. An end that has begun is brought to its end.
-func (m removing) sacred(r *state.Removal) bool {
+func (m removing) isControlPlane(r *state.Removal) bool {
 	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 	return n != nil && controlPlane(n.Object) && r.State != state.RemovalTerminated && r.State != state.RemovalRestoring && !done(*r)
 }
@@ -98,8 +98,8 @@ func done(r state.Removal) bool {
 	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
 }
 
-// mistaken tells whether an instance that the cloud was to take is there still, long after.
-func (m removing) mistaken(r *state.Removal) bool {
+// isExpiredNotice tells whether an instance that the cloud was to take is there still, long after.
+func (m removing) isExpiredNotice(r *state.Removal) bool {
 	i, listed := m.seen.instances[r.InstanceID]
 	return m.urgent && listed && i.State != provider.Leaving && r.State != state.RemovalRestoring && !done(*r) &&
 		m.now().Sub(r.Deadline) > takenFor
@@ -117,13 +117,13 @@ func (m removing) to(ctx context.Context, s state.RemovalState) error {
 
 // giveUp has the node take pods again, and leaves it alone for a while.
 func (m removing) giveUp(ctx context.Context, why string) error {
-	return m.giveUpFor(ctx, why, spareMin)
+	return m.giveUpFor(ctx, why, drainBackoffMin)
 }
 
 func (m removing) giveUpFor(ctx context.Context, why string, least time.Duration) error {
 	r := m.find()
 	r.Error = why
-	m.spare(r.InstanceID, least)
+	m.backOffDrain(r.InstanceID, least)
 	m.event(Event{
 		Reason: EventDrainFailed, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
 		Message: fmt.Sprintf("Node %s is not drained and takes pods again: %s", r.Node, why),
@@ -132,19 +132,19 @@ func (m removing) giveUpFor(ctx context.Context, why string, least time.Duration
 }
 
 // spare leaves an instance alone for a time, at first the least one.
-func (t *cycle) spare(instance string, least time.Duration) {
-	if t.record.Spared == nil {
-		t.record.Spared = map[string]time.Time{}
+func (e *executor) backOffDrain(instance string, least time.Duration) {
+	if e.record.DrainBackoff == nil {
+		e.record.DrainBackoff = map[string]time.Time{}
 	}
-	if t.record.FailedDrains == nil {
-		t.record.FailedDrains = map[string]int{}
+	if e.record.FailedDrains == nil {
+		e.record.FailedDrains = map[string]int{}
 	}
-	t.record.FailedDrains[instance]++
+	e.record.FailedDrains[instance]++
 	wait := least
-	for i := 1; i < t.record.FailedDrains[instance] && wait < spareMax; i++ {
+	for i := 1; i < e.record.FailedDrains[instance] && wait < drainBackoffMax; i++ {
 		wait *= 2
 	}
-	t.record.Spared[instance] = t.now().Add(min(wait, spareMax))
+	e.record.DrainBackoff[instance] = e.now().Add(min(wait, drainBackoffMax))
 }
 
 // taint keeps new pods away. An instance that is taken back before its node has joined has none to be drained: the cloud
@@ -160,7 +160,7 @@ func (m removing) taint(ctx context.Context, r *state.Removal) error {
 	if err := m.claim(ctx, r.Node); err != nil {
 		return err
 	}
-	if err := m.act.taint(ctx, r.Node, m.action); err != nil {
+	if err := m.guard.taint(ctx, r.Node, m.action); err != nil {
 		return m.unlessGone(ctx, err)
 	}
 	return m.to(ctx, state.RemovalTainted)
@@ -184,7 +184,7 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 		if arriving, err := m.arriving(ctx, m.now().Sub(r.Since)); arriving || err != nil {
 			return err
 		}
-		why, err := m.act.blockers(ctx, r.Node)
+		why, err := m.guard.blockers(ctx, r.Node)
 		if err != nil {
 			return m.unlessGone(ctx, err)
 		}
@@ -195,7 +195,7 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 			return m.giveUp(ctx, why)
 		}
 	}
-	if err := m.act.cordon(ctx, r.Node); err != nil {
+	if err := m.guard.cordon(ctx, r.Node); err != nil {
 		return m.unlessGone(ctx, err)
 	}
 	return m.to(ctx, state.RemovalDraining)
@@ -210,13 +210,13 @@ func (m removing) arriving(ctx context.Context, tainted time.Duration) (bool, er
 	case tainted >= m.maxBindGrace:
 		return false, nil
 	}
-	return m.act.arriving(ctx)
+	return m.guard.arriving(ctx)
 }
 
 // drain evicts, and looks what is left.
 func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	limits := m.limits(r)
-	progress, err := m.act.evict(ctx, r.Node, limits)
+	progress, err := m.guard.evict(ctx, r.Node, limits)
 	if err != nil && progress.Remaining == 0 {
 		return m.unlessGone(ctx, err)
 	}
@@ -267,7 +267,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	i, listed := m.seen.instances[r.InstanceID]
 	switch {
 	case !listed:
-		return nil // it is waited for: [sightings]
+		return nil // it is waited for: [trackedInstance]
 	case i.State == provider.Leaving:
 		return m.to(ctx, state.RemovalTerminated)
 	}
@@ -280,7 +280,7 @@ func (m removing) terminate(ctx context.Context, r *state.Removal) error {
 	err := m.end(ctx, r.InstanceID)
 	switch {
 	case provider.ClassOf(err) == provider.NotOwned, provider.ClassOf(err) == provider.Invalid && !m.urgent:
-		return m.giveUpFor(ctx, err.Error(), spareMax) // nobody shall be evicted again soon for what is refused then
+		return m.giveUpFor(ctx, err.Error(), drainBackoffMax) // nobody shall be evicted again soon for what is refused then
 	case err != nil:
 		return fmt.Errorf("terminate %s: %w", r.InstanceID, err)
 	}
@@ -297,7 +297,7 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 		return true, nil
 	}
 	if !m.urgent {
-		why, err := m.act.blockers(ctx, r.Node)
+		why, err := m.guard.blockers(ctx, r.Node)
 		if err != nil {
 			return false, m.unlessGone(ctx, err)
 		}
@@ -305,7 +305,7 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 			return false, m.giveUp(ctx, why[0])
 		}
 	}
-	progress, err := m.act.evict(ctx, r.Node, m.limits(r))
+	progress, err := m.guard.evict(ctx, r.Node, m.limits(r))
 	switch {
 	case err != nil && progress.Remaining == 0:
 		return false, m.unlessGone(ctx, err)
@@ -329,7 +329,7 @@ func (m removing) detached(ctx context.Context, r *state.Removal) (bool, error) 
 	}
 	if m.attached == nil {
 		var err error
-		if m.attached, err = m.act.attached(ctx); err != nil {
+		if m.attached, err = m.guard.attached(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -349,7 +349,7 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 	if r.Node == "" || r.ProviderID == "" {
 		// The node was not known when the removal began, or no process has seen the instance listed. A later process would
 		// not find a Node that the pool's label is missing on.
-		name, err := m.act.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+		name, err := m.guard.nodeOf(ctx, provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
 		if err != nil {
 			return err
 		}
@@ -363,7 +363,7 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 		r.ProviderID = n.Object.Spec.ProviderID
 	}
 	if r.Node != "" {
-		if err := m.act.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
+		if err := m.guard.deleteNode(ctx, r.Node, r.ProviderID); err != nil {
 			return err
 		}
 	}
@@ -372,7 +372,7 @@ func (m removing) deleteNode(ctx context.Context, r *state.Removal) error {
 
 func (m removing) restore(ctx context.Context, r *state.Removal) error {
 	if r.Node != "" {
-		if err := m.act.restore(ctx, r.Node); err != nil {
+		if err := m.guard.restore(ctx, r.Node); err != nil {
 			return err
 		}
 		if err := m.claim(ctx, r.Node); err != nil {
@@ -383,7 +383,7 @@ func (m removing) restore(ctx context.Context, r *state.Removal) error {
 }
 
 // unlessGone returns an error of a call on the node, but ends the removal if the Node is not there any more. Its
-// instance is then without a node, which [cycle.condemnOrphans] looks after.
+// instance is then without a node, which the plan looks after.
 func (m removing) unlessGone(ctx context.Context, err error) error {
 	if !apierrors.IsNotFound(err) || errors.Is(err, errLeaseLost) {
 		return err

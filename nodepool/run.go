@@ -65,7 +65,7 @@ func (p *Pool) pause(err error) time.Duration {
 	switch {
 	case err != nil:
 		most := interval
-		if p.after.open || p.unheard() {
+		if p.after.open || p.hasDeferred() {
 			most = min(interval, stepsInTrouble*p.options.StepInterval)
 		}
 		p.faults++
@@ -114,7 +114,7 @@ func (p *Pool) wake() {
 // receive takes messages while this process leads; messages that another takes would be hidden from the one that does.
 func (p *Pool) receive(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !p.hears.Load() {
+		if !p.receives.Load() {
 			sleep(ctx, leastReceive)
 			continue
 		}
@@ -123,7 +123,7 @@ func (p *Pool) receive(ctx context.Context) {
 		if len(messages) > 0 {
 			p.Notify(messages...)
 		}
-		p.deaf(err)
+		p.setReceiveErr(err)
 		switch {
 		case err != nil:
 			sleep(ctx, receivePause)
@@ -134,7 +134,7 @@ func (p *Pool) receive(ctx context.Context) {
 }
 
 // deaf has cycles report why messages cannot be received; nil that they can.
-func (p *Pool) deaf(err error) {
+func (p *Pool) setReceiveErr(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.receiveErr = nil

@@ -57,7 +57,7 @@ func TestRejectedEvictionsEndTheDrain(t *testing.T) {
 	record := r.record()
 	require.Nil(t, record.Action)
 	require.Zero(t, record.LastDown, "nothing was removed")
-	require.Equal(t, spareMin, record.Spared["i-old0"].Sub(r.clock.now()).Round(10*time.Second))
+	require.Equal(t, drainBackoffMin, record.DrainBackoff["i-old0"].Sub(r.clock.now()).Round(10*time.Second))
 
 	r.until("another one goes", 5*time.Minute, func() bool { return r.count(EventScaledDown) == 2 })
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
@@ -265,7 +265,7 @@ func TestUrgentScaleUpEndsScaleDown(t *testing.T) {
 	r.until("it is given up", 10*time.Second, func() bool { return r.record().Action == nil })
 	r.clean()
 	require.Empty(t, r.world.terminated)
-	require.Empty(t, r.record().Spared, "the drain did not fail")
+	require.Empty(t, r.record().DrainBackoff, "the drain did not fail")
 	r.pass(time.Minute)
 	require.Zero(t, r.world.launches, "the workers that were given back are enough")
 }
@@ -468,12 +468,12 @@ func TestOrphans(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 	var condemned bool
 	r.world.termErr = errors.New("not yet")
-	r.until("it is condemned", 5*time.Minute, func() bool { condemned = len(r.record().Condemned) == 1; return condemned })
+	r.until("it is condemned", 5*time.Minute, func() bool { condemned = len(r.record().PendingTerminations) == 1; return condemned })
 	require.Empty(t, r.world.terminated)
 	r.world.termErr = nil
 	r.until("it is terminated", time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	require.Equal(t, []string{"i-orphan"}, r.world.terminated)
-	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
+	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
 }
 
 func TestNodeWithAStrangeProviderIDKeepsInstances(t *testing.T) {

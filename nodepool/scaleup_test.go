@@ -285,7 +285,7 @@ func TestLaunchesThatNeverJoin(t *testing.T) {
 	record := r.record()
 	require.Nil(t, record.Action)
 	require.Equal(t, 1, record.Failures)
-	require.Len(t, record.Condemned, 1)
+	require.Len(t, record.PendingTerminations, 1)
 	require.True(t, r.world.instances["i-1"].JoinFailed, "it is tagged")
 	require.Zero(t, len(r.world.terminated), "it is kept to be looked at")
 	r.tick()
@@ -303,10 +303,10 @@ func TestKeepFailed(t *testing.T) {
 	r.firstNeverJoins()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Len(t, r.record().Condemned, 1)
+	require.Len(t, r.record().PendingTerminations, 1)
 	r.spec.Join.KeepFailed = false
 	r.until("it may go now", time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().Condemned) == 0 })
+	r.until("it is forgotten", 5*time.Minute, func() bool { return len(r.record().PendingTerminations) == 0 })
 }
 
 // Kept instances pile up if nobody removes them, so their number is limited.
@@ -318,7 +318,7 @@ func TestKeepFailedIsBounded(t *testing.T) {
 	require.Equal(t, 3, r.running())
 	require.Contains(t, r.reports[len(r.reports)-1].Decision.Message, "3 instances that did not join or are broken are kept")
 	r.world.joins = nil
-	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().Condemned) == 0 })
+	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().PendingTerminations) == 0 })
 	require.Equal(t, 3, r.running())
 }
 
@@ -326,9 +326,9 @@ func TestLateJoinIsKept(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joinDelay = 12 * time.Minute
 	r.pass(12 * time.Minute)
-	require.Len(t, r.record().Condemned, 1)
+	require.Len(t, r.record().PendingTerminations, 1)
 	r.pass(30 * time.Minute)
-	require.Empty(t, r.record().Condemned)
+	require.Empty(t, r.record().PendingTerminations)
 	require.NotContains(t, r.world.terminated, "i-1")
 }
 
@@ -337,7 +337,7 @@ func TestPartOfAScaleUpCounts(t *testing.T) {
 	r.world.joins = func(l provider.Launch) bool { return l.Slot != 1 }
 	r.until("the time of the third is over", 11*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Zero(t, r.record().Failures)
-	require.Len(t, r.record().Condemned, 1)
+	require.Len(t, r.record().PendingTerminations, 1)
 	r.until("the missing one is launched again", time.Minute, func() bool { return r.world.launches == 4 })
 }
 

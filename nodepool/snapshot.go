@@ -46,8 +46,8 @@ func stateOf(o *observation) plan.State {
 	r := o.record
 	s := plan.State{
 		LastUp: r.LastUp, LastDown: r.LastDown, LastSwap: r.LastSwap, Failures: r.Failures, FailedAt: r.FailedAt,
-		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, Spared: r.Spared,
-		Condemned: condemnations(r), Removals: removals(r),
+		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, DrainBackoff: r.DrainBackoff,
+		PendingTerminations: pendingTerminations(r), Removals: removals(r),
 	}
 	if a := r.Action; a != nil {
 		s.Action, s.ActionID = a.Kind, a.ID
@@ -57,10 +57,10 @@ func stateOf(o *observation) plan.State {
 	return s
 }
 
-func condemnations(r state.Record) []plan.Condemned {
-	var out []plan.Condemned
-	for _, c := range r.Condemned {
-		out = append(out, plan.Condemned{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
+func pendingTerminations(r state.Record) []plan.PendingTermination {
+	var out []plan.PendingTermination
+	for _, c := range r.PendingTerminations {
+		out = append(out, plan.PendingTermination{InstanceID: c.InstanceID, Reason: c.Reason, Due: c.Due})
 	}
 	return out
 }

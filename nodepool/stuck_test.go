@@ -115,8 +115,8 @@ func TestUntouchedTargetsAreNotSpared(t *testing.T) {
 	r.spec.Plan.MaxBatchDown, r.spec.Drain.Timeout = 3, time.Hour
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.until("it is given up", 30*time.Minute, func() bool { return r.count(EventScaleDownAborted) > 0 })
-	require.Len(t, r.record().Spared, 1)
-	require.Contains(t, r.record().Spared, "i-old0")
+	require.Len(t, r.record().DrainBackoff, 1)
+	require.Contains(t, r.record().DrainBackoff, "i-old0")
 }
 
 // TestOnDemandBaseIsKept: as many On-Demand workers stay as the pool says, while it has others.

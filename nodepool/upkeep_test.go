@@ -66,8 +66,8 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		r.restart()
 		r.pass(r.spec.Join.Timeout + plan.OrphanMargin)
 		require.Empty(t, r.world.terminated, "how long they have been without nodes is not known")
-		r.until("some are condemned", time.Minute, func() bool { return len(r.record().Condemned) > 0 })
-		require.Len(t, r.record().Condemned, plan.MaxCondemned)
+		r.until("some are condemned", time.Minute, func() bool { return len(r.record().PendingTerminations) > 0 })
+		require.Len(t, r.record().PendingTerminations, plan.MaxPendingTerminations)
 		r.until("all have gone", time.Minute, func() bool { return len(r.world.terminated) == 3 })
 	})
 }
@@ -78,7 +78,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.world.add(5)
 	r.spec.Plan.Min = 6
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.spec.Plan.Min = 5
 	for _, n := range r.world.nodes {
 		n.ready = false
@@ -97,7 +97,7 @@ func TestNothingIsTerminatedInDoubt(t *testing.T) {
 func TestAllThatNeverJoinedGo(t *testing.T) {
 	r := wanting(t, 5)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("none has joined", 12*time.Minute, func() bool { return len(r.record().Condemned) == 5 })
+	r.until("none has joined", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 5 })
 	r.world.pending = nil
 	r.until("they are terminated", 20*time.Minute, func() bool { return len(r.world.terminated) == 5 })
 }
@@ -115,10 +115,10 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 	condemned := func(t *testing.T) (r *rig, freeze func()) {
 		r = wanting(t, 1)
 		r.world.joins = func(provider.Launch) bool { return false }
-		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+		r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 		r.world.pending = nil
 		return r, func() {
-			for due := r.record().Condemned[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
+			for due := r.record().PendingTerminations[0].Due; r.clock.now().Before(due.Add(-10 * time.Second)); r.clock.advance(2 * time.Second) {
 				r.tick()
 			}
 			cluster, err := r.world.Observe(t.Context())
@@ -136,7 +136,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		require.ErrorContains(t, r.health, "it has node node-i-1, which has not been seen yet")
 		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
-		for _, c := range r.record().Condemned {
+		for _, c := range r.record().PendingTerminations {
 			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
 		}
 	})
@@ -160,7 +160,7 @@ func TestNodeThatJoinsUnseenKeepsItsInstance(t *testing.T) {
 		require.Empty(t, r.world.terminated)
 		r.change(func(o *Options) { o.Observer = r.world })
 		r.pass(time.Minute)
-		for _, c := range r.record().Condemned {
+		for _, c := range r.record().PendingTerminations {
 			require.NotEqual(t, "i-1", c.InstanceID, "it is pardoned")
 		}
 		r.clean()
@@ -196,7 +196,7 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 func TestControlPlaneIsNotTerminated(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.addNode(r.world.instances["i-1"], r.clock.now())
 	node := r.world.nodes["node-i-1"]
 	node.ready, node.object.Labels["node-role.kubernetes.io/control-plane"] = false, ""
@@ -210,14 +210,14 @@ func TestKeptInstancesOutliveTheJournal(t *testing.T) {
 	r := wanting(t, 1)
 	r.spec.Join.KeepFailed = true
 	r.world.joins = func(provider.Launch) bool { return false }
-	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().Condemned) == 1 })
+	r.until("it is condemned", 12*time.Minute, func() bool { return len(r.record().PendingTerminations) == 1 })
 	r.world.pending = nil
 	r.pass(time.Minute)
 	r.store.records = nil
 	r.restart()
 	r.pass(2 * time.Hour)
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, plan.CondemnedJoinFailed, r.record().Condemned[0].Reason)
+	require.Equal(t, plan.TerminateJoinFailed, r.record().PendingTerminations[0].Reason)
 	r.spec.Join.KeepFailed = false
 	r.until("it goes", time.Minute, func() bool { return slices.Contains(r.world.terminated, "i-1") })
 }
@@ -245,7 +245,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 	r.pass(10 * time.Minute)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated, "one was started again, and one is not the pool's doing")
 	require.Equal(t, 1, r.count(EventTerminated))
-	require.Empty(t, r.record().Condemned)
+	require.Empty(t, r.record().PendingTerminations)
 	require.NotContains(t, r.nodeNames(), "node-i-old1")
 	require.Contains(t, r.nodeNames(), "node-i-old3")
 }
@@ -254,7 +254,7 @@ func TestStoppedInstancesGo(t *testing.T) {
 // knows the instance from the journal, without a provider id, and its Node was never labelled.
 func TestNewProcessDeletesNodesOfGoneInstances(t *testing.T) {
 	for name, record := range map[string]state.Record{
-		"condemned":   {Condemned: []state.Condemned{{InstanceID: "i-old0", Reason: plan.CondemnedJoinFailed}}},
+		"condemned":   {PendingTerminations: []state.PendingTermination{{InstanceID: "i-old0", Reason: plan.TerminateJoinFailed}}},
 		"interrupted": {Interruptions: []state.Removal{{InstanceID: "i-old0", State: state.RemovalPlanned, Replaced: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -229,7 +229,7 @@ func (e *Explanation) pending(now time.Time) []string {
 	for _, r := range j.Interruptions {
 		add(cmp.Or(r.Node, r.InstanceID), "is reclaimed by the cloud in %s: %s", age(r.Deadline.Sub(now)), r.State)
 	}
-	for _, c := range j.Condemned {
+	for _, c := range j.PendingTerminations {
 		add(c.InstanceID, "is terminated in %s: %s", age(c.Due.Sub(now)), c.Reason)
 	}
 	for _, c := range j.Cooling {
@@ -237,8 +237,8 @@ func (e *Explanation) pending(now time.Time) []string {
 			add(join("/", c.Zone, c.InstanceType, string(c.Market)), "is not launched for another %s: %s", age(c.Until.Sub(now)), c.Reason)
 		}
 	}
-	for _, instance := range slices.Sorted(maps.Keys(j.Spared)) {
-		if until := j.Spared[instance]; now.Before(until) {
+	for _, instance := range slices.Sorted(maps.Keys(j.DrainBackoff)) {
+		if until := j.DrainBackoff[instance]; now.Before(until) {
 			add(instance, "is not drained for another %s: its last drain failed", age(until.Sub(now)))
 		}
 	}

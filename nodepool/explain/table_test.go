@@ -66,13 +66,13 @@ func busy() Explanation {
 				{Number: 1, Placement: plan.Placement{Zone: "a", InstanceType: "t3", Market: plan.Spot}, State: state.SlotFailed, Error: "no capacity"},
 				{Number: 2, Placement: plan.Placement{Zone: "b", InstanceType: "t3", Market: plan.Spot}, State: state.SlotLaunched, InstanceID: "i-2"},
 			}},
-			Interruptions: []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
-			Condemned:     []state.Condemned{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
+			Interruptions:       []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
+			PendingTerminations: []state.PendingTermination{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
 			Cooling: []plan.Cooling{
 				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
 				{Zone: "c", Market: plan.Spot, Until: now.Add(-time.Second), Reason: "long ago"},
 			},
-			Spared: map[string]time.Time{"i-3": now.Add(time.Hour), "i-4": now.Add(-time.Hour)},
+			DrainBackoff: map[string]time.Time{"i-3": now.Add(time.Hour), "i-4": now.Add(-time.Hour)},
 		},
 		Nodes: []Node{{Name: "node-1", Ready: true}, {Name: "node-2", Blocked: "pod shop/bare has no controller"}},
 	}

@@ -26,7 +26,7 @@ func TestCandidates(t *testing.T) {
 		"not beyond what a signal needs":           {func(s *plan.Snapshot) { s.Signals[0].Fits = 3 }, []string{"i-000"}},
 		"none if the rest would not carry it":      {func(s *plan.Snapshot) { s.Signals[0].Fits = 4 }, nil},
 		"none that must not go":                    {func(s *plan.Snapshot) { s.Workers[0].Blocked = "it has a pod that must stay" }, []string{"i-001", "i-002"}},
-		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.State.Spared = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
+		"none that is left alone after a drain":    {func(s *plan.Snapshot) { s.State.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)} }, []string{"i-000", "i-003"}},
 		"none of a busy pool":                      {func(s *plan.Snapshot) { s.Signals[0].Now = 0.4 }, nil},
 		"of a busy pool that does not ask for it":  {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Idle.CPU = 0.4, 1 }, []string{"i-000", "i-001"}},
 		"of a pool above its maximum, if busy":     {func(s *plan.Snapshot) { s.Signals[0].Now, s.Pool.Max = 0.4, 3 }, []string{"i-000"}},
@@ -104,7 +104,7 @@ func checkCandidates(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		delete(byID, c.InstanceID)
 		assert.Equal(t, plan.Target{InstanceID: w.InstanceID, Node: w.Node, Zone: w.Zone}, c)
 		assert.NotEmpty(t, w.Node)
-		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, (w.Ready || w.Cordoned) && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
 		if w.Ready {
 			ready--
 			zones[w.Zone]--

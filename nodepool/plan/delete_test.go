@@ -43,7 +43,7 @@ func TestADeletedPoolRemovesAll(t *testing.T) {
 		{"those that are not ready too", deleted, func(s *plan.Snapshot) { s.Workers[3].Ready = false }, plan.ScaleDown, plan.PoolDeleted, 4, false},
 		{"not those whose pods forbid it", deleted, func(s *plan.Snapshot) { s.Workers[1].Blocked = "a pod must stay" }, plan.ScaleDown, plan.PoolDeleted, 3, false},
 		{"not those whose drain has just failed", deleted, func(s *plan.Snapshot) {
-			s.State.Spared = map[string]time.Time{"i-001": noon.Add(time.Minute)}
+			s.State.DrainBackoff = map[string]time.Time{"i-001": noon.Add(time.Minute)}
 		}, plan.ScaleDown, plan.PoolDeleted, 3, false},
 		{"not those without a node", deleted, func(s *plan.Snapshot) { s.Workers[1].Node, s.Workers[1].Ready = "", false }, plan.ScaleDown, plan.PoolDeleted, 3, false},
 		{"nothing while all are forbidden", deleted, func(s *plan.Snapshot) {

@@ -163,7 +163,7 @@ func checkDown(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		delete(byID, target.InstanceID)
 		assert.Equal(t, w.Node, target.Node)
 		assert.True(t, d.Reason != plan.Outdated || w.Outdated != "", "it is not outdated")
-		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Ready && w.Known && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
 		after[w.Zone]--
 		kept[w.Zone] = kept[w.Zone] || w.Outdated == "" || len(s.Offers) == 0
 		if w.Market != plan.Spot {
@@ -224,9 +224,9 @@ func checkDeleted(t *testing.T, s plan.Snapshot, d plan.Decision) {
 		w, ok := byID[target.InstanceID]
 		require.True(t, ok, "a worker that there is not, or that goes twice: %v", target)
 		delete(byID, target.InstanceID)
-		assert.True(t, w.Node == target.Node && w.Node != "" && w.Blocked == "" && !s.State.Spared[w.InstanceID].After(s.Now), "%+v", w)
+		assert.True(t, w.Node == target.Node && w.Node != "" && w.Blocked == "" && !s.State.DrainBackoff[w.InstanceID].After(s.Now), "%+v", w)
 	}
 	for _, w := range byID {
-		assert.True(t, w.Node == "" || w.Blocked != "" || s.State.Spared[w.InstanceID].After(s.Now), "it could go: %+v", w)
+		assert.True(t, w.Node == "" || w.Blocked != "" || s.State.DrainBackoff[w.InstanceID].After(s.Now), "it could go: %+v", w)
 	}
 }

@@ -131,7 +131,7 @@ func (d dice) demand(s *plan.Snapshot) {
 }
 
 func (d dice) state(s *plan.Snapshot, zones []string) {
-	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), LastSwap: d.past(), IdleSince: d.past(), SpareSince: d.past(), Spared: map[string]time.Time{}}
+	s.State = plan.State{LastUp: d.past(), LastDown: d.past(), LastSwap: d.past(), IdleSince: d.past(), SpareSince: d.past(), DrainBackoff: map[string]time.Time{}}
 	if d.chance(0.2) {
 		s.State.Action = []plan.ActionKind{plan.ActionUp, plan.ActionDown}[d.IntN(2)]
 		s.State.Planned, s.State.Room = d.IntN(3), d.IntN(4)
@@ -150,7 +150,7 @@ func (d dice) state(s *plan.Snapshot, zones []string) {
 	}
 	for _, w := range s.Workers {
 		if d.chance(0.05) {
-			s.State.Spared[w.InstanceID] = d.past().Add(10 * time.Minute)
+			s.State.DrainBackoff[w.InstanceID] = d.past().Add(10 * time.Minute)
 		}
 	}
 }

@@ -453,7 +453,7 @@ func TestRefusals(t *testing.T) {
 	s.Workers[2].Blocked = "its annotation says so"
 	s.Workers[3].Known = false
 	s.Workers[4].InstanceID = ""
-	s.State.Spared = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
+	s.State.DrainBackoff = map[string]time.Time{"i-005": noon.Add(time.Minute), "i-007": noon}
 	d := plan.Decide(s)
 	assert.Equal(t, []string{"i-007"}, ids(d.Targets), "it is spared no longer")
 	assert.Equal(t, []plan.Refusal{

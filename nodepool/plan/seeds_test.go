@@ -363,9 +363,9 @@ func TestSeed002ScaleDownAlgorithm(t *testing.T) {
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 1: a drain that failed is not tried again at once", seed002Idle, func(s *plan.Snapshot) {
-			s.State.Spared = map[string]time.Time{}
+			s.State.DrainBackoff = map[string]time.Time{}
 			for _, w := range s.Workers {
-				s.State.Spared[w.InstanceID] = noon.Add(time.Minute)
+				s.State.DrainBackoff[w.InstanceID] = noon.Add(time.Minute)
 			}
 		}, plan.Hold, plan.NoRemovableNode, 0, false},
 		{"002 Safety Guarantees 2: no zone to zero, if the minimum is enough for all zones", seed002Idle, func(s *plan.Snapshot) {

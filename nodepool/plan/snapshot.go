@@ -259,24 +259,24 @@ type Seasonal struct {
 
 // State is what is remembered of earlier decisions.
 type State struct {
-	Action           ActionKind // that is open; "" = none
-	ActionID         string
-	Planned          int         // nodes of an open scale-up that are not launched yet, and so no workers; lost ones are among them
-	PlannedAt        []Placement // where those will be that are not lost
-	Lost             []Lost      // nodes of an open scale-up that cannot be launched as they were planned
-	Room             int         // further nodes that an open scale-up takes; 0 = it takes none
-	Removals         []Removal   // that are open, whatever they are for
-	Condemned        []Condemned
-	LastUp, LastDown time.Time // verified completions; zero = never. Of these times, one in the future counts as now
-	LastSwap         time.Time // of those that replace outdated workers: only removals wait after them
-	Failures         int       // scale-ups in a row in which nothing joined
-	FailedAt         time.Time // the last of them
-	SpareSince       time.Time // since when fewer workers would have been enough; zero = they would not
-	IdleSince        time.Time // since when the pool has been idle; zero = it is not
-	Replacing        int       // how many workers there were when the replacement of outdated ones began; 0 = it has not
-	DecidedAt        time.Time // when the last decision was made; zero = it is not known
-	Cooling          []Cooling
-	Spared           map[string]time.Time // instance → until when it is left alone, after a drain that failed
+	Action              ActionKind // that is open; "" = none
+	ActionID            string
+	Planned             int         // nodes of an open scale-up that are not launched yet, and so no workers; lost ones are among them
+	PlannedAt           []Placement // where those will be that are not lost
+	Lost                []Lost      // nodes of an open scale-up that cannot be launched as they were planned
+	Room                int         // further nodes that an open scale-up takes; 0 = it takes none
+	Removals            []Removal   // that are open, whatever they are for
+	PendingTerminations []PendingTermination
+	LastUp, LastDown    time.Time // verified completions; zero = never. Of these times, one in the future counts as now
+	LastSwap            time.Time // of those that replace outdated workers: only removals wait after them
+	Failures            int       // scale-ups in a row in which nothing joined
+	FailedAt            time.Time // the last of them
+	SpareSince          time.Time // since when fewer workers would have been enough; zero = they would not
+	IdleSince           time.Time // since when the pool has been idle; zero = it is not
+	Replacing           int       // how many workers there were when the replacement of outdated ones began; 0 = it has not
+	DecidedAt           time.Time // when the last decision was made; zero = it is not known
+	Cooling             []Cooling
+	DrainBackoff        map[string]time.Time // instance → until when it is left alone, after a drain that failed
 }
 
 // ActionKind is the kind of an action that is open.

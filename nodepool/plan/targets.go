@@ -88,7 +88,7 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 
 // forbidden tells why a worker must not go for whatever reason, "" if it may.
 func (v *view) forbidden(w Worker) string {
-	switch until := v.State.Spared[w.InstanceID]; {
+	switch until := v.State.DrainBackoff[w.InstanceID]; {
 	case w.InstanceID == "":
 		return "its instance is not known"
 	case w.Node == "":

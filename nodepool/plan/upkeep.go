@@ -11,21 +11,21 @@ const (
 	OrphanMargin = 2 * time.Minute
 	// StoppedFor is how long an instance may be stopped, as workers are never started again.
 	StoppedFor = 30 * time.Minute
-	// MaxCondemned is how many instances without a Node, and how many stopped ones, a decision condemns at most. Each decision
+	// MaxPendingTerminations is how many instances without a Node, and how many stopped ones, a decision has terminated at most. Each decision
 	// judges anew whether what is seen can be trusted.
-	MaxCondemned = 2
-	// strayFor is how long a Node must be seen to carry the mark of no open action: what is seen of it may be a little old.
-	strayFor = 5 * time.Second
+	MaxPendingTerminations = 2
+	// staleFor is how long a Node must be seen to carry the mark of no open action: what is seen of it may be a little old.
+	staleFor = 5 * time.Second
 	// adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
 	adviceFor = 15 * time.Minute
 )
 
-// Why an instance is condemned.
+// Why an instance is to be terminated.
 const (
-	CondemnedOrphan     = "Orphan"
-	CondemnedJoinFailed = "JoinFailed"
-	CondemnedStopped    = "Stopped"
-	CondemnedDeleted    = "Deleted" // its pool is, and its node has not joined yet
+	TerminateOrphan     = "Orphan"
+	TerminateJoinFailed = "JoinFailed"
+	TerminateStopped    = "Stopped"
+	TerminateDeleted    = "Deleted" // its pool is, and its node has not joined yet
 )
 
 // Instance is what is seen of an instance of the pool. A Node of the pool whose instance has never been seen is one without
@@ -44,7 +44,7 @@ type Instance struct {
 	Nodeless   time.Time     // since when it has been without a Node, for all that this process knows
 	Node       Node          // without a name if it has none
 	Unlisted   time.Duration // for how long the cloud has not listed it although its Node is alive, once that is a finding
-	// Stranger is a Node that may be its own although their provider ids differ. It is looked for only if the instance is condemned.
+	// Stranger is a Node that may be its own although their provider ids differ. It is looked for only if the instance is to be terminated.
 	Stranger string
 	// DriftErr is why it is not known whether it is outdated, "" if it is known.
 	DriftErr string
@@ -58,12 +58,12 @@ type Node struct {
 	Labelled         bool      // with the pool
 	Marked           bool      // as being removed
 	Mark             string    // the action that it is marked with
-	Stray            time.Time // since when it has been seen with a mark though nothing removes it; zero = it is not
+	StaleMark        time.Time // since when it has been seen with a mark though nothing removes it; zero = it is not
 	Advised          time.Time // since when it has been seen cordoned by an advice alone; zero = it is not
 }
 
 // Condemned is an instance to be terminated once Due has come, unless its Node has joined by then.
-type Condemned struct {
+type PendingTermination struct {
 	InstanceID, Reason string
 	Due                time.Time
 	Action, Message    string // of a new one: the action that launched it, and why for people
@@ -71,18 +71,18 @@ type Condemned struct {
 
 // Upkeep is what is tidied up beside the number of workers. It is empty while the cloud or the cluster are not known.
 type Upkeep struct {
-	Condemn   []Condemned // to be written down before anything is done about them
-	Tag       []string    // instances, as ones that did not join
-	Terminate []Terminate // condemned instances whose time has come
-	Forget    []Forget    // condemned instances that need not be terminated any more
-	Restore   []Restore   // nodes that take pods again
-	Delete    []Delete    // Nodes of instances that have gone
-	Label     []string    // Nodes, with the pool
-	Findings  []Finding   // for people, as long as each holds
-	Problems  []string    // why something is not done that should be
+	New       []PendingTermination // to be written down before anything is done about them
+	Tag       []string             // instances, as ones that did not join
+	Terminate []Terminate          // pending ones whose time has come
+	Forget    []Forget             // pending ones that need not be terminated any more
+	Restore   []Restore            // nodes that take pods again
+	Delete    []Delete             // Nodes of instances that have gone
+	Label     []string             // Nodes, with the pool
+	Findings  []Finding            // for people, as long as each holds
+	Problems  []string             // why something is not done that should be
 }
 
-// Terminate is a condemned instance whose time has come.
+// Terminate is an instance whose time has come.
 type Terminate struct {
 	InstanceID, ProviderID, Reason string
 	Node                           string // that must be empty first; "" = it has none, which must be looked at once more
@@ -90,7 +90,7 @@ type Terminate struct {
 	Stopped                        bool   // nothing runs on it
 }
 
-// Forget is a condemned instance that stays, or that has gone.
+// Forget is an instance that stays after all, or that has gone.
 type Forget struct {
 	InstanceID, Node string
 	Joined           bool
@@ -126,12 +126,12 @@ func (v *view) upkeep(giveUp []string) Upkeep {
 	if v.WorkersErr != "" {
 		return u
 	}
-	doubt := Doubt(v.Pool, v.Instances, v.State.Condemned)
-	for _, c := range v.State.Condemned {
+	doubt := Doubt(v.Pool, v.Instances, v.State.PendingTerminations)
+	for _, c := range v.State.PendingTerminations {
 		v.judge(&u, c, doubt, giveUp)
 	}
-	v.condemnOrphans(&u, doubt)
-	v.condemnStopped(&u)
+	v.terminateOrphans(&u, doubt)
+	v.terminateStopped(&u)
 	for i := range v.Instances {
 		v.tidy(&u, &v.Instances[i])
 	}
@@ -139,9 +139,9 @@ func (v *view) upkeep(giveUp []string) Upkeep {
 	return u
 }
 
-func (v *view) condemned(id string) *Condemned {
-	for i := range v.State.Condemned {
-		if c := &v.State.Condemned[i]; id != "" && c.InstanceID == id {
+func (v *view) pending(id string) *PendingTermination {
+	for i := range v.State.PendingTerminations {
+		if c := &v.State.PendingTerminations[i]; id != "" && c.InstanceID == id {
 			return c
 		}
 	}
@@ -151,9 +151,9 @@ func (v *view) condemned(id string) *Condemned {
 // Doubt tells why what is seen of Nodes cannot be trusted, "" if it can. If the Nodes of many instances are missing, as in a
 // cluster that was restored from a backup, the instances are there and so are their pods. Instances whose Nodes never joined
 // do not count.
-func Doubt(p Pool, instances []Instance, condemned []Condemned) string {
+func Doubt(p Pool, instances []Instance, pending []PendingTermination) string {
 	reasons := map[string]string{}
-	for _, c := range condemned {
+	for _, c := range pending {
 		reasons[c.InstanceID] = c.Reason
 	}
 	unready, all := 0, 0
@@ -173,16 +173,16 @@ func Doubt(p Pool, instances []Instance, condemned []Condemned) string {
 	return fmt.Sprintf("%d of %d instances have no node that is ready: what is seen is not to be trusted", unready, all)
 }
 
-// neverJoined tells whether the reason for which an instance is condemned, or its tag, says that its Node has not joined.
-func (i *Instance) neverJoined(condemned string) bool {
-	if condemned != "" {
-		return condemned == CondemnedJoinFailed || condemned == CondemnedDeleted
+// neverJoined tells whether the reason for which an instance is to be terminated, or its tag, says that its Node has not joined.
+func (i *Instance) neverJoined(why string) bool {
+	if why != "" {
+		return why == TerminateJoinFailed || why == TerminateDeleted
 	}
 	return i.JoinFailed && !i.Joined
 }
 
-// judge looks at one condemned instance: it waits, is terminated, or is forgotten as its Node has joined after all.
-func (v *view) judge(u *Upkeep, c Condemned, doubt string, giveUp []string) {
+// judge looks at one pending termination: it waits, is terminated, or is forgotten as its Node has joined after all.
+func (v *view) judge(u *Upkeep, c PendingTermination, doubt string, giveUp []string) {
 	i := v.seen[c.InstanceID]
 	forget := func(joined bool) {
 		f := Forget{InstanceID: c.InstanceID, Joined: joined}
@@ -205,10 +205,10 @@ func (v *view) judge(u *Upkeep, c Condemned, doubt string, giveUp []string) {
 	case i.Node.Ready:
 		forget(true)
 		return
-	case c.Reason == CondemnedDeleted && !v.Pool.Deleting:
+	case c.Reason == TerminateDeleted && !v.Pool.Deleting:
 		forget(false)
 		return
-	case c.Reason == CondemnedStopped && i.Stopped.IsZero():
+	case c.Reason == TerminateStopped && i.Stopped.IsZero():
 		if !i.Leaving { // somebody has started it
 			forget(false)
 		}
@@ -217,17 +217,17 @@ func (v *view) judge(u *Upkeep, c Condemned, doubt string, giveUp []string) {
 		return
 	}
 	end := Terminate{InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked}
-	if c.Reason == CondemnedStopped {
+	if c.Reason == TerminateStopped {
 		end.Stopped = true
 		u.Terminate = append(u.Terminate, end)
 		return
 	}
-	if c.Reason == CondemnedJoinFailed && !i.JoinFailed {
+	if c.Reason == TerminateJoinFailed && !i.JoinFailed {
 		u.Tag = append(u.Tag, i.ID)
 	}
 	due := !v.Now.Before(c.Due) || slices.Contains(giveUp, c.InstanceID)
 	switch {
-	case !v.Pool.Deleting && (!due || c.Reason == CondemnedJoinFailed && v.Pool.Join.KeepFailed):
+	case !v.Pool.Deleting && (!due || c.Reason == TerminateJoinFailed && v.Pool.Join.KeepFailed):
 	case doubt != "":
 		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
 	case end.Node == "" && i.Stranger != "":
@@ -241,9 +241,9 @@ func (u *Upkeep) problem(format string, args ...any) {
 	u.Problems = append(u.Problems, fmt.Sprintf(format, args...))
 }
 
-// condemnOrphans finds instances that an action of the pool has launched and that have neither a Node nor an action any more.
+// terminateOrphans finds instances that an action of the pool has launched and that have neither a Node nor an action any more.
 // Instances that no action has launched are left to whoever did.
-func (v *view) condemnOrphans(u *Upkeep, doubt string) {
+func (v *view) terminateOrphans(u *Upkeep, doubt string) {
 	found := 0
 	for k := range v.Instances {
 		i := &v.Instances[k]
@@ -258,22 +258,22 @@ func (v *view) condemnOrphans(u *Upkeep, doubt string) {
 			u.problem("instance %s has had no node for %s, and is left alone: %s", i.ID, age.Round(time.Second), doubt)
 			return
 		}
-		if found++; found > MaxCondemned {
+		if found++; found > MaxPendingTerminations {
 			return
 		}
-		u.Condemn = append(u.Condemn, v.orphan(i, age))
+		u.New = append(u.New, v.orphan(i, age))
 	}
 }
 
-// orphan condemns an instance. One that has not joined for all that its tag says, in a journal that is not there any more, is
+// orphan has an instance terminated. One that has not joined for all that its tag says, in a journal that is not there any more, is
 // kept as long as others that have not.
-func (v *view) orphan(i *Instance, age time.Duration) Condemned {
-	c := Condemned{
-		InstanceID: i.ID, Reason: CondemnedOrphan, Due: v.Now, Action: i.Action,
+func (v *view) orphan(i *Instance, age time.Duration) PendingTermination {
+	c := PendingTermination{
+		InstanceID: i.ID, Reason: TerminateOrphan, Due: v.Now, Action: i.Action,
 		Message: fmt.Sprintf("Instance %s has had no node for %s, and no action is waiting for it", i.ID, age.Round(time.Second)),
 	}
 	if i.JoinFailed {
-		c.Reason, c.Due = CondemnedJoinFailed, v.Now.Add(v.Pool.Join.KeepFailedFor)
+		c.Reason, c.Due = TerminateJoinFailed, v.Now.Add(v.Pool.Join.KeepFailedFor)
 	}
 	return c
 }
@@ -287,8 +287,8 @@ func (v *view) orphansWait() time.Duration {
 	return v.Pool.Join.Timeout + OrphanMargin
 }
 
-// condemnStopped finds instances of actions that are stopped for good. They do not count as workers, and keep their disks.
-func (v *view) condemnStopped(u *Upkeep) {
+// terminateStopped finds instances of actions that are stopped for good. They do not count as workers, and keep their disks.
+func (v *view) terminateStopped(u *Upkeep) {
 	found := 0
 	for k := range v.Instances {
 		i := &v.Instances[k]
@@ -300,11 +300,11 @@ func (v *view) condemnStopped(u *Upkeep) {
 		if kept && !v.Pool.Deleting {
 			continue
 		}
-		if found++; found > MaxCondemned {
+		if found++; found > MaxPendingTerminations {
 			return
 		}
-		u.Condemn = append(u.Condemn, Condemned{
-			InstanceID: i.ID, Reason: CondemnedStopped, Due: v.Now, Action: i.Action,
+		u.New = append(u.New, PendingTermination{
+			InstanceID: i.ID, Reason: TerminateStopped, Due: v.Now, Action: i.Action,
 			Message: fmt.Sprintf("Instance %s has been stopped for %s, and no worker is started again", i.ID, stopped.Round(time.Second)),
 		})
 	}
@@ -312,7 +312,7 @@ func (v *view) condemnStopped(u *Upkeep) {
 
 // spokenFor tells whether the journal knows what becomes of an instance.
 func (v *view) spokenFor(i *Instance) bool {
-	return v.State.ActionID != "" && v.State.ActionID == i.Action || v.removals[i.ID] != nil || v.condemned(i.ID) != nil
+	return v.State.ActionID != "" && v.State.ActionID == i.Action || v.removals[i.ID] != nil || v.pending(i.ID) != nil
 }
 
 // tidy labels the Node of a worker, deletes the Node of an instance that has gone, and restores a node that carries the mark of an
@@ -322,8 +322,8 @@ func (v *view) tidy(u *Upkeep, i *Instance) {
 	stays := i.Listed && !i.Leaving
 	switch {
 	case n.Name == "" || n.ControlPlane || v.removals[i.ID] != nil:
-	case stays && n.Marked && v.condemned(i.ID) == nil:
-		if !n.Stray.IsZero() && v.Now.Sub(n.Stray) >= strayFor {
+	case stays && n.Marked && v.pending(i.ID) == nil:
+		if !n.StaleMark.IsZero() && v.Now.Sub(n.StaleMark) >= staleFor {
 			u.Restore = append(u.Restore, Restore{n.Name, i.ID, n.Mark, fmt.Sprintf("Node %s takes pods again: action %s is over", n.Name, n.Mark)})
 		}
 	case stays && !n.Advised.IsZero() && v.Now.Sub(n.Advised) >= adviceFor:
@@ -357,7 +357,7 @@ func (v *view) find(u *Upkeep) {
 		return
 	}
 	for _, w := range v.Workers {
-		if w.BrokenFor == 0 || v.condemned(w.InstanceID) != nil {
+		if w.BrokenFor == 0 || v.pending(w.InstanceID) != nil {
 			continue
 		}
 		instead := "another may take its place"

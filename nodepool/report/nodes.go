@@ -36,7 +36,7 @@ func terminatingOf(cycle nodepool.CycleReport) []string {
 		}
 	}
 	out := removedBy(interruptions)
-	for _, c := range cycle.Record.Condemned {
+	for _, c := range cycle.Record.PendingTerminations {
 		out = append(out, nodes[c.InstanceID])
 	}
 	return named(out)

@@ -38,7 +38,7 @@ func TestNodesThatAreCommittedToAreNamed(t *testing.T) {
 	cycle.Decision.Candidates = []plan.Target{{Node: "n-Planned"}, {Node: "next"}, {Node: "n-Terminated"}, {Node: "cordoned"}}
 	cycle.Record.Interruptions = append(removals("Planned", "Draining", "Restoring"), state.Removal{InstanceID: "i-1", State: state.RemovalPlanned}, state.Removal{InstanceID: "i-gone", State: state.RemovalPlanned})
 	cycle.Record.Interruptions[0].Node, cycle.Record.Interruptions[1].Node, cycle.Record.Interruptions[2].Node = "taken", "taken", "given back"
-	cycle.Record.Condemned = []state.Condemned{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
+	cycle.Record.PendingTerminations = []state.PendingTermination{{InstanceID: "i-broken"}, {InstanceID: "i-without"}}
 	cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: "i-broken", Node: "broken", Failed: true})
 	h.reporter.Report(t.Context(), cycle)
 	s := h.status(t)

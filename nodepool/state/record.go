@@ -32,23 +32,23 @@ type Record struct {
 
 	// Interruptions are instances that the cloud takes back. They are drained beside whatever action is open.
 	Interruptions []Removal `json:"interruptions,omitempty"`
-	// Condemned are instances that will be terminated without a drain, as no node of theirs exists.
-	Condemned []Condemned `json:"condemned,omitempty"`
+	// PendingTerminations are instances that will be terminated without a drain, as no node of theirs exists.
+	PendingTerminations []PendingTermination `json:"condemned,omitempty"`
 
-	LastUp     time.Time            `json:"lastUp,omitzero"` // verified completions
-	LastDown   time.Time            `json:"lastDown,omitzero"`
-	LastSwap   time.Time            `json:"lastSwap,omitzero"`  // of those that replace outdated workers, which are none of the two
-	Failures   int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
-	FailedAt   time.Time            `json:"failedAt,omitzero"`
-	IdleSince  time.Time            `json:"idleSince,omitzero"`
-	SpareSince time.Time            `json:"spareSince,omitzero"`
-	DecidedAt  time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
-	Replacing  int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
-	Cooling    []plan.Cooling       `json:"cooling,omitempty"`
-	Spared     map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
-	Joins      []Join               `json:"joins,omitempty"`  // the last ones, oldest first
+	LastUp       time.Time            `json:"lastUp,omitzero"` // verified completions
+	LastDown     time.Time            `json:"lastDown,omitzero"`
+	LastSwap     time.Time            `json:"lastSwap,omitzero"`  // of those that replace outdated workers, which are none of the two
+	Failures     int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
+	FailedAt     time.Time            `json:"failedAt,omitzero"`
+	IdleSince    time.Time            `json:"idleSince,omitzero"`
+	SpareSince   time.Time            `json:"spareSince,omitzero"`
+	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
+	Replacing    int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
+	Cooling      []plan.Cooling       `json:"cooling,omitempty"`
+	DrainBackoff map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
+	Joins        []Join               `json:"joins,omitempty"`  // the last ones, oldest first
 
-	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were Spared
+	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were in DrainBackoff
 }
 
 // Action is a scale-up or scale-down that is open.
@@ -123,8 +123,8 @@ const (
 	RemovalFailed     RemovalState = "Failed"
 )
 
-// Condemned is an instance to be terminated once Due has come, unless its node has joined by then.
-type Condemned struct {
+// PendingTermination is an instance to be terminated once Due has come, unless its node has joined by then.
+type PendingTermination struct {
 	InstanceID string    `json:"instanceId"`
 	Reason     string    `json:"reason"` // Orphan or JoinFailed
 	Since      time.Time `json:"since"`

@@ -165,7 +165,8 @@ func (c *Cloud) rights(ctx context.Context, call *Call) ([]Right, error) {
 			rights = append(rights, one(action, arn("ec2", "instance/"+id), context)...)
 		}
 		return rights, nil
-	case "DescribeInstances", "DescribeInstanceTypes", "DescribeLaunchTemplates", "DescribeLaunchTemplateVersions", "DescribeImages":
+	case "DescribeInstances", "DescribeInstanceTypes", "DescribeInstanceTypeOfferings", "DescribeInstanceStatus", "DescribeLaunchTemplates",
+		"DescribeLaunchTemplateVersions", "DescribeImages", "DescribeSpotPriceHistory", "GetProducts":
 		return one(action, "*", map[string]Strings{}), nil
 	case "ReceiveMessage", "DeleteMessage", "DeleteMessageBatch":
 		return one(strings.TrimSuffix(action, "Batch"), arn("sqs", path.Base(body.QueueUrl)), map[string]Strings{}), nil

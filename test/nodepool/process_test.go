@@ -196,7 +196,7 @@ func summary(r state.Record) string {
 	for _, i := range r.Interruptions {
 		parts = append(parts, fmt.Sprintf("Interruption-%s-%t", i.State, i.Replaced))
 	}
-	for _, c := range r.Condemned {
+	for _, c := range r.PendingTerminations {
 		parts = append(parts, "Condemned-"+c.Reason)
 	}
 	if len(parts) == 0 {

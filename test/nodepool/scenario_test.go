@@ -90,7 +90,7 @@ func joinFailure() scenario {
 func refusal() scenario {
 	return scenario{
 		name: "refusal", spec: bounds(1, 2), workers: 3, pods: 3, perNode: 4, stride: 15 * time.Second, want: 3, blocked: true,
-		rest: func(s *stage) bool { return len(s.record().Spared) > 0 },
+		rest: func(s *stage) bool { return len(s.record().DrainBackoff) > 0 },
 		during: func(s *stage, nodes map[string]*corev1.Node) {
 			for _, node := range nodes {
 				if _, marked := drain.MarkOf(node); marked {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/ec2"
@@ -53,7 +54,7 @@ func setUp(t *testing.T, m *awstest.Moto) fixture {
 	return f
 }
 
-func (f fixture) provider(t *testing.T, cluster, pool, template string) *ec2.Provider {
+func (f fixture) provider(t *testing.T, cluster, pool, template string, change ...func(*ec2.Options)) *ec2.Provider {
 	t.Helper()
 	spec := v1alpha1.EC2Provider{
 		LaunchTemplate: template, LaunchTemplateVersion: "$Default", Region: awstest.Region,
@@ -62,10 +63,14 @@ func (f fixture) provider(t *testing.T, cluster, pool, template string) *ec2.Pro
 	for _, subnet := range f.subnets {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
-	p, err := ec2.New(t.Context(), ec2.Options{
+	o := ec2.Options{
 		Cluster: cluster, Pool: pool, Spec: spec, Limits: ec2.NewLimits(1000),
-		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials)},
-	})
+		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(f.Config().Credentials), config.WithBaseEndpoint(f.URL())},
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	p, err := ec2.New(t.Context(), o)
 	require.NoError(t, err)
 	return p
 }
@@ -92,6 +97,20 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 		require.NoError(t, p.MarkJoinFailed(t.Context(), launched.ID))
 		require.NoError(t, p.Terminate(t.Context(), launched.ID))
 	}
+
+	f.Sell(map[string]awstest.Price{"t3.small": {OnDemand: "0.0240000000", Spot: map[string]string{f.subnets[0].Zone: "0.0100", f.subnets[1].Zone: "0.0100"}}})
+	byPrice := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"], func(o *ec2.Options) {
+		o.Spot, o.Spec.InstanceTypes = true, nil
+		o.Spec.Requirements = &v1alpha1.EC2Requirements{
+			VCPU: v1alpha1.EC2CPURange{Min: 2}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse("2Gi")},
+			AllowedTypes: []string{"t3.small"}, BurstablePerformance: v1alpha1.EC2Included,
+		}
+	})
+	offers, err := byPrice.Offers(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, offers)
+	require.NotNil(t, offers[0].Price.OnDemand, offers[0].PriceErr)
+	require.NotNil(t, offers[0].Price.Spot, offers[0].PriceErr)
 
 	store := f.store(table)
 	_, err = store.Save(t.Context(), pool, state.Record{})

@@ -49,9 +49,9 @@ func TestABudgetThatNeverAllows(t *testing.T) {
 	p.runs(metav1.NamespaceDefault, "budgets-free", 4)
 
 	r := p.record()
-	require.Contains(t, r.Spared, all[0].ID)
-	assert.Greater(t, time.Until(r.Spared[all[0].ID]), 5*time.Minute)
-	assert.NotContains(t, r.Spared, all[1].ID, "it has not been tried")
+	require.Contains(t, r.DrainBackoff, all[0].ID)
+	assert.Greater(t, time.Until(r.DrainBackoff[all[0].ID]), 5*time.Minute)
+	assert.NotContains(t, r.DrainBackoff, all[1].ID, "it has not been tried")
 	assert.Contains(t, p.decides(plan.NoRemovableNode), "none may go")
 	assert.Len(t, p.told(nodepool.EventDrainFailed), 1)
 }

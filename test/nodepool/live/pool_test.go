@@ -166,7 +166,7 @@ func (p *pool) settled(workers int) []provider.Instance {
 		there = p.instances()
 		r := p.record()
 		return len(there) == workers && len(p.nodes()) == workers && p.ready() == workers &&
-			r.Action == nil && len(r.Interruptions) == 0 && len(r.Condemned) == 0
+			r.Action == nil && len(r.Interruptions) == 0 && len(r.PendingTerminations) == 0
 	})
 	return there
 }

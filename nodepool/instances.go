@@ -14,43 +14,43 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-// sighting is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
+// trackedInstance is what is known of one instance. The cloud may not list an instance for a while, though it is there: one that
 // was launched just now, or any other while the cloud is not well or its tags have been changed. So an instance has gone
 // only when it has been missed, and its Node has not been alive, for the grace; or was seen to leave.
-type sighting struct {
-	instance provider.Instance
-	missing  time.Time // since when successful lists have lacked it; zero = the last one had it
-	first    time.Time // when this process saw it first; zero = it has launched it
-	joined   time.Time // when it was last seen to have a Node; zero = this process has seen none
-	stopped  time.Time // since when it has been seen to be stopped; zero = it is not
-	cordoned time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
-	stray    time.Time // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
-	worked   time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
-	beat     time.Time // the newest heartbeat of its Node, by the kubelet's clock
-	heard    time.Time // when this process saw that first
-	alive    bool      // its Node is Ready, and has been heard of lately, whatever lists say
-	lived    time.Time // when it was alive last
-	unlisted bool      // it has been alive and not listed for the grace
-	ended    bool      // this process has terminated it, whatever a list says that is behind
+type trackedInstance struct {
+	instance  provider.Instance
+	missing   time.Time // since when successful lists have lacked it; zero = the last one had it
+	first     time.Time // when this process saw it first; zero = it has launched it
+	joined    time.Time // when it was last seen to have a Node; zero = this process has seen none
+	stopped   time.Time // since when it has been seen to be stopped; zero = it is not
+	cordoned  time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
+	staleMark time.Time // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
+	worked    time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
+	beat      time.Time // the newest heartbeat of its Node, by the kubelet's clock
+	beatSeen  time.Time // when this process saw that first
+	alive     bool      // its Node is Ready, and has been heard of lately, whatever lists say
+	lived     time.Time // when it was alive last
+	unlisted  bool      // it has been alive and not listed for the grace
+	ended     bool      // this process has terminated it, whatever a list says that is behind
 }
 
-// sightings are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
-type sightings map[string]*sighting
+// trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
+type trackedInstances map[string]*trackedInstance
 
 // see takes note of a list, and of the instances that the journal and Nodes tell of.
-func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
+func (s trackedInstances) see(listed []provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
 	there := make(map[string]bool, len(listed))
 	providerIDs := map[string]bool{}
 	for _, i := range listed {
 		there[i.ID] = true
 		if s[i.ID] == nil {
-			s[i.ID] = &sighting{first: now}
+			s[i.ID] = &trackedInstance{first: now}
 		}
 		s[i.ID].instance, s[i.ID].missing = i, time.Time{}
 	}
-	for _, i := range told(r) {
+	for _, i := range recorded(r) {
 		if s[i.ID] == nil {
-			s[i.ID] = &sighting{instance: i, first: now}
+			s[i.ID] = &trackedInstance{instance: i, first: now}
 		}
 	}
 	for _, one := range s {
@@ -60,7 +60,7 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clus
 	}
 	for _, n := range nodes {
 		if id := n.Object.Spec.ProviderID; !providerIDs[id] && s[id] == nil && s[provider.IDOf(id)] == nil {
-			s[id] = &sighting{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
+			s[id] = &trackedInstance{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
 	for key, one := range s {
@@ -78,19 +78,19 @@ func (s sightings) see(listed []provider.Instance, r state.Record, nodes []*clus
 
 // without is since when an instance has been without a Node, for all that this process knows: what was before it began it
 // cannot tell, and a Node that it has never seen may have been there.
-func (s *sighting) without() time.Time {
+func (s *trackedInstance) without() time.Time {
 	return latest(s.instance.Launched, s.first, s.joined)
 }
 
 // unready is since when the Node of an instance has not been Ready, for all that this process knows.
-func (s *sighting) unready() time.Time {
+func (s *trackedInstance) unready() time.Time {
 	return latest(s.instance.Launched, s.first, s.worked)
 }
 
 func latest(of ...time.Time) time.Time { return slices.MaxFunc(of, time.Time.Compare) }
 
 // gone tells whether an instance is known to have gone.
-func (s *sighting) gone(grace time.Duration, now time.Time) bool {
+func (s *trackedInstance) isGone(grace time.Duration, now time.Time) bool {
 	if s.missing.IsZero() {
 		return false
 	}
@@ -98,7 +98,7 @@ func (s *sighting) gone(grace time.Duration, now time.Time) bool {
 }
 
 // seeUnlisted takes note of an instance that the cloud has not listed for the grace, though its Node is alive.
-func (s *sighting) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
+func (s *trackedInstance) seeUnlisted(n *clusterstate.Node, grace time.Duration, now time.Time) {
 	switch {
 	case s.missing.IsZero():
 		s.unlisted = false
@@ -107,16 +107,16 @@ func (s *sighting) seeUnlisted(n *clusterstate.Node, grace time.Duration, now ti
 	}
 }
 
-// seeMarks takes note of what a removal has left on the Node of an instance. What the journal speaks of is no stray.
-func (s *sighting) seeMarks(n *clusterstate.Node, spoken bool, now time.Time) {
+// seeMarks takes note of what a removal has left on the Node of an instance. A mark is stale unless the journal speaks of the instance.
+func (s *trackedInstance) seeMarks(n *clusterstate.Node, spoken bool, now time.Time) {
 	there := n != nil && s.missing.IsZero() && s.instance.State != provider.Leaving
-	s.stray = since(s.stray, there && !spoken && marked(n), now)
+	s.staleMark = since(s.staleMark, there && !spoken && marked(n), now)
 	s.cordoned = since(s.cordoned, n != nil && drain.Cordoned(n.Object) && !marked(n), now)
 }
 
 // values returns what is known at this moment.
-func (s sightings) values() map[string]sighting {
-	out := make(map[string]sighting, len(s))
+func (s trackedInstances) values() map[string]trackedInstance {
+	out := make(map[string]trackedInstance, len(s))
 	for id, one := range s {
 		out[id] = *one
 	}
@@ -128,25 +128,25 @@ func (s sightings) values() map[string]sighting {
 const heartbeatWithin = 10 * time.Minute
 
 // hear takes note of the Node of an instance, nil if it has none.
-func (s *sighting) hear(n *clusterstate.Node, now time.Time) {
+func (s *trackedInstance) seeHeartbeat(n *clusterstate.Node, now time.Time) {
 	if s.alive = n != nil && n.Ready; !s.alive {
 		return
 	}
 	for _, c := range n.Object.Status.Conditions {
 		if c.Type == corev1.NodeReady && !c.LastHeartbeatTime.Time.Equal(s.beat) {
-			s.beat, s.heard = c.LastHeartbeatTime.Time, now
+			s.beat, s.beatSeen = c.LastHeartbeatTime.Time, now
 		}
 	}
-	if s.heard.IsZero() {
-		s.heard = now
+	if s.beatSeen.IsZero() {
+		s.beatSeen = now
 	}
-	if s.alive = now.Sub(s.heard) < heartbeatWithin; s.alive {
+	if s.alive = now.Sub(s.beatSeen) < heartbeatWithin; s.alive {
 		s.lived = now
 	}
 }
 
 // told returns the instances that the journal tells of.
-func told(r state.Record) []provider.Instance {
+func recorded(r state.Record) []provider.Instance {
 	var out []provider.Instance
 	if a := r.Action; a != nil {
 		for _, s := range a.Slots {
@@ -161,7 +161,7 @@ func told(r state.Record) []provider.Instance {
 	for _, i := range r.Interruptions {
 		out = append(out, provider.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: provider.Running})
 	}
-	for _, c := range r.Condemned {
+	for _, c := range r.PendingTerminations {
 		out = append(out, provider.Instance{ID: c.InstanceID, State: provider.Running, Launched: c.Since})
 	}
 	return out
