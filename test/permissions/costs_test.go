@@ -71,6 +71,7 @@ func TestGeneratedCosts(t *testing.T) {
 	_, err = p.Offers(t.Context())
 	require.NoError(t, err)
 	count(offersFor(t))
+	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute) // of events, and of two kinds of checks, once a minute
 	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute) // of $Default or $Latest, once a minute
 
 	ctx := t.Context()
