@@ -62,7 +62,7 @@ type Node struct {
 	Advised          time.Time // since when it has been seen cordoned by an advice alone; zero = it is not
 }
 
-// Condemned is an instance to be terminated once Due has come, unless its Node has joined by then.
+// PendingTermination is an instance to be terminated once Due has come, unless its Node has joined by then.
 type PendingTermination struct {
 	InstanceID, Reason string
 	Due                time.Time

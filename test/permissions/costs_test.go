@@ -72,7 +72,7 @@ func TestGeneratedCosts(t *testing.T) {
 	require.NoError(t, err)
 	count(offersFor(t))
 	perMonth["ec2:DescribeInstanceStatus"] = 3 * int(month/time.Minute) // of events, and of two kinds of checks, once a minute
-	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute) // of $Default or $Latest, once a minute
+	perMonth["ec2:DescribeLaunchTemplates"] = int(month / time.Minute)  // of $Default or $Latest, once a minute
 
 	ctx := t.Context()
 	receiver, err := interruption.New(ctx, interruption.Options{
