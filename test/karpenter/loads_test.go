@@ -20,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,7 @@ import (
 
 var (
 	onlyLoads = flag.String("loads", "", "run only these loads, such as ramp,spikes")
+	measured  = foresail.DefineFlags()
 	asIs      = flag.Bool("as-is", false, "leave the constants of Karpenter as they are, which its settings do not reach")
 )
 
@@ -115,7 +117,7 @@ func newRivals(b *testing.B) *rivals {
 	shared.karpenter, err = karpenter.Start(b.Context(), cluster, binaries,
 		"--batch-idle-duration="+(time.Second/compress).String(), "--batch-max-duration="+(10*time.Second/compress).String())
 	require.NoError(b, err)
-	binary, err := foresail.Build(b.Context(), b.Output())
+	binary, err := measured.Build(b.Context(), b.Output())
 	require.NoError(b, err)
 	process := foresail.StartFor(b, foresail.Options{
 		Name: "foresail-loads", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
@@ -282,7 +284,7 @@ func (s *side) nodePool() {
 
 // workerPool has Foresail start nodes, of its simulated cloud, by its defaults but for what is given.
 func (s *side) workerPool(spec v1alpha1.WorkerPoolSpec) {
-	spec.Min, spec.Max = 1, 50
+	spec.Min, spec.Max, spec.DeletionPolicy = 1, 50, v1alpha1.DeletionPolicyOrphan
 	spec.Template.Labels = map[string]string{s.label: s.name}
 	spec.Provider.Simulated = &v1alpha1.SimulatedProvider{
 		JoinDelay: &metav1.Duration{Duration: compress * startOfNode}, Zones: []string{"a"}, Namespace: s.name + "-instances",
@@ -317,15 +319,26 @@ func shorten(v reflect.Value) {
 	}
 }
 
-// leave removes pods and pool, which has the autoscaler remove the nodes.
+// leave removes pods, pool and nodes. A WorkerPool lets its nodes go at once, as one whose drain has failed would be waited for.
 func (s *side) leave() {
 	s.Helper()
-	require.NoError(s, s.objects.Delete(s.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
-	if s.label == workerPoolLabel {
-		require.NoError(s, s.objects.Delete(s.Context(), &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}))
-	} else {
+	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})
+	if s.label != workerPoolLabel {
 		require.NoError(s, shared.karpenter.DeletePool(s.Context(), s.name))
+		return
 	}
+	pool := &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
+	s.delete(pool)
+	eventually(s.TB, time.Minute, s.name+" is gone", func(c *assert.CollectT) {
+		assert.True(c, apierrors.IsNotFound(s.objects.Get(shared, client.ObjectKeyFromObject(pool), pool)))
+	})
+	require.NoError(s, s.objects.DeleteAllOf(s.Context(), &corev1.Node{}, client.MatchingLabels{s.label: s.name}))
+	s.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-instances"}})
+}
+
+func (s *side) delete(o client.Object) {
+	s.Helper()
+	require.NoError(s, s.objects.Delete(s.Context(), o))
 }
 
 // usage is what a process takes while it is watched.
