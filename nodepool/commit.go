@@ -34,11 +34,11 @@ func (e *executor) noteInterruptions(list []plan.Interruption) bool {
 		if in := target(e.record, x.InstanceID); in != nil {
 			in.State, in.Since, in.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		}
-		if p := e.seen.known[x.InstanceID].instance.Placement; p.Market == plan.Spot {
-			e.coolFor(p, "the cloud reclaims "+x.InstanceID) // its replacement would be the next to go
-		}
 		e.record.Interruptions = append(e.record.Interruptions, r)
 		e.event(Event{Reason: EventInterrupted, Warning: true, Instance: x.InstanceID, Node: x.Node, Message: x.Message})
+	}
+	for _, c := range e.decision.Cooling {
+		e.addCooling(c)
 	}
 	slices.SortStableFunc(e.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
 	return len(list) > 0
@@ -162,9 +162,4 @@ func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
 	a.Slots = append(a.Slots, state.Slot{
 		Number: n, Placement: p, Token: token(a.ID, n), Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
 	})
-}
-
-// coolFor keeps a placement from being tried for a while.
-func (e *executor) coolFor(p plan.Placement, why string) {
-	e.addCooling(plan.Cooling{Zone: p.Zone, InstanceType: p.InstanceType, Market: p.Market, Until: e.now().Add(coolFor), Reason: why})
 }

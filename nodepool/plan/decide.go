@@ -27,7 +27,7 @@ func Decide(s Snapshot) Decision {
 	d := v.decide()
 	d.Candidates = v.candidates(d)
 	d.Rollout = v.rollout(d)
-	d.Interruptions, d.Advice, d.Deferred = v.heard.interruptions, v.heard.advice, v.heard.later
+	d.Interruptions, d.Advice, d.Deferred, d.Cooling = v.heard.interruptions, v.heard.advice, v.heard.later, v.heard.cooling
 	d.Substitutes, d.Replacements = v.substitutes(d)
 	d.Upkeep = v.upkeep(d.GiveUp)
 	d.LetGo = v.Pool.Deleting && !v.EmptySince.IsZero() && v.Now.Sub(v.EmptySince) >= v.Pool.VanishGrace

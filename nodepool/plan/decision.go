@@ -29,6 +29,7 @@ type Decision struct {
 	Interruptions []Interruption // that messages of the cloud report
 	Advice        []Advice       // of the cloud, to leave an instance
 	Deferred      []string       // instances that messages are about which must wait
+	Cooling       []Cooling      // that follow from the interruptions
 	Substitutes   []Substitute   // in place of nodes of the open scale-up that cannot be launched
 	Replacements  []Replacement  // in the open scale-up, of instances that the cloud takes back
 	Upkeep        Upkeep
