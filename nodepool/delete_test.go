@@ -95,9 +95,11 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
 	require.Equal(t, &Deletion{Nodes: 2, Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last().Deletion)
-	r.pass(2 * time.Hour)
+	r.pass(20 * time.Minute)
+	require.Equal(t, 3, r.count(EventDrainFailed), "after five minutes of a drain each, it is tried again after one and after two")
+	r.pass(100 * time.Minute)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
-	require.LessOrEqual(t, r.count(EventDrainFailed), 6)
+	require.LessOrEqual(t, r.count(EventDrainFailed), 8)
 	r.world.nodes["node-i-old0"].pods = nil
 	r.goes(70 * time.Minute)
 }

@@ -27,6 +27,8 @@ const (
 	// Waits until a node is drained again after a drain that failed, doubling.
 	drainBackoffMin = 10 * time.Minute
 	drainBackoffMax = time.Hour
+	// drainBackoffDeleting is the first of a pool that is being deleted: no other node can go instead.
+	drainBackoffDeleting = time.Minute
 )
 
 // removing is one removal, as far as this cycle takes it. It is found anew in the record after each save, which replaces it.
@@ -117,6 +119,9 @@ func (m removing) to(ctx context.Context, s state.RemovalState) error {
 
 // giveUp has the node take pods again, and leaves it alone for a while.
 func (m removing) giveUp(ctx context.Context, why string) error {
+	if m.seen.spec.Plan.Deleting {
+		return m.giveUpFor(ctx, why, drainBackoffDeleting)
+	}
 	return m.giveUpFor(ctx, why, drainBackoffMin)
 }
 

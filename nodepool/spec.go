@@ -100,7 +100,6 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		CooldownDown:      s.Cooldown.Down.Duration,
 		SpotRatio:         number(s.Market.SpotRatio),
 		OnDemandBase:      int(s.Market.OnDemandBase),
-		ScaleDownMargin:   number(s.Forecast.ScaleDownMargin),
 		DistrustShare:     plan.DefaultDistrustShare,
 		DistrustCount:     plan.DefaultDistrustCount,
 		MaxFailureBackoff: plan.DefaultMaxFailureBackoff,

@@ -19,14 +19,13 @@ import (
 func TestSpecOfDefaults(t *testing.T) {
 	require.Equal(t, Spec{
 		Plan: plan.Pool{
-			Name: "workers", Min: 2, Max: 10, MaxBatchUp: 2, MaxBatchDown: 1, Mode: plan.Any,
-			PendingFor: 30 * time.Second, PodsPerNode: 10,
-			Idle: plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5}, Consolidate: true,
-			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0,
-			RemovalOrder:    []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
-			ScaleDownMargin: 0.3, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
+			Name: "workers", Min: 2, Max: 10, MaxBatchDown: 10, Mode: plan.Any,
+			PodsPerNode: 10,
+			Idle:        plan.Idle{For: 30 * time.Second, CPU: 0.3, Memory: 0.5}, Consolidate: true,
+			RemovalOrder:  []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
+			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
-		Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
+		Interval: 15 * time.Second, StartupTime: time.Minute,
 		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain:      Drain{Timeout: 5 * time.Minute},
 		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
@@ -42,8 +41,8 @@ func TestSpecOf(t *testing.T) {
 			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 7, Mode: plan.All,
 			PendingFor: time.Minute, PodsPerNode: 7, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5},
 			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
-			RemovalOrder:    []plan.Scorer{plan.Oldest},
-			ScaleDownMargin: 0.5, DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
+			RemovalOrder:  []plan.Scorer{plan.Oldest},
+			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},
 		Template: binpack.Template{
 			Labels: map[string]string{"team": "shop"},

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -39,7 +40,11 @@ type adaptive struct{ *Params }
 func (p adaptive) loads(w *window) []load { return w.total(p.Params) }
 
 func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) projection {
-	return project(loads, newSampling(w.spacing(), ahead), w.scratch)
+	o := project(loads, newSampling(w.spacing(), ahead), w.scratch)
+	if p.Counted {
+		o.count(loads)
+	}
+	return o
 }
 
 // planned takes nothing away before the load has fallen, and adds a margin for noise, which does not wait for instances to
@@ -92,6 +97,25 @@ func project(loads []load, s sampling, scratch []float64) projection {
 		o.most = min(o.most, o.shown*(1+jumpGrowth))
 	}
 	return o
+}
+
+const (
+	// Of recentRises ticks, lastingRises must have risen for a rise to go on: an arrival between two samples may show at three ticks.
+	recentRises  = 5
+	lastingRises = 4
+)
+
+// count makes a projection one of a load that is counted: its level is the newest load, and it rises no faster than most of the newest
+// ticks did.
+func (o *projection) count(loads []load) {
+	newest := loads[max(0, len(loads)-1-recentRises):]
+	o.level, o.levelError, o.noise = newest[len(newest)-1].effective, 0, 0
+	var rises [recentRises]float64
+	for k := range len(newest) - 1 {
+		rises[k] = newest[k+1].effective - newest[k].effective
+	}
+	slices.Sort(rises[:])
+	o.slope = min(o.slope, max(0, rises[recentRises-lastingRises]))
 }
 
 // readable returns the newest ticks at which the load can be read: those after which it has been clipped up to now, or

@@ -57,6 +57,31 @@ func TestAdaptiveHoldsOnNoise(t *testing.T) {
 	}
 }
 
+// A load that is counted is its newest value, whatever it was before. What arrives at once is no trend, and what goes on rising is.
+func TestCountedLoads(t *testing.T) {
+	for name, c := range map[string]struct {
+		load  func(second int) float64
+		trend float64 // per second
+	}{
+		"a jump":                {func(s int) float64 { return map[bool]float64{true: 10, false: 2}[s >= 358] }, 0},
+		"a jump in three ticks": {func(s int) float64 { return 2 + 3*float64(min(3, max(0, s-356))) }, 0},
+		"steps apart":           {func(s int) float64 { return 2 + float64(s/20) }, 0},
+		"noise":                 {func(s int) float64 { return 5 + float64(s%2) }, 0},
+		"a rise":                {func(s int) float64 { return 2 + 0.1*float64(max(0, s-300)) }, 0.1},
+		"a rise with a pause":   {func(s int) float64 { return 2 + 0.1*float64(max(0, s-300)-max(0, min(1, s-357))) }, 0.1},
+		"a fall":                {func(s int) float64 { return 20 - 0.1*float64(max(0, s-300)) }, -0.1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := adaptive()
+			p.Counted, p.NoiseMargin = true, 0
+			f := run(t, p, newFleets(1).noisyFleet(1, 0, c.load))
+			require.Equal(t, c.load(360), f.Level)
+			require.Zero(t, f.Error)
+			require.InDelta(t, c.trend, f.Trend, 0.02*0.1)
+		})
+	}
+}
+
 // A rise of half of a minute's standing is seen at the horizon, 40 s on, to within a tenth under noise.
 func TestAdaptiveSeesARampAhead(t *testing.T) {
 	for name, c := range map[string]struct{ from, to float64 }{"up": {2, 8}, "down": {8, 4}} {

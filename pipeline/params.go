@@ -23,6 +23,10 @@ type Params struct {
 	Interval time.Duration // Δt, the spacing of the time grid
 	Window   time.Duration // W, how far back a forecast looks
 
+	// Counted says that the load is counted, as the requests of pods are, and not measured: it has no noise, and what arrives at once is
+	// one event. The adaptive method takes the newest load as it is, and carries a rise on that most of the newest ticks share.
+	Counted bool
+
 	// WindowFollowsHorizon makes the window longer where the horizon needs it; see WindowFor.
 	WindowFollowsHorizon bool
 
@@ -163,6 +167,7 @@ func (v *validator) share(field string, value float64) {
 func (v *validator) method(p Params) {
 	known := p.Method == "" || p.Method == Holt || p.Method == Adaptive
 	v.require(known, "forecast.method", string(p.Method), "Holt or Adaptive")
+	v.require(!p.Counted || p.Method == Adaptive, "forecast.method", string(p.Method), "Adaptive where the load is counted")
 	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "forecast.noiseMargin", p.NoiseMargin, "between 0 and 10")
 }
 

@@ -63,13 +63,13 @@ type WorkerPoolSpec struct {
 
 	// The most workers that one scale-up launches; 0 is no limit of its own: as many as are desired, at most 500.
 	// +optional
-	// +default=2
+	// +default=0
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
 	MaxBatchUp *int32 `json:"maxBatchUp,omitempty"`
 
 	// The most workers that one scale-down removes: one at first and then up to ten at once, as budgets allow.
 	// +optional
-	// +default=1
+	// +default=10
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
 	MaxBatchDown *int32 `json:"maxBatchDown,omitempty"`
 
@@ -78,7 +78,7 @@ type WorkerPoolSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	// +default=[{"name":"requests","threshold":"700m"}]
+	// +default=[{"name":"requests","threshold":"1"}]
 	// +kubebuilder:validation:MinItems=1
 	Signals []PoolSignal `json:"signals,omitempty"`
 
@@ -290,7 +290,7 @@ const (
 type PendingPolicy struct {
 	// For how long a pod must have been unschedulable.
 	// +optional
-	// +default="30s"
+	// +default="0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="pending.for must be a duration of 0s or more, such as 30s"
@@ -307,7 +307,7 @@ type PendingPolicy struct {
 type IdlePolicy struct {
 	// How long the pool must be idle.
 	// +optional
-	// +default="10m"
+	// +default="30s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"
@@ -336,7 +336,7 @@ type IdlePolicy struct {
 type PoolCooldown struct {
 	// After any action, until the next scale-up.
 	// +optional
-	// +default="5m"
+	// +default="0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.up must be a duration of 0s or more, such as 5m"
@@ -344,7 +344,7 @@ type PoolCooldown struct {
 
 	// After any action, until the next scale-down.
 	// +optional
-	// +default="10m"
+	// +default="0s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="cooldown.down must be a duration of 0s or more, such as 10m"
@@ -404,7 +404,7 @@ type PoolForecast struct {
 
 	// How long a launch takes until its node is Ready, until Foresail has measured it.
 	// +optional
-	// +default="2m"
+	// +default="1m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="forecast.startupTime must be a duration above 0s, such as 2m"
@@ -426,9 +426,9 @@ type PoolForecast struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="forecast.horizonMax must be a duration of 0s or more, such as 10m"
 	HorizonMax *metav1.Duration `json:"horizonMax,omitempty"`
 
-	// The headroom after a removal: the remaining workers stay below the threshold even if the load is higher by this share.
+	// The headroom after a removal: the remaining workers stay below the threshold even if the load is higher by this share. By
+	// default 0 for requests, which are counted, and 300m for Prometheus.
 	// +optional
-	// +default="300m"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
 	// +kubebuilder:validation:MaxLength=32

@@ -22,13 +22,13 @@ func steady() plan.Snapshot {
 		Pool: plan.Pool{
 			Name: "workers", Min: 2, Max: 10, MaxBatchUp: 2, MaxBatchDown: 1, PendingFor: 30 * time.Second, PodsPerNode: 10,
 			Idle:       plan.Idle{For: 10 * time.Minute, CPU: 0.3, Memory: 0.5},
-			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7, ScaleDownMargin: 0.3,
+			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7,
 		},
 		Workers: fleet("a", "b", "a", "b"),
 		Pending: plan.Pending{Known: true},
 		Signals: []plan.Signal{
-			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
-			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},
+			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
+			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},
 		},
 		Offers: offers("a", "b"),
 	}

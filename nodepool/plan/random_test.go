@@ -40,7 +40,7 @@ func random(seed uint64) plan.Snapshot {
 			Name: "workers", Min: low, Max: max(1, low+d.upTo(12)), MaxBatchUp: d.upTo(4), MaxBatchDown: d.upTo(4),
 			PendingFor: 30 * time.Second, Idle: plan.Idle{For: time.Duration(d.upTo(10)) * time.Minute, CPU: 0.3, Memory: 0.5},
 			CooldownUp: time.Duration(d.upTo(5)) * time.Minute, CooldownDown: time.Duration(d.upTo(10)) * time.Minute,
-			SpotRatio: float64(d.upTo(10)) / 10, OnDemandBase: d.upTo(3), ScaleDownMargin: 0.3,
+			SpotRatio: float64(d.upTo(10)) / 10, OnDemandBase: d.upTo(3),
 		},
 		Offers: offers(zones...),
 	}
@@ -102,7 +102,7 @@ func (d dice) demand(s *plan.Snapshot) {
 	busy := d.chance(0.4)
 	n := len(s.Workers)
 	for i, name := range []string{"cpu", "memory", "queue"} {
-		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
+		signal := plan.Signal{Name: name, Known: !d.chance(0.04), Threshold: 0.7, Margin: 0.3, For: time.Duration(d.upTo(3)) * time.Minute, CPU: i == 0, Memory: i == 1, InformsOnly: d.chance(0.2)}
 		switch {
 		case !signal.Known:
 			signal.Err = "the server does not answer"

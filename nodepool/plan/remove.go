@@ -57,7 +57,7 @@ func (v *view) spare() (int, string) {
 		if !s.InformsOnly && ready-s.Fits < spare {
 			spare = ready - s.Fits
 			why = fmt.Sprintf("%s needs %d ready workers to stay below %.4g with the margin %.4g, and there are %d",
-				s.Name, s.Fits, s.Threshold, v.Pool.ScaleDownMargin, ready)
+				s.Name, s.Fits, s.Threshold, s.Margin, ready)
 		}
 	}
 	return spare, why

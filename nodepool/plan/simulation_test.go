@@ -53,7 +53,7 @@ func (s *simulation) observe(horizon time.Duration) {
 		was := signal.Want > n
 		signal.Known, signal.Now, signal.Predicted, signal.Horizon = true, min(1, load/ready), ahead/ready, horizon
 		signal.Want = int(math.Ceil(ahead/signal.Threshold - 1e-9))
-		signal.Fits = int(math.Floor(max(load, ahead)*(1+s.Pool.ScaleDownMargin)/signal.Threshold+1e-9)) + 1
+		signal.Fits = int(math.Ceil(max(load, ahead)*(1+signal.Margin)/signal.Threshold - 1e-9))
 		switch {
 		case signal.Want <= n:
 			signal.Since = time.Time{}

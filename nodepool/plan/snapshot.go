@@ -71,7 +71,6 @@ type Pool struct {
 	SpotRatio         float64  // share of the workers above OnDemandBase that are Spot, in [0, 1]
 	OnDemandBase      int      // workers that are On-Demand whatever the ratio
 	RemovalOrder      []Scorer // the order in which workers are compared for removal
-	ScaleDownMargin   float64  // μ: the load of the workers that stay may be at most threshold/(1+μ)
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
@@ -239,9 +238,10 @@ type Signal struct {
 	For   time.Duration // how long Want must have been above the workers before it counts
 	Since time.Time     // since when it has been; zero = it is not
 
+	Margin      float64 // μ: the load of the workers that stay may be at most Threshold/(1+μ)
 	Down        float64 // the load below which a worker may be removed; 0 = Threshold/(1+μ) alone decides
 	Needs       int     // as many as carry the present load and the predicted one without a margin: fewer of those that are replaced may not stay
-	Fits        int     // ⌊N(A, τ/(1+μ))⌋+1 of the present load and of the predicted one, the larger: as many must stay
+	Fits        int     // ⌈N(A, τ/(1+μ))⌉ of the present load and of the predicted one, the larger: as many must stay
 	CPU         bool    // the mean use of CPU that the idle rule looks at
 	Memory      bool    // that of memory
 	InformsOnly bool    // it only informs the idle rule

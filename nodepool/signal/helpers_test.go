@@ -59,7 +59,12 @@ func workers(n int, milli int64) []clusterstate.Node {
 func nodes(n float64) binpack.Result { return binpack.Result{CPU: n} }
 
 // defaults returns the options of a pool that says nothing of signals.
-func defaults() Options { return OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100}) }
+// defaults are those of the API, but with room on nodes and a margin, so that tests tell them from the present.
+func defaults() Options {
+	o := OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100})
+	o.Signals[0].Threshold, o.Forecast.StartupTime, o.Forecast.ScaleDownMargin = 0.7, 2*time.Minute, new(0.3)
+	return o
+}
 
 func newSet(t testing.TB, o Options) *Set {
 	t.Helper()

@@ -37,7 +37,7 @@ func TestMeasuredAtOnceAfterAStart(t *testing.T) {
 	f.set(append(same(3, constant(0.5)), load("stranger", constant(9)))...)
 	said := named(t, cpuOf(t, f).Observe(t.Context(), Observation{Now: began, Workers: workers(3, 0), Expected: 3}), CPU)
 	assert.Equal(t, plan.Signal{
-		Name: CPU, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Horizon: 144 * time.Second,
+		Name: CPU, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Horizon: 72 * time.Second,
 		Want: 3, For: 3 * time.Minute, Fits: 3, CPU: true,
 	}, said)
 }

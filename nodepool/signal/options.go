@@ -73,8 +73,8 @@ type Forecast struct {
 	RedistributionTimeout  time.Duration
 	StartupTime            time.Duration // T_I until it has been measured
 	HorizonMin, HorizonMax time.Duration
-	ScaleDownMargin        float64 // μ
-	Disabled               bool    // the present alone counts
+	ScaleDownMargin        *float64 // μ; nil is that of the kind of signal
+	Disabled               bool     // the present alone counts
 }
 
 // SeasonalConfig says how past weeks are learned from.
@@ -86,6 +86,9 @@ type SeasonalConfig struct {
 
 // measuredFor is how long a measured signal must ask, if nobody says. Requests are promises, and are heard at once.
 const measuredFor = 3 * time.Minute
+
+// measuredMargin is the headroom that a removal leaves to a measured load, which is never twice the same.
+const measuredMargin = 0.3
 
 // OptionsOf returns the options that the spec of a pool stands for. A field that the API server would fill in may be
 // absent.
@@ -100,7 +103,6 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 		StartupTime:           f.StartupTime.Duration,
 		HorizonMin:            f.HorizonMin.Duration,
 		HorizonMax:            f.HorizonMax.Duration,
-		ScaleDownMargin:       number(f.ScaleDownMargin),
 		Disabled:              f.Disabled,
 	}}
 	for i := range spec.Signals {
@@ -108,6 +110,9 @@ func OptionsOf(spec *v1alpha1.WorkerPoolSpec) Options {
 	}
 	if s := spec.Seasonal; s != nil {
 		o.Seasonal = &SeasonalConfig{Query: queryOf(&s.Prometheus), Weeks: int(*s.Weeks), MinConfidence: number(s.MinConfidence)}
+	}
+	if f.ScaleDownMargin != nil {
+		o.Forecast.ScaleDownMargin = new(number(f.ScaleDownMargin))
 	}
 	return o
 }
@@ -141,22 +146,30 @@ func number(q *resource.Quantity) float64 {
 // params returns the parameters of a signal's pipeline. What it wants is limited by nobody here: minimum, maximum, batch
 // and cooldowns are the plan's.
 func (f *Forecast) params(threshold float64) pipeline.Params {
-	p := pipeline.HoltParams()
+	p := pipeline.AdaptiveParams()
 	p.Threshold, p.Min, p.Max, p.MaxStep = threshold, 1, mostWorkers, 0
 	p.Interval, p.Window = f.Interval, f.Window
 	p.RedistributionTimeout = f.RedistributionTimeout
 	p.StartupTime, p.HorizonMin, p.HorizonMax = f.StartupTime, f.HorizonMin, f.HorizonMax
+	p.HorizonMultiplier, p.WindowFollowsHorizon = horizonMultiplier, false
 	p.ReactionDelay = 0 // we act ourselves
-	p.ScaleDownMargin = f.ScaleDownMargin
+	p.ScaleDownMargin = measuredMargin
+	if f.ScaleDownMargin != nil {
+		p.ScaleDownMargin = *f.ScaleDownMargin
+	}
 	p.PendingExpiry = f.HorizonMax
 	p.StaleAfter = f.staleAfter()
 	p.Cooldown = pipeline.Cooldown{}
 	if f.Disabled {
+		p.Method, p.NoiseMargin = pipeline.Holt, 0
 		p.HorizonMin, p.HorizonMax = 0, 0
 		p.LevelUp, p.LevelDown, p.TrendUp, p.TrendDown = 1, 1, 0, 0
 	}
 	return p
 }
+
+// horizonMultiplier is how far a forecast looks, in units of what launches take.
+const horizonMultiplier = 1.2
 
 // mostWorkers is more than any pool may have.
 const mostWorkers = 1 << 20
@@ -169,7 +182,7 @@ func (f *Forecast) horizon(startupTime time.Duration) time.Duration {
 	if f.Disabled {
 		return 0
 	}
-	return min(max(time.Duration(1.2*float64(cmp.Or(startupTime, f.StartupTime))), f.HorizonMin), f.HorizonMax)
+	return min(max(time.Duration(horizonMultiplier*float64(cmp.Or(startupTime, f.StartupTime))), f.HorizonMin), f.HorizonMax)
 }
 
 // validate reports all that is wrong with o, by the names of fields of a WorkerPool's spec.

@@ -20,10 +20,10 @@ func specOf(t *testing.T, text string) *v1alpha1.WorkerPoolSpec {
 
 func TestOptionsOfASpec(t *testing.T) {
 	assert.Equal(t, Options{
-		Signals: []Config{{Name: Requests, Threshold: 0.7}},
+		Signals: []Config{{Name: Requests, Threshold: 1}},
 		Forecast: Forecast{
-			Interval: 15 * time.Second, Window: 15 * time.Minute, RedistributionTimeout: 3 * time.Minute, StartupTime: 2 * time.Minute,
-			HorizonMin: 30 * time.Second, HorizonMax: 10 * time.Minute, ScaleDownMargin: 0.3,
+			Interval: 15 * time.Second, Window: 15 * time.Minute, RedistributionTimeout: 3 * time.Minute, StartupTime: time.Minute,
+			HorizonMin: 30 * time.Second, HorizonMax: 10 * time.Minute,
 		},
 	}, OptionsOf(specOf(t, "{min: 1, max: 5}")))
 
@@ -45,7 +45,7 @@ forecast: {interval: 10s, window: 5m, redistributionTimeout: 1m, startupTime: 90
 		},
 		Forecast: Forecast{
 			Interval: 10 * time.Second, Window: 5 * time.Minute, RedistributionTimeout: time.Minute, StartupTime: 90 * time.Second,
-			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: 0.5, Disabled: true,
+			HorizonMin: time.Second, HorizonMax: 2 * time.Minute, ScaleDownMargin: new(0.5), Disabled: true,
 		},
 		Seasonal: &SeasonalConfig{Query: Query{Expr: "s", Value: v1alpha1.PoolValueSum}, Weeks: 3, MinConfidence: 0.6},
 	}

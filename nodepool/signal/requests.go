@@ -11,7 +11,8 @@ import (
 // of which the one that wants most workers speaks.
 //
 // A pod's request is in one place at any time. So nothing is redistributed, and a new worker counts in full at once. And it
-// is counted, not measured: a rise is no noise to be smoothed, or the forecast would ask for less than the present does.
+// is counted, not measured: a rise is no noise to be smoothed, or the forecast would ask for less than the present does, and many
+// pods that arrive at once are no trend.
 type requests struct {
 	*voice
 	ledger ledger
@@ -20,8 +21,11 @@ type requests struct {
 
 func newRequests(c Config, f *Forecast) (*requests, error) {
 	p := f.params(c.Threshold)
-	p.RedistributionTimeout = 0
-	p.LevelUp = 1
+	p.RedistributionTimeout, p.NoiseMargin = 0, 0
+	p.Counted = !f.Disabled
+	if f.ScaleDownMargin == nil {
+		p.ScaleDownMargin = 0
+	}
 	v, err := newVoice(c, p)
 	if err != nil {
 		return nil, err

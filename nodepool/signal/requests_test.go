@@ -2,6 +2,7 @@ package signal
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -24,7 +26,7 @@ func TestRequestsWarmUp(t *testing.T) {
 	}
 	for _, s := range said[3:] {
 		assert.Equal(t, plan.Signal{
-			Name: Requests, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Horizon: 144 * time.Second,
+			Name: Requests, WithPending: true, Known: true, Needs: 3, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Horizon: 144 * time.Second,
 			Want: 3, Fits: 3,
 		}, s)
 	}
@@ -272,5 +274,63 @@ func TestWhateverMovesTheLoadStays(t *testing.T) {
 				require.Less(t, now.Sub(began), 80*time.Second, said.Err)
 			}
 		}
+	}
+}
+
+// wantsOf is what requests want at each tick where pods ask for so many nodes from tick 40 on, and for two before.
+func wantsOf(t *testing.T, asked func(after int) float64) (want []int, ask []float64) {
+	t.Helper()
+	o := OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100})
+	said := replay(t, newSet(t, o), Requests, 90, func(i int, _ time.Time) Observation {
+		in := 2.
+		if i >= 40 {
+			in = asked(i - 40)
+		}
+		ask = append(ask, in)
+		return Observation{Workers: workers(2, node), Expected: 2, Demand: nodes(in - 2)}
+	})
+	for _, s := range said {
+		want = append(want, s.Want)
+	}
+	return want, ask
+}
+
+// Pods that arrive at once are no trend, though they may come within two ticks: no node is launched that they do not need.
+func TestAnArrivalIsNoTrend(t *testing.T) {
+	for name, asked := range map[string]func(int) float64{
+		"at once":          func(int) float64 { return 10 },
+		"within two ticks": func(after int) float64 { return min(10, 6+4*float64(after)) },
+		"and go again":     func(after int) float64 { return map[bool]float64{true: 10, false: 2}[after < 5] },
+		"one by one":       func(after int) float64 { return min(10, 2+float64(after/4+1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, ask := wantsOf(t, asked)
+			for i := 5; i < len(want); i++ {
+				require.LessOrEqual(t, want[i], int(math.Ceil(max(ask[i], ask[i-1]))), i)
+			}
+			require.Equal(t, int(ask[89]), want[89])
+		})
+	}
+}
+
+// Nodes that are full to the last pod are enough, and one more is too many.
+func TestFullNodesAreEnough(t *testing.T) {
+	said := replay(t, newSet(t, OptionsOf(&v1alpha1.WorkerPoolSpec{Max: 100})), Requests, 90, func(i int, _ time.Time) Observation {
+		pods, all := min(48, 20+i), workers(13, node)
+		all[12] = worker("w12", began.Add(-time.Hour), int64(max(0, pods-48))*node/4)
+		for k := range all[:12] {
+			all[k] = worker(fmt.Sprint("w", k), began.Add(-time.Hour), int64(min(4, max(0, pods-4*k)))*node/4)
+		}
+		return Observation{Workers: all, Expected: 13}
+	})
+	assert.Equal(t, []int{12, 12, 12}, []int{said[89].Want, said[89].Fits, said[89].Needs})
+}
+
+// A rise that goes on is carried on as far as launches take.
+func TestARiseIsATrend(t *testing.T) {
+	want, ask := wantsOf(t, func(after int) float64 { return 2 + 0.5*float64(after+1) })
+	for i := 43; i < len(want); i++ {
+		ahead := 1.2 * time.Minute.Seconds() / interval.Seconds() * 0.5
+		require.InDelta(t, ask[i]+ahead, float64(want[i]), 1.5, i)
 	}
 }

@@ -54,6 +54,9 @@ func (v *voice) run(m *pipeline.Memory, in pipeline.Input, t *tick) (reading, er
 		r.want = 0
 	}
 	r.fits, r.needs = v.fits(max(f.Level, f.Total)), v.needs(max(f.Level, f.Total))
+	if r.want <= t.Expected { // for the pipeline a little too many are good enough
+		r.want = min(r.want, r.fits)
+	}
 	return r, nil
 }
 
@@ -63,7 +66,7 @@ func (v *voice) fits(load float64) int {
 		return 0
 	}
 	p := v.pipeline.Params()
-	return int(min(math.Floor(p.Model.Required(load, p.Threshold/(1+p.ScaleDownMargin))+roundingSlack)+1, mostWorkers))
+	return int(min(math.Ceil(p.Model.Required(load, p.Threshold/(1+p.ScaleDownMargin))-roundingSlack), mostWorkers))
 }
 
 // needs is how many workers there must be for a load, without the margin.
@@ -89,7 +92,8 @@ func larger(a, b reading) reading {
 func (v *voice) tell(r reading, err error, t *tick) plan.Signal {
 	s := plan.Signal{
 		Name: v.config.Name, Threshold: v.config.Threshold, Down: v.config.Down, For: v.config.For,
-		CPU: v.config.Name == CPU, Memory: v.config.Name == Memory,
+		Margin: v.pipeline.Params().ScaleDownMargin,
+		CPU:    v.config.Name == CPU, Memory: v.config.Name == Memory,
 		WithPending: slices.Contains([]string{Requests, CPU, Memory}, v.config.Name),
 	}
 	if err != nil {

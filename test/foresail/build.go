@@ -25,6 +25,11 @@ func Build(ctx context.Context, progress io.Writer) (Binary, error) {
 	return build(ctx, "foresail", progress, GoBuild{})
 }
 
+// BuildReplaced builds the foresail command of this repository with other content of some files, by their paths in it.
+func BuildReplaced(ctx context.Context, name string, progress io.Writer, files map[string]string) (Binary, error) {
+	return build(ctx, name, progress, GoBuild{Replace: files})
+}
+
 // Flags choose what a benchmark measures.
 type Flags struct{ binary, profiles string }
 
@@ -40,7 +45,7 @@ func DefineFlags() *Flags {
 func (f *Flags) Build(ctx context.Context, progress io.Writer) (Binary, error) {
 	switch {
 	case f.profiles != "":
-		b, err := build(ctx, "foresail-profiles", progress, GoBuild{Replace: map[string]string{"cmd/foresail/profile_server.go": profileServer}})
+		b, err := BuildReplaced(ctx, "foresail-profiles", progress, map[string]string{"cmd/foresail/profile_server.go": profileServer})
 		b.profiles = f.profiles
 		return b, err
 	case f.binary != "":
@@ -48,6 +53,9 @@ func (f *Flags) Build(ctx context.Context, progress io.Writer) (Binary, error) {
 	}
 	return Build(ctx, progress)
 }
+
+// Given reports whether the flags ask for another binary than one of the source.
+func (f *Flags) Given() bool { return *f != Flags{} }
 
 // profileEnv is the variable with the address at which a build for profiles serves them.
 const profileEnv = "FORESAIL_BENCH_PPROF"

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/foresail"
 )
 
 // constants are times that Karpenter has no setting for, by the file of its module: how often it looks for nodes to remove, and how long
@@ -44,7 +45,15 @@ func BuildCompressed(ctx context.Context, progress io.Writer, by int) (Binaries,
 		return Binaries{}, err
 	}
 	for file, name := range constants {
-		if err := divide(filepath.Join(work, "karpenter", file), name, by); err != nil {
+		file = filepath.Join(work, "karpenter", file)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return Binaries{}, err
+		}
+		if text, err = divide(text, "const "+name+" = ", by); err != nil {
+			return Binaries{}, fmt.Errorf("%s: %w", file, err)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return Binaries{}, err
 		}
 	}
@@ -84,17 +93,42 @@ func copyModule(ctx context.Context, to string) error {
 	return err
 }
 
-// divide divides a constant in a file, such as "const pollingPeriod = 10 * time.Second".
-func divide(file, constant string, by int) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	line := regexp.MustCompile(`(?m)^const ` + constant + ` = \d+ \* time\.\w+$`)
+// divide divides a time that a line of Go has, such as "const pollingPeriod = 10 * time.Second". The pattern is what is in front of it.
+func divide(text []byte, pattern string, by int) ([]byte, error) {
+	line := regexp.MustCompile(`(?m)^(` + pattern + `)((?:\d+ ?\* ?)?time\.\w+)`)
 	if n := len(line.FindAllIndex(text, -1)); n != 1 {
-		return fmt.Errorf("%s: want one constant %s, not %d", file, constant, n)
+		return nil, fmt.Errorf("want one line with %s and a time, not %d", pattern, n)
 	}
-	return os.WriteFile(file, line.ReplaceAll(text, fmt.Appendf(nil, "$0 / %d", by)), 0o600)
+	return line.ReplaceAll(text, fmt.Appendf(nil, "$1$2 / %d", by)), nil
+}
+
+// times are those that a WorkerPool has no setting for: how often an open action is looked at, how long a tainted node is kept for pods
+// that are on their way to it, and how long a cycle waits for the next one, by file and by what is in front of them.
+var times = map[string][]string{
+	"nodepool/options.go": {`\to\.StepInterval = orElse\(o\.StepInterval, `, `\to\.BindGrace = orElse\(o\.BindGrace, `},
+	"nodepool/run.go":     {`\tleastPause = `},
+}
+
+// BuildForesailCompressed builds a foresail whose constants are divided by a number, as [BuildCompressed] does with Karpenter.
+func BuildForesailCompressed(ctx context.Context, progress io.Writer, by int) (foresail.Binary, error) {
+	root, err := controlplane.Root()
+	if err != nil {
+		return foresail.Binary{}, err
+	}
+	files := map[string]string{}
+	for file, patterns := range times {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return foresail.Binary{}, err
+		}
+		for _, pattern := range patterns {
+			if text, err = divide(text, pattern, by); err != nil {
+				return foresail.Binary{}, fmt.Errorf("%s: %w", file, err)
+			}
+		}
+		files[file] = string(text)
+	}
+	return foresail.BuildReplaced(ctx, fmt.Sprintf("foresail-divided-by-%d", by), progress, files)
 }
 
 // run runs the go command in a folder and returns its output.

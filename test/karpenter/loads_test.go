@@ -28,7 +28,6 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/foresail"
@@ -38,12 +37,11 @@ import (
 var (
 	onlyLoads = flag.String("loads", "", "run only these loads, such as ramp,spikes")
 	measured  = foresail.DefineFlags()
-	asIs      = flag.Bool("as-is", false, "leave the constants of Karpenter as they are, which its settings do not reach")
+	asIs      = flag.Bool("as-is", false, "leave the constants of both as they are, which settings do not reach")
 )
 
-// compress divides every time of the loads, of nodes and of both autoscalers: twenty minutes pass in four. Of Karpenter that includes two
-// constants of its source. What Foresail has no setting for stays as it is: it looks at an open action every 2 s, and keeps a tainted node
-// for 3 s. It is the largest number by which the intervals of a WorkerPool and the starts of nodes are whole seconds.
+// compress divides every time of the loads, of nodes and of both autoscalers, constants of their source included: twenty minutes pass in
+// four. It is the largest number by which the intervals of a WorkerPool and the starts of nodes are whole seconds.
 const compress = 5
 
 const (
@@ -60,19 +58,7 @@ type contender struct {
 
 var contenders = []contender{
 	{name: "karpenter", label: karpenter.PoolLabel, pool: (*side).nodePool},
-	{name: "workerpool", label: workerPoolLabel, pool: func(s *side) { s.workerPool(v1alpha1.WorkerPoolSpec{}) }},
-	{name: "workerpool-prompt", label: workerPoolLabel, pool: func(s *side) { s.workerPool(example(s, "workerpool-prompt.yaml")) }},
-}
-
-// example is the spec of a WorkerPool in manifests/examples. Where its instances come from is left out.
-func example(t testing.TB, file string) v1alpha1.WorkerPoolSpec {
-	t.Helper()
-	manifest, err := foresail.ReadManifest("examples/" + file)
-	require.NoError(t, err)
-	var pool v1alpha1.WorkerPool
-	require.NoError(t, yaml.UnmarshalStrict(manifest, &pool))
-	pool.Spec.Provider = v1alpha1.PoolProvider{}
-	return pool.Spec
+	{name: "workerpool", label: workerPoolLabel, pool: (*side).workerPool},
 }
 
 // rivals are the processes of both autoscalers.
@@ -106,6 +92,7 @@ func BenchmarkLoads(b *testing.B) {
 // newRivals starts Foresail, and Karpenter anew: one that has served nobody before, with the times of the loads.
 func newRivals(b *testing.B) *rivals {
 	b.Helper()
+	log.SetLogger(klog.Background()) // before the first client: controller-runtime warns of none
 	cluster := shared.stack.Cluster
 	binaries := shared.binaries
 	var err error
@@ -118,13 +105,15 @@ func newRivals(b *testing.B) *rivals {
 		"--batch-idle-duration="+(time.Second/compress).String(), "--batch-max-duration="+(10*time.Second/compress).String())
 	require.NoError(b, err)
 	binary, err := measured.Build(b.Context(), b.Output())
+	if !*asIs && !measured.Given() {
+		binary, err = karpenter.BuildForesailCompressed(b.Context(), b.Output(), compress)
+	}
 	require.NoError(b, err)
 	process := foresail.StartFor(b, foresail.Options{
 		Name: "foresail-loads", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
 	})
 	objects, err := foresail.NewClient(cluster.RESTConfig())
 	require.NoError(b, err)
-	log.SetLogger(klog.Background())
 	return &rivals{b, objects, map[string]int{"karpenter": shared.karpenter.PID(), "foresail": process.PID()}}
 }
 
@@ -282,9 +271,9 @@ func (s *side) nodePool() {
 	s.ledger.watchNodeClaims(s.TB, s.name)
 }
 
-// workerPool has Foresail start nodes, of its simulated cloud, by its defaults but for what is given.
-func (s *side) workerPool(spec v1alpha1.WorkerPoolSpec) {
-	spec.Min, spec.Max, spec.DeletionPolicy = 1, 50, v1alpha1.DeletionPolicyOrphan
+// workerPool has Foresail start nodes, of its simulated cloud, by its defaults.
+func (s *side) workerPool() {
+	spec := v1alpha1.WorkerPoolSpec{Min: 1, Max: 50, DeletionPolicy: v1alpha1.DeletionPolicyOrphan}
 	spec.Template.Labels = map[string]string{s.label: s.name}
 	spec.Provider.Simulated = &v1alpha1.SimulatedProvider{
 		JoinDelay: &metav1.Duration{Duration: compress * startOfNode}, Zones: []string{"a"}, Namespace: s.name + "-instances",
