@@ -21,7 +21,7 @@ func TestSpecOfDefaults(t *testing.T) {
 		Plan: plan.Pool{
 			Name: "workers", Min: 2, Max: 10, MaxBatchDown: 10, Mode: plan.Any,
 			PodsPerNode: 10,
-			Idle:        plan.Idle{For: 30 * time.Second, CPU: 0.3, Memory: 0.5}, Consolidate: true,
+			Idle:        plan.Idle{For: 15 * time.Second, CPU: 0.3, Memory: 0.5}, Consolidate: true,
 			RemovalOrder:  []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			DistrustShare: 0.45, DistrustCount: 3, MaxFailureBackoff: 30 * time.Minute,
 		},

@@ -305,9 +305,9 @@ type PendingPolicy struct {
 
 // IdlePolicy defines when the pool has too many workers.
 type IdlePolicy struct {
-	// How long the pool must be idle.
+	// How long the pool must be idle, or more workers than it needs must have been there.
 	// +optional
-	// +default="30s"
+	// +default="15s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"

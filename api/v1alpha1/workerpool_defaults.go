@@ -22,7 +22,7 @@ var poolDefaults = []PoolDefault{
 	{"mode", "Any"},
 	{"pending.for", "0s"},
 	{"pending.podsPerNode", "10"},
-	{"idle.for", "30s"},
+	{"idle.for", "15s"},
 	{"idle.cpu", "300m"},
 	{"idle.memory", "500m"},
 	{"cooldown.up", "0s"},

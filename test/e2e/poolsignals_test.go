@@ -55,7 +55,7 @@ func TestPoolSignalsFromPrometheus(t *testing.T) {
 		return fmt.Sprintf(`label_replace(%s, "node", %q, "", "")`, value, name)
 	}
 	began := time.Now().Add(-15 * time.Minute).Unix()
-	rise := fmt.Sprintf("clamp_min(vector((time() - %d) / 1000), 0)", began) // 0.9 now, and 1.04 in 144 s
+	rise := fmt.Sprintf("clamp_min(vector((time() - %d) / 1000), 0)", began) // 0.9 now, and 0.97 in 72 s
 	signals, set := poolSignals(t, p, "vector(3.2) + hour() * 0", map[string]v1alpha1.SignalQuery{
 		"level":   {Query: node("vector(0.5)", "w0") + " or " + node("vector(0.6)", "10.0.0.1:9100"), NodeLabel: "node"},
 		"rise":    {Query: node(rise, "w0") + " or " + node(rise, "w1"), NodeLabel: "node"},
