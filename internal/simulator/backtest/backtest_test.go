@@ -220,17 +220,50 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 		return fluid.New(fluid.Config{Load: load, Exact: true, Seed: 1, Min: 10, Max: 10, Warm: 10, Capacity: 1000})
 	}
 	span := simulator.Span{Lead: 2 * time.Minute, Length: 4 * time.Minute}
-	e := backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, 1.0/1000, span)
-	assert.Equal(t, 4*60-40+1, e.N, "what is forecast of later than the end is not judged")
+	e := backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, 0, 1.0/1000, span)
+	assert.Equal(t, 4*60-40-10+1, e.N, "what is forecast of the last ten seconds and later is not judged, as the rate is a mean around it")
 	n := float64(e.N)
-	assert.InDelta(t, 0.41, e.Naive/n, 1e-9)
-	assert.InDelta(t, 0.41+0.07, e.Mean/n, 1e-9, "the middle of a quarter of a minute is 7 s before the last second")
-	assert.InDelta(t, 0.01, e.Linear/n, 1e-9, "a second")
-	assert.InDelta(t, 0.082, e.Forecast/n, 1e-9)
+	assert.InDelta(t, 0.41, e.Ways[backtest.LastSecond].Way.Second/n, 1e-9)
+	assert.InDelta(t, 0.41, e.Ways[backtest.LastSecond].Way.Rate/n, 1e-9, "on a straight line the rate is the load of the second")
+	assert.InDelta(t, 0.41+0.07, e.Ways[backtest.LastQuarter].Way.Second/n, 1e-9, "the middle of a quarter of a minute is 7 s before the last second")
+	assert.InDelta(t, 0.41+0.295, e.Ways[backtest.LastMinute].Way.Second/n, 1e-9)
+	assert.InDelta(t, 0.01, e.Ways[backtest.StraightLine].Way.Second/n, 1e-9, "a second")
+	assert.InDelta(t, 0.082, e.Forecast.Second/n, 1e-9)
 	assert.InDelta(t, 0.2, e.MASE(), 1e-9)
+	assert.InDelta(t, 0.2, e.OfRate(), 1e-9)
+	assert.Equal(t, 1.0, e.Lateness(), "nothing was planned for")
+	assert.Zero(t, e.Ways[backtest.Yesterday].N, "the load does not go back that far")
 
 	assert.True(t, math.IsNaN(backtest.Errors{}.MASE()), "not known")
 	assert.InDelta(t, 7, backtest.Continued([]float64{1, 2, 3, 4}, 3), 1e-12)
+}
+
+// days is a load that is the same at the same time of each day, and so much more on each day than on the one before.
+type days struct{ each float64 }
+
+func (d days) Rate(t int64) float64 {
+	const day = 24 * 3600 * 1000
+	return (2000 + 1000*math.Sin(2*math.Pi*float64(t%600_000)/600_000)) * math.Pow(d.each, math.Floor(float64(t)/day))
+}
+
+// A time of another day has the shape, and now has the height.
+func TestTheSameTimeOfAnotherDay(t *testing.T) {
+	load := days{1.02}
+	world := fluid.New(fluid.Config{Load: load, Exact: true, Seed: 1, Min: 10, Max: 10, Warm: 10, Capacity: 1000})
+	e := backtest.Judge(&oracle{load: load}, world, load, -8*24*3600*1000, 1.0/1000, simulator.Span{Lead: 2 * time.Minute, Length: 10 * time.Minute})
+	for _, way := range []backtest.Way{backtest.Yesterday, backtest.LastWeek} {
+		c := e.Ways[way]
+		assert.Equal(t, e.N, c.N, way)
+		assert.Less(t, c.Way.Rate, 0.05*e.Ways[backtest.LastSecond].Way.Rate, way)
+		assert.Equal(t, e.Forecast, c.Ours, way)
+	}
+}
+
+// A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the load as above it.
+func TestPinball(t *testing.T) {
+	assert.InDelta(t, 0.99, backtest.Pinball(1, 2, 0.99), 1e-12)
+	assert.InDelta(t, 0.01, backtest.Pinball(2, 1, 0.99), 1e-12)
+	assert.Zero(t, backtest.Pinball(1, 1, 0.99))
 }
 
 // What a trace of seconds counts arrives in the second that it was counted in, and who knows the load knows that one.

@@ -44,11 +44,14 @@ func Tried(s Setting) map[string][]Setting {
 }
 
 // Judge has a scaler decide each second of a world under a load, and returns how far its forecasts were off.
-func Judge(s simulator.Scaler, w simulator.World, load simulator.Load, cost float64, span simulator.Span) Errors {
-	o := &observer{Scaler: s, load: load, cost: cost, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+func Judge(s simulator.Scaler, w simulator.World, load simulator.Load, begins int64, cost float64, span simulator.Span) Errors {
+	o := &observer{Scaler: s, load: load, begins: begins, cost: cost, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	simulator.Run(w, o, span, nil)
 	return o.errors
 }
 
 // Advise searches and judges.
 func Advise(ctx context.Context, o *Options) (*Advice, error) { return newPlayer(o).advise(ctx) }
+
+// Pinball is the loss of a forecast of a quantile.
+func Pinball(forecast, value, quantile float64) float64 { return pinball(forecast, value, quantile) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // The scalers that the findings compare.
@@ -135,20 +136,9 @@ func than(ratio float64) string {
 	return text + " as"
 }
 
-// Forecast is the error of one way to forecast.
-type Forecast struct {
-	Name    string
-	Horizon float64 // seconds, on average
-	Error   float64 // mean, absolute, in pods' work
-	MASE    float64
-}
-
 // Forecasts returns the ways to forecast, the baselines first. Those have the horizon of Foresail.
 func (r *Result) Forecasts() []Forecast {
 	var out []Forecast
-	of := func(name string, e Errors, sum float64) {
-		out = append(out, Forecast{Name: name, Horizon: e.Horizon / float64(e.N), Error: sum / float64(e.N), MASE: e.scaled(sum)})
-	}
 	base := slices.IndexFunc(r.Summary, func(row Row) bool { return row.Scaler == ours && row.Forecast.N > 0 })
 	if base < 0 {
 		base = slices.IndexFunc(r.Summary, func(row Row) bool { return row.Forecast.N > 0 })
@@ -157,12 +147,17 @@ func (r *Result) Forecasts() []Forecast {
 		return nil
 	}
 	e := r.Summary[base].Forecast
-	of("naive: the last second stays", e, e.Naive)
-	of(fmt.Sprintf("mean of the last %d s stays", meanOver), e, e.Mean)
-	of(fmt.Sprintf("straight line through the last %d s", observed), e, e.Linear)
+	naive := e.Ways[LastSecond].Way.per(e.N)
+	for w, c := range e.Ways {
+		if c.N > 0 {
+			out = append(out, forecastOf(Way(w).String(), c.N, c.Way, e, naive).beside(c))
+		}
+	}
 	for _, row := range r.Summary {
-		if row.Forecast.N > 0 {
-			of(row.Scaler, row.Forecast, row.Forecast.Forecast)
+		if f := row.Forecast; f.N > 0 {
+			one := forecastOf(row.Scaler, f.N, f.Forecast, f, naive)
+			one.Late, one.Pinball = f.Lateness(), f.Pinball/float64(f.N)
+			out = append(out, one)
 		}
 	}
 	return out
@@ -231,4 +226,19 @@ func (r *Result) assumptions() []string {
 			o.Trace.Start.Format("2006-01-02 15:04:05 UTC"), duration(o.Trace.Step), o.Trace.Largest()),
 		fmt.Sprintf("%s and takes %s to start. %d to %d pods; threshold %g.", capacity, duration(o.Startup), o.Min, o.Max, o.Threshold),
 	}
+}
+
+func forecastOf(name string, n int, sum Loss, e Errors, naive Loss) Forecast {
+	return Forecast{
+		Name: name, Horizon: time.Duration(e.Horizon / float64(e.N) * float64(time.Second)),
+		Error:  sum.per(n),
+		Scaled: Loss{ratio(sum.per(n).Second, naive.Second), ratio(sum.per(n).Rate, naive.Rate)},
+		Ours:   Loss{math.NaN(), math.NaN()}, Late: math.NaN(), Pinball: math.NaN(),
+	}
+}
+
+// beside adds how Foresail's forecast did at the same times.
+func (f Forecast) beside(c Compared) Forecast {
+	f.Ours = Loss{ratio(c.Ours.Second, c.Way.Second), ratio(c.Ours.Rate, c.Way.Rate)}
+	return f
 }

@@ -104,7 +104,7 @@ func (p *player) record(s *Setting, part section, seed uint64) (*simulator.Recor
 	if err != nil {
 		return nil, Errors{}, err
 	}
-	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: lead.Milliseconds() - part.from, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: p.Min, Max: p.Max, Warm: p.need().Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,

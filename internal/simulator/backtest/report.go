@@ -97,9 +97,16 @@ func (r *Result) WriteFrontier(w io.Writer) error {
 
 // WriteForecasts writes a line for each way to forecast, as forecast.csv has it.
 func (r *Result) WriteForecasts(w io.Writer) error {
-	rows := [][]string{{"trace", "forecast", "horizon_s", "mean_error_pods", "mase"}}
+	rows := [][]string{{
+		"trace", "forecast", "horizon_s", "mean_error_pods", "mase", "mean_error_of_rate_pods", "mase_of_rate", "foresail_by_it", "foresail_by_it_of_rate",
+		"late_share", "pinball_pods",
+	}}
 	for _, f := range r.Forecasts() {
-		rows = append(rows, []string{r.Options.Trace.Name, f.Name, decimals(f.Horizon, 1), decimals(f.Error, 4), decimals(f.MASE, 3)})
+		rows = append(rows, []string{
+			r.Options.Trace.Name, f.Name, decimals(f.Horizon.Seconds(), 1), decimals(f.Error.Second, 4), decimals(f.Scaled.Second, 3),
+			decimals(f.Error.Rate, 4), decimals(f.Scaled.Rate, 3), decimals(f.Ours.Second, 3), decimals(f.Ours.Rate, 3),
+			decimals(f.Late, 4), decimals(f.Pinball, 5),
+		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
