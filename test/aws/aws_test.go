@@ -80,6 +80,8 @@ func TestCloud(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, fixture){
 		"tokens":         testTokens,
 		"shortages":      testShortages,
+		"fleets":         testFleets,
+		"fleet prices":   testFleetPrices,
 		"hidden":         testHidden,
 		"throttling":     testThrottling,
 		"lost answer":    testLostAnswer,
@@ -135,6 +137,75 @@ func testShortages(t *testing.T, f fixture) {
 	_, err = f.ec2.RunInstances(t.Context(), f.input("quota", 2))
 	requireCode(t, err, "VcpuLimitExceeded")
 	require.Equal(t, 3, f.count(t))
+}
+
+// fleetInput is a fleet of types in one zone.
+func (f fixture) fleetInput(token string, kinds ...string) *ec2.CreateFleetInput {
+	tags := []types.Tag{{Key: aws.String("a/b"), Value: aws.String("<c> & d")}}
+	input := &ec2.CreateFleetInput{
+		ClientToken: aws.String(token), Type: types.FleetTypeInstant,
+		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateId: aws.String(f.network.Template), Version: aws.String("$Default")},
+		}},
+		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot},
+		SpotOptions:                 &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized},
+		TagSpecifications:           []types.TagSpecification{{ResourceType: types.ResourceTypeFleet, Tags: tags}, {ResourceType: types.ResourceTypeInstance, Tags: tags}},
+	}
+	for _, kind := range kinds {
+		input.LaunchTemplateConfigs[0].Overrides = append(input.LaunchTemplateConfigs[0].Overrides,
+			types.FleetLaunchTemplateOverridesRequest{InstanceType: types.InstanceType(kind), SubnetId: aws.String(f.network.Subnets[0].ID)})
+	}
+	return input
+}
+
+func testFleets(t *testing.T, f fixture) {
+	end := f.Short(Shortage{InstanceType: "t3.small", Market: "spot"})
+	output, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("one", "t3.small", "m5.large"))
+	require.NoError(t, err)
+	require.Len(t, output.Errors, 1)
+	require.Equal(t, "InsufficientInstanceCapacity", aws.ToString(output.Errors[0].ErrorCode))
+	require.Equal(t, types.InstanceTypeT3Small, output.Errors[0].LaunchTemplateAndOverrides.Overrides.InstanceType)
+	require.Len(t, output.Instances, 1)
+	require.Equal(t, types.InstanceTypeM5Large, output.Instances[0].InstanceType)
+	require.Equal(t, f.network.Subnets[0].ID, aws.ToString(output.Instances[0].LaunchTemplateAndOverrides.Overrides.SubnetId))
+	described, err := f.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: output.Instances[0].InstanceIds})
+	require.NoError(t, err)
+	instance := described.Reservations[0].Instances[0]
+	require.Equal(t, types.InstanceLifecycleTypeSpot, instance.InstanceLifecycle)
+	require.Contains(t, instance.Tags, types.Tag{Key: aws.String("a/b"), Value: aws.String("<c> & d")})
+
+	again, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("one", "t3.small", "m5.large"))
+	require.NoError(t, err)
+	require.Equal(t, output.Instances, again.Instances)
+	_, err = f.ec2.CreateFleet(t.Context(), f.fleetInput("one", "t3.small", "c5.large"))
+	requireCode(t, err, "IdempotentParameterMismatch")
+
+	nothing, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("two", "t3.small"))
+	require.NoError(t, err)
+	require.Empty(t, nothing.Instances)
+	end()
+	nothing, err = f.ec2.CreateFleet(t.Context(), f.fleetInput("two", "t3.small"))
+	require.NoError(t, err)
+	require.Empty(t, nothing.Instances, "a fleet that launched nothing has used its token")
+	require.Equal(t, 1, f.count(t))
+
+	_, err = f.ec2.CreateFleet(t.Context(), f.fleetInput("three", "t3.small", "t3.small"))
+	requireCode(t, err, "InvalidParameterValue")
+	require.Equal(t, 1, f.count(t))
+}
+
+func testFleetPrices(t *testing.T, f fixture) {
+	spot := func(usd string) map[string]string { return map[string]string{f.network.Subnets[0].Zone: usd} }
+	f.Sell(map[string]Price{"t3.small": {OnDemand: "1", Spot: spot("0.5")}, "m5.large": {OnDemand: "2", Spot: spot("0.4")}})
+	output, err := f.ec2.CreateFleet(t.Context(), f.fleetInput("spot", "t3.small", "m5.large"))
+	require.NoError(t, err)
+	require.Equal(t, types.InstanceTypeM5Large, output.Instances[0].InstanceType)
+	onDemand := f.fleetInput("on-demand", "m5.large", "t3.small")
+	onDemand.SpotOptions, onDemand.TargetCapacitySpecification.DefaultTargetCapacityType = nil, types.DefaultTargetCapacityTypeOnDemand
+	onDemand.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
+	output, err = f.ec2.CreateFleet(t.Context(), onDemand)
+	require.NoError(t, err)
+	require.Equal(t, types.InstanceTypeT3Small, output.Instances[0].InstanceType)
 }
 
 func testHidden(t *testing.T, f fixture) {

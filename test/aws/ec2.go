@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"fmt"
@@ -18,6 +19,7 @@ type ec2State struct {
 	shortages []*Shortage
 	zones     map[string]string  // subnet → zone
 	launches  map[string]*launch // of tokens, each in its region and zone
+	fleets    map[string]*fleet  // of tokens, each in its region
 	hiding    bool
 	hidden    map[string]bool // ids of instances that cannot be seen yet
 	statuses  []instanceStatus
@@ -25,7 +27,7 @@ type ec2State struct {
 }
 
 func newEC2State() ec2State {
-	return ec2State{zones: map[string]string{}, launches: map[string]*launch{}, hidden: map[string]bool{}}
+	return ec2State{zones: map[string]string{}, launches: map[string]*launch{}, fleets: map[string]*fleet{}, hidden: map[string]bool{}}
 }
 
 // launch is what became of a token. Its lock is held while it is being used.
@@ -76,6 +78,8 @@ func (c *Cloud) answerEC2(ctx context.Context, call *Call) *answer {
 	switch call.Operation {
 	case "RunInstances":
 		return c.runInstances(ctx, call)
+	case "CreateFleet":
+		return c.createFleet(ctx, call)
 	case "DescribeInstances":
 		if reply := c.notFound(call, "InstanceId"); reply != nil {
 			return reply
@@ -176,7 +180,7 @@ func (c *Cloud) runInstances(ctx context.Context, call *Call) *answer {
 
 // launch launches instances and remembers them.
 func (c *Cloud) launch(ctx context.Context, call *Call, zone string, l *launch) *answer {
-	if short := c.short(call, zone); short != "" {
+	if short := c.short(call.Params.Get("InstanceType"), zone, cmp.Or(call.Params.Get("InstanceMarketOptions.MarketType"), "on-demand")); short != "" {
 		return failure(call, shortageStatus(short), short, "there is a shortage")
 	}
 	reply := c.query(ctx, call, EC2, call.Params)
@@ -187,16 +191,20 @@ func (c *Cloud) launch(ctx context.Context, call *Call, zone string, l *launch) 
 	if err != nil {
 		return unreachable(call, err)
 	}
-	l.params = maps.Clone(call.Params)
-	for _, item := range tree.child("instancesSet").items() {
-		l.ids = append(l.ids, item.text("instanceId"))
-	}
+	l.params, l.ids = maps.Clone(call.Params), c.launched(tree)
+	return reply
+}
+
+// launched returns the instances of an answer of moto's, which may be hidden from now on.
+func (c *Cloud) launched(tree *node) (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range l.ids {
+	for _, item := range tree.child("instancesSet").items() {
+		id := item.text("instanceId")
+		ids = append(ids, id)
 		c.ec2.hidden[id] = c.ec2.hiding
 	}
-	return reply
+	return ids
 }
 
 // shortageStatus is 500 where EC2 takes the fault upon itself.
@@ -231,15 +239,11 @@ func (c *Cloud) launchedBefore(ctx context.Context, call *Call, ids []string) *a
 	return &answer{http.StatusOK, xmlType, reservation.bytes()}
 }
 
-func (c *Cloud) short(call *Call, zone string) (code string) {
-	market := "on-demand"
-	if call.Params.Get("InstanceMarketOptions.MarketType") == "spot" {
-		market = "spot"
-	}
+func (c *Cloud) short(kind, zone, market string) (code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.ec2.shortages {
-		if matches(s.InstanceType, call.Params.Get("InstanceType")) && matches(s.Zone, zone) && matches(s.Market, market) {
+		if matches(s.InstanceType, kind) && matches(s.Zone, zone) && matches(s.Market, market) {
 			return s.Code
 		}
 	}
@@ -254,6 +258,10 @@ func (c *Cloud) zoneOf(ctx context.Context, call *Call) (string, *answer) {
 	if subnet == "" {
 		return call.Params.Get("Placement.AvailabilityZone"), nil
 	}
+	return c.zoneOfSubnet(ctx, call, subnet)
+}
+
+func (c *Cloud) zoneOfSubnet(ctx context.Context, call *Call, subnet string) (string, *answer) {
 	c.mu.Lock()
 	zone := c.ec2.zones[subnet]
 	c.mu.Unlock()

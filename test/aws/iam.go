@@ -150,7 +150,9 @@ func (c *Cloud) rights(ctx context.Context, call *Call) ([]Right, error) {
 	action := call.Service + ":" + call.Operation
 	switch call.Operation {
 	case "RunInstances":
-		return c.rightsToLaunch(ctx, call, arn, common)
+		return c.rightsToLaunch(ctx, call, arn, common, "RunInstances")
+	case "CreateFleet":
+		return c.rightsToFleet(ctx, call, arn, common)
 	case "TerminateInstances", "CreateTags":
 		list := map[string]string{"TerminateInstances": "InstanceId", "CreateTags": "ResourceId"}[call.Operation]
 		var rights []Right
@@ -190,7 +192,7 @@ func (c *Cloud) rights(ctx context.Context, call *Call) ([]Right, error) {
 }
 
 // rightsToLaunch are a right on each resource that a launch uses or makes, on their tags, and on the role that they get.
-func (c *Cloud) rightsToLaunch(ctx context.Context, call *Call, arn func(service, resource string) string, common map[string]Strings) ([]Right, error) {
+func (c *Cloud) rightsToLaunch(ctx context.Context, call *Call, arn func(service, resource string) string, common map[string]Strings, createActions ...string) ([]Right, error) {
 	id := call.Params.Get("LaunchTemplate.LaunchTemplateId")
 	template := &node{}
 	if id != "" {
@@ -252,9 +254,11 @@ func (c *Cloud) rightsToLaunch(ctx context.Context, call *Call, arn func(service
 		}
 		add("ec2:RunInstances", arn("ec2", kind+"/*"), tags)
 		if len(tags) > 0 {
-			context := maps.Clone(tags)
-			context["ec2:CreateAction"] = Strings{"RunInstances"}
-			add("ec2:CreateTags", arn("ec2", kind+"/*"), context)
+			for _, by := range createActions {
+				context := maps.Clone(tags)
+				context["ec2:CreateAction"] = Strings{by}
+				add("ec2:CreateTags", arn("ec2", kind+"/*"), context)
+			}
 		}
 	}
 	profile := template.child("iamInstanceProfile").text("arn")
@@ -274,6 +278,54 @@ func (c *Cloud) rightsToLaunch(ctx context.Context, call *Call, arn func(service
 		return nil, fmt.Errorf("%s has %d roles", profile, len(roles))
 	}
 	rights = append(rights, Right{"iam:PassRole", roles[0].text("Arn"), map[string]Strings{"iam:PassedToService": {"ec2.amazonaws.com"}}})
+	return rights, nil
+}
+
+// rightsToFleet are those to make a fleet, of which no condition knows the launch template, and those to launch any of its
+// pools. AWS does not say which of the two calls is the one that tags its instances, so both are asked for.
+func (c *Cloud) rightsToFleet(ctx context.Context, call *Call, arn func(service, resource string) string, common map[string]Strings) ([]Right, error) {
+	overrides, reply := c.overridesOf(ctx, call)
+	if reply != nil {
+		return nil, fmt.Errorf("%s", reply.body)
+	}
+	var rights []Right
+	add := func(action, resource string, more map[string]Strings) {
+		context := maps.Clone(common)
+		maps.Copy(context, more)
+		rights = append(rights, Right{action, resource, context})
+	}
+	tags := map[string]Strings{}
+	for i := 1; call.Params.Has(fmt.Sprintf("TagSpecification.%d.ResourceType", i)); i++ {
+		specification := fmt.Sprintf("TagSpecification.%d.", i)
+		if call.Params.Get(specification+"ResourceType") == "fleet" {
+			for key, value := range requestTags(call.Params, specification+"Tag.") {
+				tags["aws:RequestTag/"+key] = Strings{value}
+			}
+		}
+	}
+	add("ec2:CreateFleet", arn("ec2", "fleet/*"), tags)
+	if len(tags) > 0 {
+		tags = maps.Clone(tags)
+		tags["ec2:CreateAction"] = Strings{"CreateFleet"}
+		add("ec2:CreateTags", arn("ec2", "fleet/*"), tags)
+	}
+	launch := *call
+	for _, o := range overrides {
+		launch.Params = runInput(call, o, call.Params.Get("TargetCapacitySpecification.DefaultTargetCapacityType"))
+		more, err := c.rightsToLaunch(ctx, &launch, arn, common, "RunInstances", "CreateFleet")
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range more {
+			if r.Action == "ec2:RunInstances" {
+				context := maps.Clone(r.Context)
+				delete(context, "ec2:LaunchTemplate")
+				delete(context, "ec2:IsLaunchTemplateResource")
+				rights = append(rights, Right{"ec2:CreateFleet", r.Resource, context})
+			}
+		}
+		rights = append(rights, more...)
+	}
 	return rights, nil
 }
 
