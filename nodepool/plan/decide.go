@@ -248,7 +248,7 @@ func (v *view) extend(d Decision) Decision {
 	there := len(v.staying) + v.State.Planned
 	d.Want = min(d.Recommended, v.Pool.Max, add(there, min(v.State.Room, v.batchUp())))
 	dominant := v.dominant()
-	d.Placements, d.Pinned = v.place(min(d.Want-there, v.places()-v.State.Planned), d.Recommended-there, dominant)
+	d.Placements, d.Alternatives, d.Pinned = v.place(min(d.Want-there, v.places()-v.State.Planned), d.Recommended-there, dominant)
 	if len(d.Placements) == 0 {
 		return d.hold(ActionOpen, "a %s is open, and what else could be launched is cooling after errors (%s)", v.State.Action, dominant.Reason)
 	}
@@ -276,7 +276,7 @@ func (v *view) launch(d Decision, r recommendation) Decision {
 	if places == 0 {
 		return v.full(d, why)
 	}
-	d.Placements, d.Pinned = v.place(min(d.Want-n, places), max(d.Want, d.Recommended)-n, r)
+	d.Placements, d.Alternatives, d.Pinned = v.place(min(d.Want-n, places), max(d.Want, d.Recommended)-n, r)
 	if len(d.Placements) == 0 {
 		return v.exhausted(d, r)
 	}

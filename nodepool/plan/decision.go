@@ -16,6 +16,10 @@ type Decision struct {
 
 	Placements []Placement // of a ScaleUp, one for each node to launch, in order
 	Pinned     int         // of Placements, the first ones, which pending pods need to be what they are
+	// Alternatives are, for each of Placements, the instance types of which the cloud may launch any in the place of the chosen
+	// one, cheapest first, at most [MaxAlternatives]. What is launched in place of outdated workers has none, as it was asked for
+	// just that whether their pods could run there.
+	Alternatives [][]string
 	// GiveUp are instances that did not join and are kept to be looked at, whose place is needed: they are to be terminated.
 	GiveUp     []string
 	Urgent     bool      // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down

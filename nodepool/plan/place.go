@@ -18,6 +18,13 @@ func Place(s Snapshot, n int, tried ...Placement) []Placement {
 	return newPlacer(s, tried).place(nil, n, anything)
 }
 
+// MaxAlternatives is how many further instance types one launch may name. Each makes the journal longer until it is launched.
+const MaxAlternatives = 9
+
+// maxPriceOfAlternatives is how many times the price of the cheapest instance type an alternative may cost. Most types of the
+// same size are within it, and those of twice the size are not.
+const maxPriceOfAlternatives = 1.5
+
 // MaxSubstitutes is how many slots may follow each other where no placement is used up by that.
 const MaxSubstitutes = 3
 
@@ -35,12 +42,14 @@ type Lost struct {
 type Substitute struct {
 	Slot int // that it takes the place of
 	Placement
+	Alternatives []string // see [Decision]
 }
 
 // Replacement is a node in the place of an instance that the cloud takes back.
 type Replacement struct {
 	InstanceID string
 	Placement
+	Alternatives []string // see [Decision]
 }
 
 // substitutes places nodes in the place of lost slots, and of instances that the cloud takes back as far as the decision wants
@@ -51,8 +60,8 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 	}
 	p := newPlacer(v.Snapshot, nil)
 	for _, l := range v.State.Lost {
-		if at, ok := v.instead(p, l); ok {
-			subs = append(subs, Substitute{l.Slot, at})
+		if at, alternatives, ok := v.instead(p, l); ok {
+			subs = append(subs, Substitute{l.Slot, at, alternatives})
 		}
 	}
 	soonest := slices.SortedFunc(slices.Values(v.Notices), func(a, b Notice) int {
@@ -63,18 +72,18 @@ func (v *view) substitutes(d Decision) (subs []Substitute, replacements []Replac
 			break
 		}
 		for _, at := range p.place(nil, 1, anything) {
-			replacements = append(replacements, Replacement{n.InstanceID, at})
+			replacements = append(replacements, Replacement{n.InstanceID, at, p.alternatives(at, anything)})
 		}
 	}
 	return subs, replacements
 }
 
 // instead places a node in the place of one that was lost. If pods need it to be what it was, it is something else that they
-// can run on.
-func (v *view) instead(p *placer, l Lost) (Placement, bool) {
+// can run on. The same is launched again as just that: nobody knows what has become of the launch before.
+func (v *view) instead(p *placer, l Lost) (at Placement, alternatives []string, ok bool) {
 	willDo := anything
 	if l.Again {
-		return l.Placement, len(l.Tried) < MaxSubstitutes
+		return l.Placement, nil, len(l.Tried) < MaxSubstitutes
 	}
 	if l.Outdated { // or the worker might not go: whether it may for something else is decided anew
 		willDo = func(at Placement) bool { return at.Zone == l.Zone && (at.Market == l.Market || at.Market == OnDemand) }
@@ -83,21 +92,25 @@ func (v *view) instead(p *placer, l Lost) (Placement, bool) {
 		shapes := slices.Concat(v.Pending.Shapes, v.Pending.Later)
 		at := slices.IndexFunc(shapes, func(s Shape) bool { return s.takes(l.Placement) })
 		if at < 0 {
-			return Placement{}, false // the pods have found another node
+			return Placement{}, nil, false // the pods have found another node
 		}
 		willDo = shapes[at].takes
 	}
-	out := p.place(nil, 1, func(at Placement) bool { return at != l.Placement && !slices.Contains(l.Tried, at) && willDo(at) })
+	untried := func(at Placement) bool { return at != l.Placement && !slices.Contains(l.Tried, at) && willDo(at) }
+	out := p.place(nil, 1, untried)
 	if len(out) == 0 {
-		return Placement{}, false
+		return Placement{}, nil, false
 	}
-	return out[0], true
+	if l.Outdated {
+		return out[0], nil, true
+	}
+	return out[0], p.alternatives(out[0], untried), true
 }
 
 // place places up to n of the nodes that a recommendation asks for: first those that must have a shape for pods to run on
 // them, then what may be anything. A node of a shape that cannot be launched is no node that helps: if the recommendation
 // counts it, nothing else is launched in its place.
-func (v *view) place(n, asked int, r recommendation) (out []Placement, pinned int) {
+func (v *view) place(n, asked int, r recommendation) (out []Placement, alternatives [][]string, pinned int) {
 	shapes := v.Pending.Shapes
 	if r.cause != PodsPending {
 		shapes = slices.Concat(shapes, v.Pending.Later)
@@ -106,6 +119,7 @@ func (v *view) place(n, asked int, r recommendation) (out []Placement, pinned in
 	for _, s := range shapes {
 		before := len(out)
 		out = p.place(out, min(n, before+s.Nodes), s.takes)
+		alternatives = p.alternativesOf(alternatives, out, s.takes)
 		if r.pods {
 			asked -= s.Nodes
 		} else {
@@ -113,7 +127,8 @@ func (v *view) place(n, asked int, r recommendation) (out []Placement, pinned in
 		}
 	}
 	pinned = len(out)
-	return p.place(out, min(n, pinned+max(0, asked)), anything), pinned
+	out = p.place(out, min(n, pinned+max(0, asked)), anything)
+	return out, p.alternativesOf(alternatives, out, anything), pinned
 }
 
 func anything(Placement) bool { return true }
@@ -126,6 +141,7 @@ type placer struct {
 	spots, onDemanders []Placement // that are left, in order of preference
 	// Those that are suspected.
 	lateSpots, lateOnDemanders []Placement
+	usd                        func(Placement) float64 // +Inf where it is not known; nil: prices do not decide
 }
 
 func newPlacer(s Snapshot, tried []Placement) *placer {
@@ -161,10 +177,46 @@ func newPlacer(s Snapshot, tried []Placement) *placer {
 			}
 		}
 	}
+	if s.Prices == nil {
+		return p
+	}
+	p.usd = s.usd
 	for _, list := range [][]Placement{p.spots, p.lateSpots, p.onDemanders, p.lateOnDemanders} {
-		s.sortByPrice(list)
+		// The cheapest comes first and those without a price last; the others stay as they are.
+		slices.SortStableFunc(list, func(a, b Placement) int { return cmp.Compare(s.usd(a), s.usd(b)) })
 	}
 	return p
+}
+
+// alternatives returns the instance types that may be launched in the place of one, cheapest first, where prices decide: what
+// will do as well, in the same market and subnet, for not much more. The zone stays, as zones are to be balanced, and so does
+// the subnet, as a fleet of EC2 takes one of each zone. What is suspected is none of them.
+func (p *placer) alternatives(at Placement, willDo func(Placement) bool) []string {
+	if p.usd == nil || math.IsInf(p.usd(at), 1) {
+		return nil
+	}
+	list, most := p.onDemanders, maxPriceOfAlternatives*p.usd(at)
+	if at.Market == Spot {
+		list = p.spots
+	}
+	var out []string
+	for _, l := range list {
+		if len(out) == MaxAlternatives || p.usd(l) > most {
+			break
+		}
+		if l.Zone == at.Zone && l.Subnet == at.Subnet && l != at && willDo(l) {
+			out = append(out, l.InstanceType)
+		}
+	}
+	return out
+}
+
+// alternativesOf adds those of the placements that have none yet.
+func (p *placer) alternativesOf(out [][]string, placements []Placement, willDo func(Placement) bool) [][]string {
+	for _, at := range placements[len(out):] {
+		out = append(out, p.alternatives(at, willDo))
+	}
+	return out
 }
 
 // cools tells whether a placement must not be tried, and whether it is suspected.
@@ -177,19 +229,13 @@ func (s Snapshot) cools(p Placement) (cooling, suspected bool) {
 	return cooling, suspected
 }
 
-// sortByPrice puts the cheapest first and those without a price last, and leaves the others as they are.
-func (s Snapshot) sortByPrice(list []Placement) {
-	if s.Prices == nil {
-		return
+// usd is what an hour of a placement costs, +Inf if that is not known.
+func (s Snapshot) usd(p Placement) float64 {
+	price := s.Prices[Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
+	if price == nil {
+		return math.Inf(1)
 	}
-	usd := func(p Placement) float64 {
-		price := s.Prices[Offer{Zone: p.Zone, Subnet: p.Subnet, InstanceType: p.InstanceType}].Of(p.Market)
-		if price == nil {
-			return math.Inf(1)
-		}
-		return *price
-	}
-	slices.SortStableFunc(list, func(a, b Placement) int { return cmp.Compare(usd(a), usd(b)) })
+	return *price
 }
 
 // Costs returns what an hour of each offer is expected to cost, as the pool mixes Spot and On-Demand, where that is known. A

@@ -60,6 +60,37 @@ func check(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	}
 }
 
+// checkAlternatives asserts that whatever the cloud chooses is as the placement in all but its type, and may be launched now.
+func checkAlternatives(t *testing.T, s plan.Snapshot, d plan.Decision) {
+	t.Helper()
+	if d.Reason == plan.Outdated || s.Prices == nil {
+		for _, list := range d.Alternatives {
+			assert.Empty(t, list)
+		}
+		return
+	}
+	require.Len(t, d.Alternatives, len(d.Placements))
+	for i, list := range d.Alternatives {
+		at := d.Placements[i]
+		assert.LessOrEqual(t, len(list), plan.MaxAlternatives)
+		assert.NotContains(t, list, at.InstanceType)
+		for _, kind := range list {
+			offer := plan.Offer{Zone: at.Zone, Subnet: at.Subnet, InstanceType: at.InstanceType}
+			most := 1.5 * *s.Prices[offer].Of(at.Market)
+			offer.InstanceType = kind
+			require.Contains(t, s.Offers, offer)
+			assert.LessOrEqual(t, *s.Prices[offer].Of(at.Market), most)
+			only := s
+			only.Workers, only.State.PlannedAt, only.Offers, only.Pool.OnDemandBase, only.Pool.SpotRatio = nil, nil, []plan.Offer{offer}, 0, 0
+			if at.Market == plan.Spot {
+				only.Pool.SpotRatio = 1
+			}
+			at.InstanceType = kind
+			assert.Equal(t, []plan.Placement{at}, plan.Place(only, 1), "it is cooling")
+		}
+	}
+}
+
 func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	t.Helper()
 	launched := len(d.Placements)
@@ -68,6 +99,7 @@ func checkUp(t *testing.T, s plan.Snapshot, d plan.Decision) {
 	assert.Empty(t, d.Targets)
 	assert.Equal(t, d.Workers+planned(s)+launched, d.Want)
 	assert.LessOrEqual(t, d.Want, s.Pool.Max, "above the maximum")
+	checkAlternatives(t, s, d)
 	if s.Pool.MaxBatchUp > 0 {
 		assert.LessOrEqual(t, launched, s.Pool.MaxBatchUp, "above the batch")
 	}
