@@ -59,6 +59,7 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 	for _, s := range d.Substitutes {
 		like := a.Slots[s.Slot]
 		like.Replaces = &s.Slot
+		like.Alternatives = s.Alternatives
 		addSlot(a, s.Placement, like)
 	}
 	for _, x := range d.Replacements {
@@ -66,7 +67,7 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 		if r == nil {
 			continue
 		}
-		addSlot(a, x.Placement, state.Slot{})
+		addSlot(a, x.Placement, state.Slot{Alternatives: x.Alternatives})
 		r.Replaced, changed = true, true
 		e.event(Event{
 			Reason: EventReplacement, Instance: r.InstanceID, Node: r.Node, Action: a.ID,
@@ -152,14 +153,19 @@ func (e *executor) newAction(kind string, k plan.ActionKind) *state.Action {
 // addPlaced adds a slot for each node that was decided on.
 func (e *executor) addPlaced(a *state.Action) {
 	for i, p := range e.decision.Placements {
-		addSlot(a, p, state.Slot{Pinned: i < e.decision.Pinned, Outdated: e.decision.Reason == plan.Outdated})
+		like := state.Slot{Pinned: i < e.decision.Pinned, Outdated: e.decision.Reason == plan.Outdated}
+		if i < len(e.decision.Alternatives) {
+			like.Alternatives = e.decision.Alternatives[i]
+		}
+		addSlot(a, p, like)
 	}
 }
 
-// addSlot adds a slot that is to be as another in what it is for.
+// addSlot adds a slot that is to be as another in what it is for, and in what may be launched instead.
 func addSlot(a *state.Action, p plan.Placement, like state.Slot) {
 	n := len(a.Slots)
 	a.Slots = append(a.Slots, state.Slot{
-		Number: n, Placement: p, Token: token(a.ID, n), Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
+		Number: n, Placement: p, Alternatives: like.Alternatives, Token: token(a.ID, n),
+		Replaces: like.Replaces, Pinned: like.Pinned, Outdated: like.Outdated, State: state.SlotPlanned,
 	})
 }

@@ -72,6 +72,28 @@ var scenarios = []scenario{
 		check: func(r *rig) { require.Equal(r, 2, r.running()) },
 	},
 	{
+		name: "scale up with several types",
+		begin: func(r *rig) {
+			r.spec.Plan.Min = 3
+			r.priced()
+			r.world.capacity = func(l provider.Launch) error {
+				if l.InstanceType == "t3.medium" || l.Zone == "b" && l.Market == plan.Spot {
+					return refused(provider.Capacity)
+				}
+				return nil
+			}
+		},
+		ended: func(r *rig) bool {
+			return r.running() >= 3 && r.record().Action == nil && !r.record().LastUp.IsZero()
+		},
+		check: func(r *rig) {
+			require.Equal(r, 3, r.running())
+			for _, i := range r.world.instances {
+				require.NotEqual(r, "t3.medium", i.InstanceType)
+			}
+		},
+	},
+	{
 		name: "scale up that grows",
 		begin: func(r *rig) {
 			want := func(n int) {
@@ -349,6 +371,9 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	chance := func(p float64) bool { return random.Float64() < p }
 	calm := false
 	r.world.add(3)
+	if chance(0.5) {
+		r.priced()
+	}
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
 	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5
 	r.spec.Join = Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}

@@ -26,7 +26,9 @@
 // # Scale-up
 //
 // The slots are written down, each with its parameters and its token, then launched one by one, and each id is written
-// down as well. After an error that leaves open whether an instance was launched, the same slot is tried again with the same token.
+// down as well. Where prices decide, a slot names further types, and the cloud launches any of these: the type of the
+// instance replaces that of the slot. After an error that leaves open whether an instance was launched, the same slot is
+// tried again with the same token.
 // A definitive error fails the slot; its placement cools, and the next cycle plans another slot in its place. A slot ends with its
 // Node Ready, or when its time to join is over: then the instance is tagged, kept for a while, and terminated unless it joins after
 // all. The action ends when no slot is open. If nothing joined, launches back off.

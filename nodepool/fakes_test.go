@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -145,6 +146,7 @@ type fakeWorld struct {
 
 	instances  map[string]*fakeInstance
 	tokens     map[string]*fakeInstance
+	used       map[string]error // tokens that launched nothing, and never will
 	launches   int
 	capacity   func(provider.Launch) error // why a launch is rejected
 	lost       func(provider.Launch) error // the answer to a launch
@@ -180,7 +182,7 @@ type fakeInstance struct {
 
 func newWorld(c *clock) *fakeWorld {
 	w := &fakeWorld{
-		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string]*fakeInstance{}, nodes: map[string]*fakeNode{},
+		clock: c, instances: map[string]*fakeInstance{}, tokens: map[string]*fakeInstance{}, used: map[string]error{}, nodes: map[string]*fakeNode{},
 		joinDelay: 30 * time.Second, podGrace: 2 * time.Second, past: map[string]bool{}, wakes: make(chan struct{}, 1),
 	}
 	for _, zone := range []string{"a", "b"} {
@@ -248,21 +250,23 @@ func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Insta
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if i, ok := w.tokens[l.Token]; ok {
-		if i.launch != l {
+		if !reflect.DeepEqual(i.launch, l) {
 			return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: "Launch", Err: errors.New("other parameters")}
 		}
 		return i.Instance, nil
 	}
-	if w.capacity != nil {
-		if err := w.capacity(l); err != nil {
-			return provider.Instance{}, err
-		}
+	if err := w.used[l.Token]; err != nil {
+		return provider.Instance{}, err
+	}
+	at, refusals, err := w.choose(l)
+	if err != nil {
+		return provider.Instance{}, err
 	}
 	w.launches++
 	id := fmt.Sprintf("i-%d", w.launches)
 	i := &fakeInstance{launch: l, Instance: provider.Instance{
-		ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement,
-		State: provider.Pending, Launched: w.clock.now(),
+		ID: id, ProviderID: "fake:///" + id, Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: at,
+		State: provider.Pending, Launched: w.clock.now(), Refusals: refusals,
 	}}
 	w.instances[id], w.tokens[l.Token] = i, i
 	if w.lost != nil {
@@ -271,6 +275,29 @@ func (w *fakeWorld) Launch(_ context.Context, l provider.Launch) (provider.Insta
 		}
 	}
 	return i.Instance, nil
+}
+
+// choose returns the first type of a launch that there is. A launch with alternatives uses its token up if there is none.
+func (w *fakeWorld) choose(l provider.Launch) (at plan.Placement, refusals []provider.Refusal, err error) {
+	if w.capacity == nil {
+		return l.Placement, nil, nil
+	}
+	for _, kind := range append([]string{l.InstanceType}, l.Alternatives...) {
+		one := l
+		one.InstanceType = kind
+		err = w.capacity(one)
+		switch class := provider.ClassOf(err); {
+		case err == nil:
+			return one.Placement, refusals, nil
+		case len(l.Alternatives) == 0, class != provider.Capacity && class != provider.Quota && class != provider.Address:
+			return plan.Placement{}, nil, err
+		default:
+			refusals = append(refusals, provider.Refusal{InstanceType: kind, Class: class, Reason: err.Error()})
+		}
+	}
+	err = &provider.Error{Class: refusals[0].Class, Op: "Launch", Err: err, Refusals: refusals}
+	w.used[l.Token] = err
+	return plan.Placement{}, nil, err
 }
 
 func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {

@@ -85,6 +85,10 @@ func (e *executor) adopt(ctx context.Context, a *state.Action) error {
 // launched puts an instance into its slot.
 func (e *executor) launched(s *state.Slot, i provider.Instance) {
 	s.State, s.InstanceID, s.ProviderID, s.Error = state.SlotLaunched, i.ID, i.ProviderID, ""
+	if slices.Contains(s.Alternatives, i.InstanceType) {
+		s.InstanceType = i.InstanceType
+	}
+	s.Alternatives = nil
 	if s.Requested.IsZero() {
 		s.Requested = e.now()
 	}
@@ -109,8 +113,10 @@ func (e *executor) launch(ctx context.Context, at int) error {
 	if s.Requested.IsZero() {
 		s.Requested = now
 	}
-	i, err := e.guard.launch(ctx, provider.Launch{Action: a.ID, Slot: s.Number, Token: s.Token, Placement: s.Placement})
+	l := provider.Launch{Action: a.ID, Slot: s.Number, Token: s.Token, Placement: s.Placement, Alternatives: s.Alternatives}
+	i, err := e.guard.launch(ctx, l)
 	if err == nil {
+		e.refused(s.Placement, i.Refusals, true)
 		e.launched(s, i)
 		return e.save(ctx)
 	}
@@ -135,10 +141,15 @@ func (e *executor) launchFailed(ctx context.Context, at int, err error) error {
 	case class == provider.Capacity, class == provider.Quota, class == provider.Address, class == provider.TokenMismatch:
 		e.fail(s, err.Error())
 		s.Refused, s.Lost = class != provider.TokenMismatch, true
-		e.cool(class, s.Placement, err.Error())
+		if refusals := provider.RefusalsOf(err); len(refusals) > 0 {
+			e.refused(s.Placement, refusals, false)
+		} else {
+			e.cool(class, s.Placement, err.Error())
+		}
 	default:
 		e.errs = append(e.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
 		e.suspect(s.Placement, err.Error())
+		e.refused(s.Placement, provider.RefusalsOf(err), false)
 		for i := range a.Slots {
 			if a.Slots[i].State == state.SlotPlanned {
 				e.fail(&a.Slots[i], err.Error())
@@ -150,11 +161,29 @@ func (e *executor) launchFailed(ctx context.Context, at int, err error) error {
 
 // fail ends a slot that nothing came of.
 func (e *executor) fail(s *state.Slot, why string) {
-	s.State, s.Error = state.SlotFailed, why
+	s.State, s.Error, s.Alternatives = state.SlotFailed, why, nil
 	e.event(Event{
 		Reason: EventLaunchFailed, Warning: true, Instance: s.InstanceID, Action: e.record.Action.ID,
 		Message: fmt.Sprintf("Slot %d, %s %s in %s: %s", s.Number, s.Market, s.InstanceType, s.Zone, why),
 	})
+}
+
+// refused notes of each type of a launch what the cloud has said of it. If it has not said the same of all, or has launched another,
+// it is about that type alone: AWS has quotas for each family.
+func (e *executor) refused(p plan.Placement, refusals []provider.Refusal, launched bool) {
+	differ := launched || slices.ContainsFunc(refusals, func(r provider.Refusal) bool { return r.Class != refusals[0].Class })
+	for _, r := range refusals {
+		p.InstanceType = r.InstanceType
+		switch class := r.Class; class {
+		case provider.Capacity, provider.Quota, provider.Address:
+			if differ {
+				class = provider.Capacity
+			}
+			e.cool(class, p, r.Reason)
+		case provider.Invalid:
+			e.suspect(p, r.Reason)
+		}
+	}
 }
 
 // cool keeps placements from being tried that would fail for the same reason: of capacity that type in that zone and

@@ -71,13 +71,22 @@ func (c cloud) Renew(t testing.TB, pool string) provider.Provider {
 	c.setDefault(t, c.newVersion(t))
 	return c.provider(t, pool)
 }
-func (c cloud) Settle(testing.TB) {}
-func (c cloud) Exhaust(_ testing.TB, p plan.Placement) func() {
-	market := "on-demand"
-	if p.Market == plan.Spot {
-		market = "spot"
+func (c cloud) Alternative() string { return "m5.large" }
+func (c cloud) Settle(testing.TB)   {}
+func (c cloud) Exhaust(_ testing.TB, placements ...plan.Placement) func() {
+	var ends []func()
+	for _, p := range placements {
+		market := "on-demand"
+		if p.Market == plan.Spot {
+			market = "spot"
+		}
+		ends = append(ends, c.Short(awstest.Shortage{InstanceType: p.InstanceType, Zone: p.Zone, Market: market}))
 	}
-	return c.Short(awstest.Shortage{InstanceType: p.InstanceType, Zone: p.Zone, Market: market})
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }
 
 // lagging is a cloud in which new instances can be seen only after it has settled.
@@ -102,6 +111,13 @@ func TestProvider(t *testing.T) {
 		"a token that outlives the spec":       testSpecChanged,
 		"error codes":                          testCodes,
 		"a launch is tried once":               testTriedOnce,
+		"a fleet says everything":              testFleetInput,
+		"a fleet of On-Demand":                 testFleetOnDemand,
+		"a fleet chooses by price":             testFleetByPrice,
+		"an answer of a fleet that is lost":    testFleetLostAnswer,
+		"a fleet that outlives the spec":       testFleetSpecChanged,
+		"a fleet that launched nothing":        testFleetUsedUp,
+		"error codes of a fleet":               testFleetCodes,
 		"reads are tried twice":                testTriedTwice,
 		"the cloud is down":                    testDown,
 		"a cloud that does not answer":         testSilence,

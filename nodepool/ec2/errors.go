@@ -49,6 +49,11 @@ var classes = map[string]provider.Class{
 	"IdempotentParameterMismatch":  provider.TokenMismatch,
 	"IdempotentInstanceTerminated": provider.TokenMismatch, // its instance is gone: the token is used up
 
+	"InternalError":      provider.Unknown, // such codes have a status of 5xx, but where a fleet tells them
+	"InternalFailure":    provider.Unknown,
+	"ServiceUnavailable": provider.Unknown,
+	"Unavailable":        provider.Unknown,
+
 	"RequestTimeout":        provider.Unknown, // blames the caller, who sent too slowly
 	"RequestExpired":        provider.Invalid,
 	"AuthFailure":           provider.Invalid,
@@ -82,6 +87,18 @@ func classOf(err error) provider.Class {
 	return provider.Unknown
 }
 
+// classOfCode is what a code means that a fleet tells, which has no status.
+func classOfCode(code string) provider.Class {
+	code = withoutBlame(code)
+	if class, ok := classes[code]; ok {
+		return class
+	}
+	if code == "" {
+		return provider.Unknown
+	}
+	return provider.Invalid
+}
+
 // codeOf returns EC2's code; "" if EC2 did not answer. Where it is prefixed by who is to blame (Client.UnauthorizedOperation)
 // the prefix is left out.
 func codeOf(err error) string {
@@ -89,6 +106,9 @@ func codeOf(err error) string {
 	if !errors.As(err, &api) {
 		return ""
 	}
-	code := strings.TrimPrefix(api.ErrorCode(), "Client.")
-	return strings.TrimPrefix(code, "Server.")
+	return withoutBlame(api.ErrorCode())
+}
+
+func withoutBlame(code string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(code, "Client."), "Server.")
 }

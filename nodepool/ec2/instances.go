@@ -152,9 +152,12 @@ func (p *Provider) instance(i types.Instance) provider.Instance {
 	if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
 		instance.Market = plan.Spot
 	}
-	instance.ProviderID = "aws:///" + instance.Zone + "/" + instance.ID
+	instance.ProviderID = providerID(instance.Zone, instance.ID)
 	return instance
 }
+
+// providerID is what the cloud provider for AWS gives a node.
+func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
 // stateOf counts an instance that is stopped as one that leaves: workers are never started again.
 func stateOf(i types.Instance) provider.InstanceState {

@@ -12,11 +12,14 @@ import (
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// Launch implements [provider.Provider]. To EC2 the template, the tags and the price of the pool are parameters too; if these
+// Launch implements [provider.Provider]: one type is launched as an instance, and one of several by a fleet. To EC2 the template, the tags and the price of the pool are parameters too; if these
 // have changed since the token was used, the instance is looked for by its tag.
 func (p *Provider) Launch(ctx context.Context, l provider.Launch) (provider.Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if len(l.Alternatives) > 0 {
+		return p.launchOneOf(ctx, l)
+	}
 	const op = "RunInstances"
 	output, err := p.client.RunInstances(ctx, p.input(l), func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
@@ -41,8 +44,7 @@ func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch e
 		return provider.Instance{}, err
 	}
 	for _, d := range described {
-		i := p.instance(d)
-		if i.Action == l.Action && i.Slot == l.Slot && i.Placement == l.Placement {
+		if i := p.instance(d); l.Takes(i) {
 			return i, nil
 		}
 	}
@@ -54,16 +56,13 @@ func (p *Provider) input(l provider.Launch) *ec2.RunInstancesInput {
 		LaunchTemplateId: aws.String(p.options.Spec.LaunchTemplate), Version: aws.String(p.options.Spec.LaunchTemplateVersion),
 	}
 	input := &ec2.RunInstancesInput{
-		ClientToken:    aws.String(l.Token),
-		LaunchTemplate: template,
-		InstanceType:   types.InstanceType(l.InstanceType),
-		SubnetId:       aws.String(l.Subnet),
-		MinCount:       aws.Int32(1),
-		MaxCount:       aws.Int32(1),
-		TagSpecifications: []types.TagSpecification{
-			{ResourceType: types.ResourceTypeInstance, Tags: p.tags(l)},
-			{ResourceType: types.ResourceTypeVolume, Tags: p.tags(l)},
-		},
+		ClientToken:       aws.String(l.Token),
+		LaunchTemplate:    template,
+		InstanceType:      types.InstanceType(l.InstanceType),
+		SubnetId:          aws.String(l.Subnet),
+		MinCount:          aws.Int32(1),
+		MaxCount:          aws.Int32(1),
+		TagSpecifications: p.specifications(l, types.ResourceTypeInstance, types.ResourceTypeVolume),
 	}
 	if l.Market == plan.Spot {
 		input.InstanceMarketOptions = p.spot()
@@ -80,4 +79,13 @@ func (p *Provider) spot() *types.InstanceMarketOptionsRequest {
 		options.MaxPrice = aws.String(p.options.MaxPrice)
 	}
 	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: options}
+}
+
+// specifications has EC2 tag what it makes from the first moment.
+func (p *Provider) specifications(l provider.Launch, kinds ...types.ResourceType) []types.TagSpecification {
+	out := make([]types.TagSpecification, len(kinds))
+	for i, kind := range kinds {
+		out[i] = types.TagSpecification{ResourceType: kind, Tags: p.tags(l)}
+	}
+	return out
 }

@@ -21,6 +21,7 @@ type bucket struct {
 // buckets are those that EC2 documents for the calls that are made here, which it keeps for each account and region.
 var buckets = map[string]bucket{
 	"RunInstances":                   {5, 2},
+	"CreateFleet":                    {5, 2}, // it launches as RunInstances does
 	"TerminateInstances":             {100, 5},
 	"CreateTags":                     {100, 10},
 	"DescribeInstances":              {100, 20},

@@ -31,12 +31,29 @@ type Error struct {
 	Op    string // such as RunInstances
 	Code  string // the cloud's own, such as InsufficientInstanceCapacity
 	Err   error
+	// Refusals are those of a launch with alternatives, if the cloud tells of each type why it could not be launched.
+	Refusals []Refusal
+}
+
+// Refusal is why one of the instance types of a launch could not be launched.
+type Refusal struct {
+	InstanceType string
+	Class        Class
+	Reason       string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s: %v", e.Op, e.Class, e.Err) }
 
 // Unwrap returns what the cloud's client said.
 func (e *Error) Unwrap() error { return e.Err }
+
+// RefusalsOf returns those of an error; nil if it tells of none.
+func RefusalsOf(err error) []Refusal {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Refusals
+	}
+	return nil
+}
 
 // ClassOf returns the class of an error; any that is not an *[Error] is Unknown.
 func ClassOf(err error) Class {

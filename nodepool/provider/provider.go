@@ -3,6 +3,7 @@ package provider
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,8 @@ import (
 type Provider interface {
 	// Launch launches one instance, or returns the one that the same token has launched already. A token belongs to its
 	// parameters for good: other parameters are an error of class [TokenMismatch]. The instance carries the tags of
-	// pool, action, slot and token from its first moment.
+	// pool, action, slot and token from its first moment. If the launch has alternatives, the cloud chooses among its types;
+	// the order in which they are given is the pool's, and a repeated call gives them in the same one.
 	Launch(ctx context.Context, l Launch) (Instance, error)
 	// List returns the instances of the pool, those that have been terminated left out as soon as the cloud says so. One
 	// that has just been launched may be missing. It says which of them are outdated.
@@ -35,6 +37,20 @@ type Launch struct {
 	Slot   int    // within the action
 	Token  string // at most 64 characters, unique for what is desired
 	plan.Placement
+	Alternatives []string // further instance types, of which any will do as well
+}
+
+// Of returns the placement of the launch with one of its instance types.
+func (l Launch) Of(instanceType string) plan.Placement {
+	p := l.Placement
+	p.InstanceType = instanceType
+	return p
+}
+
+// Takes tells whether an instance is what the launch asks for.
+func (l Launch) Takes(i Instance) bool {
+	return i.Action == l.Action && i.Slot == l.Slot && i.Token == l.Token &&
+		i.Placement == l.Of(i.InstanceType) && (i.InstanceType == l.InstanceType || slices.Contains(l.Alternatives, i.InstanceType))
 }
 
 // Instance is one of the pool's, as the cloud tells it.
@@ -54,6 +70,8 @@ type Instance struct {
 	Outdated string
 	// OutdatedErr is why that is not known, "" if it is or if nothing can tell.
 	OutdatedErr string
+	// Refusals are types of the launch that could not be launched before this one was. Only Launch fills it in.
+	Refusals []Refusal
 }
 
 // InstanceState is where an instance is in its life.

@@ -67,14 +67,14 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 		return provider.Instance{}, err
 	}
 	desired := c.newInstance(l, faults)
+	var refusals []provider.Refusal
 	stored, err := c.get(ctx, desired.id())
 	if err != nil {
 		return provider.Instance{}, failure(op, err)
 	}
 	if stored == nil {
-		if faults.exhausted(l.Placement) {
-			err := fmt.Errorf("no %s %s is left in zone %s", l.Market, l.InstanceType, l.Zone)
-			return provider.Instance{}, &provider.Error{Class: provider.Capacity, Op: op, Code: "InsufficientCapacity", Err: err}
+		if refusals, err = faults.choose(desired, l); err != nil {
+			return provider.Instance{}, err
 		}
 		if stored, err = c.create(ctx, desired); err != nil {
 			return provider.Instance{}, failure(op, err)
@@ -84,7 +84,9 @@ func (c *Cloud) Launch(ctx context.Context, l provider.Launch) (provider.Instanc
 		err := fmt.Errorf("token %s has launched %s for slot %d of %s in pool %s as %+v", l.Token, stored.id(), stored.Slot, stored.Action, stored.pool(), stored.Placement)
 		return provider.Instance{}, &provider.Error{Class: provider.TokenMismatch, Op: op, Code: "TokenMismatch", Err: err}
 	}
-	return stored.told(), nil
+	told := stored.told()
+	told.Refusals = refusals
+	return told, nil
 }
 
 // List returns the instances of the pool.

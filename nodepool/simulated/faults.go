@@ -106,6 +106,23 @@ func (f faults) exhausted(p plan.Placement) bool {
 	return false
 }
 
+// choose gives an instance the first type of its launch that is left.
+func (f faults) choose(i *instance, l provider.Launch) (refusals []provider.Refusal, err error) {
+	for _, kind := range append([]string{l.InstanceType}, l.Alternatives...) {
+		i.Placement = l.Of(kind)
+		if !f.exhausted(i.Placement) {
+			return refusals, nil
+		}
+		why := fmt.Sprintf("no %s %s is left in zone %s", l.Market, kind, l.Zone)
+		refusals = append(refusals, provider.Refusal{InstanceType: kind, Class: provider.Capacity, Reason: why})
+	}
+	gone := &provider.Error{Class: provider.Capacity, Op: "Launch", Code: "InsufficientCapacity", Err: errors.New(refusals[0].Reason)}
+	if len(l.Alternatives) > 0 {
+		gone.Refusals = refusals
+	}
+	return nil, gone
+}
+
 // failure is the error that every call ends with, if one was asked for.
 func (f faults) failure(op string) error {
 	if f.class == "" {

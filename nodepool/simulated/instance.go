@@ -39,6 +39,7 @@ type instance struct {
 	Slot   int    `json:"slot"`
 	Token  string `json:"token"`
 	plan.Placement
+	Types      []string               `json:"types,omitempty"` // that the launch named, if these were several
 	Shape      corev1.ResourceList    `json:"shape,omitempty"` // absent from instances of earlier releases
 	State      provider.InstanceState `json:"state"`
 	Launched   time.Time              `json:"launched"`
@@ -60,6 +61,9 @@ type instance struct {
 func (c *Cloud) newInstance(l provider.Launch, f faults) *instance {
 	i := &instance{
 		Action: l.Action, Slot: l.Slot, Token: l.Token, Placement: l.Placement, Shape: c.shape, State: provider.Pending, Launched: c.options.Now(),
+	}
+	if len(l.Alternatives) > 0 {
+		i.Types = append([]string{l.InstanceType}, l.Alternatives...)
 	}
 	i.meta.Name = idOf(l.Token)
 	i.meta.Labels = map[string]string{poolLabel: c.options.Pool, slotLabel: strconv.Itoa(l.Slot)}
@@ -125,7 +129,12 @@ func (i *instance) leave(now time.Time, shutdown time.Duration) {
 func (i *instance) gone() bool { return i.State == provider.Leaving || i.State == terminated }
 
 func (i *instance) sameLaunch(other *instance) bool {
-	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token && i.Placement == other.Placement
+	at := other.Placement
+	if len(i.Types) > 0 {
+		at.InstanceType = i.InstanceType // whichever was chosen
+	}
+	return i.pool() == other.pool() && i.Action == other.Action && i.Slot == other.Slot && i.Token == other.Token && i.Placement == at &&
+		slices.Equal(i.Types, other.Types)
 }
 
 // outdated returns why an instance is not what a new one would be, "" if it is or if that is not known.

@@ -130,9 +130,16 @@ func (s *sky) Provider(_ testing.TB, pool string) provider.Provider { return s.p
 
 func (s *sky) Renew(_ testing.TB, pool string) provider.Provider { return s.pool(pool, shape("4")) }
 
-func (s *sky) Exhaust(t testing.TB, p plan.Placement) func() {
-	return s.fault(t, simulated.FaultExhausted, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))
+func (s *sky) Exhaust(t testing.TB, placements ...plan.Placement) func() {
+	var lines []string
+	for _, p := range placements {
+		lines = append(lines, p.Zone+"/"+p.InstanceType+"/"+string(p.Market))
+	}
+	return s.fault(t, simulated.FaultExhausted, strings.Join(lines, "\n"))
 }
+
+// Alternative is not offered, and launched all the same.
+func (s *sky) Alternative() string { return "simulated-2" }
 
 func (s *sky) Settle(t testing.TB) { s.pass(t, time.Second) }
 

@@ -62,24 +62,26 @@ type Action struct {
 	Targets []Removal       `json:"targets,omitempty"` // of a scale-down
 }
 
-// Slot is one node of a scale-up. Its parameters and token are written before it is launched and never change.
+// Slot is one node of a scale-up. Its parameters and token are written before it is launched and never change, but that an
+// instance of an alternative type replaces the type of the slot.
 type Slot struct {
 	Number int `json:"number"`
 	plan.Placement
-	Token      string    `json:"token"`
-	Replaces   *int      `json:"replaces,omitempty"` // the slot that had failed definitively
-	Pinned     bool      `json:"pinned,omitempty"`   // pods need it to be what it is
-	Outdated   bool      `json:"outdated,omitempty"` // it is launched in place of an outdated worker
-	State      SlotState `json:"state"`
-	InstanceID string    `json:"instanceId,omitempty"`
-	ProviderID string    `json:"providerId,omitempty"`
-	Node       string    `json:"node,omitempty"`
-	Requested  time.Time `json:"requested,omitzero"` // when its launch was first tried
-	NotBefore  time.Time `json:"notBefore,omitzero"`
-	Tries      int       `json:"tries,omitempty"`
-	Refused    bool      `json:"refused,omitempty"` // the cloud had none to give: of capacity, quota or addresses
-	Lost       bool      `json:"lost,omitempty"`    // it has failed, and it is not decided yet what takes its place
-	Error      string    `json:"error,omitempty"`
+	Alternatives []string  `json:"alternatives,omitempty"` // instance types that may be launched instead, until one is
+	Token        string    `json:"token"`
+	Replaces     *int      `json:"replaces,omitempty"` // the slot that had failed definitively
+	Pinned       bool      `json:"pinned,omitempty"`   // pods need it to be what it is
+	Outdated     bool      `json:"outdated,omitempty"` // it is launched in place of an outdated worker
+	State        SlotState `json:"state"`
+	InstanceID   string    `json:"instanceId,omitempty"`
+	ProviderID   string    `json:"providerId,omitempty"`
+	Node         string    `json:"node,omitempty"`
+	Requested    time.Time `json:"requested,omitzero"` // when its launch was first tried
+	NotBefore    time.Time `json:"notBefore,omitzero"`
+	Tries        int       `json:"tries,omitempty"`
+	Refused      bool      `json:"refused,omitempty"` // the cloud had none to give: of capacity, quota or addresses
+	Lost         bool      `json:"lost,omitempty"`    // it has failed, and it is not decided yet what takes its place
+	Error        string    `json:"error,omitempty"`
 }
 
 // SlotState is where a slot is.

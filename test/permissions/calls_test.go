@@ -31,6 +31,7 @@ const (
 var needs = map[string][]string{
 	"sqs:DeleteMessageBatch":             {"sqs:DeleteMessage"},
 	"ec2:RunInstances":                   {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
+	"ec2:CreateFleet":                    {"ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"},
 	"ec2:DescribeLaunchTemplateVersions": {"ec2:DescribeLaunchTemplateVersions", "ssm:GetParameters"}, // it resolves images that are parameters
 }
 
@@ -98,6 +99,7 @@ func document(t *testing.T, text string) awstest.Policy {
 func TestPolicyAllowsWhatIsCalled(t *testing.T) {
 	found := calls(t)
 	assert.Contains(t, found, "ec2:RunInstances")
+	assert.Contains(t, found, "ec2:CreateFleet")
 	assert.Contains(t, found, "dynamodb:UpdateItem")
 	called := map[string]bool{}
 	for _, call := range found {

@@ -96,6 +96,12 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 		require.Len(t, listed, 1)
 		require.NoError(t, p.MarkJoinFailed(t.Context(), launched.ID))
 		require.NoError(t, p.Terminate(t.Context(), launched.ID))
+
+		oneOf := f.launch(market)
+		oneOf.Token, oneOf.Alternatives = oneOf.Token+"-of-two", []string{"m5.large"}
+		launched, err = p.Launch(t.Context(), oneOf)
+		require.NoError(t, err)
+		require.NoError(t, p.Terminate(t.Context(), launched.ID))
 	}
 
 	f.Sell(map[string]awstest.Price{"t3.small": {OnDemand: "0.0240000000", Spot: map[string]string{f.subnets[0].Zone: "0.0100", f.subnets[1].Zone: "0.0100"}}})
@@ -183,6 +189,28 @@ func TestThePolicyRefuses(t *testing.T) {
 		return func() error { _, err := client.RunInstances(t.Context(), input(change)); return err }
 	}
 	require.NoError(t, run(func(*awsec2.RunInstancesInput) {})(), "as Foresail launches")
+	fleet := func(change func(*awsec2.CreateFleetInput)) func() error {
+		return func() error {
+			i := &awsec2.CreateFleetInput{
+				Type: types.FleetTypeInstant,
+				LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
+					LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateId: aws.String(template), Version: aws.String("$Default")},
+					Overrides:                   []types.FleetLaunchTemplateOverridesRequest{{InstanceType: types.InstanceTypeT3Small, SubnetId: aws.String(f.subnets[0].ID)}},
+				}},
+				TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
+					TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: types.DefaultTargetCapacityTypeSpot,
+				},
+				TagSpecifications: []types.TagSpecification{
+					{ResourceType: types.ResourceTypeInstance, Tags: tags(cluster, pool)}, {ResourceType: types.ResourceTypeVolume, Tags: tags(cluster, pool)},
+					{ResourceType: types.ResourceTypeFleet, Tags: tags(cluster, pool)},
+				},
+			}
+			change(i)
+			_, err := client.CreateFleet(t.Context(), i)
+			return err
+		}
+	}
+	require.NoError(t, fleet(func(*awsec2.CreateFleetInput) {})(), "as Foresail launches one of several types")
 	terminate := func(id string) func() error {
 		return func() error {
 			_, err := client.TerminateInstances(t.Context(), &awsec2.TerminateInstancesInput{InstanceIds: []string{id}})
@@ -212,7 +240,14 @@ func TestThePolicyRefuses(t *testing.T) {
 		"launch from another template": run(func(i *awsec2.RunInstancesInput) {
 			i.LaunchTemplate.LaunchTemplateId = aws.String(otherTemplate)
 		}),
-		"launch another image": run(func(i *awsec2.RunInstancesInput) { i.ImageId = aws.String("ami-1e749f67") }),
+		"launch another image":        run(func(i *awsec2.RunInstancesInput) { i.ImageId = aws.String("ami-1e749f67") }),
+		"launch a fleet without tags": fleet(func(i *awsec2.CreateFleetInput) { i.TagSpecifications = i.TagSpecifications[:2] }),
+		"launch a fleet for another pool": fleet(func(i *awsec2.CreateFleetInput) {
+			i.TagSpecifications[0].Tags = tags(cluster, "others")
+		}),
+		"launch a fleet from another template": fleet(func(i *awsec2.CreateFleetInput) {
+			i.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateId = aws.String(otherTemplate)
+		}),
 		"launch into another security group": run(func(i *awsec2.RunInstancesInput) {
 			i.SecurityGroupIds = []string{"sg-12345678"}
 		}),

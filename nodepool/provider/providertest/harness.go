@@ -16,8 +16,10 @@ type Harness interface {
 	// Renew changes what new instances of a pool are, and returns a provider for the pool as it is from then on. The instances
 	// that there are stay as they are.
 	Renew(t testing.TB, pool string) provider.Provider
-	// Exhaust takes all capacity of a zone, an instance type and a market away, until restore is called.
-	Exhaust(t testing.TB, p plan.Placement) (restore func())
+	// Exhaust takes all capacity of zones, instance types and markets away, until restore is called.
+	Exhaust(t testing.TB, placements ...plan.Placement) (restore func())
+	// Alternative is another instance type than the most preferred one, which can be launched in its place.
+	Alternative() string
 	// Settle returns once everything that has been done to the cloud can be seen in it.
 	Settle(t testing.TB)
 }
@@ -44,6 +46,10 @@ func Run(t *testing.T, h Harness) {
 		{"instances that did not join are marked", testMarkJoinFailed},
 		{"instances that are not what a new one would be are outdated", testOutdated},
 		{"capacity that is gone is told, and comes back", testCapacity},
+		{"one of several types is launched", testAlternatives},
+		{"a token belongs to its alternatives", testAlternativesToken},
+		{"the first type that is left is launched", testAlternativesShort},
+		{"capacity of all types that is gone is told of each", testAlternativesGone},
 		{"calls end with their context", testContext},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })

@@ -255,6 +255,90 @@ func testCapacity(t *testing.T, h Harness) {
 	assert.ElementsMatch(t, []string{onDemand.ID, spot.ID}, ids(working(t, p)))
 }
 
+func testAlternatives(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	for i, market := range []plan.Market{plan.Spot, plan.OnDemand} {
+		l := newLaunch(t, p)
+		l.Market, l.Slot, l.Alternatives = market, i+3, []string{h.Alternative()}
+		told, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		h.Settle(t)
+		listed := find(t, working(t, p), told.ID)
+		for _, instance := range []provider.Instance{told, listed} {
+			assert.True(t, l.Takes(instance), "%+v", instance)
+			assert.Equal(t, told.ProviderID, instance.ProviderID)
+			assert.Equal(t, told.Placement, instance.Placement)
+			assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, instance.State)
+			assert.False(t, instance.Launched.IsZero())
+			assert.Empty(t, instance.Refusals)
+		}
+	}
+}
+
+func testAlternativesToken(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	l.Alternatives = []string{h.Alternative()}
+	first, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	for _, when := range []string{"before it can be seen", "after that"} {
+		again, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		assert.Equal(t, first.ID, again.ID, when)
+		assert.Equal(t, first.Placement, again.Placement, when)
+		h.Settle(t)
+	}
+	other := l
+	other.InstanceType, other.Alternatives = h.Alternative(), []string{"m5.24xlarge"}
+	if first.InstanceType == other.InstanceType {
+		other.InstanceType = "m5.12xlarge"
+	}
+	_, err = p.Launch(t.Context(), other)
+	requireClass(t, provider.TokenMismatch, err)
+	h.Settle(t)
+	assert.Equal(t, []string{first.ID}, ids(working(t, p)))
+}
+
+func testAlternativesShort(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	l.Market, l.Alternatives = plan.Spot, []string{h.Alternative()}
+	t.Cleanup(h.Exhaust(t, l.Placement))
+	told, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	assert.Equal(t, h.Alternative(), told.InstanceType)
+	require.Len(t, told.Refusals, 1)
+	assert.Equal(t, l.InstanceType, told.Refusals[0].InstanceType)
+	assert.Equal(t, provider.Capacity, told.Refusals[0].Class)
+	assert.NotEmpty(t, told.Refusals[0].Reason)
+	h.Settle(t)
+	assert.Equal(t, []string{told.ID}, ids(working(t, p)))
+}
+
+func testAlternativesGone(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	l := newLaunch(t, p)
+	l.Market, l.Alternatives = plan.Spot, []string{h.Alternative()}
+	restore := h.Exhaust(t, l.Placement, l.Of(h.Alternative()))
+	t.Cleanup(restore)
+	_, err := p.Launch(t.Context(), l)
+	requireClass(t, provider.Capacity, err)
+	var refused []string
+	for _, r := range provider.RefusalsOf(err) {
+		assert.Equal(t, provider.Capacity, r.Class)
+		refused = append(refused, r.InstanceType)
+	}
+	assert.ElementsMatch(t, []string{l.InstanceType, h.Alternative()}, refused)
+	h.Settle(t)
+	assert.Empty(t, working(t, p))
+	restore()
+	l.Token = unique("t")
+	told, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	h.Settle(t)
+	assert.Equal(t, []string{told.ID}, ids(working(t, p)))
+}
+
 func testContext(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)

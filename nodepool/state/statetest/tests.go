@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -183,9 +184,11 @@ func testLarge(t *testing.T, open Open) {
 	want := state.Record{Owner: "large", Action: &state.Action{
 		ID: "up-1", Kind: plan.ActionUp, Reason: plan.PodsPending, Message: "pods are waiting", Started: moment(1),
 	}}
+	alternatives := slices.Repeat([]string{"m6idn.metal-32xl"}, plan.MaxAlternatives)
 	for i := range 500 {
 		want.Action.Slots = append(want.Action.Slots, state.Slot{
-			Number: i, Token: fmt.Sprintf("up-1-%032d", i), State: state.SlotLaunched,
+			Alternatives: alternatives, // an instance takes their place, which is shorter
+			Number:       i, Token: fmt.Sprintf("up-1-%032d", i), State: state.SlotLaunched,
 			Placement:  plan.Placement{Zone: "eu-central-1a", Subnet: "subnet-0123456789abcdef0", InstanceType: "m7i.large", Market: plan.Spot},
 			InstanceID: fmt.Sprintf("i-%017x", i), Requested: moment(i),
 		})

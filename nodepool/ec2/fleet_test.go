@@ -1,0 +1,233 @@
+package ec2
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	awstest "github.com/foresail/foresail/test/aws"
+)
+
+// oneOf is a launch of a pool with alternatives.
+func (c cloud) oneOf(pool string) provider.Launch {
+	l := c.launch(pool)
+	l.Alternatives = []string{"m5.large", "c5.large"}
+	return l
+}
+
+func testFleetInput(t *testing.T, c cloud) {
+	o := c.options("workers")
+	o.MaxPrice = "0.02"
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	told, err := p.Launch(t.Context(), c.oneOf("workers"))
+	require.NoError(t, err)
+	require.Equal(t, c.oneOf("workers").Placement, told.Placement, "moto knows no prices")
+	require.Equal(t, "aws:///"+told.Zone+"/"+told.ID, told.ProviderID)
+	sent := c.Calls("CreateFleet")[0].Params
+	const config = "LaunchTemplateConfigs.1."
+	for key, value := range map[string]string{
+		"Type": "instant", "ClientToken": "workers-token",
+		"TargetCapacitySpecification.TotalTargetCapacity":       "1",
+		"TargetCapacitySpecification.DefaultTargetCapacityType": "spot",
+		"SpotOptions.AllocationStrategy":                        "price-capacity-optimized",
+		"SpotOptions.InstanceInterruptionBehavior":              "terminate",
+		config + "LaunchTemplateSpecification.LaunchTemplateId": c.network.Template,
+		config + "LaunchTemplateSpecification.Version":          "$Default",
+		config + "Overrides.4.InstanceType":                     "",
+	} {
+		require.Equal(t, value, sent.Get(key), key)
+	}
+	for i, kind := range []string{"t3.small", "m5.large", "c5.large"} {
+		override := fmt.Sprintf("%sOverrides.%d.", config, i+1)
+		require.Equal(t, kind, sent.Get(override+"InstanceType"))
+		require.Equal(t, c.network.Subnets[0].ID, sent.Get(override+"SubnetId"))
+		require.Equal(t, "0.02", sent.Get(override+"MaxPrice"))
+	}
+	for i, kind := range []string{"fleet", "instance", "volume"} {
+		require.Equal(t, kind, sent.Get(fmt.Sprintf("TagSpecification.%d.ResourceType", i+1)))
+	}
+	require.Equal(t, map[string]string{
+		"Name": "workers", "foresail.dev/cluster": "uid-1", "foresail.dev/pool": "workers", "foresail.dev/action": "up-1", "foresail.dev/slot": "2",
+		"foresail.dev/token": "workers-token", "team": "<web> & co",
+	}, c.userTags(t))
+	require.Empty(t, c.Calls("RunInstances"))
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Empty(t, all[0].OutdatedErr)
+}
+
+func testFleetOnDemand(t *testing.T, c cloud) {
+	l := c.oneOf("workers")
+	l.Market = plan.OnDemand
+	p := c.provider(t, "workers")
+	_, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	sent := c.Calls("CreateFleet")[0].Params
+	require.Equal(t, "on-demand", sent.Get("TargetCapacitySpecification.DefaultTargetCapacityType"))
+	require.Equal(t, "lowest-price", sent.Get("OnDemandOptions.AllocationStrategy"))
+	for key := range sent {
+		require.NotContains(t, key, "SpotOptions")
+		require.NotContains(t, key, "MaxPrice")
+	}
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, plan.OnDemand, all[0].Market)
+}
+
+// testFleetByPrice has EC2 choose: what it launches is not what comes first in the call.
+func testFleetByPrice(t *testing.T, c cloud) {
+	zone := c.network.Subnets[0].Zone
+	c.Sell(map[string]awstest.Price{
+		"t3.small": {Spot: map[string]string{zone: "0.3"}}, "m5.large": {Spot: map[string]string{zone: "0.2"}}, "c5.large": {Spot: map[string]string{zone: "0.1"}},
+	})
+	c.Short(awstest.Shortage{InstanceType: "c5.large", Market: "spot"})
+	told, err := c.provider(t, "workers").Launch(t.Context(), c.oneOf("workers"))
+	require.NoError(t, err)
+	require.Equal(t, "m5.large", told.InstanceType)
+	require.Equal(t, []provider.Refusal{{InstanceType: "c5.large", Class: provider.Capacity, Reason: "InsufficientInstanceCapacity: there is a shortage"}}, told.Refusals)
+}
+
+func testFleetLostAnswer(t *testing.T, c cloud) {
+	c.Short(awstest.Shortage{InstanceType: "t3.small", Market: "spot"})
+	for i, effect := range []awstest.Effect{awstest.Drop, awstest.Fail} {
+		l := c.oneOf("workers")
+		l.Token += strconv.Itoa(i)
+		c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, After: true, Do: effect})
+		c.Forget()
+		_, err := c.provider(t, "workers").Launch(t.Context(), l)
+		requireClass(t, provider.Unknown, err)
+		require.Len(t, c.Calls("CreateFleet"), 1, "a launch is tried once")
+
+		// Another process goes on, with the same token.
+		p := c.provider(t, "workers")
+		instance, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		require.True(t, l.Takes(instance))
+		all, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, i+1)
+	}
+}
+
+// testFleetSpecChanged changes the spec between two tries: to EC2 the parameters are others then. The instance is of a type that
+// is not the first.
+func testFleetSpecChanged(t *testing.T, c cloud) {
+	c.Short(awstest.Shortage{InstanceType: "t3.small", Market: "spot"})
+	l := c.oneOf("workers")
+	c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, After: true, Do: awstest.Drop})
+	_, err := c.provider(t, "workers").Launch(t.Context(), l)
+	requireClass(t, provider.Unknown, err)
+	o := c.options("workers")
+	o.MaxPrice = "0.5"
+	p, err := New(t.Context(), o)
+	require.NoError(t, err)
+	instance, err := p.Launch(t.Context(), l)
+	require.NoError(t, err)
+	require.Equal(t, "m5.large", instance.InstanceType)
+	all, err := p.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []provider.Instance{instance}, all)
+
+	l.Alternatives = []string{"c5.large"}
+	_, err = p.Launch(t.Context(), l)
+	requireClass(t, provider.TokenMismatch, err)
+}
+
+// testFleetUsedUp has a fleet launch nothing: its token never launches anything, whatever there is later.
+func testFleetUsedUp(t *testing.T, c cloud) {
+	end := c.Short(awstest.Shortage{})
+	p, l := c.provider(t, "workers"), c.oneOf("workers")
+	c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, After: true, Do: awstest.Drop})
+	_, err := p.Launch(t.Context(), l)
+	requireClass(t, provider.Unknown, err)
+	end()
+	_, err = p.Launch(t.Context(), l)
+	requireClass(t, provider.Capacity, err)
+	require.Len(t, provider.RefusalsOf(err), 3)
+	l.Token += "-2"
+	_, err = p.Launch(t.Context(), l)
+	require.NoError(t, err)
+}
+
+// testFleetCodes has the pools of a fleet fail, and then the call itself.
+func testFleetCodes(t *testing.T, c cloud) {
+	for i, row := range []struct {
+		codes [3]string
+		want  provider.Class
+	}{
+		{[3]string{"InsufficientInstanceCapacity", "UnfulfillableCapacity", "SpotMaxPriceTooLow"}, provider.Capacity},
+		{[3]string{"InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet"}, provider.Address},
+		{[3]string{"MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded", "MaxSpotInstanceCountExceeded"}, provider.Quota},
+		{[3]string{"InvalidParameterValue", "Server.InsufficientInstanceCapacity", "InvalidParameterValue"}, provider.Capacity},
+		{[3]string{"InvalidParameterValue", "UnauthorizedOperation", "SomethingNew"}, provider.Invalid},
+		// The call with this token always ends so, so another one is needed once it is clear that there is no instance.
+		{[3]string{"InsufficientInstanceCapacity", "RequestLimitExceeded", "InvalidParameterValue"}, provider.TokenMismatch},
+		{[3]string{"InternalError", "InsufficientInstanceCapacity", "InsufficientInstanceCapacity"}, provider.TokenMismatch},
+	} {
+		l := c.oneOf("workers")
+		l.Token += strconv.Itoa(i)
+		var ends []func()
+		for n, kind := range typesOfLaunch(l) {
+			ends = append(ends, c.Short(awstest.Shortage{InstanceType: kind, Code: row.codes[n]}))
+		}
+		_, err := c.provider(t, "workers").Launch(t.Context(), l)
+		requireClass(t, row.want, err)
+		require.Len(t, provider.RefusalsOf(err), 3)
+		for _, end := range ends {
+			end()
+		}
+	}
+	p, l := c.provider(t, "workers"), c.oneOf("workers")
+	for code, want := range map[string]provider.Class{
+		"RequestLimitExceeded": provider.Throttled, "UnauthorizedOperation": provider.Invalid, "MaxSpotInstanceCountExceeded": provider.Quota,
+	} {
+		c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, Status: 400, Code: code})
+		_, err := p.Launch(t.Context(), l)
+		requireClass(t, want, err)
+	}
+	_, err := p.Launch(t.Context(), l)
+	require.NoError(t, err, "none of them has used the token")
+}
+
+func TestRefused(t *testing.T) {
+	l := provider.Launch{Placement: plan.Placement{InstanceType: "a"}, Alternatives: []string{"b", "c"}}
+	at := func(kind, code string) types.CreateFleetError {
+		return types.CreateFleetError{ErrorCode: aws.String(code), ErrorMessage: aws.String("no"), LaunchTemplateAndOverrides: &types.LaunchTemplateAndOverridesResponse{
+			Overrides: &types.FleetLaunchTemplateOverrides{InstanceType: types.InstanceType(kind)},
+		}}
+	}
+	for name, row := range map[string]struct {
+		list    []types.CreateFleetError
+		class   provider.Class
+		refused map[string]provider.Class
+	}{
+		"nothing is told": {nil, provider.TokenMismatch, map[string]provider.Class{}},
+		"one error stands for all": {[]types.CreateFleetError{at("a", "UnfulfillableCapacity")}, provider.Capacity,
+			map[string]provider.Class{"a": provider.Capacity, "b": provider.Capacity, "c": provider.Capacity}},
+		"an error of none in particular": {[]types.CreateFleetError{{ErrorCode: aws.String("UnfulfillableCapacity")}}, provider.Capacity,
+			map[string]provider.Class{"a": provider.Capacity, "b": provider.Capacity, "c": provider.Capacity}},
+		"a quota says nothing of types": {[]types.CreateFleetError{at("b", "VcpuLimitExceeded")}, provider.Quota, map[string]provider.Class{"b": provider.Quota}},
+		"an error without a code":       {[]types.CreateFleetError{{}}, provider.TokenMismatch, map[string]provider.Class{}},
+	} {
+		err := refused(l, row.list)
+		require.Equal(t, row.class, provider.ClassOf(err), name)
+		got := map[string]provider.Class{}
+		for _, r := range provider.RefusalsOf(err) {
+			got[r.InstanceType] = r.Class
+		}
+		require.Equal(t, row.refused, got, name)
+	}
+	require.ErrorContains(t, refused(l, []types.CreateFleetError{at("a", "x"), at("b", "x"), at("c", "y")}), "x: no; y: no")
+	id, _ := launchedBy(&ec2.CreateFleetOutput{Instances: []types.CreateFleetInstance{{}, {InstanceIds: []string{"i-1"}}}})
+	require.Equal(t, "i-1", id)
+}
