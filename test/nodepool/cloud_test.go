@@ -32,6 +32,9 @@ const gone provider.InstanceState = "Gone"
 type place struct {
 	name string
 	make func(*stage) cloud
+	more []scenario // that are about this place alone
 }
 
-func places() []place { return []place{{"kubernetes", newInKubernetes}, {"dynamodb", newOnEC2}} }
+func places() []place {
+	return []place{{"kubernetes", newInKubernetes, nil}, {"dynamodb", newOnEC2, []scenario{severalTypes()}}}
+}

@@ -21,7 +21,7 @@ func testCrash(t *testing.T, every int) {
 	for _, in := range places() {
 		var ran, all atomic.Int64
 		t.Run(in.name, func(t *testing.T) {
-			for _, sc := range scenarios() {
+			for _, sc := range append(scenarios(), in.more...) {
 				first := story % every
 				story++
 				t.Run(sc.name, func(t *testing.T) {

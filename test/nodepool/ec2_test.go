@@ -25,6 +25,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/ec2"
 	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/prices"
 	"github.com/foresail/foresail/nodepool/provider"
 	"github.com/foresail/foresail/nodepool/state"
 	"github.com/foresail/foresail/nodepool/state/dynamodb"
@@ -44,7 +45,8 @@ var startMoto = sync.OnceValues(func() (*awstest.Moto, error) {
 var awsTransport = &http.Transport{MaxIdleConnsPerHost: 16}
 
 const (
-	instanceType = "t3.medium"
+	instanceType = "m5.large"
+	otherType    = "m5a.large" // costs a little more
 	table        = "journals"
 )
 
@@ -98,13 +100,23 @@ func (c *onEC2) provider(p *process) provider.Provider {
 	for _, subnet := range c.network.Subnets[:2] {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
-	made, err := ec2.New(c.stage.t.Context(), ec2.Options{
+	options := ec2.Options{
 		Cluster: "uid-1", Pool: c.stage.name, Spec: spec, Template: v1alpha1.NodeTemplate{Allocatable: shape}, Now: p.now,
 		Limits: ec2.NewLimits(1000), // they are in real time
 		Load: []func(*config.LoadOptions) error{
 			config.WithCredentialsProvider(c.cloud.Config().Credentials), config.WithHTTPClient(c.httpClient(p)),
 		},
-	})
+	}
+	if c.stage.scenario.several {
+		options.Spec.InstanceTypes, options.Spot = nil, true
+		options.Spec.Requirements = &v1alpha1.EC2Requirements{
+			VCPU: v1alpha1.EC2CPURange{Min: 2}, Memory: v1alpha1.EC2MemoryRange{Min: resource.MustParse("4Gi")}, AllowedTypes: []string{instanceType, otherType},
+		}
+		options.Prices = prices.Prices{
+			instanceType: {OnDemand: new(1.0), Spot: new(0.5)}, otherType: {OnDemand: new(1.1), Spot: new(0.6)},
+		}
+	}
+	made, err := ec2.New(c.stage.t.Context(), options)
 	require.NoError(c.stage.t, err)
 	return dated{Provider: made, cloud: c}
 }
@@ -151,7 +163,7 @@ func (c *onEC2) instance(i types.Instance) (provider.Instance, error) {
 	}
 	out := provider.Instance{
 		ID: aws.ToString(i.InstanceId), Action: tags["foresail.dev/action"], Slot: slot, Token: tags["foresail.dev/token"],
-		Placement: plan.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone)}, State: gone,
+		Placement: plan.Placement{Zone: aws.ToString(i.Placement.AvailabilityZone), InstanceType: string(i.InstanceType)}, State: gone,
 	}
 	out.ProviderID = "aws:///" + out.Zone + "/" + out.ID
 	if i.State.Name == types.InstanceStateNameRunning || i.State.Name == types.InstanceStateNamePending {
@@ -205,7 +217,7 @@ func (c *onEC2) join(ctx context.Context, i provider.Instance) error {
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: c.stage.name + "-" + i.ID, Labels: map[string]string{
-			stageLabel: c.stage.name, corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: instanceType,
+			stageLabel: c.stage.name, corev1.LabelTopologyZone: i.Zone, corev1.LabelInstanceTypeStable: i.InstanceType,
 		}},
 		Spec:   corev1.NodeSpec{ProviderID: i.ProviderID},
 		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable, Conditions: c.readiness(corev1.ConditionTrue)},

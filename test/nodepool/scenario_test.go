@@ -6,11 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/drain"
+	awstest "github.com/foresail/foresail/test/aws"
 )
 
 // scenario is a workflow of the pool from beginning to rest.
@@ -27,6 +29,7 @@ type scenario struct {
 	launch  int                                   // instances that it takes
 	rest    func(*stage) bool                     // whether it has come to what it is about; nil: what else is checked tells
 	blocked bool                                  // it ends with a maximum that it may not come down to
+	several bool                                  // on EC2, the pool chooses among several types by price
 }
 
 func scenarios() []scenario {
@@ -55,6 +58,24 @@ func scaleUp() scenario {
 			s.step(time.Second)
 		},
 	}
+}
+
+// severalTypes has two pods that no node takes, and no Spot capacity of the cheapest type.
+func severalTypes() scenario {
+	sc := scaleUp()
+	sc.name, sc.several, sc.spec.Market.SpotRatio = "several types", true, new(resource.MustParse("1"))
+	sc.begin = func(s *stage) {
+		s.cloud.(*onEC2).cloud.Short(awstest.Shortage{InstanceType: instanceType, Market: "spot"})
+		s.replicas.count = 3
+		s.step(time.Second)
+	}
+	sc.rest = func(s *stage) bool {
+		for _, i := range s.launched() {
+			require.Equal(s.t, otherType, i.InstanceType)
+		}
+		return true
+	}
+	return sc
 }
 
 // scaleDown has two workers more than the maximum, all with pods.
