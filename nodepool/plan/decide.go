@@ -27,6 +27,7 @@ func Decide(s Snapshot) Decision {
 	d := v.decide()
 	d.Candidates = v.candidates(d)
 	d.Rollout = v.rollout(d)
+	d.Repairs, d.RepairHeld = v.repaired.begun, v.repaired.held
 	d.Interruptions, d.Advice, d.Deferred, d.Cooling = v.heard.interruptions, v.heard.advice, v.heard.later, v.heard.cooling
 	d.Substitutes, d.Replacements = v.substitutes(d)
 	d.Upkeep = v.upkeep(d.GiveUp)
@@ -69,13 +70,14 @@ func (v *view) decide() Decision {
 type view struct {
 	Snapshot
 	staying         []Worker // that count and that the cloud does not take back
-	taken           int      // that it does
+	taken           int      // that it does, and unhealthy ones that are being replaced
 	noticed         map[string]bool
 	recommendations []recommendation
 	idle            idleness
 	seen            map[string]*Instance // by id
 	removals        map[string]*Removal  // that are open, by instance
 	heard           heard
+	repaired        repair
 	held            string    // why no outdated worker is replaced, if that was asked
 	homeless        []Refusal // outdated workers whose pods would have no other node
 }
@@ -94,6 +96,10 @@ func newView(s Snapshot) *view {
 	v.heard = v.hear()
 	v.staying, v.taken = stay(v.Snapshot)
 	v.noticed = noticed(v.Snapshot)
+	if v.repaired = v.repair(); len(v.repaired.begun) > 0 {
+		v.staying, v.taken = stay(v.Snapshot)
+		v.noticed = noticed(v.Snapshot)
+	}
 	v.recommendations = v.recommend()
 	v.idle = v.idleness()
 	return v
@@ -183,7 +189,7 @@ func (v *view) floor() (int, Reason) {
 	if signals == 0 {
 		needed = math.MaxInt
 	}
-	reason := Interrupted
+	reason := v.takenFor()
 	if before < v.Pool.Min {
 		reason = BelowMinimum
 	}
@@ -208,7 +214,7 @@ func (v *view) batchUp() int {
 func (v *view) refill(d Decision, floor int, reason Reason) Decision {
 	why := fmt.Sprintf("the minimum is %d", v.Pool.Min)
 	if v.taken > 0 {
-		why = fmt.Sprintf("the cloud reclaims %s, and %d are needed", count(v.taken, "worker"), floor)
+		why = fmt.Sprintf("%s, and %d are needed", v.taking(), floor)
 	}
 	target := floor
 	if v.State.Action == "" && v.coolsUp() <= 0 {

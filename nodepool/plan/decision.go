@@ -30,6 +30,8 @@ type Decision struct {
 	Replacing  int       // as well, with the action that is begun
 	Rollout    Rollout
 
+	Repairs       []NodeRepair   // of workers whose Nodes have been unhealthy for long
+	RepairHeld    string         // why none is repaired though some should be, "" if nothing speaks against it
 	Interruptions []Interruption // that messages of the cloud report
 	Advice        []Advice       // of the cloud, to leave an instance
 	Deferred      []string       // instances that messages are about which must wait
@@ -67,6 +69,7 @@ const (
 	LoadPredicted Reason = "LoadPredicted" // the load of a signal will be above its threshold
 	SeasonalFloor Reason = "SeasonalFloor" // past weeks needed more at this hour
 	Interrupted   Reason = "Interrupted"   // the cloud takes an instance back: past all cooldowns
+	Unhealthy     Reason = "Unhealthy"     // an unhealthy worker is being removed: past all cooldowns
 )
 
 // The reasons to remove.

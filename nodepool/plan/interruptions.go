@@ -62,7 +62,7 @@ func (v *view) hear() (h heard) {
 	}
 	for _, x := range h.interruptions {
 		if !x.Replaced {
-			v.Notices = append(slices.Clip(v.Notices), Notice{x.InstanceID, x.Deadline})
+			v.Notices = append(slices.Clip(v.Notices), Notice{InstanceID: x.InstanceID, Deadline: x.Deadline})
 		}
 	}
 	v.State.Cooling = append(slices.Clip(v.State.Cooling), h.cooling...)
@@ -95,5 +95,6 @@ func (h *heard) interrupt(v *view, i *Instance, m Message) {
 type Removal struct {
 	InstanceID  string
 	Interrupted bool // by the cloud
+	Repair      bool // as its Node is unhealthy
 	Drained     bool // its Node is empty
 }

@@ -29,7 +29,7 @@ type Snapshot struct {
 	// after the others. nil: offers are launched in their order.
 	Prices    map[Offer]Price
 	PricesErr string // why some that would decide are not known
-	// Notices are of instances that the cloud takes back, until a replacement for them has been decided on. Whether they
+	// Notices are of instances that the cloud takes back or that are unhealthy and being removed, until a replacement for them has been decided on. Whether they
 	// are marked as leaving by then makes no difference.
 	Notices  []Notice
 	Messages []Message // of the cloud, that nothing has been decided about yet
@@ -74,6 +74,7 @@ type Pool struct {
 	DistrustShare     float64  // of workers unready, above which nothing is removed ...
 	DistrustCount     int      // ... if it is more than so many
 	MaxFailureBackoff time.Duration
+	Repair            Repair
 	Deleting          bool // all workers are to go: nothing is launched, and neither Min nor MaxBatchDown holds
 	Join              Join
 	VanishGrace       time.Duration // how long an instance that is not listed, though it should be, is taken to be there still
@@ -168,7 +169,8 @@ type Worker struct {
 	// BrokenFor is for how long its Node has not been Ready, once that is longer than a join may take; 0 until then. A worker for
 	// which that holds may count all the same, where there are several.
 	BrokenFor time.Duration
-	Kept      bool // it has failed, and is kept to be looked at until its time is over or its place is needed
+	Unhealthy BadCondition // for what its Node is to be repaired, if for anything
+	Kept      bool         // it has failed, and is kept to be looked at until its time is over or its place is needed
 
 	Outdated    string  // why it is to be replaced, "" if it is not: a part of a sentence
 	OutdatedErr string  // why that is not known, "" if it is
@@ -304,8 +306,9 @@ type Offer struct {
 	Zone, Subnet, InstanceType string
 }
 
-// Notice says that the cloud takes an instance back.
+// Notice says that the cloud takes an instance back, or that it is removed as its Node is unhealthy.
 type Notice struct {
 	InstanceID string
 	Deadline   time.Time
+	Unhealthy  bool // it is its Node that is unhealthy, and the pool that removes it
 }

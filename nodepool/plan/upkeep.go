@@ -115,6 +115,7 @@ type FindingKind string
 // The kinds of findings.
 const (
 	Broken        FindingKind = "Broken"        // the Node of a worker has not been Ready for long
+	RepairHeld    FindingKind = "RepairHeld"    // no unhealthy worker is repaired
 	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance whose Node is Ready
 	DriftUnknown  FindingKind = "DriftUnknown"  // the cloud does not say what new instances are
 	PricesUnknown FindingKind = "PricesUnknown" // the cloud does not say what instances cost
@@ -356,8 +357,11 @@ func (v *view) find(u *Upkeep) {
 	if v.Pool.Deleting {
 		return
 	}
+	if v.repaired.held != "" && !v.Pool.Repair.Disabled {
+		u.Findings = append(u.Findings, Finding{Kind: RepairHeld, Message: "No unhealthy node is repaired: " + v.repaired.held})
+	}
 	for _, w := range v.Workers {
-		if w.BrokenFor == 0 || v.pending(w.InstanceID) != nil {
+		if w.BrokenFor == 0 || v.pending(w.InstanceID) != nil || v.isRepaired(w) {
 			continue
 		}
 		instead := "another may take its place"
@@ -365,6 +369,6 @@ func (v *view) find(u *Upkeep) {
 			instead = "none takes its place, as there are several"
 		}
 		u.Findings = append(u.Findings, Finding{Broken, w.Node, w.InstanceID, fmt.Sprintf(
-			"Node %s has not been Ready for %s, and %s: delete the Node or terminate %s if it is lost", w.Node, w.BrokenFor.Round(time.Second), instead, w.InstanceID)})
+			"Node %s has not been Ready for %s, and %s: %s", w.Node, w.BrokenFor.Round(time.Second), instead, v.prognosis(w))})
 	}
 }

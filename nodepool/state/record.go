@@ -32,6 +32,8 @@ type Record struct {
 
 	// Interruptions are instances that the cloud takes back. They are drained beside whatever action is open.
 	Interruptions []Removal `json:"interruptions,omitempty"`
+	// Repairs are workers that are removed as their Nodes are unhealthy, beside whatever action is open.
+	Repairs []Removal `json:"repairs,omitempty"`
 	// PendingTerminations are instances that will be terminated without a drain, as no node of theirs exists.
 	PendingTerminations []PendingTermination `json:"condemned,omitempty"`
 
@@ -105,7 +107,7 @@ type Removal struct {
 	Since      time.Time    `json:"since,omitzero"`     // it has been in this state
 	Began      time.Time    `json:"began,omitzero"`     // its drain
 	Deadline   time.Time    `json:"deadline,omitzero"`  // of an interruption: when the cloud takes it
-	Replaced   bool         `json:"replaced,omitempty"` // of an interruption: a replacement has been asked for
+	Replaced   bool         `json:"replaced,omitempty"` // of an interruption or a repair: a replacement has been asked for, or is not needed
 	Error      string       `json:"error,omitempty"`
 }
 
