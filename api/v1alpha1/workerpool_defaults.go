@@ -42,6 +42,7 @@ var poolDefaults = []PoolDefault{
 	{"drain.timeout", "5m"},
 	{"disruption.budgets", `[{"nodes":"10%"}]`},
 	{"disruption.consolidationPolicy", "WhenUnderutilized"},
+	{"disruption.repair.after", "30m"},
 	{"removalOrder", `["FullestZone","Idlest","FewestPods","Oldest"]`},
 	{"deletionPolicy", "Drain"},
 	{"provider.ec2.requirements.architecture", "amd64"},

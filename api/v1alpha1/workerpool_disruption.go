@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// PoolDisruption defines which workers are outdated, which ones are not needed although the pool is busy, and how fast they go. Scale-up
-// and the removal of workers of an idle pool are not bound by it.
+// PoolDisruption defines which workers are outdated, which ones are not needed although the pool is busy,
+// how fast they go, and which are replaced as their Nodes are unhealthy. Scale-up and the
+// removal of workers of an idle pool are not bound by it.
 type PoolDisruption struct {
 	// How many workers may be disrupted at once, those included that are not Ready or are being removed anyway. Of the budgets that
 	// are active the smallest counts; while none is active there is no limit.
@@ -36,9 +37,75 @@ type PoolDisruption struct {
 	ReplaceBefore *metav1.Time `json:"replaceBefore,omitempty"`
 
 	// No outdated worker is replaced, no worker of a busy pool is removed, and nodes that are being drained for it and are not empty yet take pods again.
+	// Unhealthy workers are replaced all the same.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// When a Node is unhealthy for so long that its worker is replaced, whatever budgets, PodDisruptionBudgets and do-not-disrupt annotations
+	// say, as by Karpenter's node auto-repair. None is while more than 20% of the nodes, and more than one, are unhealthy.
+	// +optional
+	// +default={}
+	Repair NodeRepair `json:"repair,omitzero"`
 }
+
+// NodeRepair defines which Nodes are unhealthy, and for how long until they are replaced.
+type NodeRepair struct {
+	// How long a Node must be unhealthy, where conditions do not say otherwise.
+	// +optional
+	// +default="30m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5m')",message="disruption.repair.after must be a duration of 5m or more, such as 30m"
+	After *metav1.Duration `json:"after,omitempty"`
+
+	// Conditions of Nodes that make them unhealthy beside Ready=False and Ready=Unknown, such as those of the node-problem-detector.
+	// Ready is named for an after of its own.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +listMapKey=status
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []UnhealthyCondition `json:"conditions,omitempty"`
+
+	// Unhealthy Nodes are reported, and left to people.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// UnhealthyCondition is a condition that makes a Node unhealthy.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'Ready' || self.status != 'True'",message="disruption.repair.conditions[] must not be Ready=True, which is the condition of a healthy Node: use the status False or Unknown, or another type"
+type UnhealthyCondition struct {
+	// The type of the condition, such as KernelDeadlock.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9][-A-Za-z0-9.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="disruption.repair.conditions[].type must be the type of a condition of Nodes, such as KernelDeadlock"
+	Type string `json:"type"`
+
+	// The status in which it makes a Node unhealthy.
+	// +required
+	Status UnhealthyStatus `json:"status"`
+
+	// How long the condition must have this status. Absent, repair.after.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5m')",message="disruption.repair.conditions[].after must be a duration of 5m or more, such as 10m, or absent"
+	After *metav1.Duration `json:"after,omitempty"`
+}
+
+// UnhealthyStatus is the status of a condition.
+//
+// +kubebuilder:validation:Enum="True";"False";Unknown
+type UnhealthyStatus string
+
+// The statuses of conditions.
+const (
+	UnhealthyTrue    UnhealthyStatus = "True"
+	UnhealthyFalse   UnhealthyStatus = "False"
+	UnhealthyUnknown UnhealthyStatus = "Unknown"
+)
 
 // ConsolidationPolicy is when workers that the load does not need are removed.
 //

@@ -59,8 +59,8 @@ type WorkerPoolStatus struct {
 	// +optional
 	Rollout *PoolRollout `json:"rollout,omitempty"`
 
-	// Names of Nodes that go outside of any action: of instances that the cloud reclaims, and of those that never joined and
-	// will be terminated.
+	// Names of Nodes that go outside of any action: of instances that the cloud reclaims, of unhealthy ones that are
+	// being replaced, and of those that never joined and will be terminated.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:items:MaxLength=253
