@@ -93,6 +93,7 @@ func (e *executor) apply(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		e.endMessages,
 		e.advanceInterruptions,
+		e.advanceRepairs,
 		e.advanceAction,
 		e.begin,
 		e.endPending,
@@ -143,7 +144,7 @@ func (e *executor) letGo(ctx context.Context) error {
 
 // open tells whether something in the journal waits for its next step.
 func open(r state.Record) bool {
-	return r.Action != nil || slices.ContainsFunc(r.Interruptions, func(x state.Removal) bool { return !done(x) })
+	return r.Action != nil || slices.ContainsFunc(slices.Concat(r.Interruptions, r.Repairs), func(x state.Removal) bool { return !done(x) })
 }
 
 // jitter makes random waits.

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 func (e *executor) commit(ctx context.Context) error {
 	d := e.decision
 	changed := e.noteInterruptions(d.Interruptions)
+	changed = e.noteRepairs(d.Repairs) || changed
 	changed = e.noteSubstitutes(d) || changed
 	changed = e.noteGivenUp(d.GiveUp) || changed
 	changed = e.noteTerminations(d.Upkeep.New) || changed
@@ -34,6 +36,10 @@ func (e *executor) noteInterruptions(list []plan.Interruption) bool {
 		if in := target(e.record, x.InstanceID); in != nil {
 			in.State, in.Since, in.Error = state.RemovalFailed, r.Since, "the cloud reclaims the instance"
 		}
+		if in := repair(e.record, x.InstanceID); in != nil {
+			r.Replaced = in.Replaced
+			e.record.Repairs = slices.DeleteFunc(e.record.Repairs, func(other state.Removal) bool { return other.InstanceID == x.InstanceID })
+		}
 		e.record.Interruptions = append(e.record.Interruptions, r)
 		e.event(Event{Reason: EventInterrupted, Warning: true, Instance: x.InstanceID, Node: x.Node, Message: x.Message})
 	}
@@ -41,6 +47,18 @@ func (e *executor) noteInterruptions(list []plan.Interruption) bool {
 		e.addCooling(c)
 	}
 	slices.SortStableFunc(e.record.Interruptions, func(a, b state.Removal) int { return a.Deadline.Compare(b.Deadline) })
+	return len(list) > 0
+}
+
+// noteRepairs notes workers that are removed as their Nodes are unhealthy.
+func (e *executor) noteRepairs(list []plan.NodeRepair) bool {
+	for _, x := range list {
+		e.record.Repairs = append(e.record.Repairs, state.Removal{
+			InstanceID: x.InstanceID, ProviderID: x.ProviderID, Zone: x.Zone, Node: x.Node,
+			State: state.RemovalPlanned, Since: e.now(), Replaced: x.Replaced,
+		})
+		e.event(Event{Reason: EventRepairStarted, Warning: true, Instance: x.InstanceID, Node: x.Node, Message: x.Message})
+	}
 	return len(list) > 0
 }
 
@@ -63,7 +81,7 @@ func (e *executor) noteSubstitutes(d plan.Decision) bool {
 		addSlot(a, s.Placement, like)
 	}
 	for _, x := range d.Replacements {
-		r := interruption(e.record, x.InstanceID)
+		r := cmp.Or(interruption(e.record, x.InstanceID), repair(e.record, x.InstanceID))
 		if r == nil {
 			continue
 		}
@@ -125,10 +143,12 @@ func (e *executor) beginUp() {
 	e.addPlaced(a)
 	e.record.Action = a
 	replaced := 0
-	for i := range e.record.Interruptions {
-		if r := &e.record.Interruptions[i]; !r.Replaced && replaced < len(a.Slots) {
-			r.Replaced = true
-			replaced++
+	for _, list := range [][]state.Removal{e.record.Interruptions, e.record.Repairs} {
+		for i := range list {
+			if r := &list[i]; !r.Replaced && replaced < len(a.Slots) {
+				r.Replaced = true
+				replaced++
+			}
 		}
 	}
 	e.event(Event{Reason: EventScaleUpStarted, Message: e.decision.Message, Action: a.ID})

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
@@ -223,6 +226,40 @@ var scenarios = []scenario{
 		check: func(r *rig) { require.Equal(r, 2, r.running()) },
 	},
 	{
+		name: "repair",
+		begin: func(r *rig) {
+			r.world.add(4)
+			r.repairs(5*time.Minute, 4)
+			r.spec.Drain.Timeout = 30 * time.Second
+			r.load("node-i-old0", &fakePod{name: "x"}, &fakePod{name: "y", refused: "no"}, &fakePod{name: "z", blocks: "is kept"})
+			r.world.nodes["node-i-old0"].conditions = unwell
+		},
+		ended: func(r *rig) bool {
+			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
+		},
+		check: func(r *rig) {
+			require.Equal(r, []string{"i-old0"}, r.world.terminated)
+			require.Equal(r, 1, r.world.launches)
+		},
+	},
+	{
+		name: "repair of a node without a kubelet",
+		begin: func(r *rig) {
+			r.world.add(4)
+			r.repairs(5*time.Minute, 4)
+			r.spec.Drain.Timeout = 30 * time.Second
+			r.load("node-i-old0", &fakePod{name: "x"})
+			r.breakNode("node-i-old0")
+		},
+		ended: func(r *rig) bool {
+			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
+		},
+		check: func(r *rig) {
+			require.Equal(r, []string{"i-old0"}, r.world.terminated)
+			require.Equal(r, 1, r.world.launches)
+		},
+	},
+	{
 		name: "delete",
 		begin: func(r *rig) {
 			r.world.add(3)
@@ -350,6 +387,8 @@ func testManyProcesses(t *testing.T, from, to uint64) {
 		_, err := fmt.Sscanf(v, "%d-%d", &from, &to)
 		require.NoError(t, err, "FORESAIL_SEEDS=%s: must be the first seed and the one after the last, such as 10-500", v)
 	}
+	var repairs atomic.Int64
+	t.Cleanup(func() { assert.Positive(t, repairs.Load()) })
 	for seed := from; seed < to; seed++ {
 		for name, often := range map[string]chances{
 			"seldom": {restarts: 0.01, ends: 0.0005, notices: 0.001},
@@ -357,7 +396,7 @@ func testManyProcesses(t *testing.T, from, to uint64) {
 		} {
 			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
 				t.Parallel()
-				manyProcesses(t, rand.New(rand.NewPCG(seed, 7)), often)
+				repairs.Add(int64(manyProcesses(t, rand.New(rand.NewPCG(seed, 7)), often)))
 			})
 		}
 	}
@@ -366,7 +405,8 @@ func testManyProcesses(t *testing.T, from, to uint64) {
 // chances are how likely it is in each cycle that a process restarts, and that each instance ends or gets a notice.
 type chances struct{ restarts, ends, notices float64 }
 
-func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
+// manyProcesses returns how many nodes were repaired.
+func manyProcesses(t *testing.T, random *rand.Rand, often chances) int {
 	r := newRig(t)
 	chance := func(p float64) bool { return random.Float64() < p }
 	calm := false
@@ -377,6 +417,10 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	r.spec.Plan.Min, r.spec.Plan.MaxBatchDown, r.spec.Plan.Idle.For = 2, 2, 20*time.Second
 	r.spec.Plan.CooldownUp, r.spec.Plan.CooldownDown, r.spec.Plan.SpotRatio = 30*time.Second, 30*time.Second, 0.5
 	r.spec.Join = Join{Timeout: 2 * time.Minute, KeepFailedFor: time.Minute}
+	r.spec.Drain.Timeout = time.Minute
+	r.spec.Plan.Repair.Conditions = []plan.UnhealthyCondition{
+		{Type: "KernelDeadlock", Status: "True", After: 2 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 2 * time.Minute},
+	}
 	r.store.before = func(state.Record) error {
 		if !calm && chance(0.03) {
 			return errors.New("down")
@@ -431,10 +475,15 @@ func manyProcesses(t *testing.T, random *rand.Rand, often chances) {
 	// A run in which nothing happened proves nothing.
 	require.Greater(t, r.world.launches, 5)
 	require.Greater(t, len(r.world.terminated), 2)
+	repairs := r.count(EventRepairStarted)
 	r.world.listErr, r.world.drainErr, r.world.termErr = nil, nil, nil
+	for name := range r.world.nodes {
+		r.recover(name)
+	}
 	r.spec.Plan.Idle.For = 24 * time.Hour
 	r.settleDown(processes)
 	r.endWith(processes)
+	return repairs
 }
 
 // endWith deletes the pool, and requires that nothing of it is left.
@@ -450,6 +499,9 @@ func (r *rig) endWith(processes []*Pool) {
 	require.Positive(r, r.letGo)
 	require.Zero(r, r.running())
 }
+
+// unwell are the conditions of a node that is to be repaired, although it is Ready.
+var unwell = []corev1.NodeCondition{{Type: "KernelDeadlock", Status: corev1.ConditionTrue}}
 
 // disturb changes the cloud and the cluster at random.
 func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
@@ -477,7 +529,12 @@ func (r *rig) disturb(random *rand.Rand, processes []*Pool, often chances) {
 			}
 		}
 	}
-	for _, n := range inOrder(r.world.nodes) {
+	for name, n := range inOrder(r.world.nodes) {
+		if chance(0.004) && n.ready {
+			if n.conditions = unwell; chance(0.5) {
+				r.breakNode(name)
+			}
+		}
 		if chance(0.01) && n.mark == "" && !n.cordon && n.ready {
 			n.pods = append(n.pods, &fakePod{name: "p"})
 		}

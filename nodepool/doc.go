@@ -70,8 +70,19 @@
 //
 // A worker whose Node was Ready and has not been so for longer than a join may take does not count any more, so that another
 // takes its place: three such at most, and none while so many are unready that what is seen cannot be trusted. It is
-// reported and left alone, as its pods may run; it counts again when it is Ready. After launches that do not join, their zone and
+// reported; it counts again when it is Ready. After launches that do not join, their zone and
 // type come last for a while. If join.keepFailed has kept as many instances as the pool may have workers, nothing is launched.
+//
+// # Repairs
+//
+// A worker whose Node has had a bad condition for as long as the pool says is written down as a repair, and drained and terminated beside any
+// action. For the time of a drain its pods are evicted by their budgets, and then deleted. Without a kubelet nobody tells when they
+// have ended: minutes later the instance is terminated all the same, and the Node deleted, after which their controllers make others.
+// No pod is ever taken from the API while it might run. A repair waits while what is seen cannot be trusted. Once it has begun to
+// evict it goes on, even if the Node is healthy again.
+//
+// For how long a condition has held is counted by this process alone, since it first saw it with this time of transition: a clock
+// that is wrong, or a process that was not there, makes it no older than it is.
 //
 // # Interruptions
 //

@@ -136,7 +136,12 @@ type fakeNode struct {
 	free   bool     // nothing is requested of it
 	holds  []string // volumes that are attached to it
 	silent bool     // its kubelet has stopped, and nobody has noticed
+	stuck  bool     // its kubelet has stopped: no pod is ever seen to have ended
 	beat   time.Time
+
+	conditions []corev1.NodeCondition // beside Ready
+	status     corev1.ConditionStatus // of Ready while it is not ready; "" = Unknown
+	changed    time.Time              // when the status of Ready changed last, by the clock of whoever set it
 }
 
 // fakeWorld is a cloud and a cluster. Instances join the cluster as nodes.
@@ -213,7 +218,7 @@ func (w *fakeWorld) settle() {
 		}
 	}
 	for _, n := range w.nodes {
-		n.pods = slices.DeleteFunc(n.pods, func(p *fakePod) bool { return !p.leaves.IsZero() && !now.Before(p.leaves) })
+		n.pods = slices.DeleteFunc(n.pods, func(p *fakePod) bool { return !n.stuck && !p.leaves.IsZero() && !now.Before(p.leaves) })
 	}
 }
 
@@ -338,7 +343,7 @@ func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	if !ok {
 		return &provider.Error{Class: provider.NotOwned, Op: "Terminate", Err: errors.New(id)}
 	}
-	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] {
+	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && !(n.stuck && !n.ready) {
 		w.violations = append(w.violations, fmt.Sprintf("%s terminated with %d pods", id, len(n.pods)))
 	}
 	if i.endedAt.IsZero() {
@@ -377,11 +382,14 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 		if n.ready && !n.silent {
 			n.beat = w.clock.now()
 		}
-		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.NewTime(n.beat)}
-		if n.ready {
+		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.NewTime(n.beat), LastTransitionTime: metav1.NewTime(n.changed)}
+		switch {
+		case n.ready:
 			ready.Status = corev1.ConditionTrue
+		case n.status != "":
+			ready.Status = n.status
 		}
-		object.Status.Conditions = []corev1.NodeCondition{ready}
+		object.Status.Conditions = append([]corev1.NodeCondition{ready}, n.conditions...)
 		one := clusterstate.Node{Object: object, Ready: n.ready, ReadySince: n.since, Joined: n.since, Movable: len(n.pods), Requested: corev1.ResourceList{corev1.ResourceCPU: shape[corev1.ResourceCPU]}}
 		if n.free {
 			one.Requested = nil

@@ -18,20 +18,21 @@ import (
 // was launched just now, or any other while the cloud is not well or its tags have been changed. So an instance has gone
 // only when it has been missed, and its Node has not been alive, for the grace; or was seen to leave.
 type trackedInstance struct {
-	instance  provider.Instance
-	missing   time.Time // since when successful lists have lacked it; zero = the last one had it
-	first     time.Time // when this process saw it first; zero = it has launched it
-	joined    time.Time // when it was last seen to have a Node; zero = this process has seen none
-	stopped   time.Time // since when it has been seen to be stopped; zero = it is not
-	cordoned  time.Time // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
-	staleMark time.Time // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
-	worked    time.Time // when its Node was last seen to be Ready; zero = this process has not seen it so
-	beat      time.Time // the newest heartbeat of its Node, by the kubelet's clock
-	beatSeen  time.Time // when this process saw that first
-	alive     bool      // its Node is Ready, and has been heard of lately, whatever lists say
-	lived     time.Time // when it was alive last
-	unlisted  bool      // it has been alive and not listed for the grace
-	ended     bool      // this process has terminated it, whatever a list says that is behind
+	instance   provider.Instance
+	missing    time.Time       // since when successful lists have lacked it; zero = the last one had it
+	first      time.Time       // when this process saw it first; zero = it has launched it
+	joined     time.Time       // when it was last seen to have a Node; zero = this process has seen none
+	stopped    time.Time       // since when it has been seen to be stopped; zero = it is not
+	cordoned   time.Time       // since when it has been seen with a Node that is cordoned by an advice alone; zero = it is not
+	staleMark  time.Time       // since when it has been seen with a Node that carries the mark of no open action; zero = it does not
+	worked     time.Time       // when its Node was last seen to be Ready; zero = this process has not seen it so
+	beat       time.Time       // the newest heartbeat of its Node, by the kubelet's clock
+	beatSeen   time.Time       // when this process saw that first
+	alive      bool            // its Node is Ready, and has been heard of lately, whatever lists say
+	lived      time.Time       // when it was alive last
+	unlisted   bool            // it has been alive and not listed for the grace
+	conditions []seenCondition // of its Node; replaced, never changed
+	ended      bool            // this process has terminated it, whatever a list says that is behind
 }
 
 // trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
@@ -158,7 +159,7 @@ func recorded(r state.Record) []provider.Instance {
 			out = append(out, provider.Instance{ID: t.InstanceID, ProviderID: t.ProviderID, State: provider.Running})
 		}
 	}
-	for _, i := range r.Interruptions {
+	for _, i := range slices.Concat(r.Interruptions, r.Repairs) {
 		out = append(out, provider.Instance{ID: i.InstanceID, ProviderID: i.ProviderID, State: provider.Running})
 	}
 	for _, c := range r.PendingTerminations {

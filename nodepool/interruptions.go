@@ -47,22 +47,28 @@ func (e *executor) advised(ctx context.Context, a plan.Advice) error {
 
 // advanceInterruptions drains the instances that the cloud takes back, the soonest first.
 func (e *executor) advanceInterruptions(ctx context.Context) error {
-	ids := make([]string, 0, len(e.record.Interruptions))
-	for _, r := range e.record.Interruptions {
+	return e.advanceBeside(ctx, &e.record.Interruptions, func(id string) removing {
+		return removing{executor: e, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return interruption(e.record, id) }}
+	})
+}
+
+// advanceBeside goes on with removals that are beside any action, and forgets those that are done.
+func (e *executor) advanceBeside(ctx context.Context, list *[]state.Removal, of func(id string) removing) error {
+	ids := make([]string, 0, len(*list))
+	for _, r := range *list {
 		ids = append(ids, r.InstanceID)
 	}
 	var errs []error
 	for _, id := range ids {
-		m := removing{executor: e, action: "interruption-" + id, urgent: true, find: func() *state.Removal { return interruption(e.record, id) }}
-		if err := m.advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
+		if err := of(id).advance(ctx); errors.Is(err, errStop) || errors.Is(err, errLeaseLost) {
 			return err
 		} else if err != nil {
 			errs = append(errs, err)
 		}
 	}
-	before := len(e.record.Interruptions)
-	e.record.Interruptions = slices.DeleteFunc(e.record.Interruptions, done)
-	if len(e.record.Interruptions) != before {
+	before := len(*list)
+	*list = slices.DeleteFunc(*list, done)
+	if len(*list) != before {
 		if err := e.save(ctx); err != nil {
 			return err
 		}

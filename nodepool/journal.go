@@ -154,6 +154,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 		trimRemovals(a.Targets, now)
 	}
 	trimRemovals(r.Interruptions, now)
+	trimRemovals(r.Repairs, now)
 	for i := range r.PendingTerminations {
 		notAfter(&r.PendingTerminations[i].Since, now)
 		notAfter(&r.PendingTerminations[i].Due, now.Add(s.Join.KeepFailedFor))

@@ -131,7 +131,7 @@ func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeles
 		w.Kept = w.Failed && c != nil && c.Reason == plan.TerminateJoinFailed && !o.spec.Join.KeepFailed
 		return w
 	}
-	w.Node = node.Object.Name
+	w.Node, w.Unhealthy = node.Object.Name, o.unhealthy(s)
 	w.Ready = node.Ready && !node.Object.Spec.Unschedulable
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && c != nil

@@ -105,6 +105,7 @@ func (b *observer) remember(o *observation) {
 		n := o.node(s.instance)
 		if o.cluster != nil {
 			s.seeHeartbeat(n, o.at)
+			s.seeConditions(n, o.at)
 			s.seeMarks(n, leaves(o.record, s.instance.ID) || pendingTermination(o.record, s.instance.ID) != nil, o.at)
 		}
 		if n != nil {
@@ -175,11 +176,18 @@ func pendingTermination(r state.Record, instance string) *state.PendingTerminati
 
 // interruption returns the removal of an instance that the cloud takes back, nil if there is none.
 func interruption(r state.Record, instance string) *state.Removal {
-	at := slices.IndexFunc(r.Interruptions, func(x state.Removal) bool { return x.InstanceID == instance })
+	return removalOf(r.Interruptions, instance)
+}
+
+// repair returns the removal of an instance whose Node is unhealthy, nil if there is none.
+func repair(r state.Record, instance string) *state.Removal { return removalOf(r.Repairs, instance) }
+
+func removalOf(list []state.Removal, instance string) *state.Removal {
+	at := slices.IndexFunc(list, func(x state.Removal) bool { return x.InstanceID == instance })
 	if at < 0 {
 		return nil
 	}
-	return &r.Interruptions[at]
+	return &list[at]
 }
 
 // target returns the removal of an instance in the open scale-down, nil if there is none or it has ended.
@@ -197,5 +205,5 @@ func target(r state.Record, instance string) *state.Removal {
 
 // leaves tells whether an instance is being removed.
 func leaves(r state.Record, instance string) bool {
-	return instance != "" && (interruption(r, instance) != nil || target(r, instance) != nil)
+	return instance != "" && (interruption(r, instance) != nil || repair(r, instance) != nil || target(r, instance) != nil)
 }

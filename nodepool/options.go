@@ -155,8 +155,11 @@ const (
 	EventTerminated       EventReason = "Terminated"       // an instance
 	EventScaledDown       EventReason = "ScaledDown"       // its last node is done with
 	EventInterrupted      EventReason = "Interrupted"      // the cloud takes an instance back
+	EventRepairStarted    EventReason = "RepairStarted"    // a node has been unhealthy for long: it is drained and terminated
+	EventRepairAborted    EventReason = "RepairAborted"    // it is healthy again, or nothing is to be repaired any more
+	EventRepairHeld       EventReason = "RepairHeld"       // unhealthy nodes are not repaired
 	EventRebalance        EventReason = "Rebalance"        // the cloud advises to leave an instance
-	EventReplacement      EventReason = "Replacement"      // of an interrupted instance, in an open scale-up
+	EventReplacement      EventReason = "Replacement"      // of an interrupted or unhealthy instance, in an open scale-up
 	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
 	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance whose node is Ready
 	EventDriftUnknown     EventReason = "DriftUnknown"     // the cloud does not say what new instances are

@@ -37,6 +37,7 @@ type removing struct {
 	find   func() *state.Removal
 	action string // that the node is marked with
 	urgent bool   // the cloud takes the instance whatever is done here
+	repair bool   // its Node is unhealthy: nothing keeps it for longer than the time of a drain
 }
 
 // advance takes the removal as far as it gets without waiting.
@@ -71,6 +72,11 @@ func (m removing) step(ctx context.Context) error {
 	}
 	if m.isExpiredNotice(r) {
 		return m.giveUp(ctx, fmt.Sprintf("the cloud has not taken the instance %s after it was to", takenFor))
+	}
+	if m.repair {
+		if waits, err := m.holdRepair(ctx, r); waits || err != nil {
+			return err
+		}
 	}
 	switch r.State {
 	case state.RemovalPlanned:
@@ -189,6 +195,8 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 		if arriving, err := m.arriving(ctx, m.now().Sub(r.Since)); arriving || err != nil {
 			return err
 		}
+	}
+	if !m.urgent && !m.repair {
 		why, err := m.guard.blockers(ctx, r.Node)
 		if err != nil {
 			return m.unlessGone(ctx, err)
@@ -234,7 +242,13 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 			Message: fmt.Sprintf("Node %s is empty after %s", r.Node, m.now().Sub(r.Began).Round(time.Second)),
 		})
 		return m.to(ctx, state.RemovalDrained)
-	case m.urgent || limits.Force:
+	case m.overdue(r):
+		m.event(Event{
+			Reason: EventDrained, Warning: true, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same", r.Node, left, m.now().Sub(r.Began).Round(time.Second)),
+		})
+		return m.to(ctx, state.RemovalDrained)
+	case m.urgent || m.repair || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
 	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
@@ -252,6 +266,9 @@ func (m removing) limits(r *state.Removal) drain.Limits {
 	if m.urgent {
 		left := r.Deadline.Sub(now)
 		return drain.Limits{Force: left <= forceBefore, Grace: max(time.Second, left)}
+	}
+	if m.repair {
+		return m.repairLimits(r)
 	}
 	return drain.Limits{Force: m.seen.spec.Drain.Force && now.Sub(r.Began) > m.seen.spec.Drain.Timeout}
 }
@@ -301,7 +318,7 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	if r.Node == "" {
 		return true, nil
 	}
-	if !m.urgent {
+	if !m.urgent && !m.repair {
 		why, err := m.guard.blockers(ctx, r.Node)
 		if err != nil {
 			return false, m.unlessGone(ctx, err)
@@ -314,6 +331,8 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	switch {
 	case err != nil && progress.Remaining == 0:
 		return false, m.unlessGone(ctx, err)
+	case m.overdue(r):
+		return true, nil
 	case err != nil:
 		return false, err
 	case progress.Remaining > 0:

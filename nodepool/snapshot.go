@@ -70,15 +70,23 @@ func removals(r state.Record) []plan.Removal {
 	for _, x := range r.Interruptions {
 		out = append(out, plan.Removal{InstanceID: x.InstanceID, Interrupted: true})
 	}
+	for _, x := range r.Repairs {
+		out = append(out, plan.Removal{InstanceID: x.InstanceID, Repair: true, Drained: drained(x)})
+	}
 	if r.Action == nil {
 		return out
 	}
 	for _, x := range r.Action.Targets {
 		if !done(x) && interruption(r, x.InstanceID) == nil {
-			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: x.State == state.RemovalDrained || x.State == state.RemovalTerminated})
+			out = append(out, plan.Removal{InstanceID: x.InstanceID, Drained: drained(x)})
 		}
 	}
 	return out
+}
+
+// drained tells whether a node is empty by now.
+func drained(r state.Removal) bool {
+	return r.State == state.RemovalDrained || r.State == state.RemovalTerminated
 }
 
 // planned returns where the nodes of a scale-up will be that have not been launched yet.
@@ -119,12 +127,17 @@ func room(o *observation, a *state.Action) int {
 	return max(0, min(o.spec.Plan.Batch()-desired(a), plan.MaxBatch-len(a.Slots)))
 }
 
-// notices are the interruptions that no replacement has been asked for yet.
+// notices are the interruptions and repairs that no replacement has been asked for yet.
 func notices(r state.Record) []plan.Notice {
 	var out []plan.Notice
 	for _, i := range r.Interruptions {
 		if !i.Replaced {
 			out = append(out, plan.Notice{InstanceID: i.InstanceID, Deadline: i.Deadline})
+		}
+	}
+	for _, x := range r.Repairs {
+		if !x.Replaced {
+			out = append(out, plan.Notice{InstanceID: x.InstanceID, Deadline: x.Since.Add(plan.NoticeTime), Unhealthy: true})
 		}
 	}
 	return out

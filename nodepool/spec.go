@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +84,26 @@ func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 	return out
 }
 
+// repairOf adds to the conditions that make a Node unhealthy those that always do.
+func repairOf(r *v1alpha1.NodeRepair) plan.Repair {
+	out := plan.Repair{Disabled: r.Disabled}
+	for _, c := range r.Conditions {
+		after := r.After.Duration
+		if c.After != nil {
+			after = c.After.Duration
+		}
+		out.Conditions = append(out.Conditions, plan.UnhealthyCondition{Type: c.Type, Status: string(c.Status), After: after})
+	}
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
+		ready := plan.UnhealthyCondition{Type: string(corev1.NodeReady), Status: string(status), After: r.After.Duration}
+		same := func(c plan.UnhealthyCondition) bool { return c.Type == ready.Type && c.Status == ready.Status }
+		if !slices.ContainsFunc(out.Conditions, same) {
+			out.Conditions = append(out.Conditions, ready)
+		}
+	}
+	return out
+}
+
 func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 	p := plan.Pool{
 		Name: name, Min: int(s.Min), Max: int(s.Max), Mode: plan.Mode(s.Mode),
@@ -96,6 +117,7 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 			Memory: number(s.Idle.Memory),
 		},
 		Consolidate:       s.Disruption.ConsolidationPolicy == v1alpha1.ConsolidateWhenUnderutilized,
+		Repair:            repairOf(&s.Disruption.Repair),
 		CooldownUp:        s.Cooldown.Up.Duration,
 		CooldownDown:      s.Cooldown.Down.Duration,
 		SpotRatio:         number(s.Market.SpotRatio),

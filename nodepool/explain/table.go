@@ -132,7 +132,7 @@ func (t *table) rollout(e *Explanation) {
 // has not been written yet.
 func (t *table) going(s *v1alpha1.WorkerPoolStatus) {
 	if len(s.Terminating) > 0 {
-		t.line("  terminating\t%s: outside of any action, as the cloud reclaims them or they never joined", fewOf(s.Terminating))
+		t.line("  terminating\t%s: outside of any action, as the cloud reclaims them, they are repaired, or they never joined", fewOf(s.Terminating))
 	}
 	if len(s.RemovalCandidates) > 0 {
 		t.line("  removal candidates\t%s: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes", fewOf(s.RemovalCandidates))
@@ -228,6 +228,9 @@ func (e *Explanation) pending(now time.Time) []string {
 	}
 	for _, r := range j.Interruptions {
 		add(cmp.Or(r.Node, r.InstanceID), "is reclaimed by the cloud in %s: %s", age(r.Deadline.Sub(now)), r.State)
+	}
+	for _, r := range j.Repairs {
+		add(cmp.Or(r.Node, r.InstanceID), "is drained and terminated, as it has been unhealthy for long: %s", join(", ", string(r.State), r.Error))
 	}
 	for _, c := range j.PendingTerminations {
 		add(c.InstanceID, "is terminated in %s: %s", age(c.Due.Sub(now)), c.Reason)

@@ -66,7 +66,10 @@ func busy() Explanation {
 				{Number: 1, Placement: plan.Placement{Zone: "a", InstanceType: "t3", Market: plan.Spot}, State: state.SlotFailed, Error: "no capacity"},
 				{Number: 2, Placement: plan.Placement{Zone: "b", InstanceType: "t3", Market: plan.Spot}, State: state.SlotLaunched, InstanceID: "i-2"},
 			}},
-			Interruptions:       []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
+			Interruptions: []state.Removal{{InstanceID: "i-9", Node: "node-9", State: state.RemovalDraining, Deadline: now.Add(95 * time.Second)}},
+			Repairs: []state.Removal{
+				{InstanceID: "i-6", Node: "node-6", State: state.RemovalDraining, Error: "2 pods are left"}, {InstanceID: "i-5", State: state.RemovalPlanned},
+			},
 			PendingTerminations: []state.PendingTermination{{InstanceID: "i-8", Reason: "JoinFailed", Due: now.Add(15 * time.Minute)}},
 			Cooling: []plan.Cooling{
 				{Zone: "a", InstanceType: "t3", Market: plan.Spot, Until: now.Add(3 * time.Minute), Reason: "no capacity"},
@@ -90,7 +93,7 @@ Now
   pending pods        unknown
   a launch takes      35s
   outdated            1, and unknown of 2: its launch template is old
-  terminating         node-9, node-8: outside of any action, as the cloud reclaims them or they never joined
+  terminating         node-9, node-8: outside of any action, as the cloud reclaims them, they are repaired, or they never joined
   removal candidates  node-3, node-4: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes
   Healthy             True, Working: all is well
   leader              host_1
@@ -107,6 +110,8 @@ Open: ScaleUp up-1, started 40s ago
 
 What holds decisions back, or happens outside of the action
   node-9     is reclaimed by the cloud in 1m35s: Draining
+  node-6     is drained and terminated, as it has been unhealthy for long: Draining, 2 pods are left
+  i-5        is drained and terminated, as it has been unhealthy for long: Planned
   i-8        is terminated in 15m: JoinFailed
   a/t3/Spot  is not launched for another 3m: no capacity
   i-3        is not drained for another 1h: its last drain failed

@@ -72,7 +72,7 @@ func (m *Metrics) Forget(pool string) {
 }
 
 // countedFromZero are the events whose counters start at 0: Prometheus sees no increase in the first value of a counter.
-var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventDrainFailed}
+var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventRepairStarted, nodepool.EventDrainFailed}
 
 func (m *Metrics) set(cycle nodepool.CycleReport) {
 	pool := cycle.Pool

@@ -22,20 +22,20 @@ func removedBy(removals []state.Removal) []string {
 	return named(out)
 }
 
-// terminatingOf are the Nodes that go beside any action: of instances that the cloud takes back, and of condemned ones, which
-// are pardoned as soon as their Node is Ready. The Node of an interruption may be known to the snapshot alone.
+// terminatingOf are the Nodes that go beside any action: of instances that the cloud takes back, of unhealthy ones that are being
+// repaired, and of condemned ones, which are pardoned as soon as their Node is Ready. The Node of an interruption may be known to the snapshot alone.
 func terminatingOf(cycle nodepool.CycleReport) []string {
 	nodes := make(map[string]string, len(cycle.Snapshot.Workers))
 	for _, w := range cycle.Snapshot.Workers {
 		nodes[w.InstanceID] = w.Node
 	}
-	interruptions := slices.Clone(cycle.Record.Interruptions)
-	for i := range interruptions {
-		if r := &interruptions[i]; r.Node == "" {
+	removals := slices.Concat(cycle.Record.Interruptions, cycle.Record.Repairs)
+	for i := range removals {
+		if r := &removals[i]; r.Node == "" {
 			r.Node = nodes[r.InstanceID]
 		}
 	}
-	out := removedBy(interruptions)
+	out := removedBy(removals)
 	for _, c := range cycle.Record.PendingTerminations {
 		out = append(out, nodes[c.InstanceID])
 	}

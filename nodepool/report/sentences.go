@@ -17,6 +17,8 @@ var worthy = map[nodepool.EventReason]string{
 	nodepool.EventScaledDown:       "scaled down",
 	nodepool.EventDrainFailed:      "a drain failed",
 	nodepool.EventInterrupted:      "an instance is reclaimed",
+	nodepool.EventRepairStarted:    "an unhealthy node is replaced",
+	nodepool.EventRepairHeld:       "unhealthy nodes are not replaced",
 	nodepool.EventBroken:           "a worker is broken",
 	nodepool.EventUnlisted:         "an instance is not listed",
 	nodepool.EventVanished:         "an instance has gone",

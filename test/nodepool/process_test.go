@@ -196,6 +196,9 @@ func summary(r state.Record) string {
 	for _, i := range r.Interruptions {
 		parts = append(parts, fmt.Sprintf("Interruption-%s-%t", i.State, i.Replaced))
 	}
+	for _, x := range r.Repairs {
+		parts = append(parts, fmt.Sprintf("Repair-%s-%t", x.State, x.Replaced))
+	}
 	for _, c := range r.PendingTerminations {
 		parts = append(parts, "Condemned-"+c.Reason)
 	}

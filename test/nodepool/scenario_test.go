@@ -12,6 +12,7 @@ import (
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/provider"
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
@@ -33,7 +34,7 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal()}
+	return []scenario{scaleUp(), scaleDown(), interruption(), joinFailure(), refusal(), repair()}
 }
 
 // bounds is a spec that is quick in everything, but leaves more time than it takes until another process has the lease:
@@ -120,6 +121,37 @@ func refusal() scenario {
 			}
 		},
 	}
+}
+
+// repair has a worker whose kubelet has stopped, and a budget that lets none of its pods go. What replaces it is launched at once.
+func repair() scenario {
+	spec := bounds(3, 5)
+	spec.Drain.Timeout = &metav1.Duration{Duration: 20 * time.Second}
+	spec.Disruption.Repair.After = &metav1.Duration{Duration: time.Minute}
+	return scenario{
+		name: "repair", spec: spec, workers: 3, pods: 5, perNode: 4, stride: 15 * time.Second, want: 3, launch: 1,
+		begin: func(s *stage) {
+			s.protect()
+			s.stopKubelet(s.living()[0])
+			s.step(time.Second)
+		},
+	}
+}
+
+// stopKubelet has the Node of an instance be as one whose kubelet has stopped.
+func (s *stage) stopKubelet(i provider.Instance) {
+	s.t.Helper()
+	for _, node := range s.nodes() {
+		if node.Spec.ProviderID != i.ProviderID {
+			continue
+		}
+		now := metav1.NewTime(s.clock.Now())
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: now, LastHeartbeatTime: now}}
+		_, err := s.client.CoreV1().Nodes().UpdateStatus(s.t.Context(), node, metav1.UpdateOptions{})
+		require.NoError(s.t, err)
+		return
+	}
+	require.Fail(s.t, "no node", "of %s", i.ID)
 }
 
 // protect adds a budget that lets no pod go, once.

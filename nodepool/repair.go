@@ -1,0 +1,142 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
+)
+
+const (
+	// unreachableGrace is the grace of pods that are deleted on a node without a kubelet: nobody tells when they have ended.
+	unreachableGrace = 30 * time.Second
+	// overdueAfter is how long past the time of a drain the pods of a node without a kubelet are waited for. Their instance is
+	// terminated then, and the Node deleted, which is how Kubernetes learns that they do not run any more.
+	overdueAfter = 3 * time.Minute
+)
+
+// seenCondition is a condition of a Node, and when this process first saw it in this status since this transition. So a
+// process that begins counts anew, and neither a clock that is wrong nor a status that came and went between two cycles makes
+// it look older than it is.
+type seenCondition struct {
+	kind, status string
+	transition   time.Time // by the clock of whoever set it, which is only compared with itself
+	since        time.Time
+}
+
+// seeConditions takes note of the conditions of the Node of an instance, nil if it has none.
+func (s *trackedInstance) seeConditions(n *clusterstate.Node, now time.Time) {
+	if n == nil {
+		s.conditions = nil
+		return
+	}
+	conditions := n.Object.Status.Conditions
+	if slices.EqualFunc(s.conditions, conditions, seenCondition.is) {
+		return
+	}
+	out := make([]seenCondition, 0, len(conditions))
+	for i := range conditions {
+		c := &conditions[i]
+		one := seenCondition{string(c.Type), string(c.Status), c.LastTransitionTime.Time, now}
+		if at := slices.IndexFunc(s.conditions, func(old seenCondition) bool { return old.is(*c) }); at >= 0 {
+			one.since = s.conditions[at].since
+		}
+		out = append(out, one)
+	}
+	s.conditions = out
+}
+
+func (s seenCondition) is(c corev1.NodeCondition) bool {
+	return s.kind == string(c.Type) && s.status == string(c.Status) && s.transition.Equal(c.LastTransitionTime.Time)
+}
+
+// unhealthy returns the condition for which a worker is to be repaired. One that has not joined yet is neither healthy nor
+// unhealthy.
+func (o *observation) unhealthy(s trackedInstance) plan.BadCondition {
+	joins := s.worked.IsZero() && o.hasTimeToJoin(s.instance.Launched)
+	if joins || o.record.Action != nil && s.instance.Action == o.record.Action.ID {
+		return plan.BadCondition{}
+	}
+	conditions := make([]plan.NodeCondition, len(s.conditions))
+	for i, c := range s.conditions {
+		conditions[i] = plan.NodeCondition{Type: c.kind, Status: c.status, Since: c.since}
+	}
+	return o.spec.Plan.Repair.Unhealthy(conditions)
+}
+
+// advanceRepairs drains the workers whose Nodes are unhealthy.
+func (e *executor) advanceRepairs(ctx context.Context) error {
+	return e.advanceBeside(ctx, &e.record.Repairs, func(id string) removing {
+		return removing{executor: e, action: "repair-" + id, repair: true, find: func() *state.Removal { return repair(e.record, id) }}
+	})
+}
+
+// holdRepair tells whether a repair waits, as what is seen is not known or not to be trusted. One that has not begun to evict pods is
+// given up if its node is healthy again, or nothing is to be repaired any more. Later it goes on: the pods have been told to leave.
+func (m removing) holdRepair(ctx context.Context, r *state.Removal) (waits bool, err error) {
+	switch r.State {
+	case state.RemovalRestoring, state.RemovalTerminated:
+		return false, nil
+	}
+	if !m.seen.complete() {
+		return true, nil
+	}
+	if r.State == state.RemovalPlanned || r.State == state.RemovalTainted {
+		if why := m.needless(r); why != "" {
+			r.Error = why
+			m.event(Event{
+				Reason: EventRepairAborted, Instance: r.InstanceID, Node: r.Node, Action: m.action,
+				Message: fmt.Sprintf("Node %s takes pods again: %s", r.Node, why),
+			})
+			return true, m.to(ctx, state.RemovalRestoring)
+		}
+	}
+	s := m.snapshot
+	return m.distrusted() || plan.Doubt(s.Pool, s.Instances, s.State.PendingTerminations) != "", nil
+}
+
+// needless tells why a node need not be repaired any more, "" if it must.
+func (m removing) needless(r *state.Removal) string {
+	at := slices.IndexFunc(m.seen.workers, func(w plan.Worker) bool { return w.InstanceID == r.InstanceID })
+	switch {
+	case m.seen.spec.Plan.Deleting:
+		return "the WorkerPool is being deleted"
+	case m.decision.RepairHeld != "":
+		return m.decision.RepairHeld
+	case at >= 0 && !m.seen.workers[at].Unhealthy.Holds():
+		return "it is healthy again"
+	}
+	return ""
+}
+
+// unreachable tells whether the kubelet of a node has not been heard of for long, so that nobody tells which of its pods have ended.
+// One that says itself that its node is not Ready does.
+func (m removing) unreachable(r *state.Removal) bool {
+	n := m.seen.node(provider.Instance{ID: r.InstanceID, ProviderID: r.ProviderID})
+	return n == nil || !slices.ContainsFunc(n.Object.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown
+	})
+}
+
+// repairLimits has pods deleted once they have had the time of a drain to be evicted. Those that may run have the time to end that
+// they ask for.
+func (m removing) repairLimits(r *state.Removal) drain.Limits {
+	l := drain.Limits{Force: !r.Began.IsZero() && m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout}
+	if l.Force && m.unreachable(r) {
+		l.Grace = unreachableGrace
+	}
+	return l
+}
+
+// overdue tells whether pods that are left on the node of a repair are not waited for any longer.
+func (m removing) overdue(r *state.Removal) bool {
+	return m.repair && !r.Began.IsZero() && m.unreachable(r) && m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout+overdueAfter
+}
