@@ -343,7 +343,7 @@ func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	if !ok {
 		return &provider.Error{Class: provider.NotOwned, Op: "Terminate", Err: errors.New(id)}
 	}
-	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && !(n.stuck && !n.ready) {
+	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && (!n.stuck || n.ready) {
 		w.violations = append(w.violations, fmt.Sprintf("%s terminated with %d pods", id, len(n.pods)))
 	}
 	if i.endedAt.IsZero() {

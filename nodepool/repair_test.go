@@ -307,3 +307,27 @@ func TestRepairsOfInstancesOfOthers(t *testing.T) {
 	r.world.termErr = nil
 	r.until("it is repaired", 15*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 }
+
+// TestInterruptedRepairsAreReplaced if nothing has been launched in their place yet.
+func TestInterruptedRepairsAreReplaced(t *testing.T) {
+	r := newRig(t)
+	r.world.add(10)
+	r.repairs(30*time.Minute, 10)
+	r.spec.Plan.Min, r.spec.Plan.Idle.For = 0, 24*time.Hour
+	offers := r.world.offers
+	r.world.offers = nil // nothing can be launched
+	r.world.nodes["node-i-old0"].conditions = unwell
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
+	r.until("its drain has begun", 35*time.Minute, func() bool {
+		return len(r.record().Repairs) == 1 && r.record().Repairs[0].State == state.RemovalDraining
+	})
+	require.False(t, r.record().Repairs[0].Replaced)
+	r.take("i-old0")
+	r.tick()
+	require.Len(t, r.record().Interruptions, 1)
+	require.Empty(t, r.record().Repairs)
+	r.world.offers = offers
+	r.until("it is replaced", time.Minute, func() bool { return r.world.launches == 1 })
+	r.pass(10 * time.Minute)
+	require.Equal(t, 1, r.world.launches)
+}
