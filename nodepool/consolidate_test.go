@@ -49,3 +49,15 @@ func TestUnderutilizedWorkersGo(t *testing.T) {
 	require.Zero(t, r.world.launches)
 	r.clean()
 }
+
+// A share is one of all workers in service: it does not become smaller as those that it allows to go leave.
+func TestAShareOfTheWorkersStaysTheSameWhileTheyGo(t *testing.T) {
+	r := idle(t, 11)
+	r.spec.Plan.Max, r.spec.Plan.MaxBatchDown, r.spec.Disruption.Budgets = 20, 10, budgets("10%")
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "web"})
+	}
+	r.until("the first have gone", 5*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
+	require.Len(t, r.world.terminated, 2, "a tenth, rounded up")
+	require.Zero(t, r.count(EventScaleDownAborted))
+}

@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 		},
 		Template: binpack.Template{}, Interval: 15 * time.Second, StartupTime: 2 * time.Minute,
 		Join:  Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
-		Drain: Drain{Timeout: 5 * time.Minute},
+		Drain: Drain{Timeout: 5 * time.Minute}, Disruption: Disruption{Budgets: budgets("100%")},
 	}
 	r.store.written = func(old, written state.Record) {
 		if old.Action != nil && written.Action != nil && old.Action.ID != written.Action.ID {

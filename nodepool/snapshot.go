@@ -6,12 +6,22 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
+// inService is how many workers a share of them is of: those that leave are in service until nothing runs on them.
+func inService(workers []plan.Worker) (n int) {
+	for _, w := range workers {
+		if !w.Failed && !w.Ended {
+			n++
+		}
+	}
+	return n
+}
+
 // snapshotOf makes what the third phase, the plan, decides from.
 func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
 		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal,
-		Disruption: o.spec.Disruption.allowed(o.at, expected(o.workers)),
+		Disruption: o.spec.Disruption.allowed(o.at, inService(o.workers)),
 		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -87,4 +88,29 @@ func TestConsolidationEnds(t *testing.T) {
 	assert.Contains(t, object(func(s *plan.Snapshot) { loses(s, "cpu") }), "not known")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Disruption.Paused = true }), "paused")
 	assert.Contains(t, object(func(s *plan.Snapshot) { s.Workers[1].Leaving, s.Disruption.Nodes = true, 1 }), "2 workers would be out of service")
+}
+
+// Budgets hold for idle workers as well, whether or not the replacement of outdated ones is paused.
+func TestBudgetsHoldForIdlePools(t *testing.T) {
+	s := idle()
+	s.Workers = fleet(slices.Repeat([]string{"a", "b"}, 10)...)
+	s.Pool.Max, s.Pool.MaxBatchDown = 20, 10
+	for i := range s.Signals {
+		s.Signals[i].Want, s.Signals[i].Fits = 2, 2
+	}
+	s.Disruption = plan.Disruption{Nodes: 3, Why: "3 may go", Paused: true}
+	d := plan.Decide(s)
+	assert.Equal(t, plan.PoolIdle, d.Reason, d.Message)
+	assert.Len(t, d.Targets, 3)
+
+	s.Workers[19].Ready = false
+	assert.Len(t, plan.Decide(s).Targets, 2, "one is out of service already")
+
+	s.Disruption.Nodes = 0
+	d = plan.Decide(s)
+	assert.Equal(t, plan.DisruptionLimited, d.Reason)
+	assert.Equal(t, "No change to 20 workers: the pool has been idle for 10m0s, and 3 may go", d.Message)
+
+	s.Pool.Max = 10
+	assert.Equal(t, plan.AboveMaximum, plan.Decide(s).Reason, "somebody has said so")
 }

@@ -25,7 +25,7 @@ func steady() plan.Snapshot {
 			CooldownUp: 5 * time.Minute, CooldownDown: 10 * time.Minute, SpotRatio: 0.7,
 		},
 		Workers: fleet("a", "b", "a", "b"),
-		Pending: plan.Pending{Known: true},
+		Pending: plan.Pending{Known: true}, Disruption: plan.Disruption{Nodes: 500, Why: "the budget allows 500"},
 		Signals: []plan.Signal{
 			{Name: "cpu", Known: true, Now: 0.5, Predicted: 0.5, Threshold: 0.7, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, CPU: true},
 			{Name: "memory", Known: true, Now: 0.6, Predicted: 0.6, Threshold: 0.75, Margin: 0.3, Want: 4, Fits: 4, For: 3 * time.Minute, Memory: true},

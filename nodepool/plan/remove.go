@@ -39,7 +39,11 @@ func (v *view) shrink(d Decision) Decision {
 	if most <= 0 {
 		return d.hold(LoadAfterRemoval, "%s", why)
 	}
-	return v.remove(d, most, PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor))
+	left := v.Disruption.Nodes - v.disrupted(nil)
+	if left <= 0 {
+		return d.hold(DisruptionLimited, "the pool has been idle for %s, and %s", idleFor, v.Disruption.Why)
+	}
+	return v.remove(d, min(most, left), PoolIdle, fmt.Sprintf("the pool has been idle for %s", idleFor))
 }
 
 // spare is how many workers may go, and if none why. As many stay as the largest voice asks for, and as each signal says
@@ -100,7 +104,9 @@ func (v *view) objection(reason Reason, later []string) string {
 		return v.needed(later)
 	case reason == Underutilized && !v.consolidates():
 		return "the pool does not consolidate any more"
-	case reason == Underutilized && v.overBudget(later) != "":
+	case reason == Underutilized && v.Disruption.Paused:
+		return paused
+	case (reason == Underutilized || reason == PoolIdle) && v.overBudget(later) != "":
 		return v.overBudget(later)
 	case reason == Underutilized && v.Pending.any():
 		return count(v.Pending.Pods, "pod") + " unschedulable"

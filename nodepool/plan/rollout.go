@@ -70,6 +70,9 @@ func (v *view) wanted() int {
 // needed tells why an outdated worker that is being removed must stay, "" if it need not. Those whose turn comes later are not
 // disrupted yet.
 func (v *view) needed(later []string) string {
+	if v.Disruption.Paused {
+		return paused
+	}
 	if why := v.overBudget(later); why != "" {
 		return why
 	}
@@ -81,10 +84,7 @@ func (v *view) needed(later []string) string {
 
 // overBudget tells why the budgets do not allow what leaves by now, "" if they do.
 func (v *view) overBudget(later []string) string {
-	switch gone := v.disrupted(later); {
-	case v.Disruption.Paused:
-		return paused
-	case gone > v.Disruption.Nodes:
+	if gone := v.disrupted(later); gone > v.Disruption.Nodes {
 		return fmt.Sprintf("%s, and with it %s would be out of service", v.Disruption.Why, count(gone, "worker"))
 	}
 	return ""
