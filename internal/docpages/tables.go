@@ -21,6 +21,7 @@ var tables = map[string]table{
 	"live":      live,
 	"size":      size,
 	"nodes":     nodeStarts,
+	"karpenter": besideKarpenter,
 }
 
 // FigureTables renders every table of the figures in a folder, by the names of their sections.
@@ -339,4 +340,42 @@ func nodeStarts(figures string) (string, error) {
 	}
 	header := []string{"pending pod-seconds / seconds above the threshold / node-seconds", "rise within a minute", "rise within four minutes"}
 	return markdown(figures, header, body, sets...)
+}
+
+// besideKarpenter has a line for each load and each autoscaler.
+func besideKarpenter(figures string) (string, error) {
+	all, err := readBenchmarks(figures, "karpenter", "bench.txt")
+	if err != nil {
+		return "", err
+	}
+	costs := []figure{
+		{title: "pods", column: "pods"},
+		{title: "pending pod-seconds", column: "pending-pod-seconds"},
+		{title: "pending, p50, s", column: "pending-s-p50", decimals: 1},
+		{title: "p90, s", column: "pending-s-p90", decimals: 1},
+		{title: "node-hours", column: "node-seconds", decimals: 3, factor: 1. / 3600},
+		{title: "launches", column: "launches"},
+		{title: "removals", column: "removals"},
+		{title: "CPU, s", column: "cpu-seconds", decimals: 1},
+		{title: "memory, MiB", column: "MiB-peak"},
+	}
+	header := []string{"load", "autoscaler"}
+	for _, cost := range costs {
+		header = append(header, cost.title)
+	}
+	idle := figure{column: "idle-cores", decimals: 1}
+	var body [][]string
+	for _, load := range []struct{ title, name string }{
+		{"ramp", "ramp"}, {"day and night", "day-and-night"}, {"batch jobs", "batch-jobs"}, {"spikes", "spikes"},
+	} {
+		for _, autoscaler := range []struct{ title, name string }{{"Karpenter", "karpenter"}, {"WorkerPool", "workerpool"}} {
+			row := all.find("benchmark", "Loads/"+load.name+"/"+autoscaler.name)
+			cells := []string{load.title + " (" + idle.number(row, "") + " cores idle)", autoscaler.title}
+			for _, cost := range costs {
+				cells = append(cells, cost.number(row, ""))
+			}
+			body = append(body, cells)
+		}
+	}
+	return markdown(figures, header, body, "karpenter")
 }
