@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -207,23 +208,28 @@ func busiest(m moment) float64 {
 
 // forecastAsksForMoreAtTheBound: while both loops are full, every process is read each second, the load is taken for more than
 // they show, by half as much again at most, and more pods are asked for. By how much depends on whether a loop was read
-// while it filled: the forecast knows nothing of a rise between two readings.
+// while it filled: the forecast knows nothing of a rise between two readings. That is asserted of most of the later moments: a
+// reading that comes late, as the processes of new pods take the cores, looks like a loop that was not full for a moment.
 func forecastAsksForMoreAtTheBound(t *testing.T, moments []moment) {
 	t.Helper()
-	full, last := 0, moment{}
+	var full []moment
 	for _, m := range moments {
 		if m.Ready != minPods || m.leastUtilization() < saturated {
 			continue
 		}
-		full++
-		last = m
+		full = append(full, m)
 		assert.Less(t, m.elu["load_per_instance"], 1.5*1.05, "at %s", m.at)
 	}
-	require.Greater(t, full, 5, "seconds in which both loops were full")
+	require.Greater(t, len(full), 5, "seconds in which both loops were full")
+	var forecasts []float64
+	for _, m := range full[len(full)/2:] {
+		forecasts = append(forecasts, m.elu["predicted_load_per_instance"]*float64(m.Replicas))
+	}
+	slices.Sort(forecasts)
+	forecast, last := forecasts[len(forecasts)/2], full[len(full)-1]
+	assert.Greater(t, forecast, 1.1*minPods, "of all pods, of %v", forecasts)
+	assert.Less(t, forecast, 1.5*1.05*minPods, "of all pods, of %v", forecasts)
 	assert.Greater(t, last.elu["load_per_instance"], 0.9, "at %s", last.at)
-	forecast := last.elu["predicted_load_per_instance"] * float64(last.Replicas)
-	assert.Greater(t, forecast, 1.1*minPods, "of all pods, at %s", last.at)
-	assert.Less(t, forecast, 1.5*1.05*minPods, "of all pods, at %s", last.at)
 	assert.Greater(t, last.elu["desired_replicas"], float64(minPods), "at %s", last.at)
 	assert.Greater(t, last.elu["samples_per_second"], 0.8*minPods, "each pod is read each second, at %s", last.at)
 }
