@@ -80,6 +80,7 @@ type Feed struct {
 	newest    int64 // time of the newest sample (ms), 0 without one
 	coverage  coverage
 	spacing   spacing
+	accuracy  pipeline.Accuracy
 }
 
 // settings are a configuration and its pipeline, nil if the spec was rejected.
@@ -148,7 +149,10 @@ func (c *Config) readings(window time.Duration) int {
 
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
 // the gap would be invented.
-func (f *Feed) reset() { f.series, f.coverage = map[string]*samples.Series{}, coverage{} }
+func (f *Feed) reset() {
+	f.series, f.coverage = map[string]*samples.Series{}, coverage{}
+	f.accuracy.Forget()
+}
 
 func (f *Feed) readsFrom(origin string) bool {
 	c := f.settings.Load()
@@ -232,6 +236,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 		return why.Reason
 	}
 	s.Forecast = forecast
+	s.Accuracy = snapshot.Accuracy{LastHour: f.accuracy.LastHour(), LastDay: f.accuracy.LastDay()}
 	history := pipeline.History{LastUp: f.replicas.rose, LastDown: f.replicas.fell, NewestStart: newestStart}
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
@@ -276,6 +281,9 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		newestStart = max(newestStart, m.Start.UnixMilli())
 	}
 	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
+	if err == nil {
+		f.accuracy.Judge(&w.memory, &p, &forecast)
+	}
 	return forecast, newestStart, err
 }
 

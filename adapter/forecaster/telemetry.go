@@ -1,11 +1,13 @@
 package forecaster
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // telemetry is the metrics of the forecasts.
@@ -49,6 +51,10 @@ func describeSamples(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric", "source"}, nil)
 }
 
+func describeSpan(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("foresail_"+name, help, []string{"namespace", "predictedmetric", "over"}, nil)
+}
+
 var (
 	descAvailable  = describe("forecast_available", "1 while a forecast is served, else 0.")
 	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
@@ -68,12 +74,14 @@ var (
 	descHorizon    = describe("horizon_seconds", "How far ahead the load is forecast.")
 	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
 	descDropped    = describe("dropped_samples", "Samples in the window that were rejected.")
+	descError      = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
+	descLate       = describeSpan("forecast_late_ratio", "Share of the time at which more load came than replicas were planned for.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAvailable, descThreshold, descNow, descPredicted, descTotal, descDesired, descCombined, descTarget,
-		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped,
+		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate,
 	} {
 		ch <- d
 	}
@@ -128,6 +136,20 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descTarget, float64(s.Forecast.Target))
 	gauge(descHorizon, s.Forecast.Horizon.Seconds())
 	gauge(descDropped, float64(s.Forecast.Dropped))
+	collectScore(ch, s, s.Accuracy.LastHour, "1h")
+	collectScore(ch, s, s.Accuracy.LastDay, "1d")
+}
+
+func collectScore(ch chan<- prometheus.Metric, s *snapshot.Snapshot, score pipeline.Score, over string) {
+	gauge := func(d *prometheus.Desc, v float64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name, over)
+	}
+	if score.Judged > 0 {
+		gauge(descLate, score.Late)
+	}
+	if ratio := score.Ratio(); !math.IsNaN(ratio) {
+		gauge(descError, ratio)
+	}
 }
 
 func indicator(b bool) float64 {

@@ -27,6 +27,8 @@ const (
 	reasonDense       = "SamplesDenseEnough"
 	reasonSparse      = "SamplesTooSparse"
 	reasonHorizon     = "CoversStartup"
+	reasonSkill       = "BetterThanPresent"
+	reasonWorse       = "WorseThanPresent"
 	reasonFound       = "ScaleRead"
 	reasonNoScale     = "ScaleUnreadable"
 	reasonPending     = "Pending"
@@ -48,6 +50,7 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 	}
 	if known && s.Err == nil {
 		conditions = append(conditions, horizonSufficient(&s.Forecast, pm.Spec.Horizon.ReactionDelay))
+		conditions = append(conditions, forecastSkillful(&s.Accuracy)...)
 	}
 	for _, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(now)
@@ -185,6 +188,22 @@ func horizonSufficient(f *pipeline.Forecast, reactionDelay *metav1.Duration) met
 			wholeSeconds(f.Window), wholeSeconds(f.Horizon), wholeSeconds(f.WindowNeeded)))
 	}
 	return condition(kind, true, reasonHorizon, "the forecast looks as far ahead as pods need to start")
+}
+
+// skillAfter is how much must have been judged for the condition: less is chance.
+const skillAfter = 20 * time.Minute
+
+// forecastSkillful reports whether forecasts are better than the present load would have been, by the last day or what there is of it.
+// The figures themselves are metrics: in a message they would change it each time.
+func forecastSkillful(a *snapshot.Accuracy) []metav1.Condition {
+	kind := v1alpha1.ConditionForecastSkillful
+	switch ratio := a.LastDay.Ratio(); {
+	case a.LastDay.Judged < skillAfter || math.IsNaN(ratio):
+		return nil
+	case ratio > 1.1:
+		return []metav1.Condition{condition(kind, false, reasonWorse, "forecasts have been off by a tenth more than the present load would have been")}
+	}
+	return []metav1.Condition{condition(kind, true, reasonSkill, "forecasts are no worse than the present load would have been")}
 }
 
 // wholeSeconds rounds up, so that a limit that is set to it suffices.

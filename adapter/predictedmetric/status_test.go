@@ -171,6 +171,24 @@ func TestHorizonSufficient(t *testing.T) {
 	assert.Equal(t, "LimitedByWindow", of(pipeline.Forecast{}, lost).Reason, "stays while there is no forecast")
 }
 
+func TestForecastSkillful(t *testing.T) {
+	pm := &v1alpha1.PredictedMetric{}
+	of := func(a snapshot.Accuracy) string {
+		s := healthy()
+		s.Accuracy = a
+		pm.Status = statusOf(pm, problem{}, s, true, now)
+		return conditionsOf(pm.Status)["ForecastSkillful"]
+	}
+	day := func(judged time.Duration, off float64) snapshot.Accuracy {
+		return snapshot.Accuracy{LastDay: pipeline.Score{Judged: judged, Error: off, Naive: 2}}
+	}
+	assert.Empty(t, of(snapshot.Accuracy{}), "nothing is known yet")
+	assert.Empty(t, of(day(10*time.Minute, 9)), "that may be chance")
+	assert.Empty(t, of(snapshot.Accuracy{LastDay: pipeline.Score{Judged: time.Hour}}), "on a load that never changes the present is exact")
+	assert.Equal(t, "True BetterThanPresent", of(day(time.Hour, 2.1)))
+	assert.Equal(t, "False WorseThanPresent", of(day(time.Hour, 2.3)))
+}
+
 func TestSamplesSufficient(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{}
 	of := func(every, late, horizon time.Duration) string {

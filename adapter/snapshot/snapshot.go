@@ -26,6 +26,7 @@ type Snapshot struct {
 	Forecast pipeline.Forecast
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
 	Combined Combined          // with the other PredictedMetrics of the target
+	Accuracy Accuracy          // of the forecasts before
 
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
@@ -45,6 +46,9 @@ type Snapshot struct {
 	// Ready counts the target's pods that are Running and Ready, as the HPA controller counts them.
 	Ready int
 }
+
+// Accuracy is how good the forecasts of a PredictedMetric have been.
+type Accuracy struct{ LastHour, LastDay pipeline.Score }
 
 // TooOld returns whether something that was taken at a time is older than limit now. The whole adapter judges freshness
 // by this one rule.

@@ -14,6 +14,9 @@ const (
 	// ConditionSamplesSufficient is true while changes of the load show in the samples early enough for the horizon: two samples
 	// and their delay take no more than half of it.
 	ConditionSamplesSufficient = "SamplesSufficient"
+	// ConditionForecastSkillful is true while forecasts are no worse than the present load taken to stay. Absent until enough have been
+	// judged.
+	ConditionForecastSkillful = "ForecastSkillful"
 	// ConditionHorizonSufficient is true while the forecast looks as far ahead as pods need to start.
 	ConditionHorizonSufficient = "HorizonSufficient"
 	// ConditionTargetFound is true while the target and its scale subresource can be read.
@@ -35,7 +38,7 @@ type PredictedMetricStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient and TargetFound; with spec.autoscaler also AutoscalerReady,
+	// Ready, SamplesFresh, SamplesSufficient, HorizonSufficient, ForecastSkillful and TargetFound; with spec.autoscaler also AutoscalerReady,
 	// with spec.capacityBuffer CapacityBufferReady, with a ScaledObject of KEDA MaxReplicasMatch.
 	// +optional
 	// +listType=map

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"math"
+	"time"
+)
+
+// Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the present load
+// stays. What cannot be read is no error: times at which the fleet was clipped, or not read, are left out. The zero value is ready.
+type Accuracy struct {
+	pending  []made // by the time at which they are due
+	judged   int64  // the newest time that was judged (ms)
+	lastHour tally
+	lastDay  tally
+}
+
+// made is a forecast whose time has not come.
+type made struct {
+	due            int64 // ms
+	total, planned float64
+	naive          float64
+}
+
+// tally adds up errors. What is older than its span counts less and less.
+type tally struct {
+	time       float64 // that was judged (ms)
+	off, naive float64 // absolute errors, times that time
+	late       float64 // the time in which more came than was planned for
+}
+
+// Score is how good forecasts have been.
+type Score struct {
+	Judged time.Duration // for how long, of late times more than of early ones; 0: nothing is known
+	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
+	Naive  float64       // that of the present load, had it been taken to stay
+	Late   float64       // the share of the time in which more came than instances were planned for
+}
+
+// Ratio is the error as a share of the naive one; NaN where that is not known.
+func (s Score) Ratio() float64 {
+	if s.Naive == 0 {
+		return math.NaN()
+	}
+	return s.Error / s.Naive
+}
+
+const (
+	// rateWithin is how far from a time loads may be to count as its rate: the load of one tick has the chance of that tick.
+	rateWithin = 10 * time.Second
+	// presentOver is how long the present load is averaged over: as long as an HPA takes from one look to the next.
+	presentOver = 15 * time.Second
+	// mostPending bounds the forecasts that wait for their time.
+	mostPending = 64
+	// leastApart is the least time between two forecasts that are judged.
+	leastApart = 5 * time.Second
+)
+
+// Judge compares the forecasts whose time has come, and takes note of one that a run in this memory has just made.
+func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
+	w := &m.window
+	around := max(rateWithin, p.Interval).Milliseconds()
+	done := 0
+	for ; done < len(a.pending) && a.pending[done].due+around <= f.Tick; done++ {
+		x := a.pending[done]
+		if came, ok := w.rate(x.due-around, x.due+around); ok {
+			a.add(&x, came)
+		}
+		a.judged = x.due
+	}
+	a.pending = append(a.pending[:0], a.pending[done:]...)
+	apart := max(leastApart, f.Horizon/(mostPending-1)).Milliseconds()
+	due := f.Now + f.Horizon.Milliseconds()
+	if n := len(a.pending); n > 0 && (due < a.pending[n-1].due+apart || n == mostPending) {
+		return
+	}
+	present, ok := w.rate(f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
+	if !ok {
+		return
+	}
+	a.pending = append(a.pending, made{due: due, total: f.Total, planned: f.Damped, naive: present})
+}
+
+// add adds the errors of a forecast, which stand for the time since the one before.
+func (a *Accuracy) add(x *made, came float64) {
+	passed := float64(min(x.due-a.judged, time.Minute.Milliseconds()))
+	if a.judged == 0 || passed < 0 {
+		passed = float64(leastApart.Milliseconds())
+	}
+	a.lastHour.add(x, came, passed, time.Hour)
+	a.lastDay.add(x, came, passed, 24*time.Hour)
+}
+
+func (t *tally) add(x *made, came, passed float64, span time.Duration) {
+	keep := math.Exp(-passed / millis(span))
+	t.time, t.off, t.naive, t.late = t.time*keep, t.off*keep, t.naive*keep, t.late*keep
+	t.time += passed
+	t.off += passed * math.Abs(x.total-came)
+	t.naive += passed * math.Abs(x.naive-came)
+	if came > x.planned*(1+roundingSlack) {
+		t.late += passed
+	}
+}
+
+func (t tally) score() Score {
+	if t.time == 0 {
+		return Score{}
+	}
+	return Score{Judged: duration(t.time), Error: t.off / t.time, Naive: t.naive / t.time, Late: t.late / t.time}
+}
+
+// Forget drops the forecasts whose time has not come, as after a gap in what was read. What has been judged stays.
+func (a *Accuracy) Forget() { a.pending, a.judged = nil, 0 }
+
+// LastHour is the score of about the last hour.
+func (a *Accuracy) LastHour() Score { return a.lastHour.score() }
+
+// LastDay is the score of about the last day.
+func (a *Accuracy) LastDay() Score { return a.lastDay.score() }
+
+// rate is the mean load of the ticks from one time to another; false where not all of them can be read.
+func (w *window) rate(from, to int64) (float64, bool) {
+	if from <= w.tick(w.first)-w.step || to > w.tick(w.last) {
+		return 0, false
+	}
+	first, last := w.index(from), int(floorDiv(to-w.grid.first, w.step))
+	if first > last {
+		return 0, false
+	}
+	sum := 0.0
+	for _, l := range w.loads[first : last+1] {
+		if l.clipped {
+			return 0, false
+		}
+		sum += l.effective
+	}
+	return sum / float64(last-first+1), true
+}
