@@ -66,11 +66,13 @@ test-e2e: controlplane monitoring moto ## Run the tests on a real control plane 
 	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 
+# Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
 test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
 	@for dir in $(sort $(dir $(LONG))); do \
 	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
-	  (set -x; $(GO_TEST) -count=1 -timeout 30m -tags long -run "$$names" $$dir); \
+	  at_once=; case $$dir in ./test/nodepool/) at_once="-parallel 4";; esac; \
+	  (set -x; $(GO_TEST) -count=1 -timeout 30m $$at_once -tags long -run "$$names" $$dir); \
 	done
 
 .PHONY: test-keda
