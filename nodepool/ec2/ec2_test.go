@@ -264,7 +264,17 @@ func testLostAnswer(t *testing.T, c cloud) {
 // testSpecChanged changes the spec between two tries: to EC2 the parameters are others then.
 func testSpecChanged(t *testing.T, c cloud) {
 	l := c.launch("workers")
-	c.Inject(awstest.Fault{Operation: "RunInstances", Times: 1, After: true, Do: awstest.Drop})
+	p, _ := c.launchedBefore(t, "RunInstances", l)
+	l.Slot++
+	_, err := p.Launch(t.Context(), l)
+	requireClass(t, provider.TokenMismatch, err)
+}
+
+// launchedBefore has a launch happen without an answer, changes the spec, and launches the same again. It returns the provider for the
+// changed spec, and the instance, of which there must be one.
+func (c cloud) launchedBefore(t *testing.T, operation string, l provider.Launch) (*Provider, provider.Instance) {
+	t.Helper()
+	c.Inject(awstest.Fault{Operation: operation, Times: 1, After: true, Do: awstest.Drop})
 	_, err := c.provider(t, "workers").Launch(t.Context(), l)
 	requireClass(t, provider.Unknown, err)
 	o := c.options("workers")
@@ -276,10 +286,7 @@ func testSpecChanged(t *testing.T, c cloud) {
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []provider.Instance{instance}, all)
-
-	l.Slot++
-	_, err = p.Launch(t.Context(), l)
-	requireClass(t, provider.TokenMismatch, err)
+	return p, instance
 }
 
 // testCodes has a launch fail with each code that EC2 documents for it, and one that nobody knows.

@@ -124,22 +124,11 @@ func testFleetLostAnswer(t *testing.T, c cloud) {
 func testFleetSpecChanged(t *testing.T, c cloud) {
 	c.Short(awstest.Shortage{InstanceType: "t3.small", Market: "spot"})
 	l := c.oneOf("workers")
-	c.Inject(awstest.Fault{Operation: "CreateFleet", Times: 1, After: true, Do: awstest.Drop})
-	_, err := c.provider(t, "workers").Launch(t.Context(), l)
-	requireClass(t, provider.Unknown, err)
-	o := c.options("workers")
-	o.MaxPrice = "0.5"
-	p, err := New(t.Context(), o)
-	require.NoError(t, err)
-	instance, err := p.Launch(t.Context(), l)
-	require.NoError(t, err)
+	p, instance := c.launchedBefore(t, "CreateFleet", l)
 	require.Equal(t, "m5.large", instance.InstanceType)
-	all, err := p.List(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []provider.Instance{instance}, all)
 
 	l.Alternatives = []string{"c5.large"}
-	_, err = p.Launch(t.Context(), l)
+	_, err := p.Launch(t.Context(), l)
 	requireClass(t, provider.TokenMismatch, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -104,10 +105,13 @@ func newRivals(b *testing.B) *rivals {
 	shared.karpenter, err = karpenter.Start(b.Context(), cluster, binaries,
 		"--batch-idle-duration="+(time.Second/compress).String(), "--batch-max-duration="+(10*time.Second/compress).String())
 	require.NoError(b, err)
-	binary, err := measured.Build(b.Context(), b.Output())
+	build := measured.Build
 	if !*asIs && !measured.Given() {
-		binary, err = karpenter.BuildForesailCompressed(b.Context(), b.Output(), compress)
+		build = func(ctx context.Context, progress io.Writer) (foresail.Binary, error) {
+			return karpenter.BuildForesailCompressed(ctx, progress, compress)
+		}
 	}
+	binary, err := build(b.Context(), b.Output())
 	require.NoError(b, err)
 	process := foresail.StartFor(b, foresail.Options{
 		Name: "foresail-loads", Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},

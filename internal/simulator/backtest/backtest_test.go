@@ -230,7 +230,7 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.InDelta(t, 0.01, e.Ways[backtest.StraightLine].Way.Second/n, 1e-9, "a second")
 	assert.InDelta(t, 0.082, e.Forecast.Second/n, 1e-9)
 	assert.InDelta(t, 0.2, e.MASE(), 1e-9)
-	assert.InDelta(t, 0.2, e.OfRate(), 1e-9)
+	assert.InDelta(t, 0.2, e.Forecast.Rate/e.Ways[backtest.LastSecond].Way.Rate, 1e-9)
 	assert.Equal(t, 1.0, e.Lateness(), "nothing was planned for")
 	assert.Zero(t, e.Ways[backtest.Yesterday].N, "the load does not go back that far")
 

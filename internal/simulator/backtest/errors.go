@@ -102,9 +102,6 @@ func (e Errors) plus(o Errors) Errors {
 // naive one was never off.
 func (e Errors) MASE() float64 { return ratio(e.Forecast.Second, e.Ways[LastSecond].Way.Second) }
 
-// OfRate is MASE against the rate.
-func (e Errors) OfRate() float64 { return ratio(e.Forecast.Rate, e.Ways[LastSecond].Way.Rate) }
-
 // Lateness is the share of the forecasts that planned for less than the rate that came.
 func (e Errors) Lateness() float64 { return ratio(float64(e.Late), float64(e.N)) }
 
