@@ -47,10 +47,17 @@ func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) pro
 	return o
 }
 
-// planned takes nothing away before the load has fallen, and adds a margin for noise, which does not wait for instances to
-// start. What cannot be trusted of a trend is not in the projection.
-func (p adaptive) planned(f Forecast, o projection, _ float64) float64 {
-	return max(f.Level, f.Total) + p.NoiseMargin*o.noise
+// planned takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start. What cannot be
+// trusted of a trend is not in the projection. What the past tells can only raise what is planned for, but for the margin.
+func (p adaptive) planned(f Forecast, o projection, ticks float64) float64 {
+	planned, margin := max(f.Level, f.Total, o.total(ticks)), p.NoiseMargin*o.noise
+	if o.past.known {
+		planned = max(planned, o.past.due)
+		if p.Lateness > 0 {
+			margin = min(o.past.margin, largestMargin*planned)
+		}
+	}
+	return planned + margin
 }
 
 func (p adaptive) lookBack(r reach) reach {

@@ -46,6 +46,9 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
+// floorMod is what floorDiv leaves.
+func floorMod(a, b int64) int64 { return a - floorDiv(a, b)*b }
+
 // align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper, section
 // 4.2), and returns those ticks. They are all from the first sample to the last, as whatever is between two neighbours is
 // interpolated. It also reports whether the samples are clean; if not, out is undefined.

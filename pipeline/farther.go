@@ -13,11 +13,13 @@ type Farther struct {
 
 // farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it costs a line more
 // at the most.
-func (p *Pipeline) farther(f Forecast, m method, o projection, loads []load, horizon float64) Farther {
+func (p *Pipeline) farther(f Forecast, m method, o projection, loads []load, in *Input, horizon float64) Farther {
 	step := float64(p.window.step)
 	near := (float64(f.Now-f.Tick) + millis(f.Horizon)) / step
 	ahead := (float64(f.Now-f.Tick) + horizon) / step
-	p.extrapolate(&f, m, m.extend(o, loads, &p.window, near, ahead), ahead)
+	o = m.extend(o, loads, &p.window, near, ahead)
+	o.past = p.recall(in, loads, ahead)
+	p.extrapolate(&f, m, o, ahead)
 	if !f.finite() {
 		return Farther{}
 	}

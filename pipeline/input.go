@@ -48,6 +48,9 @@ type Input struct {
 	TargetRose  int64         // when Target last rose (ms), or Never
 	StartupTime time.Duration // T_I as measured; 0 = Params.StartupTime
 
+	// Past is what is known of the load from before; nil of one of which nothing is. The adaptive method alone reads it.
+	Past *Past
+
 	// NodeStartupTime asks for a second, farther forecast: of the time at which an instance is ready that has to wait for a node
 	// which is ordered now. 0 = none.
 	NodeStartupTime time.Duration

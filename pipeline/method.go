@@ -12,8 +12,8 @@ type method interface {
 	loads(w *window) []load
 	// project returns the trend of the loads, which is needed for some ticks ahead. It may write to m.
 	project(loads []load, w *window, ahead float64, m *Memory) projection
-	// planned returns A_ω, the load that instances are needed for. Growth is that of the projection by the horizon.
-	planned(f Forecast, o projection, growth float64) float64
+	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one.
+	planned(f Forecast, o projection, ticks float64) float64
 	// served returns S_H of a forecast that is complete but for this.
 	served(f Forecast) float64
 	// decide returns the decision. Pending: requested instances have not started.
@@ -50,6 +50,8 @@ type projection struct {
 
 	levelError float64 // standard error of the level
 	noise      float64 // standard deviation of loads around the line
+
+	past recalled
 }
 
 // growth is how far the load rises or falls from the level in a number of ticks from the newest.
@@ -86,8 +88,8 @@ func (h holt) project(loads []load, _ *window, _ float64, m *Memory) projection 
 }
 
 // planned discounts a rise by the risk of acting on it.
-func (h holt) planned(f Forecast, _ projection, growth float64) float64 {
-	if growth > 0 && f.Level > 0 {
+func (h holt) planned(f Forecast, o projection, ticks float64) float64 {
+	if growth := o.growth(ticks); growth > 0 && f.Level > 0 {
 		return f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level)
 	}
 	return f.Total

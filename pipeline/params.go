@@ -36,7 +36,12 @@ type Params struct {
 	LevelUp, LevelDown float64 // α↑, α↓
 	TrendUp, TrendDown float64 // β↑, β↓
 
-	NoiseMargin float64 // of the adaptive method: how many standard deviations of the load's noise are added to a forecast
+	// NoiseMargin is of the adaptive method: how many standard deviations of the load's noise are added to a forecast while there is no
+	// Input.Past of it.
+	NoiseMargin float64
+	// Lateness is for what share of the time more load may come than the instances that were ordered for it can hold at Threshold. The
+	// margin of the adaptive method follows from it where there is an Input.Past; 0 = it is NoiseMargin.
+	Lateness float64
 
 	Saturation Saturation
 
@@ -95,7 +100,7 @@ func HoltParams() Params {
 // from acting on noise and overshooting. Threshold and Max must be set.
 func AdaptiveParams() Params {
 	p := HoltParams()
-	p.Method, p.NoiseMargin = Adaptive, 0.8
+	p.Method, p.NoiseMargin, p.Lateness = Adaptive, 0.8, 0.01
 	p.Window, p.WindowFollowsHorizon = 5*time.Minute, true
 	p.HorizonMultiplier, p.HorizonMax = 1, 20*time.Minute
 	p.ScaleDownMargin, p.MaxStep = 0.05, 0
@@ -169,6 +174,7 @@ func (v *validator) method(p Params) {
 	v.require(known, "forecast.method", string(p.Method), "Holt or Adaptive")
 	v.require(!p.Counted || p.Method == Adaptive, "forecast.method", string(p.Method), "Adaptive where the load is counted")
 	v.require(p.NoiseMargin >= 0 && p.NoiseMargin <= 10, "forecast.noiseMargin", p.NoiseMargin, "between 0 and 10")
+	v.require(p.Lateness >= 0 && p.Lateness <= 0.5, "forecast.lateness", p.Lateness, "between 0 and 0.5")
 }
 
 func (v *validator) whole(p Params) {

@@ -34,7 +34,7 @@ func TestAdaptiveDefaults(t *testing.T) {
 	require.NoError(t, p.Validate())
 
 	want := defaults()
-	want.Method, want.NoiseMargin, want.Window, want.HorizonMultiplier = pipeline.Adaptive, 0.8, 5*time.Minute, 1
+	want.Method, want.NoiseMargin, want.Lateness, want.Window, want.HorizonMultiplier = pipeline.Adaptive, 0.8, 0.01, 5*time.Minute, 1
 	want.WindowFollowsHorizon, want.HorizonMax = true, 20*time.Minute
 	want.ScaleDownMargin, want.MaxStep = 0.05, 0
 	want.Cooldown.DownAfterUp, want.Cooldown.DownAfterDown = 0, 0

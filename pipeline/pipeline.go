@@ -67,10 +67,13 @@ type Pipeline struct {
 // Memory is what runs work in: some kilobytes to megabytes by the size of window and fleet. Many pipelines may share one,
 // as long as one run uses it at a time. The zero value is ready.
 type Memory struct {
-	window  window
-	whole   [1]Instance // stands for all, if the load is measured as a whole
-	samples []Sample    // scratch of clean
-	missed  []float64
+	window    window
+	whole     [1]Instance // stands for all, if the load is measured as a whole
+	samples   []Sample    // scratch of clean
+	missed    []float64
+	steps     []float64 // of the past and the window
+	described []load    // of a description
+	scratch   []float64 // of its line
 }
 
 // Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is empty with
@@ -128,6 +131,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	// Counted from the newest data, as now is later (paper, section 7.10).
 	ahead := (float64(in.Now-f.Tick) + r.horizon) / float64(w.step)
 	o := m.project(loads, w, ahead, p.memory)
+	o.past = p.recall(&in, loads, ahead)
 	p.extrapolate(&f, m, o, ahead)
 	if !f.finite() {
 		return Forecast{}, ErrOverflow
@@ -135,7 +139,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = p.params.wake(&f, m.decide(f, pending), pending)
 	if in.NodeStartupTime > 0 {
-		f.Farther = p.farther(f, m, o, loads, r.horizon+millis(in.NodeStartupTime))
+		f.Farther = p.farther(f, m, o, loads, &in, r.horizon+millis(in.NodeStartupTime))
 	}
 	return f, nil
 }
@@ -238,7 +242,10 @@ func (p *Pipeline) addDemand(demand []Sample, f *Forecast) {
 func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float64) {
 	f.Level, f.Error, f.Trend = o.present(), o.levelError, o.slope
 	f.Total = o.total(ticks)
-	f.Damped = m.planned(*f, o, o.growth(ticks))
+	if o.past.known {
+		f.Total = o.past.total
+	}
+	f.Damped = m.planned(*f, o, ticks)
 
 	present := f.Weight
 	if present == 0 {

@@ -41,9 +41,11 @@ func TestForecastsAreJudged(t *testing.T) {
 		w.pass(30*time.Second, nil)
 		require.NoError(t, w.get().Err)
 		require.Zero(t, figures(), "nothing has come due")
+		w.pass(5*time.Minute, nil)
+		assert.Greater(t, w.get().Accuracy.LastHour.Ratio(), 1.1, "the load turns whenever its trend is believed")
 		w.pass(40*time.Minute, nil)
 		a := w.get().Accuracy
-		assert.Greater(t, a.LastHour.Ratio(), 1.1, "the load turns whenever its trend is believed")
+		assert.Less(t, a.LastHour.Ratio(), 0.9, "that it turns has been learned")
 		assert.Greater(t, a.LastDay.Judged, 35*time.Minute)
 		assert.Equal(t, 4, figures(), "over an hour and a day")
 	})

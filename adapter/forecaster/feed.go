@@ -81,6 +81,7 @@ type Feed struct {
 	coverage  coverage
 	spacing   spacing
 	accuracy  pipeline.Accuracy
+	past      *pipeline.Past // what has been learned of the load; nil before the first forecast
 }
 
 // settings are a configuration and its pipeline, nil if the spec was rejected.
@@ -265,6 +266,10 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if f.replicas.known {
 		in.Target = f.replicas.count
 	}
+	if f.past == nil {
+		f.past = pipeline.NewPast(&p)
+	}
+	in.Past = f.past
 	if f.using.Farther {
 		in.NodeStartupTime = f.nodeStartupTime()
 	}
@@ -283,6 +288,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
 	if err == nil {
 		f.accuracy.Judge(&w.memory, &p, &forecast)
+		f.past.Learn(&w.memory, &p)
 	}
 	return forecast, newestStart, err
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -40,6 +42,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		TrendUp:   number(*s.Smoothing.TrendUp),
 		TrendDown: number(*s.Smoothing.TrendDown),
 
+		Lateness:    lateness(s.Forecast.Lateness),
 		NoiseMargin: optional(s.Forecast.NoiseMargin),
 
 		Saturation: saturation(s.Saturation),
@@ -66,7 +69,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		},
 	}
 	p.Window, p.WindowFollowsHorizon = window(s)
-	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()))
+	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkLateness(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()))
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.
@@ -82,6 +85,18 @@ func optional(q *resource.Quantity) float64 {
 		return 0
 	}
 	return number(*q)
+}
+
+// percentage is what the CRD accepts: 0% to 50%, with three digits after the point at most.
+var percentage = regexp.MustCompile(`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`)
+
+// lateness returns the share that 1% stands for, 0 of what is absent or no percentage.
+func lateness(s string) float64 {
+	if !percentage.MatchString(s) {
+		return 0
+	}
+	share, _ := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64) // it matches
+	return share / 100
 }
 
 func model(m v1alpha1.Model) pipeline.Model {
@@ -106,6 +121,22 @@ func checkNoiseMargin(f v1alpha1.Forecast) error {
 		return nil
 	}
 	return &pipeline.FieldError{Field: "spec.forecast.noiseMargin", Value: f.NoiseMargin, Accept: "absent unless forecast.method is Adaptive"}
+}
+
+// checkLateness rejects what is no percentage, and one that would be ignored.
+func checkLateness(f v1alpha1.Forecast) error {
+	accept := ""
+	switch {
+	case f.Lateness == "":
+		return nil
+	case f.Method == v1alpha1.ForecastHolt:
+		accept = "absent unless forecast.method is Adaptive"
+	case !percentage.MatchString(f.Lateness):
+		accept = "a percentage between 0% and 50%, such as 1%"
+	default:
+		return nil
+	}
+	return &pipeline.FieldError{Field: "spec.forecast.lateness", Value: f.Lateness, Accept: accept}
 }
 
 // checkStaleAfter rejects a limit that data would exceed between two readings.

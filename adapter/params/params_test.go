@@ -86,7 +86,7 @@ minReplicas: 4
 maxReplicas: 21
 model: {type: Overhead, baseline: 50m}
 saturation: {max: 1100m, zone: 30m}
-forecast: {method: Adaptive, noiseMargin: 900m}
+forecast: {method: Adaptive, lateness: 2.5%, noiseMargin: 900m}
 window: 91s
 sampleInterval: 2s
 redistribution: {timeout: 31s, shape: "-1.5"}
@@ -103,7 +103,7 @@ staleAfter: 32s
 	require.NoError(t, err)
 	assert.Equal(t, given, spec, "the caller's spec has been changed")
 	assert.Equal(t, pipeline.Params{
-		Method: pipeline.Adaptive, NoiseMargin: 0.9,
+		Method: pipeline.Adaptive, NoiseMargin: 0.9, Lateness: 0.025,
 		Threshold: 0.7, Min: 4, Max: 21,
 		Model:      pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.05},
 		Saturation: pipeline.Saturation{Enabled: true, Max: 1.1, Zone: 0.03},
@@ -159,6 +159,9 @@ func TestAllProblemsAreReported(t *testing.T) {
 		"{method: holt}":                         "spec.forecast.method: holt: must be Holt or Adaptive",
 		"{method: Holt, noiseMargin: 800m}":      "spec.forecast.noiseMargin: 800m: must be absent unless forecast.method is Adaptive",
 		"{method: Adaptive, noiseMargin: 10.5}":  "spec.forecast.noiseMargin: 10.5: must be between 0 and 10",
+		"{method: Holt, lateness: 1%}":           "spec.forecast.lateness: 1%: must be absent unless forecast.method is Adaptive",
+		"{method: Adaptive, lateness: 51%}":      "spec.forecast.lateness: 51%: must be a percentage between 0% and 50%, such as 1%",
+		"{method: Adaptive, lateness: '0.01'}":   "spec.forecast.lateness: 0.01: must be a percentage between 0% and 50%, such as 1%",
 		"{method: Adaptive, noiseMargin: -800m}": "spec.forecast.noiseMargin: -0.8: must be between 0 and 10",
 	} {
 		spec, err := ParseSpec([]byte(`{threshold: 1, maxReplicas: 20, forecast: ` + text + `}`))
@@ -222,6 +225,7 @@ func randomSpec(random *rand.Rand) map[string]any {
 			set("forecast.method", "Adaptive")(spec)
 			set("forecast.noiseMargin", one("-1m", 0, "800m", 10, "10001m"))(spec)
 		},
+		set("forecast.lateness", one("1%", "0%", "50%", "50.1%", "-1%", "1", "%", "0.001%", "0.0001%", "NaN%")),
 		set("model.type", one("Linear", "Overhead", "Quadratic")),
 		set("model.baseline", one("-1m", 0, "100m", "700m")),
 		func(spec map[string]any) {

@@ -34,6 +34,7 @@ var defaults = []FieldDefault{
 	{Field: "capacityBuffer.provisioningStrategy", Adaptive: "buffer.x-k8s.io/active-capacity", Holt: "buffer.x-k8s.io/active-capacity"},
 	{Field: "model.type", Adaptive: "Linear", Holt: "Linear"},
 	{Field: "saturation.zone", Adaptive: "20m", Holt: "20m"},
+	{Field: "forecast.lateness", Adaptive: "1%"},
 	{Field: "forecast.noiseMargin", Adaptive: "800m"},
 	{Field: "window", Adaptive: "5m", Holt: "90s", Least: true},
 	{Field: "sampleInterval", Adaptive: "1s", Holt: "1s"},

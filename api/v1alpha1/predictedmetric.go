@@ -63,6 +63,7 @@ type PredictedMetricList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.saturation) || [string(self.saturation.max), string(self.threshold)].exists(q, q.matches('[eE][-+]?[0-9]{3}') || !isQuantity(q)) || quantity(string(self.saturation.max)).isGreaterThan(quantity(string(self.threshold)))",message="saturation.max must be above threshold",fieldPath=".saturation.max"
 // +kubebuilder:validation:XValidation:rule="duration(has(self.horizon.max) ? self.horizon.max : self.forecast.method == 'Adaptive' ? '20m' : '40s') >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
 // +kubebuilder:validation:XValidation:rule="!has(self.forecast.noiseMargin) || self.forecast.method == 'Adaptive'",message="forecast.noiseMargin must be absent unless forecast.method is Adaptive",fieldPath=".forecast.noiseMargin"
+// +kubebuilder:validation:XValidation:rule="!has(self.forecast.lateness) || self.forecast.method == 'Adaptive'",message="forecast.lateness must be absent unless forecast.method is Adaptive",fieldPath=".forecast.lateness"
 //
 // Rules on two fields are here because rules of model or horizon would reject the default {} of these. A field whose default
 // depends on the method has none in the schema, so rules on it name both defaults.
@@ -321,7 +322,16 @@ type Forecast struct {
 	// +default="Adaptive"
 	Method ForecastMethod `json:"method,omitempty"`
 
-	// How many standard deviations of the load's noise are added to a forecast. Method Adaptive only. Default: 800m.
+	// For what share of the time more load may come than the pods that were ordered for it can hold at the threshold. The margin that
+	// keeps to it is learned from how the load goes on, once it has been followed for some minutes. The less, the more pods there are:
+	// usually 3 to 6% more with 1% than with 2%. 0% learns no margin: it stays noiseMargin. Method Adaptive only. Default: 1%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`
+	Lateness string `json:"lateness,omitempty"`
+
+	// How many standard deviations of the load's noise are added to a forecast while no margin has been learned. Method Adaptive only.
+	// Default: 800m.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString

@@ -77,7 +77,7 @@ func (o *Options) Validate() error {
 	}
 	for _, name := range o.Scalers {
 		s := o.setting(name)
-		if _, err := o.scaler(&s, o.Trace, 1); err != nil {
+		if _, err := o.scaler(&s, o.Trace, nil, 1); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (o *Options) load() simulator.Load {
 func isOurs(name string) bool { return strings.HasPrefix(name, "foresail-") }
 
 // scaler makes the scaler of a run.
-func (o *Options) scaler(s *Setting, load simulator.Load, seed uint64) (simulator.Scaler, error) {
+func (o *Options) scaler(s *Setting, load simulator.Load, past *pipeline.Past, seed uint64) (simulator.Scaler, error) {
 	p := s.Params
 	if s.Metric == Requests {
 		p.Saturation = pipeline.Saturation{}
@@ -119,6 +119,6 @@ func (o *Options) scaler(s *Setting, load simulator.Load, seed uint64) (simulato
 	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: o.Min, Max: o.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: startup, Seed: seed, Load: load, Cost: 1 / o.Capacity,
+		Startup: startup, Seed: seed, Load: load, Cost: 1 / o.Capacity, Past: past,
 	})
 }

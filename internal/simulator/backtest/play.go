@@ -37,6 +37,8 @@ type player struct {
 	*Options
 	mu        sync.Mutex
 	done, all int // runs
+
+	pasts pasts
 }
 
 func newPlayer(o *Options) *player { return &player{Options: o} }
@@ -100,7 +102,11 @@ func (p *player) record(s *Setting, part section, seed uint64) (*simulator.Recor
 	load, span := part.load(p.load()), part.span()
 	// Each section has chance of its own, the same for all settings.
 	runSeed := simulator.Random(seed, fmt.Sprintf("section from %d", part.from)).Uint64()
-	scaler, err := p.scaler(s, load, runSeed)
+	var past *pipeline.Past
+	if isOurs(s.Scaler) {
+		past = p.past(s, part.from-lead.Milliseconds())
+	}
+	scaler, err := p.scaler(s, load, past, runSeed)
 	if err != nil {
 		return nil, Errors{}, err
 	}

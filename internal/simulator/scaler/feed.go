@@ -21,6 +21,8 @@ type feed struct {
 	begun    int64 // the first sample (ms), 0 = none yet
 	series   map[string]*series
 	last     pipeline.Forecast // zero if the last one failed
+	memory   pipeline.Memory
+	past     *pipeline.Past // nil: nothing is remembered
 }
 
 // series is what has been read of one pod.
@@ -43,7 +45,11 @@ func newFeed(p pipeline.Params, s *Setup, source simulator.Source, warmUp time.D
 	if err != nil {
 		return nil, err
 	}
-	return &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}, nil
+	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}
+	if s.Past != nil {
+		f.past = s.Past.Clone()
+	}
+	return f, nil
 }
 
 // forecast makes a forecast and returns its decision as cooldowns leave it.
@@ -61,9 +67,13 @@ func (f *feed) forecast(v *simulator.View) (pipeline.Forecast, pipeline.Decision
 	if err := f.cover(v, &in); err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
-	forecast, err := f.pipeline.Run(in)
+	in.Past = f.past
+	forecast, err := f.pipeline.RunIn(&f.memory, in)
 	if err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
+	}
+	if f.past != nil {
+		f.past.Learn(&f.memory, &p)
 	}
 	f.last = forecast
 	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}

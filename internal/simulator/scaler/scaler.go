@@ -40,6 +40,9 @@ type Setup struct {
 	Sources Sources // zero = DefaultSources(Seed)
 	Seed    uint64  // of when the periods of scalers begin
 
+	// Past is what foresail-* know of the load before the run, of which they take a copy; nil = nothing.
+	Past *pipeline.Past
+
 	Load simulator.Load // for the bounds: what will arrive
 	Cost float64        // for the bounds and for scalers that read requests: work of a request, in seconds of one event loop
 }

@@ -1,0 +1,111 @@
+package pipeline
+
+import "math"
+
+// What a load looks like at a time is described by numbers whose weights are learned. Those of shape are the same for each horizon.
+const (
+	minuteMean, twoMinutesMean = 2, 3 // the numbers of two of them
+
+	shapes   = 14
+	features = shapes + 2 + len(recurs) // with those of the line, and of what the load did an hour, a day and a week before
+
+	describedSeconds = 1200 // how far back they look
+	lineSeconds      = 180  // and how far the line does
+
+	// spike is how many times the load of describedSeconds a load must be to be one that may end.
+	spike = 1.5
+	// mostOften is how many times as large, or as small, the load may become because it did so an hour, a day or a week before.
+	mostOften = 4
+)
+
+// description is what a load looks like at a time.
+type description struct {
+	at    int64           // ms
+	base  float64         // the mean of half a minute, from which all others differ
+	scale float64         // the root of the load of five minutes: what is counted varies by that
+	shape [shapes]float64 // in units of scale
+	line  line            // of the adaptive method, by steps
+	step  float64         // s
+}
+
+// describe describes the loads of steps, the last of which ends at a time (ms). It fails where too little is known.
+func (d *description) describe(means []float64, at int64, step float64, m *Memory) bool {
+	n := len(means)
+	over := func(seconds float64) float64 { return meanOf(means, n, stepsOf(seconds, step)) }
+	if n < stepsOf(60, step) || math.IsNaN(over(5)) {
+		return false
+	}
+	quarter, all := over(15), over(describedSeconds)
+	*d = description{at: at, base: over(30), scale: math.Sqrt(over(300)), step: step}
+	k := 0
+	add := func(v float64) {
+		d.shape[k] = (v - d.base) / d.scale
+		k++
+	}
+	for _, seconds := range [...]float64{5, 15, 60, 120, 300, 600} {
+		add(over(seconds))
+	}
+	for _, seconds := range [...]float64{30, 60, 90, 180} {
+		add(quarter + slopeOf(means, max(2, stepsOf(seconds, step)))/step*seconds/2)
+	}
+	for _, seconds := range [...]float64{15, 60, 120, 300} {
+		add(d.base - max(0, over(seconds)-spike*all))
+	}
+	for _, v := range d.shape {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
+	return true
+}
+
+// stepsOf is how many steps are in some seconds, one at least.
+func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
+
+// fit fits the line, to what has come since a load was not known.
+func (d *description) fit(means []float64, m *Memory) {
+	m.described = m.described[:0]
+	for _, v := range means {
+		if math.IsNaN(v) {
+			m.described = m.described[:0]
+			continue
+		}
+		m.described = append(m.described, load{effective: v})
+	}
+	m.scratch = resize(m.scratch, len(m.described))
+	d.line = fit(m.described, sampling{spacing: 1, longest: len(m.described)}, m.scratch)
+}
+
+// straight is the load in some seconds if it goes on along the line for as long as that is trusted.
+func (d *description) straight(seconds float64) float64 {
+	steps := min(seconds/d.step, carriedOn*float64(d.line.ticks))
+	return max(0, d.line.level+d.line.slope*d.line.trust()*steps)
+}
+
+// features returns all numbers, for a horizon in seconds.
+func (d *description) features(seconds float64, s *season) (x [features]float64) {
+	copy(x[:], d.shape[:])
+	x[shapes] = (d.line.level - d.base) / d.scale
+	x[shapes+1] = (d.straight(seconds) - d.line.level) / d.scale
+	for i, period := range recurs {
+		if ratio := s.ratio(d.at, int64(seconds*1000), period); ratio > 0 { // it is known
+			x[shapes+2+i] = (min(max(ratio, 1./mostOften), mostOften) - 1) * d.base / d.scale
+		}
+	}
+	return x
+}
+
+// slopeOf is the slope of the line of least squares through the n newest steps, for each step.
+func slopeOf(means []float64, n int) float64 {
+	n = min(n, len(means))
+	middle, moment := float64(n-1)/2, 0.0
+	level := meanOf(means, len(means), n)
+	for i, v := range means[len(means)-n:] {
+		if !math.IsNaN(v) {
+			moment += (float64(i) - middle) * (v - level)
+		}
+	}
+	m := float64(n)
+	return moment / (m * (m*m - 1) / 12)
+}

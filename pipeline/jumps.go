@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+const (
+	// jumpFactor is how many times as large as in the minutes before a load must become within a minute for that to be a jump.
+	jumpFactor = 1.5
+	// calmMinutes are the minutes before.
+	calmMinutes = 3
+	// Of the last seven days, it must have jumped on leastDays in a minute of the day, or in one beside it, to be expected to again.
+	leastDays = 3
+	// jumpLate is how much later than ever a jump is still expected, and jumpEarly how much earlier (ms).
+	jumpLate, jumpEarly = 15_000, 5_000
+
+	minutesPerDay = int64(day / minute)
+)
+
+// jumps are the minutes of the day in which a load jumps. The zero value knows none.
+type jumps struct {
+	origin int64  // the time of the minute of number 0 (ms)
+	open   int64  // the number of the minute that is open
+	known  bool   // open is
+	list   []jump // in order of their minute
+
+	steps  [3]float64                // the newest, NaN where they are not known
+	closed [calmMinutes + 2]ofMinute // the newest last
+	now    ofMinute                  // the open one
+}
+
+// jump is a minute of the day in which a load has jumped in the last seven days.
+type jump struct {
+	minute      uint16  // of the day
+	days        uint8   // when: a bit for the number of the day, modulo 7
+	first, last uint8   // the seconds between which it began
+	height      float32 // the load that it led to
+}
+
+// ofMinute is the load of a minute.
+type ofMinute struct {
+	steps int64   // that are known
+	peak  float64 // the largest mean of three of them
+	began uint8   // the second from which on it was so high that it jumped, 0: it was not
+}
+
+// add adds the mean of a step that ends at a time.
+func (j *jumps) add(end int64, mean float64) {
+	number := floorDiv(end-1-j.origin, minute)
+	if !j.known || number < j.open || number > j.open+minutesPerDay {
+		*j = jumps{origin: j.origin, open: number, known: true}
+	}
+	for ; j.open < number; j.open++ {
+		copy(j.closed[:], j.closed[1:])
+		j.closed[len(j.closed)-1], j.now = j.now, ofMinute{}
+		j.note(j.open - 1)
+	}
+	copy(j.steps[:], j.steps[1:])
+	j.steps[len(j.steps)-1] = mean
+	if math.IsNaN(mean) {
+		return
+	}
+	j.now.steps++
+	if three := (j.steps[0] + j.steps[1] + j.steps[2]) / 3; three > j.now.peak {
+		j.now.peak = three
+	}
+	if j.now.began == 0 && isJump(j.closed[len(j.closed)-calmMinutes:], mean) {
+		j.now.began = uint8(floorMod(end-1-j.origin, minute) / 1000)
+	}
+}
+
+// isJump reports whether a load is that of a jump after some minutes.
+func isJump(before []ofMinute, load float64) bool {
+	for _, m := range before {
+		if m.steps == 0 || load < jumpFactor*m.peak {
+			return false
+		}
+	}
+	return load > 0
+}
+
+// note takes note of whether the load jumped in a minute, which is the last but one that is closed.
+func (j *jumps) note(number int64) {
+	then, after := j.closed[calmMinutes], j.closed[calmMinutes+1]
+	jumped := then.began > 0 && isJump(j.closed[:calmMinutes], then.peak)
+	today := uint8(1) << floorMod(floorDiv(number, minutesPerDay), 7)
+	at, found := j.find(number)
+	switch height := float32(max(then.peak, after.peak)); {
+	case jumped && found:
+		x := &j.list[at]
+		x.days |= today
+		x.first, x.last = min(x.first, then.began), max(x.last, then.began)
+		x.height = max(height, (3*x.height+height)/4)
+	case jumped:
+		minute := uint16(floorMod(number, minutesPerDay))
+		j.list = slices.Insert(j.list, at, jump{minute: minute, days: today, first: then.began, last: then.began, height: height})
+	case found && then.steps > 0:
+		if j.list[at].days &^= today; j.list[at].days == 0 {
+			j.list = slices.Delete(j.list, at, at+1)
+		}
+	}
+}
+
+// due is the largest load of the jumps that are to be expected from one time to another; 0 without any.
+func (j *jumps) due(from, to int64) float64 {
+	from, to = from-j.origin, to-j.origin
+	largest := float32(0)
+	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
+		at, found := j.find(number)
+		if !found || !j.recurs(number) {
+			continue
+		}
+		x, begins := &j.list[at], number*minute
+		if begins+int64(x.first)*1000-jumpEarly <= to && from <= begins+int64(x.last)*1000+jumpLate {
+			largest = max(largest, x.height)
+		}
+	}
+	return float64(largest)
+}
+
+// recurs reports whether the load jumps in a minute of the day on enough days, and in neither of those beside it more often.
+func (j *jumps) recurs(number int64) bool {
+	before, then, after := j.days(number-1), j.days(number), j.days(number+1)
+	return bits.OnesCount8(before|then|after) >= leastDays &&
+		bits.OnesCount8(then) >= max(bits.OnesCount8(before), bits.OnesCount8(after))
+}
+
+// find returns where a minute of the day is in the list.
+func (j *jumps) find(number int64) (at int, found bool) {
+	minute := uint16(floorMod(number, minutesPerDay))
+	return slices.BinarySearchFunc(j.list, minute, func(a jump, b uint16) int { return cmp.Compare(a.minute, b) })
+}
+
+// days are those on which the load jumped in a minute of the day.
+func (j *jumps) days(number int64) uint8 {
+	if at, found := j.find(number); found {
+		return j.list[at].days
+	}
+	return 0
+}
+
+func (j *jumps) clone() jumps {
+	out := *j
+	out.list = slices.Clone(j.list)
+	return out
+}

@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"math"
+	"time"
+)
+
+// Past is what a load has been, and what has been learned of how it goes on: for some horizons a correction of the present load and
+// the error to expect, and the times of the day at which it jumps. It depends on the loads that were added to it alone. It is not safe
+// for concurrent use.
+//
+// A forecast with a past differs from one without in three ways. Its Total is what has been learned to follow from what the load looks
+// like. It plans for jumps that recur. And its margin is the one that would have been late for a share of the time, Params.Lateness.
+// What has been learned can only raise what is planned for, beside the margin.
+type Past struct {
+	of       kind
+	recent   recent
+	horizons [len(horizons)]horizon
+	season   season
+}
+
+// kind is what loads are comparable by.
+type kind struct {
+	model     Model
+	whole     bool
+	threshold float64 // of an instance, in units of the load
+	lateness  float64
+	step      int64 // ms
+}
+
+func (p *Params) kind() kind {
+	step := newRecent(p.Interval).step
+	return kind{model: p.Model, whole: p.Whole, threshold: p.Model.Load(p.Threshold), lateness: p.Lateness, step: step}
+}
+
+// continues reports whether loads of this kind go on from those of another.
+func (k kind) continues(other kind) bool {
+	return k.model == other.model && k.whole == other.whole && k.step == other.step
+}
+
+const (
+	// learnEach is how often a load is looked at (ms).
+	learnEach = 15_000
+	// settling is how long the load of a tick may still change, as some readings are late.
+	settling = 15 * time.Second
+)
+
+// NewPast returns the past of a load of which nothing is known.
+func NewPast(p *Params) *Past {
+	return &Past{of: p.kind(), recent: newRecent(p.Interval)}
+}
+
+// Clone returns a copy.
+func (p *Past) Clone() *Past {
+	out := *p
+	out.recent, out.season = p.recent.clone(), p.season.clone()
+	return &out
+}
+
+// Shifted returns a copy in which everything was earlier by some time.
+func (p *Past) Shifted(by time.Duration) *Past {
+	out, ms := p.Clone(), by.Milliseconds()
+	out.recent.end -= ms
+	out.recent.newest -= ms
+	out.season.minutes.origin -= ms
+	out.season.fives.origin -= ms
+	out.season.jumps.origin -= ms
+	return out
+}
+
+// Known is for how long the load has been looked at, of late times more than of early ones: no more than a day and a half.
+func (p *Past) Known() time.Duration {
+	return time.Duration(p.horizons[0].looks*learnEach) * time.Millisecond
+}
+
+// Newest is the time of the newest load (ms), 0 without any.
+func (p *Past) Newest() int64 { return p.recent.newest }
+
+// fits reports whether a past is of use to a pipeline.
+func (p *Past) fits(params *Params) bool {
+	return p != nil && params.Method == Adaptive && !params.Counted && params.kind().continues(p.of)
+}
+
+// Learn adds the loads of the last run in a memory, but for those that may still change. It begins anew if they are not of the same
+// kind as those before.
+func (p *Past) Learn(m *Memory, params *Params) {
+	if params.Method != Adaptive || params.Counted {
+		return
+	}
+	p.become(params)
+	w := &m.window
+	late := max(settling.Milliseconds(), 2*int64(w.spacing())*w.step)
+	settled := w.index(w.tick(w.last) - late)
+	for k := max(w.first, p.recent.after(w)); k < settled; k++ {
+		load := w.loads[k].effective
+		if w.loads[k].clipped {
+			load = math.NaN()
+		}
+		p.add(w.tick(k), load, m)
+	}
+}
+
+// Add adds the load at a time (ms), NaN if it is not known.
+func (p *Past) Add(t int64, load float64, m *Memory, params *Params) {
+	p.become(params)
+	p.add(t, load, m)
+}
+
+// become makes it the past of a load of other parameters, which is another load if it does not go on from it.
+func (p *Past) become(params *Params) {
+	if of := params.kind(); of.continues(p.of) {
+		p.of = of
+	} else {
+		*p = *NewPast(params)
+	}
+}
+
+func (p *Past) add(t int64, load float64, m *Memory) {
+	p.recent.add(t, load, func(mean float64) {
+		p.season.add(p.recent.end, mean)
+		if floorMod(p.recent.end, learnEach) < p.recent.step {
+			p.look(m)
+		}
+	})
+}
+
+// look compares the newest loads with what was to be expected, for each horizon.
+func (p *Past) look(m *Memory) {
+	means, step := p.recent.means, float64(p.recent.step)/1000
+	around := int(math.Round(aroundTime / step))
+	came := means[max(0, len(means)-max(1, 2*around)):]
+	rate := 0.0
+	for _, v := range came {
+		rate += v / float64(len(came)) // NaN if one of them is
+	}
+	if math.IsNaN(rate) {
+		return
+	}
+	for i, seconds := range horizons {
+		ahead := int(math.Round(seconds/step)) + around
+		n := len(means) - ahead
+		var d description
+		if seconds >= step && n > 0 && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], p.recent.end-int64(ahead)*p.recent.step, step, m) {
+			p.horizons[i].learn(&d, seconds, &p.season, rate, &p.of)
+		}
+	}
+}
+
+// recalled is what a past tells of a load.
+type recalled struct {
+	known  bool
+	total  float64 // at the horizon
+	margin float64 // of what is planned for
+	due    float64 // the load of a jump that is to be expected until then
+}
+
+// recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
+func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
+	past := in.Past
+	if !past.fits(&p.params) {
+		return recalled{}
+	}
+	w := &p.window
+	each := max(1, int(past.recent.step/w.step))
+	loads = loads[len(loads)%each:]
+	end := w.tick(w.last) + w.step
+	begin := end - int64(len(loads))*w.step
+	step := float64(each) * float64(w.step) / 1000
+	most := stepsOf(describedSeconds, step)
+	p.steps = append(p.steps[:0], past.recent.before(begin, most)...)
+	for ; len(loads) > 0; loads = loads[each:] {
+		p.steps = append(p.steps, mean(loads[:each]))
+	}
+	var d description
+	if !d.describe(p.steps[max(0, len(p.steps)-most):], end, step, p.memory) {
+		return recalled{}
+	}
+	seconds := ahead * float64(w.step) / 1000
+	r := past.expect(&d, seconds)
+	r.due = past.season.jumps.due(in.Now, end+int64(seconds*1000))
+	return r
+}

@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// leastStep is the shortest step of what is remembered of a load.
+	leastStep = 5 * time.Second
+	// recentSteps is how many are kept: 40 minutes of the shortest, which is needed to learn a quarter of an hour ahead.
+	recentSteps = 480
+)
+
+// recent is a load in means of some seconds.
+type recent struct {
+	step  int64     // ms
+	end   int64     // of the newest step (ms)
+	means []float64 // of steps, oldest first; NaN where the load is not known
+
+	newest  int64   // the time of the newest load (ms)
+	sum     float64 // of the step that is open
+	known   int64   // how many loads are in it
+	unclear bool    // a load of it is not known
+}
+
+func newRecent(interval time.Duration) recent {
+	return recent{step: max(leastStep, interval).Milliseconds()}
+}
+
+func (r *recent) clone() recent {
+	out := *r
+	out.means = slices.Clone(r.means)
+	return out
+}
+
+// add adds the load at a time (ms), NaN if it is not known. Complete is called for each step that it completes. Times that are not after
+// the newest are ignored, unless they are so far away that the clock must have been set.
+func (r *recent) add(t int64, load float64, complete func(mean float64)) {
+	begin := floorDiv(t, r.step) * r.step
+	span := recentSteps * r.step
+	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
+		*r = recent{step: r.step, means: r.means[:0], end: begin, newest: t - 1}
+	}
+	if t <= r.newest || begin < r.end {
+		return
+	}
+	r.newest = t
+	for r.end < begin {
+		complete(r.close())
+	}
+	if math.IsNaN(load) || math.IsInf(load, 0) {
+		r.unclear = true
+		return
+	}
+	r.sum += load
+	r.known++
+}
+
+// after is the first tick after the newest load; of a load that is far ahead of the window it is 0.
+func (r *recent) after(w *window) int {
+	if r.newest > w.tick(w.last)+recentSteps*r.step {
+		return 0
+	}
+	return w.index(r.newest + 1)
+}
+
+// close completes the open step, and returns its mean.
+func (r *recent) close() float64 {
+	mean := math.NaN()
+	if r.known > 0 && !r.unclear {
+		mean = r.sum / float64(r.known)
+	}
+	if len(r.means) == recentSteps {
+		copy(r.means, r.means[1:])
+		r.means = r.means[:recentSteps-1]
+	}
+	r.means = append(r.means, mean)
+	r.end += r.step
+	r.sum, r.known, r.unclear = 0, 0, false
+	return mean
+}
+
+// before returns the newest of the steps that had ended at a time, n at most; none if something is missing between.
+func (r *recent) before(t int64, n int) []float64 {
+	if t-r.end >= r.step {
+		return nil
+	}
+	late := max(0, floorDiv(r.end-t+r.step-1, r.step))
+	known := r.means[:max(0, int64(len(r.means))-late)]
+	return known[max(0, len(known)-n):]
+}
+
+// meanOf is the mean of the known ones among the n newest before the e-th; NaN if less than half of them are.
+func meanOf(means []float64, e, n int) float64 {
+	sum, known := 0.0, 0
+	for _, v := range means[max(0, e-n):e] {
+		if !math.IsNaN(v) {
+			sum += v
+			known++
+		}
+	}
+	if known == 0 || 2*known < min(n, e) {
+		return math.NaN()
+	}
+	return sum / float64(known)
+}

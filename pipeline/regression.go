@@ -1,0 +1,110 @@
+package pipeline
+
+import "math"
+
+// regression is a linear function that is fitted to what comes, time after time, so that its absolute errors are small: a few jumps
+// that nobody could know do not count for much. The zero value is ready.
+type regression struct {
+	looks   float64 // that count
+	size    float64 // the mean absolute error of about the last four hours
+	squares [features * (features + 1) / 2]float32
+	moments [features]float32
+	weights [features]float64 // follow from the two above; those of prior are not in them
+}
+
+const (
+	// halfLife is after how many looks one counts half: after a day.
+	halfLife = int(day / learnEach)
+	// held is how strongly weights are held back until the load has shown them again and again.
+	held = 10
+	// leastError is the least error that a look is weighed by, as a share of the mean one.
+	leastError = 0.2
+	// sizeLooks is of about how many looks the mean absolute error is.
+	sizeLooks = 1000
+)
+
+// prior are the weights of which nothing is known yet: the means of one and two minutes tell more than that of half a minute alone.
+var prior = [features]float64{minuteMean: 0.3, twoMinutesMean: 0.2}
+
+// learn takes note of the value y that followed x. Looks overlap by the lag, and tell as much less.
+func (r *regression) learn(x *[features]float64, y, lag float64) {
+	const keep = 1 - math.Ln2/float64(halfLife)
+	off := math.Abs(y - r.at(x))
+	r.size += (off - r.size) * max(1./sizeLooks, 1/(r.looks+1))
+	r.looks = r.looks*keep + 1
+	weight := 1 / max(off, leastError*r.size)
+	if math.IsInf(weight, 0) { // the load is constant
+		return
+	}
+	rest := y
+	for i, w := range prior {
+		rest -= w * x[i]
+	}
+	trace, k := 0.0, 0
+	for i := range features {
+		for j := range i + 1 {
+			r.squares[k] = float32(float64(r.squares[k])*keep + weight*x[i]*x[j])
+			k++
+		}
+		r.moments[i] = float32(float64(r.moments[i])*keep + weight*x[i]*rest)
+		trace += float64(r.squares[k-1])
+	}
+	if math.IsNaN(trace) || math.IsInf(trace, 0) {
+		*r = regression{}
+		return
+	}
+	r.solve(trace / float64(features) / r.looks * held * lag)
+}
+
+// at returns the value for x.
+func (r *regression) at(x *[features]float64) float64 {
+	sum := 0.0
+	for i, w := range r.weights {
+		sum += (w + prior[i]) * x[i]
+	}
+	return sum
+}
+
+// solve finds the weights, held back by a ridge, by Cholesky's decomposition. They stay as they are while nothing varies.
+func (r *regression) solve(ridge float64) {
+	var l [features][features]float64
+	var z [features]float64
+	at := 0
+	for i := range features {
+		for j := range i + 1 {
+			sum := float64(r.squares[at])
+			at++
+			if i == j {
+				sum += ridge
+			}
+			for k := range j {
+				sum -= l[i][k] * l[j][k]
+			}
+			switch {
+			case i != j:
+				l[i][j] = sum / l[j][j]
+			case sum > 0:
+				l[i][i] = math.Sqrt(sum)
+			default:
+				return
+			}
+		}
+		z[i] = float64(r.moments[i])
+		for k := range i {
+			z[i] -= l[i][k] * z[k]
+		}
+		z[i] /= l[i][i]
+	}
+	for i := features - 1; i >= 0; i-- {
+		for k := i + 1; k < features; k++ {
+			z[i] -= l[k][i] * z[k]
+		}
+		z[i] /= l[i][i]
+	}
+	for _, w := range z {
+		if math.IsNaN(w) || math.IsInf(w, 0) {
+			return
+		}
+	}
+	r.weights = z
+}

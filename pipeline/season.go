@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	minute = int64(60_000) // ms
+	hour   = 60 * minute
+	day    = 24 * hour
+	week   = 7 * day
+
+	// beyond is for how much longer than a day or a week means are kept, so that what came after the same time is known.
+	beyond = 30 * minute
+)
+
+// recurs are the times after which a load may do what it did.
+var recurs = [...]int64{hour, day, week}
+
+// season is a load by the minute for a day, by five minutes for a week, and the minutes of the day in which it jumps. The zero value
+// knows nothing.
+type season struct {
+	minutes, fives ring
+	jumps          jumps
+}
+
+// add adds the mean of a step that ends at a time.
+func (s *season) add(end int64, mean float64) {
+	s.jumps.add(end, mean)
+	if !math.IsNaN(mean) {
+		s.minutes.add(end, mean, minute, day+beyond)
+		s.fives.add(end, mean, 5*minute, week+beyond)
+	}
+}
+
+func (s *season) clone() season {
+	return season{s.minutes.clone(), s.fives.clone(), s.jumps.clone()}
+}
+
+// ratio is how many times as large the load became after some time, one period before a time; NaN if that is not known.
+func (s *season) ratio(at, after, period int64) float64 {
+	known := &s.minutes
+	if period > day {
+		known = &s.fives
+	}
+	return known.at(at-period+after) / known.at(at-period)
+}
+
+// ring is the means of stretches of time. The zero value knows nothing.
+type ring struct {
+	origin int64 // the time of the stretch of number 0 (ms)
+	width  int64 // ms
+	open   int64 // the number of the stretch that is open
+	means  []short
+
+	sum   float64 // of the open one
+	count int64
+}
+
+// short is a number of three digits: the upper half of a float32.
+type short uint16
+
+func shortOf(v float64) short {
+	f := float32(v)
+	if math.IsNaN(v) || math.IsInf(float64(f), 0) {
+		return unknown
+	}
+	return short((math.Float32bits(f) + 1<<15) >> 16)
+}
+
+// unknown is the short that is NaN.
+const unknown short = 0x7fc0
+
+func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) << 16)) }
+
+func (r *ring) add(end int64, mean float64, width, span int64) {
+	number := floorDiv(end-1-r.origin, width)
+	if n := int64(len(r.means)); n == 0 || number < r.open || number > r.open+n {
+		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
+		for range span / width {
+			r.means = append(r.means, unknown)
+		}
+	}
+	for ; r.open < number; r.open++ {
+		*r.place(r.open) = shortOf(r.sum / float64(r.count)) // unknown if nothing was
+		*r.place(r.open + 1) = unknown
+		r.sum, r.count = 0, 0
+	}
+	r.sum += mean
+	r.count++
+}
+
+func (r *ring) clone() ring {
+	out := *r
+	out.means = slices.Clone(r.means)
+	return out
+}
+
+func (r *ring) place(number int64) *short { return &r.means[floorMod(number, int64(len(r.means)))] }
+
+// at is the load at a time, between the means of two stretches; NaN if they are not known.
+func (r *ring) at(t int64) float64 {
+	if len(r.means) == 0 {
+		return math.NaN()
+	}
+	t -= r.origin + r.width/2
+	number := floorDiv(t, r.width)
+	if number+1 >= r.open || number <= r.open-int64(len(r.means)) {
+		return math.NaN()
+	}
+	share := float64(t-number*r.width) / float64(r.width)
+	return r.place(number).value()*(1-share) + r.place(number+1).value()*share
+}
