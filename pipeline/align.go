@@ -57,12 +57,42 @@ func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (kn
 		return ticks{}, true
 	}
 	first := samples[0]
-	from := max(active.from, g.index(first.T))
-	to, isClean := interpolate(samples, ok, g, ticks{from, active.to}, out)
-	if from < to && g.tick(from) == first.T {
+	at := ticks{max(active.from, g.index(first.T)), active.to}
+	from, t := at.from, g.tick(at.from)
+
+	before := 0 // the window
+	for before+1 < len(samples) && samples[before+1].T < t {
+		before++
+	}
+	if _, isClean = interpolate(samples[:before+1], ok, g, ticks{}, out); !isClean {
+		return ticks{}, false
+	}
+	n := 0
+	if a := samples[before]; a.T < t && t-a.T < g.step && from < at.to {
+		n = interpolateEven(samples[before:], ok, g.step, float64(t-a.T)/float64(g.step), out[from:at.to])
+	}
+	at.from += n
+	to, isClean := interpolate(samples[before+n:], ok, g, at, out)
+	if from < to && t == first.T {
 		out[from] = first.V // to the bit, also where the difference to the second overflows
 	}
 	return ticks{from, to}, isClean
+}
+
+// interpolateEven is interpolate for samples that are clean and a step apart, as most are, for as long as they are. There is one tick
+// between each two, at the same part of the way from one to the other. It returns how many ticks it has written.
+func interpolateEven(samples []Sample, ok limits, step int64, part float64, out []float64) int {
+	a := samples[0]
+	n := min(len(samples)-1, len(out))
+	out = out[:n]
+	for i, b := range samples[1 : n+1] {
+		if b.T-a.T != step || !ok.value(a.V) {
+			return i
+		}
+		out[i] = a.V + (b.V-a.V)*part
+		a = b
+	}
+	return n
 }
 
 // interpolate writes the values at ticks from the first of at on, and returns the number of the first that it has not
