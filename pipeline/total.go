@@ -10,8 +10,8 @@ package pipeline
 // look like a fall and a steep rise.
 func (w *window) total(p *Params) []load {
 	w.markNewcomers()
-	w.loads = zeroed(w.loads, w.n+1)
-	w.settled = zeroed(w.settled, w.n)
+	w.loads, w.raw = zeroed(w.loads, w.n+1), zeroed(w.raw, w.n)
+	w.settled = zeroed(w.settled, w.n+1)
 	w.scratch = resize(w.scratch, w.n)
 	span := w.span()
 	for i := range w.series {
@@ -21,6 +21,12 @@ func (w *window) total(p *Params) []load {
 			s.growing = s.active.and(span).and(ticks{0, w.index(s.Start + p.RedistributionTimeout.Milliseconds())})
 		}
 		w.addEstablished(s, p)
+	}
+	established := 0
+	for k := w.first; k <= w.last; k++ {
+		l, s := &w.loads[k], &w.settled[k]
+		established += s.count
+		s.count, l.active, l.effective = established, established, w.raw[k]
 	}
 	for i := range w.series {
 		w.addNew(&w.series[i], p)
@@ -56,7 +62,6 @@ const clippedTicks = 3
 // settled is what the established instances of a tick are, and what moves between all of them.
 type settled struct {
 	count, clipped int     // how many, and how many of these are clipped
-	sum            float64 // of all established ones
 	moving         float64 // what instances may carry beyond what is read
 	begins         bool    // something begins to move
 }
@@ -67,16 +72,11 @@ func (w *window) addEstablished(s *series, p *Params) {
 	if at.empty() {
 		return
 	}
-	g := p.Model.loads(s.values, at, w.scratch)[at.from:at.to]
-	loads, settled := w.loads[at.from:at.to], w.settled[at.from:at.to]
-	for k, v := range g {
-		loads[k].effective += v
-		loads[k].active++
-		settled[k].count++
-		settled[k].sum += v
-	}
+	w.settled[at.from].count++ // a change; total adds them up
+	w.settled[at.to].count--
+	w.addRaw(at, p.Model.loads(s.values, at, w.scratch))
 	if p.Saturation.Enabled {
-		countClipped(s.values[at.from:at.to], p.Saturation.Max*(1-p.Saturation.Zone), settled)
+		countClipped(s.values[at.from:at.to], p.Saturation.Max*(1-p.Saturation.Zone), w.settled[at.from:at.to])
 	}
 }
 
@@ -106,7 +106,7 @@ func (w *window) addNew(s *series, p *Params) {
 	for k := s.growing.from; k < s.growing.to; k++ {
 		g := p.Model.Load(s.values[k])
 		if e := &w.settled[k]; e.count > 0 {
-			share := e.sum / float64(e.count)
+			share := w.raw[k] / float64(e.count)
 			e.moving += max(0, share-g)
 			g = min(g, share)
 		}

@@ -18,7 +18,7 @@ type window struct {
 
 	// Memory of the stages, by tick where nothing else is said.
 	silent  []int     // how many instances are active and not known
-	raw     []float64 // Â
+	raw     []float64 // Â; with the adaptive method the sum of the established instances
 	scratch []float64 // the loads of one instance, or the demand
 	byStart []*series // sorted by their start
 	weights weights
