@@ -9,20 +9,21 @@ type trend struct{ level, slope float64 }
 const dampingEpsilon = 1e-9
 
 // forecast is what the load of the tick after is taken to be, before it is known.
-func (t trend) forecast(next load) float64 { return t.level + t.slope + next.delta }
+func (t trend) forecast(next *load) float64 { return t.level + t.slope + next.delta }
 
 // predict runs Holt's method over the loads and returns its state after the last of them (paper, sections 7.2 to 7.8).
 // It appends to missed what each load but the first was above what had been forecast of it a tick before.
 func (p *Params) predict(loads []load, missed []float64) (trend, []float64) {
 	t := trend{level: loads[0].effective}
-	for _, in := range loads[1:] {
+	for k := 1; k < len(loads); k++ {
+		in := &loads[k]
 		missed = append(missed, in.effective-t.forecast(in))
 		t = p.step(t, in)
 	}
 	return t, missed
 }
 
-func (p *Params) step(previous trend, in load) trend {
+func (p *Params) step(previous trend, in *load) trend {
 	forecast := previous.forecast(in)
 	alpha, beta := p.LevelDown, p.TrendDown
 	if in.effective > forecast {
