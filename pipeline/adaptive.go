@@ -163,8 +163,8 @@ func explains(l line, before, clipped []load) bool {
 		return len(clipped) < briefly
 	}
 	shown := 0.0
-	for _, x := range clipped {
-		shown = max(shown, x.effective)
+	for k := range clipped {
+		shown = max(shown, clipped[k].effective)
 	}
 	n := float64(len(clipped))
 	above := shown - (l.level + l.slope*l.trust()*n/2)
@@ -186,11 +186,12 @@ func recentPeak(loads []load, sigma float64) float64 {
 	top, bottom, falling := 0.0, 0.0, false
 	for ; len(loads) >= peakTicks; loads = loads[peakTicks:] {
 		mean := 0.0
-		for _, x := range loads[:peakTicks] {
-			if x.clipped {
-				x.effective *= 1 + hiddenGrowth
+		for k := range loads[:peakTicks] {
+			x := loads[k].effective
+			if loads[k].clipped {
+				x *= 1 + hiddenGrowth
 			}
-			mean += x.effective / peakTicks
+			mean += x / peakTicks
 		}
 		swing := max(fallen*top, 4*sigma*math.Sqrt(max(top, mean)/peakTicks))
 		switch {

@@ -106,9 +106,9 @@ func through(loads []load, sigma float64) line {
 	n := float64(len(loads))
 	middle := (n - 1) / 2
 	var sum, moment float64
-	for i, l := range loads {
-		sum += l.effective
-		moment += (float64(i) - middle) * l.effective
+	for i := range loads {
+		sum += loads[i].effective
+		moment += (float64(i) - middle) * loads[i].effective
 	}
 	mean := sum / n
 	spread := n * (n*n - 1) / 12
@@ -138,38 +138,46 @@ func (i interval) and(value, half float64) interval {
 // does not show between neighbours, nor does that of readings with straight lines between them.
 func relativeNoise(loads []load, spacing int, scratch []float64) float64 {
 	peak := 0.0
-	for _, l := range loads {
-		peak = max(peak, l.effective)
+	for i := range loads {
+		peak = max(peak, loads[i].effective)
 	}
 	if peak <= 0 {
 		return 0
 	}
 	floor := faint * peak
-	sigma := max(leastNoise*math.Sqrt(peak), unevenness(loads[max(0, len(loads)-lately):], 1, floor, scratch))
+	sigma := leastNoise * math.Sqrt(peak)
+	sigma = unevenness(sigma, loads[max(0, len(loads)-lately):], 1, floor, scratch)
 	for _, distance := range distances {
-		sigma = max(sigma, unevenness(loads, distance, floor, scratch))
+		sigma = unevenness(sigma, loads, distance, floor, scratch)
 	}
 	if !slices.Contains(distances[:], spacing) {
-		sigma = max(sigma, unevenness(loads, spacing, floor, scratch))
+		sigma = unevenness(sigma, loads, spacing, floor, scratch)
 	}
 	return sigma
 }
 
-// unevenness is the estimate of relativeNoise from ticks at one distance, with loads below a floor left out; 0 of too few.
-func unevenness(loads []load, distance int, floor float64, scratch []float64) float64 {
-	off := scratch[:0]
+// unevenness is the estimate of relativeNoise from ticks at one distance, with loads below a floor left out, or the estimate so far
+// if that is more or the ticks are too few. Only what is above that has to be sorted to find a median above it.
+func unevenness(sigma float64, loads []load, distance int, floor float64, scratch []float64) float64 {
+	const normal = 1.4826 // the standard deviation of a normal variable by the median of its size
+	above, n := scratch[:0], 0
 	for k := distance; k+distance < len(loads); k++ {
-		if middle := loads[k].effective; middle >= floor {
-			bend := loads[k-distance].effective - 2*middle + loads[k+distance].effective
-			off = append(off, math.Abs(bend)/math.Sqrt(6*middle))
+		middle := loads[k].effective
+		if middle < floor {
+			continue
+		}
+		n++
+		bend := loads[k-distance].effective - 2*middle + loads[k+distance].effective
+		if off := normal * (math.Abs(bend) / math.Sqrt(6*middle)); off > sigma {
+			above = append(above, off)
 		}
 	}
-	if len(off) < 4*distance {
-		return 0
+	median := n/2 - (n - len(above)) // its place among those above
+	if n < 4*distance || median < 0 {
+		return sigma
 	}
-	slices.Sort(off)
-	const normal = 1.4826 // the standard deviation of a normal variable by the median of its size
-	return normal * off[len(off)/2]
+	slices.Sort(above)
+	return above[median]
 }
 
 // deviation is the standard deviation of the newest 60 loads around the line through them; 0 of few.
@@ -180,8 +188,8 @@ func deviation(loads []load) float64 {
 	}
 	l := through(loads, 0)
 	sum, n := 0.0, len(loads)
-	for i, x := range loads {
-		off := x.effective - (l.level - l.slope*float64(n-1-i))
+	for i := range loads {
+		off := loads[i].effective - (l.level - l.slope*float64(n-1-i))
 		sum += off * off
 	}
 	return math.Sqrt(sum / float64(n-2))
