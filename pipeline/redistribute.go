@@ -170,6 +170,25 @@ func (w *window) absorb(weighted ticks) {
 // markNewcomers marks the instances that had, at their start, another to take load over from: one that had started
 // before and was still active. The others count in full from the start.
 func (w *window) markNewcomers() {
+	first, last, end := int64(math.MaxInt64), int64(math.MinInt64), int64(0)
+	for i := range w.series {
+		s := &w.series[i]
+		if s.Start < first {
+			first, end = s.Start, s.end()
+		}
+		last = max(last, s.Start)
+	}
+	if end <= last {
+		w.markNewcomersInOrder()
+		return
+	}
+	for i := range w.series { // one of the first is still active, as mostly
+		w.series[i].newcomer = w.series[i].Start > first
+	}
+}
+
+// markNewcomersInOrder is markNewcomers for any fleet.
+func (w *window) markNewcomersInOrder() {
 	w.byStart = w.byStart[:0]
 	for i := range w.series {
 		w.byStart = append(w.byStart, &w.series[i])
