@@ -72,12 +72,12 @@ func (w *window) addEstablished(s *series, p *Params) {
 	if at.empty() {
 		return
 	}
-	w.settled[at.from].count++ // a change; total adds them up
-	w.settled[at.to].count--
-	w.addRaw(at, p.Model.loads(s.values, at, w.scratch))
 	if p.Saturation.Enabled {
 		countClipped(s.values[at.from:at.to], p.Saturation.Max*(1-p.Saturation.Zone), w.settled[at.from:at.to])
 	}
+	w.addRaw(at, p.Model.loads(s.values, at, w.scratch))
+	w.settled[at.from].count++ // a change; total adds them up
+	w.settled[at.to].count--
 }
 
 // countClipped counts the ticks at which an instance is clipped: those of at least clippedTicks at top or above.
