@@ -82,19 +82,21 @@ func (w *window) addEstablished(s *series, p *Params) {
 
 // countClipped counts the ticks at which an instance is clipped: those of at least clippedTicks at top or above.
 func countClipped(values []float64, top float64, settled []settled) {
-	run := 0
-	for k, v := range values {
-		if v < top {
-			run = 0
+	for k := clippedTicks - 1; k < len(values); k += clippedTicks { // as many in a row have one of these among them
+		if values[k] < top {
 			continue
 		}
-		if run++; run == clippedTicks {
-			for j := k - clippedTicks + 1; j < k; j++ {
+		from := k
+		for from > 0 && values[from-1] >= top {
+			from--
+		}
+		for k < len(values) && values[k] >= top {
+			k++
+		}
+		if k-from >= clippedTicks {
+			for j := from; j < k; j++ {
 				settled[j].clipped++
 			}
-		}
-		if run >= clippedTicks {
-			settled[k].clipped++
 		}
 	}
 }
