@@ -83,6 +83,9 @@ func (l Loads) Fit(spacing int) Line { return exported(fit(l, newSampling(spacin
 func (l Loads) Noise(spacing int) float64 { return relativeNoise(l, spacing, l.scratch()) }
 func (l Loads) Deviation() float64        { return deviation(l) }
 
+// Nth is nth.
+func Nth(values []float64, n int) float64 { return nth(values, n) }
+
 // RecentPeak is the highest load that the loads have come down from.
 func (l Loads) RecentPeak(spacing int) float64 {
 	return recentPeak(l, relativeNoise(newSampling(spacing, 0).newest(l), spacing, l.scratch()))

@@ -157,7 +157,7 @@ func relativeNoise(loads []load, spacing int, scratch []float64) float64 {
 }
 
 // unevenness is the estimate of relativeNoise from ticks at one distance, with loads below a floor left out, or the estimate so far
-// if that is more or the ticks are too few. Only what is above that has to be sorted to find a median above it.
+// if that is more or the ticks are too few. Only what is above that has to be looked at to find a median above it.
 func unevenness(sigma float64, loads []load, distance int, floor float64, scratch []float64) float64 {
 	const normal = 1.4826 // the standard deviation of a normal variable by the median of its size
 	above, n := scratch[:0], 0
@@ -176,8 +176,37 @@ func unevenness(sigma float64, loads []load, distance int, floor float64, scratc
 	if n < 4*distance || median < 0 {
 		return sigma
 	}
-	slices.Sort(above)
-	return above[median]
+	return nth(above, median)
+}
+
+// nth returns the value that would be at index n if the values were in order. It leaves them in another one (Hoare's selection, by the
+// middle one of three values, so that it is quick where they rise and fall).
+func nth(values []float64, n int) float64 {
+	for {
+		a, b, c := values[len(values)/4], values[len(values)/2], values[len(values)*3/4]
+		middle := max(min(a, b), min(max(a, b), c))
+		less, more := 0, len(values)-1
+		for less <= more {
+			for values[less] < middle {
+				less++
+			}
+			for values[more] > middle {
+				more--
+			}
+			if less <= more {
+				values[less], values[more] = values[more], values[less]
+				less, more = less+1, more-1
+			}
+		}
+		switch {
+		case n <= more:
+			values = values[:more+1]
+		case n >= less:
+			values, n = values[less:], n-less
+		default:
+			return middle
+		}
+	}
 }
 
 // deviation is the standard deviation of the newest 60 loads around the line through them; 0 of few.

@@ -210,6 +210,26 @@ func TestNoiseIsEstimated(t *testing.T) {
 	}
 }
 
+func TestNthOfValues(t *testing.T) {
+	for seed := range uint64(300) {
+		r := newFleets(seed)
+		size := 1 + r.IntN(100)
+		shape := pick(r,
+			func(int) float64 { return r.Float64() },
+			func(int) float64 { return float64(r.IntN(3)) },
+			func(k int) float64 { return float64(min(k, size-k)) },
+			func(k int) float64 { return float64(max(k, size-k)) },
+			func(k int) float64 { return math.Abs(math.Sin(float64(k) / 10)) })
+		values := make([]float64, size)
+		for k := range values {
+			values[k] = shape(k)
+		}
+		for n, want := range slices.Sorted(slices.Values(values)) {
+			require.Equal(t, want, pipeline.Nth(slices.Clone(values), n), "%d of %v", n, values)
+		}
+	}
+}
+
 func TestNoiseOfQuietLoads(t *testing.T) {
 	for _, c := range []struct {
 		name   string
