@@ -74,13 +74,7 @@ func (p adaptive) gap() time.Duration { return 0 }
 // project returns the projection of the loads, oldest first. Scratch has room for a number for each load.
 func project(loads []load, s sampling, scratch []float64) projection {
 	sigma := relativeNoise(s.newest(loads), s.spacing, scratch)
-	begin, end := readable(loads, s, scratch)
-	var l line
-	if read := loads[begin:end]; end == len(loads) && len(s.newest(read)) == len(s.newest(loads)) {
-		l = fitWithin(s.newest(read), ofTicks(sigma, s.spacing)) // all that it may go through can be read
-	} else {
-		l = fit(read, s, scratch)
-	}
+	begin, end, l := readable(loads, s, sigma, scratch)
 	o := projection{lasts: carriedOn * float64(l.ticks), levelError: l.levelError, most: recentPeak(loads, sigma)}
 	o.level, o.slope = max(0, l.level), l.slope*l.trust()
 	if end == len(loads) {
@@ -125,19 +119,22 @@ func (o *projection) count(loads []load) {
 	o.slope = min(o.slope, max(0, rises[recentRises-lastingRises]))
 }
 
-// readable returns the newest ticks at which the load can be read: those after which it has been clipped up to now, or
-// those since it was clipped last.
-func readable(loads []load, s sampling, scratch []float64) (begin, end int) {
+// readable returns the newest ticks at which the load can be read, and the line through them: those after which it has been clipped
+// up to now, or those since it was clipped last. The noise of the newest loads is sigma.
+func readable(loads []load, s sampling, sigma float64, scratch []float64) (begin, end int, l line) {
 	for k := 0; ; {
 		from, to := clippedRun(loads, k)
-		if from == len(loads) {
-			return begin, from
-		}
 		before := loads[begin:from]
-		if !explains(fit(before, s, scratch), before, loads[from:to]) {
-			if to == len(loads) {
-				return begin, from
-			}
+		if from == len(loads) && len(s.newest(before)) == len(s.newest(loads)) {
+			l = fitWithin(s.newest(before), ofTicks(sigma, s.spacing)) // all that it may go through can be read
+		} else {
+			l = fit(before, s, scratch)
+		}
+		explained := from < len(loads) && explains(l, before, loads[from:to])
+		if to == len(loads) && !explained {
+			return begin, from, l
+		}
+		if !explained {
 			begin = to
 		}
 		k = to
