@@ -77,19 +77,28 @@ func bent(name string, bend func(r fleets, now int64, instance *pipeline.Instanc
 	return w
 }
 
+// irregular moves the samples by some milliseconds, as answers to scrapes take.
+func irregular(r fleets, _ int64, i *pipeline.Instance) {
+	for k := range i.Samples {
+		i.Samples[k].T += r.span(-10, 10)
+	}
+}
+
 func workloads() []workload {
 	return []workload{
 		newWorkload("holt", 20, 90), newWorkload("holt", 20, 900), newWorkload("holt", 200, 90), newWorkload("holt", 20, 300),
 		adapting("adaptive", func(*pipeline.Params, *pipeline.Input) {}), adapting("adaptive-clipped", clip),
 		adapting("adaptive-farther", func(_ *pipeline.Params, in *pipeline.Input) { in.NodeStartupTime = 3 * time.Minute }),
+		adapting("adaptive-irregular", func(_ *pipeline.Params, in *pipeline.Input) {
+			r := newFleets(2)
+			for _, i := range in.Instances {
+				irregular(r, 0, &i)
+			}
+		}),
 		bent("holt-settled", func(_ fleets, now int64, i *pipeline.Instance) { i.Start = now - 900_000 }),
 		bent("holt-joining", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - r.span(0, 90_000) }),
 		bent("holt-rollout", func(r fleets, now int64, i *pipeline.Instance) { i.Start = now - 1000*r.span(0, 90) }),
-		bent("holt-irregular", func(r fleets, _ int64, i *pipeline.Instance) {
-			for k := range i.Samples {
-				i.Samples[k].T += r.span(-490, 490)
-			}
-		}),
+		bent("holt-irregular", irregular),
 		bent("holt-disordered", func(r fleets, _ int64, i *pipeline.Instance) {
 			a, b := r.IntN(90), r.IntN(90)
 			i.Samples[a], i.Samples[b] = i.Samples[b], i.Samples[a]
