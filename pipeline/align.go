@@ -51,32 +51,32 @@ func floorMod(a, b int64) int64 { return a - floorDiv(a, b)*b }
 
 // align writes to out[k] the value at each tick k of active that lies between two consecutive samples (paper, section
 // 4.2), and returns those ticks. They are all from the first sample to the last, as whatever is between two neighbours is
-// interpolated. It also reports whether the samples are clean; if not, out is undefined.
+// interpolated. It also reports whether the samples are clean; if not, out is undefined, as it is at all other ticks.
 func align(samples []Sample, ok limits, g grid, active ticks, out []float64) (known ticks, isClean bool) {
 	if len(samples) == 0 {
 		return ticks{}, true
 	}
 	first := samples[0]
-	at := ticks{max(active.from, g.index(first.T)), active.to}
+	at := ticks{g.index(first.T), active.to}
 	from, t := at.from, g.tick(at.from)
 
-	before := 0 // the window
-	for before+1 < len(samples) && samples[before+1].T < t {
-		before++
+	// In three parts: the samples before the window, as many from there on as are a step apart, and the rest.
+	i := 0
+	for i+1 < len(samples) && samples[i+1].T < t {
+		i++
 	}
-	if _, isClean = interpolate(samples[:before+1], ok, g, ticks{}, out); !isClean {
+	if _, isClean = interpolate(samples[:i+1], ok, g, ticks{}, out); !isClean {
 		return ticks{}, false
 	}
-	n := 0
-	if a := samples[before]; a.T < t && t-a.T < g.step && from < at.to {
-		n = interpolateEven(samples[before:], ok, g.step, float64(t-a.T)/float64(g.step), out[from:at.to])
+	if a := samples[i]; t-g.step < a.T && a.T < t && from < at.to {
+		n := interpolateEven(samples[i:], ok, g.step, float64(t-a.T)/float64(g.step), out[from:at.to])
+		at.from, i = from+n, i+n
 	}
-	at.from += n
-	to, isClean := interpolate(samples[before+n:], ok, g, at, out)
+	to, isClean := interpolate(samples[i:], ok, g, at, out)
 	if from < to && t == first.T {
 		out[from] = first.V // to the bit, also where the difference to the second overflows
 	}
-	return ticks{from, to}, isClean
+	return ticks{max(active.from, from), to}, isClean
 }
 
 // interpolateEven is interpolate for samples that are clean and a step apart, as most are, for as long as they are. There is one tick
@@ -100,12 +100,13 @@ func interpolateEven(samples []Sample, ok limits, step int64, part float64, out 
 func interpolate(samples []Sample, ok limits, g grid, at ticks, out []float64) (end int, isClean bool) {
 	a, atA := samples[0], float64(samples[0].T)
 	k, t := at.from, g.tick(at.from)
+	out = out[:max(at.from, at.to)]
 	for _, b := range samples[1:] {
 		if b.T <= a.T || !ok.value(a.V) {
 			return k, false
 		}
 		atB := float64(b.T)
-		for t <= b.T && k < at.to {
+		for t <= b.T && uint(k) < uint(len(out)) { // one comparison for the end and the bounds
 			v := b.V
 			if t != b.T {
 				v = a.V + (b.V-a.V)*((float64(t)-atA)/(atB-atA))

@@ -1,7 +1,9 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +36,71 @@ func TestContinuityAcrossBatches(t *testing.T) {
 			require.Equal(t, int64(8000), f.Tick)
 			near(t, []float64{0.6, 0.7, 0.8}, s.Effective, "aligned")
 		})
+	}
+}
+
+// Samples that are a tick apart are read in a quicker way, up to the first that is not.
+func TestSamplesATickApart(t *testing.T) {
+	p := defaults()
+	p.Window = 40 * time.Second
+	for seed := range uint64(500) {
+		r := newFleets(seed)
+		in := at(100_000, pipeline.Instance{ID: "a", Start: -1 << 40})
+		var clean []pipeline.Sample
+		for ms := 30_000 + r.span(1, 60_000); ms < 101_000; ms += 1000 {
+			clean = append(clean, pipeline.Sample{T: ms, V: r.Float64()})
+		}
+		for range r.IntN(3) {
+			switch k := r.IntN(len(clean)); r.IntN(3) {
+			case 0:
+				clean = slices.Delete(clean, k, min(len(clean), k+1+r.IntN(3)))
+			case 1:
+				clean[k].T += r.span(-400, 400)
+			case 2:
+				clean = slices.Insert(clean, 0, pipeline.Sample{T: pick[int64](r, math.MinInt64, math.MinInt64+10, -1_000_000), V: 1})
+			}
+			if len(clean) < 2 {
+				break
+			}
+		}
+		slices.SortFunc(clean, func(a, b pipeline.Sample) int { return cmp.Compare(a.T, b.T) })
+		clean = slices.CompactFunc(clean, func(a, b pipeline.Sample) bool { return a.T == b.T })
+		samples := slices.Clone(clean)
+		if k := r.IntN(len(samples)); r.chance(0.3) {
+			samples[k].V = math.NaN()
+			clean = slices.Delete(clean, k, k+1)
+		}
+		if r.chance(0.3) {
+			i, j := r.IntN(len(samples)), r.IntN(len(samples))
+			samples[i], samples[j] = samples[j], samples[i]
+		}
+		in.Instances[0].Samples = samples
+
+		want := map[int64]float64{}
+		for tick := int64(61_000); tick <= 100_000; tick += 1000 {
+			for k := 1; k < len(clean); k++ {
+				a, b := clean[k-1], clean[k]
+				if a.T < tick && tick <= b.T {
+					want[tick] = a.V + (b.V-a.V)*((float64(tick)-float64(a.T))/(float64(b.T)-float64(a.T)))
+				}
+			}
+		}
+		pipe, err := pipeline.New(p)
+		require.NoError(t, err)
+		_, err = pipe.Run(in)
+		if len(want) == 0 {
+			require.ErrorIs(t, err, pipeline.ErrNoData, "seed %d", seed)
+			continue
+		}
+		if err != nil {
+			require.ErrorAs(t, err, new(*pipeline.StaleError), "seed %d", seed)
+			continue
+		}
+		s := pipe.Stages()
+		require.Len(t, s.Raw, len(want), "seed %d", seed)
+		for k, v := range s.Raw {
+			require.InDelta(t, want[s.First+int64(k)*1000], v, 1e-12, "seed %d, tick %d", seed, k)
+		}
 	}
 }
 
