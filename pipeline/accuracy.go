@@ -16,16 +16,16 @@ type Accuracy struct {
 
 // made is a forecast whose time has not come.
 type made struct {
-	due            int64 // ms
-	total, planned float64
-	naive          float64
+	due          int64 // ms
+	total, naive float64
+	holds        float64 // infinite where Params.Max kept it from more: that is not late
 }
 
 // tally adds up errors. What is older than its span counts less and less.
 type tally struct {
 	time       float64 // that was judged (ms)
 	off, naive float64 // absolute errors, times that time
-	late       float64 // the time in which more came than was planned for
+	late       float64 // the time in which more came than the instances hold that were ordered
 }
 
 // Score is how good forecasts have been.
@@ -33,7 +33,7 @@ type Score struct {
 	Judged time.Duration // for how long, of late times more than of early ones; 0: nothing is known
 	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
 	Naive  float64       // that of the present load, had it been taken to stay
-	Late   float64       // the share of the time in which more came than instances were planned for
+	Late   float64       // the share of the time in which more came than the instances that were ordered hold at the threshold
 }
 
 // Ratio is the error as a share of the naive one; NaN where that is not known.
@@ -77,7 +77,14 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	if !ok {
 		return
 	}
-	a.pending = append(a.pending, made{due: due, total: f.Total, planned: f.Damped, naive: present})
+	holds := f.Holds
+	switch {
+	case f.Decision.Reason == AtMaximum:
+		holds = math.Inf(1)
+	case f.Decision.Desired == 0:
+		holds = p.Activation
+	}
+	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, naive: present})
 }
 
 // add adds the errors of a forecast, which stand for the time since the one before.
@@ -96,7 +103,7 @@ func (t *tally) add(x *made, came, passed float64, span time.Duration) {
 	t.time += passed
 	t.off += passed * math.Abs(x.total-came)
 	t.naive += passed * math.Abs(x.naive-came)
-	if came > x.planned*(1+roundingSlack) {
+	if came > x.holds*(1+roundingSlack) {
 		t.late += passed
 	}
 }

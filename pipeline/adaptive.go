@@ -49,15 +49,16 @@ func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) pro
 
 // planned takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start. What cannot be
 // trusted of a trend is not in the projection. What the past tells can only raise what is planned for, but for the margin.
-func (p adaptive) planned(f Forecast, o projection, ticks float64) float64 {
-	planned, margin := max(f.Level, f.Total, o.total(ticks)), p.NoiseMargin*o.noise
-	if o.past.known {
-		planned = max(planned, o.past.due)
-		if p.Lateness > 0 {
-			margin = min(o.past.margin, largestMargin*planned)
-		}
+func (p adaptive) planned(f Forecast, o projection, ticks float64) (load float64, learned bool) {
+	load = max(f.Level, f.Total, o.total(ticks))
+	if !o.past.known {
+		return load + p.NoiseMargin*o.noise, false
 	}
-	return planned + margin
+	load = max(load, o.past.planned)
+	if p.Lateness == 0 || math.IsNaN(o.past.margin) {
+		return load + p.NoiseMargin*o.noise, false
+	}
+	return load + min(o.past.margin, largestMargin*load), true
 }
 
 func (p adaptive) lookBack(r reach) reach {
@@ -237,7 +238,7 @@ func (p adaptive) decide(f Forecast, pending bool) Decision {
 }
 
 // goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and
-// the uncertainty of the need.
+// the uncertainty of the need; fewer instances than are needed are not good enough if the uncertainty is in what was learned.
 func (p adaptive) goodEnough(f *Forecast) (least, most int) {
 	if f.Idle {
 		return 0, 0
@@ -245,6 +246,9 @@ func (p adaptive) goodEnough(f *Forecast) (least, most int) {
 	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
 	slack := p.Spillover + unknown
 	least = count(math.Ceil(f.Required - slack - roundingSlack))
+	if f.Learned {
+		least = count(math.Ceil(f.Required - p.Spillover - roundingSlack))
+	}
 	most = count(math.Ceil(f.Required*(1+p.ScaleDownMargin) + slack - roundingSlack))
 	return least, most
 }

@@ -12,8 +12,8 @@ type horizon struct {
 }
 
 const (
-	// leastLooks are needed before something is known.
-	leastLooks = 8
+	// leastLooks are needed before something is known, and marginLooks before a margin is.
+	leastLooks, marginLooks = 40, 120
 	// aroundTime is for how long before and after a time its rate is the mean of the load (s).
 	aroundTime = 10
 
@@ -44,8 +44,7 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	if of.lateness == 0 {
 		return
 	}
-	due := s.jumps.due(d.at, d.at+int64(seconds*1000))
-	planned := max(d.base, expected, d.straight(seconds), due)
+	planned := d.planned(expected, d.at, seconds, s)
 	margin := min(h.margin*h.size*d.scale, largestMargin*planned)
 	instances := math.Ceil((planned+margin)/of.threshold - spare)
 	switch {
@@ -56,8 +55,13 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	}
 }
 
+// planned is the load to plan for, without a margin, if one is expected in some seconds. Jumps may come from a time on that is now.
+func (d *description) planned(expected float64, now int64, seconds float64, s *season) float64 {
+	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
+}
+
 // expect returns what is known of the load in some seconds.
-func (p *Past) expect(d *description, seconds float64) recalled {
+func (p *Past) expect(d *description, now int64, seconds float64) recalled {
 	k := 0
 	for k < len(horizons)-2 && seconds > horizons[k+1] {
 		k++
@@ -73,10 +77,11 @@ func (p *Past) expect(d *description, seconds float64) recalled {
 	share = min(1, max(0, share))
 	between := func(a, b float64) float64 { return a + (b-a)*share }
 	x := d.features(seconds, &p.season)
-	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
-	return recalled{
-		known:  true,
-		total:  min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds))),
-		margin: between(near.margin*near.size, far.margin*far.size) * d.scale,
+	margin := math.NaN()
+	if near.looks >= marginLooks && far.looks >= marginLooks {
+		margin = between(near.margin*near.size, far.margin*far.size) * d.scale
 	}
+	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
+	total := min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds)))
+	return recalled{known: true, total: total, planned: d.planned(total, now, seconds, &p.season), margin: margin}
 }

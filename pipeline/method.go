@@ -12,8 +12,9 @@ type method interface {
 	loads(w *window) []load
 	// project returns the trend of the loads, which is needed for some ticks ahead. It may write to m.
 	project(loads []load, w *window, ahead float64, m *Memory) projection
-	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one.
-	planned(f Forecast, o projection, ticks float64) float64
+	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one, and whether its
+	// margin was learned.
+	planned(f Forecast, o projection, ticks float64) (load float64, learned bool)
 	// served returns S_H of a forecast that is complete but for this.
 	served(f Forecast) float64
 	// decide returns the decision. Pending: requested instances have not started.
@@ -88,11 +89,11 @@ func (h holt) project(loads []load, _ *window, _ float64, m *Memory) projection 
 }
 
 // planned discounts a rise by the risk of acting on it.
-func (h holt) planned(f Forecast, o projection, ticks float64) float64 {
+func (h holt) planned(f Forecast, o projection, ticks float64) (load float64, learned bool) {
 	if growth := o.growth(ticks); growth > 0 && f.Level > 0 {
-		return f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level)
+		return f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level), false
 	}
-	return f.Total
+	return f.Total, false
 }
 
 func (h holt) served(f Forecast) float64 { return h.Threshold * f.Required }

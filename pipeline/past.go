@@ -148,10 +148,10 @@ func (p *Past) look(m *Memory) {
 
 // recalled is what a past tells of a load.
 type recalled struct {
-	known  bool
-	total  float64 // at the horizon
-	margin float64 // of what is planned for
-	due    float64 // the load of a jump that is to be expected until then
+	known   bool
+	total   float64 // at the horizon
+	planned float64 // what is planned for without the margin
+	margin  float64 // NaN while that is not known
 }
 
 // recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
@@ -176,7 +176,5 @@ func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
 		return recalled{}
 	}
 	seconds := ahead * float64(w.step) / 1000
-	r := past.expect(&d, seconds)
-	r.due = past.season.jumps.due(in.Now, end+int64(seconds*1000))
-	return r
+	return past.expect(&d, in.Now, seconds)
 }

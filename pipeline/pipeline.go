@@ -29,6 +29,8 @@ type Forecast struct {
 	Required      float64 // N(A_ω, τ), instances, as a real number
 	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough
 
+	Learned bool // the margin in Damped is the one that kept to Params.Lateness; else it is Params.NoiseMargin
+
 	Idle bool // Params.Min is 0, and neither Level nor Total is above Params.Activation
 
 	HorizonNeeded time.Duration // Horizon, had there been no HorizonMax
@@ -38,6 +40,7 @@ type Forecast struct {
 
 	Dropped  int // samples rejected: not finite, out of the model's range, or from the future
 	Decision Decision
+	Holds    float64 // the load that the instances of Decision hold at the threshold
 	Farther  Farther // with Input.NodeStartupTime
 }
 
@@ -138,6 +141,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = p.params.wake(&f, m.decide(f, pending), pending)
+	f.Holds = p.params.Model.Load(p.params.Threshold) * float64(f.Decision.Desired)
 	if in.NodeStartupTime > 0 {
 		f.Farther = p.farther(f, m, o, loads, &in, r.horizon+millis(in.NodeStartupTime))
 	}
@@ -245,7 +249,7 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 	if o.past.known {
 		f.Total = o.past.total
 	}
-	f.Damped = m.planned(*f, o, ticks)
+	f.Damped, f.Learned = m.planned(*f, o, ticks)
 
 	present := f.Weight
 	if present == 0 {

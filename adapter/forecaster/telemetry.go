@@ -75,13 +75,14 @@ var (
 	descStartup    = describe("startup_time_seconds", "Time from the creation of a pod to its readiness, assumed or measured.")
 	descDropped    = describe("dropped_samples", "Samples in the window that were rejected.")
 	descError      = describeSpan("forecast_error_ratio", "Mean absolute error of the forecast at its horizon, divided by that of the present load taken to stay; below 1 is better. Absent until a time has been judged.")
-	descLate       = describeSpan("forecast_late_ratio", "Share of the time at which more load came than replicas were planned for.")
+	descLate       = describeSpan("forecast_late_ratio", "Share of the time at which more load came than the replicas that were ordered for it hold at the threshold. spec.forecast.lateness asks for it.")
+	descLateness   = describe("forecast_lateness_ratio", "The share of the time that spec.forecast.lateness allows forecast_late_ratio to be. 0 with method Holt.")
 )
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descAvailable, descThreshold, descNow, descPredicted, descTotal, descDesired, descCombined, descTarget,
-		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate,
+		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate, descLateness,
 	} {
 		ch <- d
 	}
@@ -136,6 +137,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descTarget, float64(s.Forecast.Target))
 	gauge(descHorizon, s.Forecast.Horizon.Seconds())
 	gauge(descDropped, float64(s.Forecast.Dropped))
+	gauge(descLateness, s.Lateness)
 	collectScore(ch, s, s.Accuracy.LastHour, "1h")
 	collectScore(ch, s, s.Accuracy.LastDay, "1d")
 }

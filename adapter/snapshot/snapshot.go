@@ -27,6 +27,7 @@ type Snapshot struct {
 	Decision pipeline.Decision // Forecast.Decision after cooldowns
 	Combined Combined          // with the other PredictedMetrics of the target
 	Accuracy Accuracy          // of the forecasts before
+	Lateness float64           // the share of the time that they may be late
 
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time

@@ -81,7 +81,7 @@ type Errors struct {
 	Forecast Loss    // of the scaler
 	Ways     [numberOfWays]Compared
 
-	Late    int     // times at which the rate was above what was planned for
+	Late    int     // times at which the rate was above what the pods hold that were ordered
 	Pinball float64 // loss of what was planned for as the quantile that is passed for [Lateness] of the time
 }
 
@@ -102,7 +102,7 @@ func (e Errors) plus(o Errors) Errors {
 // naive one was never off.
 func (e Errors) MASE() float64 { return ratio(e.Forecast.Second, e.Ways[LastSecond].Way.Second) }
 
-// Lateness is the share of the forecasts that planned for less than the rate that came.
+// Lateness is the share of the forecasts that ordered too few pods for the rate that came.
 func (e Errors) Lateness() float64 { return ratio(float64(e.Late), float64(e.N)) }
 
 func ratio(a, b float64) float64 {
@@ -117,7 +117,7 @@ func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64
 	e.N++
 	e.Horizon += f.Horizon.Seconds()
 	e.Forecast.add(f.Total, t)
-	if t.rate > f.Damped {
+	if t.rate > f.Holds {
 		e.Late++
 	}
 	e.Pinball += pinball(f.Damped, t.rate, 1-Lateness)

@@ -22,7 +22,7 @@ type feed struct {
 	series   map[string]*series
 	last     pipeline.Forecast // zero if the last one failed
 	memory   pipeline.Memory
-	past     *pipeline.Past // nil: nothing is remembered
+	past     *pipeline.Past
 }
 
 // series is what has been read of one pod.
@@ -45,7 +45,7 @@ func newFeed(p pipeline.Params, s *Setup, source simulator.Source, warmUp time.D
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}}
+	f := &feed{pipeline: made, source: source, meter: busy, warmUp: warmUp.Milliseconds(), series: map[string]*series{}, past: pipeline.NewPast(&p)}
 	if s.Past != nil {
 		f.past = s.Past.Clone()
 	}
@@ -72,9 +72,7 @@ func (f *feed) forecast(v *simulator.View) (pipeline.Forecast, pipeline.Decision
 	if err != nil {
 		return pipeline.Forecast{}, pipeline.Decision{}, err
 	}
-	if f.past != nil {
-		f.past.Learn(&f.memory, &p)
-	}
+	f.past.Learn(&f.memory, &p)
 	f.last = forecast
 	h := pipeline.History{LastUp: in.TargetRose, LastDown: pipeline.Never, NewestStart: newest}
 	if v.Fell >= 0 {

@@ -1,0 +1,337 @@
+package pipeline_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// A load of these tests is that of each second since a midnight.
+type secondly func(second int64) float64
+
+const (
+	midnight = int64(1_700_006_400) // s, of UTC
+	ofDay    = int64(24 * 3600)
+)
+
+// follow lets a past see a load for some seconds.
+func follow(past *pipeline.Past, p pipeline.Params, from, to int64, load secondly) {
+	var m pipeline.Memory
+	for s := from; s < to; s++ {
+		past.Add((midnight+s)*1000, load(s), &m, &p)
+	}
+}
+
+// foretell forecasts a load of one instance at a second.
+func foretell(t testing.TB, p pipeline.Params, past *pipeline.Past, second int64, load secondly) pipeline.Forecast {
+	t.Helper()
+	in := at((midnight + second) * 1000)
+	in.Past = past
+	in.StartupTime = 25 * time.Second
+	var samples []pipeline.Sample
+	for s := second - 320; s <= second; s++ {
+		samples = append(samples, pipeline.Sample{T: (midnight + s) * 1000, V: load(s)})
+	}
+	in.Instances = []pipeline.Instance{{ID: "a", Start: midnight - 30*ofDay, Samples: samples}}
+	return run(t, p, in)
+}
+
+// noisy is a load around a mean, as it is counted, that is the same each time for the same second.
+func noisy(seed uint64, mean secondly) secondly {
+	return func(s int64) float64 {
+		r := newFleets(seed ^ uint64(s)*0x9e3779b97f4a7c15)
+		m := mean(s)
+		return max(0, m+math.Sqrt(m)*0.3*r.NormFloat64())
+	}
+}
+
+// bursts begin at chance every so many seconds, on average, and last for three minutes.
+func bursts(seed uint64, every int64) secondly {
+	return func(s int64) float64 {
+		for b := s / every; b >= max(0, s/every-1); b-- {
+			begin := b*every + newFleets(seed^uint64(b)).span(0, every-1)
+			if begin <= s && s < begin+180 {
+				return 8
+			}
+		}
+		return 2
+	}
+}
+
+func learner() pipeline.Params {
+	p := adaptive()
+	p.Max = 100
+	return p
+}
+
+// A past of which too little is known changes nothing.
+func TestAnEmptyPastChangesNothing(t *testing.T) {
+	p := learner()
+	load := noisy(1, func(s int64) float64 { return 3 + float64(s%600)/200 })
+	past := pipeline.NewPast(&p)
+	for _, s := range []int64{0, 300} {
+		follow(past, p, 0, s, load)
+		require.Equal(t, foretell(t, p, nil, s+1, load), foretell(t, p, past, s+1, load))
+	}
+}
+
+// Bursts that last three minutes have ended after four: the present load says nothing of then, and what was learned does.
+func TestWhatFollowsIsLearned(t *testing.T) {
+	p := learner()
+	p.ReactionDelay = 215 * time.Second // four minutes ahead
+	load := noisy(2, bursts(2, 1800))
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, ofDay, load)
+	ours, present := 0.0, 0.0
+	for s := ofDay; s < ofDay+2*3600; s += 15 {
+		follow(past, p, s-15, s, load)
+		f := foretell(t, p, past, s, load)
+		came := bursts(2, 1800)(s + 240)
+		ours += math.Abs(f.Total - came)
+		present += math.Abs(f.Level - came)
+	}
+	assert.Less(t, ours, 0.7*present)
+}
+
+// A load that does each hour what it did the hour before is known minutes ahead.
+func TestWhatRecursIsKnown(t *testing.T) {
+	p := learner()
+	p.ReactionDelay = 455 * time.Second
+	shape := func(s int64) float64 { return 4 + 3*math.Sin(float64(s%3600)/3600*6*math.Pi) + 2*float64(s%3600/1200) }
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 6*3600, shape)
+	ours, present := 0.0, 0.0
+	for s := int64(6 * 3600); s < 8*3600; s += 30 {
+		follow(past, p, s-30, s, shape)
+		f := foretell(t, p, past, s, shape)
+		ours += math.Abs(f.Total - shape(s+480))
+		present += math.Abs(f.Level - shape(s+480))
+	}
+	assert.Less(t, ours, 0.35*present)
+}
+
+// Without a margin of its own a past only raises what is planned for.
+func TestWhatIsLearnedOnlyRaises(t *testing.T) {
+	p := learner()
+	p.Lateness = 0
+	load := noisy(3, bursts(3, 1200))
+	past := pipeline.NewPast(&p)
+	raised := 0
+	for s := int64(0); s < 6*3600; s += 45 {
+		follow(past, p, s-45, s, load)
+		with, without := foretell(t, p, past, s, load), foretell(t, p, nil, s, load)
+		require.GreaterOrEqual(t, with.Damped, without.Damped, "at second %d", s)
+		if with.Damped > without.Damped {
+			raised++
+		}
+	}
+	assert.Positive(t, raised)
+}
+
+// The share of the time in which too few instances were ordered is the one that was asked for, within a quarter of it, whatever part of
+// the load nobody can foresee.
+func TestLatenessIsKept(t *testing.T) {
+	for _, lateness := range []float64{0.01, 0.02} {
+		p := learner()
+		p.Lateness = lateness
+		mean := func(s int64) float64 {
+			return (14 + bursts(4, 1200)(s)) * (3 + 2*math.Sin(2*math.Pi*float64(s)/float64(ofDay))) / 4
+		}
+		load := noisy(4, mean)
+		past := pipeline.NewPast(&p)
+		follow(past, p, 0, ofDay/2, load)
+		late, judged := 0.0, 0.0
+		for s := ofDay / 2; s < 2*ofDay; s += 15 {
+			follow(past, p, s-15, s, load)
+			f := foretell(t, p, past, s, load)
+			judged++
+			rate := 0.0
+			for k := s + 31; k <= s+50; k++ { // around the horizon of 40 s
+				rate += load(k) / 20
+			}
+			if rate > f.Holds {
+				late++
+			}
+		}
+		assert.InEpsilon(t, lateness, late/judged, 0.25, "%v of the time", late/judged)
+	}
+}
+
+// daily jumps at 10:02:20 on the days that it is told to.
+func daily(on func(day int64) bool) secondly {
+	return func(s int64) float64 {
+		began := s%ofDay - (10*3600 + 2*60 + 20)
+		if 0 <= began && began < 180 && on(s/ofDay) {
+			return 10
+		}
+		return 2
+	}
+}
+
+// A jump that came on three of the last seven days is planned for when instances must be ordered for it, and not before.
+func TestJumpsThatRecurArePlannedFor(t *testing.T) {
+	const tenOClock = 10 * 3600
+	p := learner()
+	planned := func(past *pipeline.Past, day, clock int64) float64 {
+		p := past.Clone()
+		params := learner()
+		follow(p, params, day*ofDay, day*ofDay+clock, daily(func(int64) bool { return false }))
+		return foretell(t, params, p, day*ofDay+clock, daily(func(int64) bool { return false })).Damped
+	}
+	past := pipeline.NewPast(&p)
+	calm := 4.0
+	for day := range int64(14) {
+		came := day == 0 || day == 1 || day == 3
+		at := planned(past, day, tenOClock+110)
+		switch expected := day >= 4 && day <= 7; expected {
+		case true:
+			assert.GreaterOrEqual(t, at, 10.0, "day %d", day)
+			assert.Less(t, planned(past, day, tenOClock+30), calm, "day %d, too early", day)
+			assert.Less(t, planned(past, day, tenOClock+4*60), calm, "day %d, too late", day)
+		case false:
+			assert.Less(t, at, calm, "day %d", day)
+		}
+		follow(past, p, day*ofDay, (day+1)*ofDay, daily(func(d int64) bool { return came && d == day }))
+	}
+}
+
+// The unit of a load does not matter to what is learned, to the bit.
+func TestUnitsDoNotMatterToAPast(t *testing.T) {
+	const c = 4096 // the roots of its root are whole
+	p := learner()
+	larger := p
+	larger.Threshold *= c
+	load := noisy(5, bursts(5, 900))
+	times := func(s int64) float64 { return c * load(s) }
+	past, largerPast := pipeline.NewPast(&p), pipeline.NewPast(&larger)
+	follow(past, p, 0, 3*3600, load)
+	follow(largerPast, larger, 0, 3*3600, times)
+	for s := int64(3 * 3600); s < 3*3600+1200; s += 60 {
+		want, got := foretell(t, p, past, s, load), foretell(t, larger, largerPast, s, times)
+		require.Equal(t, []float64{c * want.Total, c * want.Damped}, []float64{got.Total, got.Damped})
+	}
+}
+
+// Loads that are not known, and clocks that are set, teach nothing wrong.
+func TestAnyTimesAndLoads(t *testing.T) {
+	for seed := range uint64(20) {
+		r := newFleets(seed)
+		p := learner()
+		past := pipeline.NewPast(&p)
+		var m pipeline.Memory
+		load := noisy(seed, bursts(seed, 600))
+		now := int64(0)
+		for range 4000 {
+			switch {
+			case r.chance(0.01):
+				now += r.span(-3*ofDay, 9*ofDay)
+			case r.chance(0.1):
+				now += r.span(-30, 900)
+			default:
+				now += r.span(1, 9)
+			}
+			past.Add((midnight+now)*1000, pick(r, load(now), load(now), load(now), math.NaN(), math.Inf(1), 0, 1e300), &m, &p)
+		}
+		f := foretell(t, p, past, now, load)
+		for _, x := range []float64{f.Total, f.Damped, f.Required, f.Serve} {
+			require.False(t, math.IsNaN(x) || math.IsInf(x, 0) || x < 0, "seed %d: %+v", seed, f)
+		}
+	}
+}
+
+// Loads in another unit are another load; another threshold or lateness is not.
+func TestAnotherKindBeginsAnew(t *testing.T) {
+	p := learner()
+	load := noisy(6, bursts(6, 900))
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 3600, load)
+	known := past.Known()
+	require.Greater(t, known, 50*time.Minute)
+	p.Threshold, p.Lateness = 2*p.Threshold, 0.2
+	follow(past, p, 3600, 3700, load)
+	require.Greater(t, past.Known(), known)
+	p.Model.Kind = pipeline.Quadratic
+	require.Equal(t, foretell(t, p, nil, 3700, load), foretell(t, p, past, 3700, load), "it is of no use to another")
+	follow(past, p, 3700, 3701, load)
+	require.Zero(t, past.Known())
+}
+
+// A past that is shifted tells of the same loads at other times.
+func TestShiftedPasts(t *testing.T) {
+	p := learner()
+	load := noisy(7, bursts(7, 900))
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 2*3600, load)
+	const by = 5 * 3600
+	shifted := past.Shifted(by * time.Second)
+	earlier := func(s int64) float64 { return load(s + by) }
+	follow(shifted, p, 2*3600-by, 3*3600-by, earlier)
+	follow(past, p, 2*3600, 3*3600, load)
+	want, got := foretell(t, p, past, 3*3600, load), foretell(t, p, shifted, 3*3600-by, earlier)
+	require.Equal(t, []float64{want.Total, want.Damped}, []float64{got.Total, got.Damped})
+}
+
+// A copy learns on its own.
+func TestCopiesOfPasts(t *testing.T) {
+	p := learner()
+	load := noisy(8, bursts(8, 900))
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 7200, load)
+	want := foretell(t, p, past, 7200, load)
+	follow(past.Clone(), p, 7200, 9000, func(s int64) float64 { return 50 })
+	require.Equal(t, want, foretell(t, p, past, 7200, load))
+}
+
+// What is learned from the loads of runs is learned from those that do not change any more, once each.
+func TestRunsTeach(t *testing.T) {
+	p := learner()
+	load := noisy(9, bursts(9, 900))
+	byHand, byRuns := pipeline.NewPast(&p), pipeline.NewPast(&p)
+	made, err := pipeline.New(p)
+	require.NoError(t, err)
+	var m pipeline.Memory
+	var samples []pipeline.Sample
+	for s := range int64(3600) {
+		samples = append(samples, pipeline.Sample{T: (midnight + s) * 1000, V: load(s)})
+		if s < 20 {
+			continue
+		}
+		in := at((midnight + s) * 1000)
+		in.Past = byRuns
+		in.Instances = []pipeline.Instance{{ID: "a", Start: midnight - 30*ofDay, Samples: samples[max(0, len(samples)-400):]}}
+		_, err := made.RunIn(&m, in)
+		require.NoError(t, err)
+		byRuns.Learn(&m, &p)
+	}
+	follow(byHand, p, 0, 3600-16, load)
+	require.Equal(t, byHand.Newest(), byRuns.Newest())
+	require.Equal(t, foretell(t, p, byHand, 3600, load), foretell(t, p, byRuns, 3600, load))
+}
+
+func TestRunsWithAPastAllocateNothing(t *testing.T) {
+	params, in := busy(20, 300)
+	params.Method = pipeline.Adaptive
+	past := pipeline.NewPast(&params)
+	var m pipeline.Memory
+	for s := in.Now - 3*3600_000; s < in.Now-20_000; s += 1000 {
+		past.Add(s, 10+float64(s/1000%900)/100, &m, &params)
+	}
+	p, err := pipeline.New(params)
+	require.NoError(t, err)
+	without, err := p.Run(in)
+	require.NoError(t, err)
+	in.Past = past
+	with, err := p.Run(in)
+	require.NoError(t, err)
+	require.NotEqual(t, without.Total, with.Total)
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		if _, err := p.Run(in); err != nil {
+			t.Error(err)
+		}
+	}))
+}
