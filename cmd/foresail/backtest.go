@@ -41,6 +41,11 @@ Scalers (--scalers):
 
 ` + scalerDescription + `
 
+Two more know what the load was earlier in the trace. keda/last-week is keda with a second trigger,
+max_over_time(load[30m] offset 6d23h30m), so that the pods of last week are there half an hour before
+their time; keda/yesterday looks back by a day less half an hour instead. Until the trace is a week or
+a day old that trigger returns nothing, which KEDA takes to be 0, and they are keda.
+
 Settings for Foresail are searched on the first 60% of the trace and judged on the rest. The advice is a
 verdict and, if a change held up on the rest, the YAML to apply.
 
@@ -73,7 +78,7 @@ type backtestOptions struct {
 }
 
 func newBacktestCommand() *cobra.Command {
-	o := &backtestOptions{}
+	o := &backtestOptions{playOptions: playOptions{known: scaler.AllNames()}}
 	c := &cobra.Command{
 		Use:     "backtest --trace FILE | --prometheus URL --query PROMQL [flags]",
 		Short:   "Compare scalers under recorded traffic: how often too few pods, and at what cost?",

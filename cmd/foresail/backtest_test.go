@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,17 @@ func TestHelpExplainsTimeAboveTheThreshold(t *testing.T) {
 		require.Equal(t, exitDone, code, stderr)
 		assert.Contains(t, stdout, want)
 	}
+}
+
+func TestBacktestPlaysScalersThatKnowEarlierDays(t *testing.T) {
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--scalers", "keda,keda/yesterday,keda/last-week", "--seeds", "1", "--advise=false")
+	require.Equal(t, exitDone, code, stderr)
+	rows := regexp.MustCompile(`(?m)^ +keda\S* +(.*)$`).FindAllStringSubmatch(stdout, -1)
+	require.Len(t, rows, 3)
+	assert.Equal(t, rows[0][1], rows[1][1], "there is no yesterday")
+	assert.Equal(t, rows[0][1], rows[2][1])
+	_, stdout, _ = foresail(t, "", "backtest", "--help")
+	assert.Contains(t, stdout, "max_over_time(load[30m] offset 6d23h30m)")
 }
 
 func TestBacktestPlaysFewerSeedsOfLongTraces(t *testing.T) {

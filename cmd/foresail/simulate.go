@@ -88,7 +88,7 @@ const simulateExamples = `  # Would Foresail help under the paper's two loads?
   foresail simulate --scalers keda --ablations --out ablations`
 
 func newSimulateCommand() *cobra.Command {
-	o := &simulateOptions{}
+	o := &simulateOptions{playOptions: playOptions{known: slices.Concat(scaler.Names(), scaler.Variations())}}
 	c := &cobra.Command{
 		Use:     "simulate [--profile NAME,...] [--trace FILE] [--scalers NAME,...] [--out DIR]",
 		Short:   "Compare scalers request by request, in virtual time",

@@ -170,6 +170,7 @@ func TestSimulateRejectsUnusableArguments(t *testing.T) {
 		"--trace " + file(t, "long.csv", long.String()):                    "long.csv is 6h0m1s long: must be at most 6h0m0s long: every request is simulated",
 		"--trace " + trace + " --scale 0":                                  "--scale: 0: must be above 0 and at most 1e+09",
 		"--scalers kedda":                                                  `--scalers: "kedda": must be one or more of hpa-cpu, keda, paper, foresail-total, foresail-load,`,
+		"--scalers keda/last-week":                                         `--scalers: "keda/last-week": must be one or more of hpa-cpu, keda, paper, foresail-total, foresail-load,`,
 		"--scalers keda,keda":                                              `--scalers: "keda" twice: must be different names`,
 		"--seeds 0":                                                        "--seeds: 0: must be from 1 to 1000",
 		"--seeds many":                                                     `--seeds: "many": must be a whole number`,

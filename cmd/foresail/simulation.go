@@ -40,6 +40,7 @@ the behaviour of foresail-*; foresail-total/hpa-defaults (-load, -replicas) have
 
 // playOptions are the flags that simulate and backtest share.
 type playOptions struct {
+	known            []string // names of scalers
 	trace, spec, out string
 	scale, threshold float64
 	seeds, min, max  int
@@ -78,7 +79,7 @@ func (o *playOptions) complete(c *cobra.Command) {
 // played returns the scalers to compare.
 func (o *playOptions) played() []string {
 	if o.all {
-		return scaler.AllNames()
+		return o.known
 	}
 	return o.scalers
 }
@@ -97,11 +98,11 @@ func (o *playOptions) validate() error {
 	require(o.min >= 1 && o.min <= maxSimulatedPods, "min", o.min, fmt.Sprintf("from 1 to %d", maxSimulatedPods))
 	require(o.max >= o.min && o.max <= maxSimulatedPods, "max", o.max, fmt.Sprintf("from --min (%d) to %d", o.min, maxSimulatedPods))
 	require(o.startup >= minStartup && o.startup <= maxStartup, "startup", o.startup, fmt.Sprintf("from %s to %s", minStartup, maxStartup))
-	accepted := "one or more of " + strings.Join(scaler.AllNames(), ", ")
+	accepted := "one or more of " + strings.Join(o.known, ", ")
 	require(len(o.scalers) > 0, "scalers", "none", accepted)
 	require(!o.all || !o.scalersGiven, "all", o.all, "left out where --scalers is given")
 	for i, name := range o.scalers {
-		require(slices.Contains(scaler.AllNames(), name), "scalers", fmt.Sprintf("%q", name), accepted)
+		require(slices.Contains(o.known, name), "scalers", fmt.Sprintf("%q", name), accepted)
 		require(!slices.Contains(o.scalers[:i], name), "scalers", fmt.Sprintf("%q twice", name), "different names")
 	}
 	return errors.Join(errs...)

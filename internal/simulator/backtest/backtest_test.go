@@ -260,6 +260,34 @@ func TestTheSameTimeOfAnotherDay(t *testing.T) {
 }
 
 // A quantile that is passed for a hundredth of the time costs ninety-nine times as much below the load as above it.
+// A trace is played in sections, which have to find what came before them.
+func TestScalersKnowTheTraceBeforeTheirSection(t *testing.T) {
+	const begin, day = 4 * 60, 24 * 60
+	minutes := func(scaler string, second int) float64 {
+		o := options(t)
+		o.Scalers, o.Targets, o.Advise = []string{scaler}, nil, false
+		o.Trace = traceOf(t, day+6*60, func(minute int) float64 {
+			for _, burst := range []int{begin, second} {
+				if minute >= burst && minute < burst+10 {
+					return 700
+				}
+			}
+			return 100
+		})
+		r, err := backtest.Run(t.Context(), o)
+		require.NoError(t, err)
+		return r.Summary[0].AboveThresholdMinutes
+	}
+	one := minutes("keda", begin)
+	require.Greater(t, one, 1.0)
+	for _, early := range []int{0, 25} {
+		assert.Equal(t, one, minutes("keda/yesterday", begin+day-early), "%d minutes earlier the next day the pods are there", early)
+		assert.Greater(t, minutes("keda/last-week", begin+day-early), one+1, "the trace does not go back a week")
+	}
+	late := begin + day - 35
+	assert.Equal(t, minutes("keda", late), minutes("keda/yesterday", late), "half an hour earlier at most")
+}
+
 func TestPinball(t *testing.T) {
 	assert.InDelta(t, 0.99, backtest.Pinball(1, 2, 0.99), 1e-12)
 	assert.InDelta(t, 0.01, backtest.Pinball(2, 1, 0.99), 1e-12)

@@ -77,7 +77,7 @@ func (o *Options) Validate() error {
 	}
 	for _, name := range o.Scalers {
 		s := o.setting(name)
-		if _, err := o.scaler(&s, o.Trace, nil, 1); err != nil {
+		if _, err := o.scaler(&s, o.Trace, before{}, 1); err != nil {
 			return err
 		}
 	}
@@ -104,11 +104,20 @@ func (o *Options) load() simulator.Load {
 	return o.Trace
 }
 
+// recorded is the load as Prometheus has it, in the time of a section.
+func (o *Options) recorded(part section, seed uint64) scaler.History {
+	load := o.load()
+	if !o.exact() {
+		load = fluid.Recorded(load, seed)
+	}
+	return scaler.History{Load: part.load(load), From: part.begins()}
+}
+
 // isOurs reports whether a scaler is one of Foresail's.
 func isOurs(name string) bool { return strings.HasPrefix(name, "foresail-") }
 
 // scaler makes the scaler of a run.
-func (o *Options) scaler(s *Setting, load simulator.Load, past *pipeline.Past, seed uint64) (simulator.Scaler, error) {
+func (o *Options) scaler(s *Setting, load simulator.Load, known before, seed uint64) (simulator.Scaler, error) {
 	p := s.Params
 	if s.Metric == Requests {
 		p.Saturation = pipeline.Saturation{}
@@ -119,6 +128,6 @@ func (o *Options) scaler(s *Setting, load simulator.Load, past *pipeline.Past, s
 	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: o.Min, Max: o.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: startup, Seed: seed, Load: load, Cost: 1 / o.Capacity, Past: past,
+		Startup: startup, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
 	})
 }

@@ -4,8 +4,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/pipeline"
 )
+
+// before is what is known of a trace before a run: what was learned of it, and what was recorded.
+type before struct {
+	past     *pipeline.Past
+	recorded scaler.History
+}
 
 // pasts are what is known of a trace before some times in it. They are made once for all runs that have use for them.
 type pasts struct {

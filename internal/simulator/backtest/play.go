@@ -102,15 +102,15 @@ func (p *player) record(s *Setting, part section, seed uint64) (*simulator.Recor
 	load, span := part.load(p.load()), part.span()
 	// Each section has chance of its own, the same for all settings.
 	runSeed := simulator.Random(seed, fmt.Sprintf("section from %d", part.from)).Uint64()
-	var past *pipeline.Past
+	known := before{recorded: p.recorded(part, seed)}
 	if isOurs(s.Scaler) {
-		past = p.past(s, part.from-lead.Milliseconds())
+		known.past = p.past(s, part.from-lead.Milliseconds())
 	}
-	scaler, err := p.scaler(s, load, past, runSeed)
+	scaler, err := p.scaler(s, load, known, runSeed)
 	if err != nil {
 		return nil, Errors{}, err
 	}
-	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: lead.Milliseconds() - part.from, from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
+	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(), from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
 		Load: load, Seed: runSeed, Min: p.Min, Max: p.Max, Warm: p.need().Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,
@@ -177,6 +177,9 @@ func (s section) span() simulator.Span {
 func (s section) load(trace simulator.Load) simulator.Load {
 	return shifted{trace, s.from - lead.Milliseconds()}
 }
+
+// begins is when the trace begins, in the time of the section.
+func (s section) begins() int64 { return lead.Milliseconds() - s.from }
 
 // counted is a load that was recorded as counts of seconds: what the trace has at the beginning of a second holds for all of it.
 type counted struct{ simulator.Load }

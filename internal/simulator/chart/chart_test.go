@@ -130,7 +130,7 @@ func TestAxesHaveRoundEnds(t *testing.T) {
 
 func TestScalersLookDifferent(t *testing.T) {
 	looks := map[string]string{}
-	for _, name := range scaler.Names() {
+	for _, name := range scaler.AllNames() {
 		look, ok := chart.Scaler(name)
 		require.True(t, ok, name)
 		key := fmt.Sprint(look.Color, look.Dash)

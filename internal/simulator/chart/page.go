@@ -115,13 +115,18 @@ var scalers = map[string]Style{
 	"foresail-load":     {Color: SkyBlue, Width: 1.5},
 	"foresail-replicas": {Color: Black, Width: 1.5},
 	"foresail-direct":   {Color: Green, Width: 1.5},
+	"keda/yesterday":    {Color: Yellow, Width: 1.5, Dash: []float64{5, 3}},
+	"keda/last-week":    {Color: Yellow, Width: 1.5},
 	"clairvoyant":       {Color: Grey, Width: 1.2, Dash: []float64{1, 2}},
 	"instant":           {Color: Grey, Width: 1.2, Dash: []float64{6, 2}},
 }
 
 // Scaler returns how lines of a scaler look, by its name, in every chart; ok is false of one that is not known. A variation
-// of a scaler, NAME/HOW, looks as that does, but dashed.
+// of a scaler, NAME/HOW, looks as that does, but dashed, unless it has a look of its own.
 func Scaler(name string) (look Style, ok bool) {
+	if look, ok = scalers[name]; ok {
+		return look, true
+	}
 	base, _, varied := strings.Cut(name, "/")
 	look, ok = scalers[base]
 	if varied {

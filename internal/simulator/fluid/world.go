@@ -252,6 +252,21 @@ func (w *World) end(p *simulator.Pod) {
 	w.alive--
 }
 
+// Recorded returns what may have been recorded of a load before a run: in each second as many requests as chance has then.
+func Recorded(load simulator.Load, seed uint64) simulator.Load { return recorded{load, seed} }
+
+type recorded struct {
+	simulator.Load
+	seed uint64
+}
+
+// Rate implements simulator.Load. Each second has chance of its own, so that seconds can be read in any order.
+func (r recorded) Rate(t int64) float64 {
+	begin := simulator.AtOrBefore(t, 0, second)
+	chance := simulator.Random(r.seed, fmt.Sprintf("arrivals in the second from %d", begin))
+	return poisson(chance, max(0, r.Load.Rate(begin+second/2)))
+}
+
 // manyEvents is the number of events, on average, from which a draw of their number is taken from a normal distribution,
 // whose skew would be below a sixth.
 const manyEvents = 40

@@ -138,6 +138,29 @@ func TestRequestsAreConservedAndPoisson(t *testing.T) {
 	}
 }
 
+func TestRecordedLoadsArePoisson(t *testing.T) {
+	const seconds = 20_000
+	for _, rate := range []float64{0.3, 12, 500} {
+		load := fluid.Recorded(steady(rate), 1)
+		var n, squares float64
+		for s := int64(seconds); s > 0; s-- {
+			x := load.Rate((s - seconds/2) * 1000)
+			require.Equal(t, x, load.Rate((s-seconds/2)*1000+999), "the same all second")
+			n, squares = n+x, squares+x*x
+		}
+		mean, variance := n/seconds, squares/seconds-(n/seconds)*(n/seconds)
+		assert.InDelta(t, rate, mean, 4*math.Sqrt(rate/seconds))
+		assert.InDelta(t, rate, variance, 0.05*rate+0.05, "of a Poisson process, rate %v", rate)
+	}
+	differ := 0
+	for s := range int64(100) {
+		if fluid.Recorded(steady(500), 1).Rate(s*1000) != fluid.Recorded(steady(500), 2).Rate(s*1000) {
+			differ++
+		}
+	}
+	assert.Greater(t, differ, 90, "seeds differ")
+}
+
 func TestExactLoadsHaveNoNoiseOfCounting(t *testing.T) {
 	c := config()
 	c.Load, c.Exact = steady(137), true

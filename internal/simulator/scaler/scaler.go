@@ -1,4 +1,5 @@
-// Package scaler has the scalers that are compared, by name: what clusters do today (hpa-cpu, keda), the paper's
+// Package scaler has the scalers that are compared, by name: what clusters do today (hpa-cpu, keda, and keda with a trigger
+// on what the load was a day or a week ago), the paper's
 // scaler, Foresail in each of the ways that its forecast can reach the replicas, and two bounds that know what no scaler can
 // know (clairvoyant, instant).
 //
@@ -43,8 +44,9 @@ type Setup struct {
 	// Past is what foresail-* know of the load before the run, of which they take a copy; nil = nothing.
 	Past *pipeline.Past
 
-	Load simulator.Load // for the bounds: what will arrive
-	Cost float64        // for the bounds and for scalers that read requests: work of a request, in seconds of one event loop
+	Load    simulator.Load // for the bounds: what will arrive
+	History History        // for keda/yesterday and keda/last-week; zero = nothing was recorded
+	Cost    float64        // for these, and for scalers that read requests: work of a request, in seconds of one event loop
 }
 
 // Forecaster is a scaler that goes by a forecast: paper and foresail-*.
@@ -56,7 +58,7 @@ type Forecaster interface {
 
 // New returns a scaler by its name, for one run.
 func New(name string, s Setup) (simulator.Scaler, error) {
-	for _, m := range slices.Concat(makers, variations) {
+	for _, m := range slices.Concat(makers, variations, recurrings) {
 		if m.name == name {
 			if err := s.check(); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -133,6 +135,12 @@ var variations = []maker{
 	{"foresail-replicas/hpa-defaults", withDefaults(throughHPA(replicas))},
 }
 
+// recurrings go by what the load was some days ago as well, see [Setup.History].
+var recurrings = []maker{
+	{"keda/yesterday", asItComes(recurring(day))},
+	{"keda/last-week", asItComes(recurring(7 * day))},
+}
+
 // Names returns the names of the scalers that there are, in the order in which results list them.
 func Names() []string { return namesOf(makers) }
 
@@ -143,8 +151,11 @@ func DefaultNames() []string { return []string{"keda", "foresail-total", "clairv
 // NAME/same-behavior has Setup.Behavior, as foresail-* do, and NAME/hpa-defaults has the HPA's default.
 func Variations() []string { return namesOf(variations) }
 
+// Recurring returns the names of scalers that are keda unless the load was recorded for a day or longer.
+func Recurring() []string { return namesOf(recurrings) }
+
 // AllNames returns all that [New] knows.
-func AllNames() []string { return slices.Concat(Names(), Variations()) }
+func AllNames() []string { return slices.Concat(Names(), Variations(), Recurring()) }
 
 func namesOf(all []maker) []string {
 	names := make([]string, 0, len(all))
