@@ -27,23 +27,24 @@ type set struct {
 const (
 	simulate = "foresail simulate"
 	backtest = "foresail backtest --trace $FORESAIL_TRACES/"
-	weeks    = " --advise=false --scalers keda,keda/same-behavior,foresail-total,clairvoyant"
+	weeks    = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
 	nodes    = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
 	day      = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
 )
 
 var sets = map[string]set{
-	"paper":      {simulate + " --all", []string{"intervals.csv"}},
-	"others":     {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,clairvoyant", []string{"intervals.csv"}},
-	"ablations":  {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
-	"azure":      {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
-	"twitter":    {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
-	"nodes":      {nodes, []string{"bench.txt"}},
-	"slow-nodes": {nodes + " -args -slow 4", []string{"bench.txt"}},
-	"karpenter":  {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
-	"nasa":       {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"nab":        {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
-	"size":       {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},
+	"paper":        {simulate + " --all", []string{"intervals.csv"}},
+	"others":       {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,clairvoyant", []string{"intervals.csv"}},
+	"ablations":    {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
+	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"nodes":        {nodes, []string{"bench.txt"}},
+	"slow-nodes":   {nodes + " -args -slow 4", []string{"bench.txt"}},
+	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
+	"nasa":         {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"nab":          {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"size":         {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},
 }
 
 // source says where figures come from.
