@@ -37,6 +37,18 @@ func TestTableOfFiguresHasACaption(t *testing.T) {
 	assert.ErrorContains(t, err, "no such file")
 }
 
+func TestRecurringIsTheDefaultTarget(t *testing.T) {
+	files := map[string]string{}
+	for _, set := range []string{"twitter-week", "nasa", "nab"} {
+		files[set+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
+		files[set+"/frontier.csv"] = "scaler,target,above_threshold_minutes,pod_hours,keda_minutes_at_same_pods\n" +
+			"keda,0.700,73.82,88.18,\nkeda/yesterday,0.600,5.7,145.92,1\nkeda/yesterday,0.700,27,129.64,7.6\nkeda/last-week,0.700,73.82,88.18,\n"
+	}
+	table, err := recurring(writeFigures(t, files))
+	require.NoError(t, err)
+	assert.Contains(t, table, "\n| NASA | 73.8 / 88.2 | 27.0 / 129.6 (7.6) | 73.8 / 88.2 (-) | - / - (-) |\n")
+}
+
 func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 	dir := writeFigures(t, map[string]string{
 		"size/source.json": `{"command": "go test", "commit": "abc", "machine": "2 cores"}`,

@@ -17,6 +17,7 @@ var tables = map[string]table{
 	"others":    others,
 	"traces":    traces,
 	"frontier":  frontier,
+	"recurring": recurring,
 	"ablations": ablations,
 	"live":      live,
 	"size":      size,
@@ -214,6 +215,36 @@ func frontier(figures string) (string, error) {
 		}
 		body = append(body, cells)
 		sets = append(sets, trace.set)
+	}
+	return markdown(figures, header, body, sets...)
+}
+
+// recurring compares scalers that know what the load was a day and a week ago, with the default target.
+func recurring(figures string) (string, error) {
+	names := []string{"keda", "keda/yesterday", "keda/last-week", "foresail-total"}
+	header := []string{"minutes above the threshold / pod-hours (minutes of `keda` with as many pods)"}
+	for _, name := range names {
+		header = append(header, "`"+name+"`")
+	}
+	minutes, hours := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "pod_hours", decimals: 1}
+	same := figure{column: "keda_minutes_at_same_pods", decimals: 1}
+	var body [][]string
+	sets := []string{"twitter-week", "nasa", "nab"}
+	for i, title := range []string{"Twitter stream, days 2 to 8", "NASA", "NAB"} {
+		all, err := read(figures, sets[i], "frontier.csv")
+		if err != nil {
+			return "", err
+		}
+		cells := []string{title}
+		for _, name := range names {
+			row := all.find("scaler", name, "target", "0.700")
+			cell := minutes.number(row, "") + " / " + hours.number(row, "")
+			if name != "keda" {
+				cell += " (" + same.number(row, "") + ")"
+			}
+			cells = append(cells, cell)
+		}
+		body = append(body, cells)
 	}
 	return markdown(figures, header, body, sets...)
 }
