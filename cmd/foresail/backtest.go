@@ -30,7 +30,7 @@ The traffic comes from a file or from Prometheus. A file is CSV with a header an
 A query of Prometheus returns requests per second; the sum of its series is the traffic.
 
 Lines one second apart are counts: exactly that many requests arrive in that second. Where lines are
-further apart the rate is interpolated, and requests arrive at random.
+further apart the rate is interpolated, and requests arrive at random, as they do with a --scale.
 
 All pods are alike. Each takes --capacity requests per second before it is fully busy, and becomes ready
 --startup after it was ordered. Time above the threshold counts the seconds in which ready pods had more

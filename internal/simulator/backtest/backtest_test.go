@@ -318,6 +318,23 @@ func TestCountsArePlayedExactly(t *testing.T) {
 	assert.InDelta(t, 1800, r.Summary[0].OverSeconds, 1, "the seconds of 140")
 }
 
+// A hundredth of 40 requests a second is one every two or three seconds, and not none in each.
+func TestScaledCountsArriveAtRandom(t *testing.T) {
+	var points []workload.Point
+	for i := range 3600 {
+		points = append(points, workload.Point{At: began.Add(time.Duration(i) * time.Second), Rate: 40})
+	}
+	trace, err := workload.NewTrace("counts", points)
+	require.NoError(t, err)
+	o := options(t)
+	o.Trace, o.Advise, o.Targets = trace.Scaled(0.01), false, nil
+	o.Scalers, o.Min, o.Capacity = []string{"keda"}, 1, 0.1
+	r, err := backtest.Run(t.Context(), o)
+	require.NoError(t, err)
+	assert.False(t, r.Exact())
+	assert.Greater(t, r.Summary[0].Pods(), 4.0, "the work of four pods")
+}
+
 func TestDerivesACapacity(t *testing.T) {
 	trace := traceOf(t, 199, func(minute int) float64 { return float64(minute + 1) })
 	c, err := backtest.Capacity(trace, 0.5, 20)

@@ -94,11 +94,11 @@ func (o *Options) setting(name string) Setting {
 }
 
 // exact reports whether the trace counts the requests of each second.
-func (o *Options) exact() bool { return o.Trace.Step <= time.Second }
+func (o *Options) exact() bool { return o.Trace.Counts() }
 
 // load is what is played.
 func (o *Options) load() simulator.Load {
-	if o.exact() {
+	if o.Trace.Step <= time.Second {
 		return counted{o.Trace}
 	}
 	return o.Trace

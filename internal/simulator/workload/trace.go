@@ -29,6 +29,8 @@ type Trace struct {
 	Start time.Time     // when its first line was
 	Step  time.Duration // the usual time between two lines
 	line  line
+
+	scaled bool
 }
 
 // Rate implements [simulator.Load].
@@ -47,9 +49,13 @@ func (r *Trace) Largest() float64 {
 	}).rate
 }
 
+// Counts reports whether rates are counts of seconds. Multiplied by a factor they would be parts of requests.
+func (r *Trace) Counts() bool { return r.Step <= time.Second && !r.scaled }
+
 // Scaled returns the trace with each rate multiplied by a factor, which must be finite and not negative.
 func (r *Trace) Scaled(factor float64) *Trace {
 	scaled := *r
+	scaled.scaled = r.scaled || factor != 1
 	scaled.line = slices.Clone(r.line)
 	for i := range scaled.line {
 		scaled.line[i].rate *= factor

@@ -33,6 +33,18 @@ func TestTraceIsInterpolated(t *testing.T) {
 	assert.InDelta(t, 20, p.Load.Rate(90_000), 1e-9)
 }
 
+func TestCountsAreOfSecondsAndNotScaled(t *testing.T) {
+	seconds, err := workload.ReadTrace("shop", strings.NewReader("unix_seconds,value\n0,6\n1,6\n"))
+	require.NoError(t, err)
+	minutes, err := workload.ReadTrace("shop", strings.NewReader("unix_seconds,value\n0,6\n60,6\n"))
+	require.NoError(t, err)
+	assert.True(t, seconds.Counts())
+	assert.True(t, seconds.Scaled(1).Counts())
+	assert.False(t, seconds.Scaled(0.1).Counts())
+	assert.False(t, seconds.Scaled(0.1).Scaled(1).Counts())
+	assert.False(t, minutes.Counts())
+}
+
 // Pods must not be hit at once by a load that they would have been scaled up for.
 func TestLargeLoadBeginsWithALead(t *testing.T) {
 	r, err := workload.ReadTrace("shop", strings.NewReader("unix_seconds,value\n0,600\n1,600\n"))
