@@ -13,8 +13,8 @@ import (
 //   - its slope counts by what noise does not explain of it, and not at all where noise may be all there is;
 //   - it is carried on for little longer than it has lasted;
 //   - a load that rises again is not assumed to pass its recent peak, until it does;
-//   - at ticks at which instances read the maximum of the metric, the load is at least that. It is assumed to have gone on
-//     rising through them as it rose before, if that was for more than a moment.
+//   - at ticks at which instances read the maximum of the metric, and not because of one request that takes long, the load is at
+//     least that. It is assumed to have gone on rising through them as it rose before, if that was for more than a moment.
 //
 // Its constants were chosen on the profiles and traces of internal/simulator (docs/lab.md).
 const (

@@ -1,5 +1,7 @@
 package pipeline
 
+import "math"
+
 // total returns one aggregate for each tick of [w.first, w.last] for the adaptive method: the sum of all instances. An
 // instance that has started less than T_R ago beside others counts for no more than the average of the established ones, so that
 // what it does only to warm up is no load; what it takes over from others is in the sum already. A tick is clipped if
@@ -32,6 +34,7 @@ func (w *window) total(p *Params) []load {
 		w.addNew(&w.series[i], p)
 		w.addEnded(&w.series[i], p)
 	}
+	w.countClipped(p)
 	held := 0.0
 	for k := w.first; k <= w.last; k++ {
 		l, s := &w.loads[k], w.settled[k]
@@ -56,8 +59,14 @@ func mean(loads []load) float64 {
 	return sum / max(1, float64(len(loads)))
 }
 
-// clippedTicks is for how many ticks in a row an instance must read as much as it can: a single one is noise.
-const clippedTicks = 3
+const (
+	// clippedTicks is for how many ticks in a row an instance must read as much as it can, at least: a single one is noise.
+	clippedTicks = 3
+	// clippedEvents is as many of the events that its noise shows it to work on: one that takes long keeps an idle instance busy.
+	clippedEvents = 30
+	// eventDistance is how many ticks apart readings are that noise is estimated from: farther than an event lasts.
+	eventDistance = 15
+)
 
 // settled is what the established instances of a tick are, and what moves between all of them.
 type settled struct {
@@ -67,22 +76,74 @@ type settled struct {
 }
 
 func (w *window) addEstablished(s *series, p *Params) {
-	at := s.active.and(w.span())
-	at.from = max(at.from, s.growing.to)
+	at := w.established(s)
 	if at.empty() {
 		return
-	}
-	if p.Saturation.Enabled {
-		countClipped(s.values[at.from:at.to], p.Saturation.Max*(1-p.Saturation.Zone), w.settled[at.from:at.to])
 	}
 	w.addRaw(at, p.Model.loads(s.values, at, w.scratch))
 	w.settled[at.from].count++ // a change; total adds them up
 	w.settled[at.to].count--
 }
 
-// countClipped counts the ticks at which an instance is clipped: those of at least clippedTicks at top or above.
-func countClipped(values []float64, top float64, settled []settled) {
-	for k := clippedTicks - 1; k < len(values); k += clippedTicks { // as many in a row have one of these among them
+// established returns the ticks at which an instance is active, and not new.
+func (w *window) established(s *series) ticks {
+	at := s.active.and(w.span())
+	at.from = max(at.from, s.growing.to)
+	return at
+}
+
+// countClipped counts the established instances that are clipped at each tick.
+func (w *window) countClipped(p *Params) {
+	if !p.Saturation.Enabled || !w.clippedFor(clippedTicks, p) {
+		return
+	}
+	least := int(min(math.Ceil(clippedEvents*w.event(p.Saturation.Max)), float64(w.n)))
+	if least <= clippedTicks {
+		return
+	}
+	for k := range w.settled {
+		w.settled[k].clipped = 0
+	}
+	w.clippedFor(least, p)
+}
+
+// clippedFor counts the instances that are clipped for so many ticks in a row, and returns whether there is any.
+func (w *window) clippedFor(least int, p *Params) bool {
+	top, found := p.Saturation.Max*(1-p.Saturation.Zone), false
+	for i := range w.series {
+		s := &w.series[i]
+		if at := w.established(s); !at.empty() {
+			found = countClipped(s.values[at.from:at.to], top, least, w.settled[at.from:at.to]) || found
+		}
+	}
+	return found
+}
+
+// event returns for how many ticks one of the events that an instance works on keeps it busy, if their number has the noise of counting:
+// then it is the variance of readings over their mean. It is 0 of instances that have hardly worked.
+func (w *window) event(top float64) float64 {
+	bends, sum, n := 0.0, 0.0, 0
+	for i := range w.series {
+		s := &w.series[i]
+		at := w.established(s)
+		for k := at.from + eventDistance; k+eventDistance < at.to; k++ {
+			bend := s.values[k-eventDistance] - 2*s.values[k] + s.values[k+eventDistance]
+			bends += bend * bend / 6
+			sum += s.values[k]
+			n++
+		}
+	}
+	if sum <= faint*top*float64(n) {
+		return 0
+	}
+	return bends / (sum * top)
+}
+
+// countClipped counts the ticks at which an instance is clipped: those of at least so many in a row at top or above. It returns whether
+// there are any.
+func countClipped(values []float64, top float64, least int, settled []settled) bool {
+	found := false
+	for k := least - 1; k < len(values); k += least { // as many in a row have one of these among them
 		if values[k] < top {
 			continue
 		}
@@ -93,12 +154,15 @@ func countClipped(values []float64, top float64, settled []settled) {
 		for k < len(values) && values[k] >= top {
 			k++
 		}
-		if k-from >= clippedTicks {
-			for j := from; j < k; j++ {
-				settled[j].clipped++
-			}
+		if k-from < least {
+			continue
+		}
+		found = true
+		for j := from; j < k; j++ {
+			settled[j].clipped++
 		}
 	}
+	return found
 }
 
 func (w *window) addNew(s *series, p *Params) {

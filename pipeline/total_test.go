@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -109,6 +110,33 @@ func TestClippedTicks(t *testing.T) {
 	}
 }
 
+// An instance that works on few events, each of which keeps it busy for a while, is not clipped as soon as one of them does.
+func TestClippedTicksOfFewEvents(t *testing.T) {
+	var few []float64
+	for range 12 {
+		few = append(few, 1, 1, 1, 1, 0, 0)
+	}
+	for name, c := range map[string]struct {
+		reads []float64
+		want  int // newest ticks that are clipped
+	}{
+		"four ticks in six":         {few, 0},
+		"and ten more":              {append(slices.Clip(few), repeat(10, 1)...), 0},
+		"and twenty-five more":      {append(slices.Clip(few), repeat(25, 1)...), 25},
+		"a jump after calm":         {append(repeat(72, 0.5), repeat(4, 1)...), 4},
+		"a jump after nothing":      {append(repeat(72, 0), repeat(4, 1)...), 4},
+		"a jump between many waves": {append(slices.Repeat([]float64{0.4, 0.6, 0.5}, 24), repeat(4, 1)...), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := len(c.reads)
+			p := clipping()
+			p.Window = 5 * time.Minute
+			_, s := stages(t, p, at(int64(n-1)*1000, pipeline.Instance{ID: "a", Samples: everySecond(0, c.reads...)}))
+			assert.Equal(t, strings.Repeat(".", n-c.want)+strings.Repeat("x", c.want), marked(s.Clipped))
+		})
+	}
+}
+
 func marked(clipped []bool) string {
 	var marks strings.Builder
 	for _, c := range clipped {
@@ -194,6 +222,7 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 		return p.Saturation.Enabled && 0 <= k && k < len(s.Imputed) && active(instances[i], tick(k)) && grown(instances[i], tick(k)) &&
 			s.Imputed[k][i] >= p.Saturation.Max*(1-p.Saturation.Zone)
 	}
+	events := naiveEvents(p, s, func(k, i int) bool { return active(instances[i], tick(k)) && grown(instances[i], tick(k)) })
 	held := 0.0
 	for k, row := range s.Imputed {
 		sum, established, atTop := 0.0, 0, 0
@@ -206,11 +235,15 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 			default:
 				sum += p.Model.Load(v)
 				established++
-				for from := k - 2; from <= k; from++ {
-					if high(from, i) && high(from+1, i) && high(from+2, i) {
-						atTop++
-						break
-					}
+				run := 0 // of ticks at the top, k among them
+				for j := k; high(j, i); j++ {
+					run++
+				}
+				for j := k - 1; run > 0 && high(j, i); j-- {
+					run++
+				}
+				if run >= max(3, events) {
+					atTop++
 				}
 			}
 		}
@@ -247,6 +280,24 @@ func naiveTotal(p pipeline.Params, in pipeline.Input, s pipeline.Stages) (totals
 		clipped = append(clipped, atTop > 0 && float64(atTop) >= float64(established)/2)
 	}
 	return totals, clipped
+}
+
+// naiveEvents is for how many ticks 30 events keep an instance busy.
+func naiveEvents(p pipeline.Params, s pipeline.Stages, established func(k, i int) bool) int {
+	var bends, sum, n float64
+	for i := range s.Imputed[0] {
+		for k := range s.Imputed {
+			if k < 15 || k+15 >= len(s.Imputed) || !established(k-15, i) || !established(k+15, i) {
+				continue
+			}
+			bend := s.Imputed[k-15][i] - 2*s.Imputed[k][i] + s.Imputed[k+15][i]
+			bends, sum, n = bends+bend*bend/6, sum+s.Imputed[k][i], n+1
+		}
+	}
+	if sum <= 0.05*p.Saturation.Max*n {
+		return 0
+	}
+	return int(math.Ceil(min(1e6, 30*(bends/(sum*p.Saturation.Max)))))
 }
 
 func TestNaiveTotalAgrees(t *testing.T) {
