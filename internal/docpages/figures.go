@@ -28,6 +28,7 @@ const (
 	simulate = "foresail simulate"
 	backtest = "foresail backtest --trace $FORESAIL_TRACES/"
 	weeks    = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
+	few      = backtest + "twitter_stream_1s_day1_202108.csv --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
 	nodes    = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
 	day      = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
 )
@@ -39,6 +40,12 @@ var sets = map[string]set{
 	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
 	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
 	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"few-0.2":      {few + " --scale 0.01 --capacity 0.286", []string{"frontier.csv"}},
+	"few-0.5":      {few + " --scale 0.025 --capacity 0.715", []string{"frontier.csv"}},
+	"few-1":        {few + " --scale 0.05 --capacity 1.43", []string{"frontier.csv"}},
+	"few-2":        {few + " --scale 0.1 --capacity 2.86", []string{"frontier.csv"}},
+	"few-5":        {few + " --scale 0.25 --capacity 7.15", []string{"frontier.csv"}},
+	"few-20":       {few + " --scale 1 --capacity 28.6", []string{"frontier.csv"}},
 	"nodes":        {nodes, []string{"bench.txt"}},
 	"slow-nodes":   {nodes + " -args -slow 4", []string{"bench.txt"}},
 	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
