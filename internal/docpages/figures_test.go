@@ -49,6 +49,20 @@ func TestRecurringIsTheDefaultTarget(t *testing.T) {
 	assert.Contains(t, table, "\n| NASA | 73.8 / 88.2 | 27.0 / 129.6 (7.6) | 73.8 / 88.2 (-) | - / - (-) |\n")
 }
 
+func TestFewRequestsComparesAtEqualPods(t *testing.T) {
+	files := map[string]string{}
+	for _, requests := range []string{"0.2", "0.5", "1", "2", "5", "20"} {
+		files["few-"+requests+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
+		files["few-"+requests+"/frontier.csv"] = "scaler,target,above_threshold_minutes,pod_hours\n" +
+			"keda,0.600,10,140\nkeda,0.700,20,120\nkeda,0.800,40,100\n" +
+			"foresail-total,0.600,8,120\nforesail-total,0.700,12.34,110\n" +
+			"instant,0.600,500,109\nclairvoyant,0.600,0,120\nclairvoyant,0.700,0,110\n"
+	}
+	table, err := fewRequests(writeFigures(t, files))
+	require.NoError(t, err)
+	assert.Contains(t, table, "\n| 0.5 | 30.0 | - | 12.3 | - | - | 0.0 |\n", "a dash where no target has as few pods, or as many")
+}
+
 func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 	dir := writeFigures(t, map[string]string{
 		"size/source.json": `{"command": "go test", "commit": "abc", "machine": "2 cores"}`,

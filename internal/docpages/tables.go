@@ -18,6 +18,7 @@ var tables = map[string]table{
 	"traces":    traces,
 	"frontier":  frontier,
 	"recurring": recurring,
+	"few":       fewRequests,
 	"ablations": ablations,
 	"live":      live,
 	"size":      size,
@@ -247,6 +248,57 @@ func recurring(figures string) (string, error) {
 		body = append(body, cells)
 	}
 	return markdown(figures, header, body, sets...)
+}
+
+// fewRequests compares scalers with as many pods as foresail-total has with the default target, by how many requests a pod has.
+func fewRequests(figures string) (string, error) {
+	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
+	header := []string{"requests/s and pod"}
+	for _, name := range names {
+		header = append(header, "`"+name+"`")
+	}
+	var body [][]string
+	var sets []string
+	for _, requests := range []string{"0.2", "0.5", "1", "2", "5", "20"} {
+		set := "few-" + requests
+		all, err := read(figures, set, "frontier.csv")
+		if err != nil {
+			return "", err
+		}
+		pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
+		cells := []string{requests}
+		for _, name := range names {
+			minutes := "-"
+			if v, ok := all.at(name, pods); ok {
+				minutes = grouped(v, 1)
+			}
+			cells = append(cells, minutes)
+		}
+		body, sets = append(body, cells), append(sets, set)
+	}
+	return markdown(figures, header, body, sets...)
+}
+
+const ours = "foresail-total"
+
+// at returns the minutes above the threshold of a scaler with as many pod-hours, between the targets that were tried.
+func (r rows) at(scaler string, hours float64) (minutes float64, ok bool) {
+	var before [2]float64
+	for _, row := range r {
+		if row["scaler"] != scaler {
+			continue
+		}
+		pods, failed := strconv.ParseFloat(row["pod_hours"], 64)
+		above, err := strconv.ParseFloat(row["above_threshold_minutes"], 64)
+		if failed != nil || err != nil {
+			return 0, false
+		}
+		if pods <= hours && before[0] >= hours && pods < before[0] { // targets rise, so that pods fall
+			return before[1] + (above-before[1])*(before[0]-hours)/(before[0]-pods), true
+		}
+		before = [2]float64{pods, above}
+	}
+	return 0, false
 }
 
 // ablations has a line for each variant of each setting; a star marks a certain difference from the first one.
