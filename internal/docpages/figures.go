@@ -38,7 +38,7 @@ var sets = map[string]set{
 	"others":       {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,clairvoyant", []string{"intervals.csv"}},
 	"ablations":    {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
 	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
-	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv"}},
+	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv", "timeline.svg"}},
 	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"few-0.2":      {few + " --scale 0.01 --capacity 0.286", []string{"frontier.csv"}},
 	"few-0.5":      {few + " --scale 0.025 --capacity 0.715", []string{"frontier.csv"}},
@@ -52,6 +52,29 @@ var sets = map[string]set{
 	"nasa":         {backtest + "nasa_http_1min_199507.csv --scale 500" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"nab":          {backtest + "nab_asg_cpu_5min.csv --scale 10" + weeks, []string{"summary.csv", "frontier.csv"}},
 	"size":         {"go test -run ^$ -bench ^BenchmarkPods$/^pods=(500|5000)$|^BenchmarkRemoteWrite$/^metrics=1000$ -benchtime 1x -timeout 2h ./test/bench", []string{"bench.txt"}},
+}
+
+// aheadTraces are the traces of which forecasts are compared for starts of so long, each in a set of its own.
+var (
+	aheadTraces = []struct{ title, set, options string }{
+		{"Azure LLM", "azure", "azure_llm_conv_1s_2023.csv"},
+		{"Twitter stream, day 1", "twitter", "twitter_stream_1s_day1_202108.csv"},
+		{"Twitter stream, days 2 to 8", "twitter-week", "twitter_stream_1s_days2to8_202108.csv"},
+		{"NASA, 100 times as much", "nasa", "nasa_http_1min_199507.csv --scale 100"},
+		{"NAB", "nab", "nab_asg_cpu_5min.csv --scale 10"},
+	}
+	aheadStarts = []string{"25s", "3m", "8m"}
+)
+
+func aheadSet(trace, start string) string { return "ahead-" + trace + "-" + start }
+
+func init() {
+	for _, trace := range aheadTraces {
+		for _, start := range aheadStarts {
+			command := backtest + trace.options + " --startup " + start + " --seeds 1 --advise=false --scalers keda,foresail-total"
+			sets[aheadSet(trace.set, start)] = set{command, []string{"forecast.csv", "summary.csv"}}
+		}
+	}
 }
 
 // source says where figures come from.

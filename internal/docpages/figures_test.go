@@ -63,6 +63,20 @@ func TestFewRequestsComparesAtEqualPods(t *testing.T) {
 	assert.Contains(t, table, "\n| 0.5 | 30.0 | - | 12.3 | - | - | 0.0 |\n", "a dash where no target has as few pods, or as many")
 }
 
+func TestAheadComparesWithTheBest(t *testing.T) {
+	files := map[string]string{}
+	for _, trace := range aheadTraces {
+		for _, start := range aheadStarts {
+			set := aheadSet(trace.set, start)
+			files[set+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
+			files[set+"/forecast.csv"] = "forecast,foresail_by_it_of_rate,late_share\nmean,0.9,\nline,0.7,\nyesterday,,\nforesail-total,,0.0092\n"
+		}
+	}
+	table, err := ahead(writeFigures(t, files))
+	require.NoError(t, err)
+	assert.Contains(t, table, "\n| NAB | 0.90 (0.92) | 0.90 (0.92) | 0.90 (0.92) |\n")
+}
+
 func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 	dir := writeFigures(t, map[string]string{
 		"size/source.json": `{"command": "go test", "commit": "abc", "machine": "2 cores"}`,
@@ -75,7 +89,7 @@ func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 }
 
 func TestMeasureNamesTheFigures(t *testing.T) {
-	assert.ErrorContains(t, Measure(t.TempDir(), "papers"), "want one of ablations, azure, ")
+	assert.ErrorContains(t, Measure(t.TempDir(), "papers"), "want one of ablations, ahead-azure-25s, ")
 }
 
 func TestNumbers(t *testing.T) {

@@ -19,6 +19,7 @@ var tables = map[string]table{
 	"frontier":  frontier,
 	"recurring": recurring,
 	"few":       fewRequests,
+	"ahead":     ahead,
 	"ablations": ablations,
 	"live":      live,
 	"size":      size,
@@ -277,6 +278,45 @@ func fewRequests(figures string) (string, error) {
 		body, sets = append(body, cells), append(sets, set)
 	}
 	return markdown(figures, header, body, sets...)
+}
+
+// ahead compares the forecasts of foresail-total with the best of those that cost nothing, by how long pods take to start.
+func ahead(figures string) (string, error) {
+	header := []string{"error / that of the best free forecast (late, %)"}
+	for _, start := range aheadStarts {
+		header = append(header, "pods that start in "+start)
+	}
+	var body [][]string
+	var sets []string
+	for _, trace := range aheadTraces {
+		cells := []string{trace.title}
+		for _, start := range aheadStarts {
+			set := aheadSet(trace.set, start)
+			all, err := read(figures, set, "forecast.csv")
+			if err != nil {
+				return "", err
+			}
+			late := figure{column: "late_share", decimals: 2, factor: 100}
+			cells = append(cells, all.bestRival()+" ("+late.number(all.find("forecast", ours), "")+")")
+			sets = append(sets, set)
+		}
+		body = append(body, cells)
+	}
+	return markdown(figures, header, body, sets...)
+}
+
+// bestRival is the largest of the ratios of errors to those of free forecasts: that to the best of them.
+func (r rows) bestRival() string {
+	largest := math.Inf(-1)
+	for _, row := range r {
+		if ratio, err := strconv.ParseFloat(row["foresail_by_it_of_rate"], 64); err == nil {
+			largest = max(largest, ratio)
+		}
+	}
+	if math.IsInf(largest, -1) {
+		return "-"
+	}
+	return strconv.FormatFloat(largest, 'f', 2, 64)
 }
 
 const ours = "foresail-total"
