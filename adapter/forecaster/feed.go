@@ -238,6 +238,9 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	s.Forecast = forecast
 	s.Lateness = f.using.Params.Lateness
+	if f.using.Params.Method == pipeline.Adaptive {
+		s.Learned = f.past.Known()
+	}
 	s.Accuracy = snapshot.Accuracy{LastHour: f.accuracy.LastHour(), LastDay: f.accuracy.LastDay()}
 	history := pipeline.History{LastUp: f.replicas.rose, LastDown: f.replicas.fell, NewestStart: newestStart}
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +84,12 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	status.Instances = new(int32(f.Active))
 	status.TargetDesiredReplicas, status.DrivenBy = new(int32(s.Combined.Desired)), s.Combined.DrivenBy
 	status.Horizon = seconds(f.Horizon)
+	if s.Learned > 0 {
+		status.Learned = &metav1.Duration{Duration: s.Learned.Truncate(time.Minute)}
+	}
+	if day := s.Accuracy.LastDay; day.Judged >= skillAfter {
+		status.Late = strconv.FormatFloat(100*day.Late, 'f', 1, 64) + "%"
+	}
 	status.Served = served(&s, now)
 	last, d := status.LastDecision, s.Decision
 	if last == nil || last.Desired != int32(d.Desired) || last.Action != string(d.Action) {

@@ -39,6 +39,16 @@ func conditionsOf(s v1alpha1.PredictedMetricStatus) map[string]string {
 	return out
 }
 
+// What is learned, and how often pods were too few, is told without digits that change at each tick.
+func TestStatusOfWhatWasLearned(t *testing.T) {
+	known := healthy()
+	known.Learned = 5*time.Hour + 3*time.Minute + 7*time.Second
+	known.Accuracy.LastDay = pipeline.Score{Judged: 3 * time.Hour, Error: 1, Naive: 2, Late: 0.00814}
+	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, known, true, now)
+	assert.Equal(t, 5*time.Hour+3*time.Minute, s.Learned.Duration)
+	assert.Equal(t, "0.8%", s.Late)
+}
+
 func TestStatusOfAForecast(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 4}}
 	s := statusOf(pm, problem{generation: 3}, healthy(), true, now)
@@ -54,6 +64,8 @@ func TestStatusOfAForecast(t *testing.T) {
 	assert.Equal(t, int32(4), *s.Replicas)
 	assert.Equal(t, int32(6), *s.DesiredReplicas)
 	assert.Equal(t, 45*time.Second, s.Horizon.Duration)
+	assert.Nil(t, s.Learned)
+	assert.Empty(t, s.Late, "nothing has been judged")
 	assert.Equal(t, 800*time.Millisecond, s.SampleAge.Duration)
 	require.NotNil(t, s.LastDecision)
 	assert.Equal(t, "6 replicas instead of 4, the predicted load is above the threshold: "+

@@ -28,6 +28,7 @@ type Snapshot struct {
 	Combined Combined          // with the other PredictedMetrics of the target
 	Accuracy Accuracy          // of the forecasts before
 	Lateness float64           // the share of the time that they may be late
+	Learned  time.Duration     // for how long the load has been learned from; 0: not, or not yet
 
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time

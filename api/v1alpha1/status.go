@@ -111,6 +111,16 @@ type PredictedMetricStatus struct {
 	// +optional
 	StartupsMeasured *int32 `json:"startupsMeasured,omitempty"`
 
+	// For how long the load has been learned from, of late times more than of early ones: a day and a half at the most. Absent with
+	// method Holt.
+	// +optional
+	Learned *metav1.Duration `json:"learned,omitempty"`
+
+	// For what share of about the last day more load came than the pods that were ordered for it hold at the threshold, such as 0.8%:
+	// at most spec.forecast.lateness in the long run.
+	// +optional
+	Late string `json:"late,omitempty"`
+
 	// The pods that could not be read last.
 	// +optional
 	UnreadablePods *int32 `json:"unreadablePods,omitempty"`

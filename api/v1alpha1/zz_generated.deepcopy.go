@@ -1242,6 +1242,11 @@ func (in *PredictedMetricStatus) DeepCopyInto(out *PredictedMetricStatus) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Learned != nil {
+		in, out := &in.Learned, &out.Learned
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.UnreadablePods != nil {
 		in, out := &in.UnreadablePods, &out.UnreadablePods
 		*out = new(int32)

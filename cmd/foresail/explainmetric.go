@@ -145,6 +145,12 @@ func (t *metricTable) forecast() {
 		measured = fmt.Sprintf("measured from %d start-ups", *n)
 	}
 	t.line("  startup time\t%s, %s", span(s.StartupTime), measured)
+	if s.Learned != nil {
+		t.line("  learned\tfrom %s of this load", s.Learned.Duration)
+	}
+	if s.Late != "" && t.pm.Spec.Forecast.Lateness != "" {
+		t.line("  late\tpods were too few for %s of the last day; spec.forecast.lateness is %s", s.Late, t.pm.Spec.Forecast.Lateness)
+	}
 }
 
 func (t *metricTable) decisions() {

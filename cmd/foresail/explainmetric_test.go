@@ -32,6 +32,7 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 			Replicas: new(int32(4)), DesiredReplicas: new(int32(6)), ReadyReplicas: new(int32(3)), Instances: new(int32(4)),
 			TargetDesiredReplicas: new(int32(8)), DrivenBy: "checkout-heap",
 			Horizon: lasts(45 * time.Second), StartupTime: lasts(25 * time.Second), StartupsMeasured: new(int32(12)),
+			Learned: lasts(5 * time.Hour), Late: "0.8%",
 			Source: "pods", SampleInterval: lasts(time.Second), SampleAge: lasts(900 * time.Millisecond), SamplesPerSecond: of("4"), UnreadablePods: new(int32(1)),
 			Served: &v1alpha1.ServedMetrics{LoadTotal: of("4200m"), Load: of("1400m"), Replicas: of("8")},
 			LastDecision: &v1alpha1.LastDecision{
@@ -60,6 +61,8 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 		"881m a pod in 45s with 4 replicas",
 		"45s: startup time × ",
 		"25s, measured from 12 start-ups",
+		"from 5h0m0s of this load",
+		"pods were too few for 0.8% of the last day; spec.forecast.lateness is 1%",
 		"AboveThreshold  6 replicas  6 replicas instead of 4",
 		"NoNeed          4 replicas  4 replicas fit",
 		"kubectl get hpa shows 1050m/700m (avg)",
