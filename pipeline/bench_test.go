@@ -88,6 +88,7 @@ func workloads() []workload {
 	return []workload{
 		newWorkload("holt", 20, 90), newWorkload("holt", 20, 900), newWorkload("holt", 200, 90), newWorkload("holt", 20, 300),
 		adapting("adaptive", func(*pipeline.Params, *pipeline.Input) {}), adapting("adaptive-clipped", clip),
+		adapting("adaptive-learned", func(p *pipeline.Params, in *pipeline.Input) { in.Past = learnedUntil(in.Now, p) }),
 		adapting("adaptive-farther", func(_ *pipeline.Params, in *pipeline.Input) { in.NodeStartupTime = 3 * time.Minute }),
 		adapting("adaptive-irregular", func(_ *pipeline.Params, in *pipeline.Input) {
 			r := newFleets(2)
@@ -108,6 +109,28 @@ func workloads() []workload {
 				i.Samples = i.Samples[:0]
 			}
 		}),
+	}
+}
+
+// learnedUntil returns what a day of a load has taught.
+func learnedUntil(now int64, p *pipeline.Params) *pipeline.Past {
+	past := pipeline.NewPast(p)
+	var m pipeline.Memory
+	for t := now - 24*3600_000; t < now-15_000; t += 1000 {
+		past.Add(t, 10+float64(t/1000%900)/100, &m, p)
+	}
+	return past
+}
+
+// BenchmarkLearn is what it costs to learn from a second of a load: every 15 s it is looked at for each horizon.
+func BenchmarkLearn(b *testing.B) {
+	p := adaptive()
+	past := learnedUntil(0, &p)
+	var m pipeline.Memory
+	t := int64(0)
+	for b.Loop() {
+		past.Add(t, 10+float64(t/1000%900)/100, &m, &p)
+		t += 1000
 	}
 }
 

@@ -316,11 +316,7 @@ func TestRunsTeach(t *testing.T) {
 func TestRunsWithAPastAllocateNothing(t *testing.T) {
 	params, in := busy(20, 300)
 	params.Method = pipeline.Adaptive
-	past := pipeline.NewPast(&params)
-	var m pipeline.Memory
-	for s := in.Now - 3*3600_000; s < in.Now-20_000; s += 1000 {
-		past.Add(s, 10+float64(s/1000%900)/100, &m, &params)
-	}
+	past := learnedUntil(in.Now, &params)
 	p, err := pipeline.New(params)
 	require.NoError(t, err)
 	without, err := p.Run(in)
