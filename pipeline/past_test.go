@@ -283,7 +283,7 @@ func TestCopiesOfPasts(t *testing.T) {
 	past := pipeline.NewPast(&p)
 	follow(past, p, 0, 7200, load)
 	want := foretell(t, p, past, 7200, load)
-	follow(past.Clone(), p, 7200, 9000, func(s int64) float64 { return 50 })
+	follow(past.Clone(), p, 7200, 9000, func(int64) float64 { return 50 })
 	require.Equal(t, want, foretell(t, p, past, 7200, load))
 }
 

@@ -40,7 +40,9 @@ The output is one line a run, in order of time: with json
    "loadNow","loadPredicted","direction","desired","action"}     or     {"now","error"}
 
 where direction is Rising, Falling or Steady, and action ScaleUp, ScaleDown or Hold. Runs do not
-influence each other, except with --cooldowns, which delays decisions after those of earlier runs.
+influence each other, except with --cooldowns, which delays decisions after those of earlier runs,
+and with --learn, which has them learn how the load goes on, as live forecasts do (method Adaptive):
+record some hours with a run each second or so for that.
 The startup time is not measured: it is startup.initial.
 
 A line that cannot be used ends the replay with its number and the reason, and exit code 1. The runs
@@ -55,7 +57,7 @@ const replayExamples = `  # A recorded ramp, for people
 
 func newReplayCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "replay --spec FILE [--input FILE|-] [--output json|table] [--cooldowns]",
+		Use:     "replay --spec FILE [--input FILE|-] [--output json|table] [--cooldowns] [--learn]",
 		Short:   "Run the forecast over recorded events",
 		Long:    replayHelp,
 		Example: replayExamples,
@@ -67,6 +69,7 @@ func newReplayCommand() *cobra.Command {
 	inputPath := c.Flags().String("input", "-", "`file` with the events, - for standard input")
 	output := addOutputFlag(c, string(replay.JSON), string(replay.Table))
 	cooldowns := c.Flags().Bool("cooldowns", false, "apply the spec's cooldowns to the decisions")
+	learn := c.Flags().Bool("learn", false, "have forecasts learn from what runs before them have seen")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p, err := readParams(*specPath)
 		if err != nil {
@@ -77,7 +80,7 @@ func newReplayCommand() *cobra.Command {
 			return err
 		}
 		defer func() { _ = input.Close() }() // it was only read
-		options := replay.Options{Params: p, Cooldowns: *cooldowns}
+		options := replay.Options{Params: p, Cooldowns: *cooldowns, Learn: *learn}
 		runs, err := replay.Run(c.Context(), input, c.OutOrStdout(), options, replay.Format(output.value))
 		if err == nil && runs == 0 {
 			c.PrintErrln(`nothing to evaluate: the input has no line like {"run":15000}`)

@@ -12,6 +12,8 @@ type Options struct {
 	// Cooldowns holds decisions back as the controller would, counting from the decisions of earlier runs. Without,
 	// each run's own decision is given.
 	Cooldowns bool
+	// Learn has runs learn from the loads that runs before them have seen, as live ones do. Without, each depends on its window alone.
+	Learn bool
 }
 
 // Result is the outcome of one run.
@@ -32,10 +34,18 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 	return func(yield func(Result) bool) {
 		fleet := newFleet(r, o.Params)
 		history := pipeline.History{LastUp: pipeline.Never, LastDown: pipeline.Never}
+		var m pipeline.Memory
+		past := pipeline.NewPast(&o.Params)
 		for _, now := range r.runs {
 			fleet.advance(now)
-			result := Result{Now: now}
-			result.Forecast, result.Err = p.Run(fleet.input(now))
+			result, in := Result{Now: now}, fleet.input(now)
+			if o.Learn {
+				in.Past = past
+			}
+			result.Forecast, result.Err = p.RunIn(&m, in)
+			if o.Learn && result.Err == nil {
+				past.Learn(&m, &o.Params)
+			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {
 				history.NewestStart = fleet.newestStart(now)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -385,3 +386,30 @@ func TestRunReportsWriteErrors(t *testing.T) {
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// Where they are to learn, runs expect what followed before.
+func TestRunsLearn(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"instance":"a","start":0}` + "\n")
+	for s := range 3 * 3600 {
+		fmt.Fprintf(&b, `{"instance":"a","t":%d,"v":%v}`+"\n", s*1000, 2+2*math.Abs(float64(s%240)-120)/120)
+		if s > 60 && s%15 == 0 {
+			fmt.Fprintf(&b, `{"run":%d}`+"\n", s*1000)
+		}
+	}
+	recording, err := Read(strings.NewReader(b.String()))
+	require.NoError(t, err)
+	params := pipeline.AdaptiveParams()
+	params.Threshold, params.Max = 0.7, 20
+	off := func(o Options) (sum float64) {
+		results, err := recording.Replay(o)
+		require.NoError(t, err)
+		for r := range results {
+			require.NoError(t, r.Err)
+			at := (r.Now + r.Forecast.Horizon.Milliseconds()) / 1000
+			sum += math.Abs(r.Forecast.Total - (2 + 2*math.Abs(float64(at%240)-120)/120))
+		}
+		return sum
+	}
+	assert.Less(t, off(Options{Params: params, Learn: true}), off(Options{Params: params})/2)
+}
