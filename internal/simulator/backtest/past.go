@@ -27,9 +27,12 @@ type learner struct {
 	threshold, lateness float64
 }
 
-// past returns what a setting knows of the trace before a time, as if that were 0.
+// past returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
 func (p *player) past(s *Setting, until int64) *pipeline.Past {
 	params := s.Params
+	if params.Method != pipeline.Adaptive {
+		return nil
+	}
 	params.Threshold = s.Target
 	of := learner{params.Method, params.Interval, s.Target, params.Lateness}
 	p.pasts.mu.Lock()
@@ -49,14 +52,20 @@ func (p *player) past(s *Setting, until int64) *pipeline.Past {
 	return known[until].Shifted(time.Duration(until) * time.Millisecond)
 }
 
-// learn goes on from the latest past that is known.
+// epoch is how long all of a trace is learned before what is known begins anew with the epoch before, lest a late section of a long trace
+// take as long as all of it. Nothing is remembered for longer than a week but some weights, which halve within a day.
+const epoch = 8 * day
+
+// learn learns a trace from the epoch before a time on. It goes on from the latest past that is known of the same epoch.
 func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, until int64) *pipeline.Past {
-	from, past := int64(0), pipeline.NewPast(params)
+	begins := until / epoch * epoch
+	from, past := max(0, begins-epoch), pipeline.NewPast(params)
 	for t, made := range known {
-		if t <= until && t > from {
-			from, past = t, made.Clone()
+		if begins <= t && t <= until && t > from {
+			from, past = t, made
 		}
 	}
+	past = past.Clone()
 	var m pipeline.Memory
 	load := p.load()
 	for t := from; t < until; t += second {
