@@ -107,3 +107,20 @@ func (l Loads) Project(spacing int) Projection {
 func DecideAdaptive(p Params, f Forecast, pending bool) (d Decision, serve float64) {
 	return adaptive{&p}.decide(f, pending), adaptive{&p}.served(f)
 }
+
+// FloatsOfCheckpoint returns where in a checkpoint the numbers of eight bytes are that are no integers.
+func FloatsOfCheckpoint(p *Past) []int {
+	l := &locator{encoder: encoder{CheckpointVersion}}
+	p.fields(l)
+	return l.floats
+}
+
+type locator struct {
+	encoder
+	floats []int
+}
+
+func (l *locator) float(v *float64) {
+	l.floats = append(l.floats, len(l.encoder))
+	l.encoder.float(v)
+}

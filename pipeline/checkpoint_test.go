@@ -1,0 +1,279 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// learner adds loads to a past, as they come.
+type learner struct {
+	fleets
+	params pipeline.Params
+	level  float64
+}
+
+// newLearner returns parameters and loads of a seed.
+func newLearner(seed uint64) *learner {
+	l := &learner{fleets: newFleets(seed), level: 100}
+	l.params = adaptive()
+	l.params.Interval = pick(l.fleets, time.Second, 5*time.Second, 15*time.Second)
+	l.params.Whole = l.chance(0.5)
+	if !l.params.Whole {
+		l.params.Model = pick(l.fleets, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic}, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1})
+	}
+	l.params.Lateness = pick(l.fleets, 0, 0.01, 0.1)
+	return l
+}
+
+// load is that of a time: noise around a level that wanders, a day, jumps that recur or do not, gaps.
+func (l *learner) load(t int64) float64 {
+	l.level = max(1, l.level+l.NormFloat64())
+	if l.chance(0.01) {
+		return math.NaN()
+	}
+	load := l.level * (1.5 + math.Sin(2*math.Pi*float64(t)/86_400_000)) * math.Exp(l.NormFloat64()/10)
+	if t%3_600_000 < 180_000 || t%7_000_000 < 200_000 {
+		load *= 3
+	}
+	return load
+}
+
+// learn adds loads from one time to another to some pasts alike. Now and then nothing is known for a while.
+func (l *learner) learn(from, to time.Duration, pasts ...*pipeline.Past) {
+	var m pipeline.Memory
+	step := max(5*time.Second, l.params.Interval).Milliseconds()
+	for t := from.Milliseconds(); t < to.Milliseconds(); t += step {
+		if l.chance(0.0005) {
+			t += l.span(0, 2*3_600_000) / step * step
+		}
+		load := l.load(t)
+		for _, p := range pasts {
+			p.Add(t, load, &m, &l.params)
+		}
+	}
+}
+
+func checkpoint(t testing.TB, p *pipeline.Past) []byte {
+	t.Helper()
+	data, err := p.MarshalBinary()
+	require.NoError(t, err)
+	return data
+}
+
+func restored(t testing.TB, data []byte) *pipeline.Past {
+	t.Helper()
+	var p pipeline.Past
+	require.NoError(t, p.UnmarshalBinary(data))
+	return &p
+}
+
+// TestCheckpointGoesOn: a past that is read from a checkpoint forecasts and learns bit for bit as the one that was written.
+func TestCheckpointGoesOn(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			l := newLearner(seed)
+			past := pipeline.NewPast(&l.params)
+			written := l.millis(0, 30*3_600_000)
+			if seed == 0 {
+				written = 8 * 24 * time.Hour
+			}
+			l.learn(0, written, past)
+			data := checkpoint(t, past)
+			again := restored(t, data)
+			require.Equal(t, fmt.Sprintf("%+v", past), fmt.Sprintf("%+v", again)) // in which NaN equals NaN
+			require.True(t, again.Fits(&l.params))
+			require.Equal(t, past.Known(), again.Known())
+
+			const more = 3 * time.Hour
+			for end := written + time.Minute; end < written+more; end += 17 * time.Minute {
+				l.learn(end-17*time.Minute, end, past, again)
+				in := l.window(end)
+				in.Past = past
+				forecast := run(t, l.params, in)
+				in.Past = again
+				require.Equal(t, forecast, run(t, l.params, in))
+			}
+			require.NotEqual(t, data, checkpoint(t, past), "nothing has been learned since")
+			require.Equal(t, checkpoint(t, past), checkpoint(t, again))
+		})
+	}
+}
+
+// window is an input with samples up to a time.
+func (l *learner) window(end time.Duration) pipeline.Input {
+	now := end.Milliseconds()
+	var samples []pipeline.Sample
+	for t := now - l.params.Window.Milliseconds(); t <= now; t += l.params.Interval.Milliseconds() {
+		samples = append(samples, pipeline.Sample{T: t, V: l.between(0.2, 0.9)})
+	}
+	in := pipeline.Input{Now: now, Target: 1, Since: math.MinInt64, TargetRose: math.MinInt64, StartupTime: 30 * time.Second}
+	if l.params.Whole {
+		in.Total = samples
+	} else {
+		in.Instances = []pipeline.Instance{{ID: "a", Start: now - l.params.Window.Milliseconds()*2, Samples: samples}}
+	}
+	return in
+}
+
+// TestCheckpointOfTheForecastItself: the forecast with a past is not the one without, so that equal ones show something.
+func TestCheckpointOfTheForecastItself(t *testing.T) {
+	l := newLearner(1)
+	past := pipeline.NewPast(&l.params)
+	l.learn(0, 6*time.Hour, past)
+	in := l.window(6 * time.Hour)
+	without := run(t, l.params, in)
+	in.Past = restored(t, checkpoint(t, past))
+	assert.NotEqual(t, without.Total, run(t, l.params, in).Total)
+}
+
+// TestCheckpointSize states how large checkpoints are.
+func TestCheckpointSize(t *testing.T) {
+	l := newLearner(2)
+	past := pipeline.NewPast(&l.params)
+	assert.Less(t, len(checkpoint(t, past)), 8_000, "of nothing")
+	l.learn(0, 8*24*time.Hour, past)
+	ordinary := len(checkpoint(t, past))
+	assert.Less(t, ordinary, 20_000, "of more than a week")
+
+	// The largest is of a load that has jumped in each minute of the day: on each of five days in another fifth of them.
+	var m pipeline.Memory
+	for t := int64(0); t < 5*86_400_000; t += 5000 {
+		minute := t / 60_000
+		load := 100.0
+		if minute%5 == minute/1440%5 {
+			load = 200
+		}
+		past.Add(9*86_400_000+t, load, &m, &l.params)
+	}
+	largest := len(checkpoint(t, past))
+	assert.Equal(t, pipeline.MaxCheckpoint, largest)
+}
+
+// TestCheckpointRefuses: data that is not a checkpoint is an error, and changes nothing.
+func TestCheckpointRefuses(t *testing.T) {
+	l := newLearner(3)
+	past := pipeline.NewPast(&l.params)
+	l.learn(0, 26*time.Hour, past)
+	var m pipeline.Memory
+	for t := int64(29 * 3_600_000); t < 32*3_600_000; t += 5000 {
+		past.Add(t, l.load(t), &m, &l.params)
+	}
+	data := checkpoint(t, past)
+	refuse := func(bad []byte, what string, args ...any) {
+		t.Helper()
+		require.Error(t, past.UnmarshalBinary(bad), append([]any{what}, args...)...)
+		require.True(t, bytes.Equal(data, checkpoint(t, past)), "it has changed")
+	}
+	refuse(nil, "nothing")
+	refuse([]byte("a checkpoint"), "text")
+	for n := 0; n < len(data); n += 11 {
+		refuse(data[:n], "the first %d bytes", n)
+	}
+	refuse(data[:len(data)-1], "all but a byte")
+	refuse(append(append([]byte{}, data...), 0), "a byte more")
+	for _, version := range []byte{0, 2, 255} {
+		refuse(append([]byte{version}, data[1:]...), "version %d", version)
+	}
+	floats := pipeline.FloatsOfCheckpoint(past)
+	with := func(at int, v float64) []byte {
+		bad := append([]byte{}, data...)
+		binary.LittleEndian.PutUint64(bad[at:], math.Float64bits(v))
+		return bad
+	}
+	unknown := 0
+	for _, at := range floats {
+		refuse(with(at, math.Inf(1)), "infinite at %d", at)
+		refuse(with(at, math.Inf(-1)), "minus infinite at %d", at)
+		if new(pipeline.Past).UnmarshalBinary(with(at, math.NaN())) == nil {
+			unknown++
+		}
+	}
+	assert.Equal(t, 480+3, unknown, "only loads may be unknown: those of the last 40 minutes, and the three newest for jumps")
+	for i, v := range data { // each byte matters: one that differs is refused, or is another past
+		bad := append([]byte{}, data...)
+		bad[i] = ^v
+		var other pipeline.Past
+		if other.UnmarshalBinary(bad) == nil {
+			require.True(t, bytes.Equal(bad, checkpoint(t, &other)), "the byte %d does not count", i)
+		}
+	}
+}
+
+// TestCheckpointOfTooLargeLoads: what is not finite is not written.
+func TestCheckpointOfTooLargeLoads(t *testing.T) {
+	l := newLearner(4)
+	past := pipeline.NewPast(&l.params)
+	var m pipeline.Memory
+	for t := range int64(10) {
+		past.Add(1_000_000+t, math.MaxFloat64, &m, &l.params)
+	}
+	_, err := past.MarshalBinary()
+	assert.ErrorContains(t, err, "not finite")
+}
+
+// TestPastFits: a past is of one kind of load alone.
+func TestPastFits(t *testing.T) {
+	params := adaptive()
+	past := restored(t, checkpoint(t, pipeline.NewPast(&params)))
+	for name, test := range map[string]struct {
+		change func(*pipeline.Params)
+		fits   bool
+	}{
+		"same":      {func(*pipeline.Params) {}, true},
+		"threshold": {func(p *pipeline.Params) { p.Threshold /= 2 }, true},
+		"model":     {func(p *pipeline.Params) { p.Model.Kind = pipeline.Quadratic }, false},
+		"interval":  {func(p *pipeline.Params) { p.Interval = 10 * time.Second }, false},
+		"whole":     {func(p *pipeline.Params) { p.Whole = true }, false},
+		"method":    {func(p *pipeline.Params) { p.Method = pipeline.Holt }, false},
+		"counted":   {func(p *pipeline.Params) { p.Counted = true }, false},
+	} {
+		other := params
+		test.change(&other)
+		assert.Equal(t, test.fits, past.Fits(&other), name)
+	}
+	assert.False(t, (*pipeline.Past)(nil).Fits(&params))
+}
+
+// FuzzCheckpoint reads any data: it is refused, or it is a checkpoint that is written again to the same bytes, and learning and
+// forecasts go on from it without a panic.
+func FuzzCheckpoint(f *testing.F) {
+	params := adaptive()
+	for seed := range uint64(6) {
+		l := newLearner(seed)
+		l.params = params
+		past := pipeline.NewPast(&l.params)
+		l.learn(0, time.Duration(seed*seed)*time.Hour, past)
+		f.Add(checkpoint(f, past))
+	}
+	f.Add([]byte{})
+	f.Add([]byte{pipeline.CheckpointVersion})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var past pipeline.Past
+		if err := past.UnmarshalBinary(data); err != nil {
+			require.Equal(t, pipeline.Past{}, past)
+			return
+		}
+		require.LessOrEqual(t, len(data), pipeline.MaxCheckpoint)
+		require.True(t, bytes.Equal(data, checkpoint(t, &past)))
+		l := newLearner(uint64(len(data)))
+		l.params = params
+		newest := time.Duration(max(0, min(past.Newest(), math.MaxInt64/2_000_000))) * time.Millisecond
+		in := l.window(newest + 10*time.Second)
+		in.Past = &past
+		p, err := pipeline.New(params)
+		require.NoError(t, err)
+		if got, err := p.Run(in); err == nil {
+			checkForecast(t, params, in, got)
+		}
+		l.learn(newest, newest+20*time.Minute, &past)
+	})
+}
