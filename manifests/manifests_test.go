@@ -206,6 +206,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"[foresail.dev] [predictedmetrics] [] [list watch]",
 		"[foresail.dev] [predictedmetrics/status] [] [patch]",
+		"[foresail.dev] [predictedmetriccheckpoints] [] [get list watch create patch]",
 		"[] [pods] [] [list watch]",
 		"[apps] [deployments statefulsets] [] [list watch]",
 		"[argoproj.io] [rollouts] [] [list watch]",
@@ -217,6 +218,13 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[coordination.k8s.io] [leases] [] [create]",
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
 	}, granted(t, "base/rbac.yaml"))
+	assert.ElementsMatch(t, []string{
+		"[external.metrics.k8s.io] [predicted_load predicted_load_total predicted_replicas] [] [get list]", // of the HPA controller
+		"[/metrics] [get]",
+		"[foresail.dev] [predictedmetrics predictedmetriccheckpoints] [] [get list watch]",
+		"[foresail.dev] [predictedmetrics] [] [create update patch delete deletecollection]",
+		"[foresail.dev] [predictedmetriccheckpoints] [] [delete deletecollection]", // nobody else writes what is in them
+	}, granted(t, "base/rbac-users.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[apiregistration.k8s.io] [apiservices] [] [create]",
 		"[apiregistration.k8s.io] [apiservices] [v1beta1.external.metrics.k8s.io] [get watch patch delete]",

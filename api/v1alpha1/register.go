@@ -20,7 +20,8 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &PredictedMetric{}, &PredictedMetricList{}, &WorkerPool{}, &WorkerPoolList{})
+	scheme.AddKnownTypes(GroupVersion, &PredictedMetric{}, &PredictedMetricList{}, &WorkerPool{}, &WorkerPoolList{},
+		&PredictedMetricCheckpoint{}, &PredictedMetricCheckpointList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }
