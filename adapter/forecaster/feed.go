@@ -82,6 +82,8 @@ type Feed struct {
 	spacing   spacing
 	accuracy  pipeline.Accuracy
 	past      *pipeline.Past // what has been learned of the load; nil before the first forecast
+	sought    bool           // it is known whether there is a checkpoint
+	stored    int64          // the newest load of the checkpoint that is known of (ms)
 }
 
 // settings are a configuration and its pipeline, nil if the spec was rejected.

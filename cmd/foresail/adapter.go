@@ -26,6 +26,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
+	"github.com/foresail/foresail/adapter/checkpoint"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
@@ -112,6 +113,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *f
 		run: []func(context.Context) error{
 			server.Run,
 			func(ctx context.Context) error { return o.lease.run(ctx, mgr.GetConfig(), a.lead) },
+			a.checkpoints.Run,
 		},
 	}
 	scaler, err := o.keda.server(a.forecaster, a.known, forecasts)
@@ -131,10 +133,11 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *f
 
 // adapter turns PredictedMetrics into forecasts.
 type adapter struct {
-	forecaster *forecaster.Forecaster
-	known      func() error // returns why pods or PredictedMetrics are not all known yet
-	writer     *predictedmetric.Writer
-	reconciler *predictedmetric.Reconciler
+	forecaster  *forecaster.Forecaster
+	known       func() error // returns why pods or PredictedMetrics are not all known yet
+	writer      *predictedmetric.Writer
+	reconciler  *predictedmetric.Reconciler
+	checkpoints *checkpoint.Checkpoints
 }
 
 // lead is what one replica alone does, until the context ends.
@@ -143,6 +146,7 @@ func (a *adapter) lead(ctx context.Context) error {
 	group.Go(func() error { return a.writer.Start(ctx) })
 	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
 	group.Go(func() error { return a.writer.CapacityBuffers.Start(ctx) })
+	group.Go(func() error { return a.checkpoints.Lead(ctx) })
 	return group.Wait()
 }
 
@@ -180,7 +184,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	recorder := mgr.GetEventRecorder("foresail")
 	objects, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("make a client for HorizontalPodAutoscalers and CapacityBuffers: %w", err)
+		return nil, fmt.Errorf("make a client for objects of PredictedMetrics: %w", err)
 	}
 	served, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -197,7 +201,11 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	writer := &predictedmetric.Writer{
 		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
 	}
-	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler}, nil
+	checkpoints := checkpoint.New(checkpoint.Options{
+		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,
+		Registerer: metrics.Registry,
+	})
+	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler, checkpoints: checkpoints}, nil
 }
 
 func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {
@@ -229,7 +237,7 @@ type leaseOptions struct {
 }
 
 func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes the status and events of PredictedMetrics. With false this replica writes them.")
+	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes the status, events and checkpoints of PredictedMetrics. With false this replica writes them.")
 	fs.StringVar(&o.namespace, "leader-election-namespace", podNamespace(), "Namespace of the Lease of that election. In a pod it defaults to the pod's.")
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/apiservice"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
+	"github.com/foresail/foresail/adapter/checkpoint"
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/externalmetrics"
@@ -103,6 +104,7 @@ func expose(t *testing.T) *exposed {
 	_, err = forward.New(forward.Options{Cluster: &rest.Config{}, Registerer: e, Now: time.Now})
 	require.NoError(t, err)
 	e.MustRegister(&capacitybuffer.Controller{Nodes: &capacitybuffer.Nodes{}})
+	checkpoint.New(checkpoint.Options{Registerer: e})
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
@@ -182,7 +184,7 @@ var metricSections = []struct {
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
 	{"metrics-keda", []string{"foresail_keda_"}, ""},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 
