@@ -63,7 +63,7 @@ func bursts(seed uint64, every int64) secondly {
 	}
 }
 
-func learner() pipeline.Params {
+func learningParams() pipeline.Params {
 	p := adaptive()
 	p.Max = 100
 	return p
@@ -71,7 +71,7 @@ func learner() pipeline.Params {
 
 // A past of which too little is known changes nothing.
 func TestAnEmptyPastChangesNothing(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	load := noisy(1, func(s int64) float64 { return 3 + float64(s%600)/200 })
 	past := pipeline.NewPast(&p)
 	for _, s := range []int64{0, 300} {
@@ -82,7 +82,7 @@ func TestAnEmptyPastChangesNothing(t *testing.T) {
 
 // Bursts that last three minutes have ended after four: the present load says nothing of then, and what was learned does.
 func TestWhatFollowsIsLearned(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	p.ReactionDelay = 215 * time.Second // four minutes ahead
 	load := noisy(2, bursts(2, 1800))
 	past := pipeline.NewPast(&p)
@@ -100,7 +100,7 @@ func TestWhatFollowsIsLearned(t *testing.T) {
 
 // A load that does each hour what it did the hour before is known minutes ahead.
 func TestWhatRecursIsKnown(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	p.ReactionDelay = 455 * time.Second
 	shape := func(s int64) float64 { return 4 + 3*math.Sin(float64(s%3600)/3600*6*math.Pi) + 2*float64(s%3600/1200) }
 	past := pipeline.NewPast(&p)
@@ -117,7 +117,7 @@ func TestWhatRecursIsKnown(t *testing.T) {
 
 // Without a margin of its own a past only raises what is planned for.
 func TestWhatIsLearnedOnlyRaises(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	p.Lateness = 0
 	load := noisy(3, bursts(3, 1200))
 	past := pipeline.NewPast(&p)
@@ -137,7 +137,7 @@ func TestWhatIsLearnedOnlyRaises(t *testing.T) {
 // the load nobody can foresee.
 func TestLatenessIsKept(t *testing.T) {
 	for _, lateness := range []float64{0.01, 0.02} {
-		p := learner()
+		p := learningParams()
 		p.Lateness = lateness
 		mean := func(s int64) float64 {
 			return (14 + bursts(4, 1200)(s)) * (3 + 2*math.Sin(2*math.Pi*float64(s)/float64(ofDay))) / 4
@@ -176,10 +176,10 @@ func daily(on func(day int64) bool) secondly {
 // A jump that came on three of the last seven days is planned for when instances must be ordered for it, and not before.
 func TestJumpsThatRecurArePlannedFor(t *testing.T) {
 	const tenOClock = 10 * 3600
-	p := learner()
+	p := learningParams()
 	planned := func(past *pipeline.Past, day, clock int64) float64 {
 		p := past.Clone()
-		params := learner()
+		params := learningParams()
 		follow(p, params, day*ofDay, day*ofDay+clock, daily(func(int64) bool { return false }))
 		return foretell(t, params, p, day*ofDay+clock, daily(func(int64) bool { return false })).Damped
 	}
@@ -203,7 +203,7 @@ func TestJumpsThatRecurArePlannedFor(t *testing.T) {
 // The unit of a load does not matter to what is learned, to the bit.
 func TestUnitsDoNotMatterToAPast(t *testing.T) {
 	const c = 4096 // the roots of its root are whole
-	p := learner()
+	p := learningParams()
 	larger := p
 	larger.Threshold *= c
 	load := noisy(5, bursts(5, 900))
@@ -221,7 +221,7 @@ func TestUnitsDoNotMatterToAPast(t *testing.T) {
 func TestAnyTimesAndLoads(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newFleets(seed)
-		p := learner()
+		p := learningParams()
 		past := pipeline.NewPast(&p)
 		var m pipeline.Memory
 		load := noisy(seed, bursts(seed, 600))
@@ -246,7 +246,7 @@ func TestAnyTimesAndLoads(t *testing.T) {
 
 // Loads in another unit are another load; another threshold or lateness is not.
 func TestAnotherKindBeginsAnew(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	load := noisy(6, bursts(6, 900))
 	past := pipeline.NewPast(&p)
 	follow(past, p, 0, 3600, load)
@@ -263,7 +263,7 @@ func TestAnotherKindBeginsAnew(t *testing.T) {
 
 // A past that is shifted tells of the same loads at other times.
 func TestShiftedPasts(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	load := noisy(7, bursts(7, 900))
 	past := pipeline.NewPast(&p)
 	follow(past, p, 0, 2*3600, load)
@@ -278,7 +278,7 @@ func TestShiftedPasts(t *testing.T) {
 
 // A copy learns on its own.
 func TestCopiesOfPasts(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	load := noisy(8, bursts(8, 900))
 	past := pipeline.NewPast(&p)
 	follow(past, p, 0, 7200, load)
@@ -289,7 +289,7 @@ func TestCopiesOfPasts(t *testing.T) {
 
 // What is learned from the loads of runs is learned from those that do not change any more, once each.
 func TestRunsTeach(t *testing.T) {
-	p := learner()
+	p := learningParams()
 	load := noisy(9, bursts(9, 900))
 	byHand, byRuns := pipeline.NewPast(&p), pipeline.NewPast(&p)
 	made, err := pipeline.New(p)
