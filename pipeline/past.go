@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -30,7 +31,9 @@ type kind struct {
 
 func (p *Params) kind() kind {
 	step := newRecent(p.Interval).step
-	return kind{model: p.Model, whole: p.Whole, threshold: p.Model.Load(p.Threshold), lateness: p.Lateness, step: step}
+	model := p.Model
+	model.Kind = cmp.Or(model.Kind, Linear)
+	return kind{model: model, whole: p.Whole, threshold: p.Model.Load(p.Threshold), lateness: p.Lateness, step: step}
 }
 
 // continues reports whether loads of this kind go on from those of another.

@@ -40,7 +40,7 @@ func (r *regression) learn(x *[features]float64, y, lag float64) {
 	for i, w := range prior {
 		rest -= w * x[i]
 	}
-	trace, k := 0.0, 0
+	trace, size, k := 0.0, 0.0, 0
 	for i := range features {
 		for j := range i + 1 {
 			r.squares[k] = float32(float64(r.squares[k])*keep + weight*x[i]*x[j])
@@ -48,8 +48,9 @@ func (r *regression) learn(x *[features]float64, y, lag float64) {
 		}
 		r.moments[i] = float32(float64(r.moments[i])*keep + weight*x[i]*rest)
 		trace += float64(r.squares[k-1])
+		size += math.Abs(float64(r.moments[i]))
 	}
-	if math.IsNaN(trace) || math.IsInf(trace, 0) {
+	if sum := trace + size; math.IsNaN(sum) || math.IsInf(sum, 0) { // of loads that are too large
 		*r = regression{}
 		return
 	}
