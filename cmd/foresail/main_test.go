@@ -45,7 +45,7 @@ func TestUnusableArgumentsEndWithTwo(t *testing.T) {
 		{"help nothing", `unknown command "nothing": must be one of `},
 		{"--fast", "foresail: unknown flag: --fast: must be one of --help"},
 		{"replay", "--spec: missing: must be a file with a PredictedMetric or its spec"},
-		{"replay --speck x", "unknown flag: --speck: must be one of --cooldowns, --help, --input, --output, --spec"},
+		{"replay --speck x", "unknown flag: --speck: must be one of --cooldowns, --help, --input, --learn, --output, --spec"},
 		{"replay -x", "unknown shorthand flag: 'x' in -x: must be one of --cooldowns"},
 		{"replay --spec", "flag needs an argument: --spec"},
 		{"replay --spec " + spec + " events.jsonl", `unexpected argument "events.jsonl": foresail replay takes flags only`},
