@@ -264,7 +264,7 @@ func (m *ofMinute) fields(c codec) {
 const (
 	furthest   = int64(1) << 52 // ms, a hundred thousand years from now
 	mostCounts = int64(1) << 32
-	mostLooks  = 2 * float64(halfLife) // there are never more than 1.45 times as many
+	mostLooks  = 2 * float64(halfLife/learnEach) // there are never more than 1.45 times as many
 )
 
 // check returns why a past is none that learning leads to, or has numbers that are too large to go on with.

@@ -129,8 +129,9 @@ func (p *Params) scaleUpReason(d Decision, f *Forecast) Reason {
 const leastShare = 1e-3
 
 // idle returns whether no instance is needed. What noise adds to a forecast does not keep one alive.
-func (p *Params) idle(f *Forecast) bool {
-	return p.Min == 0 && max(f.Level, f.Total) <= p.Activation+roundingSlack*p.Threshold
+// Straight is the load at the horizon without what was learned, which idles nothing.
+func (p *Params) idle(f *Forecast, straight float64) bool {
+	return p.Min == 0 && max(f.Level, f.Total, straight) <= p.Activation+roundingSlack*p.Threshold
 }
 
 // wake completes a decision where there may be no instances: there is one as soon as the load is above the activation, however

@@ -12,8 +12,8 @@ type horizon struct {
 }
 
 const (
-	// leastLooks are needed before something is known, and marginLooks before a margin is.
-	leastLooks, marginLooks = 40, 120
+	// leastKnown is how long a load must have been looked at before something is known, and leastMargin before a margin is (ms).
+	leastKnown, leastMargin = 10 * minute, 30 * minute
 	// aroundTime is for how long before and after a time its rate is the mean of the load (s).
 	aroundTime = 10
 
@@ -21,6 +21,8 @@ const (
 	// planned for. While it is not, it falls by that times the lateness asked for: in the long run it is late for just that share.
 	// This is the quantile tracker of conformal control (Angelopoulos, Candès and Tibshirani, 2023).
 	firstMargin, marginStep = 3, 0.1
+	// mostErrors is the largest margin in mean absolute errors: of loads that hardly vary these say little.
+	mostErrors = 30
 	// largestMargin is the largest margin as a share of the load: beyond that more instances would have to wait for jumps that nobody
 	// can know than there are.
 	largestMargin = 0.5
@@ -31,12 +33,18 @@ const (
 // learn takes note of the rate that came some seconds after a description.
 func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, of *kind) {
 	x := d.features(seconds, s)
-	if h.looks >= leastLooks {
+	if h.knows(leastKnown, of) {
 		h.track(d, seconds, s, d.base+h.at(&x)*d.scale, rate, of)
 	} else {
 		h.margin = firstMargin
 	}
-	h.regression.learn(&x, (rate-d.base)/d.scale, math.Ceil((seconds+aroundTime)*1000/learnEach))
+	each := float64(of.lookEach())
+	h.regression.learn(&x, (rate-d.base)/d.scale, math.Ceil((seconds+aroundTime)*1000/each), each)
+}
+
+// knows reports whether the load has been looked at for some time (ms).
+func (h *horizon) knows(least int64, of *kind) bool {
+	return h.looks*float64(of.lookEach()) >= float64(least)
 }
 
 // track adapts the margin to whether more came than the instances would have been planned for.
@@ -50,8 +58,8 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	switch {
 	case rate <= instances*of.threshold:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
-	case h.margin*h.size*d.scale <= largestMargin*planned: // a larger one would count
-		h.margin += marginStep * (1 - of.lateness)
+	case rate > planned+margin && h.margin*h.size*d.scale <= largestMargin*planned: // a larger one would count
+		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
 	}
 }
 
@@ -63,14 +71,14 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 // expect returns what is known of the load in some seconds.
 func (p *Past) expect(d *description, now int64, seconds float64) recalled {
 	k := 0
+	for k < len(horizons)-2 && 1000*horizons[k] < float64(p.of.step) {
+		k++ // it is not looked at
+	}
 	for k < len(horizons)-2 && seconds > horizons[k+1] {
 		k++
 	}
 	near, far := &p.horizons[k], &p.horizons[k+1]
-	if near.looks < leastLooks {
-		near = far // of a load that is not read often enough for it
-	}
-	if far.looks < leastLooks || near.looks < leastLooks {
+	if !near.knows(leastKnown, &p.of) || !far.knows(leastKnown, &p.of) {
 		return recalled{}
 	}
 	share := math.Log(max(1, seconds)/horizons[k]) / math.Log(horizons[k+1]/horizons[k])
@@ -78,10 +86,14 @@ func (p *Past) expect(d *description, now int64, seconds float64) recalled {
 	between := func(a, b float64) float64 { return a + (b-a)*share }
 	x := d.features(seconds, &p.season)
 	margin := math.NaN()
-	if near.looks >= marginLooks && far.looks >= marginLooks {
+	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
 		margin = between(near.margin*near.size, far.margin*far.size) * d.scale
 	}
 	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
 	total := min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds)))
-	return recalled{known: true, total: total, planned: d.planned(total, now, seconds, &p.season), margin: margin}
+	r := recalled{known: true, total: total, planned: d.planned(total, now, seconds, &p.season), margin: margin}
+	if !finite(r.total) || !finite(r.planned) || math.IsInf(r.margin, 0) {
+		return recalled{}
+	}
+	return r
 }

@@ -16,6 +16,9 @@ const (
 	leastDays = 3
 	// jumpLate is how much later than ever a jump is still expected, and jumpEarly how much earlier (ms).
 	jumpLate, jumpEarly = 15_000, 5_000
+	// mostRise is how many times as high as before a jump is expected after a higher one, which may have been an incident, and drift for
+	// how many seconds each time the earliest and the latest move towards one that is neither.
+	mostRise, drift = 1.25, 2
 
 	minutesPerDay = int64(day / minute)
 )
@@ -44,14 +47,14 @@ type jump struct {
 type ofMinute struct {
 	steps int64   // that are known
 	peak  float64 // the largest mean of three of them
-	began uint8   // the second from which on it was so high that it jumped, 0: it was not
+	began uint8   // the second from which on it was so high that it jumped, and 1; 0: it was not
 }
 
 // add adds the mean of a step that ends at a time.
-func (j *jumps) add(end int64, mean float64) {
+func (j *jumps) add(end, step int64, mean float64) {
 	number := floorDiv(end-1-j.origin, minute)
 	if !j.known || number < j.open || number > j.open+minutesPerDay {
-		*j = jumps{origin: j.origin, open: number, known: true}
+		j.skip(number)
 	}
 	for ; j.open < number; j.open++ {
 		copy(j.closed[:], j.closed[1:])
@@ -68,8 +71,26 @@ func (j *jumps) add(end int64, mean float64) {
 		j.now.peak = three
 	}
 	if j.now.began == 0 && isJump(j.closed[len(j.closed)-calmMinutes:], mean) {
-		j.now.began = uint8(floorMod(end-1-j.origin, minute) / 1000)
+		j.now.began = uint8(min(59, floorMod(end-step-j.origin, minute)/1000+1))
 	}
+}
+
+// skip goes on at a minute far from the open one. What is not known of the days between is no jump.
+func (j *jumps) skip(number int64) {
+	list := j.list
+	from, to := floorDiv(j.open, minutesPerDay), floorDiv(number, minutesPerDay)
+	if !j.known || to < from || to-from >= 7 {
+		list = nil
+	}
+	passed := uint8(0)
+	for d := from + 1; d < to && d < from+7; d++ {
+		passed |= 1 << floorMod(d, 7)
+	}
+	*j = jumps{origin: j.origin, open: number, known: true, list: list}
+	for i := range j.list {
+		j.list[i].days &^= passed
+	}
+	j.list = slices.DeleteFunc(j.list, func(x jump) bool { return x.days == 0 })
 }
 
 // isJump reports whether a load is that of a jump after some minutes.
@@ -92,8 +113,8 @@ func (j *jumps) note(number int64) {
 	case jumped && found:
 		x := &j.list[at]
 		x.days |= today
-		x.first, x.last = min(x.first, then.began), max(x.last, then.began)
-		x.height = max(height, (3*x.height+height)/4)
+		x.first, x.last = min(x.first+drift, then.began), max(x.last-min(x.last, drift), then.began)
+		x.height = min(max(height, (3*x.height+height)/4), mostRise*x.height)
 	case jumped:
 		minute := uint16(floorMod(number, minutesPerDay))
 		j.list = slices.Insert(j.list, at, jump{minute: minute, days: today, first: then.began, last: then.began, height: height})

@@ -29,6 +29,9 @@ type kind struct {
 	step      int64 // ms
 }
 
+// lookEach is how often a load is looked at (ms).
+func (k *kind) lookEach() int64 { return max(learnEach, k.step) }
+
 func (p *Params) kind() kind {
 	step := newRecent(p.Interval).step
 	model := p.Model
@@ -73,7 +76,11 @@ func (p *Past) Shifted(by time.Duration) *Past {
 
 // Known is for how long the load has been looked at, of late times more than of early ones: no more than a day and a half.
 func (p *Past) Known() time.Duration {
-	return time.Duration(p.horizons[0].looks*learnEach) * time.Millisecond
+	looks := 0.0
+	for i := range p.horizons {
+		looks = max(looks, p.horizons[i].looks) // the nearest are none of a load that is read rarely
+	}
+	return time.Duration(looks*float64(p.of.lookEach())) * time.Millisecond
 }
 
 // Newest is the time of the newest load (ms), 0 without any.
@@ -92,21 +99,17 @@ func (p *Past) Learn(m *Memory, params *Params) {
 	}
 	p.become(params)
 	w := &m.window
-	late := max(settling.Milliseconds(), 2*int64(w.spacing())*w.step)
+	late := max(settling.Milliseconds(), 2*int64(w.spaced)*w.step)
 	settled := w.index(w.tick(w.last) - late)
 	for k := max(w.first, p.recent.after(w)); k < settled; k++ {
-		load := w.loads[k].effective
-		if w.loads[k].clipped {
-			load = math.NaN()
-		}
-		p.add(w.tick(k), load, m)
+		p.add(w.tick(k), w.loads[k].effective, w.loads[k].clipped, m)
 	}
 }
 
 // Add adds the load at a time (ms), NaN if it is not known.
 func (p *Past) Add(t int64, load float64, m *Memory, params *Params) {
 	p.become(params)
-	p.add(t, load, m)
+	p.add(t, load, false, m)
 }
 
 // become makes it the past of a load of other parameters, which is another load if it does not go on from it.
@@ -118,9 +121,9 @@ func (p *Past) become(params *Params) {
 	}
 }
 
-func (p *Past) add(t int64, load float64, m *Memory) {
-	p.recent.add(t, load, func(mean float64) {
-		p.season.add(p.recent.end, mean)
+func (p *Past) add(t int64, load float64, clipped bool, m *Memory) {
+	p.recent.add(t, load, clipped, func(mean, shown float64) {
+		p.season.add(p.recent.end, p.recent.step, mean, shown)
 		if floorMod(p.recent.end, learnEach) < p.recent.step {
 			p.look(m)
 		}
@@ -141,6 +144,9 @@ func (p *Past) look(m *Memory) {
 	}
 	for i, seconds := range horizons {
 		ahead := int(math.Round(seconds/step)) + around
+		if around == 0 { // the newest step is longer, and the middle of it some time ago
+			ahead++
+		}
 		n := len(means) - ahead
 		var d description
 		if seconds >= step && n > 0 && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], p.recent.end-int64(ahead)*p.recent.step, step, m) {

@@ -331,3 +331,104 @@ func TestRunsWithAPastAllocateNothing(t *testing.T) {
 		}
 	}))
 }
+
+// A load that hardly varies, a sliver above what whole instances hold, does not wind the margin up: when it varies again, that is no more
+// than its errors ask for.
+func TestSliversDoNotRaiseTheMargin(t *testing.T) {
+	p := learningParams()
+	sliver := func(int64) float64 { return 7*tau + 0.05*tau }
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, ofDay, sliver)
+	varies := noisy(11, sliver)
+	follow(past, p, ofDay, ofDay+2*3600, varies)
+	f := foretell(t, p, past, ofDay+2*3600, varies)
+	assert.Less(t, f.Damped, 1.35*f.Level)
+}
+
+// Loads of which a part may still be read are not learned from yet.
+func TestLateReadingsAreWaitedFor(t *testing.T) {
+	p := learningParams()
+	made, err := pipeline.New(p)
+	require.NoError(t, err)
+	past := pipeline.NewPast(&p)
+	var m pipeline.Memory
+	in := at((midnight + 600) * 1000)
+	for i := range 4 {
+		var samples []pipeline.Sample
+		for s := int64(i) * 15; s < 600; s += 60 {
+			samples = append(samples, pipeline.Sample{T: (midnight + s) * 1000, V: 1})
+		}
+		in.Instances = append(in.Instances, pipeline.Instance{ID: string(rune('a' + i)), Start: midnight, Samples: samples})
+	}
+	p.StaleAfter = 3 * time.Minute
+	_, err = made.RunIn(&m, in)
+	require.NoError(t, err)
+	past.Learn(&m, &p)
+	assert.LessOrEqual(t, past.Newest(), (midnight+600-120+15)*1000, "two readings of a minute ago")
+}
+
+// A load that is read once a minute is learned as well, and known for as long as it was looked at.
+func TestRareReadingsAreLearned(t *testing.T) {
+	p := learningParams()
+	p.Interval, p.Window = time.Minute, 20*time.Minute
+	p.StaleAfter = 3 * time.Minute
+	past := pipeline.NewPast(&p)
+	var m pipeline.Memory
+	load := bursts(12, 1800)
+	for s := int64(0); s < ofDay; s += 60 {
+		past.Add((midnight+s)*1000, load(s), &m, &p)
+	}
+	assert.InDelta(t, 17, past.Known().Hours(), 3, "late times count for more")
+	data, err := past.MarshalBinary()
+	require.NoError(t, err)
+	require.NoError(t, pipeline.NewPast(&p).UnmarshalBinary(data))
+}
+
+// What was learned does not take away the instance that the line keeps.
+func TestWhatIsLearnedIdlesNothing(t *testing.T) {
+	p := learningParams()
+	p.Whole, p.Min, p.Activation = true, 0, 41
+	saw := func(s int64) float64 { return float64(s%600) / 15 }
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 6*3600, saw)
+	kept := 0
+	for s := int64(6 * 3600); s < 6*3600+1200; s += 6 {
+		in := at((midnight + s) * 1000)
+		in.Target, in.StartupTime = 1, 25*time.Second
+		for k := s - 320; k <= s; k++ {
+			in.Total = append(in.Total, pipeline.Sample{T: (midnight + k) * 1000, V: saw(k)})
+		}
+		without := run(t, p, in)
+		in.Past = past
+		if with := run(t, p, in); !without.Idle {
+			require.False(t, with.Idle, "at second %d", s)
+			kept++
+		}
+	}
+	assert.Positive(t, kept)
+}
+
+// One incident in the minute of a jump that recurs does not set what is planned for on the days after, and days that nobody saw forget
+// no jumps.
+func TestOutliersAndGapsOfJumps(t *testing.T) {
+	const tenOClock = 10 * 3600
+	p := learningParams()
+	past := pipeline.NewPast(&p)
+	all := daily(func(int64) bool { return true })
+	incident := func(s int64) float64 {
+		if v := all(s); v > 2 && s/ofDay == 4 {
+			return 90
+		}
+		return all(s)
+	}
+	follow(past, p, 0, 5*ofDay, incident)
+	calm := daily(func(int64) bool { return false })
+	planned := func(past *pipeline.Past, day int64) float64 {
+		known := past.Clone()
+		follow(known, p, day*ofDay+3600, day*ofDay+tenOClock+110, calm)
+		return foretell(t, p, known, day*ofDay+tenOClock+110, calm).Damped
+	}
+	assert.InDelta(t, 12.5, planned(past, 5), 1.5)
+	assert.InDelta(t, 12.5, planned(past, 6), 1.5, "a day was not seen")
+	assert.Less(t, planned(past, 13), 6.0, "all days were too long ago")
+}

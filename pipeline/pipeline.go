@@ -126,6 +126,7 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 		return Forecast{}, &StaleError{Age: lag, Limit: p.params.StaleAfter}
 	}
 	w.impute()
+	w.spaced = w.spacing()
 	m := p.params.method()
 	loads := m.loads(w)
 	p.addDemand(in.Demand, &f)
@@ -262,7 +263,7 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 	f.LoadNow = model.PerInstance(f.Level, present)
 	f.LoadPredicted = model.PerInstance(f.Total, float64(max(1, f.Target)))
 	f.Required = model.Required(f.Damped, p.params.Threshold)
-	if f.Idle = p.params.idle(f); f.Idle {
+	if f.Idle = p.params.idle(f, o.total(ticks)); f.Idle {
 		f.Required = 0
 	} else if p.params.Min == 0 {
 		f.Required = max(f.Required, leastShare)

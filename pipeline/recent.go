@@ -25,8 +25,10 @@ type recent struct {
 	unclear bool    // a load of it is not known
 }
 
+// newRecent has steps of whole intervals.
 func newRecent(interval time.Duration) recent {
-	return recent{step: max(leastStep, interval).Milliseconds()}
+	interval = max(interval, time.Millisecond)
+	return recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds()}
 }
 
 func (r *recent) clone() recent {
@@ -35,9 +37,10 @@ func (r *recent) clone() recent {
 	return out
 }
 
-// add adds the load at a time (ms), NaN if it is not known. Complete is called for each step that it completes. Times that are not after
-// the newest are ignored, unless they are so far away that the clock must have been set.
-func (r *recent) add(t int64, load float64, complete func(mean float64)) {
+// add adds the load at a time (ms), NaN if it is not known; a clipped one was at least that. Complete is called for each step that it
+// completes, with the mean of its loads, NaN if one of them is not known, and with what they show at least. Times that are not after the
+// newest are ignored, unless they are so far away that the clock must have been set.
+func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, shown float64)) {
 	begin := floorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
 	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
@@ -54,6 +57,7 @@ func (r *recent) add(t int64, load float64, complete func(mean float64)) {
 		r.unclear = true
 		return
 	}
+	r.unclear = r.unclear || clipped
 	r.sum += load
 	r.known++
 }
@@ -66,11 +70,12 @@ func (r *recent) after(w *window) int {
 	return w.index(r.newest + 1)
 }
 
-// close completes the open step, and returns its mean.
-func (r *recent) close() float64 {
-	mean := math.NaN()
-	if r.known > 0 && !r.unclear {
-		mean = r.sum / float64(r.known)
+// close completes the open step.
+func (r *recent) close() (mean, shown float64) {
+	shown = r.sum / float64(r.known) // NaN if none is known
+	mean = shown
+	if r.unclear {
+		mean = math.NaN()
 	}
 	if len(r.means) == recentSteps {
 		copy(r.means, r.means[1:])
@@ -79,7 +84,7 @@ func (r *recent) close() float64 {
 	r.means = append(r.means, mean)
 	r.end += r.step
 	r.sum, r.known, r.unclear = 0, 0, false
-	return mean
+	return mean, shown
 }
 
 // before returns the newest of the steps that had ended at a time, n at most; none if something is missing between.

@@ -13,8 +13,8 @@ type regression struct {
 }
 
 const (
-	// halfLife is after how many looks one counts half: after a day.
-	halfLife = int(day / learnEach)
+	// halfLife is after how long a look counts half (ms).
+	halfLife = day
 	// held is how strongly weights are held back until the load has shown them again and again.
 	held = 10
 	// leastError is the least error that a look is weighed by, as a share of the mean one.
@@ -26,9 +26,9 @@ const (
 // prior are the weights of which nothing is known yet: the means of one and two minutes tell more than that of half a minute alone.
 var prior = [features]float64{minuteMean: 0.3, twoMinutesMean: 0.2}
 
-// learn takes note of the value y that followed x. Looks overlap by the lag, and tell as much less.
-func (r *regression) learn(x *[features]float64, y, lag float64) {
-	const keep = 1 - math.Ln2/float64(halfLife)
+// learn takes note of the value y that followed x. Looks are some time apart (ms); they overlap by the lag, and tell as much less.
+func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
+	keep := 1 - min(0.5, math.Ln2*apart/float64(halfLife))
 	off := math.Abs(y - r.at(x))
 	r.size += (off - r.size) * max(1./sizeLooks, 1/(r.looks+1))
 	r.looks = r.looks*keep + 1

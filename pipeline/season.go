@@ -25,9 +25,9 @@ type season struct {
 	jumps          jumps
 }
 
-// add adds the mean of a step that ends at a time.
-func (s *season) add(end int64, mean float64) {
-	s.jumps.add(end, mean)
+// add adds the mean of a step that ends at a time, NaN if it is not known, and what its loads show at least.
+func (s *season) add(end, step int64, mean, shown float64) {
+	s.jumps.add(end, step, shown)
 	if !math.IsNaN(mean) {
 		s.minutes.add(end, mean, minute, day+beyond)
 		s.fives.add(end, mean, 5*minute, week+beyond)

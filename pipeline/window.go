@@ -15,6 +15,7 @@ type window struct {
 	values      []float64   // of all series, n ticks each
 	first, last int         // the first and the newest tick at which any instance is known
 	loads       []load      // by tick
+	spaced      int         // how many ticks apart readings are, by the instance that is read least often
 
 	// Memory of the stages, by tick where nothing else is said.
 	silent  []int     // how many instances are active and not known
