@@ -40,7 +40,7 @@ type adaptive struct{ *Params }
 func (p adaptive) loads(w *window) []load { return w.total(p.Params) }
 
 func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) projection {
-	o := project(loads, newSampling(w.spacing(), ahead), w.scratch)
+	o := project(loads, newSampling(w.spaced, ahead), w.scratch)
 	if p.Counted {
 		o.count(loads)
 	}
@@ -245,10 +245,11 @@ func (p adaptive) goodEnough(f *Forecast) (least, most int) {
 	}
 	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
 	slack := p.Spillover + unknown
-	least = count(math.Ceil(f.Required - slack - roundingSlack))
+	short := slack
 	if f.Learned {
-		least = count(math.Ceil(f.Required - p.Spillover - roundingSlack))
+		short = p.Spillover
 	}
+	least = count(math.Ceil(f.Required - short - roundingSlack))
 	most = count(math.Ceil(f.Required*(1+p.ScaleDownMargin) + slack - roundingSlack))
 	return least, most
 }

@@ -22,9 +22,6 @@ var (
 	_ encoding.BinaryUnmarshaler = (*Past)(nil)
 )
 
-// Fits reports whether a past is of loads as these parameters read them, and of use to a pipeline of them.
-func (p *Past) Fits(params *Params) bool { return p.fits(params) }
-
 // MarshalBinary returns a checkpoint: all that a past consists of, so that one that is read from it goes on exactly as this one does.
 // It fails if loads were so large that a number is not finite.
 func (p *Past) MarshalBinary() ([]byte, error) {
@@ -289,9 +286,6 @@ func (c *checker) require(ok bool, what string) {
 		c.err = errors.New("a checkpoint with " + what)
 	}
 }
-
-// finite is false for NaN.
-func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 // upTo are numbers from 0 to the most. It is false for NaN.
 func upTo(v, most float64) bool { return v >= 0 && v <= most }

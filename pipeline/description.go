@@ -52,7 +52,7 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 		add(d.base - max(0, over(seconds)-spike*all))
 	}
 	for _, v := range d.shape {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !finite(v) {
 			return false
 		}
 	}

@@ -47,8 +47,8 @@ func (h holt) least(f Forecast) int { return h.scaleUpCount(&f) }
 // extend fits a longer line if the one of the nearer horizon went through all the ticks that it was allowed: the trend may have lasted
 // for longer, and then it is carried on for longer. near and ahead are in ticks from the newest one.
 func (p adaptive) extend(o projection, loads []load, w *window, near, ahead float64) projection {
-	allowed := newSampling(w.spacing(), near)
-	longer := newSampling(w.spacing(), ahead)
+	allowed := newSampling(w.spaced, near)
+	longer := newSampling(w.spaced, ahead)
 	wentThroughAll := o.lasts >= carriedOn*float64(allowed.longest) // lasts is carriedOn times the ticks of the line
 	if !wentThroughAll || longer.longest <= allowed.longest || len(loads) <= allowed.longest {
 		return o

@@ -86,8 +86,8 @@ func (p *Past) Known() time.Duration {
 // Newest is the time of the newest load (ms), 0 without any.
 func (p *Past) Newest() int64 { return p.recent.newest }
 
-// fits reports whether a past is of use to a pipeline.
-func (p *Past) fits(params *Params) bool {
+// Fits reports whether a past is of loads as these parameters read them, and of use to a pipeline of them.
+func (p *Past) Fits(params *Params) bool {
 	return p != nil && params.Method == Adaptive && !params.Counted && params.kind().continues(p.of)
 }
 
@@ -166,7 +166,7 @@ type recalled struct {
 // recall returns what the past tells of the loads of a run, for a number of ticks from the newest one.
 func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
 	past := in.Past
-	if !past.fits(&p.params) {
+	if !past.Fits(&p.params) {
 		return recalled{}
 	}
 	w := &p.window

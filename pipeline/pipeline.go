@@ -273,9 +273,12 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 
 func (f *Forecast) finite() bool {
 	for _, x := range []float64{f.Level, f.Error, f.Trend, f.Total, f.Damped, f.LoadNow, f.LoadPredicted, f.Required, f.Serve} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
+		if !finite(x) {
 			return false
 		}
 	}
 	return true
 }
+
+// finite is false for NaN.
+func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }

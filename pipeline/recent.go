@@ -53,7 +53,7 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	for r.end < begin {
 		complete(r.close())
 	}
-	if math.IsNaN(load) || math.IsInf(load, 0) {
+	if !finite(load) {
 		r.unclear = true
 		return
 	}

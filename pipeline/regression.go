@@ -50,7 +50,7 @@ func (r *regression) learn(x *[features]float64, y, lag, apart float64) {
 		trace += float64(r.squares[k-1])
 		size += math.Abs(float64(r.moments[i]))
 	}
-	if sum := trace + size; math.IsNaN(sum) || math.IsInf(sum, 0) { // of loads that are too large
+	if !finite(trace + size) { // of loads that are too large
 		*r = regression{}
 		return
 	}
@@ -103,7 +103,7 @@ func (r *regression) solve(ridge float64) {
 		z[i] /= l[i][i]
 	}
 	for _, w := range z {
-		if math.IsNaN(w) || math.IsInf(w, 0) {
+		if !finite(w) {
 			return
 		}
 	}

@@ -86,12 +86,6 @@ func (f *Forecaster) WithoutCheckpoint() (keys []types.NamespacedName) {
 	return keys
 }
 
-func (f *Forecaster) feed(key types.NamespacedName) *Feed {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.feeds[key]
-}
-
 // look calls a function between two forecasts.
 func (f *Feed) look(do func()) {
 	f.mu.Lock()

@@ -74,9 +74,7 @@ func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 // Set adds a PredictedMetric or changes its configuration. The samples stay, unless they are of another source or target:
 // then the feed is a new one, and samples that still arrive for the old one are lost.
 func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
-	f.mu.RLock()
-	feed := f.feeds[key]
-	f.mu.RUnlock()
+	feed := f.feed(key)
 	if feed != nil && feed.readsFrom(c.Origin) {
 		return feed, feed.configure(c)
 	}
@@ -134,13 +132,18 @@ func (f *Forecaster) leave(feed *Feed) {
 
 // Get returns the snapshot of one PredictedMetric.
 func (f *Forecaster) Get(key types.NamespacedName) (snapshot.Snapshot, bool) {
-	f.mu.RLock()
-	feed, ok := f.feeds[key]
-	f.mu.RUnlock()
-	if !ok {
+	feed := f.feed(key)
+	if feed == nil {
 		return snapshot.Snapshot{}, false
 	}
 	return feed.Snapshot(), true
+}
+
+// feed returns the feed of a PredictedMetric, nil if there is none.
+func (f *Forecaster) feed(key types.NamespacedName) *Feed {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.feeds[key]
 }
 
 // List returns the snapshots of a namespace, sorted by name.
