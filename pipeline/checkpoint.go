@@ -15,7 +15,7 @@ const CheckpointVersion = 1
 
 // MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
 // ordinary load has two thirds of it.
-const MaxCheckpoint = 28_435
+const MaxCheckpoint = 28_499
 
 var (
 	_ encoding.BinaryMarshaler   = (*Past)(nil)
@@ -143,6 +143,7 @@ func (k *kind) fields(c codec) {
 	flag(c, &k.whole)
 	c.float(&k.threshold)
 	c.float(&k.lateness)
+	c.float(&k.scaleDownMargin)
 	c.int(&k.step)
 }
 
@@ -184,6 +185,7 @@ func (h *horizon) fields(c codec) {
 	c.float(&h.looks)
 	c.float(&h.size)
 	c.float(&h.margin)
+	c.float(&h.ordered)
 	for i := range h.squares {
 		c.single(&h.squares[i])
 	}
@@ -300,6 +302,7 @@ func (k *kind) check(c *checker) {
 	c.require(finite(k.model.Baseline), "an infinite baseline")
 	c.require(k.threshold > 0 && finite(k.threshold), "a threshold that is not above 0")
 	c.require(upTo(k.lateness, 0.5), "a lateness that is not between 0 and 0.5")
+	c.require(upTo(k.scaleDownMargin, 100), "a margin for scaling down that is not between 0 and 100")
 	c.require(leastStep.Milliseconds() <= k.step && k.step <= week, "a step that is out of bounds")
 }
 
@@ -312,6 +315,7 @@ func (r *recent) check(c *checker) {
 func (h *horizon) check(c *checker) {
 	c.require(upTo(h.looks, mostLooks), "a number of looks that is out of bounds")
 	c.require(upTo(h.size, math.MaxFloat64) && upTo(h.margin, math.MaxFloat64), "an error or a margin that is not finite, or below 0")
+	c.require(upTo(h.ordered, math.MaxFloat64), "a number of instances that is not finite, or below 0")
 	ok := true
 	for _, v := range h.squares {
 		ok = ok && isSingle(v)

@@ -9,6 +9,7 @@ var horizons = [...]float64{15, 30, 60, 120, 240, 480, 960}
 type horizon struct {
 	regression         // how far the load is off the mean of half a minute then, in units of description.scale
 	margin     float64 // of what is planned for, in mean absolute errors
+	ordered    float64 // how many instances there would be for what is planned for
 }
 
 const (
@@ -47,16 +48,19 @@ func (h *horizon) knows(least int64, of *kind) bool {
 	return h.looks*float64(of.lookEach()) >= float64(least)
 }
 
-// track adapts the margin to whether more came than the instances would have been planned for.
+// track adapts the margin to whether more came than the instances hold that would have been ordered. As with decide, a count that is
+// good enough stays as it is.
 func (h *horizon) track(d *description, seconds float64, s *season, expected, rate float64, of *kind) {
 	if of.lateness == 0 {
 		return
 	}
 	planned := d.planned(expected, d.at, seconds, s)
 	margin := min(h.margin*h.size*d.scale, largestMargin*planned)
-	instances := math.Ceil((planned+margin)/of.threshold - spare)
+	required := (planned + margin) / of.threshold
+	least, most := math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare)
+	h.ordered = max(least, min(h.ordered, most))
 	switch {
-	case rate <= instances*of.threshold:
+	case rate <= h.ordered*of.threshold:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
 	case rate > planned+margin && h.margin*h.size*d.scale <= largestMargin*planned: // a larger one would count
 		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)

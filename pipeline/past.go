@@ -22,11 +22,12 @@ type Past struct {
 
 // kind is what loads are comparable by.
 type kind struct {
-	model     Model
-	whole     bool
-	threshold float64 // of an instance, in units of the load
-	lateness  float64
-	step      int64 // ms
+	model           Model
+	whole           bool
+	threshold       float64 // of an instance, in units of the load
+	lateness        float64
+	scaleDownMargin float64
+	step            int64 // ms
 }
 
 // lookEach is how often a load is looked at (ms).
@@ -36,7 +37,7 @@ func (p *Params) kind() kind {
 	step := newRecent(p.Interval).step
 	model := p.Model
 	model.Kind = cmp.Or(model.Kind, Linear)
-	return kind{model: model, whole: p.Whole, threshold: p.Model.Load(p.Threshold), lateness: p.Lateness, step: step}
+	return kind{model: model, whole: p.Whole, threshold: p.Model.Load(p.Threshold), lateness: p.Lateness, scaleDownMargin: p.ScaleDownMargin, step: step}
 }
 
 // continues reports whether loads of this kind go on from those of another.

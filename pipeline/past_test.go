@@ -30,7 +30,14 @@ func follow(past *pipeline.Past, p pipeline.Params, from, to int64, load secondl
 // foretell forecasts a load of one instance at a second.
 func foretell(t testing.TB, p pipeline.Params, past *pipeline.Past, second int64, load secondly) pipeline.Forecast {
 	t.Helper()
+	return foretellFor(t, p, past, second, load, 1)
+}
+
+// foretellFor is foretell for a target that is set to some instances.
+func foretellFor(t testing.TB, p pipeline.Params, past *pipeline.Past, second int64, load secondly, target int) pipeline.Forecast {
+	t.Helper()
 	in := at((midnight + second) * 1000)
+	in.Target = target
 	in.Past = past
 	in.StartupTime = 25 * time.Second
 	var samples []pipeline.Sample
@@ -145,10 +152,11 @@ func TestLatenessIsKept(t *testing.T) {
 		load := noisy(4, mean)
 		past := pipeline.NewPast(&p)
 		follow(past, p, 0, ofDay/2, load)
-		late, judged := 0.0, 0.0
+		late, judged, target := 0.0, 0.0, 1
 		for s := ofDay / 2; s < 2*ofDay; s += 15 {
 			follow(past, p, s-15, s, load)
-			f := foretell(t, p, past, s, load)
+			f := foretellFor(t, p, past, s, load, target)
+			target = f.Decision.Desired
 			judged++
 			rate := 0.0
 			for k := s + 31; k <= s+50; k++ { // around the horizon of 40 s
