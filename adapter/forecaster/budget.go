@@ -11,7 +11,7 @@ import (
 )
 
 // DefaultMaxReadings is how many readings the forecasts of a namespace may keep: those of 10,000 pods with one PredictedMetric
-// and the defaults. Each stands for two samples of 16 bytes at most.
+// and the defaults. Each stands for two samples of 12 bytes at most.
 const DefaultMaxReadings = 10_000_000
 
 // share is what a feed may keep within its window: readings of each instance.

@@ -74,7 +74,7 @@ type Feed struct {
 	using     *settings
 	window    time.Duration // how far back the last one looked, which follows the startup time
 	replicas  replicas
-	series    map[string]*samples.Series
+	series    map[string]*samples.Packed
 	failing   map[string]error
 	sourceErr error // why the source as a whole cannot be read
 	newest    int64 // time of the newest sample (ms), 0 without one
@@ -153,7 +153,7 @@ func (c *Config) readings(window time.Duration) int {
 // reset drops the samples before a gap. After it all pods must be read again before their sum is a load, and values across
 // the gap would be invented.
 func (f *Feed) reset() {
-	f.series, f.coverage = map[string]*samples.Series{}, coverage{}
+	f.series, f.coverage = map[string]*samples.Packed{}, coverage{}
 	f.accuracy.Forget()
 }
 
@@ -215,6 +215,7 @@ func (f *Feed) awaitsData() bool {
 type workspace struct {
 	memory    pipeline.Memory
 	instances []pipeline.Instance
+	samples   []pipeline.Sample // of the instances, one after the other
 }
 
 // run makes a forecast and publishes it. Without a forecast it publishes and returns the reason, else it returns "".
@@ -263,8 +264,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	windowStart := now.Add(-f.window)
 	members := (*pods).Instances(windowStart.Add(-p.RedistributionTimeout))
 	f.followed.Store(int64(len(members)))
-	w.instances = f.members(members, windowStart.UnixMilli(), w.instances)
-	defer clear(w.instances) // the samples are the feed's
+	f.unpack(members, windowStart.UnixMilli(), w)
 	in := pipeline.Input{
 		Now: now.UnixMilli(), Instances: w.instances,
 		TargetRose: f.replicas.rose, StartupTime: startupTime,
@@ -280,7 +280,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		in.NodeStartupTime = f.nodeStartupTime()
 	}
 	if p.Whole {
-		err = f.addWhole(&in, windowStart.UnixMilli())
+		err = f.addWhole(&in, windowStart.UnixMilli(), w)
 	} else {
 		err = f.addInstances(&in)
 	}
@@ -312,13 +312,14 @@ func (f *Feed) addInstances(in *pipeline.Input) (err error) {
 }
 
 // addWhole adds the load of the target as a whole, once it has been read for long enough to see a trend.
-func (f *Feed) addWhole(in *pipeline.Input, windowStart int64) error {
+func (f *Feed) addWhole(in *pipeline.Input, windowStart int64, w *workspace) error {
 	s := f.series[source.WholeTarget]
 	if s == nil {
 		return unavailable(snapshot.WaitingForSamples, "the load of the target has not been read yet")
 	}
 	s.Trim(windowStart)
-	in.Total = *s
+	in.Total = s.AppendTo(w.samples)
+	w.samples = in.Total[:0]
 	f.spacing.measure([]pipeline.Instance{{Samples: in.Total}}, in.Now, f.newest)
 	p := f.pace()
 	if left := in.Total[0].T + max(warmUpTicks*p.tick, 2*p.reading) - in.Now; left > 0 {
@@ -327,10 +328,10 @@ func (f *Feed) addWhole(in *pipeline.Input, windowStart int64) error {
 	return nil
 }
 
-// members joins instances with their samples. It drops the samples of instances that no longer exist, and the failures of
-// ended ones.
-func (f *Feed) members(fleet []podtracker.Instance, windowStart int64, out []pipeline.Instance) []pipeline.Instance {
-	out = out[:0]
+// unpack puts instances with their samples into a workspace. It drops the samples of instances that no longer exist, and the failures
+// of ended ones.
+func (f *Feed) unpack(fleet []podtracker.Instance, windowStart int64, w *workspace) {
+	w.instances, w.samples = w.instances[:0], w.samples[:0]
 	read := 0
 	for i := range fleet {
 		m := &fleet[i]
@@ -341,15 +342,16 @@ func (f *Feed) members(fleet []podtracker.Instance, windowStart int64, out []pip
 		}
 		if s := f.series[m.ID]; s != nil && !f.using.Params.Whole {
 			s.Trim(windowStart)
-			x.Samples = *s
+			from := len(w.samples)
+			w.samples = s.AppendTo(w.samples)
+			x.Samples = slices.Clip(w.samples[from:])
 			read++
 		}
-		out = append(out, x)
+		w.instances = append(w.instances, x)
 	}
 	if read < len(f.series) || len(f.failing) > 0 {
 		f.forget(fleet)
 	}
-	return out
 }
 
 // forget drops samples and failures of instances that no longer exist.
@@ -359,7 +361,7 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 	for i := range fleet {
 		present[fleet[i].ID] = true
 	}
-	maps.DeleteFunc(f.series, func(id string, _ *samples.Series) bool { return !present[id] })
+	maps.DeleteFunc(f.series, func(id string, _ *samples.Packed) bool { return !present[id] })
 	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
 }
 

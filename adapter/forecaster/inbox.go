@@ -163,10 +163,10 @@ func (f *Feed) collect() {
 func (f *Feed) keep(instance string, x pipeline.Sample, most int) bool {
 	s := f.series[instance]
 	if s == nil {
-		s = &samples.Series{}
+		s = &samples.Packed{}
 		f.series[instance] = s
 	}
-	if len(*s) >= most {
+	if s.Len() >= most {
 		return false
 	}
 	s.Add(x)
