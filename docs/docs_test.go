@@ -23,7 +23,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "decisions/*.md", "../README.md"} {
+	for _, pattern := range []string{"*.md", "decisions/*.md", "../README.md", "../CONTRIBUTING.md", "../SECURITY.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
