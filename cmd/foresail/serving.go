@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type servingOptions struct {
 	probeAddress      string
 	metricsAddress    string
 	allowAnonymous    bool
+	profiling         bool
 	certFile, keyFile string // of metricsAddress
 }
 
@@ -42,6 +44,7 @@ func (o *servingOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.allowAnonymous, "metrics-allow-anonymous", false, "Serve --metrics-address to anyone who can reach it, over HTTP unless --metrics-tls-cert-file is given. They learn the load of every namespace, and which pod is on which node: for loopback.")
 	fs.StringVar(&o.certFile, metricsCertFlag, "", "File with the certificate of --metrics-address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, metricsKeyFlag, "", "File with the private key of that certificate.")
+	fs.BoolVar(&o.profiling, "profiling", false, "Serve CPU and memory profiles below /debug/pprof/ of --metrics-address, to clients with the right to get these paths.")
 }
 
 // validate also reads the files that flags name.
@@ -56,6 +59,9 @@ func (o *servingOptions) validate() error {
 		if err := checkAddress(a.value); err != nil {
 			errs = append(errs, badFlag(a.flag, fmt.Sprintf("%q", a.value), fmt.Sprintf("a host and a port, such as %s or 127.0.0.1%s, or 0: %v", a.such, a.such, err)))
 		}
+	}
+	if o.profiling && o.metricsAddress == noAddress {
+		errs = append(errs, badFlag("profiling", true, "left out with --metrics-address=0, which serves nothing"))
 	}
 	return errors.Join(append(errs, checkKeyPair(metricsCertFlag, o.certFile, metricsKeyFlag, o.keyFile))...)
 }
@@ -80,6 +86,11 @@ func checkKeyPair(certFlag, certFile, keyFlag, keyFile string) error {
 // certificate up to date, nil if nothing has to.
 func (o *servingOptions) metricsServer() (metricsserver.Options, ctrlmanager.Runnable, error) {
 	options := metricsserver.Options{BindAddress: o.metricsAddress}
+	if o.profiling {
+		options.ExtraHandlers = map[string]http.Handler{
+			"/debug/pprof/": http.HandlerFunc(pprof.Index), "/debug/pprof/profile": http.HandlerFunc(pprof.Profile), "/debug/pprof/trace": http.HandlerFunc(pprof.Trace),
+		}
+	}
 	if !o.allowAnonymous {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}

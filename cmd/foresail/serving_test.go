@@ -53,6 +53,24 @@ func TestMetricsAreServedToThoseWithRights(t *testing.T) {
 	}
 }
 
+// Profiles are served on request alone, behind the same check of who asks.
+func TestProfilesAreServedOnRequest(t *testing.T) {
+	server, _, err := parsedRun(t).serving.metricsServer()
+	require.NoError(t, err)
+	assert.Empty(t, server.ExtraHandlers)
+
+	server, _, err = parsedRun(t, "--profiling").serving.metricsServer()
+	require.NoError(t, err)
+	assert.NotNil(t, server.FilterProvider)
+	w := httptest.NewRecorder()
+	server.ExtraHandlers["/debug/pprof/"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/pprof/heap", nil))
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.NotEmpty(t, w.Body.Bytes())
+
+	o := parsedRun(t, "--leader-elect=false", "--apiservice=false", "--profiling", "--metrics-address=0")
+	assert.ErrorContains(t, o.validate(), "--profiling")
+}
+
 // The library looks for a certificate in the folder for temporary files, where others may write.
 func TestMetricsHaveNoCertificateOfOthers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

@@ -17,7 +17,7 @@ import (
 // Binary is a foresail to run.
 type Binary struct {
 	path     string
-	profiles string // the folder for profiles, "" for a binary that serves none
+	profiles string // the folder for profiles, "" for none
 }
 
 // Build builds the command of this repository into the cache folder.
@@ -37,40 +37,22 @@ type Flags struct{ binary, profiles string }
 func DefineFlags() *Flags {
 	var f Flags
 	flag.StringVar(&f.binary, "foresail", "", "measure this foresail binary; empty builds one from the source")
-	flag.StringVar(&f.profiles, "profiles", "", "folder to write CPU and heap profiles of foresail to; it is built with a server of profiles then")
+	flag.StringVar(&f.profiles, "profiles", "", "folder to write CPU and heap profiles of foresail to")
 	return &f
 }
 
 // Build returns the binary that the flags ask for.
 func (f *Flags) Build(ctx context.Context, progress io.Writer) (Binary, error) {
-	switch {
-	case f.profiles != "":
-		b, err := BuildReplaced(ctx, "foresail-profiles", progress, map[string]string{"cmd/foresail/profile_server.go": profileServer})
-		b.profiles = f.profiles
-		return b, err
-	case f.binary != "":
-		return Binary{path: f.binary}, nil
+	if f.binary != "" {
+		return Binary{path: f.binary, profiles: f.profiles}, nil
 	}
-	return Build(ctx, progress)
+	b, err := Build(ctx, progress)
+	b.profiles = f.profiles
+	return b, err
 }
 
 // Given reports whether the flags ask for another binary than one of the source.
 func (f *Flags) Given() bool { return *f != Flags{} }
-
-// profileEnv is the variable with the address at which a build for profiles serves them.
-const profileEnv = "FORESAIL_BENCH_PPROF"
-
-// profileServer is added to the command in a build for profiles: the command itself serves none.
-const profileServer = `package main
-
-import (
-	"net/http"
-	_ "net/http/pprof"
-	"os"
-)
-
-func init() { go http.ListenAndServe(os.Getenv("` + profileEnv + `"), nil) }
-`
 
 func build(ctx context.Context, name string, progress io.Writer, g GoBuild) (Binary, error) {
 	root, err := controlplane.Root()

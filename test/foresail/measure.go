@@ -116,9 +116,9 @@ func (u Usage) Cores(before Usage) float64 {
 	return (u.CPU - before.CPU).Seconds() / u.At.Sub(before.At).Seconds()
 }
 
-// SaveProfiles writes name.cpu.pprof, which covers a span from now on, and name.heap.pprof, if the binary serves profiles.
+// SaveProfiles writes name.cpu.pprof, which covers a span from now on, and name.heap.pprof, if there is a folder for profiles.
 func (p *Process) SaveProfiles(ctx context.Context, name string, span time.Duration) error {
-	if p.pprof == "" {
+	if p.options.Binary.profiles == "" {
 		return nil
 	}
 	file := filepath.Join(p.options.Binary.profiles, filepath.FromSlash(name))
@@ -129,7 +129,7 @@ func (p *Process) SaveProfiles(ctx context.Context, name string, span time.Durat
 }
 
 func (p *Process) saveProfile(ctx context.Context, path, file string) error {
-	body, err := open(ctx, "http://"+p.pprof+"/debug/pprof/"+path)
+	body, err := open(ctx, "http://"+p.Address+"/debug/pprof/"+path)
 	if err != nil {
 		return err
 	}

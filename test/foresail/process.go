@@ -37,7 +37,6 @@ type Process struct {
 	LogFile      string
 
 	options Options
-	pprof   string // host:port of profiles, "" without
 
 	mu      sync.Mutex
 	stopped bool
@@ -56,10 +55,7 @@ func Start(o Options) (*Process, error) {
 	}
 	p.options.Flags = append([]string{"run", "--http-address", p.ProbeAddress, "--metrics-address", p.Address, "--metrics-allow-anonymous"}, o.Flags...)
 	if o.Binary.profiles != "" {
-		if p.pprof, err = ports.TakeAddress(); err != nil {
-			return nil, err
-		}
-		p.options.Env = append([]string{profileEnv + "=" + p.pprof}, o.Env...)
+		p.options.Flags = append(p.options.Flags, "--profiling")
 	}
 	if err := p.Restart(); err != nil {
 		return nil, err
