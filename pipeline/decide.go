@@ -151,6 +151,20 @@ func (p *Params) wake(f *Forecast, d Decision, pending bool) Decision {
 	return d
 }
 
+// bound holds to the bounds of a run, which the actuator does not know, and which may just have begun: no step and no pending instance
+// delays them.
+func (p *Params) bound(f *Forecast) {
+	f.Serve = max(p.Threshold*float64(p.Min), min(f.Serve, p.Threshold*float64(p.Max)))
+	d := &f.Decision
+	switch {
+	case d.Desired < p.Min:
+		d.Desired, d.Reason = p.Min, BelowMinimum
+	case d.Desired > p.Max:
+		d.Desired, d.Reason = p.Max, AtMaximum
+	}
+	d.Action = actionOf(d.Desired, f.Target)
+}
+
 // clamp holds n to [low, high]; where the bounds cross, low wins.
 func clamp(n, low, high int) int { return max(low, min(n, high)) }
 

@@ -72,8 +72,18 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
 
-// expect returns what is known of the load in some seconds.
-func (p *Past) expect(d *description, now int64, seconds float64) recalled {
+// marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one,
+// which holds for hours in a window of a schedule, it would be learned too late: it is that of errors whose tails fall off as those of
+// the Laplace distribution do, of which the share e is beyond ln(1/2e) mean absolute errors.
+func (h *horizon) marginFor(lateness float64, of *kind) float64 {
+	if lateness == of.lateness || lateness == 0 || of.lateness == 0 {
+		return h.margin
+	}
+	return min(max(0, h.margin+math.Log(of.lateness/lateness)), mostErrors)
+}
+
+// expect returns what is known of the load in some seconds, with the margin for a lateness.
+func (p *Past) expect(d *description, now int64, seconds, lateness float64) recalled {
 	k := 0
 	for k < len(horizons)-2 && 1000*horizons[k] < float64(p.of.step) {
 		k++ // it is not looked at
@@ -91,7 +101,7 @@ func (p *Past) expect(d *description, now int64, seconds float64) recalled {
 	x := d.features(seconds, &p.season)
 	margin := math.NaN()
 	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
-		margin = between(near.margin*near.size, far.margin*far.size) * d.scale
+		margin = between(near.marginFor(lateness, &p.of)*near.size, far.marginFor(lateness, &p.of)*far.size) * d.scale
 	}
 	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
 	total := min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds)))

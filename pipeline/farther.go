@@ -7,13 +7,16 @@ import "time"
 type Farther struct {
 	Horizon      time.Duration // Forecast.Horizon and the startup time of a node
 	Total        float64       // the load then
-	Desired      int           // instances needed then, between Params.Min and Params.Max
+	Desired      int           // instances needed then, between Params.Min and Params.Max or those of Input.Bounds
 	WindowNeeded time.Duration // the shortest window that carries a trend so far; 0 with Holt, which needs none
 }
 
 // farther carries the trend of a run on to a horizon (ms) beyond its own. It starts from the same loads, so that it costs a line more
 // at the most.
 func (p *Pipeline) farther(f Forecast, m method, o projection, loads []load, in *Input, horizon float64) Farther {
+	if b := in.Bounds; b != nil {
+		p.params.Min, p.params.Max = b.FartherMin, b.FartherMax
+	}
 	step := float64(p.window.step)
 	near := (float64(f.Now-f.Tick) + millis(f.Horizon)) / step
 	ahead := (float64(f.Now-f.Tick) + horizon) / step

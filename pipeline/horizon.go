@@ -56,6 +56,11 @@ func (p *Params) WindowFor(startupTime time.Duration) time.Duration {
 	return p.reach(startupTime).window
 }
 
+// HorizonFor returns how far ahead a forecast looks when instances take startupTime to start; 0 means Params.StartupTime.
+func (p *Params) HorizonFor(startupTime time.Duration) time.Duration {
+	return duration(p.reach(startupTime).horizon)
+}
+
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // duration is the reverse of millis, held to what a Duration can hold, some 290 years.

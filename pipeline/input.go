@@ -48,10 +48,22 @@ type Input struct {
 	TargetRose  int64         // when Target last rose (ms), or Never
 	StartupTime time.Duration // T_I as measured; 0 = Params.StartupTime
 
+	// Bounds replace those of Params, as in a window of a schedule. The actuator does not have them, so that they also bound Forecast.Serve;
+	// nil: those of Params hold, which it has.
+	Bounds *Bounds
+
 	// Past is what is known of the load from before; nil of one of which nothing is. The adaptive method alone reads it.
 	Past *Past
 
 	// NodeStartupTime asks for a second, farther forecast: of the time at which an instance is ready that has to wait for a node
 	// which is ordered now. 0 = none.
 	NodeStartupTime time.Duration
+}
+
+// Bounds are what holds for one run in place of the values of Params.
+type Bounds struct {
+	Min, Max int
+	Lateness float64
+
+	FartherMin, FartherMax int // of the farther forecast
 }

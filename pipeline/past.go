@@ -93,8 +93,9 @@ func (p *Past) Fits(params *Params) bool {
 }
 
 // Learn adds the loads of the last run in a memory, but for those that may still change. It begins anew if they are not of the same
-// kind as those before.
-func (p *Past) Learn(m *Memory, params *Params) {
+// kind as those before. Of the times that unlearned names (ms; nil: none) nothing is learned: what the load was then is kept for as long
+// as forecasts look back.
+func (p *Past) Learn(m *Memory, params *Params, unlearned func(t int64) bool) {
 	if params.Method != Adaptive || params.Counted {
 		return
 	}
@@ -103,14 +104,14 @@ func (p *Past) Learn(m *Memory, params *Params) {
 	late := max(settling.Milliseconds(), 2*int64(w.spaced)*w.step)
 	settled := w.index(w.tick(w.last) - late)
 	for k := max(w.first, p.recent.after(w)); k < settled; k++ {
-		p.add(w.tick(k), w.loads[k].effective, w.loads[k].clipped, m)
+		p.add(w.tick(k), w.loads[k].effective, w.loads[k].clipped, m, unlearned)
 	}
 }
 
 // Add adds the load at a time (ms), NaN if it is not known.
 func (p *Past) Add(t int64, load float64, m *Memory, params *Params) {
 	p.become(params)
-	p.add(t, load, false, m)
+	p.add(t, load, false, m, nil)
 }
 
 // become makes it the past of a load of other parameters, which is another load if it does not go on from it.
@@ -122,17 +123,21 @@ func (p *Past) become(params *Params) {
 	}
 }
 
-func (p *Past) add(t int64, load float64, clipped bool, m *Memory) {
+func (p *Past) add(t int64, load float64, clipped bool, m *Memory, unlearned func(t int64) bool) {
 	p.recent.add(t, load, clipped, func(mean, shown float64) {
+		if unlearned != nil && unlearned(p.recent.end-p.recent.step) {
+			p.season.add(p.recent.end, p.recent.step, math.NaN(), math.NaN())
+			return
+		}
 		p.season.add(p.recent.end, p.recent.step, mean, shown)
 		if floorMod(p.recent.end, learnEach) < p.recent.step {
-			p.look(m)
+			p.look(m, unlearned)
 		}
 	})
 }
 
-// look compares the newest loads with what was to be expected, for each horizon.
-func (p *Past) look(m *Memory) {
+// look compares the newest loads with what was to be expected, for each horizon, unless that was at a time of which nothing is learned.
+func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 	means, step := p.recent.means, float64(p.recent.step)/1000
 	around := int(math.Round(aroundTime / step))
 	came := means[max(0, len(means)-max(1, 2*around)):]
@@ -149,6 +154,9 @@ func (p *Past) look(m *Memory) {
 			ahead++
 		}
 		n := len(means) - ahead
+		if unlearned != nil && unlearned(p.recent.end-int64(ahead)*p.recent.step) {
+			continue
+		}
 		var d description
 		if seconds >= step && n > 0 && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], p.recent.end-int64(ahead)*p.recent.step, step, m) {
 			p.horizons[i].learn(&d, seconds, &p.season, rate, &p.of)
@@ -186,5 +194,5 @@ func (p *Pipeline) recall(in *Input, loads []load, ahead float64) recalled {
 		return recalled{}
 	}
 	seconds := ahead * float64(w.step) / 1000
-	return past.expect(&d, in.Now, seconds)
+	return past.expect(&d, in.Now, seconds, p.params.Lateness)
 }

@@ -314,7 +314,7 @@ func TestRunsTeach(t *testing.T) {
 		in.Instances = []pipeline.Instance{{ID: "a", Start: midnight - 30*ofDay, Samples: samples[max(0, len(samples)-400):]}}
 		_, err := made.RunIn(&m, in)
 		require.NoError(t, err)
-		byRuns.Learn(&m, &p)
+		byRuns.Learn(&m, &p, nil)
 	}
 	follow(byHand, p, 0, 3600-16, load)
 	require.Equal(t, byHand.Newest(), byRuns.Newest())
@@ -371,7 +371,7 @@ func TestLateReadingsAreWaitedFor(t *testing.T) {
 	p.StaleAfter = 3 * time.Minute
 	_, err = made.RunIn(&m, in)
 	require.NoError(t, err)
-	past.Learn(&m, &p)
+	past.Learn(&m, &p, nil)
 	assert.LessOrEqual(t, past.Newest(), (midnight+600-120+15)*1000, "two readings of a minute ago")
 }
 

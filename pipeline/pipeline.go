@@ -27,7 +27,7 @@ type Forecast struct {
 	LoadNow       float64 // P_now, per instance
 	LoadPredicted float64 // P_H, per instance of the target count
 	Required      float64 // N(A_ω, τ), instances, as a real number
-	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough
+	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough; within Input.Bounds if there are any
 
 	Learned bool // the margin in Damped is the one that kept to Params.Lateness; else it is Params.NoiseMargin
 
@@ -106,6 +106,14 @@ func (p *Pipeline) Params() Params { return p.params }
 // Run makes a forecast. It fails with ErrNoData, ErrOverflow, a *StaleError, or an error that names two instances of one ID or
 // a Now that is out of range.
 func (p *Pipeline) Run(in Input) (Forecast, error) {
+	if in.Bounds != nil {
+		return p.RunIn(p.memory, in)
+	}
+	return p.run(in)
+}
+
+// run makes a forecast. Of an input with bounds the parameters have them already, and may be changed.
+func (p *Pipeline) run(in Input) (Forecast, error) {
 	if in.Now < -maxTime || in.Now > maxTime {
 		return Forecast{}, fmt.Errorf("now: %d: must be milliseconds between %d and %d", in.Now, -maxTime, maxTime)
 	}
@@ -142,6 +150,9 @@ func (p *Pipeline) Run(in Input) (Forecast, error) {
 	}
 	pending := f.Target > f.Active && within(in.Now, in.TargetRose, p.params.PendingExpiry)
 	f.Decision = p.params.wake(&f, m.decide(f, pending), pending)
+	if in.Bounds != nil {
+		p.params.bound(&f)
+	}
 	f.Holds = p.params.Model.Load(p.params.Threshold) * float64(f.Decision.Desired)
 	if in.NodeStartupTime > 0 {
 		f.Farther = p.farther(f, m, o, loads, &in, r.horizon+millis(in.NodeStartupTime))
@@ -182,7 +193,10 @@ func (p *Pipeline) count(in *Input, newest load, f *Forecast) {
 // RunIn is Run in a memory that other pipelines may use as well, and not in one of its own.
 func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
 	shared := Pipeline{params: p.params, memory: m}
-	return shared.Run(in)
+	if b := in.Bounds; b != nil {
+		shared.params.Min, shared.params.Max, shared.params.Lateness = b.Min, b.Max, b.Lateness
+	}
+	return shared.run(in)
 }
 
 // fill aligns the samples of every instance onto the grid of the window.

@@ -16,6 +16,7 @@ import (
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/samples"
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	// Options.NodeStartupTime returns.
 	Farther         bool
 	NodeStartupTime time.Duration
+
+	Schedules *schedule.Calendar // used by one forecast at a time; nil: none
 
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
@@ -72,7 +75,9 @@ type Feed struct {
 
 	mu        sync.Mutex // of what is below, which belongs to the forecast that is being made
 	using     *settings
-	window    time.Duration // how far back the last one looked, which follows the startup time
+	bounds    *pipeline.Bounds // of the schedules, nil without any
+	active    []string         // the names of these
+	window    time.Duration    // how far back the last one looked, which follows the startup time
 	replicas  replicas
 	series    map[string]*samples.Packed
 	failing   map[string]error
@@ -102,6 +107,7 @@ func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, e
 		return nil, err
 	}
 	f.using = f.settings.Load()
+	f.schedule(now())
 	f.publishErr(unavailable(snapshot.WaitingForSamples, "no sample has been read yet"), now())
 	return f, nil
 }
@@ -226,6 +232,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	if f.using.pipeline == nil {
 		return snapshot.InvalidSpec
 	}
+	f.schedule(now)
 	f.collect()
 	if f.newest > now.Add(f.using.Params.Interval).UnixMilli() { // the clock was ahead, and has been set back
 		f.newest = 0
@@ -241,6 +248,9 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	}
 	s.Forecast = forecast
 	s.Lateness = f.using.Params.Lateness
+	if f.bounds != nil {
+		s.Lateness = f.bounds.Lateness
+	}
 	if f.using.Params.Method == pipeline.Adaptive {
 		s.Learned = f.past.Known()
 	}
@@ -249,6 +259,17 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	s.Decision = f.using.Params.Cooldown.Apply(forecast.Decision, forecast.Target, now.UnixMilli(), history)
 	f.publish(s)
 	return ""
+}
+
+// schedule notes the bounds that hold at a time.
+func (f *Feed) schedule(now time.Time) {
+	c := f.using
+	ahead := c.Params.HorizonFor(f.startupTime(c))
+	farther := ahead
+	if c.Farther {
+		farther += f.nodeStartupTime()
+	}
+	f.bounds, f.active = c.Schedules.At(now, ahead, farther)
 }
 
 // forecast runs the pipeline over the samples of the pods, and returns when the newest instance started (ms).
@@ -267,7 +288,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	f.unpack(members, windowStart.UnixMilli(), w)
 	in := pipeline.Input{
 		Now: now.UnixMilli(), Instances: w.instances,
-		TargetRose: f.replicas.rose, StartupTime: startupTime,
+		TargetRose: f.replicas.rose, StartupTime: startupTime, Bounds: f.bounds,
 	}
 	if f.replicas.known {
 		in.Target = f.replicas.count
@@ -294,7 +315,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
 	if err == nil {
 		f.accuracy.Judge(&w.memory, &p, &forecast)
-		f.past.Learn(&w.memory, &p)
+		f.past.Learn(&w.memory, &p, f.using.Schedules.Unlearned)
 	}
 	return forecast, newestStart, err
 }
@@ -374,8 +395,8 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
 		Threshold: f.using.Params.Threshold, StaleAfter: f.using.Params.StaleAfter,
 		Whole: f.using.Params.Whole, Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
-		ReplicasLost: f.replicas.lost,
-		StartupTime:  f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
+		ReplicasLost: f.replicas.lost, Bounds: f.bounds, ActiveSchedules: f.active,
+		StartupTime: f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
 	if s.SourceErr == nil {
 		s.SourceErr = f.failing[source.WholeTarget]

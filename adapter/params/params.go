@@ -69,7 +69,8 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		},
 	}
 	p.Window, p.WindowFollowsHorizon = window(s)
-	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkLateness(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()))
+	_, schedules := Schedules(*s, &p)
+	return p, errors.Join(checkBaseline(s.Model), checkNoiseMargin(s.Forecast), checkLateness(s.Forecast), checkStaleAfter(s), inSpec(p.Validate()), schedules)
 }
 
 // number returns the float nearest to a quantity, so that 700m and 0.7 are the same.

@@ -103,6 +103,7 @@ func onlyDocument(data []byte) ([]byte, error) {
 var accepted = map[reflect.Type]string{
 	reflect.TypeFor[resource.Quantity]():  "a quantity, such as 700m",
 	reflect.TypeFor[metav1.Duration]():    "a duration, such as 90s",
+	reflect.TypeFor[metav1.Time]():        "a time with its offset from UTC, such as 2026-11-27T08:00:00+01:00",
 	reflect.TypeFor[int32]():              "a whole number of 32 bits",
 	reflect.TypeFor[intstr.IntOrString](): "a number or a name",
 	reflect.TypeFor[bool]():               "true or false",
@@ -119,11 +120,21 @@ func misfits(path string, value any, t reflect.Type) []error {
 		return nil
 	}
 	accept, leaf := accepted[t]
+	if list, ok := value.([]any); ok && t.Kind() == reflect.Slice {
+		var errs []error
+		for i, item := range list {
+			errs = append(errs, misfits(fmt.Sprintf("%s[%d]", path, i), item, t.Elem())...)
+		}
+		return errs
+	}
 	if leaf || t.Kind() != reflect.Struct {
 		if fits(value, t) {
 			return nil
 		}
-		if !leaf {
+		switch {
+		case t.Kind() == reflect.Slice:
+			accept = "a list"
+		case !leaf:
 			accept = "a string"
 		}
 		return []error{&pipeline.FieldError{Field: path, Value: value, Accept: accept}}

@@ -269,8 +269,13 @@ func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	if err != nil {
 		return forecaster.Config{}, err
 	}
+	schedules, err := params.Schedules(pm.Spec, &p)
+	if err != nil {
+		return forecaster.Config{}, err
+	}
 	ref := pm.Spec.ScaleTargetRef
 	c := targetOf(ref)
+	c.Schedules = schedules
 	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
 	if b := pm.Spec.CapacityBuffer; b != nil {

@@ -30,6 +30,11 @@ type Snapshot struct {
 	Lateness float64           // the share of the time that they may be late
 	Learned  time.Duration     // for how long the load has been learned from; 0: not, or not yet
 
+	// Bounds are those that hold with the schedules of the spec, nil without any; they are there without a forecast as well.
+	Bounds *pipeline.Bounds
+	// ActiveSchedules names the schedules that they are of.
+	ActiveSchedules []string
+
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
 

@@ -64,6 +64,10 @@ type PredictedMetricList struct {
 // +kubebuilder:validation:XValidation:rule="duration(has(self.horizon.max) ? self.horizon.max : self.forecast.method == 'Adaptive' ? '20m' : '40s') >= duration(self.horizon.min)",message="horizon.max must be at least horizon.min",fieldPath=".horizon.max"
 // +kubebuilder:validation:XValidation:rule="!has(self.forecast.noiseMargin) || self.forecast.method == 'Adaptive'",message="forecast.noiseMargin must be absent unless forecast.method is Adaptive",fieldPath=".forecast.noiseMargin"
 // +kubebuilder:validation:XValidation:rule="!has(self.forecast.lateness) || self.forecast.method == 'Adaptive'",message="forecast.lateness must be absent unless forecast.method is Adaptive",fieldPath=".forecast.lateness"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || self.schedules.all(s, !has(s.minReplicas) && !has(s.maxReplicas) || !has(s.maxReplicas) && !has(self.maxReplicas) || (has(s.maxReplicas) ? s.maxReplicas : self.maxReplicas) >= (has(s.minReplicas) ? s.minReplicas : self.minReplicas))",message="schedules must each have a maxReplicas, or else that of the spec, of at least their minReplicas, or else that of the spec",fieldPath=".schedules"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || ((has(self.source.prometheus) && self.source.prometheus.scope == 'Target') || (has(self.source.remoteWrite) && self.source.remoteWrite.scope == 'Target')) || self.schedules.all(s, !has(s.minReplicas) || s.minReplicas != 0)",message="schedules must each have a minReplicas of at least 1, or 0 if the source has scope Target",fieldPath=".schedules"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || self.forecast.method == 'Adaptive' || self.schedules.all(s, !has(s.lateness) && !has(s.learning))",message="schedules must have no lateness and no learning unless forecast.method is Adaptive",fieldPath=".schedules"
+// +kubebuilder:validation:XValidation:rule="!has(self.schedules) || !has(self.forecast.lateness) || !self.forecast.lateness.matches('^0([.]0+)?%$') || self.schedules.all(s, !has(s.lateness))",message="schedules must have no lateness while forecast.lateness is 0%",fieldPath=".schedules"
 //
 // Rules on two fields are here because rules of model or horizon would reject the default {} of these. A field whose default
 // depends on the method has none in the schema, so rules on it name both defaults.
@@ -106,6 +110,13 @@ type PredictedMetricSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self != 0",message="maxReplicas must be at least 1"
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
+	// Windows of time, such as holidays and known events, in which other bounds hold.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Schedules []Schedule `json:"schedules,omitempty"`
 
 	// Set this, if only to {}, to have Foresail create the HorizontalPodAutoscaler and keep it as recommended. It has the name of
 	// this object, and its minReplicas, maxReplicas and threshold. It is deleted with this field or this object. If absent, you

@@ -53,6 +53,20 @@ type PredictedMetricStatus struct {
 	// +optional
 	CapacityBuffer *CapacityBufferStatus `json:"capacityBuffer,omitempty"`
 
+	// The spec.schedules whose bounds hold: their windows are active, or begin within the horizon.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ActiveSchedules []string `json:"activeSchedules,omitempty"`
+
+	// With spec.schedules: the fewest replicas now.
+	// +optional
+	MinReplicas *int32 `json:"minReplicas,omitempty"`
+
+	// With spec.schedules: the most replicas now. Absent if there is no limit.
+	// +optional
+	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
+
 	// When this status was written: at once after a decision or a change of a condition, else about every 15s.
 	// +optional
 	UpdateTime *metav1.Time `json:"updateTime,omitempty"`

@@ -65,8 +65,14 @@ func TestPlanIsPure(t *testing.T) {
 
 func TestBudgetsArePure(t *testing.T) {
 	for _, path := range imports(t, false, "./nodepool/budget")[module+"nodepool/budget"] {
-		allowed := isStandard(path) || path == module+"api/v1alpha1" || path == "github.com/robfig/cron/v3" || strings.HasPrefix(path, "k8s.io/apimachinery/")
+		allowed := isStandard(path) || path == module+"api/v1alpha1" || path == module+"internal/schedule" || strings.HasPrefix(path, "k8s.io/apimachinery/")
 		assert.True(t, allowed, path)
+	}
+}
+
+func TestSchedulesArePure(t *testing.T) {
+	for _, path := range imports(t, false, "./internal/schedule")[module+"internal/schedule"] {
+		assert.True(t, isStandard(path) || path == module+"pipeline" || path == "github.com/robfig/cron/v3", path)
 	}
 }
 

@@ -44,7 +44,7 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 			}
 			result.Forecast, result.Err = p.RunIn(&m, in)
 			if o.Learn && result.Err == nil {
-				past.Learn(&m, &o.Params)
+				past.Learn(&m, &o.Params, nil)
 			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {

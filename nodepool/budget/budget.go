@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/schedule"
 )
 
 // Budgets are the disruption budgets of a pool. The zero value never limits.
@@ -21,13 +21,12 @@ type Budgets struct {
 	err  error
 }
 
-// budget allows nodes, or a percentage of the workers: always, or for a duration from each time of a schedule.
+// budget allows nodes, or a percentage of the workers: always, or in the windows of a schedule.
 type budget struct {
-	nodes    int
-	percent  bool
-	schedule *cron.SpecSchedule // nil if always active
-	duration time.Duration
-	text     string
+	nodes   int
+	percent bool
+	window  *schedule.Window // nil if always active
+	text    string
 }
 
 // Parse returns the budgets of a pool. Where one cannot be understood, Allowed allows nothing: an unreadable limit is not no
@@ -58,7 +57,7 @@ func (b Budgets) Allowed(now time.Time, workers int) (nodes int, why string) {
 	limited := false
 	for i := range b.list {
 		of := &b.list[i]
-		if !of.active(now) {
+		if of.window != nil && !of.window.Active(now) {
 			continue
 		}
 		if n := min(of.of(workers), max(0, workers)); !limited || n < nodes {
@@ -66,15 +65,6 @@ func (b Budgets) Allowed(now time.Time, workers int) (nodes int, why string) {
 		}
 	}
 	return nodes, why
-}
-
-// active tells whether a time of the schedule lies within the duration before now, now included.
-func (b *budget) active(now time.Time) bool {
-	if b.schedule == nil {
-		return true
-	}
-	start := b.schedule.Next(now.UTC().Add(-b.duration))
-	return !start.IsZero() && !start.After(now)
 }
 
 // of returns how many of the workers the budget allows. A percentage is rounded up, as Karpenter and PodDisruptionBudgets do, so
@@ -94,15 +84,16 @@ func parse(of *v1alpha1.DisruptionBudget) (budget, error) {
 	if of.Schedule == "" && of.Duration == nil {
 		return b, nil
 	}
-	schedule, err := parseSchedule(of.Schedule)
+	var duration time.Duration
+	if of.Duration != nil {
+		duration = of.Duration.Duration
+	}
+	window, err := schedule.Recurring(of.Schedule, "UTC", duration)
 	if err != nil {
 		return b, err
 	}
-	if of.Duration == nil || of.Duration.Duration <= 0 {
-		return b, errors.New("duration: must be a duration above 0s, as there is a schedule")
-	}
-	b.schedule, b.duration = schedule, of.Duration.Duration
-	b.text += fmt.Sprintf(" of schedule %s for %s", of.Schedule, b.duration)
+	b.window = &window
+	b.text += fmt.Sprintf(" of schedule %s for %s", of.Schedule, duration)
 	return b, nil
 }
 
@@ -114,30 +105,4 @@ func (b *budget) setNodes(value intstr.IntOrString) error {
 	}
 	b.nodes, b.percent = n, percent
 	return nil
-}
-
-// parseSchedule returns a schedule in UTC that has times.
-func parseSchedule(text string) (*cron.SpecSchedule, error) {
-	// The zone stands first for the library as well, which panics at a zone that nothing follows.
-	parsed, err := cron.ParseStandard("TZ=UTC " + text)
-	if err != nil {
-		return nil, fmt.Errorf("schedule: %q: must be a cron schedule: %w", text, err)
-	}
-	schedule, ok := parsed.(*cron.SpecSchedule)
-	if !ok { // @every
-		return nil, fmt.Errorf("schedule: %q: must be a cron schedule of five fields, or a macro such as @daily", text)
-	}
-	if !comes(schedule) {
-		return nil, fmt.Errorf("schedule: %q: must be a cron schedule with times that come, unlike 31 February", text)
-	}
-	return schedule, nil
-}
-
-// comes tells whether a schedule has times. The library looks ahead for five years; these begin with a leap year, so that they
-// have every date.
-func comes(s *cron.SpecSchedule) bool {
-	if s.Minute == 0 || s.Hour == 0 { // lone commas: it would look at every minute
-		return false
-	}
-	return !s.Next(time.Date(2023, time.December, 31, 23, 59, 59, 0, time.UTC)).IsZero()
 }
