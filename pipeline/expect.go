@@ -72,14 +72,18 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
 
-// marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one,
-// which holds for hours in a window of a schedule, it would be learned too late: it is that of errors whose tails fall off as those of
-// the Laplace distribution do, of which the share e is beyond ln(1/2e) mean absolute errors.
+// marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one, which
+// holds for hours in a window of a schedule, it would be learned too late. So it follows from that one by the distribution of errors that
+// asks for more: for a smaller lateness that of Laplace, of which the share e is beyond ln(1/2e) of them, for a larger one the normal one.
 func (h *horizon) marginFor(lateness float64, of *kind) float64 {
-	if lateness == of.lateness || lateness == 0 || of.lateness == 0 {
+	switch {
+	case lateness == of.lateness || lateness == 0 || of.lateness == 0:
 		return h.margin
+	case lateness < of.lateness:
+		return min(h.margin+math.Log(of.lateness/lateness), mostErrors)
 	}
-	return min(max(0, h.margin+math.Log(of.lateness/lateness)), mostErrors)
+	beyond := func(share float64) float64 { return math.Erfinv(1 - 2*share) }
+	return h.margin * beyond(lateness) / beyond(of.lateness)
 }
 
 // expect returns what is known of the load in some seconds, with the margin for a lateness.

@@ -124,3 +124,16 @@ func (l *locator) float(v *float64) {
 	l.floats = append(l.floats, len(l.encoder))
 	l.encoder.float(v)
 }
+
+// AddUnless is Add with what Learn has: times of which nothing is learned.
+func (p *Past) AddUnless(t int64, load float64, m *Memory, params *Params, unlearned func(t int64) bool) {
+	p.become(params)
+	p.add(t, load, false, m, unlearned)
+}
+
+// LearnedAlone is what has been learned of how a load goes on, of the day and the week, and of jumps.
+func (p *Past) LearnedAlone() []any {
+	s := p.season.clone()
+	list := s.jumps.list
+	return []any{p.horizons, s.minutes, s.fives, list}
+}

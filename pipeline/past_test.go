@@ -30,14 +30,12 @@ func follow(past *pipeline.Past, p pipeline.Params, from, to int64, load secondl
 // foretell forecasts a load of one instance at a second.
 func foretell(t testing.TB, p pipeline.Params, past *pipeline.Past, second int64, load secondly) pipeline.Forecast {
 	t.Helper()
-	return foretellFor(t, p, past, second, load, 1)
+	return run(t, p, inputOf(past, second, load))
 }
 
-// foretellFor is foretell for a target that is set to some instances.
-func foretellFor(t testing.TB, p pipeline.Params, past *pipeline.Past, second int64, load secondly, target int) pipeline.Forecast {
-	t.Helper()
+// inputOf is what foretell forecasts from.
+func inputOf(past *pipeline.Past, second int64, load secondly) pipeline.Input {
 	in := at((midnight + second) * 1000)
-	in.Target = target
 	in.Past = past
 	in.StartupTime = 25 * time.Second
 	var samples []pipeline.Sample
@@ -45,7 +43,7 @@ func foretellFor(t testing.TB, p pipeline.Params, past *pipeline.Past, second in
 		samples = append(samples, pipeline.Sample{T: (midnight + s) * 1000, V: load(s)})
 	}
 	in.Instances = []pipeline.Instance{{ID: "a", Start: midnight - 30*ofDay, Samples: samples}}
-	return run(t, p, in)
+	return in
 }
 
 // noisy is a load around a mean, as it is counted, that is the same each time for the same second.
@@ -155,7 +153,9 @@ func TestLatenessIsKept(t *testing.T) {
 		late, judged, target := 0.0, 0.0, 1
 		for s := ofDay / 2; s < 2*ofDay; s += 15 {
 			follow(past, p, s-15, s, load)
-			f := foretellFor(t, p, past, s, load, target)
+			in := inputOf(past, s, load)
+			in.Target = target
+			f := run(t, p, in)
 			target = f.Decision.Desired
 			judged++
 			rate := 0.0

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -40,6 +41,11 @@ const (
 	reasonInvalid   = "InvalidSpec"
 )
 
+// Forecasts are the snapshots of PredictedMetrics.
+type Forecasts interface {
+	Get(key types.NamespacedName) (snapshot.Snapshot, bool)
+}
+
 // Controller keeps the HPAs of PredictedMetrics with spec.autoscaler. Only the leader runs it.
 //
 // Each step can be repeated, so that a process may be killed between any two: an HPA is created only once the status has the
@@ -48,7 +54,9 @@ const (
 type Controller struct {
 	Metrics client.Reader    // PredictedMetrics, of a cache
 	Client  client.WithWatch // the API server itself
-	Events  events.EventRecorder
+	// Forecasts have the bounds that hold with schedules.
+	Forecasts Forecasts
+	Events    events.EventRecorder
 	// Namespaces are those whose PredictedMetrics are served, empty for all.
 	Namespaces []string
 	Now        func() time.Time
@@ -222,7 +230,7 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 	}
 	got, err := c.ensure(ctx, pm, found, mine)
 	switch {
-	case errors.Is(err, owned.ErrTurn), apierrors.IsConflict(err): // the next check sees what has changed
+	case errors.Is(err, owned.ErrTurn), errors.Is(err, errNoBounds), apierrors.IsConflict(err): // the next check sees what has changed
 	case err != nil:
 		c.fail(ctx, pm, err)
 	case rival != "":
@@ -232,9 +240,28 @@ func (c *Controller) keep(ctx context.Context, pm *v1alpha1.PredictedMetric, all
 	}
 }
 
+// errNoBounds is the error of a PredictedMetric with schedules whose bounds are not known, as after a start, or while its spec is invalid.
+// An HPA keeps those of before.
+var errNoBounds = errors.New("the bounds that hold now are not known")
+
+// wanted returns the HPA that a PredictedMetric is to have now. With schedules its bounds are those of the moment: unlike the metric,
+// these need no forecast.
+func (c *Controller) wanted(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	hpa, err := For(pm)
+	if err != nil || len(pm.Spec.Schedules) == 0 {
+		return hpa, err
+	}
+	s, _ := c.Forecasts.Get(client.ObjectKeyFromObject(pm))
+	if s.Bounds == nil {
+		return nil, errNoBounds
+	}
+	hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas = new(int32(s.Bounds.Min)), int32(s.Bounds.Max)
+	return hpa, nil
+}
+
 // ensure returns the spec of the HPA once it is as recommended.
 func (c *Controller) ensure(ctx context.Context, pm *v1alpha1.PredictedMetric, found row, mine bool) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
-	want, err := For(pm)
+	want, err := c.wanted(pm)
 	if err != nil {
 		return nil, err
 	}

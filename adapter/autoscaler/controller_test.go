@@ -30,7 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 // fixture is a cluster with a leader of Foresail, whose status writer is played by it.
@@ -43,6 +45,7 @@ type fixture struct {
 	failing func(verb string, o client.Object) error // of writes and lists; nil: none
 	writes  []string                                 // of HPAs
 	deleted []metav1.Preconditions
+	bounds  *pipeline.Bounds // that hold with schedules, nil while they are not known
 
 	*Controller
 	recorder *events.FakeRecorder
@@ -141,11 +144,27 @@ func (f *fixture) lead() {
 	f.stop()
 	f.running.Wait()
 	f.recorder = events.NewFakeRecorder(100)
-	f.Controller = &Controller{Metrics: f.client, Client: f.client, Events: f.recorder, Now: time.Now}
+	f.Controller = &Controller{Metrics: f.client, Client: f.client, Forecasts: bounded{f}, Events: f.recorder, Now: time.Now}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.stop = cancel
 	f.running.Go(func() { assert.NoError(f, f.Start(ctx)) })
 	synctest.Wait()
+}
+
+// bounded has snapshots without forecasts.
+type bounded struct{ *fixture }
+
+func (f bounded) Get(types.NamespacedName) (snapshot.Snapshot, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return snapshot.Snapshot{Bounds: f.bounds, Err: errors.New("no forecast")}, f.bounds != nil
+}
+
+// bound has bounds hold from now on.
+func (f *fixture) bound(b *pipeline.Bounds) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bounds = b
 }
 
 // pass lets the leader and the writer of the status do what there is to do.
@@ -311,6 +330,44 @@ func TestCreatesAndCorrects(t *testing.T) {
 		require.NoError(f, f.client.Delete(f.ctx, f.hpa("checkout")))
 		f.pass()
 		assert.NotNil(f, f.hpa("checkout"), "whoever does not want it takes spec.autoscaler away")
+	})
+}
+
+// The HPA itself holds the bounds of a schedule, also while there is no forecast; it has the widest ones at no time.
+func TestTheHPAHasTheBoundsThatHold(t *testing.T) {
+	pm := checkout()
+	pm.Spec.Schedules = scheduled()
+	play(t, []client.Object{pm}, func(f *fixture) {
+		has := func(fewest, most int32, why string) {
+			f.Helper()
+			f.pass()
+			hpa := f.hpa("checkout")
+			require.NotNil(f, hpa)
+			assert.Equal(f, []int32{fewest, most}, []int32{*hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas}, why)
+			assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		}
+		f.lead()
+		f.pass()
+		assert.Nil(f, f.hpa("checkout"), "its bounds are not known yet")
+		assert.Equal(f, "Unknown Pending", f.condition("checkout"))
+
+		f.bound(&pipeline.Bounds{Min: 4, Max: 20})
+		has(4, 20, "no window")
+		f.bound(&pipeline.Bounds{Min: 30, Max: 100})
+		has(30, 100, "ahead of a window")
+		assert.Equal(f, []string{"Normal AutoscalerCreated", "Normal AutoscalerCorrected"}, f.sent())
+
+		f.bound(nil)
+		f.lead()
+		f.wrote()
+		has(30, 100, "the next leader does not know them yet")
+		assert.Empty(f, f.wrote())
+		f.bound(&pipeline.Bounds{Min: 2, Max: 10})
+		has(2, 10, "another window")
+
+		f.bound(nil)
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Schedules = nil })
+		has(4, 20, "no schedules")
 	})
 }
 

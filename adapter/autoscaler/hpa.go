@@ -16,8 +16,8 @@ import (
 // hpaKind is the kind that this package writes.
 var hpaKind = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 
-// For returns the HPA that is recommended for a PredictedMetric, of the same name. It fails if the spec lacks what the HPA
-// needs.
+// For returns the HPA that is recommended for a PredictedMetric, of the same name. With schedules it has the widest of their bounds: the
+// metric keeps to those of the moment. It fails if the spec lacks what the HPA needs.
 func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	spec := pm.Spec.DeepCopy()
 	if spec.Autoscaler == nil {
@@ -27,6 +27,7 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 	if spec.MaxReplicas == nil {
 		return nil, &pipeline.FieldError{Field: "spec.maxReplicas", Value: "absent", Accept: "the most replicas that the HPA may set, such as 20"}
 	}
+	fewest, most := spec.WidestBounds()
 	apiVersion, kind := hpaKind.ToAPIVersionAndKind()
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
@@ -35,8 +36,8 @@ func For(pm *v1alpha1.PredictedMetric) (*autoscalingv2.HorizontalPodAutoscaler, 
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
 				APIVersion: spec.ScaleTargetRef.APIVersion, Kind: spec.ScaleTargetRef.Kind, Name: spec.ScaleTargetRef.Name,
 			},
-			MinReplicas: spec.MinReplicas,
-			MaxReplicas: *spec.MaxReplicas,
+			MinReplicas: fewest,
+			MaxReplicas: *most,
 			Metrics: []autoscalingv2.MetricSpec{{
 				Type: autoscalingv2.ExternalMetricSourceType,
 				External: &autoscalingv2.ExternalMetricSource{

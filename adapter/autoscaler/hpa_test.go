@@ -90,6 +90,32 @@ func TestHPAFollowsTheSpec(t *testing.T) {
 }
 
 // An HPA names its target without a namespace: it scales in its own, which is the PredictedMetric's.
+func scheduled() []v1alpha1.Schedule {
+	return []v1alpha1.Schedule{
+		{Name: "black-friday", MinReplicas: new(int32(30)), MaxReplicas: new(int32(100))},
+		{Name: "night", MinReplicas: new(int32(2))},
+		{Name: "holidays", MaxReplicas: new(int32(10)), Learning: v1alpha1.LearningDisabled},
+	}
+}
+
+func TestHPAHasTheWidestBounds(t *testing.T) {
+	pm := metric("m", "checkout")
+	pm.Spec.Schedules = scheduled()
+	hpa, err := For(pm)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, *hpa.Spec.MinReplicas)
+	assert.EqualValues(t, 100, hpa.Spec.MaxReplicas)
+	assert.EqualValues(t, 20, *pm.Spec.MaxReplicas)
+
+	pm.Spec.MinReplicas = nil // its default is 1
+	hpa, err = For(pm)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, *hpa.Spec.MinReplicas)
+	pm.Spec.MaxReplicas = nil
+	_, err = For(pm)
+	assert.ErrorContains(t, err, "spec.maxReplicas: absent")
+}
+
 func TestHPAIsInTheNamespaceOfItsPredictedMetric(t *testing.T) {
 	hpa, err := For(metric("m", "checkout"))
 	require.NoError(t, err)

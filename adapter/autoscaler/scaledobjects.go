@@ -117,7 +117,8 @@ func (c *Controller) compareMaxima(metrics []*v1alpha1.PredictedMetric) {
 	maxima := map[types.UID]*metav1.Condition{}
 	for _, pm := range metrics {
 		if o, ok := c.rivals.scaledObjects[owned.TargetOfMetric(pm)]; ok {
-			maxima[pm.UID] = o.compare(int64(*pm.Spec.MaxReplicas))
+			_, most := pm.Spec.WidestBounds()
+			maxima[pm.UID] = o.compare(int64(*most), len(pm.Spec.Schedules) > 0)
 		}
 	}
 	c.mu.Lock()
@@ -125,7 +126,8 @@ func (c *Controller) compareMaxima(metrics []*v1alpha1.PredictedMetric) {
 	c.maxima = maxima
 }
 
-func (o scaledObject) compare(maxReplicas int64) *metav1.Condition {
+// compare takes the largest maxReplicas of the spec and its schedules, if there are any.
+func (o scaledObject) compare(maxReplicas int64, scheduled bool) *metav1.Condition {
 	same := &metav1.Condition{
 		Type: v1alpha1.ConditionMaxReplicasMatch, Status: metav1.ConditionTrue, Reason: reasonSameMaximum,
 		Message: fmt.Sprintf("ScaledObject %s has the same maximum", o.name),
@@ -134,7 +136,11 @@ func (o scaledObject) compare(maxReplicas int64) *metav1.Condition {
 		return same
 	}
 	same.Status, same.Reason = metav1.ConditionFalse, reasonOtherMaximum
-	same.Message = fmt.Sprintf("ScaledObject %s has maxReplicaCount %d, this PredictedMetric maxReplicas %d: predicted_replicas and the status end at the latter; set both alike",
-		o.name, o.maxReplicas, maxReplicas)
+	of := ""
+	if scheduled {
+		of = ", with its schedules"
+	}
+	same.Message = fmt.Sprintf("ScaledObject %s has maxReplicaCount %d, this PredictedMetric maxReplicas %d%s: predicted_replicas and the status end at the latter; set both alike",
+		o.name, o.maxReplicas, maxReplicas, of)
 	return same
 }

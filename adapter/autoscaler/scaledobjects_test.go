@@ -35,7 +35,13 @@ func TestMaximumOfAScaledObjectIsCompared(t *testing.T) {
 		require.NotNil(f, c)
 		assert.Equal(f, metav1.ConditionTrue, c.Status)
 
-		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas = nil })
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.Schedules = scheduled() })
+		f.pass()
+		c, _ = f.maximum()
+		assert.Equal(f, "ScaledObject checkout-keda has maxReplicaCount 20, this PredictedMetric maxReplicas 100, with its schedules: predicted_replicas and the status end at the latter; set both alike",
+			c.Message)
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.MaxReplicas, pm.Spec.Schedules = nil, nil })
 		f.pass()
 		c, known = f.maximum()
 		assert.True(f, known)

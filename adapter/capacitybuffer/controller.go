@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/pipeline"
 )
 
 const (
@@ -326,7 +328,7 @@ func (c *Controller) sizeOf(pm *v1alpha1.PredictedMetric, k *kept, found row, mi
 	s := c.needOf(pm, now)
 	if s.unknown != "" {
 		k.hold = hold{} // what nobody knew was not needed any less
-		k.size = min(k.size, limitOf(spec.MaxReplicas, pm.Spec.MaxReplicas, 0))
+		k.size = min(k.size, limitOf(spec.MaxReplicas, targetMax(pm, nil), 0))
 		s.replicas = k.size
 		return s
 	}
@@ -368,12 +370,22 @@ func (c *Controller) needOf(pm *v1alpha1.PredictedMetric, now time.Time) sized {
 	default:
 		farther := &f.Forecast.Farther
 		s.now, s.then, s.horizon = max(f.Forecast.Target, f.Combined.Desired), farther.Desired, farther.Horizon
-		s.min, s.max = int(*spec.MinReplicas), limitOf(spec.MaxReplicas, pm.Spec.MaxReplicas, s.now)
+		s.min, s.max = int(*spec.MinReplicas), limitOf(spec.MaxReplicas, targetMax(pm, f.Bounds), s.now)
 		if farther.WindowNeeded > f.Forecast.Window {
 			s.window = farther.WindowNeeded
 		}
 	}
 	return s
+}
+
+// targetMax returns the most replicas that the target may have once a node has started, nil without a limit. With schedules these are the
+// bounds that hold; where they are not known, the widest.
+func targetMax(pm *v1alpha1.PredictedMetric, b *pipeline.Bounds) *int32 {
+	_, most := pm.Spec.WidestBounds()
+	if b != nil && b.FartherMax < math.MaxInt32 {
+		return new(int32(b.FartherMax))
+	}
+	return most
 }
 
 // errPredecessor is the error of a PredictedMetric that was deleted and created again, while the garbage collector has not deleted the

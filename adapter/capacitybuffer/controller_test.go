@@ -204,6 +204,15 @@ func (f *fixture) expectOf(name string, now, then int) {
 	}
 }
 
+// bound has bounds hold with schedules from now on.
+func (f *fixture) bound(b *pipeline.Bounds) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.forecast["checkout"]
+	s.Bounds = b
+	f.forecast["checkout"] = s
+}
+
 // lose has no forecast from now on.
 func (f *fixture) lose(reason string) {
 	f.mu.Lock()
@@ -614,6 +623,23 @@ func TestBoundsOfTheSize(t *testing.T) {
 		f.expect(40, 40)
 		f.passFor(defaultHold + 10*time.Second)
 		assert.Equal(f, 1, f.size())
+	})
+}
+
+// Nodes are started ahead of a window by the time that they take, for as many pods as there may be in it.
+func TestBoundsOfSchedules(t *testing.T) {
+	pm := checkout()
+	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "event", MinReplicas: new(int32(30)), MaxReplicas: new(int32(100))}}
+	play(t, []client.Object{pm}, func(f *fixture) {
+		f.expect(8, 30)
+		f.bound(&pipeline.Bounds{Min: 1, Max: 20, FartherMin: 30, FartherMax: 100})
+		f.lead()
+		f.pass()
+		assert.Equal(f, 22, f.size())
+		f.expect(8, 30)
+		f.bound(&pipeline.Bounds{Min: 1, Max: 20, FartherMin: 1, FartherMax: 20})
+		f.pass()
+		assert.Equal(f, 12, f.size(), "no more than the target may have then")
 	})
 }
 

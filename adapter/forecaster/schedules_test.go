@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
@@ -48,6 +49,9 @@ func TestALargerMinimumHoldsAheadOfItsWindow(t *testing.T) {
 					require.Empty(t, s.ActiveSchedules)
 					return
 				}
+				served, err := serving.Value(serving.LoadTotal, &s)
+				require.NoError(t, err)
+				require.EqualValues(t, 12*700, served, "an HPA divides it by the threshold")
 				require.Equal(t, 12, s.Decision.Desired, "%s", passed)
 				require.Equal(t, pipeline.BelowMinimum, s.Decision.Reason)
 				require.InDelta(t, 0.7*12, s.Forecast.Serve, 1e-9, "%s", passed)

@@ -70,10 +70,21 @@ func statusOf(pm *v1alpha1.PredictedMetric, p problem, s snapshot.Snapshot, know
 	if !s.NewestSample.IsZero() {
 		status.SampleAge = seconds(max(0, now.Sub(s.NewestSample)))
 	}
+	if s.Bounds != nil {
+		addBounds(&status, &s)
+	}
 	if s.Err == nil {
 		addForecast(&status, s, now)
 	}
 	return status
+}
+
+// addBounds adds the bounds that hold with schedules. They are known without a forecast.
+func addBounds(status *v1alpha1.PredictedMetricStatus, s *snapshot.Snapshot) {
+	status.ActiveSchedules, status.MinReplicas = s.ActiveSchedules, new(int32(s.Bounds.Min))
+	if s.Bounds.Max < math.MaxInt32 {
+		status.MaxReplicas = new(int32(s.Bounds.Max))
+	}
 }
 
 func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, now time.Time) {

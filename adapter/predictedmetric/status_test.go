@@ -49,6 +49,28 @@ func TestStatusOfWhatWasLearned(t *testing.T) {
 	assert.Equal(t, "0.8%", s.Late)
 }
 
+// The bounds of schedules are known without a forecast, and written at once when they are others.
+func TestStatusOfBounds(t *testing.T) {
+	pm := &v1alpha1.PredictedMetric{}
+	pm.Status = statusOf(pm, problem{}, healthy(), true, now)
+	assert.Nil(t, pm.Status.MinReplicas, "without schedules those of the spec hold")
+	s := healthy()
+	s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples}
+	s.Bounds = &pipeline.Bounds{Min: 2, Max: math.MaxInt32}
+	pm.Status = statusOf(pm, problem{}, s, true, now)
+	assert.EqualValues(t, 2, *pm.Status.MinReplicas)
+	assert.Nil(t, pm.Status.MaxReplicas, "there is no limit")
+	assert.Empty(t, pm.Status.ActiveSchedules)
+
+	s.Bounds, s.ActiveSchedules = &pipeline.Bounds{Min: 30, Max: 100}, []string{"black-friday"}
+	status := statusOf(pm, problem{}, s, true, now.Add(time.Second))
+	assert.EqualValues(t, 30, *status.MinReplicas)
+	assert.EqualValues(t, 100, *status.MaxReplicas)
+	assert.Equal(t, []string{"black-friday"}, status.ActiveSchedules)
+	assert.True(t, urgent(&pm.Status, &status))
+	assert.False(t, urgent(&status, &status))
+}
+
 func TestStatusOfAForecast(t *testing.T) {
 	pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Generation: 4}}
 	s := statusOf(pm, problem{generation: 3}, healthy(), true, now)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -168,7 +169,7 @@ func ignoreConflict(err error) error {
 // urgent returns whether more than numbers has changed.
 func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 	if decided(before.LastDecision, after.LastDecision) || before.ObservedGeneration != after.ObservedGeneration ||
-		before.Autoscaler != after.Autoscaler || (before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
+		!slices.Equal(before.ActiveSchedules, after.ActiveSchedules) || before.Autoscaler != after.Autoscaler || (before.CapacityBuffer == nil) != (after.CapacityBuffer == nil) || len(before.Conditions) > len(after.Conditions) {
 		return true
 	}
 	for _, c := range after.Conditions {

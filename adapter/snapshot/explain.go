@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/foresail/foresail/pipeline"
@@ -21,6 +22,9 @@ func (s *Snapshot) Explain() string {
 	if s.Whole {
 		load = fmt.Sprintf("%s altogether now, %s in %s, %d replicas, threshold %s a pod",
 			s.round(f.Level), s.round(f.Total), f.Horizon.Round(time.Second), f.Target, s.round(s.Threshold))
+	}
+	if len(s.ActiveSchedules) > 0 {
+		load += "; schedules: " + strings.Join(s.ActiveSchedules, ", ")
 	}
 	return fmt.Sprintf("%s: %s", verdict(d, f.Target), load)
 }

@@ -34,7 +34,10 @@ func TestExplain(t *testing.T) {
 		}
 		assert.Equal(t, c.want+numbers, s.Explain(), reason)
 	}
-	s := Snapshot{Decision: pipeline.Decision{Desired: 6, Reason: pipeline.TrendRising}}
+	s := Snapshot{Decision: pipeline.Decision{Desired: 6, Reason: pipeline.BelowMinimum}, ActiveSchedules: []string{"black-friday", "office-hours"}}
+	assert.Contains(t, s.Explain(), "6 replicas instead of 0, the minimum: ")
+	assert.Contains(t, s.Explain(), ", threshold 0; schedules: black-friday, office-hours")
+	s = Snapshot{Decision: pipeline.Decision{Desired: 6, Reason: pipeline.TrendRising}}
 	assert.True(t, strings.HasPrefix(s.Explain(), "6 replicas instead of 0, the load is rising steeply"))
 	s.Whole, s.Threshold, s.Forecast = true, 50, pipeline.Forecast{Level: 12, Total: 130, Horizon: 40 * time.Second}
 	s.Decision = pipeline.Decision{Desired: 3, Reason: pipeline.Activated}

@@ -191,7 +191,8 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	autoscalers := &autoscaler.Controller{
-		Metrics: mgr.GetClient(), Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
+		Forecasts: forecasts,
+		Metrics:   mgr.GetClient(), Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
 	}
 	buffers := &capacitybuffer.Controller{
 		Metrics: mgr.GetClient(), Client: objects, Discovery: served, Forecasts: forecasts, Nodes: nodes, Events: recorder,

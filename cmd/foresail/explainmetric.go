@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -23,7 +24,7 @@ func newExplainMetricCommand(k *cluster, now func() time.Time) *cobra.Command {
 		Aliases: []string{"pm", "predictedmetrics"},
 		Short:   "Show what is forecast for a target, from which samples, what was decided and what an HPA reads",
 		Long: `The table has, from top to bottom: the target, its replicas and its load per pod now, with the
-conditions; the samples; the forecast, with its horizon and why that long; the decisions, the
+conditions and, with spec.schedules, those that hold; the samples; the forecast, with its horizon and why that long; the decisions, the
 newest first; and the three metrics that an HPA can read, with how kubectl get hpa shows them.
 
 All of it is from the status, which is written at once after a decision or a change of a
@@ -102,6 +103,13 @@ func (t *metricTable) state() {
 	t.line("  status\twritten %s ago", t.since(s.UpdateTime))
 	t.section("Now")
 	t.line("  replicas\t%s set, %s Ready, %s needed", count(s.Replicas), count(s.ReadyReplicas), count(s.DesiredReplicas))
+	if s.MinReplicas != nil {
+		most := ""
+		if s.MaxReplicas != nil {
+			most = " and at most " + count(s.MaxReplicas)
+		}
+		t.line("  schedules\t%s: at least %s%s replicas now", cmp.Or(strings.Join(s.ActiveSchedules, ", "), "none active"), count(s.MinReplicas), most)
+	}
 	t.line("  instances\t%s carried load at the newest sample", count(s.Instances))
 	t.line("  load\t%s a pod, threshold %s", amount(s.Current), t.pm.Spec.Threshold.String())
 	if s.TargetDesiredReplicas != nil && s.DrivenBy != "" && s.DrivenBy != t.pm.Name {

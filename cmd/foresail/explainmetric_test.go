@@ -74,6 +74,17 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 	}
 	assert.Less(t, strings.Index(text, "6 replicas instead"), strings.Index(text, "4 replicas fit"), "the newest first")
 
+	assert.NotContains(t, text, "schedules", "there are none")
+
+	pm.Status.MinReplicas = new(int32(2))
+	b.Reset()
+	require.NoError(t, printMetric(&b, pm, now))
+	assert.Regexp(t, "schedules +none active: at least 2 replicas now", b.String())
+	pm.Status.MinReplicas, pm.Status.MaxReplicas, pm.Status.ActiveSchedules = new(int32(30)), new(int32(100)), []string{"black-friday", "office-hours"}
+	b.Reset()
+	require.NoError(t, printMetric(&b, pm, now))
+	assert.Regexp(t, "schedules +black-friday, office-hours: at least 30 and at most 100 replicas now", b.String())
+
 	pm.Status.StartupsMeasured = nil
 	b.Reset()
 	require.NoError(t, printMetric(&b, pm, now))

@@ -150,7 +150,11 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "# As recommended for the PredictedMetric %s. Before Kubernetes 1.35 leave tolerance out.\n%s", pm.Name, text)
+	note := ""
+	if len(pm.Spec.Schedules) > 0 {
+		note = "# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n"
+	}
+	_, err = fmt.Fprintf(w, "# As recommended for the PredictedMetric %s. Before Kubernetes 1.35 leave tolerance out.\n%s%s", pm.Name, note, text)
 	return err
 }
 

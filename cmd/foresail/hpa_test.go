@@ -154,6 +154,17 @@ func TestHPAOfAFile(t *testing.T) {
 	assert.Equal(t, fromFile, piped)
 }
 
+// Whoever keeps the HPA gives it the widest bounds: the metric keeps to those of the moment.
+func TestHPAOfSchedules(t *testing.T) {
+	code, printed, stderr := foresail(t, "", "hpa", "-f", "../../manifests/examples/predictedmetric-schedules.yaml")
+	require.Equal(t, exitDone, code, stderr)
+	var hpa autoscalingv2.HorizontalPodAutoscaler
+	require.NoError(t, yaml.UnmarshalStrict([]byte(printed), &hpa))
+	assert.EqualValues(t, 4, *hpa.Spec.MinReplicas)
+	assert.EqualValues(t, 100, hpa.Spec.MaxReplicas)
+	assert.Contains(t, printed, "# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n")
+}
+
 // The example in the manifests is what is printed, but for its comments.
 func TestHPAOfAnObjectMetric(t *testing.T) {
 	code, printed, stderr := foresail(t, "", "hpa", "-f", exampleMetric, "--metric-type=Object")

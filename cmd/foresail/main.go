@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "time/tzdata" // schedules name time zones, which an image may lack
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/internal/replay"
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -17,7 +18,7 @@ one. Use it to audit a decision, to try other settings on what has happened, or 
 implementation against this one.
 
 The spec is a PredictedMetric, or its spec alone, in YAML or JSON; source and scaleTargetRef may be
-absent.
+absent. With spec.schedules the times below are Unix times, and the bounds of each moment hold.
 
 The input is JSON Lines, in any order. Times are whole milliseconds from any origin.
 
@@ -71,7 +72,7 @@ func newReplayCommand() *cobra.Command {
 	cooldowns := c.Flags().Bool("cooldowns", false, "apply the spec's cooldowns to the decisions")
 	learn := c.Flags().Bool("learn", false, "have forecasts learn from what runs before them have seen")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		p, err := readParams(*specPath)
+		p, schedules, err := readScheduled(*specPath)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func newReplayCommand() *cobra.Command {
 			return err
 		}
 		defer func() { _ = input.Close() }() // it was only read
-		options := replay.Options{Params: p, Cooldowns: *cooldowns, Learn: *learn}
+		options := replay.Options{Params: p, Cooldowns: *cooldowns, Learn: *learn, Schedules: schedules}
 		runs, err := replay.Run(c.Context(), input, c.OutOrStdout(), options, replay.Format(output.value))
 		if err == nil && runs == 0 {
 			c.PrintErrln(`nothing to evaluate: the input has no line like {"run":15000}`)
@@ -90,25 +91,32 @@ func newReplayCommand() *cobra.Command {
 	return c
 }
 
-// readParams reads a spec and converts it. Whatever is wrong with it makes the arguments unusable.
+// readParams reads a spec and converts it, without its schedules. Whatever is wrong with it makes the arguments unusable.
 func readParams(path string) (pipeline.Params, error) {
+	p, _, err := readScheduled(path)
+	return p, err
+}
+
+// readScheduled is readParams, with the schedules.
+func readScheduled(path string) (pipeline.Params, *schedule.Calendar, error) {
 	const accept = "a file with a PredictedMetric or its spec, in YAML or JSON"
 	if path == "" {
-		return pipeline.Params{}, badFlag("spec", "missing", accept)
+		return pipeline.Params{}, nil, badFlag("spec", "missing", accept)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return pipeline.Params{}, badFlag("spec", err, accept)
+		return pipeline.Params{}, nil, badFlag("spec", err, accept)
 	}
 	spec, err := params.ParseSpec(data)
 	if err != nil {
-		return pipeline.Params{}, usageError{fmt.Errorf("--spec %s: %w", path, err)}
+		return pipeline.Params{}, nil, usageError{fmt.Errorf("--spec %s: %w", path, err)}
 	}
 	p, err := params.FromSpec(spec)
 	if err != nil {
-		return pipeline.Params{}, usageError{fmt.Errorf("--spec %s: %w", path, err)}
+		return pipeline.Params{}, nil, usageError{fmt.Errorf("--spec %s: %w", path, err)}
 	}
-	return p, nil
+	schedules, err := params.Schedules(spec, &p)
+	return p, schedules, err
 }
 
 func openInput(path string, stdin io.Reader) (io.ReadCloser, error) {

@@ -2,7 +2,9 @@ package replay
 
 import (
 	"iter"
+	"time"
 
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -14,6 +16,8 @@ type Options struct {
 	Cooldowns bool
 	// Learn has runs learn from the loads that runs before them have seen, as live ones do. Without, each depends on its window alone.
 	Learn bool
+	// Schedules have the bounds of each time, which is one since 1970 then, and what is not learned; nil: there are none.
+	Schedules *schedule.Calendar
 }
 
 // Result is the outcome of one run.
@@ -39,12 +43,13 @@ func (r *Recording) Replay(o Options) (iter.Seq[Result], error) {
 		for _, now := range r.runs {
 			fleet.advance(now)
 			result, in := Result{Now: now}, fleet.input(now)
+			in.Bounds, _ = o.Schedules.At(time.UnixMilli(now), o.Params.HorizonFor(0), 0)
 			if o.Learn {
 				in.Past = past
 			}
 			result.Forecast, result.Err = p.RunIn(&m, in)
 			if o.Learn && result.Err == nil {
-				past.Learn(&m, &o.Params, nil)
+				past.Learn(&m, &o.Params, o.Schedules.Unlearned)
 			}
 			result.Decision = result.Forecast.Decision
 			if o.Cooldowns && result.Err == nil {

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // wherever the test runs
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -412,4 +414,41 @@ func TestRunsLearn(t *testing.T) {
 		return sum
 	}
 	assert.Less(t, off(Options{Params: params, Learn: true}), off(Options{Params: params})/2)
+}
+
+// Bounds are those of the time of a run, ahead of their window by the horizon, and what is not to be learned is not.
+func TestRunsHaveTheBoundsOfTheirTime(t *testing.T) {
+	began := time.Date(2026, time.March, 29, 0, 0, 0, 0, time.UTC) // clocks go forward at 1:00
+	var events []event
+	for s := range int64(3 * 3600) {
+		at := began.UnixMilli() + s*1000
+		events = append(events, event{kind: sample, instance: []byte("a"), at: at, received: at, value: 1.4 + math.Sin(float64(s)/300)})
+		if s >= 60 && s%15 == 0 {
+			events = append(events, runAt(at))
+		}
+	}
+	events = append(events, starts("a", began.UnixMilli()))
+	window, err := schedule.Recurring("30 2 * * *", "Europe/Berlin", 30*time.Minute) // 2:30 does not come: it is at 1:00
+	require.NoError(t, err)
+	params := pipeline.AdaptiveParams()
+	params.Threshold, params.Max = 0.7, 20
+	e := schedule.Entry{Name: "event", Window: window, Min: new(12), Unlearned: true}
+	usual := pipeline.Bounds{Min: params.Min, Max: params.Max, Lateness: params.Lateness}
+	recording := recordingOf(t, events)
+	scheduled := replayed(t, recording, Options{Params: params, Learn: true, Schedules: schedule.New(usual, []schedule.Entry{e})})
+	e.Unlearned = false
+	learned := replayed(t, recording, Options{Params: params, Learn: true, Schedules: schedule.New(usual, []schedule.Entry{e})})
+	differ := 0
+	for i, r := range scheduled {
+		require.NoError(t, r.Err)
+		minute := float64(r.Now-began.UnixMilli()) / 60_000
+		ahead := r.Forecast.Horizon.Minutes()
+		assert.Equal(t, minute >= 60-ahead && minute < 90, r.Decision.Desired == 12, "minute %v: %d", minute, r.Decision.Desired)
+		same := r.Forecast.Total == learned[i].Forecast.Total
+		assert.True(t, same || minute > 60, "minute %v", minute)
+		if !same {
+			differ++
+		}
+	}
+	assert.Greater(t, differ, 100, "what is learned in the window changes the forecasts after it")
 }

@@ -1,0 +1,147 @@
+package pipeline_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// Whatever the load does, what an actuator scales on is within the bounds of a run, and so are its decision and the farther one.
+func TestBoundsOfARunHold(t *testing.T) {
+	outside := 0
+	forFleets(t, 300, func(r fleets, params pipeline.Params, in pipeline.Input, without pipeline.Forecast) {
+		p, err := pipeline.New(params)
+		require.NoError(t, err)
+		fewest, far := r.IntN(12)+1, r.IntN(12)+1
+		b := pipeline.Bounds{Min: fewest, Max: fewest + r.IntN(5), FartherMin: far, FartherMax: far + r.IntN(5), Lateness: params.Lateness}
+		in.Bounds, in.NodeStartupTime = &b, time.Minute
+		given := b
+		f, err := p.Run(in)
+		require.NoError(t, err)
+		assert.Equal(t, given, b, "it is the caller's")
+
+		tau := params.Threshold
+		assert.GreaterOrEqual(t, f.Serve, tau*float64(b.Min))
+		assert.LessOrEqual(t, f.Serve, tau*float64(b.Max))
+		assert.GreaterOrEqual(t, f.Decision.Desired, b.Min)
+		assert.LessOrEqual(t, f.Decision.Desired, b.Max)
+		if f.Farther.Horizon > 0 { // it is known
+			assert.GreaterOrEqual(t, f.Farther.Desired, b.FartherMin)
+			assert.LessOrEqual(t, f.Farther.Desired, b.FartherMax)
+		}
+		assert.Equal(t, without.Total, f.Total, "they are no forecast")
+		if d := without.Decision.Desired; d < b.Min || d > b.Max {
+			outside++
+		}
+		in.Bounds, in.NodeStartupTime = nil, 0
+		again, err := p.Run(in)
+		require.NoError(t, err)
+		assert.Equal(t, without, again, "they are of one run")
+	})
+	assert.Greater(t, outside, 100)
+}
+
+// Bounds that nothing reaches change nothing.
+func TestWideBoundsChangeNothing(t *testing.T) {
+	forFleets(t, 200, func(_ fleets, params pipeline.Params, in pipeline.Input, without pipeline.Forecast) {
+		if without.Serve < params.Threshold*float64(params.Min) || without.Serve > params.Threshold*float64(params.Max) ||
+			without.Decision.Desired < params.Min || without.Decision.Desired > params.Max {
+			return
+		}
+		in.Bounds = &pipeline.Bounds{Min: params.Min, Max: params.Max, FartherMin: params.Min, FartherMax: params.Max, Lateness: params.Lateness}
+		assert.Equal(t, without, run(t, params, in))
+	})
+}
+
+func TestAMinimumForATargetAtZeroWakesIt(t *testing.T) {
+	p := learningParams()
+	p.Whole, p.Min = true, 0
+	in := at(600_000)
+	in.Total = everySecond(300_000, make([]float64, 301)...)
+	require.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Reason: pipeline.Idle, Action: pipeline.Hold}, run(t, p, in).Decision)
+	in.Bounds = &pipeline.Bounds{Min: 3, Max: 9}
+	f := run(t, p, in)
+	assert.Equal(t, pipeline.Decision{Direction: pipeline.Steady, Desired: 3, Reason: pipeline.BelowMinimum, Action: pipeline.ScaleUp}, f.Decision)
+	assert.InDelta(t, 3*tau, f.Serve, 1e-12)
+	in.Bounds = &pipeline.Bounds{Min: 0, Max: 9}
+	assert.Zero(t, run(t, p, in).Serve)
+}
+
+// A margin is learned for the lateness of Params. With another one for a while it is late for less of the time at once, and for more with a
+// larger one; nothing of what was learned changes.
+func TestTheLatenessOfARunCountsAtOnce(t *testing.T) {
+	p := learningParams()
+	p.Threshold = 0.05 // so that rounding up to whole instances leaves nothing
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	mean := func(int64) float64 { return 40 }
+	load := noisy(seed, mean)
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, ofDay/2, load)
+	late, looks := map[float64]float64{}, 0.0
+	for s := ofDay / 2; s < ofDay; s += 60 {
+		follow(past, p, s-60, s, load)
+		rate := 0.0
+		for k := s + 31; k < s+51; k++ {
+			rate += load(k) / 20
+		}
+		looks++
+		for _, lateness := range []float64{0.01, 0.001, 0.1} {
+			f := foretellWith(t, p, past, s, load, lateness)
+			require.True(t, f.Learned)
+			if lateness == p.Lateness {
+				require.Equal(t, foretell(t, p, past, s, load).Damped, f.Damped)
+			}
+			if rate > f.Damped {
+				late[lateness] += 1
+			}
+		}
+	}
+	for lateness := range late {
+		late[lateness] /= looks
+	}
+	t.Logf("late %v", late)
+	assert.LessOrEqual(t, late[0.001], 0.004)
+	assert.Greater(t, late[0.1], 0.03)
+	assert.Less(t, late[0.1], 0.2)
+}
+
+func foretellWith(t *testing.T, p pipeline.Params, past *pipeline.Past, s int64, load secondly, lateness float64) pipeline.Forecast {
+	in := inputOf(past, s, load)
+	in.Bounds = &pipeline.Bounds{Min: p.Min, Max: math.MaxInt32, Lateness: lateness}
+	return run(t, p, in)
+}
+
+// What a load is at a time of which nothing is learned changes nothing of what was learned, however odd it is; what comes later is learned
+// as ever.
+func TestWhatIsUnlearnedTeachesNothing(t *testing.T) {
+	p := learningParams()
+	usual := noisy(4, func(s int64) float64 { return 4 + 3*math.Sin(float64(s)/600) })
+	const begins, ends = 4 * 3600, 9 * 3600
+	holiday := func(ms int64) bool { return ms >= (midnight+begins)*1000 && ms < (midnight+ends)*1000 }
+	see := func(past *pipeline.Past, from, to int64, load secondly) {
+		var m pipeline.Memory
+		for s := from; s < to; s++ {
+			past.AddUnless((midnight+s)*1000, load(s), &m, &p, holiday)
+		}
+	}
+	before := pipeline.NewPast(&p)
+	see(before, 0, begins+5, usual) // the last step before is complete with the first load after it
+	var after []*pipeline.Past
+	for _, odd := range []secondly{usual, bursts(5, 600), func(int64) float64 { return 0 }} {
+		past := before.Clone()
+		see(past, begins+5, ends, odd)
+		require.Equal(t, before.LearnedAlone(), past.LearnedAlone())
+		require.InDelta(t, before.Known().Seconds(), past.Known().Seconds(), 1)
+		after = append(after, past)
+	}
+	see(after[1], ends, ends+4*3600, usual)
+	assert.Greater(t, after[1].Known(), before.Known()+3*time.Hour)
+	assert.NotEqual(t, before.LearnedAlone(), after[1].LearnedAlone())
+}
