@@ -137,3 +137,22 @@ func (p *Past) LearnedAlone() []any {
 	list := s.jumps.list
 	return []any{p.horizons, s.minutes, s.fives, list}
 }
+
+// Recalled is what a past knows of the load at a time (ms): the means of the minute and of five minutes around it.
+func (p *Past) Recalled(t int64) (ofMinute, ofFive float64) {
+	return p.season.minutes.at(t), p.season.fives.at(t)
+}
+
+// Due is the load of the jumps that a past expects from one time to another (ms).
+func (p *Past) Due(from, to int64) float64 { return p.season.jumps.due(from, to) }
+
+// Margins are those of each horizon, and Weights the sums of all weights.
+func (p *Past) Margins() (margins, weights [len(horizons)]float64) {
+	for i := range p.horizons {
+		margins[i] = p.horizons[i].margin
+		for _, w := range p.horizons[i].weights {
+			weights[i] += w
+		}
+	}
+	return margins, weights
+}

@@ -75,13 +75,14 @@ func (p *Past) Shifted(by time.Duration) *Past {
 	return out
 }
 
-// Known is for how long the load has been looked at, of late times more than of early ones: no more than a day and a half.
+// Known is for how long the load is known: for how long it has been looked at, of late times more than of early ones, or for how much of
+// the last week it is known what it was, whichever is more.
 func (p *Past) Known() time.Duration {
 	looks := 0.0
 	for i := range p.horizons {
 		looks = max(looks, p.horizons[i].looks) // the nearest are none of a load that is read rarely
 	}
-	return time.Duration(looks*float64(p.of.lookEach())) * time.Millisecond
+	return time.Duration(max(int64(looks*float64(p.of.lookEach())), p.season.fives.knownFor())) * time.Millisecond
 }
 
 // Newest is the time of the newest load (ms), 0 without any.

@@ -76,17 +76,13 @@ func (s short) value() float64 { return float64(math.Float32frombits(uint32(s) <
 
 func (r *ring) add(end int64, mean float64, width, span int64) {
 	number := floorDiv(end-1-r.origin, width)
-	if n := int64(len(r.means)); n == 0 || number < r.open || number > r.open+n {
+	if len(r.means) == 0 || number < r.open {
 		*r = ring{origin: r.origin, width: width, open: number, means: slices.Grow(r.means[:0], int(span/width))}
 		for range span / width {
 			r.means = append(r.means, unknown)
 		}
 	}
-	for ; r.open < number; r.open++ {
-		*r.place(r.open) = shortOf(r.sum / float64(r.count)) // unknown if nothing was
-		*r.place(r.open + 1) = unknown
-		r.sum, r.count = 0, 0
-	}
+	r.forward(number)
 	r.sum += mean
 	r.count++
 }
