@@ -15,24 +15,30 @@ const (
 	largestMean = math.MaxFloat32 / 2
 )
 
-// Fill adds what a load was before, as its means of minutes, NaN where they are not known. The first one begins at a time (ms), which must
-// be that of a whole minute. They tell what the load did a day and a week before, and in which minutes of the day it jumped. What was
-// learned as it came wins where both are known, and stays as it is: of how the load goes on, means of minutes tell nothing.
+// Minute is the mean of a load over a minute, NaN if it is not known. A clipped one was at least that.
+type Minute struct {
+	Mean    float64
+	Clipped bool
+}
+
+// Fill adds what a load was before, by the minute. The first minute begins at a time (ms), which must be that of a whole minute. It tells
+// what the load did a day and a week before, and in which minutes of the day it jumped. What was learned as it came wins where both are
+// known, and stays as it is: of how the load goes on, means of minutes tell nothing.
 //
 // A mean hides how high a load was for seconds, and when in the minute it jumped: that is taken to be where a jump from the mean before to
 // the mean after leads to the mean of the minute, and a step earlier, as loads take some seconds to rise.
-func (p *Past) Fill(begin int64, means []float64) {
-	begin += int64(max(0, len(means)-mostMinutes)) * minute
-	means = means[max(0, len(means)-mostMinutes):]
-	end := begin + int64(len(means))*minute
-	if len(means) == 0 || !isTime(begin) || !isTime(end) {
+func (p *Past) Fill(begin int64, minutes []Minute) {
+	begin += int64(max(0, len(minutes)-mostMinutes)) * minute
+	minutes = minutes[max(0, len(minutes)-mostMinutes):]
+	end := begin + int64(len(minutes))*minute
+	if len(minutes) == 0 || !isTime(begin) || !isTime(end) {
 		return
 	}
 	own := &p.season
 	from := season{
 		minutes: ring{origin: own.minutes.origin}, fives: ring{origin: own.fives.origin}, jumps: jumps{origin: own.jumps.origin},
 	}
-	from.see(begin, means)
+	from.see(begin, minutes)
 	began, learned := own.minutes.first()
 	if p.of.step <= longestStep {
 		own.jumps.fill(&from.jumps, func(t int64) bool { return learned && began <= t && t < p.recent.end })
@@ -40,42 +46,42 @@ func (p *Past) Fill(begin int64, means []float64) {
 	own.minutes.fill(&from.minutes)
 	own.fives.fill(&from.fives)
 	if end > p.recent.end || p.recent.newest == 0 { // it goes on from there: rings take no times before the newest
-		*p = Past{of: p.of, horizons: p.horizons, season: p.season, recent: recent{step: p.recent.step, end: floorDiv(end, p.recent.step) * p.recent.step, newest: end - 1}}
+		p.recent = recent{step: p.recent.step, end: floorDiv(end, p.recent.step) * p.recent.step, newest: end - 1}
 	}
 }
 
 // see adds means of minutes.
-func (s *season) see(begin int64, means []float64) {
+func (s *season) see(begin int64, minutes []Minute) {
 	var steps [minute / historyStep]float64
-	for i, mean := range means {
+	for i, m := range minutes {
 		at := begin + int64(i)*minute
-		if isHistory(mean) {
-			s.minutes.add(at+minute, mean, minute, day+beyond)
-			s.fives.add(at+minute, mean, 5*minute, week+beyond)
+		if m.known() && !m.Clipped {
+			s.minutes.add(at+minute, m.Mean, minute, day+beyond)
+			s.fives.add(at+minute, m.Mean, 5*minute, week+beyond)
 		}
-		place(means, i, steps[:])
+		place(minutes, i, steps[:])
 		for k, v := range steps {
 			s.jumps.add(at+int64(k+1)*historyStep, historyStep, v)
 		}
 	}
 }
 
-func isHistory(mean float64) bool { return 0 <= mean && mean <= largestMean }
+func (m Minute) known() bool { return 0 <= m.Mean && m.Mean <= largestMean }
 
 // place puts the load of a minute into steps.
-func place(means []float64, i int, steps []float64) {
-	mean := means[i]
-	if !isHistory(mean) {
+func place(minutes []Minute, i int, steps []float64) {
+	mean := minutes[i].Mean
+	if !minutes[i].known() {
 		mean = math.NaN()
 	}
 	for k := range steps {
 		steps[k] = mean
 	}
-	if i == 0 || i+1 == len(means) {
+	if i == 0 || i+1 == len(minutes) || !minutes[i-1].known() || !minutes[i+1].known() {
 		return
 	}
-	before, after := means[i-1], means[i+1]
-	if !(isHistory(before) && before <= mean && mean < after && isHistory(after)) {
+	before, after := minutes[i-1].Mean, minutes[i+1].Mean
+	if !(before <= mean && mean < after) {
 		return
 	}
 	high := 1 + (mean-before)/(after-before)*float64(len(steps)) // how many of them are as after

@@ -13,14 +13,14 @@ import (
 )
 
 // minuteMeans are those of a load from one second to another.
-func minuteMeans(from, to int64, load secondly) []float64 {
-	var means []float64
+func minuteMeans(from, to int64, load secondly) []pipeline.Minute {
+	var means []pipeline.Minute
 	for s := from; s < to; s += 60 {
 		sum := 0.0
 		for k := s; k < s+60; k++ {
 			sum += load(k) / 60
 		}
-		means = append(means, sum)
+		means = append(means, pipeline.Minute{Mean: sum})
 	}
 	return means
 }
@@ -153,7 +153,7 @@ func TestGapsOfHistory(t *testing.T) {
 	means := minuteMeans(0, 7*ofDay, daily(func(int64) bool { return false }))
 	for day := range 7 {
 		for m := 600; m < 660; m++ {
-			means[day*1440+m] = []float64{math.NaN(), math.Inf(1), -3}[day%3]
+			means[day*1440+m].Mean = []float64{math.NaN(), math.Inf(1), -3}[day%3]
 		}
 	}
 	past.Fill(midnight*1000, means)
@@ -182,9 +182,10 @@ func TestFillIsBounded(t *testing.T) {
 			past = past.Shifted(time.Duration(r.span(-3, 9)) * time.Hour)
 		}
 		for range 3 {
-			means := make([]float64, r.span(0, 15_000))
+			means := make([]pipeline.Minute, r.span(0, 15_000))
 			for i := range means {
-				means[i] = pick(r, load(int64(i)*60), load(int64(i)*60), load(int64(i)*60), math.NaN(), math.Inf(-1), -1, 0, 1e300)
+				means[i].Mean = pick(r, load(int64(i)*60), load(int64(i)*60), load(int64(i)*60), math.NaN(), math.Inf(-1), -1, 0, 1e300)
+				means[i].Clipped = r.chance(0.1)
 			}
 			begin := pick(r, midnight*1000, (midnight+r.span(-9*ofDay, 9*ofDay)/60*60)*1000, 0, -1, math.MaxInt64, math.MinInt64)
 			past.Fill(begin, means)
@@ -218,4 +219,19 @@ func TestFillOfRareReadings(t *testing.T) {
 	require.Zero(t, past.Due((midnight+7*ofDay)*1000, (midnight+8*ofDay)*1000))
 	_, five := past.Recalled((midnight + 6*ofDay) * 1000)
 	require.InDelta(t, 2, five, 0.01)
+}
+
+// TestClippedMinutes: a load that was at least so high is unknown, and a jump to that height.
+func TestClippedMinutes(t *testing.T) {
+	p := learningParams()
+	means := minuteMeans(0, 7*ofDay, daily(func(int64) bool { return true }))
+	for i := range means {
+		means[i].Clipped = means[i].Mean > 9
+	}
+	past := pipeline.NewPast(&p)
+	past.Fill(midnight*1000, means)
+	ten := (midnight + 7*ofDay + 10*3600 + 140) * 1000
+	require.InDelta(t, 10, past.Due(ten, ten), 0.5)
+	minute, _ := past.Recalled(ten - 86_400_000 + 60_000)
+	require.True(t, math.IsNaN(minute), "%v", minute)
 }

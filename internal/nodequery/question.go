@@ -47,7 +47,7 @@ type Line struct {
 
 // Ask returns the series over a span, whose ends are multiples of the step (ms). Its errors are *promapi.Failure.
 func (q *Question) Ask(ctx context.Context, from, to int64) ([]Line, error) {
-	matrix, err := q.Text.Range(ctx, q.API, v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
+	matrix, _, err := q.Text.Range(ctx, q.API, v1.Range{Start: time.UnixMilli(from), End: time.UnixMilli(to), Step: q.Step})
 	if err != nil {
 		return nil, err
 	}

@@ -186,7 +186,7 @@ func (f *fakeAPI) QueryRange(ctx context.Context, query string, _ v1.Range, o ..
 func TestQuestions(t *testing.T) {
 	q := Question{Address: "http://p", Query: "load", Accepted: "must be a selector", Timeout: time.Hour, MaxSeries: 1}
 	f := &fakeAPI{answer: model.Matrix{{}}}
-	matrix, err := q.Range(t.Context(), f, v1.Range{})
+	matrix, _, err := q.Range(t.Context(), f, v1.Range{})
 	require.NoError(t, err)
 	assert.Len(t, matrix, 1)
 	assert.Greater(t, f.left, 30*time.Minute)

@@ -23,12 +23,11 @@ type Question struct {
 	Tenant         string        // whose share of the memory the answer takes
 }
 
-// Range evaluates the query over a span. Its errors are *Failure.
-func (q *Question) Range(ctx context.Context, api v1.API, span v1.Range) (model.Matrix, error) {
-	matrix, _, err := ask[model.Matrix](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
+// Range evaluates the query over a span, and returns the warnings of the server too. Its errors are *Failure.
+func (q *Question) Range(ctx context.Context, api v1.API, span v1.Range) (model.Matrix, v1.Warnings, error) {
+	return ask[model.Matrix](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
 		return api.QueryRange(ctx, q.Query, span, o...)
 	})
-	return matrix, err
 }
 
 // Vector evaluates the query at a time. Its errors are *Failure.

@@ -200,7 +200,7 @@ func (r *reader) read(ctx context.Context, f figure) error {
 	for from := 0; from < len(r.looks); from += mostSteps {
 		to := min(from+mostSteps, len(r.looks))
 		span := v1.Range{Start: r.at(from), End: r.at(to - 1), Step: r.Step}
-		matrix, err := q.Range(ctx, r.API, span)
+		matrix, _, err := q.Range(ctx, r.API, span)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func ReadPrometheus(ctx context.Context, q Question) (*workload.Trace, error) {
 		if end.After(to) {
 			end = to
 		}
-		matrix, err := asked.Range(ctx, q.API, v1.Range{Start: begin, End: end, Step: q.Step})
+		matrix, _, err := asked.Range(ctx, q.API, v1.Range{Start: begin, End: end, Step: q.Step})
 		if err != nil {
 			return nil, err
 		}
