@@ -142,7 +142,7 @@ func (r *ring) first() (t int64, ok bool) {
 	return 0, false
 }
 
-// knownFor is for how long the load is known.
+// knownFor is for how long the load is known at least: of the first stretch only a part may be.
 func (r *ring) knownFor() int64 {
 	count := int64(0)
 	for _, v := range r.means {
@@ -150,7 +150,7 @@ func (r *ring) knownFor() int64 {
 			count++
 		}
 	}
-	return count * r.width
+	return max(0, count-1) * r.width
 }
 
 // fill adds the jumps of a history, but for those at times at which the load was learned as it came.

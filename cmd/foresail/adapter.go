@@ -30,6 +30,7 @@ import (
 	"github.com/foresail/foresail/adapter/custommetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/history"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
 )
@@ -138,6 +139,7 @@ type adapter struct {
 	writer      *predictedmetric.Writer
 	reconciler  *predictedmetric.Reconciler
 	checkpoints *checkpoint.Checkpoints
+	histories   *history.Reader // nil: none are read
 }
 
 // lead is what one replica alone does, until the context ends.
@@ -147,6 +149,9 @@ func (a *adapter) lead(ctx context.Context) error {
 	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
 	group.Go(func() error { return a.writer.CapacityBuffers.Start(ctx) })
 	group.Go(func() error { return a.checkpoints.Lead(ctx) })
+	if a.histories != nil {
+		group.Go(func() error { return a.histories.Lead(ctx) })
+	}
 	return group.Wait()
 }
 
@@ -206,7 +211,13 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,
 		Registerer: metrics.Registry,
 	})
-	return &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler, checkpoints: checkpoints}, nil
+	a := &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler, checkpoints: checkpoints}
+	if span := time.Duration(sources.prometheus.history); span > 0 {
+		a.histories = history.New(history.Options{
+			Forecasts: forecasts, Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now, Registerer: metrics.Registry,
+		})
+	}
+	return a, nil
 }
 
 func newScales(mgr ctrl.Manager) (*predictedmetric.Scales, error) {

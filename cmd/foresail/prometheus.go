@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/spf13/pflag"
 
+	"github.com/foresail/foresail/adapter/history"
 	"github.com/foresail/foresail/internal/promapi"
 )
+
+// leastHistory is the shortest history that is of use: what recurs each hour.
+const leastHistory = 2 * time.Hour
 
 // prometheusOptions are the flags of everything that queries Prometheus servers: sources, WorkerPools and the extender.
 type prometheusOptions struct {
@@ -16,6 +21,7 @@ type prometheusOptions struct {
 	url     string // of the server for WorkerPools that name none; "" for none
 	any     bool   // whether servers that are neither in the file nor at the URL may be queried
 	timeout time.Duration
+	history model.Duration // how far back the loads of PredictedMetrics are read; 0 for not at all
 	limits  promapi.Options
 }
 
@@ -24,6 +30,9 @@ func (o *prometheusOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.any, "prometheus-allow-unlisted", false, "Let PredictedMetrics and WorkerPools query any other server too, without credentials, but never at a loopback, link-local or cloud metadata address. Whoever may write a PredictedMetric then has Foresail connect to what it can reach.")
 	fs.StringVar(&o.url, "prometheus-url", "", "Prometheus server that PredictedMetrics may query, that WorkerPools query that name none, and that the extender reads the use of nodes from, such as http://prometheus.monitoring:9090.")
 	fs.DurationVar(&o.timeout, "prometheus-timeout", 10*time.Second, "Maximum time that a query to a Prometheus server may take.")
+	o.history = model.Duration(history.Span)
+	fs.Var(&o.history, "prometheus-history", "How far back to read the load of a PredictedMetric that is known for less than a day, such as 8d or 36h, from the Prometheus server of its source: what it does each day and "+
+		"week is known at once. It is read slowly, behind all other queries, and once: then it is in the checkpoint. 0 turns this off.")
 	fs.IntVar(&o.limits.MaxSeries, "prometheus-max-series", 10_000, "Maximum number of series in the answer to a query.")
 	fs.Int64Var(&o.limits.MaxBytes, "prometheus-max-bytes", 32<<20, "Maximum size of the answer to a query, in bytes.")
 	fs.Int64Var(&o.limits.MaxMemory, "prometheus-max-memory", promapi.DefaultMaxMemory, "Maximum memory that the answers to all queries of PredictedMetrics take at once, in bytes. Namespaces get equal shares when it is scarce.")
@@ -34,6 +43,9 @@ func (o *prometheusOptions) validate() error {
 	var errs []error
 	if o.timeout <= 0 {
 		errs = append(errs, badFlag("prometheus-timeout", o.timeout, "above 0s"))
+	}
+	if h := time.Duration(o.history); h != 0 && (h < leastHistory || h > history.Span) {
+		errs = append(errs, badFlag("prometheus-history", o.history, fmt.Sprintf("0, or from %s to %s: nothing before is of use", model.Duration(leastHistory), model.Duration(history.Span))))
 	}
 	if o.limits.MaxSeries < 1 {
 		errs = append(errs, badFlag("prometheus-max-series", o.limits.MaxSeries, "at least 1"))

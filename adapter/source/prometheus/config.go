@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
@@ -28,7 +29,12 @@ type Config struct {
 	Whole    bool   // the series add up to the load of the target as a whole, and name no pod
 	Type     source.Type
 	Interval time.Duration // between two queries
-	Window   time.Duration // how far back the first answer reaches, two intervals more
+
+	// Target and TargetName are what scales the pods: their names follow from it. Only a history asks for them.
+	Target     schema.GroupKind
+	TargetName string
+
+	Window time.Duration // how far back the first answer reaches, two intervals more
 }
 
 // groupKey is what PredictedMetrics that share a query have in common.

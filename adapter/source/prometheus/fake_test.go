@@ -176,7 +176,7 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	q := asked{at: time.Since(f.began), host: r.URL.Host, query: r.Form.Get("query"), form: r.Form}
-	if open := strings.LastIndexByte(q.query, '['); open >= 0 {
+	if open := strings.LastIndexByte(q.query, '['); open >= 0 && strings.HasSuffix(q.query, "]") {
 		span, err := model.ParseDuration(strings.TrimSuffix(q.query[open+1:], "]"))
 		if err != nil {
 			return nil, err

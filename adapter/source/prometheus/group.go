@@ -3,7 +3,6 @@ package prometheus
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -198,31 +197,19 @@ func (g *group) query(ctx context.Context, span time.Duration) (*answer, error) 
 
 // count records a query in metrics.
 func (g *group) count(ctx context.Context, a *answer, err error, took time.Duration) {
-	t := g.source.telemetry
-	t.duration.Observe(took.Seconds())
-	as := resultSuccess
-	var why *promapi.Failure
-	switch {
-	case ctx.Err() != nil:
-		as = resultCancelled
-	case errors.As(err, &why):
-		as = result(why.Kind)
-	case a.partial != "":
-		as = resultPartial
-	case a.empty():
-		as = resultEmpty
-	}
+	o := outcome{err: err}
 	if a != nil {
-		t.series.Add(float64(len(a.series) + len(a.unlabeled) + a.foreign))
+		o.series, o.partial, o.empty = len(a.series)+len(a.unlabeled)+a.foreign, a.partial != "", a.empty()
 	}
-	t.queries.WithLabelValues(string(as)).Inc()
+	g.source.telemetry.asked(ctx, o, took)
 }
 
 // server is one address that groups query.
 type server struct {
-	client *promapi.Client
-	slots  chan struct{} // of queries under way
-	groups int           // that ask it; the source's lock guards it
+	client  *promapi.Client
+	slots   chan struct{} // of queries under way
+	history chan struct{} // full while a query for a history is under way, and for a while after it
+	groups  int           // that ask it; the source's lock guards it
 }
 
 // enter waits for a slot; false: ctx has ended.

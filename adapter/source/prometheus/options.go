@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/params"
@@ -91,8 +92,9 @@ func configOf(spec *v1alpha1.PredictedMetricSpec, pods startups) Config {
 	if *spec.Startup.Measured {
 		startupTime = pods.StartupTime(p.Method, startupTime)
 	}
-	s := spec.Source.Prometheus
+	s, target := spec.Source.Prometheus, spec.ScaleTargetRef
 	return Config{
+		Target: schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind(), TargetName: target.Name,
 		Address: s.Address, Query: s.Query, PodLabel: s.PodLabel, Whole: s.Scope == v1alpha1.ScopeTarget,
 		Type: source.Type(s.Type), Interval: s.Interval.Duration, Window: max(p.WindowFor(startupTime), s.Interval.Duration),
 	}

@@ -33,18 +33,23 @@ func limitTo(query, namespace string, t promapi.Tenancy) (string, error) {
 	matchers = slices.DeleteFunc(matchers, func(m *labels.Matcher) bool {
 		return own.Type == labels.MatchEqual && m.Name == t.NamespaceLabel
 	})
-	selector := parser.VectorSelector{LabelMatchers: append(matchers, own)}
-	for _, m := range matchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && model.LegacyValidation.IsValidMetricName(m.Value) {
-			selector.Name = m.Value
-		}
-	}
-	limited := selector.String()
+	limited := selectorOf(append(matchers, own))
 	_, err = promQL.ParseExpr(limited) // such as two names of the metric, which only an expression must not have
 	if err != nil {
 		return "", err
 	}
 	return limited, nil
+}
+
+// selectorOf writes a selector.
+func selectorOf(matchers []*labels.Matcher) string {
+	selector := parser.VectorSelector{LabelMatchers: matchers}
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && model.LegacyValidation.IsValidMetricName(m.Value) {
+			selector.Name = m.Value
+		}
+	}
+	return selector.String()
 }
 
 // ownMatcher selects the series that belong to a namespace.

@@ -148,7 +148,7 @@ func (s *Source) group(key groupKey, client *promapi.Client) *group {
 	}
 	v := s.servers[key.address]
 	if v == nil {
-		v = &server{client: client, slots: make(chan struct{}, s.options.Concurrency)}
+		v = &server{client: client, slots: make(chan struct{}, s.options.Concurrency), history: make(chan struct{}, 1)}
 		s.servers[key.address] = v
 	}
 	v.groups++

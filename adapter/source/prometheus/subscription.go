@@ -19,14 +19,15 @@ type subscription struct {
 	sink   source.Sink
 	roster *podtracker.PodIndex
 
-	mu     sync.Mutex // held while the sink is called
-	ended  bool
-	first  time.Time         // when the first answer with its samples was asked for
-	begun  bool              // it, or one after it, has been taken
-	from   int64             // samples before are left out (ms)
-	tracks map[string]*track // by instance
-	buffer []pipeline.Sample
-	whole  *whole // of a target as a whole; nil before its first answer
+	mu      sync.Mutex // held while the sink is called
+	ended   bool
+	first   time.Time         // when the first answer with its samples was asked for
+	begun   bool              // it, or one after it, has been taken
+	spacing int64             // between samples, by the newest answer (ms)
+	from    int64             // samples before are left out (ms)
+	tracks  map[string]*track // by instance
+	buffer  []pipeline.Sample
+	whole   *whole // of a target as a whole; nil before its first answer
 }
 
 func newSubscription(g *group, c Config, fleet Fleet, sink source.Sink) *subscription {
@@ -88,6 +89,7 @@ func (u *subscription) take(a *answer, t taking) {
 	if u.ended {
 		return
 	}
+	u.spacing = t.spacing
 	if u.config.Whole {
 		u.takeWhole(a, t)
 		return

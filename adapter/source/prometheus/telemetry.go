@@ -1,6 +1,10 @@
 package prometheus
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -58,4 +62,30 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 		t.queries.WithLabelValues(string(r))
 	}
 	return t
+}
+
+// outcome is how a query ended.
+type outcome struct {
+	series         int
+	partial, empty bool
+	err            error
+}
+
+// asked counts a query.
+func (t *telemetry) asked(ctx context.Context, o outcome, took time.Duration) {
+	t.duration.Observe(took.Seconds())
+	as := resultSuccess
+	var why *promapi.Failure
+	switch {
+	case ctx.Err() != nil:
+		as = resultCancelled
+	case errors.As(o.err, &why):
+		as = result(why.Kind)
+	case o.partial:
+		as = resultPartial
+	case o.empty:
+		as = resultEmpty
+	}
+	t.series.Add(float64(o.series))
+	t.queries.WithLabelValues(string(as)).Inc()
 }
