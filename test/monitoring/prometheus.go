@@ -45,6 +45,9 @@ type PrometheusOptions struct {
 	// RemoteWrite is where else samples are sent.
 	RemoteWrite []RemoteWrite
 
+	// History is how old samples may be that [Prometheus.Write] adds; 0: it takes none.
+	History time.Duration
+
 	// BasicAuth is asked of its clients if given.
 	BasicAuth *BasicAuth
 	// TLS has it serve HTTPS, with a certificate signed by the cluster's CA for 127.0.0.1 and localhost.
@@ -114,6 +117,8 @@ func (o *PrometheusOptions) validate() error {
 		return fmt.Errorf("PrometheusOptions.ScrapeInterval: %s: want more than 0", o.ScrapeInterval)
 	case o.ScrapeTimeout < 0 || o.ScrapeTimeout > o.ScrapeInterval:
 		return fmt.Errorf("PrometheusOptions.ScrapeTimeout: %s: want more than 0 and at most the interval, %s", o.ScrapeTimeout, o.ScrapeInterval)
+	case o.History < 0 || o.History > 0 && o.Agent:
+		return fmt.Errorf("PrometheusOptions.History: %s: want 0 or more, and 0 of an agent", o.History)
 	case o.Agent && len(o.RemoteWrite) == 0:
 		return fmt.Errorf("PrometheusOptions.RemoteWrite: none: an agent wants at least one")
 	}
@@ -203,6 +208,9 @@ func (o *PrometheusOptions) arguments(home string, port int) []string {
 		args = append(args, "--agent", "--storage.agent.path="+filepath.Join(home, "data"))
 	} else {
 		args = append(args, "--storage.tsdb.path="+filepath.Join(home, "data"))
+	}
+	if o.History > 0 {
+		args = append(args, "--web.enable-remote-write-receiver")
 	}
 	return append(args, o.ExtraArgs...)
 }

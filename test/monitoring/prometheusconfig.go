@@ -64,6 +64,9 @@ func (o *PrometheusOptions) config(kubeconfig string) object {
 	if len(writes) > 0 {
 		content["remote_write"] = writes
 	}
+	if o.History > 0 {
+		content["storage"] = object{"tsdb": object{"out_of_order_time_window": model.Duration(o.History).String()}}
+	}
 	return content
 }
 
