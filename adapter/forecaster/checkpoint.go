@@ -29,7 +29,7 @@ var (
 // Checkpoint is what has been learned of the load of a PredictedMetric.
 type Checkpoint struct {
 	Data    []byte
-	Learned time.Duration // for how long the load has been looked at
+	Learned time.Duration // for how long the load is known
 	newest  int64         // the time of the newest load (ms)
 }
 

@@ -28,7 +28,7 @@ type Snapshot struct {
 	Combined Combined          // with the other PredictedMetrics of the target
 	Accuracy Accuracy          // of the forecasts before
 	Lateness float64           // the share of the time that they may be late
-	Learned  time.Duration     // for how long the load has been learned from; 0: not, or not yet
+	Learned  time.Duration     // for how long the load is known; 0: not, or not yet
 
 	// Bounds are those that hold with the schedules of the spec, nil without any; they are there without a forecast as well.
 	Bounds *pipeline.Bounds

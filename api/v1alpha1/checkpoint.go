@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=pmcp
-// +kubebuilder:printcolumn:name="Learned",type=string,JSONPath=`.learned`,description="For how long the load has been looked at, at most a day and a half"
+// +kubebuilder:printcolumn:name="Learned",type=string,JSONPath=`.learned`,description="For how long the load is known, at most a week"
 // +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=`.updated`,description="When it was written"
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.version`,priority=1,description="The version of the format of the data"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -21,7 +21,7 @@ type PredictedMetricCheckpoint struct {
 	// +kubebuilder:validation:Minimum=1
 	Version int32 `json:"version"`
 
-	// For how long the load has been looked at, late times counting more than early ones: at most a day and a half.
+	// For how long the load is known, by what was learned as it came or by its history: at most a week.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

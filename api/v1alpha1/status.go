@@ -125,8 +125,8 @@ type PredictedMetricStatus struct {
 	// +optional
 	StartupsMeasured *int32 `json:"startupsMeasured,omitempty"`
 
-	// For how long the load has been learned from, of late times more than of early ones: a day and a half at the most. Absent with
-	// method Holt.
+	// For how long the load is known: learned as it came, or by the history that Prometheus has of it. A week at the most. Absent with method
+	// Holt.
 	// +optional
 	Learned *metav1.Duration `json:"learned,omitempty"`
 

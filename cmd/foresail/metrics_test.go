@@ -26,6 +26,7 @@ import (
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/externalmetrics/forward"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/history"
 	"github.com/foresail/foresail/adapter/keda"
 	"github.com/foresail/foresail/adapter/nodeusage"
 	"github.com/foresail/foresail/adapter/source/pods"
@@ -105,6 +106,7 @@ func expose(t *testing.T) *exposed {
 	require.NoError(t, err)
 	e.MustRegister(&capacitybuffer.Controller{Nodes: &capacitybuffer.Nodes{}})
 	checkpoint.New(checkpoint.Options{Registerer: e})
+	history.New(history.Options{Registerer: e})
 	pods.New(pods.Options{Registerer: e})
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
@@ -184,7 +186,7 @@ var metricSections = []struct {
 	{"metrics-worker-pools", []string{"foresail_nodepool_"}, "pool"},
 	{"metrics-keda", []string{"foresail_keda_"}, ""},
 	{"metrics-extender", []string{"foresail_extender_", "foresail_node_"}, ""},
-	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
+	{"metrics-process", []string{"foresail_forecasts_total", "foresail_forecast_round_", "foresail_checkpoint", "foresail_history_", "foresail_external_metric_", "foresail_custom_metric_", "foresail_apiservice_", "foresail_forward_", "foresail_serving_", "foresail_capacity_buffer_node"}, ""},
 	{"metrics-predictedmetrics", []string{"foresail_"}, "namespace,predictedmetric"},
 }
 

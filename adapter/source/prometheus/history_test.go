@@ -30,7 +30,9 @@ const (
 )
 
 // names of pods have no vowels.
-func named(pod string) string { return strings.NewReplacer("aaaaa", "x2kzl", "bbbbb", "x2kzm", "ccccc", "x2kzn").Replace(pod) }
+func named(pod string) string {
+	return strings.NewReplacer("aaaaa", "x2kzl", "bbbbb", "x2kzm", "ccccc", "x2kzn").Replace(pod)
+}
 
 // stored is what a server has of a pod: the mean of the minute that ends so long ago; false if it has none.
 type stored struct {
@@ -238,8 +240,8 @@ func TestHistoryIsOfTheTargetAlone(t *testing.T) {
 		pods   []string
 		want   string
 	}{
-		"a kind whose pods have any name":       {func(c *Config) { c.Target.Kind, c.Target.Group = "Game", "example.com" }, []string{podA}, "pods of the kind Game.example.com may have any name"},
-		"a selector that takes in other pods":   {func(*Config) {}, []string{podA, "worker-5c689d88bb-ccccc"}, "the pod worker-5c689d88bb-x2kzn of the target is not named as one of the Deployment web"},
+		"a kind whose pods have any name":        {func(c *Config) { c.Target.Kind, c.Target.Group = "Game", "example.com" }, []string{podA}, "pods of the kind Game.example.com may have any name"},
+		"a selector that takes in other pods":    {func(*Config) {}, []string{podA, "worker-5c689d88bb-ccccc"}, "the pod worker-5c689d88bb-x2kzn of the target is not named as one of the Deployment web"},
 		"a pod of such a name that is another's": {func(*Config) {}, []string{podA}, "the pod web-7d4b9f6c8-x2kzm is named as one of the target, but is none of its ready pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,7 +415,9 @@ func TestGarbageInHistories(t *testing.T) {
 // TestServersThatFailHistories: a query that may have asked for too much is tried with less, no more often than that may help.
 func TestServersThatFailHistories(t *testing.T) {
 	tooMany := `{"status":"error","errorType":"execution","error":"query processing would load too many samples into memory in query execution"}`
-	longer := func(q asked, minutes int64) bool { return q.form.Has("start") && (unixOf(q, "end")-unixOf(q, "start"))/60 >= minutes }
+	longer := func(q asked, minutes int64) bool {
+		return q.form.Has("start") && (unixOf(q, "end")-unixOf(q, "start"))/60 >= minutes
+	}
 	for name, c := range map[string]struct {
 		fails   func(q asked) (int, string, error)
 		queries int // at most
