@@ -17,12 +17,12 @@ type Load struct {
 	Params         pipeline.Params
 }
 
-// LittleKnown returns the loads that are known for less than some time and have no checkpoint that knows more, by their keys.
+// LittleKnown returns the loads that are read, are known for less than some time and have no checkpoint that knows more, by their keys.
 func (f *Forecaster) LittleKnown(least time.Duration) (loads []Load) {
 	for _, feed := range f.all() {
 		feed.look(func() {
 			c := feed.settings.Load()
-			if feed.sought && c.pipeline != nil && feed.past.Fits(&c.Params) && feed.past.Known() < least {
+			if feed.sought && c.pipeline != nil && feed.past.Fits(&c.Params) && feed.past.Newest() > 0 && feed.past.Known() < least {
 				loads = append(loads, Load{feed.key, c.Source, c.Origin, c.Params})
 			}
 		})

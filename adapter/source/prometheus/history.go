@@ -182,7 +182,9 @@ func (h *history) read(ctx context.Context) error {
 		points, err := h.piece(ctx, from)
 		switch {
 		case err == nil:
-			pods = max(1, points/(h.from-from))
+			if points > 0 {
+				pods = max(1, points/(h.from-from))
+			}
 			h.from = from
 		case length > leastPiece && mayBeTooMuch(err):
 			longest = max(leastPiece, length/4)
