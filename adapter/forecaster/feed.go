@@ -107,7 +107,6 @@ func newFeed(key types.NamespacedName, c Config, now func() time.Time) (*Feed, e
 		return nil, err
 	}
 	f.using = f.settings.Load()
-	f.schedule(now())
 	f.publishErr(unavailable(snapshot.WaitingForSamples, "no sample has been read yet"), now())
 	return f, nil
 }
@@ -264,6 +263,10 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 // schedule notes the bounds that hold at a time.
 func (f *Feed) schedule(now time.Time) {
 	c := f.using
+	if c.Schedules == nil {
+		f.bounds, f.active = nil, nil
+		return
+	}
 	ahead := c.Params.HorizonFor(f.startupTime(c))
 	farther := ahead
 	if c.Farther {
@@ -493,6 +496,7 @@ func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }
 
 // publishErr publishes why there is no forecast.
 func (f *Feed) publishErr(why error, now time.Time) {
+	f.schedule(now)
 	s := f.describe(now)
 	s.Err = why
 	f.publish(s)

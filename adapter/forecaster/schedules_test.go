@@ -103,6 +103,12 @@ func TestBoundsAreKnownWithoutAForecast(t *testing.T) {
 		require.Error(t, w.get().Err)
 		assert.Equal(t, 12, w.get().Bounds.Min)
 		assert.Equal(t, []string{"event"}, w.get().ActiveSchedules)
+
+		time.Sleep(time.Hour)
+		w.feed.stop(unavailable(snapshot.InvalidSpec, "too many readings"), time.Now())
+		assert.Equal(t, 1, w.get().Bounds.Min)
+		w.forecaster.Reject(key, config(), errors.New("not a spec"))
+		assert.Nil(t, w.get().Bounds, "nobody knows what the spec is to be")
 	})
 }
 
