@@ -54,7 +54,7 @@ func TestFilledIsAsLearned(t *testing.T) {
 	p.Interval = 5 * time.Second
 	jumps := []int64{3*3600 + 20, 10*3600 + 37, 17*3600 + 3, 20*3600 + 48}
 	load := busyDays(21, jumps...)
-	const days = 8
+	const days = 5
 	live := pipeline.NewPast(&p)
 	var m pipeline.Memory
 	for s := int64(0); s < days*ofDay; s += 5 {
@@ -66,7 +66,7 @@ func TestFilledIsAsLearned(t *testing.T) {
 	}
 	past := filled(p, 0, days*ofDay, load)
 	require.InDelta(t, live.Known().Hours(), past.Known().Hours(), 0.2)
-	for s := days*ofDay - 7*ofDay; s < days*ofDay-600; s += 137 {
+	for s := int64(600); s < days*ofDay-600; s += 137 {
 		minute, five := live.Recalled((midnight + s) * 1000)
 		gotMinute, gotFive := past.Recalled((midnight + s) * 1000)
 		if s > (days-1)*ofDay {

@@ -177,7 +177,7 @@ func TestEachHistoryIsReadOnce(t *testing.T) {
 		require.Equal(t, want, got)
 		assert.Equal(t, atOnce, w.most)
 		assert.InDelta(t, 48, w.count("Filled"), 0)
-		assert.InDelta(t, 48*192, testutil.ToFloat64(w.reader.telemetry.hours), 1)
+		assert.InDelta(t, 48*Span.Seconds(), testutil.ToFloat64(w.reader.telemetry.filled), 60)
 		assert.Zero(t, testutil.ToFloat64(w.reader.telemetry.waiting))
 	})
 }

@@ -11,7 +11,7 @@ import (
 type telemetry struct {
 	waiting prometheus.Gauge
 	reads   *prometheus.CounterVec
-	hours   prometheus.Counter
+	filled  prometheus.Counter
 }
 
 func newTelemetry(r prometheus.Registerer) *telemetry {
@@ -25,8 +25,8 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 			Help: "Attempts of the elected replica to read the history of a PredictedMetric from Prometheus, by result: Filled, Partly if the rest could not be read, " +
 				"Empty if nothing is stored, Ambiguous if it cannot be known which series were of the target, or Failed.",
 		}, []string{"result"}),
-		hours: factory.NewCounter(prometheus.CounterOpts{
-			Name: "foresail_history_hours_total", Help: "Hours of load that were filled in from histories.",
+		filled: factory.NewCounter(prometheus.CounterOpts{
+			Name: "foresail_history_filled_seconds_total", Help: "Time for which loads are known by the histories that were read.",
 		}),
 	}
 	for _, r := range []result{resultFilled, resultPartly, resultEmpty, resultAmbiguous, resultFailed} {
@@ -39,6 +39,6 @@ func newTelemetry(r prometheus.Registerer) *telemetry {
 func (t *telemetry) read(filled bool, known time.Duration, err error) {
 	t.reads.WithLabelValues(string(resultOf(filled, err))).Inc()
 	if filled {
-		t.hours.Add(known.Hours())
+		t.filled.Add(known.Seconds())
 	}
 }

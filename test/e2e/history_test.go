@@ -95,7 +95,7 @@ func TestHistoryFromPrometheus(t *testing.T) {
 	families, err := adapter.Metrics(t.Context())
 	require.NoError(t, err)
 	assert.InDelta(t, 1, families.Sum("foresail_history_reads_total", "result", "Filled"), 0)
-	assert.InDelta(t, historyDays*24-3, families.Sum("foresail_history_hours_total"), 1)
+	assert.InDelta(t, historyDays*24-3, families.Sum("foresail_history_filled_seconds_total")/3600, 1)
 }
 
 // readsHistory compares the load that the source reads with that of the pods.
