@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func (f *Forecaster) LittleKnown(least time.Duration) (loads []Load) {
 }
 
 // Fill adds what a load was before, by the minute (see [pipeline.Past.Fill]), unless it is another load by now. It returns for how long it is
-// known then.
+// known then. Nothing is filled of windows in which learning is disabled.
 func (f *Forecaster) Fill(l *Load, begin int64, minutes []pipeline.Minute) (known time.Duration, ok bool) {
 	feed := f.feed(l.Key)
 	if feed == nil || !feed.readsFrom(l.Origin) {
@@ -41,9 +42,23 @@ func (f *Forecaster) Fill(l *Load, begin int64, minutes []pipeline.Minute) (know
 	feed.look(func() {
 		c := feed.settings.Load()
 		if ok = feed.past.Fits(&l.Params) && feed.past.Fits(&c.Params); ok {
-			feed.past.Fill(begin, minutes)
+			feed.past.Fill(begin, c.learnedOf(begin, minutes))
 			known = feed.past.Known()
 		}
 	})
 	return known, ok
+}
+
+// learnedOf returns the minutes, which begin at a time (ms), as not known where learning is disabled.
+func (c *Config) learnedOf(begin int64, minutes []pipeline.Minute) []pipeline.Minute {
+	if c.Schedules == nil {
+		return minutes
+	}
+	out := slices.Clone(minutes)
+	for i := range out {
+		if c.Schedules.Unlearned(begin + int64(i)*time.Minute.Milliseconds()) {
+			out[i] = pipeline.Minute{Mean: math.NaN()}
+		}
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -88,5 +89,21 @@ func TestHistoriesOfOtherLoads(t *testing.T) {
 		w.forecaster.Remove(key)
 		_, ok = w.forecaster.Fill(&loads[0], begin, minutes)
 		assert.False(t, ok)
+	})
+}
+
+// TestNothingIsFilledOfHolidays: what is not learned as it comes is not read from the history either.
+func TestNothingIsFilledOfHolidays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		w.scheduled(pipeline.Adaptive, -5*24*time.Hour, -3*24*time.Hour, schedule.Entry{Min: new(1), Unlearned: true})
+		w.pass(time.Minute, nil)
+		w.forecaster.NoCheckpoint(key)
+		loads := w.forecaster.LittleKnown(24 * time.Hour)
+		require.Len(t, loads, 1)
+		begin, minutes := week()
+		known, ok := w.forecaster.Fill(&loads[0], begin, minutes)
+		require.True(t, ok)
+		assert.InDelta(t, 5*24, known.Hours(), 0.5)
 	})
 }
