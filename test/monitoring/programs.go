@@ -18,8 +18,12 @@ type Binaries struct {
 
 const (
 	prometheusBinary    = "prometheus"
+	promtoolBinary      = "promtool"
 	metricsServerBinary = "metrics-server"
 )
+
+// Promtool is the path of the program that checks rules and runs their tests.
+func (b Binaries) Promtool() string { return b.path(promtoolBinary) }
 
 func (b Binaries) path(name string) string { return filepath.Join(b.Dir, name) }
 
@@ -49,6 +53,7 @@ func programs() controlplane.Programs {
 		Cache:  "monitoring",
 		List: []controlplane.Program{
 			{Name: prometheusBinary, Package: "github.com/prometheus/prometheus/cmd/prometheus"},
+			{Name: promtoolBinary, Package: "github.com/prometheus/prometheus/cmd/promtool"}, // a link more, as Prometheus has its packages
 			{Name: metricsServerBinary, Package: "sigs.k8s.io/metrics-server/cmd/metrics-server"},
 		},
 		// The other service discoveries bring a cloud's SDK each: with them the build takes several times as long.

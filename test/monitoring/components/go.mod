@@ -2,10 +2,11 @@ module github.com/foresail/foresail/test/monitoring/components
 
 go 1.26.4
 
-// Built, never imported. Both are of one generation: metrics-server is made with this Prometheus' parser and with the client
+// Built, never imported. All are of one generation: metrics-server is made with this Prometheus' parser and with the client
 // libraries of the Kubernetes that test/controlplane runs, so they compile most packages once.
 tool (
 	github.com/prometheus/prometheus/cmd/prometheus
+	github.com/prometheus/prometheus/cmd/promtool
 	sigs.k8s.io/metrics-server/cmd/metrics-server
 )
 
@@ -168,6 +169,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/mwitkow/go-conntrack v0.0.0-20190716064945-2f068394615f // indirect
+	github.com/nsf/jsondiff v0.0.0-20260207060731-8e8d90c4c0ac // indirect
 	github.com/oklog/run v1.2.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.1 // indirect
 	github.com/open-telemetry/opentelemetry-collector-contrib/internal/exp/metrics v0.154.0 // indirect
