@@ -57,6 +57,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}),
 	}
 	r.MustRegister(m.dropped)
+	for _, to := range []string{"webhook", "cloudwatch", "report"} {
+		m.failed.WithLabelValues(to) // from 0, so that the first one is an increase
+	}
 	return m
 }
 

@@ -341,7 +341,7 @@ func TestForgottenPoolsLeaveNothing(t *testing.T) {
 	h.reporter.options.Metrics.Forget("workers")
 	after, err := testutil.GatherAndCount(h.registry)
 	require.NoError(t, err)
-	assert.Equal(t, 1, after, "what is of no pool")
+	assert.Equal(t, 4, after, "notifications are of no pool")
 }
 
 func TestWebhookIsToldWhatMatters(t *testing.T) {
