@@ -92,7 +92,7 @@ watt: ## Install Watt and its Node.js into .cache (half a minute once, then noth
 	go run ./test/nodejs/cmd/watt
 
 .PHONY: monitoring
-monitoring: ## Build Prometheus and metrics-server into .cache (minutes once, then nothing)
+monitoring: ## Build Prometheus, promtool and metrics-server into .cache (minutes once, then nothing)
 	go run ./test/monitoring/cmd/monitoring
 
 .PHONY: build
@@ -165,10 +165,18 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	done
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs and the protocol of KEDA
+generate: ## Generate deep copies, CRDs, the protocol of KEDA and PrometheusRules
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/keda/externalscaler externalscaler.proto
+	@for file in manifests/alerts/*.yaml; do \
+	  name=$$(basename $$file .yaml); \
+	  { echo "# Generated from $$file by make generate."; \
+	    printf '%s\n' 'apiVersion: monitoring.coreos.com/v1' 'kind: PrometheusRule' 'metadata:' "  name: $$name" '  namespace: foresail-system' \
+	      '  labels: {app.kubernetes.io/part-of: foresail}' 'spec:'; \
+	    sed -e '/^#/d' -e 's/^./  &/' $$file; \
+	  } > manifests/components/prometheus-operator/rules-$$name.yaml; \
+	done
 
 .PHONY: docs
 docs: ## Write the generated sections of the documentation anew
@@ -189,7 +197,7 @@ lint: ## Run golangci-lint (builds it the first time, which takes minutes)
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
-	git diff --exit-code -- api manifests/crds adapter/keda/externalscaler
+	git diff --exit-code -- api manifests/crds manifests/components/prometheus-operator adapter/keda/externalscaler
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 .PHONY: clean

@@ -88,14 +88,15 @@ func decode(t *testing.T, what string, data []byte) []runtime.Object {
 	}
 }
 
-// foreign returns whether an object is of cert-manager or of KEDA, whose types are not among this module's dependencies.
+// foreign returns whether an object is of another project, whose types are not among this module's dependencies.
 func foreign(t *testing.T, document []byte) bool {
 	t.Helper()
 	var object struct {
 		APIVersion string `json:"apiVersion"`
 	}
 	require.NoError(t, yaml.Unmarshal(document, &object))
-	return strings.HasPrefix(object.APIVersion, "cert-manager.io/") || strings.HasPrefix(object.APIVersion, "keda.sh/")
+	group, _, _ := strings.Cut(object.APIVersion, "/")
+	return slices.Contains([]string{"cert-manager.io", "keda.sh", "monitoring.coreos.com"}, group)
 }
 
 func files(t *testing.T, folder string) []string {
@@ -132,7 +133,7 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/apiservice", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer",
+		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer", "components/prometheus-operator",
 		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
 		"examples/combined", "examples/extender-certificates", "examples/keda-certificates", "examples/forward",
 	} {

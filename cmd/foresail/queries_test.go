@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// rangeOf is what Grafana puts in place of its variables in queries.
+var rangeOf = strings.NewReplacer("$__rate_interval", "1m")
+
+var (
+	labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+	legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
+)
+
+// dashboardQueries returns the queries of the dashboards, of panels and of variables, by where they are.
+func dashboardQueries(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../manifests/components/grafana-dashboards/*.json")
+	require.NoError(t, err)
+	queries := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var dashboard struct {
+			Templating struct {
+				List []struct {
+					Name       string
+					Definition string
+				}
+			}
+			Panels []struct {
+				Title   string
+				Targets []struct{ RefID, Expr, LegendFormat string }
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &dashboard))
+		for _, variable := range dashboard.Templating.List {
+			if parts := labelValues.FindStringSubmatch(variable.Definition); parts != nil {
+				queries[path+": "+variable.Name] = "group by (" + parts[2] + ") (" + parts[1] + ")"
+			}
+		}
+		for _, panel := range dashboard.Panels {
+			for _, target := range panel.Targets {
+				where := path + ": " + panel.Title + " " + target.RefID
+				queries[where] = rangeOf.Replace(target.Expr)
+				for _, label := range legendLabel.FindAllStringSubmatch(target.LegendFormat, -1) {
+					assert.Regexp(t, `^[^(]*\w+ by \([^)]*\b`+label[1]+`\b|^histogram_quantile\(.* by \([^)]*\b`+label[1]+`\b`, target.Expr, where)
+				}
+			}
+		}
+	}
+	return queries
+}
+
+// alertQueries returns the queries of the alerts by their names.
+func alertQueries(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../manifests/alerts/*.yaml")
+	require.NoError(t, err)
+	queries := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var rules struct {
+			Groups []struct {
+				Rules []struct{ Alert, Expr string }
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(text, &rules))
+		for _, rule := range rules.Groups[0].Rules {
+			queries[rule.Alert] = rule.Expr
+		}
+	}
+	return queries
+}
+
+// ofTargets are the labels that every series of a pod has by docs/operating.md.
+var ofTargets = []string{"namespace", "pod", "instance"}
+
+// TestQueriesNameWhatIsExposed holds the alerts and the dashboards to metrics that there are, with the labels that they have.
+func TestQueriesNameWhatIsExposed(t *testing.T) {
+	exposed := expose(t)
+	promQL := parser.NewParser(parser.Options{})
+	for _, queries := range []map[string]string{alertQueries(t), dashboardQueries(t)} {
+		require.Greater(t, len(queries), 30)
+		for where, query := range queries {
+			expr, err := promQL.ParseExpr(query)
+			require.NoError(t, err, "%s: %s", where, query)
+			checkLabels(t, exposed, where, expr)
+		}
+	}
+}
+
+// checkLabels fails the test unless all metrics below a node exist, and selectors and aggregations name labels that they have.
+func checkLabels(t *testing.T, exposed *exposed, where string, root parser.Node) {
+	t.Helper()
+	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			have := exposed.labelsOf(t, where, n.Name)
+			for _, matcher := range n.LabelMatchers {
+				if matcher.Name != labels.MetricName {
+					assert.Contains(t, have, matcher.Name, "%s: %s", where, n)
+				}
+			}
+		case *parser.AggregateExpr:
+			assert.False(t, n.Without, where)
+			for _, name := range n.Grouping {
+				assert.True(t, someHas(t, exposed, where, n.Expr, name), "%s: no series has the label %s: %s", where, name, n)
+			}
+		}
+		return nil
+	})
+}
+
+// someHas returns whether a metric below a node has a label.
+func someHas(t *testing.T, exposed *exposed, where string, root parser.Node, label string) bool {
+	t.Helper()
+	found := false
+	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
+		if selector, ok := node.(*parser.VectorSelector); ok {
+			found = found || slices.Contains(exposed.labelsOf(t, where, selector.Name), label)
+		}
+		return nil
+	})
+	return found
+}
+
+// labelsOf returns the labels of the series of a name, with those that Prometheus adds.
+func (e *exposed) labelsOf(t *testing.T, where, series string) []string {
+	t.Helper()
+	family := histogramSeries.ReplaceAllString(series, "_seconds")
+	require.Contains(t, e.families, family, where)
+	have := append(slices.Clone(ofTargets), strings.Split(e.labels[family], ",")...)
+	switch {
+	case strings.HasSuffix(series, "_bucket"):
+		return append(have, "le")
+	case family == "foresail_node_sample_age_seconds": // a summary
+		return append(have, "quantile")
+	}
+	return have
+}
