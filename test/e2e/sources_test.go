@@ -67,7 +67,7 @@ func TestSources(t *testing.T) {
 }
 
 func testSources(t *testing.T) {
-	cases := sourceCases(t)
+	cases, server := sourceCases(t)
 	apps := make([]stack.App, len(cases))
 	for i, c := range cases {
 		apps[i] = c.app
@@ -106,6 +106,7 @@ func testSources(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	t.Run("dashboard", func(t *testing.T) { dashboardHasData(t, server) })
 	t.Log(sourcesTable(t, cases, runs, ages))
 	for i, c := range cases {
 		t.Run(c.app.Name, func(t *testing.T) {
@@ -117,7 +118,8 @@ func testSources(t *testing.T) {
 	}
 }
 
-func sourceCases(t *testing.T) []sourceCase {
+// sourceCases also returns the server that scrapes Foresail as well.
+func sourceCases(t *testing.T) ([]sourceCase, *monitoring.Prometheus) {
 	source := func(name string) stack.App {
 		a := newApp("sources", name, "predicted_load_total")
 		a.ServiceTime = sourcesServiceTime
@@ -127,7 +129,7 @@ func sourceCases(t *testing.T) []sourceCase {
 	fine, eachSecond := &no, [2]time.Duration{500 * time.Millisecond, 2 * time.Second}
 
 	endpoints, each, fifth, sent, usage := source("pods"), source("prometheus"), source("prometheus-5s"), source("remote-write"), source("resource")
-	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-1s", Selector: each.Selector()})
+	server := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-1s", Selector: each.Selector(), Targets: []string{adapter.Address}})
 	each.Source = scraped(server, each, time.Second)
 	slower := startPrometheus(t, monitoring.PrometheusOptions{Name: "prometheus-5s", Selector: fifth.Selector(), ScrapeInterval: 5 * time.Second})
 	fifth.Source = scraped(slower, fifth, 0)
@@ -140,7 +142,7 @@ func sourceCases(t *testing.T) []sourceCase {
 		{app: fifth, what: "prometheus, scrapes 5 s, asked 5 s", apart: [2]time.Duration{3 * time.Second, 8 * time.Second}, follows: true},
 		{app: sent, what: "remoteWrite, agent scrapes 1 s, v2", apart: eachSecond, coarse: fine, prompt: true, follows: true},
 		{app: usage, what: "resource cpu, metrics-server 15 s", apart: [2]time.Duration{8 * time.Second, 25 * time.Second}, coarse: &yes},
-	}
+	}, server
 }
 
 // usageComes waits for an application's status to say that nothing serves metrics.k8s.io, and has it served.
