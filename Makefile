@@ -27,6 +27,11 @@ GO_TEST = go test -vet=off
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 # Stripped, and the same to the byte wherever and whenever it is built. The Dockerfile has the same flags.
 BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid= -X main.release=$(VERSION)"
+# What Foresail is installed from, dated as the commit, so that it is the same whenever it is made.
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+RELEASE := go run -C internal/tools/release .
+IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
 
 .PHONY: help
 help: ## List the targets
@@ -52,10 +57,12 @@ announce-test:
 vet: ## Run go vet
 	go vet -tags long ./...
 	go vet $(NOT_LONG)
+	go vet -C internal/tools/release -tags long ./...
 
 .PHONY: test-unit
 test-unit: controlplane monitoring moto ## Run the unit tests
 	$(GO_TEST) -p $(AT_ONCE) $(UNIT)
+	go test -C internal/tools/release -vet=off ./...
 
 .PHONY: test-race
 test-race: controlplane monitoring moto ## Run the unit tests of what has goroutines with the race detector (needs a C compiler)
@@ -111,9 +118,18 @@ reproducible: ## Build the command twice, in two folders and without a shared ca
 	sha256sum out/reproducible/a.bin out/reproducible/b.bin
 	cmp out/reproducible/a.bin out/reproducible/b.bin
 
+PUSH ?=
 .PHONY: image
-image: ## Build the container image (needs docker)
-	docker build --build-arg VERSION=$(VERSION) -t foresail:dev .
+image: $(IMAGE_PLATFORMS:%=out/bin/%/foresail) ## Make the container image out/image without Docker (PUSH=registry.example.com/foresail:v1 pushes it too)
+	$(RELEASE) image --version $(VERSION) --revision "$(REVISION)" --out $(CURDIR)/out/image $(if $(PUSH),--push $(PUSH)) \
+	  $(IMAGE_PLATFORMS:%=$(CURDIR)/out/bin/%/foresail)
+
+# The go command knows what has changed.
+out/bin/%: always
+	GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) $(BUILD) -o $@ ./cmd/foresail
+
+.PHONY: always
+always:
 
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (half an hour)
