@@ -9,7 +9,7 @@ TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/golangci/go.mod golangci-lint
 # The packages that run a whole control plane. Two of SHARING run at a time, the longest first; the first has priority, and the
 # others get what it leaves of the cores. Those of ALONE need both.
-SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/tenants ./test/apiservice ./test/controlplane/... ./test/monitoring/...
+SHARING = ./test/e2e ./test/nodepool/live ./test/nodepool ./test/tenants ./test/apiservice ./test/helm ./test/controlplane/... ./test/monitoring/...
 ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
@@ -131,6 +131,10 @@ out/bin/%: always
 .PHONY: always
 always:
 
+.PHONY: dist
+dist: ## Make what a release publishes beside the image, in out/dist: install.yaml
+	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist
+
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (half an hour)
 	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./nodepool/... ./internal/...
@@ -181,10 +185,11 @@ fuzz: ## Run every fuzz target for FUZZTIME
 	done
 
 .PHONY: generate
-generate: ## Generate deep copies, CRDs, the protocol of KEDA and PrometheusRules
+generate: ## Generate deep copies, CRDs, the protocol of KEDA, PrometheusRules and parts of the Helm chart
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=manifests/crds
 	go run -C internal/tools/protogen . $(CURDIR)/adapter/keda/externalscaler externalscaler.proto
+	$(RELEASE) chart --root $(CURDIR)
 	@for file in manifests/alerts/*.yaml; do \
 	  name=$$(basename $$file .yaml); \
 	  { echo "# Generated from $$file by make generate."; \
@@ -213,7 +218,7 @@ lint: ## Run golangci-lint (builds it the first time, which takes minutes)
 
 .PHONY: verify
 verify: generate verify-docs ## Fail if generated files are not up to date, or code is not formatted
-	git diff --exit-code -- api manifests/crds manifests/components/prometheus-operator adapter/keda/externalscaler
+	git diff --exit-code -- api manifests/crds manifests/chart manifests/components/prometheus-operator adapter/keda/externalscaler
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 
 .PHONY: clean

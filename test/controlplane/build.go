@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -37,6 +38,9 @@ type Programs struct {
 	List []Program
 	// Tags are build tags, separated by commas; "" for none.
 	Tags string
+	// LikeTests builds with the flags of go test rather than of releases, to share what either has compiled. It pays where Module
+	// requires the versions of the repository's own module.
+	LikeTests bool
 	// Release is the module, required by Module, whose version counts as that of the programs.
 	Release string
 	// Stamp returns the linker flags that set the version which the programs report, such as v1.36.3.
@@ -111,6 +115,9 @@ func (b builder) key(ctx context.Context) (string, error) {
 	}
 	if b.Tags != "" {
 		fmt.Fprintln(hash, b.Tags)
+	}
+	if b.LikeTests {
+		fmt.Fprintln(hash, "like tests")
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
@@ -210,7 +217,7 @@ func (b builder) buildProgram(ctx context.Context, p Program, flags, title strin
 	defer report.stop()
 	binary := filepath.Join(tmp, p.Name)
 	// -v names the packages as they are compiled, the only progress that the go command reports.
-	cmd := b.command(ctx, "build", "-v", "-trimpath", "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
+	cmd := b.command(ctx, "build", "-v", "-trimpath="+strconv.FormatBool(!b.LikeTests), "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
 	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}

@@ -50,6 +50,7 @@ func TestKeyFollowsThePrograms(t *testing.T) {
 	require.NoError(t, err)
 	for name, change := range map[string]func(*builder){
 		"tags":     func(b *builder) { b.Tags = "netgo" },
+		"tests":    func(b *builder) { b.LikeTests = true },
 		"programs": func(b *builder) { b.List = b.List[1:] },
 		"assets":   func(b *builder) { b.Assets = Assets{} },
 		"flags":    func(b *builder) { b.Stamp = func(string) (string, error) { return "", nil } },

@@ -11,7 +11,8 @@ import (
 
 const binary = "kubectl"
 
-// Build builds kubectl into .cache if it is missing, some two minutes on two cores, and returns its path.
+// Build builds kubectl into .cache if it is missing, some two minutes on two cores or less after tests have been built, and
+// returns its path.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := controlplane.Root()
 	if err != nil {
@@ -21,7 +22,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := controlplane.Programs{
 		Title: "kubectl", Module: "test/kubectl/components", Cache: binary,
 		List:    []controlplane.Program{{Name: binary, Package: module}},
-		Release: "k8s.io/kubectl",
+		Release: "k8s.io/kubectl", LikeTests: true,
 		Stamp: func(version string) (string, error) {
 			return "-X k8s.io/component-base/version.gitVersion=" + version, nil
 		},
