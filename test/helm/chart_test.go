@@ -72,7 +72,7 @@ func chartEqualsKustomizations(t *testing.T, program string) {
 			want := objects(t, kustomize(t, name))
 			// Helm creates it where it is told to, and the chart cannot own what the release itself is kept in.
 			delete(want, "Namespace//"+namespace)
-			got := objects(t, template(t, program, values))
+			got := objects(t, render(t, program, values))
 			assert.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
 			for key, object := range want {
 				assert.Equal(t, object, got[key], key)
@@ -100,8 +100,8 @@ func kustomize(t *testing.T, name string) []byte {
 	return output(t, kubectlProgram, "kustomize", path)
 }
 
-// template renders the chart.
-func template(t *testing.T, program, values string, arguments ...string) []byte {
+// render renders the chart.
+func render(t *testing.T, program, values string, arguments ...string) []byte {
 	t.Helper()
 	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--values", file(t, values)}, arguments...)
 	return output(t, program, arguments...)

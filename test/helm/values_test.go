@@ -30,7 +30,7 @@ podMonitor: {enabled: true}
 `
 
 func TestNamespaceIsThatOfTheRelease(t *testing.T) {
-	here := template(t, current, everything)
+	here := render(t, current, everything)
 	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--values", file(t, everything))
 	assert.Equal(t, strings.ReplaceAll(withoutChecksums(here), namespace, "autoscaling"), withoutChecksums(elsewhere))
 }
@@ -41,7 +41,7 @@ func withoutChecksums(rendered []byte) string { return checksum.ReplaceAllString
 
 // TestRenderingsAreAlike has GitOps tools find no difference where there is none.
 func TestRenderingsAreAlike(t *testing.T) {
-	assert.Equal(t, string(template(t, current, everything)), string(template(t, current, everything)))
+	assert.Equal(t, string(render(t, current, everything)), string(render(t, current, everything)))
 	forbidden := regexp.MustCompile(`\b(lookup|genCA\w*|genSelfSignedCert\w*|genSignedCert\w*|genPrivateKey|rand[A-Z]\w*|uuidv4|now|htpasswd|bcrypt)\b|helm\.sh/hook`)
 	action := regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 	require.NoError(t, filepath.WalkDir(filepath.Join(folder, "templates"), func(path string, entry os.DirEntry, err error) error {
@@ -115,7 +115,7 @@ func TestSchemaKnowsEveryValue(t *testing.T) {
 // TestValuesReachTheirPlaces has those that no kustomization has.
 func TestValuesReachTheirPlaces(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	rendered := objects(t, template(t, current, `
+	rendered := objects(t, render(t, current, `
 image: {registry: "", repository: registry.example.com/mirror/foresail, digest: "`+digest+`", pullPolicy: Always}
 imagePullSecrets: [{name: registry}]
 replicaCount: 3
@@ -187,12 +187,12 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 
 func TestCRDsAreKeptUnlessToldOtherwise(t *testing.T) {
 	const policy = "helm.sh/resource-policy: keep"
-	kept := string(template(t, current, ""))
+	kept := string(render(t, current, ""))
 	crds := strings.Count(kept, "kind: CustomResourceDefinition\n")
 	assert.NotZero(t, crds)
 	assert.Equal(t, crds, strings.Count(kept, policy))
-	assert.NotContains(t, string(template(t, current, "crds: {keep: false}")), policy)
-	assert.NotContains(t, string(template(t, current, "crds: {install: false}")), "kind: CustomResourceDefinition\n")
+	assert.NotContains(t, string(render(t, current, "crds: {keep: false}")), policy)
+	assert.NotContains(t, string(render(t, current, "crds: {install: false}")), "kind: CustomResourceDefinition\n")
 }
 
 func TestLintFindsNothing(t *testing.T) {

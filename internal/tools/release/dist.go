@@ -20,6 +20,7 @@ type distOptions struct {
 	version string
 	image   string
 	out     string
+	only    string // the one file to make, "" for all
 }
 
 func runDist(_ context.Context, args []string, w io.Writer) error {
@@ -29,6 +30,7 @@ func runDist(_ context.Context, args []string, w io.Writer) error {
 	flags.StringVar(&o.version, "version", "", "the version of the release, such as v1.2.3")
 	flags.StringVar(&o.image, "image", "", "the `folder` that release image wrote, whose digest is named where the version is the same")
 	flags.StringVar(&o.out, "out", "", "the `folder` to write to; what is there is replaced")
+	flags.StringVar(&o.only, "only", "", "the one `file` to make; empty is all of them")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
