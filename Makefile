@@ -131,9 +131,18 @@ out/bin/%: always
 .PHONY: always
 always:
 
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+# The binary of each platform: that of Windows has an extension.
+BINARIES = $(foreach p,$(PLATFORMS),out/bin/$(p)/foresail$(if $(filter windows/%,$(p)),.exe))
+
 .PHONY: dist
-dist: ## Make what a release publishes beside the image, in out/dist: install.yaml
-	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist
+dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist: install.yaml, the chart, archives, checksums (PLATFORMS= makes no archives, each of which is a build of minutes)
+	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
+
+.PHONY: release-dry-run
+release-dry-run: image dist ## Make all of a release and publish nothing (half an hour the first time): docs/releasing.md
+	cd out/dist && sha256sum --check --quiet SHA256SUMS
+	@ls -l out/dist
 
 .PHONY: bench
 bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (half an hour)

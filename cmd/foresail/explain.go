@@ -27,18 +27,20 @@ const defaultDecisions = 20
 // cluster is how a command reaches the cluster: as kubectl does.
 type cluster struct {
 	kubeconfig string
+	context    string // "" is the current one
 	namespace  string // "" is that of the kubeconfig
 }
 
 func (k *cluster) addFlags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&k.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
+	c.PersistentFlags().StringVar(&k.context, "context", "", "`context` of that file; empty is its current one")
 }
 
 // loader reads kubeconfig files by kubectl's rules.
 func (k *cluster) loader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.context})
 }
 
 func (k *cluster) connect() (*rest.Config, client.Client, error) {
@@ -101,6 +103,7 @@ With --output json it is one object, which also has the journal.`,
 	}
 	last := c.Flags().Int("last", defaultDecisions, "how many decisions to show; 0 shows all")
 	output := addOutputFlag(c, "table", "json")
+	c.ValidArgsFunction = k.completeNames(newPoolList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *last < 0 {
 			return badFlag("last", *last, "0 or more")

@@ -36,6 +36,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 	}
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
 	output := addOutputFlag(c, "table", "json")
+	c.ValidArgsFunction = k.completeNames(newMetricList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, objects, err := k.connect()
 		if err != nil {

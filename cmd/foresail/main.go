@@ -23,7 +23,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(execute(ctx, newRoot(time.Now), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	root := newRoot(time.Now)
+	os.Exit(execute(ctx, root, invokedAs(root, os.Args), os.Stdin, os.Stdout, os.Stderr))
 }
 
 // newRoot returns the command line; explanations read the time from now.
@@ -62,7 +63,9 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		newBacktestCommand(),
 		newSimulateCommand(),
 		newVersionCommand(),
+		newCompletionCommand(),
 	)
+	completeChoices(root)
 	root.SetFlagErrorFunc(flagError)
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {

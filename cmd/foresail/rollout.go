@@ -118,6 +118,7 @@ It is paused as well, so workers that drifted or expired are replaced only after
 func newRolloutChange(k *cluster, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
 	c.Args = onePool
 	c.DisableFlagsInUseLine = true
+	c.ValidArgsFunction = k.completeNames(newPoolList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, objects, err := k.connect()
 		if err != nil {
@@ -222,6 +223,7 @@ as before the first cycle by a new spec, it is false.`,
 		DisableFlagsInUseLine: true,
 	}
 	output := addOutputFlag(c, "table", "json")
+	c.ValidArgsFunction = k.completeNames(newPoolList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, objects, err := k.connect()
 		if err != nil {

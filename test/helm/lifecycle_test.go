@@ -125,6 +125,10 @@ func installManifestThroughItsLife(t *testing.T, s site) {
 	assert.Equal(t, "ghcr.io/foresail/foresail:v1.2.4", deployment.Spec.Template.Spec.Containers[0].Image)
 	s.do(t, kubectlProgram, "delete", "-f", installManifest(t, "v1.2.4"))
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, s.left(t)) }, patience, 200*time.Millisecond)
+
+	packaged := filepath.Join(filepath.Dir(installManifest(t, "v1.2.3")), "foresail-1.2.3.tgz")
+	output(t, current, "lint", "--strict", packaged)
+	assert.Contains(t, string(output(t, current, "template", packaged)), "image: ghcr.io/foresail/foresail:v1.2.3\n")
 }
 
 // installManifest returns the path of what `make dist` makes.
@@ -133,8 +137,8 @@ func installManifest(t *testing.T, version string) string {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "dist")
-	command := exec.CommandContext(t.Context(), "go", "run", ".", "dist", "--root", root, "--version", version, "--out", out, "--only", "install.yaml")
-	command.Dir = filepath.Join(root, "internal/tools/release")
+	command := exec.CommandContext(t.Context(), "go", "run", ".", "dist", "--root", root, "--version", version, "--out", out)
+	command.Dir, command.Env = filepath.Join(root, "internal/tools/release"), append(os.Environ(), "SOURCE_DATE_EPOCH=1793534400")
 	said, err := command.CombinedOutput()
 	require.NoError(t, err, string(said))
 	return filepath.Join(out, "install.yaml")

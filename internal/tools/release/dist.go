@@ -10,17 +10,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
 // distOptions say what a release is made of.
 type distOptions struct {
-	root    string
-	version string
-	image   string
-	out     string
-	only    string // the one file to make, "" for all
+	root     string
+	version  string
+	image    string
+	binaries []string
+	out      string
+	created  time.Time
 }
 
 func runDist(_ context.Context, args []string, w io.Writer) error {
@@ -30,14 +32,18 @@ func runDist(_ context.Context, args []string, w io.Writer) error {
 	flags.StringVar(&o.version, "version", "", "the version of the release, such as v1.2.3")
 	flags.StringVar(&o.image, "image", "", "the `folder` that release image wrote, whose digest is named where the version is the same")
 	flags.StringVar(&o.out, "out", "", "the `folder` to write to; what is there is replaced")
-	flags.StringVar(&o.only, "only", "", "the one `file` to make; empty is all of them")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	if err != nil {
 		return err
 	}
 	for name, value := range map[string]string{"root": o.root, "version": o.version, "out": o.out} {
 		if value == "" {
 			return fmt.Errorf("--%s is missing", name)
 		}
+	}
+	o.binaries = flags.Args()
+	if o.created, err = sourceDate(); err != nil {
+		return err
 	}
 	files, err := o.files()
 	if err != nil {
@@ -74,7 +80,42 @@ func (o distOptions) files() ([]product, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []product{{"install.yaml", install}}, nil
+	packaged, err := chartPackage(o.root, o.version, digest, o.created)
+	if err != nil {
+		return nil, err
+	}
+	files := []product{{"install.yaml", install}, packaged}
+	if len(o.binaries) > 0 {
+		packed, err := o.plugin()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, packed...)
+	}
+	return append(files, checksums(files)), nil
+}
+
+// plugin returns the archives with the command, what each consists of, and the manifest by which krew installs it for kubectl.
+func (o distOptions) plugin() ([]product, error) {
+	packed, err := archives(o.binaries, filepath.Join(o.root, "LICENSE"), o.version, o.created)
+	if err != nil {
+		return nil, err
+	}
+	var files []product
+	for _, a := range packed {
+		files = append(files, a.file, a.sbom)
+	}
+	manifest, err := krewManifest(o.version, packed)
+	return append(files, manifest), err
+}
+
+// checksums are in the form that sha256sum --check reads.
+func checksums(files []product) product {
+	var lines []string
+	for _, f := range files {
+		lines = append(lines, sum(f.content)+"  "+f.name+"\n")
+	}
+	return product{"SHA256SUMS", []byte(strings.Join(lines, ""))}
 }
 
 // digest is that of the image of this version, "" if there is none.

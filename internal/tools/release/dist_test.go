@@ -1,18 +1,26 @@
 package main
 
 import (
+	"archive/tar"
+	"archive/zip"
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 const root = "../../.."
@@ -70,13 +78,136 @@ func TestUnusableArgumentsAreRefused(t *testing.T) {
 	assert.Contains(t, help.String(), "Usage:")
 }
 
-func TestDistReplacesItsFolder(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "dist")
+// dist makes a release of binaries that are not worth one.
+func dist(t *testing.T) string {
+	t.Helper()
+	t.Setenv("SOURCE_DATE_EPOCH", "1793534400")
+	source, binaries, out := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "dist")
+	require.NoError(t, os.WriteFile(filepath.Join(source, "go.mod"), []byte("module example.com/foresail\n\ngo 1.26.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o600))
+	for _, platform := range []string{"linux/amd64/foresail", "linux/arm64/foresail"} {
+		parts := strings.Split(platform, "/")
+		command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", filepath.Join(binaries, platform), ".")
+		command.Dir, command.Env = source, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+parts[0], "GOARCH="+parts[1])
+		output, err := command.CombinedOutput()
+		require.NoError(t, err, string(output))
+	}
 	require.NoError(t, os.MkdirAll(out, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(out, "old"), nil, 0o600))
-	require.NoError(t, run(t.Context(), []string{"dist", "--root", root, "--version", "v1.2.3", "--out", out}, io.Discard))
-	assert.NoFileExists(t, filepath.Join(out, "old"))
-	assert.FileExists(t, filepath.Join(out, "install.yaml"))
+	require.NoError(t, run(t.Context(), []string{"dist", "--root", root, "--version", "v1.2.3", "--out", out, filepath.Join(binaries, "linux/amd64/foresail"), filepath.Join(binaries, "linux/arm64/foresail")}, io.Discard))
+	return out
+}
+
+func names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var found []string
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	return found
+}
+
+// untar returns the files of an archive by name.
+func untar(t *testing.T, path string) map[string]entry {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	compressed, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	files, reader := map[string]entry{}, tar.NewReader(compressed)
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(reader)
+		require.NoError(t, err)
+		files[header.Name] = entry{header.Name, header.Mode, content}
+	}
+}
+
+func TestReleaseHasAllThatItPublishes(t *testing.T) {
+	out := dist(t)
+	assert.Equal(t, []string{
+		"SHA256SUMS", "foresail-1.2.3.tgz", "foresail.yaml",
+		"foresail_v1.2.3_linux_amd64.spdx.json", "foresail_v1.2.3_linux_amd64.tar.gz",
+		"foresail_v1.2.3_linux_arm64.spdx.json", "foresail_v1.2.3_linux_arm64.tar.gz", "install.yaml",
+	}, names(t, out))
+	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
+	require.NoError(t, err)
+	assert.Equal(t, len(names(t, out))-1, bytes.Count(sums, []byte("\n")))
+	again := dist(t)
+	for _, name := range names(t, out) {
+		first, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		second, err := os.ReadFile(filepath.Join(again, name))
+		require.NoError(t, err)
+		assert.Equal(t, sum(first), sum(second), name)
+		if name != "SHA256SUMS" {
+			assert.Contains(t, string(sums), sum(first)+"  "+name+"\n")
+		}
+	}
+}
+
+// TestKrewFindsThePlugin follows the manifest as krew does.
+func TestKrewFindsThePlugin(t *testing.T) {
+	out := dist(t)
+	text, err := os.ReadFile(filepath.Join(out, "foresail.yaml"))
+	require.NoError(t, err)
+	var plugin krewPlugin
+	require.NoError(t, yaml.UnmarshalStrict(text, &plugin))
+	assert.Equal(t, "foresail", plugin.Metadata["name"], "as the file")
+	assert.Equal(t, "v1.2.3", plugin.Spec.Version)
+	assert.LessOrEqual(t, len(plugin.Spec.ShortDescription), 50)
+	require.Len(t, plugin.Spec.Platforms, 2)
+	for _, p := range plugin.Spec.Platforms {
+		assert.Equal(t, "linux", p.Selector.MatchLabels["os"])
+		name, ok := strings.CutPrefix(p.URI, "https://github.com/foresail/foresail/releases/download/v1.2.3/")
+		require.True(t, ok, p.URI)
+		content, err := os.ReadFile(filepath.Join(out, name))
+		require.NoError(t, err)
+		assert.Equal(t, sum(content), p.SHA256)
+		files := untar(t, filepath.Join(out, name))
+		for _, f := range p.Files {
+			assert.Contains(t, files, f.From)
+		}
+		assert.EqualValues(t, 0o755, files[p.Bin].mode)
+		assert.Contains(t, string(files["LICENSE"].content), "Apache License")
+	}
+}
+
+func TestPackagedChartIsThatOfTheRelease(t *testing.T) {
+	files := untar(t, filepath.Join(dist(t), "foresail-1.2.3.tgz"))
+	about := string(files["foresail/Chart.yaml"].content)
+	for _, line := range []string{"version: 1.2.3", `appVersion: "1.2.3"`, `  artifacthub.io/prerelease: "false"`, `    - {name: foresail, image: "ghcr.io/foresail/foresail:v1.2.3"}`} {
+		assert.Contains(t, about, "\n"+line+"\n")
+	}
+	for _, name := range []string{"values.yaml", "values.schema.json", "README.md", "templates/deployment.yaml", "files/kubescheduler.yaml"} {
+		assert.Contains(t, files, "foresail/"+name)
+	}
+}
+
+func TestOneBinaryForEachPlatform(t *testing.T) {
+	own, err := os.Executable()
+	require.NoError(t, err)
+	_, err = archives([]string{own, own}, root+"/LICENSE", "v1.2.3", time.Unix(1, 0))
+	assert.ErrorContains(t, err, "are both for "+runtime.GOOS+"/"+runtime.GOARCH)
+	_, err = archives([]string{"dist_test.go"}, root+"/LICENSE", "v1.2.3", time.Unix(1, 0))
+	assert.ErrorContains(t, err, "dist_test.go")
+}
+
+func TestZipHasTheModes(t *testing.T) {
+	content, err := zipFile(time.Unix(1793534400, 0), entry{"LICENSE", 0o644, []byte("a")}, entry{"foresail.exe", 0o755, []byte("b")})
+	require.NoError(t, err)
+	reader, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	require.NoError(t, err)
+	require.Len(t, reader.File, 2)
+	assert.Equal(t, "foresail.exe", reader.File[1].Name)
+	assert.Equal(t, os.FileMode(0o755), reader.File[1].Mode())
 }
 
 func TestVersionsOfCharts(t *testing.T) {

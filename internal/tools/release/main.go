@@ -20,12 +20,12 @@ import (
 const usage = `Usage:
   release image --version V --out FOLDER [--push REFERENCE] BINARY...
   release chart --root FOLDER
-  release dist --root FOLDER --version V --out FOLDER [--image FOLDER]
+  release dist --root FOLDER --version V --out FOLDER [--image FOLDER] [BINARY...]
 
 Commands:
   image   an image for the platforms of the binaries, as an OCI layout, and pushed if asked for
   chart   the generated parts of the Helm chart, in their place in the repository
-  dist    install.yaml
+  dist    install.yaml, the packaged chart, SHA256SUMS; with binaries an archive of each, and a manifest for krew
 
 SOURCE_DATE_EPOCH, the time of the commit in seconds, is the time of all that is made: what is made twice is the same.
 `
