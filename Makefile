@@ -140,7 +140,7 @@ dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist
 	$(RELEASE) dist --root $(CURDIR) --version $(VERSION) --image $(CURDIR)/out/image --out $(CURDIR)/out/dist $(BINARIES:%=$(CURDIR)/%)
 
 .PHONY: release-dry-run
-release-dry-run: image dist ## Make all of a release and publish nothing (half an hour the first time): docs/releasing.md
+release-dry-run: image dist ## Make all of a release and publish nothing (more than an hour the first time on two cores: it builds for six platforms): docs/releasing.md
 	cd out/dist && sha256sum --check --quiet SHA256SUMS
 	@ls -l out/dist
 

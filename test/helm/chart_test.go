@@ -39,7 +39,7 @@ var alike = map[string]string{
 	"overlays/nodepool-simulated": "nodepool: {enabled: true, simulated: true}",
 	"overlays/prometheus-servers": "prometheusServers: {enabled: true}",
 	"overlays/remote-write":       "remoteWrite: {enabled: true}",
-	"overlays/second-scheduler":   "extender: {enabled: true}\nscheduler: {enabled: true, image: {tag: v1.36.3}}",
+	"overlays/second-scheduler":   "extender: {enabled: true}\nscheduler: {enabled: true}",
 	"examples/combined": `
 remoteWrite: {enabled: true, certificate: true}
 prometheusServers: {enabled: true}
@@ -48,7 +48,7 @@ resources: {requests: {cpu: "1", memory: 1Gi}, limits: {memory: 1536Mi}}`,
 	"examples/extender-certificates": `
 certificates: {certManager: {enabled: true}}
 extender: {enabled: true, certificates: true}
-scheduler: {enabled: true, image: {tag: v1.36.3}}`,
+scheduler: {enabled: true}`,
 	"examples/forward":           "forward: {url: \"https://prometheus-adapter.monitoring.svc:443\", caConfigMap: foresail-forward-ca}",
 	"examples/keda-certificates": "keda: {enabled: true, certificates: true}",
 	// Components that no overlay has.
@@ -103,7 +103,7 @@ func kustomize(t *testing.T, name string) []byte {
 // render renders the chart.
 func render(t *testing.T, program, values string, arguments ...string) []byte {
 	t.Helper()
-	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--values", file(t, values)}, arguments...)
+	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version", "v1.36.3+k3s1", "--values", file(t, values)}, arguments...)
 	return output(t, program, arguments...)
 }
 

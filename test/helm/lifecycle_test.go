@@ -113,26 +113,27 @@ func releaseThroughItsLife(t *testing.T, s site) {
 }
 
 func installManifestThroughItsLife(t *testing.T, s site) {
-	apply := func(version string) string {
-		return s.do(t, kubectlProgram, "apply", "--server-side", "-f", installManifest(t, version))
+	before, after := dist(t, "v1.2.3"), dist(t, "v1.2.4")
+	apply := func(folder string) {
+		s.do(t, kubectlProgram, "apply", "--server-side", "-f", filepath.Join(folder, "install.yaml"))
 	}
-	apply("v1.2.3")
+	apply(before)
 	assert.EqualValues(t, 2, s.replicas(t))
 	s.writeAsControllersDo(t)
-	apply("v1.2.4")
+	apply(after)
 	deployment, err := s.Client().AppsV1().Deployments(namespace).Get(t.Context(), "foresail", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "ghcr.io/foresail/foresail:v1.2.4", deployment.Spec.Template.Spec.Containers[0].Image)
-	s.do(t, kubectlProgram, "delete", "-f", installManifest(t, "v1.2.4"))
+	s.do(t, kubectlProgram, "delete", "-f", filepath.Join(after, "install.yaml"))
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, s.left(t)) }, patience, 200*time.Millisecond)
 
-	packaged := filepath.Join(filepath.Dir(installManifest(t, "v1.2.3")), "foresail-1.2.3.tgz")
+	packaged := filepath.Join(before, "foresail-1.2.3.tgz")
 	output(t, current, "lint", "--strict", packaged)
 	assert.Contains(t, string(output(t, current, "template", packaged)), "image: ghcr.io/foresail/foresail:v1.2.3\n")
 }
 
-// installManifest returns the path of what `make dist` makes.
-func installManifest(t *testing.T, version string) string {
+// dist returns a folder with what `make dist` makes, but for archives.
+func dist(t *testing.T, version string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -141,7 +142,7 @@ func installManifest(t *testing.T, version string) string {
 	command.Dir, command.Env = filepath.Join(root, "internal/tools/release"), append(os.Environ(), "SOURCE_DATE_EPOCH=1793534400")
 	said, err := command.CombinedOutput()
 	require.NoError(t, err, string(said))
-	return filepath.Join(out, "install.yaml")
+	return out
 }
 
 // hasAll fails the test unless the cluster has each object of the chart, as the release's own.

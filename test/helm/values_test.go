@@ -31,7 +31,7 @@ podMonitor: {enabled: true}
 
 func TestNamespaceIsThatOfTheRelease(t *testing.T) {
 	here := render(t, current, everything)
-	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--values", file(t, everything))
+	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--kube-version", "v1.36.3+k3s1", "--values", file(t, everything))
 	assert.Equal(t, strings.ReplaceAll(withoutChecksums(here), namespace, "autoscaling"), withoutChecksums(elsewhere))
 }
 
