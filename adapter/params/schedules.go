@@ -86,15 +86,15 @@ func (s *scheduleOf) entry(p *pipeline.Params) schedule.Entry {
 }
 
 func (s *scheduleOf) lateness(p *pipeline.Params) float64 {
-	share := lateness(s.Schedule.Lateness)
+	share := lateness(s.Lateness)
 	switch {
-	case s.Schedule.Lateness == "":
+	case s.Lateness == "":
 	case p.Method != pipeline.Adaptive:
-		s.require(false, "lateness", s.Schedule.Lateness, "absent unless forecast.method is Adaptive")
+		s.require(false, "lateness", s.Lateness, "absent unless forecast.method is Adaptive")
 	case p.Lateness == 0:
-		s.require(false, "lateness", s.Schedule.Lateness, "absent while forecast.lateness is 0%, which learns no margin")
+		s.require(false, "lateness", s.Lateness, "absent while forecast.lateness is 0%, which learns no margin")
 	default:
-		s.require(share > 0, "lateness", s.Schedule.Lateness, "a percentage above 0% and up to 50%, such as 0.1%")
+		s.require(share > 0, "lateness", s.Lateness, "a percentage above 0% and up to 50%, such as 0.1%")
 	}
 	return share
 }
