@@ -44,7 +44,7 @@ func releasedChart(text []byte, version, digest string) ([]byte, error) {
 			fmt.Sprint(strings.Contains(number, "-")), reference("v"+number, digest))},
 	} {
 		if bytes.Count(text, []byte(change[0])) != 1 {
-			return nil, fmt.Errorf("Chart.yaml does not have %q once", change[0])
+			return nil, fmt.Errorf("the chart does not have %q once in Chart.yaml", change[0])
 		}
 		text = bytes.Replace(text, []byte(change[0]), []byte(change[1]), 1)
 	}
