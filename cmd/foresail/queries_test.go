@@ -27,13 +27,19 @@ var (
 	legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 )
 
+func matching(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	return paths
+}
+
 // panelQueries returns the queries of the panels of the dashboards, by where they are.
 func panelQueries(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob(dashboards)
-	require.NoError(t, err)
 	queries := map[string]string{}
-	for _, path := range paths {
+	for _, path := range matching(t, dashboards) {
 		panels, err := monitoring.PanelQueries(path)
 		require.NoError(t, err)
 		for i, query := range panels {
@@ -50,10 +56,8 @@ func panelQueries(t *testing.T) map[string]string {
 // variableQueries returns the queries of the variables of the dashboards, as PromQL, by where they are.
 func variableQueries(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob(dashboards)
-	require.NoError(t, err)
 	queries := map[string]string{}
-	for _, path := range paths {
+	for _, path := range matching(t, dashboards) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var dashboard struct {
@@ -76,10 +80,8 @@ func variableQueries(t *testing.T) map[string]string {
 // alertQueries returns the queries of the alerts by their names.
 func alertQueries(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob("../../manifests/alerts/*.yaml")
-	require.NoError(t, err)
 	queries := map[string]string{}
-	for _, path := range paths {
+	for _, path := range matching(t, "../../manifests/alerts/*.yaml") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var rules struct {
