@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,9 +100,7 @@ func TestGrafanaIsGivenEveryDashboard(t *testing.T) {
 		o := object.(*corev1.ConfigMap)
 		assert.Equal(t, "1", o.Labels["grafana_dashboard"], "the sidecar selects by it")
 		assert.Equal(t, "foresail-system", o.Namespace)
-		for file, text := range o.Data {
-			given[file] = text
-		}
+		maps.Copy(given, o.Data)
 	}
 	paths, err := filepath.Glob(dashboards + "*.json")
 	require.NoError(t, err)

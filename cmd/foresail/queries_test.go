@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,7 +122,7 @@ func checkLabels(t *testing.T, exposed *exposed, where string, root parser.Node)
 		case *parser.VectorSelector:
 			have := exposed.labelsOf(t, where, n.Name)
 			for _, matcher := range n.LabelMatchers {
-				if matcher.Name != labels.MetricName {
+				if matcher.Name != model.MetricNameLabel {
 					assert.Contains(t, have, matcher.Name, "%s: %s", where, n)
 				}
 			}
