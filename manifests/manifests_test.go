@@ -133,7 +133,7 @@ func all[T runtime.Object](objects []runtime.Object) []T {
 func TestKustomizationsNameEveryFile(t *testing.T) {
 	for _, folder := range []string{
 		"crds", "base", "components/apiservice", "components/cert-manager", "components/prometheus-servers", "components/nodepool", "components/simulated-nodes",
-		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer", "components/prometheus-operator",
+		"components/extender-rights", "components/extender", "components/keda", "components/custom-metrics", "components/forward", "components/forward-ca", "components/capacity-buffer", "components/prometheus-operator", "components/dashboard",
 		"overlays/remote-write", "overlays/extender", "overlays/second-scheduler",
 		"examples/combined", "examples/extender-certificates", "examples/keda-certificates", "examples/forward",
 	} {
@@ -276,6 +276,12 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [serviceaccounts/token] [foresail-explain] [create]",
 		"[/extender/pods/*] [get]",
 	}, granted(t, "components/extender-rights/rbac.yaml"))
+	assert.ElementsMatch(t, []string{ // of who looks, and of the account that replicas answer
+		"[] [pods] [] [list]",
+		"[] [pods/portforward] [] [get create]",
+		"[] [serviceaccounts/token] [foresail-dashboard] [create]",
+		"[/dashboard/*] [get]",
+	}, granted(t, "components/dashboard/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
 		"[coordination.k8s.io] [leases] [] [create]",
 		"[coordination.k8s.io] [leases] [foresail-scheduler] [get list watch update]",
@@ -332,6 +338,9 @@ func TestBindingsBindWhatThereIs(t *testing.T) {
 	assert.Equal(t, 2, checkBindings(t, loadFile(t, "components/custom-metrics/rbac.yaml"), accounts))
 	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/nodepool/rbac.yaml"), accounts[:1]))
 	assert.Equal(t, 1, checkBindings(t, loadFile(t, "components/capacity-buffer/rbac.yaml"), accounts[:1]))
+	looks := loadFile(t, "components/dashboard/rbac.yaml")
+	account = one[*corev1.ServiceAccount](t, looks)
+	assert.Equal(t, 1, checkBindings(t, looks, []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}))
 	simulated := loadFile(t, "components/simulated-nodes/rbac.yaml")
 	assert.Equal(t, 2, checkBindings(t, simulated, accounts[:1]))
 	assert.Equal(t, one[*corev1.Namespace](t, loadFile(t, "components/simulated-nodes/namespace.yaml")).Name, one[*rbacv1.Role](t, simulated).Namespace)

@@ -159,6 +159,16 @@ func (f *Forecaster) List(namespace string) []snapshot.Snapshot {
 	return out
 }
 
+// All returns the snapshots of all PredictedMetrics, in any order.
+func (f *Forecaster) All() []snapshot.Snapshot {
+	feeds := f.all()
+	out := make([]snapshot.Snapshot, len(feeds))
+	for i, feed := range feeds {
+		out[i] = feed.Snapshot()
+	}
+	return out
+}
+
 func (f *Forecaster) all() []*Feed {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

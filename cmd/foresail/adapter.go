@@ -28,6 +28,7 @@ import (
 	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/checkpoint"
 	"github.com/foresail/foresail/adapter/custommetrics"
+	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/history"
@@ -45,6 +46,7 @@ type adapterOptions struct {
 	custom     customMetricsOptions
 	keda       kedaOptions
 	forward    forwardOptions
+	dashboard  bool
 }
 
 func (o *adapterOptions) addForecastFlags(fs *pflag.FlagSet) {
@@ -124,6 +126,13 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *f
 	if scaler != nil {
 		klog.FromContext(ctx).Info("Serving KEDA", "address", scaler.Addr())
 		p.run = append(p.run, scaler.Run)
+	}
+	if o.dashboard {
+		page := dashboard.New(a.forecaster, time.Now)
+		if err := mgr.AddMetricsServerExtraHandler(dashboard.Path, page.Handler()); err != nil {
+			return nil, nil, fmt.Errorf("serve what foresail dashboard shows: %w", err)
+		}
+		p.run = append(p.run, page.Run)
 	}
 	if registrar != nil {
 		p.ready = func() error { return errors.Join(forecasts(), registrar.Ready()) }

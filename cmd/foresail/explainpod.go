@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,33 +22,25 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/extender"
-	"github.com/foresail/foresail/internal/servertls"
 )
 
 const (
 	// foresailPods selects the pods that may run the extender, as the manifests name them.
 	foresailPods = "app.kubernetes.io/name in (foresail, foresail-extender)"
-	// extenderPort and metricsPort are what the manifests call the ports.
-	extenderPort, metricsPort = "extender", "metrics"
-	// explainAccount is the ServiceAccount that replicas answer, and tokenSeconds how long a token of it is valid: the shortest
-	// time that the API server takes.
-	explainAccount, tokenSeconds = "foresail-explain", 600
-	// answerTimeout is how long a replica may take to tell what it knows of a pod.
-	answerTimeout = 10 * time.Second
-	// maxAnswer bounds what is read of it, in bytes: some 400 are told of a node, twice.
-	maxAnswer = 64 << 20
+	// extenderPort is what the manifests call the port.
+	extenderPort = "extender"
+	// explainAccount is the ServiceAccount that replicas answer.
+	explainAccount = "foresail-explain"
 )
 
 // explainPodOptions are the flags of explain pod.
 type explainPodOptions struct {
-	server   string // "" asks the pods of Foresail
-	caFile   string // of server; "" are the authorities of this host
-	foresail string // the namespace of Foresail
-	all      bool
+	replicaAccess
+	all bool
 }
 
 func newExplainPodCommand(k *cluster, now func() time.Time) *cobra.Command {
-	o := &explainPodOptions{}
+	o := &explainPodOptions{replicaAccess: replicaAccess{account: explainAccount}}
 	c := &cobra.Command{
 		Use:     "pod NAME [--namespace NAMESPACE] [--all] [--output table|json]",
 		Aliases: []string{"pods", "po"},
@@ -87,9 +76,7 @@ at its --metrics-address: over HTTPS with such a token too, over HTTP one that w
 		DisableFlagsInUseLine: true,
 	}
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the Pod; empty is that of the kubeconfig")
-	c.Flags().StringVar(&o.server, "server", "", "`URL` of the --metrics-address of the one replica to ask; empty asks all that there are, through the API server")
-	c.Flags().StringVar(&o.caFile, "server-ca-file", "", "`file` with the authorities of the certificate of --server; empty takes those of this host")
-	c.Flags().StringVar(&o.foresail, "foresail-namespace", "foresail-system", "`namespace` that Foresail runs in")
+	o.addFlags(c.Flags())
 	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -128,27 +115,6 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 		return printJSON(c.OutOrStdout(), e)
 	}
 	return e.table(c.OutOrStdout(), o.all)
-}
-
-// anonymous returns whether the one replica to ask answers without a token. None is sent over HTTP.
-func (o *explainPodOptions) anonymous() bool { return strings.HasPrefix(o.server, "http://") }
-
-func (o *explainPodOptions) validate() error {
-	if o.caFile != "" {
-		if !strings.HasPrefix(o.server, "https://") {
-			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), "left out unless --server has an https URL")
-		}
-		if err := servertls.CheckAuthorities(o.caFile); err != nil {
-			return badFlag("server-ca-file", fmt.Sprintf("%q", o.caFile), fmt.Sprintf("a file with certificates in PEM: %v", err))
-		}
-	}
-	if o.server == "" {
-		return nil
-	}
-	if u, err := url.Parse(o.server); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return badFlag("server", fmt.Sprintf("%q", o.server), "an http or https URL, such as https://localhost:8443")
-	}
-	return nil
 }
 
 // namespaceOrDefault returns the namespace that is given, or that of the kubeconfig.
@@ -278,25 +244,14 @@ func (o *explainPodOptions) prepare(ctx context.Context, client kubernetes.Inter
 	return replicas, token, err
 }
 
-// token returns one that the replicas answer. The user's own would be of use to whoever receives it.
-func (o *explainPodOptions) token(ctx context.Context, client kubernetes.Interface) (string, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	response, err := client.CoreV1().ServiceAccounts(o.foresail).CreateToken(ctx, explainAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("get a token of the ServiceAccount %s in namespace %s, for which the Role foresail-explain is: %w", explainAccount, o.foresail, err)
-	}
-	return response.Status.Token, nil
-}
-
 // askServer asks the one replica. It gets a token only over TLS, and once it has shown its certificate.
 func (o *explainPodOptions) askServer(ctx context.Context, client kubernetes.Interface, path string) (answer extender.Explanation, err error) {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	transport, err := o.serverTransport()
+	if err != nil {
+		return answer, err
+	}
 	token := ""
 	if !o.anonymous() {
-		config := rest.TLSClientConfig{CAFile: o.caFile}
-		if transport.TLSClientConfig, err = rest.TLSConfigFor(&rest.Config{TLSClientConfig: config}); err != nil {
-			return answer, err
-		}
 		if token, err = o.token(ctx, client); err != nil {
 			return answer, err
 		}
@@ -312,12 +267,8 @@ func askPod(ctx context.Context, config *rest.Config, client kubernetes.Interfac
 	if err != nil {
 		return answer, err
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	return fetchAnswer(ctx, transport, "https://"+address+path, token)
+	return fetchAnswer(ctx, tunnelTransport(), "https://"+address+path, token)
 }
-
-// replica is a pod of Foresail's, and the port that it tells of itself on.
-type replica struct{ name, port string }
 
 // replicas are the pods that run the extender.
 func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Interface) ([]replica, error) {
@@ -339,43 +290,19 @@ func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Inte
 	return found, nil
 }
 
-// portOf returns the number of a named port of a pod's containers, "" if there is none.
-func portOf(pod *corev1.Pod, name string) string {
-	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
-			if port.Name == name {
-				return fmt.Sprint(port.ContainerPort)
-			}
-		}
-	}
-	return ""
-}
-
 // fetchAnswer reads an answer. It is empty if the replica has none.
 func fetchAnswer(ctx context.Context, transport *http.Transport, address, token string) (answer extender.Explanation, err error) {
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return answer, err
-	}
-	if token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	response, err := transport.RoundTrip(request) // follows no redirect: the token is for this address
-	if err != nil {
-		return answer, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	a, err := fetchFrom(ctx, transport, address, token)
 	switch {
 	case err != nil:
 		return answer, err
-	case response.StatusCode == http.StatusNotFound:
+	case a.code == http.StatusNotFound:
 		return answer, nil
-	case response.StatusCode != http.StatusOK:
-		return answer, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(content)))
+	case a.code != http.StatusOK:
+		return answer, a.failure()
 	}
-	if err := json.Unmarshal(content, &answer); err != nil {
+	if err := json.Unmarshal(a.body, &answer); err != nil {
 		return answer, fmt.Errorf("the answer is none of the extender's: %w", err)
 	}
 	return answer, nil

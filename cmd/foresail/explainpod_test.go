@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,9 +49,11 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch pod := p.pods[r.URL.Path]; {
 	case pod != nil:
 		write(pod)
-	case r.URL.Path == own && r.URL.Query().Get("labelSelector") == foresailPods:
+	case r.URL.Path == own && slices.Contains([]string{foresailPods, adapterPods}, r.URL.Query().Get("labelSelector")):
 		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.foresail})
-	case r.URL.Path == "/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token":
+	case slices.Contains([]string{
+		"/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token", "/api/v1/namespaces/foresail-system/serviceaccounts/foresail-dashboard/token",
+	}, r.URL.Path):
 		write(authenticationv1.TokenRequest{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
 			Status:   authenticationv1.TokenRequestStatus{Token: tokenOfExplain},

@@ -56,6 +56,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	root.AddCommand(
 		newRunCommand(),
 		newExplainCommand(now),
+		newDashboardCommand(),
 		newHPACommand(),
 		newCostCommand(),
 		newRolloutCommand(now),

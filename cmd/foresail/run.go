@@ -108,7 +108,8 @@ extender  answers kube-scheduler as a scheduler extender, by predicted use inste
 Run serves
   HTTPS to the Kubernetes API server (--secure-port, adapter only)
   HTTPS to the scheduler (--extender-address, extender only)
-  HTTPS for /metrics and explain, to clients that the cluster authorizes (--metrics-address)
+  HTTPS for /metrics, explain and the dashboard, to clients that the cluster authorizes
+  (--metrics-address)
   HTTP for the probes /livez and /readyz (--http-address)
   gRPC to KEDA (--keda-address, if set)
   remote write and OTLP metrics (--remote-write-address, if set)
@@ -167,6 +168,7 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
 	o.serving.addFlags(fs)
+	fs.BoolVar(&o.adapter.dashboard, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 36 KiB of memory for each PredictedMetric.")
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")
@@ -207,7 +209,7 @@ func (o *runOptions) validate() error {
 		const accept = "left out unless --enable has " + enableAdapter
 		errs = append(errs, o.adapter.keda.validateAbsence(accept), o.adapter.custom.validateAbsence(accept))
 	}
-	errs = append(errs, o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
+	errs = append(errs, o.validateDashboard(), o.nodePool.validate(o.enabled(enableNodePool), o.sources.prometheus.url),
 		o.extender.validate(o.enabled(enableExtender), o.sources.prometheus.url))
 	if o.qps <= 0 {
 		errs = append(errs, badFlag("kube-api-qps", o.qps, "above 0"))
@@ -216,6 +218,18 @@ func (o *runOptions) validate() error {
 		errs = append(errs, badFlag("kube-api-burst", o.burst, "at least 1"))
 	}
 	return errors.Join(errs...)
+}
+
+func (o *runOptions) validateDashboard() error {
+	switch {
+	case !o.adapter.dashboard:
+		return nil
+	case !o.enabled(enableAdapter):
+		return badFlag(dashboardFlag, true, "left out unless --enable has "+enableAdapter)
+	case o.serving.metricsAddress == noAddress:
+		return badFlag(dashboardFlag, true, "left out with --metrics-address=0, which serves nothing")
+	}
+	return nil
 }
 
 func (o *runOptions) validateEnable() error {

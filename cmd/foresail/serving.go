@@ -40,7 +40,7 @@ type servingOptions struct {
 
 func (o *servingOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.probeAddress, "http-address", ":8080", "Address that serves the probes /livez and /readyz over HTTP, to anyone. 0 serves none.")
-	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443", "Address that serves /metrics and explain over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
+	fs.StringVar(&o.metricsAddress, metricsAddressFlag, ":8443", "Address that serves /metrics, explain and the dashboard over HTTPS, to clients that the cluster authenticates and authorizes. 0 serves none.")
 	fs.BoolVar(&o.allowAnonymous, "metrics-allow-anonymous", false, "Serve --metrics-address to anyone who can reach it, over HTTP unless --metrics-tls-cert-file is given. They learn the load of every namespace, and which pod is on which node: for loopback.")
 	fs.StringVar(&o.certFile, metricsCertFlag, "", "File with the certificate of --metrics-address, read again when it changes; empty makes one at start, signed by itself.")
 	fs.StringVar(&o.keyFile, metricsKeyFlag, "", "File with the private key of that certificate.")

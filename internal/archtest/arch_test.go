@@ -77,7 +77,7 @@ func TestSchedulesArePure(t *testing.T) {
 }
 
 func TestSourcesAndDoorsDoNotImportEachOther(t *testing.T) {
-	doors := []string{module + "adapter/externalmetrics", module + "adapter/externalmetrics/forward", module + "adapter/custommetrics", module + "adapter/keda", module + "adapter/extender"}
+	doors := []string{module + "adapter/externalmetrics", module + "adapter/externalmetrics/forward", module + "adapter/custommetrics", module + "adapter/keda", module + "adapter/extender", module + "adapter/dashboard"}
 	for from, list := range imports(t, false, "./adapter/...") {
 		for _, to := range list {
 			switch {

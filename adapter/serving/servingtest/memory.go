@@ -2,6 +2,7 @@
 package servingtest
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,13 @@ func (m *Memory) List(namespace string) []snapshot.Snapshot {
 	}
 	slices.SortFunc(list, func(a, b snapshot.Snapshot) int { return strings.Compare(a.Metric.Name, b.Metric.Name) })
 	return list
+}
+
+// All returns all snapshots, in any order.
+func (m *Memory) All() []snapshot.Snapshot {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Collect(maps.Values(m.held))
 }
 
 // Now is the time at which the snapshots of Healthy are fresh.

@@ -1,0 +1,137 @@
+// Package page is what a browser gets from `foresail dashboard`: files that are part of the program, and the answers of a replica of
+// Foresail. It serves one user on one machine, at a loopback address.
+//
+// Other users of the machine and web pages in the user's browser reach that address too. A request is answered only if its Host is
+// that of the server, so that no domain can be rebound to it, and with the token that only the user was shown: in the URL at first,
+// in a cookie from then on. Nothing that is served changes anything, or refers to another server.
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"embed"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed static
+var static embed.FS
+
+// Answer is what a replica answers.
+type Answer struct {
+	Code int
+	Type string
+	Body []byte
+}
+
+// Fetch gets a path with its query from a replica. An error is one of the connection: its text is shown.
+type Fetch func(ctx context.Context, path string) (Answer, error)
+
+// Page is an http.Handler.
+type Page struct {
+	hosts  []string // that the server is called by
+	token  string
+	cookie string
+	data   string // the prefix of the paths that are fetched
+	fetch  Fetch
+	files  http.Handler
+}
+
+// tokenParameter is the parameter of the URL that has the token.
+const tokenParameter = "token"
+
+// New returns the page of a server at an address, with a token of its own. It fetches what is below the path data, and nothing else.
+func New(address net.Addr, data string, fetch Fetch) (*Page, error) {
+	_, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, err
+	}
+	return &Page{
+		hosts:  []string{"127.0.0.1:" + port, "localhost:" + port},
+		token:  rand.Text(),
+		cookie: "foresail-dashboard-" + port, // cookies of one host are shared by all ports
+		data:   data, fetch: fetch, files: http.FileServerFS(files),
+	}, nil
+}
+
+// URL is what the user opens.
+func (p *Page) URL() string {
+	return "http://" + p.hosts[0] + "/?" + tokenParameter + "=" + p.token
+}
+
+// policy allows for what the files of the page are, and for nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+	} {
+		w.Header().Set(name, value)
+	}
+	switch given := r.URL.Query().Get(tokenParameter); {
+	case !slices.Contains(p.hosts, r.Host):
+		http.Error(w, "The dashboard is at "+p.hosts[0]+" only.", http.StatusMisdirectedRequest)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "The dashboard changes nothing.", http.StatusMethodNotAllowed)
+	case r.URL.Path == "/" && p.is(given):
+		// Without a redirect, which browsers would follow without the cookie if another site had the link. The page drops the token
+		// from the address.
+		http.SetCookie(w, &http.Cookie{Name: p.cookie, Value: p.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		p.files.ServeHTTP(w, r)
+	case !p.knows(r):
+		http.Error(w, "Open the whole URL that foresail dashboard printed: its token is missing here, or of another run.", http.StatusForbidden)
+	case path.Clean(r.URL.Path) != r.URL.Path:
+		http.NotFound(w, r)
+	case strings.HasPrefix(r.URL.Path, p.data):
+		p.serveData(w, r)
+	default:
+		p.files.ServeHTTP(w, r)
+	}
+}
+
+// knows returns whether the request is of somebody who knows the token. A page of another port may have the browser send the cookie,
+// which the browser then says.
+func (p *Page) knows(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return false
+	}
+	cookie, err := r.Cookie(p.cookie)
+	return err == nil && p.is(cookie.Value)
+}
+
+func (p *Page) is(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 1
+}
+
+// fetchTimeout bounds what the browser waits for.
+const fetchTimeout = 15 * time.Second
+
+func (p *Page) serveData(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), fetchTimeout)
+	defer cancel()
+	wanted := url.URL{Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
+	answer, err := p.fetch(ctx, wanted.RequestURI())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	if !strings.HasPrefix(answer.Type, "application/json") {
+		answer.Type = "text/plain; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", answer.Type)
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body) // the browser may be gone
+}

@@ -1,0 +1,61 @@
+// Which view is shown, and what it is fed with. The part of the address behind # names the view: #/?state=up or #/NAMESPACE/NAME.
+import { element } from './dom.js';
+import { Fleet } from './fleet.js';
+import { Metric } from './metric.js';
+
+const main = document.getElementById('main');
+const status = document.getElementById('status');
+const period = 2000; // ms between two looks
+
+let view;
+let timer;
+let running; // the request that is under way
+
+history.replaceState(null, '', location.pathname + location.hash); // without the token
+
+function route() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const [namespace, name] = path.split('/').map(decodeURIComponent);
+  const kind = name ? Metric : Fleet;
+  if (view && view.constructor === kind && view.continues(namespace, name, query)) {
+    refresh();
+    return;
+  }
+  const first = view === undefined;
+  view = new kind(namespace, name, query, refresh);
+  document.title = `${view.title} · Foresail`;
+  main.replaceChildren(view.node);
+  if (!first) main.focus(); // readers learn that the page has changed
+  refresh();
+}
+
+// refresh asks for what the view shows, now and then again and again.
+async function refresh() {
+  clearTimeout(timer);
+  running?.abort();
+  const request = new AbortController();
+  running = request;
+  const shown = view;
+  try {
+    const response = await fetch(shown.path(), { signal: request.signal });
+    if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
+    shown.show(await response.json());
+    report('');
+  } catch (error) {
+    if (request.signal.aborted) return;
+    report(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
+  }
+  if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, period);
+}
+
+// report changes the status only if it says something else: each change is read aloud.
+function report(problem) {
+  if (status.dataset.problem === problem) return;
+  status.dataset.problem = problem;
+  status.classList.toggle('failing', problem !== '');
+  status.replaceChildren(problem === '' ? element('span', {}, 'Live') : element('span', {}, `Not up to date: ${problem}`));
+}
+
+addEventListener('hashchange', route);
+document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && refresh());
+route();

@@ -1,0 +1,56 @@
+// Elements and texts. All text from the cluster becomes text nodes, never markup.
+
+export function element(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) {
+      node.addEventListener(name.slice(2), value);
+    } else if (value !== undefined && value !== false) {
+      node.setAttribute(name, value === true ? '' : value);
+    }
+  }
+  node.append(...children.filter((child) => child !== undefined));
+  return node;
+}
+
+// amount writes a load with three significant digits, unknown as a dash.
+export function amount(value) {
+  if (value === null || value === undefined) return '–';
+  const size = Math.abs(value);
+  for (const [unit, suffix] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e4, 'k']]) {
+    if (size >= unit) return `${digits(value / (suffix === 'k' ? 1e3 : unit))}${suffix}`;
+  }
+  return digits(value);
+}
+
+const digits = (value) => String(Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3)));
+
+export const count = (value) => (value === null || value === undefined ? '–' : String(value));
+
+export function percent(ratio) {
+  return ratio === null || ratio === undefined ? '–' : `${(100 * ratio).toFixed(ratio < 0.1 ? 1 : 0)}%`;
+}
+
+// span writes seconds as people do.
+export function span(seconds) {
+  if (seconds === null || seconds === undefined) return '–';
+  if (seconds < 10) return `${Number(seconds.toPrecision(2))}s`;
+  for (const [unit, letter] of [[86400, 'd'], [3600, 'h'], [60, 'm']]) {
+    if (seconds >= 2 * unit) return `${Math.floor(seconds / unit)}${letter}`;
+  }
+  return `${Math.round(seconds)}s`;
+}
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const minutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+
+// time writes seconds since 1970 in the zone of the browser.
+export const time = (seconds) => clock.format(seconds * 1000);
+export const minute = (seconds) => minutes.format(seconds * 1000);

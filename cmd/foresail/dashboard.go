@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/dashboard/page"
+	"github.com/foresail/foresail/internal/httpserve"
+)
+
+const (
+	// dashboardFlag is the flag of run that has replicas serve what the page shows.
+	dashboardFlag = "dashboard"
+	// dashboardAccount is the ServiceAccount that replicas answer.
+	dashboardAccount = "foresail-dashboard"
+	// adapterPods selects the pods that may forecast for pods, as the manifests name them.
+	adapterPods = "app.kubernetes.io/name=foresail"
+	// renewAfter is how long a token is used.
+	renewAfter = tokenSeconds * time.Second / 2
+)
+
+func newDashboardCommand() *cobra.Command {
+	k := &cluster{}
+	access := &replicaAccess{account: dashboardAccount}
+	c := &cobra.Command{
+		Use:   "dashboard [--port PORT]",
+		Short: "Show in a browser what is forecast and decided for every PredictedMetric, now and in the last hour",
+		Long: `Dashboard serves a page at an address of this machine that only this machine can reach, and prints
+its URL, until it is interrupted. The URL has a token, without which nothing is shown. The page
+changes nothing.
+
+It lists all PredictedMetrics with their load, replicas and decisions, and shows for each of them
+the load and what was forecast for it, the replicas, and the reason of every decision, at any time
+of the last hour.
+
+All of it comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
+has it. The command reaches it through the API server, as kubectl port-forward does. It answers the
+ServiceAccount foresail-dashboard, for which the command asks for tokens of ten minutes. It needs
+the Role foresail-dashboard. With --server it asks one replica at its --metrics-address: over HTTPS
+with such a token too, over HTTP one that was started with --metrics-allow-anonymous.`,
+		Example: `  foresail dashboard
+
+  # At the same address each time, such as for a tunnel of your own to this machine
+  foresail dashboard --port 8090
+
+  # A replica that runs outside of the cluster
+  foresail dashboard --server https://foresail.example.com:8443`,
+		Args: noArguments,
+
+		DisableFlagsInUseLine: true,
+	}
+	k.addFlags(c)
+	port := c.Flags().Uint16("port", 0, "`port` of 127.0.0.1 to serve the page at; 0 takes one that is free")
+	access.addFlags(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := access.validate(); err != nil {
+			return err
+		}
+		r := &dashboardReplica{replicaAccess: access}
+		var err error
+		if r.config, r.client, err = k.clientset(); err != nil && !access.anonymous() {
+			return err
+		}
+		defer r.leave()
+		return serveDashboard(c, r, *port)
+	}
+	return c
+}
+
+// serveDashboard serves the page until the context ends. It serves nothing if no replica answers.
+func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16) error {
+	ctx := c.Context()
+	name, err := r.find(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return badFlag("port", port, fmt.Sprintf("a port that is free, or 0: %v", err))
+	}
+	shown, err := page.New(listener.Addr(), dashboard.Path, r.fetch)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: shown, MaxHeaderBytes: 16 << 10, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	go httpserve.StopWith(ctx, server, listener)
+	fmt.Fprintf(c.OutOrStdout(), "Open %s\nIt is for you alone, and shows what %s knows. Ctrl-C ends it.\n", shown.URL(), name)
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// dashboardReplica asks one replica for as long as it answers, and then another one: each has a history of its own.
+type dashboardReplica struct {
+	*replicaAccess
+	config *rest.Config
+	client kubernetes.Interface
+
+	mu      sync.Mutex // of what is below; held while a replica is looked for
+	chosen  *dashboardConnection
+	secret  string
+	renewed time.Time
+}
+
+// dashboardConnection leads to a replica until it is closed.
+type dashboardConnection struct {
+	name      string // of the pod, or the URL of --server
+	base      string // of URLs
+	transport *http.Transport
+	close     func()
+}
+
+// find returns the name of a replica that shows something.
+func (r *dashboardReplica) find(ctx context.Context) (name string, err error) {
+	to, token, err := r.connection(ctx)
+	if err != nil {
+		return "", err
+	}
+	if r.server == "" {
+		return to.name, nil // a pod is chosen by its answer
+	}
+	if err := r.probe(ctx, to, token); err != nil {
+		return "", fmt.Errorf("ask %s: %w", to.name, err)
+	}
+	return to.name, nil
+}
+
+// fetch implements page.Fetch.
+func (r *dashboardReplica) fetch(ctx context.Context, path string) (page.Answer, error) {
+	for again := true; ; again = false {
+		to, token, err := r.connection(ctx)
+		if err != nil {
+			return page.Answer{}, err
+		}
+		answer, err := to.ask(ctx, path, token)
+		switch {
+		case err == nil && answer.code != http.StatusUnauthorized:
+			return page.Answer{Code: answer.code, Type: answer.kind, Body: answer.body}, nil
+		case ctx.Err() != nil: // the browser has gone on, which says nothing of the replica
+			return page.Answer{}, ctx.Err()
+		case err == nil:
+			err = answer.failure()
+		}
+		r.drop(to)
+		if !again {
+			return page.Answer{}, fmt.Errorf("ask %s: %w", to.name, err)
+		}
+	}
+}
+
+func (d *dashboardConnection) ask(ctx context.Context, path, token string) (replicaAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return fetchFrom(ctx, d.transport, d.base+path, token)
+}
+
+// connection returns the replica that is asked, and a token that it answers.
+func (r *dashboardReplica) connection(ctx context.Context) (*dashboardConnection, string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if !r.anonymous() && time.Since(r.renewed) > renewAfter {
+		secret, err := r.token(ctx, r.client)
+		if err != nil {
+			return nil, "", err
+		}
+		r.secret, r.renewed = secret, time.Now()
+	}
+	if r.chosen != nil {
+		return r.chosen, r.secret, nil
+	}
+	var err error
+	if r.server != "" {
+		r.chosen, err = r.toServer()
+	} else {
+		r.chosen, err = r.toPod(ctx)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return r.chosen, r.secret, nil
+}
+
+func (r *dashboardReplica) toServer() (*dashboardConnection, error) {
+	transport, err := r.serverTransport()
+	if err != nil {
+		return nil, err
+	}
+	return &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport, close: transport.CloseIdleConnections}, nil
+}
+
+// toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it remembers the most.
+func (r *dashboardReplica) toPod(ctx context.Context) (*dashboardConnection, error) {
+	replicas, err := r.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	failures := map[string]error{}
+	for _, pod := range replicas {
+		connection, err := r.tunnel(ctx, pod)
+		if err != nil {
+			failures[pod.name] = err
+			continue
+		}
+		if err = r.probe(ctx, connection, r.secret); err == nil {
+			return connection, nil
+		}
+		connection.close()
+		failures[pod.name] = err
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		errs = append(errs, fmt.Errorf("ask the pod %s/%s: %w", r.foresail, name, failures[name]))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// probe returns why a replica shows nothing.
+func (r *dashboardReplica) probe(ctx context.Context, to *dashboardConnection, token string) error {
+	answer, err := to.ask(ctx, dashboard.MetricsPath+"?limit=1", token)
+	switch {
+	case err != nil:
+		return err
+	case answer.code == http.StatusNotFound:
+		return fmt.Errorf("it runs without --%s, which manifests/components/dashboard adds", dashboardFlag)
+	case answer.code == http.StatusForbidden:
+		return fmt.Errorf("%w: the ServiceAccount %s needs the ClusterRole %s", answer.failure(), r.account, r.account)
+	case answer.code != http.StatusOK:
+		return answer.failure()
+	}
+	return nil
+}
+
+// tunnel returns a connection that outlives the context, which bounds how long it takes to make it.
+func (r *dashboardReplica) tunnel(ctx context.Context, pod replica) (*dashboardConnection, error) {
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
+	address, err := podTunnel(open, r.config, r.client, r.foresail, pod.name, pod.port)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if !stop() { // the time is over, and so is the tunnel
+		return nil, ctx.Err()
+	}
+	transport := tunnelTransport()
+	return &dashboardConnection{name: "the pod " + r.foresail + "/" + pod.name, base: "https://" + address, transport: transport, close: func() {
+		transport.CloseIdleConnections()
+		end()
+	}}, nil
+}
+
+// pods are those that run Foresail, the ones that have run for the longest first.
+func (r *dashboardReplica) pods(ctx context.Context) ([]replica, error) {
+	list, err := r.client.CoreV1().Pods(r.foresail).List(ctx, metav1.ListOptions{LabelSelector: adapterPods})
+	if err != nil {
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role %s is: %w", r.foresail, r.account, err)
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Pod) int { return startOf(&a).Compare(startOf(&b)) })
+	var found []replica
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if port := portOf(pod, metricsPort); pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && port != "" {
+			found = append(found, replica{pod.Name, port})
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no pod in namespace %s runs Foresail (%d have its name): --foresail-namespace says where it runs, and --server asks one that is no pod",
+			r.foresail, len(list.Items))
+	}
+	return found, nil
+}
+
+// startOf is when the container of a pod started, as far as is known.
+func startOf(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.ContainerStatuses {
+		if running := pod.Status.ContainerStatuses[i].State.Running; running != nil {
+			return running.StartedAt.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// drop has another replica chosen, with another token, unless that has happened already.
+func (r *dashboardReplica) drop(to *dashboardConnection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.chosen == to {
+		r.chosen, r.renewed = nil, time.Time{}
+		to.close()
+	}
+}
+
+// leave closes what is open.
+func (r *dashboardReplica) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.chosen != nil {
+		r.chosen.close()
+		r.chosen = nil
+	}
+}

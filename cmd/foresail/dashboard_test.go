@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/serving/servingtest"
+)
+
+// showing plays a replica that runs with --dashboard and has one PredictedMetric.
+func showing(metric string) http.HandlerFunc {
+	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy(metric, "checkout")), time.Now)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+tokenOfExplain {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		shown.Handler().ServeHTTP(w, r)
+	}
+}
+
+func startedPod(name string, ago time.Duration) corev1.Pod {
+	pod := foresailPod(name, "https", metricsPort)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(explainedAt.Add(-ago))}}}}
+	return pod
+}
+
+var printed = regexp.MustCompile(`^Open (http://127\.0\.0\.1:\d+/\?token=\w+)\n$`)
+
+// browse starts the command and returns a browser that has opened what it printed, and the address that it serves at.
+func browse(t *testing.T, args ...string) (*http.Client, string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	var stderr strings.Builder
+	ended := make(chan int, 1)
+	go func() {
+		ended <- execute(ctx, newRoot(time.Now), append([]string{"dashboard"}, args...), nil, writer, &stderr)
+		_ = writer.Close()
+	}()
+	lines := bufio.NewReader(reader)
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		cancel()
+		<-ended
+		require.NoError(t, err, stderr.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	match := printed.FindStringSubmatch(line)
+	require.NotNil(t, match, line)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	browser := &http.Client{Jar: jar}
+	t.Cleanup(func() {
+		browser.CloseIdleConnections()
+		cancel()
+		assert.Equal(t, exitDone, <-ended, stderr.String())
+	})
+	code, body := open(t, browser, match[1])
+	require.Equal(t, http.StatusOK, code, body)
+	assert.Contains(t, body, "<title>Foresail</title>")
+	base, _, _ := strings.Cut(match[1], "/?")
+	return browser, base
+}
+
+func open(t *testing.T, browser *http.Client, address string) (int, string) {
+	t.Helper()
+	response, err := browser.Get(address)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(body)
+}
+
+// The replica that has run for the longest is asked, of those that have a dashboard, and the next once it fails.
+func TestDashboardShowsWhatAReplicaKnows(t *testing.T) {
+	var broken atomic.Bool
+	oldest := showing("of-the-oldest")
+	p := &played{
+		foresail: []corev1.Pod{startedPod("newest", time.Minute), startedPod("oldest", time.Hour), startedPod("without", 2*time.Hour)},
+		answers: map[string]any{
+			"newest": showing("of-the-newest"),
+			"oldest": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if broken.Load() {
+					panic(http.ErrAbortHandler)
+				}
+				oldest(w, r)
+			}),
+			"without": http.HandlerFunc(http.NotFound),
+		},
+	}
+	browser, base := browse(t, "--kubeconfig", p.kubeconfig(t))
+	code, body := open(t, browser, base+"/dashboard/v1/metrics?search=shop")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, "of-the-oldest")
+	code, body = open(t, browser, base+"/dashboard/v1/metrics?sort=size")
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, body, "sort: \"size\": must be one of")
+
+	broken.Store(true)
+	code, body = open(t, browser, base+"/dashboard/v1/metrics")
+	assert.Equal(t, http.StatusOK, code, body)
+	assert.Contains(t, body, "of-the-newest")
+
+	stranger := &http.Client{}
+	defer stranger.CloseIdleConnections()
+	code, _ = open(t, stranger, base+"/dashboard/v1/metrics")
+	assert.Equal(t, http.StatusForbidden, code)
+}
+
+// A token is replaced when it is accepted no longer.
+func TestDashboardRenewsItsToken(t *testing.T) {
+	var refused atomic.Bool
+	shown := showing("checkout")
+	p := &played{foresail: []corev1.Pod{startedPod("foresail", time.Hour)}, answers: map[string]any{"foresail": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refused.CompareAndSwap(true, false) {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		shown(w, r)
+	})}}
+	browser, base := browse(t, "--kubeconfig", p.kubeconfig(t))
+	refused.Store(true)
+	code, body := open(t, browser, base+"/dashboard/v1/metrics")
+	assert.Equal(t, http.StatusOK, code, body)
+	assert.False(t, refused.Load())
+}
+
+func TestDashboardOfOneServer(t *testing.T) {
+	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy("checkout", "checkout")), time.Now)
+	server := httptest.NewServer(shown.Handler())
+	defer server.Close()
+	browser, base := browse(t, "--server", server.URL, "--kubeconfig", file(t, "kubeconfig", ""))
+	code, body := open(t, browser, base+"/dashboard/v1/metrics/shop/checkout")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, `"name":"checkout"`)
+}
+
+func TestDashboardSaysWhyThereIsNone(t *testing.T) {
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	address, err := url.Parse(taken.URL)
+	require.NoError(t, err)
+	forbidden := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "Authorization denied", http.StatusForbidden)
+	})
+	pods := []corev1.Pod{startedPod("foresail", time.Hour)}
+	for name, c := range map[string]struct {
+		played
+		args []string
+		code int
+		want string
+	}{
+		"no pods":              {played{}, nil, exitFailed, "no pod in namespace foresail-system runs Foresail (0 have its name)"},
+		"without the flag":     {played{foresail: pods, answers: map[string]any{"foresail": http.HandlerFunc(http.NotFound)}}, nil, exitFailed, "ask the pod foresail-system/foresail: it runs without --dashboard, which manifests/components/dashboard adds"},
+		"without rights":       {played{foresail: pods, answers: map[string]any{"foresail": forbidden}}, nil, exitFailed, "needs the ClusterRole foresail-dashboard"},
+		"no token":             {played{}, []string{"--foresail-namespace", "elsewhere"}, exitFailed, "get a token of the ServiceAccount foresail-dashboard in namespace elsewhere, for which the Role foresail-dashboard is"},
+		"a server without":     {played{}, []string{"--server", taken.URL}, exitFailed, "it runs without --dashboard"},
+		"a bad server":         {played{}, []string{"--server", "localhost"}, exitUsage, `--server: "localhost": must be an http or https URL`},
+		"a port that is taken": {played{foresail: pods, answers: map[string]any{"foresail": showing("checkout")}}, []string{"--port", address.Port()}, exitUsage, "--port: " + address.Port() + ": must be a port that is free, or 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			args := append([]string{"dashboard", "--kubeconfig", c.kubeconfig(t)}, c.args...)
+			assert.Equal(t, c.code, execute(t.Context(), newRoot(time.Now), args, nil, &stdout, &stderr))
+			assert.Contains(t, stderr.String(), c.want)
+			assert.Empty(t, stdout.String())
+		})
+	}
+}
+
+// A browser that goes on to another view ends its request: that is no reason to choose another replica.
+func TestRequestsThatEndLeaveTheReplica(t *testing.T) {
+	to := &dashboardConnection{name: "one", base: "http://127.0.0.1:1", transport: &http.Transport{}, close: func() { t.Error("closed") }}
+	r := &dashboardReplica{replicaAccess: &replicaAccess{server: "http://one"}, chosen: to}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.fetch(ctx, dashboard.MetricsPath)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Same(t, to, r.chosen)
+}
+
+func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
+	given := []string{"--leader-elect=false", "--apiservice=false", "--dashboard"}
+	assert.NoError(t, parsedRun(t, given...).validate())
+	for _, c := range []struct{ arg, want string }{
+		{"--enable=nodepool", "--dashboard: true: must be left out unless --enable has adapter"},
+		{"--metrics-address=0", "--dashboard: true: must be left out with --metrics-address=0, which serves nothing"},
+	} {
+		err := parsedRun(t, append(given, c.arg)...).validate()
+		assert.ErrorContains(t, err, c.want)
+		assert.True(t, errors.As(err, new(usageError)))
+	}
+}
