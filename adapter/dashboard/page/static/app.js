@@ -25,7 +25,10 @@ function route() {
   view = new kind(namespace, name, query, refresh);
   document.title = `${view.title} · Foresail`;
   main.replaceChildren(view.node);
-  if (!first) main.focus(); // readers learn that the page has changed
+  if (!first) {
+    main.focus({ preventScroll: true }); // readers learn that the page has changed
+    scrollTo(0, 0);
+  }
   refresh();
 }
 

@@ -19,16 +19,16 @@ export class Metric {
         { key: 'total', label: 'Forecast for this time', kind: 'forecast' },
         { key: 'level', label: 'Load', kind: 'load' },
       ], amount, pick),
-      pod: new Chart('Load of a pod', [
-        { key: 'threshold', label: 'Threshold', kind: 'limit', step: true },
-        { key: 'predicted', label: 'Predicted for the horizon', kind: 'forecast' },
-        { key: 'load', label: 'Load', kind: 'load' },
-      ], amount, pick),
       replicas: new Chart('Replicas', [
         { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
         { key: 'replicas', label: 'Set', kind: 'limit', step: true },
         { key: 'ready', label: 'Ready', kind: 'ready', step: true },
       ], count, pick),
+      pod: new Chart('Load of a pod', [
+        { key: 'threshold', label: 'Threshold', kind: 'limit', step: true },
+        { key: 'predicted', label: 'Predicted by then for the horizon', kind: 'forecast' },
+        { key: 'load', label: 'Load', kind: 'load' },
+      ], amount, pick),
     };
     this.target = element('p', { class: 'soft' });
     this.badge = element('span', { class: 'badge' });
@@ -142,7 +142,7 @@ export class Metric {
       values: { capacity: h.capacity[i], planned: atTime(planned, at), total: atTime(total, at), level: h.level[i] },
     });
     this.charts.pod.show({
-      ...common, points: { threshold: points(h.threshold), predicted: due(h.predictedPerPod), load: points(h.loadPerPod) },
+      ...common, points: { threshold: points(h.threshold), predicted: points(h.predictedPerPod), load: points(h.loadPerPod) },
       values: { threshold: h.threshold[i], predicted: h.predictedPerPod[i], load: h.loadPerPod[i] },
     });
     this.charts.replicas.show({

@@ -1,0 +1,276 @@
+//go:build long
+
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/dashboard/page"
+	"github.com/foresail/foresail/adapter/serving/servingtest"
+	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/pipeline"
+)
+
+// seeds is how many PredictedMetrics the page has.
+const seeds = 5000
+
+// played is the state of a PredictedMetric at a time: a load that goes up and down, replicas that follow its forecast by half a minute.
+func played(i int, now time.Time) snapshot.Snapshot {
+	const threshold, horizon = 0.7, 45 * time.Second
+	load := func(at time.Time) float64 {
+		minutes := at.Sub(servingtest.Now).Minutes() + float64(i%60)
+		return 4 + float64(i%5) + 2.5*math.Sin(minutes/9) + 1.2*math.Max(0, math.Sin(minutes/23))*math.Sin(minutes/4)
+	}
+	needed := func(at time.Time) int {
+		return int(math.Ceil(1.08 * math.Max(load(at), load(at.Add(horizon))) / threshold))
+	}
+	s := snapshot.Snapshot{
+		Metric:     types.NamespacedName{Namespace: fmt.Sprintf("team-%02d", i%40), Name: fmt.Sprintf("service-%04d", i)},
+		TargetKind: "Deployment", TargetName: fmt.Sprintf("service-%04d", i), Threshold: threshold, StaleAfter: 30 * time.Second,
+		At: now, NewestSample: now, Source: "pods", SampleInterval: time.Second, StartupTime: 24 * time.Second, StartupsMeasured: 12,
+		Learned: 26 * time.Hour, Lateness: 0.01, Accuracy: snapshot.Accuracy{LastDay: pipeline.Score{Judged: 24 * time.Hour, Error: 0.4, Naive: 1, Late: 0.0001 * float64(i%150)}},
+		Ready: needed(now.Add(-45 * time.Second)),
+	}
+	if i == 0 {
+		s.Metric = types.NamespacedName{Namespace: "shop", Name: "checkout"}
+		s.TargetName = "checkout"
+	}
+	if i%50 == 49 {
+		s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "2 of 8 pods have not been read yet <b>&amp;"}
+		return s
+	}
+	target := needed(now.Add(-15 * time.Second))
+	f := &s.Forecast
+	f.Level, f.Total = load(now), load(now.Add(horizon))*(1+0.03*math.Sin(float64(now.Unix())/40))
+	f.Damped, f.Horizon, f.Target = 1.08*math.Max(f.Level, f.Total), horizon, target
+	f.LoadNow, f.LoadPredicted = f.Level/float64(max(1, s.Ready)), f.Total/float64(target)
+	d := pipeline.Decision{Desired: needed(now), Action: pipeline.Hold, Reason: pipeline.NoNeed}
+	switch {
+	case d.Desired > target:
+		d.Action, d.Reason = pipeline.ScaleUp, pipeline.AboveThreshold
+	case d.Desired < target:
+		d.Action, d.Reason = pipeline.ScaleDown, pipeline.Headroom
+	}
+	f.Decision, f.Holds = d, threshold*float64(d.Desired)
+	s.Decision, s.Combined = d, snapshot.Combined{Desired: d.Desired, DrivenBy: s.Metric.Name, Metrics: 1}
+	return s
+}
+
+// seeded returns a dashboard with an hour of some PredictedMetrics and the present of the others. Its clock stands still after that.
+func seeded(t *testing.T) *dashboard.Dashboard {
+	t.Helper()
+	var now time.Time
+	m := servingtest.NewMemory()
+	d := dashboard.New(m, func() time.Time { return now })
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		for i := range dashboard.Kept {
+			now = servingtest.Now.Add(time.Duration(i) * dashboard.Step)
+			for j := range 60 {
+				m.Publish(played(j, now))
+			}
+			time.Sleep(dashboard.Step)
+			synctest.Wait()
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	for i := 60; i < seeds; i++ {
+		m.Publish(played(i, now))
+	}
+	return d
+}
+
+// serve serves the page, and returns its URL.
+func serve(t *testing.T) string {
+	t.Helper()
+	data := seeded(t).Handler()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	shown, err := page.New(listener.Addr(), dashboard.Path, func(ctx context.Context, path string) (page.Answer, error) {
+		w := httptest.NewRecorder()
+		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
+	})
+	require.NoError(t, err)
+	server := &http.Server{Handler: shown}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return shown.URL()
+}
+
+// keep checks a picture that is not empty, and writes it to the documentation with few colors, so that it is small, if FORESAIL_UPDATE_DOCS is set.
+func keep(t *testing.T, b *Browser, name string) {
+	t.Helper()
+	content, err := b.Picture()
+	require.NoError(t, err)
+	full, err := png.Decode(bytes.NewReader(content))
+	require.NoError(t, err)
+	found := colors(full)
+	assert.Greater(t, len(found), 8, "%s is empty", name)
+	if os.Getenv("FORESAIL_UPDATE_DOCS") == "" {
+		return
+	}
+	few := image.NewPaletted(full.Bounds(), found[:min(len(found), 256)])
+	draw.Draw(few, few.Bounds(), full, image.Point{}, draw.Src)
+	var written bytes.Buffer
+	require.NoError(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&written, few))
+	require.NoError(t, os.WriteFile(filepath.Join("..", "..", "docs", "images", name), written.Bytes(), 0o644))
+}
+
+// colors returns the colors of a picture, the most frequent ones first.
+func colors(picture image.Image) color.Palette {
+	found := map[color.Color]int{}
+	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
+		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
+			found[picture.At(x, y)]++
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b color.Color) int { return cmp.Compare(found[b], found[a]) })
+}
+
+// TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a phone, by keyboard and by screen reader.
+func TestDashboardInChromium(t *testing.T) {
+	address := serve(t)
+	base, _, _ := strings.Cut(address, "?")
+	b, err := Start(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, b.Close()) }()
+	require.NoError(t, b.Open(address))
+	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+	at := func() (here string) {
+		require.NoError(t, b.Evaluate(`location.href`, &here))
+		return here
+	}
+	assert.Equal(t, base, at(), "the token is gone from the address")
+
+	for _, look := range []struct {
+		name          string
+		width, height int
+		scheme        string
+		background    string
+	}{
+		{"light", 1000, 980, "light", "rgb(248, 250, 252)"},
+		{"dark", 1100, 900, "dark", "rgb(11, 17, 32)"},
+		{"phone", 390, 844, "light", "rgb(248, 250, 252)"},
+		{"phone, dark", 390, 844, "dark", "rgb(11, 17, 32)"},
+	} {
+		t.Run(look.name, func(t *testing.T) {
+			require.NoError(t, b.Look(look.width, look.height, look.scheme))
+			for _, view := range []struct{ hash, ready, picture string }{
+				{"#/", `document.querySelectorAll('tbody tr').length === 50`, ""},
+				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`, "dashboard.png"},
+			} {
+				require.NoError(t, b.Open(base+view.hash))
+				require.NoError(t, b.Until(view.ready))
+				var background string
+				require.NoError(t, b.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background))
+				assert.Equal(t, look.background, background)
+				var wider int
+				require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
+				assert.LessOrEqual(t, wider, 0, "%s scrolls sideways", view.hash)
+				nameless, err := b.Nameless()
+				require.NoError(t, err)
+				assert.Empty(t, nameless, view.hash)
+				if look.name == "light" && view.picture != "" {
+					keep(t, b, view.picture)
+				}
+				if look.name == "phone, dark" && view.picture != "" {
+					keep(t, b, "dashboard-phone.png")
+				}
+			}
+		})
+	}
+
+	t.Run("filters, sorts and turns pages", func(t *testing.T) {
+		require.NoError(t, b.Look(1100, 900, "light"))
+		require.NoError(t, b.Open(base+"#/"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === 'No forecast 100').click(), true`, new(bool)))
+		require.NoError(t, b.Until(`document.body.textContent.includes('1–50 of 100')`))
+		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next').click(), true`, new(bool)))
+		require.NoError(t, b.Until(`document.body.textContent.includes('51–100 of 100')`))
+		assert.Equal(t, base+"#/?state=unavailable&offset=50", at())
+		require.NoError(t, b.Open(base+"#/?sort=load&order=desc"))
+		require.NoError(t, b.Until(`document.querySelector('[aria-sort=descending]')?.textContent === 'Load ▼'`))
+		require.NoError(t, b.Evaluate(`document.getElementById('search').focus(), true`, new(bool)))
+		require.NoError(t, b.Type("shop/check"))
+		require.NoError(t, b.Until(`document.body.textContent.includes('1–1 of 1')`))
+	})
+
+	t.Run("by keyboard", func(t *testing.T) {
+		focused := func() (name string) {
+			require.NoError(t, b.Evaluate(`document.activeElement.textContent || document.activeElement.type || ''`, &name))
+			return name
+		}
+		press := func(key, until string) {
+			for range 40 {
+				require.NoError(t, b.Press(key))
+				if focused() == until {
+					return
+				}
+			}
+			require.Fail(t, "no focus", until)
+		}
+		press("Tab", "shop/checkout")
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.querySelector('h1').textContent === 'shop/checkout' && document.querySelectorAll('svg.chart').length === 3`))
+		require.NoError(t, b.Until(`document.querySelector('output').textContent.endsWith('now')`))
+		press("Tab", "range")
+		for range 12 {
+			require.NoError(t, b.Press("ArrowLeft"))
+		}
+		require.NoError(t, b.Until(`document.querySelector('output').textContent.endsWith('60s ago')`))
+		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart .cursor').length === 3`))
+		press("Tab", "Live")
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.querySelector('output').textContent.endsWith('now')`))
+		press("Tab", "The last hour as a table")
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.querySelectorAll('details tbody tr').length >= 60`))
+	})
+
+	t.Run("texts are no markup", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/team-09/service-0049"))
+		require.NoError(t, b.Until(`document.querySelector('.decision')?.textContent.includes('read yet <b>&amp;')`))
+	})
+
+	assert.Empty(t, b.Problems(), "errors, warnings and violations of the policy")
+	for _, asked := range b.Asked() {
+		assert.True(t, strings.HasPrefix(asked, base) || asked == "about:blank", asked)
+	}
+
+	// What the test looks for is found.
+	require.NoError(t, b.Open(base+"#/shop/none"))
+	require.NoError(t, b.Until(`document.getElementById('status').textContent.includes('There is no PredictedMetric shop/none.')`))
+	require.NoError(t, b.Evaluate(`document.body.setAttribute('style', 'color: red'), true`, new(bool)))
+	problems := strings.Join(b.Problems(), "\n")
+	assert.Contains(t, problems, "404")
+	assert.Contains(t, problems, "Content Security Policy")
+}
