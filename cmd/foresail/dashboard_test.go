@@ -3,13 +3,18 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,10 +23,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
 )
 
 // showing plays a replica that runs with --dashboard and has one PredictedMetric.
@@ -209,4 +217,78 @@ func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
 		assert.ErrorContains(t, err, c.want)
 		assert.True(t, errors.As(err, new(usageError)))
 	}
+}
+
+// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail. The tunnel is left out:
+// the cluster has no kubelet.
+func TestDashboardOfACluster(t *testing.T) {
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	withDefinitions(t, cluster)
+	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml"} {
+		content, err := os.ReadFile("../../manifests/" + path)
+		require.NoError(t, err)
+		_, err = cluster.Apply(t.Context(), content)
+		require.NoError(t, err)
+	}
+	_, err = cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "ann"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: dashboardAccount},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	user, err := cluster.KubeconfigFor("ann")
+	require.NoError(t, err)
+	var free [3]int
+	for i := range free {
+		free[i], err = ports.Take()
+		require.NoError(t, err)
+	}
+	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	require.NoError(t, err)
+	server := fmt.Sprintf("https://127.0.0.1:%d", free[2])
+	p := runAside(t, "run", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=false", "--leader-elect=false", "--bind-address", "127.0.0.1",
+		"--secure-port", strconv.Itoa(free[0]), "--http-address", fmt.Sprintf("127.0.0.1:%d", free[1]),
+		"--metrics-address", strings.TrimPrefix(server, "https://"), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
+	eventually(t, func() bool {
+		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
+		return status(t, free[1], "/readyz") == http.StatusOK
+	})
+	authorities := file(t, "ca.crt", string(cluster.CA()))
+	browser, base := browse(t, "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
+	eventually(t, func() bool { // once there is a point of it
+		code, body := open(t, browser, base+dashboard.MetricsPath+"/default/checkout")
+		require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, code, body)
+		return strings.Contains(body, `"reason":["`)
+	})
+	code, body := open(t, browser, base+dashboard.MetricsPath)
+	assert.Equal(t, http.StatusOK, code, body)
+	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
+
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer transport.CloseIdleConnections()
+	own, err := cluster.ServiceAccountToken(t.Context(), "foresail-system", "foresail")
+	require.NoError(t, err)
+	shown, err := cluster.ServiceAccountToken(t.Context(), "foresail-system", dashboardAccount)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		path, token string
+		code        int
+	}{
+		{dashboard.MetricsPath, "", http.StatusUnauthorized},
+		{dashboard.MetricsPath, own, http.StatusForbidden},
+		{dashboard.MetricsPath, shown, http.StatusOK},
+		{"/metrics", shown, http.StatusForbidden},
+	} {
+		answer, err := fetchFrom(t.Context(), transport, server+c.path, c.token)
+		require.NoError(t, err)
+		assert.Equal(t, c.code, answer.code, c.path)
+	}
+	_, stdout, stderr := foresail(t, "", "dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities, "--foresail-namespace", "default")
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "for which the Role foresail-dashboard is")
+	assert.Equal(t, http.StatusNotFound, status(t, free[1], dashboard.MetricsPath), "probes alone are open")
+	p.end(t)
 }
