@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -328,6 +329,43 @@ func TestHistoryHasTheLastHour(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+func TestHistoryBeginsAnewWhenTheClockIsSetBack(t *testing.T) {
+	var r ring
+	for _, at := range []uint32{100, 105, 110, 20, 25} {
+		r.add(point{at: at})
+	}
+	points := r.since(0)
+	require.Len(t, points, 2)
+	assert.EqualValues(t, 20, points[0].at)
+	assert.Len(t, r.since(20), 1)
+}
+
+func TestForecastsWithoutADecisionSayWhy(t *testing.T) {
+	s := servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Minute) })
+	d := detailOf(&s, nil, servingtest.Now)
+	assert.Equal(t, "ScaleUnreadable", d.Metric.Reason)
+	assert.Contains(t, d.Message, "the scale of Deployment checkout has been unreadable since")
+	assert.EqualValues(t, 3.6, d.Total)
+}
+
+// The race detector sees what this test does not.
+func TestPeopleLookWhileARoundIsRecorded(t *testing.T) {
+	m := servingtest.NewMemory(many(50)...)
+	d := New(m, at(servingtest.Now))
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				d.record()
+				get(t, d.Handler(), MetricsPath+"?sort=load")
+				get(t, d.Handler(), MetricsPath+"/team-1/m-0001")
+			}
+		})
+	}
+	group.Wait()
+	assert.Len(t, d.history.since(types.NamespacedName{Namespace: "team-1", Name: "m-0001"}, 0), 80)
 }
 
 func TestHistoryForgetsWhatIsGone(t *testing.T) {

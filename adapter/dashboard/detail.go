@@ -118,6 +118,9 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 	f := &s.Forecast
 	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.Damped), Number(f.Horizon.Seconds())
 	d.Message = clip(s.Explain())
+	if _, err := serving.Value(serving.Replicas, s); err != nil {
+		d.Message = clip(err.Error()) // there is a forecast, and no decision
+	}
 	return d
 }
 

@@ -169,6 +169,9 @@ type ring struct {
 func (r *ring) add(p point) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if n := len(r.blocks); n > 0 && r.filled > 0 && r.blocks[n-1][r.filled-1].at > p.at {
+		r.blocks = nil // the clock was set back: points are in order of time
+	}
 	switch {
 	case len(r.blocks) > 0 && r.filled < blockPoints:
 	case len(r.blocks) == maxBlocks:
