@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// Step is the time between two points of a PredictedMetric, and Kept how many of them are kept: those of an hour.
+	// Step is the time between two points of a PredictedMetric.
 	Step = 5 * time.Second
+	// Kept is how many of them are kept: those of an hour.
 	Kept = 720
 
 	// blockPoints is for how many points there is memory at a time, so that a PredictedMetric that is new takes little.
