@@ -57,7 +57,7 @@ func pastDays(namespace, deployment string) (all []pastPod) {
 	labels := func(pod, app string) map[string]string {
 		return map[string]string{"namespace": namespace, "pod": pod, "app": app}
 	}
-	for day := time.Duration(0); day < historyDays; day++ {
+	for day := range time.Duration(historyDays) {
 		from, to := (day+1)*24*time.Hour, day*24*time.Hour
 		if day == 0 {
 			to = 3 * time.Hour // a pause, in which there was no pod

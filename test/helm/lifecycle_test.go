@@ -200,7 +200,7 @@ func (s site) left(t *testing.T) []string {
 			}
 			require.NoError(t, err, resource.Name)
 			for _, o := range list.Items {
-				inside := o.GetNamespace() == namespace && o.GetName() != "kube-root-ca.crt" && !(resource.Name == "serviceaccounts" && o.GetName() == "default")
+				inside := o.GetNamespace() == namespace && o.GetName() != "kube-root-ca.crt" && (resource.Name != "serviceaccounts" || o.GetName() != "default")
 				if inside || o.GetLabels()["app.kubernetes.io/part-of"] == "foresail" {
 					found = append(found, strings.TrimSpace(resource.Name+" "+strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")))
 				}

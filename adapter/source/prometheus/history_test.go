@@ -275,7 +275,7 @@ func TestHistoryOfPodsThatCameAndWent(t *testing.T) {
 			of(podB, without(0.25, [2]int{400, 430}, [2]int{4000, 12_000})),
 		), deployment(), adaptiveParams(), podA, podB)
 		require.NoError(t, err)
-		end := time.Now().Sub(time.UnixMilli(h.Begin).Add(historySpan))
+		end := time.Since(time.UnixMilli(h.Begin).Add(historySpan))
 		minuteAgo := func(m int) float64 { return at(h, (time.Duration(m)*time.Minute - end).Truncate(time.Minute)) }
 		unknown := 0
 		for m := 96; m < 106; m++ {
