@@ -16,8 +16,8 @@ ALONE = ./test/extender ./test/nodejs/...
 PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./nodepool/budget ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
 UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE))")
 CONCURRENT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
-# The files with tests of real lengths, which begin with "//go:build long".
-LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build .*long' . || true)
+# The files with tests of real lengths, which begin with "//go:build long". That of the image is part of a release.
+LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache --exclude-dir=tools '^//go:build .*long' . || true)
 # The packages with files that such tests replace.
 NOT_LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !long' .)))
 # One more than there are cores: packages that start an API server wait for it.
@@ -141,6 +141,7 @@ dist: $(BINARIES) ## Make what a release publishes beside the image, in out/dist
 
 .PHONY: release-dry-run
 release-dry-run: image dist ## Make all of a release and publish nothing (more than an hour the first time on two cores: it builds for six platforms): docs/releasing.md
+	go test -C internal/tools/release -count=1 -tags long ./image
 	cd out/dist && sha256sum --check --quiet SHA256SUMS
 	@ls -l out/dist
 
