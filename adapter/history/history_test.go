@@ -241,9 +241,11 @@ func TestLossOfLeadership(t *testing.T) {
 		stop()
 		assert.Less(t, time.Since(lost), time.Second)
 		require.Zero(t, w.atOnce)
-		require.Zero(t, w.load("a").known)
+		require.Zero(t, w.known("a"))
 		assert.InDelta(t, 0, w.count("Failed")+w.count("Filled"), 0)
-		w.load("a").known = Span // by the checkpoint of another
+		w.mu.Lock()
+		w.loads[types.NamespacedName{Namespace: "shop", Name: "a"}].known = Span // by the checkpoint of another
+		w.mu.Unlock()
 		stop = w.lead()
 		time.Sleep(time.Minute)
 		stop()
