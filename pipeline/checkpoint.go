@@ -208,8 +208,11 @@ func (r *ring) fields(c codec, width, span int64) {
 	c.int(&r.open)
 	c.float(&r.sum)
 	c.int(&r.count)
+	r.known = 0
 	for i := range r.means {
-		c.short((*uint16)(&r.means[i]))
+		if c.short((*uint16)(&r.means[i])); r.means[i] != unknown {
+			r.known++
+		}
 	}
 }
 

@@ -107,8 +107,8 @@ func (r *ring) fill(of *ring) {
 	}
 	began, _ := own.first()
 	for number := max(own.open-n, r.open-n) + 1; number < own.open; number++ {
-		if v, in := *own.place(number), r.place(number); v != unknown && (*in == unknown || own.origin+number*own.width > began) {
-			*in = v
+		if v, in := *own.place(number), *r.place(number); v != unknown && (in == unknown || own.origin+number*own.width > began) {
+			r.set(number, v)
 		}
 	}
 	if own.open == r.open {
@@ -119,14 +119,14 @@ func (r *ring) fill(of *ring) {
 // forward opens a later stretch. Those between are not known, but for the one that was open.
 func (r *ring) forward(number int64) {
 	if number > r.open+int64(len(r.means)) {
-		r.open, r.sum, r.count = number, 0, 0
+		r.open, r.sum, r.count, r.known = number, 0, 0, 0
 		for i := range r.means {
 			r.means[i] = unknown
 		}
 	}
 	for ; r.open < number; r.open++ {
-		*r.place(r.open) = shortOf(r.sum / float64(r.count)) // unknown if nothing was
-		*r.place(r.open + 1) = unknown
+		r.set(r.open, shortOf(r.sum/float64(r.count))) // unknown if nothing was
+		r.set(r.open+1, unknown)
 		r.sum, r.count = 0, 0
 	}
 }
@@ -143,15 +143,7 @@ func (r *ring) first() (t int64, ok bool) {
 }
 
 // knownFor is for how long the load is known at least: of the first stretch only a part may be.
-func (r *ring) knownFor() int64 {
-	count := int64(0)
-	for _, v := range r.means {
-		if v != unknown {
-			count++
-		}
-	}
-	return max(0, count-1) * r.width
-}
+func (r *ring) knownFor() int64 { return max(0, r.known-1) * r.width }
 
 // fill adds the jumps of a history, but for those at times at which the load was learned as it came.
 func (j *jumps) fill(history *jumps, learned func(t int64) bool) {

@@ -53,6 +53,7 @@ type ring struct {
 	width  int64 // ms
 	open   int64 // the number of the stretch that is open
 	means  []short
+	known  int64 // how many of these are not unknown
 
 	sum   float64 // of the open one
 	count int64
@@ -91,6 +92,17 @@ func (r *ring) clone() ring {
 	out := *r
 	out.means = slices.Clone(r.means)
 	return out
+}
+
+// set sets the mean of a stretch.
+func (r *ring) set(number int64, mean short) {
+	place := r.place(number)
+	if *place != unknown {
+		r.known--
+	}
+	if *place = mean; mean != unknown {
+		r.known++
+	}
 }
 
 func (r *ring) place(number int64) *short { return &r.means[floorMod(number, int64(len(r.means)))] }
