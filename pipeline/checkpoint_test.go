@@ -277,3 +277,25 @@ func FuzzCheckpoint(f *testing.F) {
 		l.learn(newest, newest+20*time.Minute, &past)
 	})
 }
+
+// What is counted of a load of weeks, with a pause, is what a checkpoint of it has.
+func TestKnownOfACheckpointOfWeeks(t *testing.T) {
+	p := learningParams()
+	p.Interval = 5 * time.Minute
+	p.Window = time.Hour
+	past := pipeline.NewPast(&p)
+	var m pipeline.Memory
+	for s := int64(0); s < 16*ofDay; s += 300 {
+		if s < 5*ofDay || s >= 7*ofDay {
+			past.Add((midnight+s)*1000, 3+math.Sin(float64(s)), &m, &p)
+		}
+		if s%ofDay == 0 {
+			data, err := past.MarshalBinary()
+			require.NoError(t, err)
+			var read pipeline.Past
+			require.NoError(t, read.UnmarshalBinary(data))
+			require.Equal(t, past.Known(), read.Known(), "day %d", s/ofDay)
+		}
+	}
+	assert.InDelta(t, 7*24, past.Known().Hours(), 1)
+}
