@@ -23,6 +23,7 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/hourly"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -54,17 +55,17 @@ type Checkpoints struct {
 	telemetry *telemetry
 	leading   atomic.Bool
 	lead      chan struct{} // full while this replica leads
+	failures  hourly.Log
 
 	mu      sync.Mutex
 	written map[types.NamespacedName]time.Time // when the checkpoint was written last, by this replica or another
-	logged  map[string]time.Time               // when a failure was logged, by what failed
 
 	writer writer
 }
 
 // New returns Checkpoints, which do nothing until Run and Lead.
 func New(o Options) *Checkpoints {
-	return &Checkpoints{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), written: map[types.NamespacedName]time.Time{}, logged: map[string]time.Time{}}
+	return &Checkpoints{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), written: map[types.NamespacedName]time.Time{}}
 }
 
 // Run reads checkpoints until the context ends, and then waits for Lead to write the last ones.
@@ -81,21 +82,6 @@ func (c *Checkpoints) Run(ctx context.Context) error {
 	c.lead <- struct{}{}
 	<-c.lead
 	return nil
-}
-
-// logEach is how often a failure that goes on is logged.
-const logEach = time.Hour
-
-// mayLog returns whether it is time to log that something failed.
-func (c *Checkpoints) mayLog(what string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.Now()
-	if at, ok := c.logged[what]; ok && now.Sub(at) < logEach {
-		return false
-	}
-	c.logged[what] = now
-	return true
 }
 
 func (c *Checkpoints) setWritten(key types.NamespacedName, at time.Time) {

@@ -58,7 +58,7 @@ func (c *Checkpoints) read(ctx context.Context, namespace string) {
 		default:
 			wait = retryPeriod
 			c.telemetry.readable.Set(0)
-			if c.mayLog("read " + namespace) {
+			if c.failures.Due("read "+namespace, c.Now()) {
 				klog.FromContext(ctx).Error(err, "Cannot read PredictedMetricCheckpoints: a restart loses what is learned of loads, and replicas learn apart; trying again",
 					"namespace", namespace, "in", retryPeriod)
 			}

@@ -139,7 +139,7 @@ func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.
 	if meta.IsNoMatchError(err) { // no write can succeed; all others may be one namespace's
 		w.paused = now.Add(retryPeriod)
 	}
-	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && c.mayLog("write") {
+	if ctx.Err() == nil && !apierrors.HasStatusCause(err, "NamespaceTerminating") && c.failures.Due("write", c.Now()) {
 		klog.FromContext(ctx).Error(err, "Cannot write a PredictedMetricCheckpoint: a restart loses what is learned of the load; trying again",
 			"predictedmetric", s.key, "in", retryPeriod)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/source"
+	"github.com/foresail/foresail/internal/hourly"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -32,8 +33,6 @@ const (
 	// maxAttempts is how often the history of a load is tried, the second time after firstRetry, and each time twice as long after the last.
 	maxAttempts = 5
 	firstRetry  = 10 * time.Minute
-	// logPeriod is how often a failure is logged that is the same for many loads.
-	logPeriod = time.Hour
 )
 
 // Forecasts is what a forecaster knows of loads.
@@ -55,13 +54,13 @@ type Options struct {
 type Reader struct {
 	Options
 	telemetry *telemetry
+	failures  hourly.Log // those that are the same for many loads are logged once
 
 	lead chan struct{} // full while this replica leads
 
 	mu      sync.Mutex
 	loads   map[types.NamespacedName]*attempts
-	reading int                  // how many of them are being read
-	logged  map[string]time.Time // by what failed
+	reading int // how many of them are being read
 }
 
 // attempts are those of a load.
@@ -74,7 +73,7 @@ type attempts struct {
 
 // New returns a Reader that does nothing until Lead.
 func New(o Options) *Reader {
-	return &Reader{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), loads: map[types.NamespacedName]*attempts{}, logged: map[string]time.Time{}}
+	return &Reader{Options: o, telemetry: newTelemetry(o.Registerer), lead: make(chan struct{}, 1), loads: map[types.NamespacedName]*attempts{}}
 }
 
 // SourcesOf returns those of some sources that have histories.
@@ -171,7 +170,7 @@ func (r *Reader) read(ctx context.Context, l *forecaster.Load) {
 	}
 	r.telemetry.read(filled, of, err)
 	next, again := r.attempted(l, err == nil || known >= enough)
-	if err == nil || !r.mayLog(string(resultOf(filled, err))+" "+l.Key.Namespace) {
+	if err == nil || !r.failures.Due(string(resultOf(filled, err))+" "+l.Key.Namespace, r.Now()) {
 		return
 	}
 	if again {
@@ -196,18 +195,6 @@ func (r *Reader) attempted(l *forecaster.Load, done bool) (in time.Duration, aga
 		a.made = maxAttempts
 	}
 	return in, a.made < maxAttempts
-}
-
-// mayLog returns whether it is time to log that something failed.
-func (r *Reader) mayLog(what string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.Now()
-	if at, ok := r.logged[what]; ok && now.Sub(at) < logPeriod {
-		return false
-	}
-	r.logged[what] = now
-	return true
 }
 
 // result names the outcome of an attempt.
