@@ -272,7 +272,7 @@ func (h *history) minuteOf(t model.Time, from int) (int, bool) {
 // such names before.
 func (h *history) checkPresent(newest *piece) error {
 	for pod, values := range newest.of {
-		if values[len(values)-1] == nil {
+		if !values[len(values)-1].known {
 			continue
 		}
 		if _, ok := h.subscription.roster.Find(pod, 0); !ok {

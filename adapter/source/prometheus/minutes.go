@@ -42,26 +42,32 @@ func newMinuteSums(minutes int, load func(float64) (float64, bool)) *minuteSums 
 // piece is the values of some minutes in a row, by pod.
 type piece struct {
 	from, to int // the minutes
-	of       map[string][]*float64
+	of       map[string][]mean
 	sums     *minuteSums
 }
 
+// mean is that of a minute, if it is known.
+type mean struct {
+	value float64
+	known bool
+}
+
 func (m *minuteSums) piece(from, to int) *piece {
-	return &piece{from: from, to: to, of: map[string][]*float64{}, sums: m}
+	return &piece{from: from, to: to, of: map[string][]mean{}, sums: m}
 }
 
 // add adds the value of a pod in a minute of the piece. Of two there is no telling which is the load.
 func (p *piece) add(pod string, at int, v float64) {
 	values := p.of[pod]
 	if values == nil {
-		values = make([]*float64, p.to-p.from)
+		values = make([]mean, p.to-p.from)
 		p.of[pod] = values
 	}
-	if values[at-p.from] != nil {
+	if values[at-p.from].known {
 		p.sums.doubled = pod
 		p.sums.spoil(at, at+1)
 	}
-	values[at-p.from] = &v
+	values[at-p.from] = mean{v, true}
 }
 
 // end adds the piece to the sums, in one order of pods, so that they are the same to the bit each time.
@@ -71,14 +77,14 @@ func (p *piece) end() {
 		newer, known := m.oldest[pod]
 		for at := p.to - 1; at >= p.from; at-- {
 			v := p.of[pod][at-p.from]
-			if v == nil {
+			if !v.known {
 				continue
 			}
 			if known && newer.at-at-1 <= longestGap {
 				m.spoil(at+1, newer.at)
 				m.count(newer)
 			}
-			newer, known = pending{at, *v}, true
+			newer, known = pending{at, v.value}, true
 		}
 		m.oldest[pod] = newer
 	}
