@@ -97,11 +97,7 @@ func (k *cluster) completeNames(newList func() client.ObjectList) cobra.Completi
 
 // names lists the objects of a kind, in the namespace if the kind has one.
 func (k *cluster) names(ctx context.Context, list client.ObjectList) ([]string, error) {
-	_, objects, err := k.connect()
-	if err != nil {
-		return nil, err
-	}
-	namespace, err := k.namespaceOrDefault()
+	objects, namespace, err := k.namespaced()
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,16 @@ func (k *cluster) connect() (*rest.Config, client.Client, error) {
 	return config, c, nil
 }
 
+// namespaced returns a client of the cluster, and the namespace that is meant.
+func (k *cluster) namespaced() (client.Client, string, error) {
+	_, objects, err := k.connect()
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, err := k.namespaceOrDefault()
+	return objects, namespace, err
+}
+
 func newExplainCommand(now func() time.Time) *cobra.Command {
 	k := &cluster{}
 	c := &cobra.Command{

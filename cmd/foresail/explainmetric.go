@@ -38,11 +38,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 	output := addOutputFlag(c, "table", "json")
 	c.ValidArgsFunction = k.completeNames(newMetricList)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		_, objects, err := k.connect()
-		if err != nil {
-			return err
-		}
-		namespace, err := k.namespaceOrDefault()
+		objects, namespace, err := k.namespaced()
 		if err != nil {
 			return err
 		}

@@ -94,11 +94,7 @@ func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha
 		}
 		return pm, nil
 	}
-	_, objects, err := k.connect()
-	if err != nil {
-		return nil, err
-	}
-	namespace, err := k.namespaceOrDefault()
+	objects, namespace, err := k.namespaced()
 	if err != nil {
 		return nil, err
 	}
