@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/foresail/foresail/internal/tools/release/image"
 	"github.com/foresail/foresail/internal/tools/release/sbom"
 )
 
@@ -50,10 +51,7 @@ func pack(file string, license []byte, version string, modified time.Time) (arch
 	if err != nil {
 		return archive{}, err
 	}
-	built := map[string]string{}
-	for _, s := range info.Settings {
-		built[s.Key] = s.Value
-	}
+	built := image.Settings(info)
 	a := archive{os: built["GOOS"], arch: built["GOARCH"], binary: filepath.Base(file)}
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package chart generates the parts of the Helm chart that follow from others, and packages it.
+// Package chart generates the parts of the Helm chart that follow from others.
 package chart
 
 import (

@@ -125,12 +125,18 @@ func Assemble(o Options, binaries ...string) (Release, error) {
 	return r, nil
 }
 
-// platformOf refuses a binary that does not run on an empty base.
-func platformOf(info *debug.BuildInfo) (v1.Platform, error) {
-	settings := map[string]string{}
+// Settings returns what a binary was built with, such as GOOS.
+func Settings(info *debug.BuildInfo) map[string]string {
+	settings := make(map[string]string, len(info.Settings))
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
+	return settings
+}
+
+// platformOf refuses a binary that does not run on an empty base.
+func platformOf(info *debug.BuildInfo) (v1.Platform, error) {
+	settings := Settings(info)
 	if settings["GOOS"] != "linux" || settings["CGO_ENABLED"] != "0" {
 		return v1.Platform{}, fmt.Errorf("built with GOOS=%s CGO_ENABLED=%s: must be linux and 0, as an empty image has no libraries", settings["GOOS"], settings["CGO_ENABLED"])
 	}
