@@ -29,7 +29,7 @@ func as(t *testing.T, argv ...string) (code int, stdout, stderr string) {
 }
 
 func TestHelpSaysWhatPeopleType(t *testing.T) {
-	for _, name := range []string{"/root/.krew/bin/kubectl-foresail", "kubectl-foresail.exe"} {
+	for _, name := range []string{"/home/ada/.krew/bin/kubectl-foresail", "kubectl-foresail.exe"} {
 		for _, args := range [][]string{{}, {"explain", "predictedmetric", "--help"}, {"hpa", "--help"}} {
 			code, out, _ := as(t, append([]string{name}, args...)...)
 			require.Equal(t, exitDone, code)
