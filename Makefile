@@ -18,6 +18,11 @@ UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE))")
 CONCURRENT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
 # The files with tests of real lengths, which begin with "//go:build long". That of the image is part of a release.
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache --exclude-dir=tools '^//go:build .*long' . || true)
+LONG_TESTS = ^($(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*).*/\1/p' $(LONG) | paste -sd '|' -))$$
+# Their packages, as SHARING and ALONE.
+LONG_ALONE = ./test/tenants/ ./test/extender/ ./test/nodejs/ ./test/loadgen/ ./test/workload/
+LONG_FIRST = ./test/keda/ ./test/nodepool/ ./test/karpenter/ ./test/e2e/
+LONG_SHARING = $(LONG_FIRST) $(filter-out $(LONG_FIRST) $(LONG_ALONE),$(sort $(dir $(LONG))))
 # The packages with files that such tests replace.
 NOT_LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !long' .)))
 # One more than there are cores: packages that start an API server wait for it.
@@ -75,12 +80,9 @@ test-e2e: controlplane monitoring moto ## Run the tests on a real control plane 
 
 # Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
-test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long)
-	@for dir in $(sort $(dir $(LONG))); do \
-	  names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/^\1$$/p' $$(grep -l '^//go:build .*long' $$dir*_test.go) | paste -sd '|' -); \
-	  at_once=; case $$dir in ./test/nodepool/) at_once="-parallel 4";; esac; \
-	  (set -x; $(GO_TEST) -count=1 -timeout 30m $$at_once -tags long -run "$$names" $$dir); \
-	done
+test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; half an hour)
+	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
+	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
 
 .PHONY: test-keda
 test-keda: controlplane monitoring ## Run the tests behind a real KEDA with the release before the current one, which test-long has (10 minutes more the first time)
