@@ -32,6 +32,8 @@ const (
   foresail-direct    Foresail's own decision, without an HPA
   clairvoyant        a bound: knows the future load, and starts each pod just in time
   instant            a bound: knows the present load exactly, but not the future
+  instant/hpa-defaults
+                     a bound: an HPA with the HPA's default behaviour that reads that load
 
 The HPAs of foresail-* have the behaviour that docs/hpa.md recommends. Two suffixes separate the
 effect of the forecast from that of the behaviour: keda/same-behavior and hpa-cpu/same-behavior have

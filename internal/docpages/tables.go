@@ -125,7 +125,7 @@ func paper(figures string) (string, error) {
 	var body [][]string
 	for _, name := range []string{
 		"hpa-cpu", "keda", "keda/same-behavior", "paper", "foresail-total", "foresail-total/hpa-defaults",
-		"foresail-replicas", "foresail-direct", "instant", "clairvoyant",
+		"foresail-replicas", "foresail-direct", "instant", "instant/hpa-defaults", "clairvoyant",
 	} {
 		cells := []string{"`" + name + "`"}
 		for _, group := range groups {

@@ -249,10 +249,10 @@ func around(label string, of []score.Interval, limit float64) chart.Axis {
 // scalerShape distinguishes scalers, variations of them and bounds.
 func scalerShape(name string) chart.Shape {
 	switch {
+	case name == "clairvoyant" || strings.HasPrefix(name, "instant"):
+		return chart.Triangle
 	case strings.Contains(name, "/"):
 		return chart.Ring
-	case name == "clairvoyant" || name == "instant":
-		return chart.Triangle
 	}
 	return chart.Dot
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/internal/simulator/hpa"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -90,6 +91,20 @@ func newClairvoyant(s Setup) (simulator.Scaler, error) {
 // measure can beat without a forecast. Pods take their time to start nevertheless, so that it is short of pods whenever the
 // load rises by more than its pods have room for.
 func newInstant(s Setup) (simulator.Scaler, error) { return newBound(s, 0) }
+
+// newInstantHPA returns an HPA with the default behaviour that reads the exact load of the moment each 15 s: what no metric can beat
+// through such an HPA without a forecast.
+func newInstantHPA(s Setup) (simulator.Scaler, error) {
+	known, err := newBound(s, 0)
+	if err != nil {
+		return nil, err
+	}
+	h, err := hpa.New(s.Min, s.Max, nil, hpa.DefaultFlags())
+	metrics := func(v *simulator.View) []hpa.Metric {
+		return []hpa.Metric{hpa.External{Total: milli(known.load.Rate(v.Now) * s.Cost), Target: milli(s.Threshold), Average: true}}
+	}
+	return &autoscaled{clock: newClock(s.Seed, "the HPA", hpaPeriod), hpa: h, metrics: metrics, pods: podsOf}, err
+}
 
 // Decide implements simulator.Scaler.
 func (b *bound) Decide(v *simulator.View) int {

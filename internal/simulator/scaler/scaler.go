@@ -1,7 +1,7 @@
 // Package scaler has the scalers that are compared, by name: what clusters do today (hpa-cpu, keda, and keda with a trigger
 // on what the load was a day or a week ago), the paper's
-// scaler, Foresail in each of the ways that its forecast can reach the replicas, and two bounds that know what no scaler can
-// know (clairvoyant, instant).
+// scaler, Foresail in each of the ways that its forecast can reach the replicas, and bounds that know what no scaler can
+// know (clairvoyant, instant and instant/hpa-defaults).
 //
 // What is Foresail's is Foresail's own code: the pipeline, and the external metrics with their rounding.
 package scaler
@@ -124,6 +124,7 @@ var makers = []maker{
 	{"foresail-direct", newDirect},
 	{"clairvoyant", newClairvoyant},
 	{"instant", newInstant},
+	{"instant/hpa-defaults", newInstantHPA},
 }
 
 // variations are scalers with the HPA behaviour of others, so that only what they read differs.

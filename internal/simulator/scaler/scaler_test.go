@@ -13,7 +13,7 @@ import (
 	"github.com/foresail/foresail/internal/simulator"
 )
 
-var bounds = []string{"clairvoyant", "instant"}
+var bounds = []string{"clairvoyant", "instant", "instant/hpa-defaults"}
 
 func TestEveryScalerFollowsARamp(t *testing.T) {
 	load := ramp(200, 1000, 70_000, 220_000)
@@ -160,6 +160,17 @@ func TestInstantSizesForThePresentLoad(t *testing.T) {
 	assert.Positive(t, short, "pods take their time")
 }
 
+// What an HPA adds to instant: it looks each 15 s, and keeps pods for five minutes.
+func TestInstantThroughAnHPA(t *testing.T) {
+	up := play(t, "instant/hpa-defaults", testSetup(ramp(100, 1000, 70_000, 70_001)), need(100), 2*time.Minute)
+	require.GreaterOrEqual(t, len(up.Changes), 2)
+	first, second := up.Changes[0], up.Changes[1]
+	assert.Less(t, first.T, int64(85_000), "within a period")
+	assert.Equal(t, simulator.Change{T: first.T + hpaPeriod.Milliseconds(), From: 4, To: 8}, second, "twice as many at the most")
+	down := play(t, "instant/hpa-defaults", testSetup(ramp(1000, 100, 70_000, 70_001)), need(1000), 10*time.Minute)
+	assert.GreaterOrEqual(t, down.Changes[0].T, int64(370_000))
+}
+
 func TestRejectsUnusableSettings(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -176,6 +187,7 @@ func TestRejectsUnusableSettings(t *testing.T) {
 		{"clairvoyant", func(s *Setup) { s.Startup = 0 }, "clairvoyant: startup: 0s: must be above 0s for clairvoyant"},
 		{"instant", func(s *Setup) { s.Load = nil }, "instant: load: absent: must be given to a bound"},
 		{"instant", func(s *Setup) { s.Cost = 0 }, "instant: cost: 0: must be above 0"},
+		{"instant/hpa-defaults", func(s *Setup) { s.Load = nil }, "instant/hpa-defaults: load: absent: must be given to a bound"},
 	} {
 		s := testSetup(ramp(1, 1, 0, 1))
 		c.change(&s)
