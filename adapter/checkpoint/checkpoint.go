@@ -105,8 +105,8 @@ func emptyList() *unstructured.UnstructuredList {
 	return l
 }
 
-// objectOf returns the object of a checkpoint, which goes with its PredictedMetric.
-func objectOf(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint, now time.Time) (*unstructured.Unstructured, error) {
+// Object returns the object of a checkpoint, which goes with its PredictedMetric.
+func Object(pm types.NamespacedName, uid types.UID, c *forecaster.Checkpoint, now time.Time) (*unstructured.Unstructured, error) {
 	data, err := compress(c.Data)
 	if err != nil {
 		return nil, err

@@ -454,7 +454,7 @@ func TestOnlyItsOwn(t *testing.T) {
 		strange.pass(3*time.Minute, stray)
 		learned, ok := stray.forecasts.Checkpoint(keyOf("web"))
 		require.True(t, ok)
-		object, err := objectOf(keyOf("web"), "uid of web", &learned, time.Now())
+		object, err := Object(keyOf("web"), "uid of web", &learned, time.Now())
 		require.NoError(t, err)
 		stray.stop()
 		adopted := count(leader, "Adopted")

@@ -124,7 +124,7 @@ func older(a, b subject) int {
 
 func (c *Checkpoints) write(ctx context.Context, s subject, learned *forecaster.Checkpoint) {
 	now, w := c.Now(), &c.writer
-	o, err := objectOf(s.key, s.uid, learned, now)
+	o, err := Object(s.key, s.uid, learned, now)
 	if err == nil {
 		err = c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), fieldOwner, client.ForceOwnership)
 	}

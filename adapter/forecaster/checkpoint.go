@@ -105,12 +105,14 @@ func (f *Feed) checkpoint() (Checkpoint, bool) {
 	if !f.sought || f.past == nil || f.past.Known() == 0 || f.past.Newest() <= f.stored {
 		return Checkpoint{}, false
 	}
-	data, err := f.past.MarshalBinary()
-	if err != nil {
-		return Checkpoint{}, false // of a load that no forecast is made of either
-	}
-	origin := f.settings.Load().originOf()
-	return Checkpoint{Data: append(origin, data...), Learned: f.past.Known(), newest: f.past.Newest()}, true
+	c, err := f.settings.Load().Checkpoint(f.past)
+	return c, err == nil // of a load that it has no room for no forecast is made either
+}
+
+// Checkpoint returns the checkpoint of what was learned of the load of a PredictedMetric.
+func (c *Config) Checkpoint(past *pipeline.Past) (Checkpoint, error) {
+	data, err := past.MarshalBinary()
+	return Checkpoint{Data: append(c.originOf(), data...), Learned: past.Known(), newest: past.Newest()}, err
 }
 
 func (f *Feed) saved(newest int64) {

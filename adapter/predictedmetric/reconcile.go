@@ -208,7 +208,7 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 // that others of the same target do not scale it down without this one.
 func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1alpha1.PredictedMetric) (found *problem, next time.Duration) {
 	pm.Spec.Default() // for what an API server cannot fill in, and objects stored before a field had its default
-	config, err := configOf(pm)
+	config, err := ConfigOf(pm)
 	if err != nil {
 		return &problem{err: err}, 0
 	}
@@ -263,8 +263,8 @@ func (r *Reconciler) unfollow(key types.NamespacedName) {
 	r.Tracker.Forget(key)
 }
 
-// configOf converts a PredictedMetric for the forecaster.
-func configOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
+// ConfigOf converts a PredictedMetric for the forecaster.
+func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	p, err := params.FromSpec(pm.Spec)
 	if err != nil {
 		return forecaster.Config{}, err

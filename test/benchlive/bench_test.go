@@ -22,7 +22,7 @@ import (
 
 func TestRejectsUnusableFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--profiles=steady":  `--profiles: profile: "steady": must be one of ramp, spike`,
+		"--profiles=steady":  `--profiles: profile: "steady": must be one of ramp, spike, hourly`,
 		"--scalers=vpa,keda": `--scalers: scaler: "vpa": must be one of hpa-cpu, keda, current, foresail-total`,
 		"--scale=0.5":        "--scale: 0.5: must be from 1 to 100",
 		"--scale=NaN":        "--scale: NaN: must be from 1 to 100",
@@ -141,7 +141,7 @@ func TestSimulationIsOfTheSameLoad(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := simulate(t.Context(), c, ps, scs, 1)
 	require.NoError(t, err)
-	require.Len(t, rows, 4)
+	require.Len(t, rows, 2*len(ps))
 	assert.Equal(t, "current", rows[0].scaler)
 	for i, r := range rows {
 		p := ps[i/2]
@@ -149,4 +149,20 @@ func TestSimulationIsOfTheSameLoad(t *testing.T) {
 		assert.InDelta(t, p.load.Requests(p.load.Duration()), r.sent+r.dropped, 2, "%s: the lead-in does not count", p.name)
 		assert.GreaterOrEqual(t, r.podSeconds, minPods*p.load.Duration().Seconds())
 	}
+}
+
+// TestWhatRecursIsKnown: a load that came each hour is one that pods are ready for.
+func TestWhatRecursIsKnown(t *testing.T) {
+	c := settings{scale: 1, lead: lead, startup: 19 * time.Second}
+	ps, err := profilesNamed([]string{"hourly"})
+	require.NoError(t, err)
+	scs, err := pick("scaler", []string{"foresail-total"}, scalers(), func(s scaler) string { return s.name })
+	require.NoError(t, err)
+	known, err := simulate(t.Context(), c, ps, scs, 1)
+	require.NoError(t, err)
+	ps[0].recurs = 0
+	unknown, err := simulate(t.Context(), c, ps, scs, 1)
+	require.NoError(t, err)
+	assert.Zero(t, known[0].dropped)
+	assert.Positive(t, unknown[0].dropped)
 }

@@ -42,13 +42,15 @@ func command(out, progress io.Writer) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "benchlive",
-		Short: "Play the paper's loads in real time to one scaler after another",
+		Short: "Play loads in real time to one scaler after another",
 		Long: `benchlive plays loads in real time, by k6 through a proxy with slow start, to an application on a real control plane of
 this machine, once for each scaler: hpa-cpu is an HPA on the CPU of metrics-server, keda is KEDA's own operator, current is
 an HPA on what KEDA reads, served by Foresail without a forecast, and foresail-* are HPAs on Foresail's forecasts. Pods are real
 HTTP servers, whose work takes time but no CPU. The same is simulated, and both are printed and written to files.
 
-It takes 7 minutes for each scaler with a ramp, 5 with a spike, and should have the machine to itself. The first time it
+The load hourly comes each hour, and did so for a week before: foresail-* begin with what they would have learned of it.
+
+It takes 7 minutes for each scaler with a ramp, 5 with a spike, 8 with what comes each hour, and should have the machine to itself. The first time it
 also builds k6 and KEDA, which takes some 15 minutes.`,
 		Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -82,7 +82,8 @@ func play(ctx context.Context, b binaries, c settings, p profile, sc scaler) (r 
 }
 
 func (s *stage) play(ctx context.Context, p profile) (result, error) {
-	if err := s.deploy(ctx); err != nil {
+	begins, err := s.deploy(ctx, p)
+	if err != nil {
 		return result{}, err
 	}
 	front, address, err := s.startProxy(ctx)
@@ -91,6 +92,11 @@ func (s *stage) play(ctx context.Context, p profile) (result, error) {
 	}
 	plan := k6PlanOf(p, s.settings.lead, s.settings.users())
 	plan.Target = "http://" + address
+	if !begins.IsZero() {
+		if err := waitUntil(ctx, begins); err != nil {
+			return result{}, err
+		}
+	}
 	fmt.Fprintf(s.settings.progress, "%s: %s: sending requests for %s\n", p.name, s.scaler.name, s.settings.lead+p.load.Duration())
 
 	r := result{profile: p.name, scaler: s.scaler.name}

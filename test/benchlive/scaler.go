@@ -67,21 +67,31 @@ type stage struct {
 	stops      []func() error
 }
 
-// deploy applies the application, starts what its scaler needs and waits until the HPA reads what it shall.
-func (s *stage) deploy(ctx context.Context) error {
-	if err := s.apply(ctx, "app.yaml"); err != nil {
-		return err
+// deploy applies the application, starts what its scaler needs and waits until the HPA reads what it shall. It returns when the load is
+// to begin, if that matters.
+func (s *stage) deploy(ctx context.Context, p profile) (begins time.Time, err error) {
+	steps := []func() error{
+		func() error { return s.apply(ctx, "app.yaml") },
+		func() error { return s.waitForPods(ctx, minPods) },
+		func() error { return s.startSources(ctx) },
+		func() error { return s.apply(ctx, s.scaler.manifest) },
+		func() error { return s.waitForHPA(ctx) },
 	}
-	if err := s.waitForPods(ctx, minPods); err != nil {
-		return err
+	if p.recurs > 0 && s.scaler.foresail {
+		// What Foresail finds when it starts is not what it would take from others later.
+		steps[2], steps[3] = steps[3], func() error {
+			if begins, err = s.remember(ctx, p); err != nil {
+				return err
+			}
+			return s.startSources(ctx)
+		}
 	}
-	if err := s.startSources(ctx); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return begins, err
+		}
 	}
-	if err := s.apply(ctx, s.scaler.manifest); err != nil {
-		return err
-	}
-	return s.waitForHPA(ctx)
+	return begins, nil
 }
 
 // close ends what was started, in the reverse order.

@@ -21,30 +21,31 @@ func simulate(ctx context.Context, c settings, ps []profile, scs []scaler, seeds
 	if err != nil {
 		return nil, err
 	}
-	config := compare.Config{
-		Model: c.model(),
-		Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods, Startup: c.startup},
-	}
-	for _, p := range ps {
-		config.Profiles = append(config.Profiles, compare.Profile{
-			Name: p.name,
-			Draw: func(uint64) (workload.Profile, error) { return p.simulated(c.lead), nil },
-		})
-	}
-	for _, s := range scs {
-		config.Scalers = append(config.Scalers, s.simulated())
-	}
-	for i := range seeds {
-		config.Seeds = append(config.Seeds, uint64(i+1))
-	}
-	played, err := compare.Play(ctx, config, nil)
-	if err != nil {
-		return nil, err
-	}
 	var rows []row
-	for i, outcome := range played.Outcomes {
-		for j, runs := range outcome.Scalers {
-			rows = append(rows, meanRow(ps[i].name, scs[j].name, runs.Runs))
+	for _, p := range ps {
+		config := compare.Config{
+			Model: c.model(),
+			Setup: labscaler.Setup{Threshold: threshold, Params: forecast, Min: minPods, Max: maxPods, Startup: c.startup},
+			Profiles: []compare.Profile{{
+				Name: p.name,
+				Draw: func(uint64) (workload.Profile, error) { return p.simulated(c.lead), nil },
+			}},
+		}
+		if p.recurs > 0 {
+			config.Setup.Past = c.past(p, &forecast, time.UnixMilli(0), time.UnixMilli(0).Add(c.lead))
+		}
+		for _, s := range scs {
+			config.Scalers = append(config.Scalers, s.simulated())
+		}
+		for i := range seeds {
+			config.Seeds = append(config.Seeds, uint64(i+1))
+		}
+		played, err := compare.Play(ctx, config, nil)
+		if err != nil {
+			return nil, err
+		}
+		for j, runs := range played.Outcomes[0].Scalers {
+			rows = append(rows, meanRow(p.name, scs[j].name, runs.Runs))
 		}
 	}
 	return rows, nil
