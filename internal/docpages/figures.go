@@ -20,17 +20,18 @@ import (
 
 // set is figures that one command writes.
 type set struct {
-	command string   // $FORESAIL_TRACES is replaced; one of foresail writes its files to a folder
+	command string   // $FORESAIL_TRACES is replaced; one of foresail or benchlive writes its files to a folder
 	files   []string // that it writes, or one for its output
 }
 
 const (
-	simulate = "foresail simulate"
-	backtest = "foresail backtest --trace $FORESAIL_TRACES/"
-	weeks    = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
-	few      = backtest + "twitter_stream_1s_day1_202108.csv --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
-	nodes    = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
-	day      = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
+	simulate  = "foresail simulate"
+	backtest  = "foresail backtest --trace $FORESAIL_TRACES/"
+	weeks     = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
+	few       = backtest + "twitter_stream_1s_day1_202108.csv --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
+	benchlive = "go run ./test/benchlive"
+	nodes     = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
+	day       = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
 )
 
 var sets = map[string]set{
@@ -46,6 +47,7 @@ var sets = map[string]set{
 	"few-2":        {few + " --scale 0.1 --capacity 2.86", []string{"frontier.csv"}},
 	"few-5":        {few + " --scale 0.25 --capacity 7.15", []string{"frontier.csv"}},
 	"few-20":       {few + " --scale 1 --capacity 28.6", []string{"frontier.csv"}},
+	"live":         {benchlive + " --profiles ramp,spike,hourly --scalers keda,foresail-total", []string{"summary.csv"}},
 	"nodes":        {nodes, []string{"bench.txt"}},
 	"slow-nodes":   {nodes + " -args -slow 4", []string{"bench.txt"}},
 	"karpenter":    {"go test -vet=off -timeout 45m -tags long -run ^$ -bench ^BenchmarkLoads$ -benchtime 1x ./test/karpenter", []string{"bench.txt"}},
@@ -123,7 +125,10 @@ func (s set) run(root, dir, traces string) error {
 	defer func() { _ = os.RemoveAll(out) }()
 	var printed bytes.Buffer
 	if words[0] == "foresail" {
-		words = append(append([]string{"go", "run", "./cmd/foresail"}, words[1:]...), "--out", out)
+		words = append([]string{"go", "run", "./cmd/foresail"}, words[1:]...)
+	}
+	if words[1] == "run" {
+		words = append(words, "--out", out)
 	}
 	command := exec.Command(words[0], words[1:]...) //nolint:gosec // a command of this repository
 	command.Dir, command.Stdout, command.Stderr = root, io.MultiWriter(os.Stdout, &printed), os.Stderr
