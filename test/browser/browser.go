@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -27,6 +29,7 @@ type Browser struct {
 	session string
 	calls   int
 	ended   chan struct{} // closed when nothing is read any more
+	silent  chan struct{} // closed when no process is left that could write
 
 	mu       sync.Mutex // of what is below
 	answers  map[int]chan message
@@ -63,11 +66,12 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Browser{folder: folder, answers: map[int]chan message{}, ended: make(chan struct{})}
+	b := &Browser{folder: folder, answers: map[int]chan message{}, ended: make(chan struct{}), silent: make(chan struct{})}
 	b.command = exec.CommandContext(ctx, program, "--headless=new", "--remote-debugging-port=0", "--user-data-dir="+folder,
 		"--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--hide-scrollbars",
 		"--force-device-scale-factor=1", "about:blank")
 	b.command.Env = append(os.Environ(), "TZ=UTC", "LANG=en_US.UTF-8")
+	b.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stderr, err := b.command.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -75,7 +79,16 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err := b.command.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	if err := b.connect(ctx, bufio.NewScanner(stderr)); err != nil {
+	lines := bufio.NewScanner(stderr)
+	address, err := listensAt(lines)
+	go func() {
+		defer close(b.silent) // when all of its processes have ended
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	if err == nil {
+		err = b.connect(ctx, address)
+	}
+	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
@@ -90,20 +103,17 @@ func find() (string, error) {
 	return "", fmt.Errorf("none of %s is on the PATH: apt-get install chromium", strings.Join(programs, ", "))
 }
 
-func (b *Browser) connect(ctx context.Context, lines *bufio.Scanner) error {
-	var address string
-	for address == "" {
-		if !lines.Scan() {
-			return errors.New("chromium ended before it listened")
-		}
+// listensAt returns the address that Chromium says it listens at.
+func listensAt(lines *bufio.Scanner) (string, error) {
+	for lines.Scan() {
 		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
-			address = match[1]
+			return match[1], nil
 		}
 	}
-	go func() {
-		for lines.Scan() { // so that it can write on
-		}
-	}()
+	return "", errors.New("chromium ended before it listened")
+}
+
+func (b *Browser) connect(ctx context.Context, address string) error {
 	socket, response, err := websocket.DefaultDialer.DialContext(ctx, address, nil)
 	if err != nil {
 		return err
@@ -134,7 +144,8 @@ func (b *Browser) Close() error {
 		_ = b.socket.Close()
 		<-b.ended
 	}
-	_ = b.command.Process.Kill()
+	_ = syscall.Kill(-b.command.Process.Pid, syscall.SIGKILL) // and the processes that it has started, which write to its folder
+	<-b.silent
 	_ = b.command.Wait() // killed
 	return os.RemoveAll(b.folder)
 }

@@ -82,9 +82,11 @@ func TestFromAndToZero(t *testing.T) {
 		load.set(0)
 		asleep()
 	}
-	decision := statusOf(t, app).LastDecision
-	require.NotNil(t, decision)
-	assert.Equal(t, "Idle", decision.Reason)
+	eventually(t, time.Minute, "the status, which is written later, says so", func(c *assert.CollectT) {
+		decision := statusOf(c, app).LastDecision
+		require.NotNil(c, decision)
+		assert.Equal(c, "Idle", decision.Reason)
+	})
 }
 
 // hpaConditions says what the HPA of an application makes of what it reads.

@@ -369,7 +369,7 @@ func startGateway(t *testing.T, namespace string) (open *atomic.Uint64, source s
 }
 
 // A load that is there without pods wakes a target at zero through KEDA, and lets it sleep again.
-func TestFromAndToZero(t *testing.T) {
+func TestScaledObjectFromAndToZero(t *testing.T) {
 	open, source := startGateway(t, "zero")
 	a := newApp(t, "zero", 0, func(a *app) { a.Source, a.Threshold, a.Min, a.DownWindow = source, "50", 0, 5 })
 	asleep := func() {
@@ -389,8 +389,8 @@ func TestFromAndToZero(t *testing.T) {
 }
 
 var (
-	zeroSpan = flag.Duration("zero-span", 0, "how long TestFromAndToZero wakes its target again and again; at least twice")
-	zeroHold = flag.Duration("zero-hold", 10*time.Second, "how long TestFromAndToZero watches that the replicas stay as they are")
+	zeroSpan = flag.Duration("zero-span", 0, "how long TestScaledObjectFromAndToZero wakes its target again and again; at least twice")
+	zeroHold = flag.Duration("zero-hold", 10*time.Second, "how long TestScaledObjectFromAndToZero watches that the replicas stay as they are")
 )
 
 // stays watches the replicas.
