@@ -3,6 +3,7 @@ package permissions
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os/exec"
 	"path"
 	"regexp"
@@ -23,6 +24,7 @@ type stack struct {
 	Status             string
 	Outputs            map[string]string
 	Controller, Worker awstest.Policy
+	Trust              struct{ Statement []trust } // who may take Foresail's role
 	Patterns           []struct {
 		Source     []string
 		DetailType []string `json:"detail-type"`
@@ -46,6 +48,14 @@ type stack struct {
 	}
 }
 
+// trust is a statement of who may take a role.
+type trust struct {
+	Effect    string
+	Principal map[string]string
+	Action    any // a text, or several
+	Condition map[string]map[string]string
+}
+
 // python runs the Python that has moto.
 func python(t *testing.T, args ...string) []byte {
 	t.Helper()
@@ -65,16 +75,20 @@ const (
 	tokenParameter                  = "/foresail/workers/token" //nolint:gosec // a name
 )
 
-// create makes a stack of the template.
-func create(t *testing.T, c *awstest.Cloud) stack {
+// create makes a stack of the template. Changes are parameters that differ.
+func create(t *testing.T, c *awstest.Cloud, changes ...map[string]string) stack {
 	t.Helper()
 	groups, err := ec2.NewFromConfig(c.Direct()).DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{})
 	require.NoError(t, err)
 	require.NotEmpty(t, groups.SecurityGroups)
-	parameters, err := json.Marshal(map[string]string{
+	given := map[string]string{
 		"Cluster": cluster, "Pool": pool, "ImageId": image, "SecurityGroups": aws.ToString(groups.SecurityGroups[0].GroupId), "UserData": "IyEvYmluL3NoCg==",
 		"TokenParameter": tokenParameter, "JournalTable": table, "MetricNamespace": namespace,
-	})
+	}
+	for _, change := range changes {
+		maps.Copy(given, change)
+	}
+	parameters, err := json.Marshal(given)
 	require.NoError(t, err)
 	var s stack
 	output := python(t, "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(), examples+"cloudformation.yaml", string(parameters))
@@ -116,6 +130,8 @@ func TestCloudFormation(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, len(compact), maxManagedPolicy)
 
+	assert.Equal(t, []trust{asService("pods.eks.amazonaws.com")}, s.Trust.Statement)
+
 	assert.Equal(t, "required", s.LaunchTemplateData.MetadataOptions.HTTPTokens)
 	assert.Equal(t, 1, s.LaunchTemplateData.MetadataOptions.HTTPPutResponseHopLimit)
 	assert.Equal(t, "IyEvYmluL3NoCg==", s.LaunchTemplateData.UserData)
@@ -138,6 +154,36 @@ func TestCloudFormation(t *testing.T) {
 		kinds = append(kinds, pattern.DetailType...)
 	}
 	assert.ElementsMatch(t, eventKinds, kinds)
+}
+
+// asService is that a service of AWS may take the role.
+func asService(service string) trust {
+	return trust{Effect: "Allow", Principal: map[string]string{"Service": service}, Action: []any{"sts:AssumeRole", "sts:TagSession"}}
+}
+
+// TestWhoGetsTheRole creates a stack for each other way in which Foresail gets its role.
+func TestWhoGetsTheRole(t *testing.T) {
+	moto := awstest.StartMoto(t)
+	t.Run("instance", func(t *testing.T) {
+		s := create(t, moto.Cloud(t), map[string]string{"ControllerService": "ec2.amazonaws.com"})
+		assert.Equal(t, []trust{asService("ec2.amazonaws.com")}, s.Trust.Statement)
+		assert.NotEmpty(t, s.Outputs["ControllerProfile"])
+	})
+	t.Run("IRSA", func(t *testing.T) {
+		const issuer = "oidc.eks.eu-central-1.amazonaws.com/id/0123456789ABCDEF"
+		c := moto.Cloud(t)
+		s := create(t, c, map[string]string{"OIDCProvider": issuer, "ControllerService": "ec2.amazonaws.com", "TokenParameter": "", "JournalTable": ""})
+		assert.Equal(t, []trust{{
+			Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity",
+			Principal: map[string]string{"Federated": "arn:aws:iam::" + c.Account() + ":oidc-provider/" + issuer},
+			Condition: map[string]map[string]string{
+				"StringEquals": {issuer + ":aud": "sts.amazonaws.com", issuer + ":sub": "system:serviceaccount:foresail-system:foresail"},
+			},
+		}}, s.Trust.Statement)
+		assert.Empty(t, s.Outputs["ControllerProfile"])
+		assert.Empty(t, s.Worker.Statement)
+		assert.False(t, slices.ContainsFunc(s.Controller.Statement, func(s awstest.Statement) bool { return s.Sid == "KeepTheJournal" }))
+	})
 }
 
 // eventKinds are the events that the rules send.
@@ -187,6 +233,10 @@ func TestTerraform(t *testing.T) {
 		assert.NotEmpty(t, made[counterpart], name)
 	}
 	assert.Len(t, parsed.Variable, len(same.Template.Parameters))
+
+	for _, name := range []string{"cluster", "pool", "oidc_provider", "service_account"} {
+		assert.True(t, slices.ContainsFunc(parsed.Variable, func(v map[string]map[string]any) bool { return v[`"`+name+`"`] != nil }), name)
+	}
 
 	text := read(t, "main.tf")
 	for _, kind := range eventKinds {

@@ -66,6 +66,22 @@ variable "controller_service" {
   default     = "pods.eks.amazonaws.com"
 }
 
+variable "oidc_provider" {
+  type        = string
+  description = "For IRSA the OIDC issuer of the cluster without https://, such as oidc.eks.eu-central-1.amazonaws.com/id/0123; it replaces controller_service"
+  default     = ""
+  validation {
+    condition     = !startswith(var.oidc_provider, "https://")
+    error_message = "The variable oidc_provider is the issuer without https://."
+  }
+}
+
+variable "service_account" {
+  type        = string
+  description = "For IRSA the namespace and the name of Foresail's ServiceAccount"
+  default     = "foresail-system:foresail"
+}
+
 variable "controller_role" {
   type        = string
   description = "Name of an existing role of Foresail that gets the policy, as for a second pool; empty makes one"
@@ -102,6 +118,28 @@ locals {
     MetricNamespace = var.metric_namespace
     TokenParameter  = var.token_parameter
   }
+  # Who may take Foresail's role.
+  trust = var.oidc_provider == "" ? jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Service = var.controller_service }
+      Action    = ["sts:AssumeRole", "sts:TagSession"]
+    }]
+    }) : jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Principal = { Federated = "arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:oidc-provider/${var.oidc_provider}" }
+      Action    = "sts:AssumeRoleWithWebIdentity"
+      Condition = {
+        StringEquals = {
+          "${var.oidc_provider}:aud" = "sts.amazonaws.com"
+          "${var.oidc_provider}:sub" = "system:serviceaccount:${var.service_account}"
+        }
+      }
+    }]
+  })
   # Statements that are left out if what they are for is not used.
   optional = {
     KeepTheJournal = var.journal_table
@@ -238,20 +276,13 @@ resource "aws_cloudwatch_event_target" "queue" {
 # Foresail.
 
 resource "aws_iam_role" "controller" {
-  count       = var.controller_role == "" ? 1 : 0
-  name_prefix = "foresail-"
-  assume_role_policy = jsonencode({
-    Version = "2012-10-17"
-    Statement = [{
-      Effect    = "Allow"
-      Principal = { Service = var.controller_service }
-      Action    = ["sts:AssumeRole", "sts:TagSession"]
-    }]
-  })
+  count              = var.controller_role == "" ? 1 : 0
+  name_prefix        = "foresail-"
+  assume_role_policy = local.trust
 }
 
 resource "aws_iam_instance_profile" "controller" {
-  count       = var.controller_role == "" && var.controller_service == "ec2.amazonaws.com" ? 1 : 0
+  count       = var.controller_role == "" && var.oidc_provider == "" && var.controller_service == "ec2.amazonaws.com" ? 1 : 0
   name_prefix = "foresail-"
   role        = aws_iam_role.controller[0].name
 }

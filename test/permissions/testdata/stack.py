@@ -46,6 +46,7 @@ json.dump(
         "Status": stack["StackStatus"],
         "Outputs": outputs,
         "Controller": statements(outputs["ControllerRole"].split("/")[-1]),
+        "Trust": iam.get_role(RoleName=outputs["ControllerRole"].split("/")[-1])["Role"]["AssumeRolePolicyDocument"],
         "Worker": statements(outputs["WorkerRole"].split("/")[-1]),
         "Patterns": [json.loads(r["EventPattern"]) for r in client("events").list_rules()["Rules"]],
         "Queue": queue["Attributes"],
