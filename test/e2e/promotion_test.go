@@ -22,6 +22,9 @@ import (
 	"github.com/foresail/foresail/test/stack"
 )
 
+//go:embed rollouts.yaml
+var rolloutsYAML []byte
+
 //go:embed promotion.yaml
 var promotionYAML []byte
 
@@ -31,6 +34,14 @@ var rollouts = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alp
 type rollout struct {
 	*testing.T
 	namespace string
+}
+
+func applyRollout(t *testing.T, manifest []byte) {
+	t.Helper()
+	for _, m := range [][]byte{rolloutsYAML, manifest} {
+		_, err := shared.Cluster.Apply(t.Context(), m)
+		require.NoError(t, err)
+	}
 }
 
 func (r rollout) get(c require.TestingT) *unstructured.Unstructured {
@@ -47,8 +58,11 @@ func (r rollout) replicas(c require.TestingT) int {
 }
 
 // follow has the scale be that of a version.
-func (r rollout) follow(version string) {
-	status := fmt.Sprintf(`{"status":{"replicas":%d,"selector":"app=app,rollouts-pod-template-hash=%s"}}`, r.replicas(r), version)
+func (r rollout) follow(version string) { r.selects("app=app,rollouts-pod-template-hash=" + version) }
+
+// selects sets the selector of the scale.
+func (r rollout) selects(pods string) {
+	status := fmt.Sprintf(`{"status":{"replicas":%d,"selector":%q}}`, r.replicas(r), pods)
 	_, err := shared.Cluster.Dynamic().Resource(rollouts).Namespace(r.namespace).
 		Patch(suite, "app", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 	require.NoError(r, err)
@@ -94,8 +108,7 @@ func (a *application) serve(version string) {
 func TestBlueGreenPromotion(t *testing.T) {
 	t.Parallel()
 	const replicas, load = 5, 3.1 // for which neither four replicas do nor six are needed
-	_, err := shared.Cluster.Apply(t.Context(), promotionYAML)
-	require.NoError(t, err)
+	applyRollout(t, promotionYAML)
 	r := rollout{t, "promotion"}
 	app := stack.App{Namespace: r.namespace, Name: "app", Metric: "predicted_load_total"}
 	carrying := &application{T: t, namespace: r.namespace, share: load / replicas}
