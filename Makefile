@@ -225,7 +225,8 @@ verify-docs: ## Fail if the generated sections of the docs are not up to date
 	go test -run Generated ./docs ./cmd/foresail ./test/permissions
 
 .PHONY: lint
-lint: ## Run golangci-lint (builds it the first time, which takes minutes)
+lint: ## Run golangci-lint (builds it the first time, which takes minutes), and actionlint over the workflows
+	$(TOOL) actionlint -shellcheck= -pyflakes=
 	$(LINT) run ./...
 
 .PHONY: verify
