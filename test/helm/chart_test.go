@@ -55,6 +55,9 @@ scheduler: {enabled: true}`,
 	"apiservice":                       "apiService: {create: true}",
 	"apiservice + cert-manager":        "apiService: {create: true}\ncertificates: {certManager: {enabled: true}}",
 	"capacity-buffer":                  "capacityBuffer: {enabled: true}",
+	"dashboard":                        "dashboard: {enabled: true}",
+	"grafana-dashboards":               "grafanaDashboards: {enabled: true}",
+	"prometheus-operator":              "podMonitor: {enabled: true}\nprometheusRule: {enabled: true}",
 	"nodepool + keda + custom-metrics": "nodepool: {enabled: true}\nkeda: {enabled: true}\ncustomMetrics: {enabled: true}",
 }
 
@@ -178,7 +181,7 @@ func normalize(t *testing.T, o *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(o.Object, "metadata", field)
 		}
 	}
-	if o.GetKind() == "ConfigMap" {
+	if _, ok, _ := unstructured.NestedString(o.Object, "data", "kubescheduler.yaml"); ok {
 		o.SetName(contentHash.ReplaceAllString(o.GetName(), "$1"))
 		var configuration map[string]any
 		text, _, err := unstructured.NestedString(o.Object, "data", "kubescheduler.yaml")

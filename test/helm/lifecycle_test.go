@@ -253,6 +253,7 @@ func (s site) defineForeignKinds(t *testing.T) {
 		{"cert-manager.io", "v1", "ClusterIssuer", "Cluster"},
 		{"keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster"},
 		{"monitoring.coreos.com", "v1", "PodMonitor", "Namespaced"},
+		{"monitoring.coreos.com", "v1", "PrometheusRule", "Namespaced"},
 	} {
 		require.NoError(t, foreignKind.Execute(&kinds, kind))
 	}

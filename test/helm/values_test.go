@@ -27,6 +27,9 @@ nodepool: {enabled: true, simulated: true}
 extender: {enabled: true, certificates: true}
 scheduler: {enabled: true}
 podMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+grafanaDashboards: {enabled: true}
+dashboard: {enabled: true}
 `
 
 func TestNamespaceIsThatOfTheRelease(t *testing.T) {
@@ -60,21 +63,22 @@ func TestRenderingsAreAlike(t *testing.T) {
 
 func TestUnusableValuesAreRefused(t *testing.T) {
 	for values, message := range map[string]string{
-		"replicas: 3":                                 "replicas",
-		"image: {tagg: v1}":                           "tagg",
-		"replicaCount: many":                          "replicaCount",
-		"replicaCount: -1":                            "replicaCount",
-		"image: {digest: sha256:1}":                   "digest",
-		"extender: {placement: hosts}":                "placement",
-		"extraArgs: [run]":                            "extraArgs",
-		"nodepool: {simulated: true}":                 "needs nodepool.enabled",
-		"scheduler: {enabled: true}":                  "needs extender.enabled",
-		"extender: {certificates: true}":              "needs certificates.certManager.enabled",
-		"remoteWrite: {certificate: true}":            "needs certificates.certManager.enabled",
-		"keda: {certificates: true}":                  "needs keda.enabled",
-		"forward: {caConfigMap: a}":                   "needs forward.url",
-		"forward: {url: prometheus-adapter}":          "forward",
-		"apiService: {create: true, register: false}": "needs certificates.certManager.enabled",
+		"replicas: 3":                                        "replicas",
+		"image: {tagg: v1}":                                  "tagg",
+		"replicaCount: many":                                 "replicaCount",
+		"replicaCount: -1":                                   "replicaCount",
+		"image: {digest: sha256:1}":                          "digest",
+		"extender: {placement: hosts}":                       "placement",
+		"extraArgs: [run]":                                   "extraArgs",
+		"nodepool: {simulated: true}":                        "needs nodepool.enabled",
+		"scheduler: {enabled: true}":                         "needs extender.enabled",
+		"extender: {certificates: true}":                     "needs certificates.certManager.enabled",
+		"remoteWrite: {certificate: true}":                   "needs certificates.certManager.enabled",
+		"keda: {certificates: true}":                         "needs keda.enabled",
+		"podMonitor: {enabled: true, tokenSecretName: ours}": "needs podMonitor.createAccount: false",
+		"forward: {caConfigMap: a}":                          "needs forward.url",
+		"forward: {url: prometheus-adapter}":                 "forward",
+		"apiService: {create: true, register: false}":        "needs certificates.certManager.enabled",
 	} {
 		_, complaints, err := run(t.Context(), current, "template", "foresail", folder, "--values", file(t, values))
 		require.Error(t, err, values)
@@ -84,7 +88,8 @@ func TestUnusableValuesAreRefused(t *testing.T) {
 
 // open are the values whose keys are not the chart's to know.
 var open = []string{
-	"global", "resources.requests", "resources.limits", "nodeSelector", "affinity", "serviceAccount.annotations", "podMonitor.labels",
+	"global", "resources.requests", "resources.limits", "nodeSelector", "affinity", "serviceAccount.annotations", "podMonitor.labels", "prometheusRule.labels",
+	"grafanaDashboards.labels", "grafanaDashboards.annotations",
 	"certificates.certManager.issuerRef", "scheduler.resources.requests", "podLabels", "podAnnotations", "additionalLabels", "additionalAnnotations",
 }
 
@@ -131,6 +136,8 @@ serviceAccount: {create: false, name: other}
 certificates: {certManager: {enabled: true, issuerRef: {name: ours, kind: ClusterIssuer}}}
 apiService: {register: false}
 podMonitor: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, labels: {release: prometheus}}
+grafanaDashboards: {enabled: true, labels: {grafana_dashboard: null, find: me}, annotations: {grafana_folder: Scaling}}
 extraArgs: [--namespaces=shop]
 extraEnv: [{name: AWS_REGION, value: eu-central-1}]
 extraVolumes: [{name: prices, configMap: {name: prices}}]
@@ -179,7 +186,24 @@ extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.N
 	assert.Equal(t, "50%", rendered["PodDisruptionBudget/"+namespace+"/foresail"]["spec"].(map[string]any)["maxUnavailable"])
 	assert.Len(t, rendered["NetworkPolicy/"+namespace+"/foresail"]["spec"].(map[string]any)["ingress"], 1)
 	assert.Contains(t, rendered, "ConfigMap//foresail-prices")
-	assert.Contains(t, rendered, "PodMonitor/"+namespace+"/foresail")
+	meta := func(key, kind, name string) any {
+		object := unstructured.Unstructured{Object: rendered[key]}
+		require.NotNil(t, object.Object, key)
+		value, _, err := unstructured.NestedString(object.Object, "metadata", kind, name)
+		require.NoError(t, err)
+		return value
+	}
+	for _, monitored := range []string{"PodMonitor/" + namespace + "/foresail", "PrometheusRule/" + namespace + "/foresail-keda"} {
+		assert.Equal(t, "prometheus", meta(monitored, "labels", "release"))
+		assert.Equal(t, "d", meta(monitored, "annotations", "c"))
+	}
+	assert.Equal(t, "foresail-scraper", meta("Secret/"+namespace+"/foresail-scraper", "annotations", "kubernetes.io/service-account.name"))
+	assert.Equal(t, "d", meta("Secret/"+namespace+"/foresail-scraper", "annotations", "c"))
+	const grafana = "ConfigMap/" + namespace + "/foresail-dashboard-nodepool"
+	assert.Equal(t, "me", meta(grafana, "labels", "find"))
+	assert.Empty(t, meta(grafana, "labels", "grafana_dashboard"))
+	assert.Equal(t, "Scaling", meta(grafana, "annotations", "grafana_folder"))
+	assert.Equal(t, "d", meta(grafana, "annotations", "c"))
 	for _, absent := range []string{"ServiceAccount/" + namespace + "/other", "ResourceQuota/" + namespace + "/foresail-critical", "Issuer/" + namespace + "/foresail"} {
 		assert.NotContains(t, rendered, absent)
 	}

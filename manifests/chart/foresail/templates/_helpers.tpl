@@ -49,6 +49,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | q
 {{- if and $v.remoteWrite.certificate (not (and $v.certificates.certManager.enabled $v.remoteWrite.enabled)) }}
 {{- fail "remoteWrite.certificate: true needs certificates.certManager.enabled: true and remoteWrite.enabled: true" }}
 {{- end }}
+{{- if and $v.podMonitor.enabled $v.podMonitor.createAccount (ne $v.podMonitor.tokenSecretName "foresail-scraper") }}
+{{- fail (printf "podMonitor.tokenSecretName: %q needs podMonitor.createAccount: false: what that creates is foresail-scraper" $v.podMonitor.tokenSecretName) }}
+{{- end }}
 {{- if and $v.keda.certificates (not $v.keda.enabled) }}
 {{- fail "keda.certificates: true needs keda.enabled: true" }}
 {{- end }}
@@ -94,6 +97,9 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | trunc 63 | q
 {{- end }}
 {{- if $v.customMetrics.enabled }}
 - --custom-metrics=true
+{{- end }}
+{{- if $v.dashboard.enabled }}
+- --dashboard=true
 {{- end }}
 {{- if $v.certificates.certManager.enabled }}
 - --tls-cert-file=/tls/tls.crt
