@@ -205,8 +205,8 @@ var counterparts = map[string]string{
 	"AWS::Events::Rule": "aws_cloudwatch_event_rule",
 }
 
-// TestTerraform checks what can be checked without the provider of AWS: the file parses, has what the template of
-// CloudFormation has, and reads the policies from their files with all values that these need.
+// TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and variables, and reads the policies
+// from their files with all values that these need. The module in the folder terraform evaluates it.
 func TestTerraform(t *testing.T) {
 	var parsed terraform
 	require.NoError(t, json.Unmarshal(python(t, "-c", "import hcl2, json, sys; json.dump(hcl2.load(open(sys.argv[1])), sys.stdout)", examples+"main.tf"), &parsed))
