@@ -44,13 +44,21 @@ func TestEveryOutcomeIsTested(t *testing.T) {
 	}
 }
 
-// TestTestsThatOperatingNamesExist holds the table of what happens to the registration to tests that there are.
-func TestTestsThatOperatingNamesExist(t *testing.T) {
-	there := testsThatThereAre(t, "../adapter/apiservice", "../test/apiservice")
-	named := testName.FindAllStringSubmatch(pages(t)["operating.md"], -1)
-	assert.Greater(t, len(named), 5)
-	for _, name := range named {
-		assert.True(t, there[name[1]], "there is no test %s", name[1])
+// TestTestsThatPagesNameExist holds pages that name tests beside their tables to tests that there are.
+func TestTestsThatPagesNameExist(t *testing.T) {
+	for page, c := range map[string]struct {
+		roots []string
+		least int
+	}{
+		"operating.md": {[]string{"../adapter/apiservice", "../test/apiservice"}, 6},
+		"rollouts.md":  {[]string{"../test/e2e"}, 2},
+	} {
+		there := testsThatThereAre(t, c.roots...)
+		named := testName.FindAllStringSubmatch(pages(t)[page], -1)
+		assert.GreaterOrEqual(t, len(named), c.least, page)
+		for _, name := range named {
+			assert.True(t, there[name[1]], "%s: there is no test %s", page, name[1])
+		}
 	}
 }
 
