@@ -33,6 +33,8 @@ type Options struct {
 	// Behavior is that of the HPAs of foresail-*, and of NAME/same-behavior.
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 	Metric   Metric // that Foresail reads
+	// Sources is how scalers get to see pods in a run of a seed; nil = scaler.DefaultSources.
+	Sources func(seed uint64) scaler.Sources
 
 	Targets    []float64 // of the frontier; none = no frontier
 	Advise     bool      // whether to search for settings
@@ -126,8 +128,12 @@ func (o *Options) scaler(s *Setting, load simulator.Load, known before, seed uin
 	if s.Scaler == "clairvoyant" {
 		startup = fluid.LongestStartup(startup) + time.Second // no pod is ever late
 	}
+	var sources scaler.Sources
+	if o.Sources != nil {
+		sources = o.Sources(seed)
+	}
 	return scaler.New(s.Scaler, scaler.Setup{
 		Threshold: s.Target, Min: o.Min, Max: o.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
-		Startup: startup, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
+		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
 	})
 }

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -69,7 +70,11 @@ func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, 
 	var m pipeline.Memory
 	load := p.load()
 	for t := from; t < until; t += second {
-		past.Add(t, load.Rate(t)/p.Capacity, &m, params)
+		rate := math.NaN()
+		if p.Trace.Known(t) {
+			rate = load.Rate(t)
+		}
+		past.Add(t, rate/p.Capacity, &m, params)
 	}
 	return past
 }

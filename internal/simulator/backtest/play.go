@@ -49,6 +49,20 @@ func (p *player) need() score.Need {
 
 // play plays each setting against each section with each seed, and returns figures in the order of settings.
 func (p *player) play(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
+	runs, err := p.runs(ctx, settings, parts)
+	if err != nil {
+		return nil, err
+	}
+	each := len(parts) * len(p.Seeds)
+	out := make([]Figures, len(settings))
+	for i := range out {
+		out[i] = sum(runs[i*each : (i+1)*each]).per(len(p.Seeds))
+	}
+	return out, nil
+}
+
+// runs plays each setting against each section with each seed, and returns all figures: by setting, then section, then seed.
+func (p *player) runs(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
 	each := len(parts) * len(p.Seeds)
 	runs := make([]Figures, len(settings)*each)
 	p.all += len(runs)
@@ -65,17 +79,14 @@ func (p *player) play(ctx context.Context, settings []Setting, parts []section) 
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
+	return runs, group.Wait()
+}
+
+func sum(all []Figures) (total Figures) {
+	for _, f := range all {
+		total = total.plus(f)
 	}
-	out := make([]Figures, len(settings))
-	for i := range out {
-		for _, run := range runs[i*each : (i+1)*each] {
-			out[i] = out[i].plus(run)
-		}
-		out[i] = out[i].per(len(p.Seeds))
-	}
-	return out, nil
+	return total
 }
 
 // report counts a finished run.

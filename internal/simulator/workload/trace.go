@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -29,9 +30,13 @@ type Trace struct {
 	Start time.Time     // when its first line was
 	Step  time.Duration // the usual time between two lines
 	line  line
+	gaps  []gap // of a recording, in order
 
 	scaled bool
 }
+
+// gap is a time of which nothing is known, in ms.
+type gap struct{ from, to int64 }
 
 // Rate implements [simulator.Load].
 func (r *Trace) Rate(t int64) float64 { return r.line.Rate(t) }
@@ -125,6 +130,33 @@ type Point struct {
 // NewTrace returns a trace of points, whose times must rise. It rejects too few of them, and gaps, of which
 // nothing is known.
 func NewTrace(name string, points []Point) (*Trace, error) {
+	r, err := ofPoints(name, points)
+	if err != nil {
+		return nil, err
+	}
+	if i, gap := r.gap(); gap > 0 {
+		return nil, fmt.Errorf("nothing is known between %s and %s: must be at most %s, %d times the usual step",
+			points[i-1].At.UTC().Format(time.RFC3339), points[i].At.UTC().Format(time.RFC3339), widestGap*r.Step, widestGap)
+	}
+	return r, nil
+}
+
+// NewRecording is NewTrace but for gaps: nothing is known between two points that are further apart than widest. There the trace has a
+// rate too, for a lead-in, but it must not be played.
+func NewRecording(name string, points []Point, widest time.Duration) (*Trace, error) {
+	r, err := ofPoints(name, points)
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(r.line); i++ {
+		if from, to := r.line[i-1].t, r.line[i].t; to-from > widest.Milliseconds() {
+			r.gaps = append(r.gaps, gap{from, to})
+		}
+	}
+	return r, nil
+}
+
+func ofPoints(name string, points []Point) (*Trace, error) {
 	if len(points) < 2 {
 		return nil, fmt.Errorf("%d points: must be at least 2", len(points))
 	}
@@ -133,11 +165,16 @@ func NewTrace(name string, points []Point) (*Trace, error) {
 		r.line = append(r.line, point{p.At.Sub(r.Start).Milliseconds(), p.Rate})
 	}
 	r.Step = r.usualStep()
-	if i, gap := r.gap(); gap > 0 {
-		return nil, fmt.Errorf("nothing is known between %s and %s: must be at most %s, %d times the usual step",
-			points[i-1].At.UTC().Format(time.RFC3339), points[i].At.UTC().Format(time.RFC3339), widestGap*r.Step, widestGap)
-	}
 	return r, nil
+}
+
+// Known reports whether the rate at a time is known: between the first line and the last, and in no gap.
+func (r *Trace) Known(t int64) bool {
+	if t < 0 || t > r.line.end() {
+		return false
+	}
+	i := sort.Search(len(r.gaps), func(i int) bool { return r.gaps[i].to > t })
+	return i == len(r.gaps) || t <= r.gaps[i].from
 }
 
 // TraceName is what the trace of a file is called: the file's name without folder and ending.

@@ -114,3 +114,20 @@ func TestTraceOfPoints(t *testing.T) {
 	_, err = workload.NewTrace("web", []workload.Point{{at(0), 10}, {at(1), 10}, {at(2), 10}, {at(8), 10}})
 	assert.EqualError(t, err, "nothing is known between 2026-01-02T03:02:00Z and 2026-01-02T03:08:00Z: must be at most 5m0s, 5 times the usual step")
 }
+
+func TestRecordingHasGaps(t *testing.T) {
+	at := func(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
+	points := []workload.Point{{At: at(0), Rate: 1}, {At: at(15), Rate: 1}, {At: at(45), Rate: 3}, {At: at(3600), Rate: 3}, {At: at(3615), Rate: 3}}
+	_, err := workload.NewTrace("shop", points)
+	require.ErrorContains(t, err, "nothing is known between")
+	r, err := workload.NewRecording("shop", points, 30*time.Second)
+	require.NoError(t, err)
+	for seconds, known := range map[int64]bool{-1: false, 0: true, 30: true, 45: true, 46: false, 3599: false, 3600: true, 3615: true, 3616: false} {
+		assert.Equal(t, known, r.Known(seconds*1000), "%d s", seconds)
+	}
+	assert.InDelta(t, 2, r.Rate(30_000), 1e-9)
+	assert.InDelta(t, 6, r.Scaled(2).Rate(3_600_000), 1e-9)
+	assert.False(t, r.Scaled(2).Known(46_000), "gaps stay where they are")
+	_, err = workload.NewRecording("shop", points[:1], time.Second)
+	require.ErrorContains(t, err, "1 points: must be at least 2")
+}
