@@ -59,6 +59,7 @@ var (
 	descAvailable  = describe("forecast_available", "1 while a forecast is served, else 0.")
 	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
 	descNow        = describe("load_per_instance", "Smoothed load per instance now, in units of the metric.")
+	descLoad       = describe("load", "Smoothed load of all instances now: what they carry together, as spec.model has it.")
 	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
 	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
 	descDesired    = describe("desired_replicas", "Replicas that the forecast needs.")
@@ -81,7 +82,7 @@ var (
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAvailable, descThreshold, descNow, descPredicted, descTotal, descDesired, descCombined, descTarget,
+		descAvailable, descThreshold, descNow, descLoad, descPredicted, descTotal, descDesired, descCombined, descTarget,
 		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate, descLateness,
 	} {
 		ch <- d
@@ -130,6 +131,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 		return
 	}
 	gauge(descNow, s.Forecast.LoadNow)
+	gauge(descLoad, s.Forecast.Level)
 	gauge(descPredicted, s.Forecast.LoadPredicted)
 	gauge(descTotal, s.Forecast.Serve)
 	gauge(descDesired, float64(s.Decision.Desired))

@@ -41,10 +41,15 @@ func (q *Question) Vector(ctx context.Context, api v1.API, at time.Time) (model.
 // Samples returns the samples, as they are stored, of the series that the query selects over a span that ends now by the
 // server's clock, and the warnings of the server. Its errors are *Failure.
 func (q *Question) Samples(ctx context.Context, api v1.API, span time.Duration) (model.Matrix, v1.Warnings, error) {
+	return q.SamplesUntil(ctx, api, time.Time{}, span)
+}
+
+// SamplesUntil is Samples over a span that ends at a time.
+func (q *Question) SamplesUntil(ctx context.Context, api v1.API, end time.Time, span time.Duration) (model.Matrix, v1.Warnings, error) {
 	// The range is on a line of its own, so that a comment at the end of the selector cannot hide it.
 	query := fmt.Sprintf("%s\n[%ds]", q.Query, wholeSeconds(span)/time.Second)
 	return ask[model.Matrix](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {
-		return api.Query(ctx, query, time.Time{}, o...)
+		return api.Query(ctx, query, end, o...)
 	})
 }
 
