@@ -11,6 +11,7 @@ type Figures struct {
 	UnderSeconds          float64
 	OverSeconds           float64
 	Actions               float64
+	ScaleUps              float64 // of the actions
 	Reversals             float64
 
 	Forecast Errors // of what it scales on; zero for one that forecasts nothing
@@ -20,7 +21,7 @@ func figuresOf(p score.Pods, seconds int) Figures {
 	return Figures{
 		Hours: float64(seconds) / 3600, PodHours: p.Seconds / 3600,
 		AboveThresholdMinutes: p.AboveThresholdMinutes, SaturatedMinutes: p.SaturatedMinutes,
-		UnderSeconds: p.UnderSeconds, OverSeconds: p.OverSeconds, Actions: p.Actions, Reversals: p.Reversals,
+		UnderSeconds: p.UnderSeconds, OverSeconds: p.OverSeconds, Actions: p.Actions, ScaleUps: p.ScaleUps, Reversals: p.Reversals,
 	}
 }
 
@@ -33,6 +34,7 @@ func (f Figures) plus(o Figures) Figures {
 	f.UnderSeconds += o.UnderSeconds
 	f.OverSeconds += o.OverSeconds
 	f.Actions += o.Actions
+	f.ScaleUps += o.ScaleUps
 	f.Reversals += o.Reversals
 	f.Forecast = f.Forecast.plus(o.Forecast)
 	return f
@@ -48,6 +50,7 @@ func (f Figures) per(seeds int) Figures {
 	f.UnderSeconds /= n
 	f.OverSeconds /= n
 	f.Actions /= n
+	f.ScaleUps /= n
 	f.Reversals /= n
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/internal/simulator/fluid"
 	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -69,6 +70,9 @@ func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, 
 	past = past.Clone()
 	var m pipeline.Memory
 	load := p.load()
+	if p.LearnsNoise {
+		load = fluid.Recorded(load, p.Seeds[0])
+	}
 	for t := from; t < until; t += second {
 		rate := math.NaN()
 		if p.Trace.Known(t) {

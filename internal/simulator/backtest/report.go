@@ -18,11 +18,17 @@ import (
 //go:embed report.html
 var reportText string
 
+// StyleSheet is that of pages with reports.
+//
+//go:embed style.css
+var StyleSheet template.CSS
+
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"decimals": decimals,
 	"known":    func(v float64, n int) string { return orUnknown(decimals(v, n)) },
 	"percent":  func(share float64) string { return decimals(100*share, 2) + "%" },
 	"isOurs":   isOurs,
+	"style":    func() template.CSS { return StyleSheet },
 }).Parse(reportText))
 
 // WriteReport writes one page of HTML that needs nothing else.
@@ -37,12 +43,12 @@ func (r *Result) WriteReport(w io.Writer) error {
 	}{Result: r, Assumptions: r.assumptions(), TunedPercent: 100 * tunedShare}
 	var err error
 	if len(r.Frontier) > 0 {
-		if page.Frontier, err = inline(r.frontierChart()); err != nil {
+		if page.Frontier, err = Inline(r.frontierChart()); err != nil {
 			return err
 		}
 	}
 	if r.Timeline != nil {
-		if page.Timeline, err = inline(r.timelineChart()); err != nil {
+		if page.Timeline, err = Inline(r.timelineChart()); err != nil {
 			return err
 		}
 	}
@@ -52,8 +58,8 @@ func (r *Result) WriteReport(w io.Writer) error {
 	return reportTemplate.Execute(w, page)
 }
 
-// inline draws a chart as a part of an HTML page.
-func inline(p chart.Page) (template.HTML, error) {
+// Inline draws a chart as a part of an HTML page.
+func Inline(p chart.Page) (template.HTML, error) {
 	var b bytes.Buffer
 	if err := p.WriteSVG(&b); err != nil {
 		return "", err

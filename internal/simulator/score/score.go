@@ -94,6 +94,7 @@ type Pods struct {
 	AboveThresholdMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
 	SaturatedMinutes      float64 // seconds in which it was above what a pod can do, divided by 60
 	Actions               float64 // changes of the target
+	ScaleUps              float64 // those to more
 	Reversals             float64 // changes within five minutes of one in the other direction
 }
 
@@ -121,6 +122,11 @@ func OfPods(r *simulator.Record, need Need) Pods {
 	n := float64(len(r.Seconds))
 	p.Short, p.Spare = p.Short/n, p.Spare/n
 	p.AboveThresholdMinutes, p.SaturatedMinutes = p.AboveThresholdMinutes/60, p.SaturatedMinutes/60
+	for _, c := range r.Changes {
+		if c.To > c.From {
+			p.ScaleUps++
+		}
+	}
 	p.Actions, p.Reversals = float64(len(r.Changes)), float64(reversals(r.Changes))
 	return p
 }
