@@ -149,7 +149,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		}
 	}
 	out.Threshold, out.Min, out.Max = o.threshold, o.min, o.max
-	if err := o.makeOut(); err != nil {
+	if err := makeOut(o.out); err != nil {
 		return nil, err
 	}
 	if o.out != "" {
@@ -262,23 +262,9 @@ func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace,
 	if n := since / step; n < 2 || n > maxPrometheusSteps {
 		return nil, badFlag("step", o.step, fmt.Sprintf("such that there are 2 to %d in --since (%s)", maxPrometheusSteps, o.since))
 	}
-	if _, err := promapi.ParseAddress(o.prometheus); err != nil {
-		return nil, badFlag("prometheus", fmt.Sprintf("%q", promapi.Redact(o.prometheus)), promapi.AcceptedAddress)
-	}
-	server := prometheusOptions{file: o.serversFile}
-	if o.serversFile == "" {
-		server.url = o.prometheus
-	}
-	if err := server.validateServers(); err != nil {
-		return nil, usageError{err}
-	}
-	if err := server.complete(); err != nil {
-		return nil, usageError{err}
-	}
-	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
-	api, err := server.clients().API(o.prometheus)
+	api, err := pastAPI("prometheus", o.prometheus, o.serversFile)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--prometheus: %w", err)}
+		return nil, err
 	}
 	return backtest.ReadPrometheus(ctx, backtest.Question{
 		API: api, Address: promapi.Redact(o.prometheus), Query: o.query, Name: "prometheus",

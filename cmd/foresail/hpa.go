@@ -85,7 +85,7 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 // read returns the PredictedMetric of a file, or of the cluster.
 func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha1.PredictedMetric, error) {
 	if o.file != "" {
-		pm, err := o.readFile(c.InOrStdin())
+		pm, err := readMetricFile(o.file, c.InOrStdin())
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--filename %s: %w", o.file, err)}
 		}
@@ -103,33 +103,6 @@ func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha
 		return nil, missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
 	}
 	return &pm, nil
-}
-
-func (o *hpaOptions) readFile(stdin io.Reader) (*v1alpha1.PredictedMetric, error) {
-	read := func() ([]byte, error) { return os.ReadFile(o.file) }
-	if o.file == "-" {
-		read = func() ([]byte, error) { return io.ReadAll(stdin) }
-	}
-	data, err := read()
-	if err != nil {
-		return nil, err
-	}
-	spec, err := params.ParseSpec(data)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := params.FromSpec(spec); err != nil {
-		return nil, err
-	}
-	pm := &v1alpha1.PredictedMetric{}
-	if err := yaml.Unmarshal(data, pm); err != nil {
-		return nil, err
-	}
-	if pm.Name == "" {
-		return nil, errors.New("metadata.name is missing: the HPA selects the metric by it")
-	}
-	pm.Spec = spec
-	return pm, nil
 }
 
 func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
@@ -163,4 +136,32 @@ func manifest(hpa *autoscalingv2.HorizontalPodAutoscaler) ([]byte, error) {
 	}
 	delete(object, "status")
 	return yaml.Marshal(object)
+}
+
+// readMetricFile reads a PredictedMetric from a manifest; - is standard input.
+func readMetricFile(file string, stdin io.Reader) (*v1alpha1.PredictedMetric, error) {
+	read := func() ([]byte, error) { return os.ReadFile(file) }
+	if file == "-" {
+		read = func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	data, err := read()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := params.ParseSpec(data)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := params.FromSpec(spec); err != nil {
+		return nil, err
+	}
+	pm := &v1alpha1.PredictedMetric{}
+	if err := yaml.Unmarshal(data, pm); err != nil {
+		return nil, err
+	}
+	if pm.Name == "" {
+		return nil, errors.New("metadata.name is missing: the HPA selects the metric by it")
+	}
+	pm.Spec = spec
+	return pm, nil
 }

@@ -44,7 +44,10 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
   # Why a pool of workers is as large as it is
   foresail explain workerpool workers
 
-  # And what it has cost
+  # Has the forecast of a target been worth it?
+  foresail report checkout-elu -n shop --prometheus http://localhost:9090
+
+  # What a pool of workers has cost
   foresail cost workerpool workers --prometheus-url http://localhost:9090`,
 		Args:          knownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -58,6 +61,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 		newExplainCommand(now),
 		newDashboardCommand(),
 		newHPACommand(),
+		newReportCommand(now),
 		newCostCommand(),
 		newRolloutCommand(now),
 		newReplayCommand(),

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/spf13/pflag"
 
@@ -107,6 +109,29 @@ func (o *prometheusOptions) api() promapi.Options {
 	limits := o.limits
 	limits.UserAgent = "foresail/" + buildVersion()
 	return limits
+}
+
+// pastAPI returns the server at the URL of a flag, for commands that read the past. The file has credentials; "" has none.
+func pastAPI(flag, url, file string) (v1.API, error) {
+	if _, err := promapi.ParseAddress(url); err != nil {
+		return nil, badFlag(flag, fmt.Sprintf("%q", promapi.Redact(url)), promapi.AcceptedAddress)
+	}
+	server := prometheusOptions{file: file}
+	if file == "" {
+		server.url = url
+	}
+	if err := server.validateServers(); err != nil {
+		return nil, usageError{err}
+	}
+	if err := server.complete(); err != nil {
+		return nil, usageError{err}
+	}
+	server.limits.MaxSeries, server.limits.MaxBytes, server.limits.MaxMemory = costMaxSeries, costMaxBytes, math.MaxInt64
+	api, err := server.clients().API(url)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	return api, nil
 }
 
 // clients returns clients that have connected to no server yet.

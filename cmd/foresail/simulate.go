@@ -106,7 +106,7 @@ func newSimulateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := o.makeOut(); err != nil {
+		if err := makeOut(o.out); err != nil {
 			return err
 		}
 		return o.run(c, config)

@@ -133,16 +133,16 @@ func (o *playOptions) seedList(n int) []uint64 {
 	return seeds
 }
 
-// makeOut makes the directory of --out and checks that files can be written to it, before anything takes time.
-func (o *playOptions) makeOut() error {
-	if o.out == "" {
+// makeOut makes the directory of --out and checks that files can be written to it, before anything takes time; "" is none.
+func makeOut(dir string) error {
+	if dir == "" {
 		return nil
 	}
 	const accept = "a directory that can be written to"
-	if err := os.MkdirAll(o.out, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return badFlag("out", err, accept)
 	}
-	probe, err := os.CreateTemp(o.out, ".foresail-*")
+	probe, err := os.CreateTemp(dir, ".foresail-*")
 	if err != nil {
 		return badFlag("out", err, accept)
 	}
