@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ nothing; it needs the rights of kubectl get, and may be run by anybody who has t
 
 func newExplainPoolCommand(k *cluster, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "workerpool NAME [--last N] [--output table|json]",
+		Use:     "workerpool NAME [--last N] [--output table|json] [--watch]",
 		Aliases: []string{"wp", "workerpools"},
 		Short:   "Show what a pool of workers decided and why, the newest first",
 		Long: `The table shows, from top to bottom: the spec; the current and desired workers, the nodes that
@@ -102,7 +103,9 @@ action, node by node; what holds decisions back, such as nodes that must not be 
 the decisions, the newest first. Equal decisions in a row share a line with their count. Each
 has its recommendations: of every signal, pending pods, the seasonal floor and the minimum.
 
-With --output json it is one object, which also has the journal.`,
+With --output json it is one object, which also has the journal.
+
+` + watchHelp,
 		Example: `  foresail explain workerpool workers --last 5
 
   # When and why has the pool grown?
@@ -113,6 +116,7 @@ With --output json it is one object, which also has the journal.`,
 	}
 	last := c.Flags().Int("last", defaultDecisions, "how many decisions to show; 0 shows all")
 	output := addOutputFlag(c, "table", "json")
+	watch := addWatchFlag(c)
 	c.ValidArgsFunction = k.completeNames(newPoolList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *last < 0 {
@@ -122,21 +126,26 @@ With --output json it is one object, which also has the journal.`,
 		if err != nil {
 			return err
 		}
-		var pool v1alpha1.WorkerPool
-		if err := objects.Get(c.Context(), client.ObjectKey{Name: args[0]}, &pool); err != nil {
-			return missing(c, objects, "WorkerPool", args[0], "", &v1alpha1.WorkerPoolList{}, err)
-		}
 		nodes, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
 		}
-		e := explain.Of(c.Context(), nodes, &pool, *last, now())
-		if output.value == "json" {
-			return printJSON(c.OutOrStdout(), e)
-		}
-		return explain.Table(c.OutOrStdout(), e)
+		return printExplanation(c, *watch, output.value, func(ctx context.Context) (explanation, error) {
+			return explainPool(ctx, objects, nodes, args[0], *last, now)
+		})
 	}
 	return c
+}
+
+func explainPool(ctx context.Context, objects client.Client, nodes kubernetes.Interface, name string, last int, now func() time.Time) (explanation, error) {
+	var pool v1alpha1.WorkerPool
+	if err := objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		return explanation{}, missing(ctx, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
+	}
+	e := explain.Of(ctx, nodes, &pool, last, now())
+	state := e
+	state.At = time.Time{}
+	return explanation{value: e, state: state, table: func(w io.Writer) error { return explain.Table(w, e) }}, nil
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -160,7 +169,7 @@ func oneName(of string) cobra.PositionalArgs {
 }
 
 // missing says of an object that cannot be read what there is instead.
-func missing(c *cobra.Command, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
+func missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
 	where := ""
 	if namespace != "" {
 		where = " in namespace " + namespace
@@ -171,7 +180,7 @@ func missing(c *cobra.Command, objects client.Client, kind, name, namespace stri
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read %s %s%s: %w", kind, name, where, err)
 	}
-	if listErr := objects.List(c.Context(), list, client.InNamespace(namespace)); listErr != nil {
+	if listErr := objects.List(ctx, list, client.InNamespace(namespace)); listErr != nil {
 		return errors.Join(fmt.Errorf("there is no %s %q%s", kind, name, where), listErr)
 	}
 	var names []string

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -70,7 +74,8 @@ func TestExplain(t *testing.T) {
 	code, _, stderr = explained("pm", "checkout", "-n", "shop")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, `there is no PredictedMetric "checkout" in namespace shop, nor any other`)
-	explainMetric(t, objects, explained)
+	explainOneMetric(t, objects, explained)
+	followMetric(t, objects, cluster.Kubeconfig())
 }
 
 // withDefinitions has the cluster know Foresail's kinds.
@@ -110,7 +115,7 @@ func newExplainedPool(t *testing.T, objects client.Client) *v1alpha1.WorkerPool 
 	return pool
 }
 
-func explainMetric(t *testing.T, objects client.Client, explained func(...string) (int, string, string)) {
+func explainOneMetric(t *testing.T, objects client.Client, explained func(...string) (int, string, string)) {
 	t.Helper()
 	pm := &v1alpha1.PredictedMetric{}
 	example, err := os.ReadFile("../../docs/examples/nodejs/predictedmetric.yaml")
@@ -134,6 +139,33 @@ func explainMetric(t *testing.T, objects client.Client, explained func(...string
 	code, stdout, stderr = explained("predictedmetric", "checkout", "--output", "json")
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, stdout, `"message": "the load rises"`)
+}
+
+// followMetric watches the PredictedMetric of explainOneMetric through one change of it, until it is interrupted.
+func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	documents, stdout := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		args := []string{"explain", "pm", "checkout", "--watch", "-o", "json", "--kubeconfig", kubeconfig}
+		code <- execute(ctx, newRoot(time.Now), args, strings.NewReader(""), stdout, io.Discard)
+		_ = stdout.Close()
+	}()
+	lines := bufio.NewScanner(documents)
+	for _, message := range []string{"the load rises", "the load falls"} {
+		require.True(t, lines.Scan(), "a document that says %q", message)
+		var seen struct{ Status v1alpha1.PredictedMetricStatus }
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &seen))
+		assert.Equal(t, message, seen.Status.LastDecision.Message)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastDecision":{"message":"the load falls"}}}`))
+		pm := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout"}}
+		require.NoError(t, objects.Status().Patch(t.Context(), pm, patch))
+	}
+	interrupt()
+	assert.Equal(t, exitDone, <-code)
+	assert.False(t, lines.Scan(), "nothing else has changed")
 }
 
 func TestExplainRefusesUnusableArguments(t *testing.T) {

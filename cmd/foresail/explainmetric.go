@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -20,7 +21,7 @@ import (
 
 func newExplainMetricCommand(k *cluster, now func() time.Time) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json]",
+		Use:     "predictedmetric NAME [--namespace NAMESPACE] [--output table|json] [--watch]",
 		Aliases: []string{"pm", "predictedmetrics"},
 		Short:   "Show what is forecast for a target, from which samples, what was decided and what an HPA reads",
 		Long: `The table has, from top to bottom: the target, its replicas and its load per pod now, with the
@@ -28,35 +29,48 @@ conditions and, with spec.schedules, those that hold; the samples; the forecast,
 newest first; and the three metrics that an HPA can read, with how kubectl get hpa shows them.
 
 All of it is from the status, which is written at once after a decision or a change of a
-condition, else about every 15s. With --output json it is the spec and the status.`,
-		Example: `  foresail explain predictedmetric checkout-elu -n shop`,
-		Args:    oneName("a PredictedMetric"),
+condition, else about every 15s. With --output json it is the spec and the status.
+
+` + watchHelp,
+		Example: `  foresail explain predictedmetric checkout-elu -n shop
+
+  # Follow it
+  foresail explain pm checkout-elu -n shop --watch
+
+  # The replicas that the forecast needs, as they change
+  foresail explain pm checkout-elu -n shop -w -o json | jq -c '[.status.updateTime, .status.replicas, .status.desiredReplicas]'`,
+		Args: oneName("a PredictedMetric"),
 
 		DisableFlagsInUseLine: true,
 	}
 	c.Flags().StringVarP(&k.namespace, "namespace", "n", "", "`namespace` of the PredictedMetric; empty is that of the kubeconfig")
 	output := addOutputFlag(c, "table", "json")
+	watch := addWatchFlag(c)
 	c.ValidArgsFunction = k.completeNames(newMetricList)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		objects, namespace, err := k.namespaced()
 		if err != nil {
 			return err
 		}
-		var pm v1alpha1.PredictedMetric
-		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-			return missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
-		}
-		if output.value == "json" {
-			return printJSON(c.OutOrStdout(), struct {
-				Namespace string                         `json:"namespace"`
-				Name      string                         `json:"name"`
-				Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
-				Status    v1alpha1.PredictedMetricStatus `json:"status"`
-			}{namespace, pm.Name, pm.Spec, pm.Status})
-		}
-		return printMetric(c.OutOrStdout(), &pm, now())
+		return printExplanation(c, *watch, output.value, func(ctx context.Context) (explanation, error) {
+			return explainMetric(ctx, objects, client.ObjectKey{Namespace: namespace, Name: args[0]}, now)
+		})
 	}
 	return c
+}
+
+func explainMetric(ctx context.Context, objects client.Client, key client.ObjectKey, now func() time.Time) (explanation, error) {
+	var pm v1alpha1.PredictedMetric
+	if err := objects.Get(ctx, key, &pm); err != nil {
+		return explanation{}, missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
+	}
+	value := struct {
+		Namespace string                         `json:"namespace"`
+		Name      string                         `json:"name"`
+		Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
+		Status    v1alpha1.PredictedMetricStatus `json:"status"`
+	}{pm.Namespace, pm.Name, pm.Spec, pm.Status}
+	return explanation{value: value, state: []any{pm.UID, value}, table: func(w io.Writer) error { return printMetric(w, &pm, now()) }}, nil
 }
 
 // metricTable writes an explanation of a PredictedMetric. Tabs make columns within a section.

@@ -100,7 +100,7 @@ func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha
 	}
 	var pm v1alpha1.PredictedMetric
 	if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-		return nil, missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
+		return nil, missing(c.Context(), objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
 	}
 	return &pm, nil
 }

@@ -162,7 +162,7 @@ func patchDisruption(c *cobra.Command, objects client.Client, name string, disru
 
 // missingPool names the pools there are when one cannot be read.
 func missingPool(c *cobra.Command, objects client.Client, name string, err error) error {
-	return missing(c, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
+	return missing(c.Context(), objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
 }
 
 func noteDryRun(w io.Writer, pool *v1alpha1.WorkerPool) error {
