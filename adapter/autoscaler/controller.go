@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -39,6 +40,7 @@ const (
 	reasonForbidden = "Forbidden"
 	reasonRejected  = "RejectedByAPIServer"
 	reasonInvalid   = "InvalidSpec"
+	reasonDryRun    = serving.ReasonDryRun
 )
 
 // Forecasts are the snapshots of PredictedMetrics.
@@ -187,9 +189,12 @@ func (c *Controller) checkHPAs(ctx context.Context, present map[types.UID]*v1alp
 	}
 	c.turns = owned.Turns{}
 	for _, pm := range present {
-		if pm.Spec.Autoscaler == nil {
+		switch {
+		case pm.Spec.Autoscaler == nil:
 			c.retire(ctx, pm)
-		} else {
+		case pm.Spec.DryRun:
+			c.leave(ctx, pm, all)
+		default:
 			c.keep(ctx, pm, all)
 		}
 	}
@@ -202,6 +207,16 @@ func (c *Controller) owned(pm *v1alpha1.PredictedMetric) string {
 		return s.HPA
 	}
 	return pm.Status.Autoscaler
+}
+
+// leave creates and changes no HPA in dry run. One that there is reads an error, and so keeps the replicas.
+func (c *Controller) leave(ctx context.Context, pm *v1alpha1.PredictedMetric, all *observed) {
+	delete(c.retries, pm.UID)
+	if found, exists := all.hpas[client.ObjectKeyFromObject(pm)]; exists && found.owner == pm.UID {
+		c.rest(ctx, pm, pm.Name, fmt.Sprintf("spec.dryRun is true: HorizontalPodAutoscaler %s is left as it is; it reads no forecast, and keeps the replicas within its bounds", pm.Name))
+		return
+	}
+	c.rest(ctx, pm, "", "spec.dryRun is true: no HorizontalPodAutoscaler is created")
 }
 
 // keep creates or corrects the HPA of a PredictedMetric, unless that would be the second one of its target.

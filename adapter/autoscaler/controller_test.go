@@ -762,3 +762,67 @@ func TestRequestsOfANamespaceAreBounded(t *testing.T) {
 		assert.Len(f, f.wrote(), 2*owned.TurnsPerCheck)
 	})
 }
+
+func setDryRun(to bool) func(*v1alpha1.PredictedMetric) {
+	return func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun = to }
+}
+
+// In dry run no HPA is created, and the one of before is left alone, whatever changes. The field that asks for it still removes it.
+func TestDryRunLeavesTheHPAAlone(t *testing.T) {
+	pm := checkout()
+	pm.Spec.DryRun = true
+	play(t, []client.Object{pm}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		assert.Equal(f, "False DryRun", f.condition("checkout"))
+		assert.Equal(f, "spec.dryRun is true: no HorizontalPodAutoscaler is created", f.message("checkout"))
+		assert.Equal(f, []string{"Normal DryRun"}, f.sent())
+		f.lead()
+		f.pass()
+		assert.Nil(f, f.hpa("checkout"))
+		assert.Empty(f, f.sent(), "the next leader has nothing new")
+
+		f.change("checkout", setDryRun(false))
+		f.pass()
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+		assert.Equal(f, []string{"create checkout"}, f.wrote())
+		f.sent()
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun, pm.Spec.MaxReplicas = true, new(int32(30)) })
+		hpa := f.hpa("checkout")
+		hpa.Spec.MaxReplicas = 7
+		require.NoError(f, f.client.Update(f.ctx, hpa))
+		f.wrote()
+		f.pass()
+		assert.Equal(f, "False DryRun checkout", f.condition("checkout"))
+		assert.Contains(f, f.message("checkout"), "HorizontalPodAutoscaler checkout is left as it is")
+		assert.EqualValues(f, 7, f.hpa("checkout").Spec.MaxReplicas)
+		assert.Empty(f, f.wrote())
+		assert.Equal(f, []string{"Normal DryRun"}, f.sent())
+
+		f.change("checkout", setDryRun(false))
+		f.pass()
+		assert.EqualValues(f, 30, f.hpa("checkout").Spec.MaxReplicas, "it is corrected again")
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun, pm.Spec.Autoscaler = true, nil })
+		f.pass()
+		assert.Nil(f, f.hpa("checkout"))
+		assert.Equal(f, "none", f.condition("checkout"))
+	})
+}
+
+// A trial does not keep another PredictedMetric of the target from having its HPA, unless it still has one itself.
+func TestDryRunIsNoRival(t *testing.T) {
+	trial := identified(metric("trial", "checkout"), "uid-0", 2*time.Hour)
+	trial.Spec.DryRun = true
+	play(t, []client.Object{trial, checkout()}, func(f *fixture) {
+		f.lead()
+		f.pass()
+		assert.Equal(f, "False DryRun", f.condition("trial"))
+		assert.Equal(f, "True AsRecommended checkout", f.condition("checkout"))
+
+		f.change("trial", setDryRun(false))
+		f.pass()
+		assert.Equal(f, "False TargetHasAnotherAutoscaler", f.condition("trial"))
+	})
+}

@@ -29,12 +29,22 @@ func (c *Controller) accept(pm *v1alpha1.PredictedMetric, got *autoscalingv2.Hor
 
 // refuse reports why there is no HPA, or one that is not alone or not as it is to be. hpa names the one that there is.
 func (c *Controller) refuse(ctx context.Context, pm *v1alpha1.PredictedMetric, hpa, reason, message string) {
+	c.deny(ctx, pm, hpa, corev1.EventTypeWarning, reason, message)
+}
+
+// rest reports what dry run holds back, which is no fault.
+func (c *Controller) rest(ctx context.Context, pm *v1alpha1.PredictedMetric, hpa, message string) {
+	c.deny(ctx, pm, hpa, corev1.EventTypeNormal, reasonDryRun, message)
+}
+
+// deny makes an event of a new reason.
+func (c *Controller) deny(ctx context.Context, pm *v1alpha1.PredictedMetric, hpa, event, reason, message string) {
 	before := meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionAutoscalerReady)
 	if s, ok := c.State(pm.UID); ok && s.Condition != nil {
 		before = s.Condition
 	}
 	if before == nil || before.Status != metav1.ConditionFalse || before.Reason != reason {
-		c.report(ctx, pm, corev1.EventTypeWarning, reason, message)
+		c.report(ctx, pm, event, reason, message)
 	}
 	c.set(pm.UID, State{HPA: hpa, Condition: condition(metav1.ConditionFalse, reason, message)})
 }

@@ -87,7 +87,7 @@ type observed struct {
 	hpas          map[types.NamespacedName]row
 	byTarget      map[owned.Target][]row
 	scaledObjects map[owned.Target]scaledObject
-	metrics       map[owned.Target][]*v1alpha1.PredictedMetric // with spec.autoscaler, the oldest first
+	metrics       map[owned.Target][]*v1alpha1.PredictedMetric // with spec.autoscaler and not in dry run, the oldest first
 }
 
 // observe returns nil if it had to begin. It fails while HPAs are out of reach. A list that is forbidden is an error of that kind.
@@ -101,7 +101,7 @@ func (r *rivals) observe(ctx context.Context, metrics map[types.UID]*v1alpha1.Pr
 		return nil, err
 	}
 	o.scaledObjects = r.scaledObjects
-	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.Autoscaler != nil })
+	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.Autoscaler != nil && !pm.Spec.DryRun })
 	return o, nil
 }
 

@@ -141,7 +141,7 @@ func (b *buffers) observe(metrics map[types.UID]*v1alpha1.PredictedMetric) (*obs
 	for _, r := range o.buffers {
 		o.byTarget[r.target] = append(o.byTarget[r.target], r)
 	}
-	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.CapacityBuffer != nil })
+	o.metrics = owned.ByTarget(metrics, func(pm *v1alpha1.PredictedMetric) bool { return pm.Spec.CapacityBuffer != nil && !pm.Spec.DryRun })
 	return o, nil
 }
 

@@ -200,9 +200,12 @@ func (c *Controller) check(ctx context.Context) error {
 	}
 	c.turns = owned.Turns{}
 	for _, pm := range present {
-		if pm.Spec.CapacityBuffer == nil {
+		switch {
+		case pm.Spec.CapacityBuffer == nil:
 			c.retire(ctx, pm)
-		} else {
+		case pm.Spec.DryRun:
+			c.leave(ctx, pm, all)
+		default:
 			c.keep(ctx, pm, all)
 		}
 	}
@@ -257,6 +260,24 @@ func (c *Controller) owned(pm *v1alpha1.PredictedMetric) *v1alpha1.CapacityBuffe
 		return s.Buffer
 	}
 	return pm.Status.CapacityBuffer
+}
+
+// leave creates and changes no buffer in dry run. One that there is keeps its size, which is held once dry run ends as if it had just
+// been needed.
+func (c *Controller) leave(ctx context.Context, pm *v1alpha1.PredictedMetric, all *observed) {
+	delete(c.retries, pm.UID)
+	k := c.remembered(pm)
+	k.hold, k.sized = hold{}, false
+	found, exists := all.buffers[client.ObjectKeyFromObject(pm)]
+	if !exists || found.owner != pm.UID {
+		c.rest(ctx, pm, nil, "spec.dryRun is true: no CapacityBuffer is created")
+		return
+	}
+	status := &v1alpha1.CapacityBufferStatus{Name: pm.Name}
+	if n, ok := replicasIn(found.spec); ok {
+		status.Replicas = new(int32(n))
+	}
+	c.rest(ctx, pm, status, fmt.Sprintf("spec.dryRun is true: CapacityBuffer %s is left as it is, with its spare pods", pm.Name))
 }
 
 // keep creates the buffer of a PredictedMetric or gives it its size, unless that would be the second one of its target.

@@ -959,3 +959,44 @@ foresail_capacity_buffer_nodes_measured 0
 		assert.Zero(f, testutil.CollectAndCount(f.Controller), "who does not lead knows nothing")
 	})
 }
+
+// In dry run no buffer is created, and the one of before keeps its size, which is held when dry run ends.
+func TestDryRunLeavesTheBufferAlone(t *testing.T) {
+	pm := checkout()
+	pm.Spec.DryRun = true
+	play(t, []client.Object{pm}, func(f *fixture) {
+		f.expect(8, 11)
+		f.lead()
+		f.pass()
+		assert.Equal(f, "False DryRun", f.condition("checkout"))
+		assert.Equal(f, []string{"Normal DryRun"}, f.sent())
+		assert.Nil(f, f.buffer("checkout"))
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun = false })
+		f.pass()
+		assert.Equal(f, []string{"create checkout 3"}, f.wrote())
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun = true })
+		f.pass()
+		f.expect(8, 8)
+		f.passFor(2 * defaultHold)
+		f.resize(5)
+		f.wrote()
+		f.pass()
+		assert.Equal(f, "False DryRun checkout", f.condition("checkout"))
+		assert.Equal(f, new(int32(5)), f.metric("checkout").Status.CapacityBuffer.Replicas, "as somebody else has set it")
+		assert.Equal(f, 5, f.size())
+		assert.Empty(f, f.wrote())
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun = false })
+		f.pass()
+		assert.Equal(f, 5, f.size(), "it shrinks no sooner than one that was just needed")
+		f.passFor(defaultHold + shrinkPeriod)
+		assert.Equal(f, 0, f.size())
+
+		f.change("checkout", func(pm *v1alpha1.PredictedMetric) { pm.Spec.DryRun, pm.Spec.CapacityBuffer = true, nil })
+		f.passFor(2 * emptyPeriod)
+		assert.Nil(f, f.buffer("checkout"))
+		assert.Equal(f, "none", f.condition("checkout"))
+	})
+}

@@ -32,6 +32,7 @@ const (
 	reasonForbidden   = "Forbidden"
 	reasonRejected    = "RejectedByAPIServer"
 	reasonFailing     = "RequestsFail"
+	reasonDryRun      = "DryRun"
 )
 
 // reasonRequiresNew is Karpenter's of the condition Provisioning while it starts nodes.
@@ -131,12 +132,22 @@ func (c *Controller) wait(pm *v1alpha1.PredictedMetric, status *v1alpha1.Capacit
 
 // refuse reports why there is no buffer, or one that is not as it is to be. status is of the one that there is.
 func (c *Controller) refuse(ctx context.Context, pm *v1alpha1.PredictedMetric, status *v1alpha1.CapacityBufferStatus, reason, message string) {
+	c.deny(ctx, pm, status, corev1.EventTypeWarning, reason, message)
+}
+
+// rest reports what dry run holds back, which is no fault.
+func (c *Controller) rest(ctx context.Context, pm *v1alpha1.PredictedMetric, status *v1alpha1.CapacityBufferStatus, message string) {
+	c.deny(ctx, pm, status, corev1.EventTypeNormal, reasonDryRun, message)
+}
+
+// deny makes an event of a new reason.
+func (c *Controller) deny(ctx context.Context, pm *v1alpha1.PredictedMetric, status *v1alpha1.CapacityBufferStatus, event, reason, message string) {
 	before := meta.FindStatusCondition(pm.Status.Conditions, v1alpha1.ConditionCapacityBufferReady)
 	if s, ok := c.State(pm.UID); ok && s.Condition != nil {
 		before = s.Condition
 	}
 	if before == nil || before.Status != metav1.ConditionFalse || before.Reason != reason {
-		c.report(ctx, pm, corev1.EventTypeWarning, reason, message)
+		c.report(ctx, pm, event, reason, message)
 	}
 	c.set(pm, State{Buffer: status, Condition: condition(metav1.ConditionFalse, reason, message)})
 }

@@ -65,7 +65,8 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 		s.At, s.NewestSample = s.At.Add(-time.Minute), s.NewestSample.Add(-time.Minute)
 	})
 	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 })
-	m := servingtest.NewMemory(waiting, stale, large)
+	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
+	m := servingtest.NewMemory(waiting, stale, large, dry)
 	for _, c := range []struct {
 		name, metric string
 		code         int32
@@ -75,6 +76,7 @@ func TestErrorsHaveTheSentenceOfEveryDoor(t *testing.T) {
 		{"waiting", serving.LoadTotal, http.StatusServiceUnavailable},
 		{"stale", serving.Replicas, http.StatusServiceUnavailable},
 		{"large", serving.LoadTotal, http.StatusInternalServerError},
+		{"dry", serving.Replicas, http.StatusServiceUnavailable},
 	} {
 		t.Run(c.name+" "+c.metric, func(t *testing.T) {
 			p := newTestProvider(m)

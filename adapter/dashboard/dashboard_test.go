@@ -395,3 +395,19 @@ func TestTextsOfOthersAreClipped(t *testing.T) {
 	s := servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) { s.SourceErr = &serving.Error{Message: strings.Repeat("x", 5000)} })
 	assert.Len(t, detailOf(&s, nil, servingtest.Now).SourceError, maxMessage)
 }
+
+// A PredictedMetric in dry run is shown with its forecast, and does not count as one that scales.
+func TestDryRunIsShown(t *testing.T) {
+	dry := servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) { s.DryRun, s.Combined = true, snapshot.Combined{} })
+	d := New(servingtest.NewMemory(dry), at(servingtest.Now))
+	answer := decoded(t, d.Handler(), MetricsPath+"/shop/checkout")
+	assert.Contains(t, answer["message"], "6 replicas instead of 4")
+	assert.Nil(t, answer["targetDesired"])
+	row, _ := answer["metric"].(map[string]any)
+	assert.Equal(t, true, row["dryRun"])
+	assert.Equal(t, "AboveThreshold", row["reason"])
+	assert.Equal(t, 6.0, row["desired"])
+	fleet := decoded(t, d.Handler(), MetricsPath)
+	summary, _ := fleet["summary"].(map[string]any)
+	assert.Equal(t, 0.0, summary["scalingUp"])
+}

@@ -108,7 +108,7 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 	if day := s.Accuracy.LastDay; day.Judged > 0 {
 		d.ErrorRatio = Number(day.Ratio())
 	}
-	if len(s.Combined.Undecided) < s.Combined.Metrics {
+	if s.Combined.Decided() {
 		d.TargetDesired, d.DrivenBy = Count(whole32(s.Combined.Desired)), s.Combined.DrivenBy
 	}
 	if err := serving.Check(s, now); err != nil {
@@ -118,7 +118,8 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 	f := &s.Forecast
 	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.Damped), Number(f.Horizon.Seconds())
 	d.Message = clip(s.Explain())
-	if _, err := serving.Value(serving.Replicas, s); err != nil {
+	if !s.HasDecision() {
+		_, err := serving.Value(serving.Replicas, s)
 		d.Message = clip(err.Error()) // there is a forecast, and no decision
 	}
 	return d

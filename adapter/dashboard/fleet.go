@@ -42,9 +42,10 @@ type Row struct {
 	Name       string `json:"name"`
 	TargetKind string `json:"targetKind"`
 	TargetName string `json:"targetName"`
-	Whole      bool   `json:"whole,omitempty"` // the load is measured as a whole, not at each pod
-	Available  bool   `json:"available"`       // there is a forecast
-	Reason     string `json:"reason"`          // of the decision, or why there is none
+	Whole      bool   `json:"whole,omitempty"`  // the load is measured as a whole, not at each pod
+	DryRun     bool   `json:"dryRun,omitempty"` // nothing acts on the forecast
+	Available  bool   `json:"available"`        // there is a forecast
+	Reason     string `json:"reason"`           // of the decision, or why there is none
 	Load       Number `json:"loadPerPod"`
 	Predicted  Number `json:"predictedPerPod"`
 	Threshold  Number `json:"threshold"`
@@ -125,7 +126,7 @@ func countOf(rows []Row, state string) (n int) {
 func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 	p := pointOf(s, now)
 	r := Row{
-		Namespace: s.Metric.Namespace, Name: s.Metric.Name, TargetKind: s.TargetKind, TargetName: s.TargetName, Whole: s.Whole,
+		Namespace: s.Metric.Namespace, Name: s.Metric.Name, TargetKind: s.TargetKind, TargetName: s.TargetName, Whole: s.Whole, DryRun: s.DryRun,
 		Available: !math.IsNaN(float64(p.level)), Reason: reasons[p.reason],
 		Load: Number(p.perPod), Predicted: Number(p.predictedPerPod), Threshold: Number(s.Threshold),
 		Ready: Count(p.ready), Replicas: Count(p.target), Desired: Count(p.desired),
@@ -134,7 +135,7 @@ func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 	if day := s.Accuracy.LastDay; day.Judged > 0 {
 		r.Late = Number(day.Late)
 	}
-	if p.desired >= 0 {
+	if p.desired >= 0 && !s.DryRun { // then the target is scaled by others
 		r.up, r.down = p.desired > p.target, p.desired < p.target
 	}
 	return r

@@ -62,7 +62,8 @@ func TestValues(t *testing.T) {
 func TestStatusOfErrors(t *testing.T) {
 	waiting := servingtest.Changed(servingtest.Healthy("waiting", "x"), func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} })
 	large := servingtest.Changed(servingtest.Healthy("large", "y"), func(s *snapshot.Snapshot) { s.Forecast.Serve = 1e300 })
-	held := servingtest.NewMemory(servingtest.Healthy("a", "x"), waiting, large)
+	dry := servingtest.Changed(servingtest.Healthy("dry", "z"), func(s *snapshot.Snapshot) { s.DryRun = true })
+	held := servingtest.NewMemory(servingtest.Healthy("a", "x"), waiting, large, dry)
 	details := func(name string) *metav1.StatusDetails {
 		return &metav1.StatusDetails{Group: "foresail.dev", Kind: "predictedmetrics", Name: name}
 	}
@@ -78,6 +79,7 @@ func TestStatusOfErrors(t *testing.T) {
 		{"ambiguous load", serving.LoadTotal, "target=x", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
 		{"ambiguous", serving.Load, "", http.StatusBadRequest, apierrors.IsBadRequest, nil, serving.ReasonAmbiguous},
 		{"no samples", serving.Load, "predictedmetric=waiting", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("waiting"), "WaitingForSamples"},
+		{"dry run", serving.Replicas, "predictedmetric=dry", http.StatusServiceUnavailable, apierrors.IsServiceUnavailable, details("dry"), serving.ReasonDryRun},
 		{"too large", serving.LoadTotal, "predictedmetric=large", http.StatusInternalServerError, apierrors.IsInternalError, details("large"), serving.ReasonOutOfRange},
 	} {
 		t.Run(c.name, func(t *testing.T) {

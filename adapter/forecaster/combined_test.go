@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,5 +73,51 @@ func TestScaleThatCannotBeRead(t *testing.T) {
 		w.feed.SetReplicas(4)
 		w.pass(time.Second, nil)
 		assert.True(t, new(w.get()).HasDecision())
+	})
+}
+
+// A PredictedMetric in dry run has its own decision, and no say in that of the target. Both ends of dry run count at once.
+func TestDryRunHasNoSayInTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, steady(2))
+		trial := types.NamespacedName{Namespace: "shop", Name: "trial"}
+		c := config()
+		c.Origin, c.DryRun = "trial", true
+		other, err := w.forecaster.Set(trial, c)
+		require.NoError(t, err)
+		other.SetPods(w.fleet)
+		other.SetReplicas(4)
+		for range 30 {
+			w.pass(time.Second, nil)
+			for _, i := range w.fleet.all {
+				other.Append(i.ID, pipeline.Sample{T: time.Now().UnixMilli(), V: 1.2})
+			}
+		}
+		get := func() snapshot.Snapshot {
+			s, ok := w.forecaster.Get(trial)
+			require.True(t, ok)
+			return s
+		}
+		assert.True(t, get().DryRun)
+		assert.Equal(t, 7, get().Decision.Desired)
+		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 1}, w.get().Combined)
+		assert.Equal(t, w.get().Combined, get().Combined)
+
+		c.DryRun = false
+		same, err := w.forecaster.Set(trial, c)
+		require.NoError(t, err)
+		assert.Same(t, other, same, "what it knows stays")
+		assert.False(t, get().DryRun)
+		assert.Equal(t, snapshot.Combined{Desired: 7, DrivenBy: "trial", Metrics: 2}, w.get().Combined)
+		c.DryRun = true
+		_, err = w.forecaster.Set(trial, c)
+		require.NoError(t, err)
+		assert.True(t, get().DryRun)
+		assert.Equal(t, snapshot.Combined{Desired: 4, DrivenBy: "checkout", Metrics: 1}, w.get().Combined)
+
+		w.forecaster.Remove(key)
+		assert.False(t, new(get().Combined).Decided(), "nobody else has a decision")
+		w.forecaster.Reject(trial, c, errors.New("broken"))
+		assert.True(t, get().DryRun, "of a rejected spec too")
 	})
 }

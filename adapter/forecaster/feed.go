@@ -36,6 +36,8 @@ type Config struct {
 
 	Schedules *schedule.Calendar // used by one forecast at a time; nil: none
 
+	DryRun bool // nothing may act on the forecasts
+
 	TargetGroup, TargetKind, TargetName string // of the scale target
 }
 
@@ -194,14 +196,16 @@ func (f *Feed) Fail(instance string, err error) { f.inbox.fail(instance, err) }
 // SourceFailed implements source.Sink.
 func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err) }
 
-// Snapshot returns the snapshot published last, with the number of ready pods as of now, and the joint decision of the last
-// round for the replicas of now.
+// Snapshot returns the snapshot published last, with dry run and the number of ready pods as of now, and the joint decision of the
+// last round for the replicas of now.
 func (f *Feed) Snapshot() snapshot.Snapshot {
 	s := *f.published.Load()
-	s.Ready = f.ready()
+	s.Ready, s.DryRun = f.ready(), f.dryRun()
 	s.Combined = f.group.decision()
 	return s
 }
+
+func (f *Feed) dryRun() bool { return f.settings.Load().DryRun }
 
 func (f *Feed) ready() int {
 	if pods := f.pods.Load(); pods != nil {

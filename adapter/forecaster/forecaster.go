@@ -76,7 +76,7 @@ func New(now func() time.Time, r prometheus.Registerer, o Options) *Forecaster {
 func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	feed := f.feed(key)
 	if feed != nil && feed.readsFrom(c.Origin) {
-		return feed, feed.configure(c)
+		return feed, reconfigure(feed, c)
 	}
 	feed, err := newFeed(key, c, f.now)
 	if err != nil {
@@ -84,6 +84,16 @@ func (f *Forecaster) Set(key types.NamespacedName, c Config) (*Feed, error) {
 	}
 	f.put(key, feed)
 	return feed, nil
+}
+
+// reconfigure changes a feed. One that enters or leaves dry run leaves or enters the joint decision of its target at once.
+func reconfigure(feed *Feed, c Config) error {
+	before := feed.dryRun()
+	err := feed.configure(c)
+	if feed.dryRun() != before {
+		feed.group.join()
+	}
+	return err
 }
 
 // Reject publishes for a PredictedMetric that its spec was rejected, and why.

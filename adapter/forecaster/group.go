@@ -43,7 +43,9 @@ func (g *group) join() {
 func (g *group) joinLocked() {
 	all := make([]*snapshot.Snapshot, 0, len(g.feeds))
 	for _, f := range g.feeds {
-		all = append(all, f.published.Load())
+		if !f.dryRun() {
+			all = append(all, f.published.Load())
+		}
 	}
 	c := snapshot.Combine(all)
 	g.combined.Store(&c)

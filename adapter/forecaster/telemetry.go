@@ -56,14 +56,15 @@ func describeSpan(name, help string) *prometheus.Desc {
 }
 
 var (
-	descAvailable  = describe("forecast_available", "1 while a forecast is served, else 0.")
+	descAvailable  = describe("forecast_available", "1 while there is a forecast, else 0. It is served unless foresail_dry_run is 1.")
+	descDryRun     = describe("dry_run", "1 while spec.dryRun is true, so that nothing acts on the forecast, else 0.")
 	descThreshold  = describe("threshold", "Threshold per instance, in units of the metric.")
 	descNow        = describe("load_per_instance", "Smoothed load per instance now, in units of the metric.")
 	descLoad       = describe("load", "Smoothed load of all instances now: what they carry together, as spec.model has it.")
 	descPredicted  = describe("predicted_load_per_instance", "Load per instance of the target count at the horizon, in units of the metric.")
 	descTotal      = describe("predicted_load", "Load of all instances at the horizon, as served to the HPA.")
 	descDesired    = describe("desired_replicas", "Replicas that the forecast needs.")
-	descCombined   = describe("target_desired_replicas", "Replicas that all PredictedMetrics of the target need together: the largest.")
+	descCombined   = describe("target_desired_replicas", "Replicas that all PredictedMetrics of the target need together, those in dry run left out: the largest. Absent while none has a decision.")
 	descTarget     = describe("target_replicas", "Replicas that the scale target is set to.")
 	descReady      = describe("ready_pods", "Pods of the target that are Running and Ready.")
 	descAge        = describeSamples("sample_age_seconds", "Age of the newest sample.")
@@ -82,7 +83,7 @@ var (
 
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descAvailable, descThreshold, descNow, descLoad, descPredicted, descTotal, descDesired, descCombined, descTarget,
+		descAvailable, descDryRun, descThreshold, descNow, descLoad, descPredicted, descTotal, descDesired, descCombined, descTarget,
 		descReady, descAge, descRate, descSpacing, descSparse, descFailing, descUnreadable, descHorizon, descStartup, descDropped, descError, descLate, descLateness,
 	} {
 		ch <- d
@@ -127,6 +128,7 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descUnreadable, float64(len(s.Failing)))
 	gauge(descStartup, s.StartupTime.Seconds())
 	gauge(descAvailable, indicator(s.Err == nil))
+	gauge(descDryRun, indicator(s.DryRun))
 	if s.Err != nil {
 		return
 	}
@@ -135,7 +137,9 @@ func collectForecast(ch chan<- prometheus.Metric, s *snapshot.Snapshot) {
 	gauge(descPredicted, s.Forecast.LoadPredicted)
 	gauge(descTotal, s.Forecast.Serve)
 	gauge(descDesired, float64(s.Decision.Desired))
-	gauge(descCombined, float64(s.Combined.Desired))
+	if s.Combined.Decided() {
+		gauge(descCombined, float64(s.Combined.Desired))
+	}
 	gauge(descTarget, float64(s.Forecast.Target))
 	gauge(descHorizon, s.Forecast.Horizon.Seconds())
 	gauge(descDropped, float64(s.Forecast.Dropped))

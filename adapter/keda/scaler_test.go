@@ -47,6 +47,8 @@ func withoutForecast(reason snapshot.Reason) func(*snapshot.Snapshot) {
 	return func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: reason, Message: "because"} }
 }
 
+func inDryRun(s *snapshot.Snapshot) { s.DryRun = true }
+
 func assertStatus(t *testing.T, err error, code codes.Code, message string) {
 	t.Helper()
 	require.Error(t, err)
@@ -163,6 +165,20 @@ func TestSpecsNeedNoSamples(t *testing.T) {
 }
 
 // TestSpecsOfRejectedPredictedMetrics has snapshots as they are published then, without a threshold.
+// In dry run the HPA of a ScaledObject has its metric and reads an error, so that it keeps its replicas.
+func TestDryRunHasATargetAndNoValue(t *testing.T) {
+	s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), inDryRun))
+	spec, err := s.GetMetricSpec(t.Context(), refTo())
+	require.NoError(t, err)
+	assert.InDelta(t, 0.7, spec.MetricSpecs[0].TargetSizeFloat, 0, "the threshold of the spec, which is no forecast")
+	for _, metric := range []string{serving.LoadTotal, serving.Replicas} {
+		_, err = s.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: refTo("metric", metric)})
+		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: spec.dryRun is true")
+		_, err = s.IsActive(t.Context(), refTo("metric", metric))
+		assertStatus(t, err, codes.Unavailable, "PredictedMetric shop/checkout: spec.dryRun is true")
+	}
+}
+
 func TestSpecsOfRejectedPredictedMetrics(t *testing.T) {
 	s, _ := newScaler(servingtest.Changed(servingtest.Healthy("checkout", "checkout"), func(s *snapshot.Snapshot) {
 		s.Threshold = 0

@@ -157,6 +157,8 @@ func TestStreamsOutliveWhatPasses(t *testing.T) {
 		assert.Equal(t, []bool{true}, results(o.sent))
 		o.round(loaded(1))
 		assert.Equal(t, []bool{true, true}, results(o.sent), "nobody knows what happened meanwhile")
+		o.round(loaded(0), inDryRun)
+		assert.Equal(t, []bool{true, true}, results(o.sent), "dry run is not inactive either")
 		o.cancel()
 		<-o.done
 	})

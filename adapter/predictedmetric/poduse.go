@@ -19,7 +19,7 @@ import (
 const usesPeriod = 2 * time.Second
 
 // PodUses returns what one pod of a target is predicted to use, from the PredictedMetrics with the source resource that
-// read whole pods. It is at most a few seconds behind the forecasts.
+// read whole pods and are not in dry run. It is at most a few seconds behind the forecasts.
 type PodUses struct {
 	measured  *allMeasured
 	forecast  func(types.NamespacedName) (snapshot.Snapshot, bool)
@@ -95,7 +95,7 @@ func (u *PodUses) publish() {
 	now, found := u.now(), map[string]*usesOfNamespace{}
 	u.measured.each(func(key types.NamespacedName, m measured) {
 		s, ok := u.forecast(key)
-		if !ok || !s.Usable(now) {
+		if !ok || s.DryRun || !s.Usable(now) {
 			return
 		}
 		if found[key.Namespace] == nil {

@@ -54,6 +54,9 @@ func TestPodUse(t *testing.T) {
 	follow("shop", "other-source", "app=cart", &v1alpha1.PredictedMetricSpec{Source: v1alpha1.Source{Pods: &v1alpha1.PodsSource{}}}, fresh(9))
 	follow("shop", "unread", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), unread)
 	follow("shop", "old", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), forecastOf(now.Add(-61*time.Second), 9))
+	dry := fresh(9)
+	dry.DryRun = true
+	follow("shop", "dry", "app=cart", resourceSpec(v1alpha1.ResourceMemory, ""), dry)
 	follow("bank", "cpu", "app=checkout", resourceSpec(v1alpha1.ResourceCPU, ""), fresh(3))
 
 	u := &PodUses{measured: m, forecast: told.get, now: func() time.Time { return now }}
@@ -66,7 +69,7 @@ func TestPodUse(t *testing.T) {
 		{"shop", labels.Set{"app": "checkout", "pod-template-hash": "abc"}, 0.5, 300e6},
 		{"shop", labels.Set{"app": "checkout", "track": "canary"}, 0.8, 300e6}, // the larger
 		{"shop", labels.Set{"app": "index"}, 2, 0},
-		{"shop", labels.Set{"app": "cart"}, 0, 0}, // of one container, of another source, without a forecast, of old
+		{"shop", labels.Set{"app": "cart"}, 0, 0}, // of one container, of another source, without a forecast, of old, in dry run
 		{"shop", nil, 0, 0},
 		{"bank", labels.Set{"app": "checkout"}, 3, 0},
 		{"home", labels.Set{"app": "checkout"}, 0, 0},

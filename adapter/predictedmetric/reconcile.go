@@ -247,7 +247,7 @@ func (r *Reconciler) follow(key types.NamespacedName, selector labels.Selector, 
 // reject stops following the target and publishes the reason.
 func (r *Reconciler) reject(key types.NamespacedName, pm *v1alpha1.PredictedMetric, why error) {
 	r.unfollow(key)
-	r.Forecaster.Reject(key, targetOf(pm.Spec.ScaleTargetRef), why)
+	r.Forecaster.Reject(key, targetOf(pm), why)
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
@@ -274,7 +274,7 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 		return forecaster.Config{}, err
 	}
 	ref := pm.Spec.ScaleTargetRef
-	c := targetOf(ref)
+	c := targetOf(pm)
 	c.Schedules = schedules
 	c.Params, c.MeasureStartup = p, *pm.Spec.Startup.Measured
 	c.Source, c.Interval, c.Created = pm.Spec.Source.Name(), pm.Spec.Source.Interval(), pm.CreationTimestamp.Time
@@ -289,7 +289,8 @@ func ConfigOf(pm *v1alpha1.PredictedMetric) (forecaster.Config, error) {
 	return c, err
 }
 
-// targetOf returns a configuration with the target alone.
-func targetOf(ref v1alpha1.ScaleTargetRef) forecaster.Config {
-	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name}
+// targetOf returns a configuration with what a spec that is rejected has too: the target, and whether it is in dry run.
+func targetOf(pm *v1alpha1.PredictedMetric) forecaster.Config {
+	ref := pm.Spec.ScaleTargetRef
+	return forecaster.Config{TargetGroup: kindOf(ref).Group, TargetKind: ref.Kind, TargetName: ref.Name, DryRun: pm.Spec.DryRun}
 }

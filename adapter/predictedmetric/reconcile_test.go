@@ -193,6 +193,26 @@ func TestReconcileRejectsInvalidSpecs(t *testing.T) {
 	assert.Zero(t, c.setCount())
 }
 
+// The doors know of dry run as soon as the spec has been processed, whether it can be used or not. What is known of the load stays.
+func TestReconcileTakesDryRunOver(t *testing.T) {
+	pm := predictedMetric()
+	c := newCluster(t, pm)
+	dryRun := func(change func(*v1alpha1.PredictedMetricSpec)) bool {
+		t.Helper()
+		change(&pm.Spec)
+		require.NoError(t, c.Client.Update(t.Context(), pm))
+		c.reconcile()
+		s, ok := c.Forecaster.Get(key)
+		require.True(t, ok)
+		return s.DryRun
+	}
+	assert.False(t, dryRun(func(*v1alpha1.PredictedMetricSpec) {}))
+	assert.True(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.DryRun = true }))
+	assert.Equal(t, 1, c.setCount(), "it is read as any other")
+	assert.True(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.MinReplicas = new(int32(20)) }), "of a rejected spec")
+	assert.False(t, dryRun(func(s *v1alpha1.PredictedMetricSpec) { s.MinReplicas, s.DryRun = nil, false }))
+}
+
 // A kind of the same name in another group is not the one that is watched.
 func TestReconcilePollsNamesakesOfWatchedKinds(t *testing.T) {
 	pm := predictedMetric()

@@ -33,6 +33,7 @@ const (
 	reasonFound       = "ScaleRead"
 	reasonNoScale     = "ScaleUnreadable"
 	reasonPending     = "Pending"
+	reasonDryRun      = serving.ReasonDryRun
 )
 
 // statusOf returns the status of pm at now, of the generation that has been processed. Of the previous status it keeps the times at which conditions changed, and the
@@ -93,7 +94,9 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	status.Level, status.Trend = quantity(f.Level), quantity(f.Trend)
 	status.Replicas, status.DesiredReplicas = new(int32(f.Target)), new(int32(s.Decision.Desired))
 	status.Instances = new(int32(f.Active))
-	status.TargetDesiredReplicas, status.DrivenBy = new(int32(s.Combined.Desired)), s.Combined.DrivenBy
+	if s.Combined.Decided() {
+		status.TargetDesiredReplicas, status.DrivenBy = new(int32(s.Combined.Desired)), s.Combined.DrivenBy
+	}
 	status.Horizon = seconds(f.Horizon)
 	if s.Learned > 0 {
 		status.Learned = &metav1.Duration{Duration: s.Learned.Truncate(time.Minute)}
@@ -119,7 +122,7 @@ const maxPrevious = 10
 
 // served returns the values that doors serve now, nil if there are none.
 func served(s *snapshot.Snapshot, now time.Time) *v1alpha1.ServedMetrics {
-	if serving.Check(s, now) != nil {
+	if s.DryRun || serving.Check(s, now) != nil {
 		return nil
 	}
 	value := func(metric string) *resource.Quantity {
@@ -239,6 +242,9 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 		return condition(kind, false, reasonNoScale, p.err.Error())
 	case errors.As(s.Err, &unavailable):
 		return condition(kind, false, string(unavailable.Reason), withFailures(unavailable.Message, &s))
+	}
+	if s.DryRun {
+		return condition(kind, true, reasonDryRun, "there is a forecast, and nothing acts on it: spec.dryRun is true")
 	}
 	return condition(kind, true, reasonServed, "a forecast is served")
 }

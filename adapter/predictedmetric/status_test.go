@@ -267,3 +267,31 @@ func TestConditionsNameTheSourceError(t *testing.T) {
 		}
 	}
 }
+
+func TestStatusInDryRun(t *testing.T) {
+	h := healthy()
+	h.Combined = snapshot.Combined{Desired: 9, DrivenBy: "heap", Metrics: 1}
+	assert.NotNil(t, statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now).Served)
+
+	h.DryRun = true
+	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now)
+	assert.Equal(t, "True DryRun", conditionsOf(s)["Ready"])
+	assert.Equal(t, int32(6), *s.DesiredReplicas)
+	assert.Equal(t, "ScaleUp", s.LastDecision.Action)
+	assert.Nil(t, s.Served, "no HPA reads anything")
+	assert.Equal(t, int32(9), *s.TargetDesiredReplicas, "of the others of the target")
+
+	h.Combined = snapshot.Combined{}
+	s = statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now)
+	assert.Nil(t, s.TargetDesiredReplicas, "there are no others")
+	assert.Empty(t, s.DrivenBy)
+
+	h.Err = &snapshot.Unavailable{Reason: snapshot.Stale, Message: "old"}
+	assert.Equal(t, "False Stale", conditionsOf(statusOf(&v1alpha1.PredictedMetric{}, problem{}, withPublished(h), true, now))["Ready"])
+}
+
+// withPublished returns a snapshot that was published now.
+func withPublished(s snapshot.Snapshot) snapshot.Snapshot {
+	s.At = now
+	return s
+}

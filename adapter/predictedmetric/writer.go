@@ -185,9 +185,13 @@ func urgent(before, after *v1alpha1.PredictedMetricStatus) bool {
 func (w *Writer) record(ctx context.Context, before, after *v1alpha1.PredictedMetric, ready int) {
 	log := klog.FromContext(ctx).WithValues("predictedmetric", client.ObjectKeyFromObject(after))
 	if d := after.Status.LastDecision; decided(before.Status.LastDecision, d) {
-		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready", ready)
+		log.Info("Decided", "action", d.Action, "desired", d.Desired, "reason", d.Reason, "message", d.Message, "ready", ready, "dryRun", after.Spec.DryRun)
+		note := d.Message
+		if after.Spec.DryRun {
+			note = "in dry run: " + note
+		}
 		// Events that differ in the note alone are folded into the first of them, so the action names the count.
-		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Desired), "%s", d.Message)
+		w.Events.Eventf(after, nil, corev1.EventTypeNormal, d.Reason, fmt.Sprintf("ScaleTo%d", d.Desired), "%s", note)
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)

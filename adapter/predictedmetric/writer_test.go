@@ -161,6 +161,18 @@ func TestWriterWritesStatus(t *testing.T) {
 	assert.False(t, write().UpdateTime.Time.Equal(at), "nothing has changed")
 }
 
+func TestEventsOfDecisionsNameDryRun(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	w := &Writer{Events: recorder}
+	before, after := predictedMetric(), predictedMetric()
+	after.Status.LastDecision = &v1alpha1.LastDecision{Action: "ScaleUp", Reason: "AboveThreshold", Desired: 6, Message: "6 replicas instead of 4"}
+	w.record(t.Context(), before, after, 4)
+	assert.Equal(t, "Normal AboveThreshold 6 replicas instead of 4", <-recorder.Events)
+	after.Spec.DryRun = true
+	w.record(t.Context(), before, after, 4)
+	assert.Equal(t, "Normal AboveThreshold in dry run: 6 replicas instead of 4", <-recorder.Events)
+}
+
 // Of two replicas that take themselves for the leader, the one that has seen less writes nothing.
 func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	pm := predictedMetric()

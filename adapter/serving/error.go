@@ -31,12 +31,13 @@ const (
 	ReasonNoForecast      = "NoForecast"      // for a cause that has no snapshot.Reason
 	ReasonScaleUnreadable = "ScaleUnreadable" // the replicas of the target are not known
 	ReasonOutOfRange      = "OutOfRange"      // the value does not fit into milli-units
+	ReasonDryRun          = "DryRun"          // there may be a value, and nobody is to act on it
 )
 
 // Reasons returns every reason that an Error may have, in an order that stays the same.
 func Reasons() []string {
 	reasons := []string{
-		ReasonUnknownMetric, ReasonNotFound, ReasonAmbiguous, ReasonNoForecast, ReasonOutOfRange, ReasonScaleUnreadable,
+		ReasonUnknownMetric, ReasonNotFound, ReasonAmbiguous, ReasonNoForecast, ReasonOutOfRange, ReasonScaleUnreadable, ReasonDryRun,
 	}
 	for _, r := range snapshot.Reasons() {
 		reasons = append(reasons, string(r))
@@ -62,7 +63,8 @@ func AsError(err error) *Error {
 	return &Error{Class: Internal, Reason: ReasonNoForecast, Message: err.Error()}
 }
 
-// Check returns why a snapshot must not be served now, as an *Error, or nil if it may be.
+// Check returns why a snapshot has no forecast to serve now, as an *Error, or nil if it has one. In dry run a forecast is shown, and
+// not served: Read sees to that.
 func Check(s *snapshot.Snapshot, now time.Time) error {
 	var why *snapshot.Unavailable
 	switch {
@@ -86,6 +88,15 @@ func Check(s *snapshot.Snapshot, now time.Time) error {
 func stale(s *snapshot.Snapshot, what string, at, now time.Time) error {
 	return unavailable(s, string(snapshot.Stale), fmt.Sprintf("the %s is over %s old (%s), staleAfter is %s",
 		what, coarse(now.Sub(at)), at.UTC().Format(time.RFC3339), s.StaleAfter))
+}
+
+// notJoined is the error of a decision that has not been joined with those of the target yet, which takes less than a second.
+func notJoined(s *snapshot.Snapshot) error {
+	return unavailable(s, ReasonNoForecast, "the number of replicas is not decided yet")
+}
+
+func dryRun(s *snapshot.Snapshot) error {
+	return unavailable(s, ReasonDryRun, "spec.dryRun is true, so no value is served; set it to false to have its forecast acted on")
 }
 
 func noReadyPods(s *snapshot.Snapshot) error {

@@ -80,7 +80,8 @@ type Item struct {
 
 // Read returns the item of the one PredictedMetric of the namespace that the selector matches, or an *Error. Where it matches
 // several, autoscalers would add their values up. Two of one target would count its load twice, and whoever may create
-// PredictedMetrics in the namespace could raise what an HPA reads.
+// PredictedMetrics in the namespace could raise what an HPA reads. Those in dry run are not there beside one that is not, and have
+// no value themselves.
 func Read(reader Reader, q Query) (Item, error) {
 	s, err := q.one(reader)
 	if err != nil {
@@ -103,7 +104,7 @@ func (q Query) one(reader Reader) (*snapshot.Snapshot, error) {
 	if err := CheckMetric(q.Metric); err != nil {
 		return nil, err
 	}
-	found := q.find(reader)
+	found := acting(q.find(reader))
 	switch {
 	case len(found) == 0:
 		return nil, notFound(q, reader.List(q.Namespace))
@@ -133,7 +134,24 @@ func (q *Query) find(reader Reader) []snapshot.Snapshot {
 	return found
 }
 
+// acting leaves out the PredictedMetrics in dry run, unless all are: a trial must not make a selector ambiguous.
+func acting(found []snapshot.Snapshot) []snapshot.Snapshot {
+	var out []snapshot.Snapshot
+	for i := range found {
+		if !found[i].DryRun {
+			out = append(out, found[i])
+		}
+	}
+	if len(out) == 0 {
+		return found
+	}
+	return out
+}
+
 func (q *Query) item(s *snapshot.Snapshot) (Item, error) {
+	if s.DryRun {
+		return Item{}, dryRun(s)
+	}
 	if err := Check(s, q.Now); err != nil {
 		return Item{}, err
 	}

@@ -116,6 +116,21 @@ func TestSelectors(t *testing.T) {
 	})
 }
 
+// Whoever tries a second PredictedMetric in dry run must not take the metric away from an HPA that selects by the target.
+func TestDryRunsMakeNoSelectorAmbiguous(t *testing.T) {
+	dry := func(name string) snapshot.Snapshot {
+		return servingtest.Changed(servingtest.Healthy(name, "cart"), func(s *snapshot.Snapshot) { s.DryRun = true })
+	}
+	m := servingtest.NewMemory(dry("a"), servingtest.Healthy("cart-elu", "cart"), dry("trial"))
+	item, err := read(m, LoadTotal, "target=cart")
+	require.NoError(t, err)
+	assert.Equal(t, "cart-elu", item.Labels[LabelMetric])
+	_, err = read(m, LoadTotal, "predictedmetric=trial")
+	assert.Equal(t, ReasonDryRun, errorOf(t, err).Reason)
+	_, err = read(m, LoadTotal, "predictedmetric!=cart-elu")
+	assert.Equal(t, ReasonAmbiguous, errorOf(t, err).Reason)
+}
+
 func TestErrors(t *testing.T) {
 	shop := func(change func(*snapshot.Snapshot)) []snapshot.Snapshot {
 		return []snapshot.Snapshot{servingtest.Changed(servingtest.Healthy("checkout-elu", "checkout"), change)}
@@ -160,6 +175,21 @@ func TestErrors(t *testing.T) {
 			name: "many", held: many(8),
 			class: Invalid, reason: ReasonAmbiguous,
 			message: `the empty selector in namespace "shop" matches 8 PredictedMetrics (m-0000, m-0001, m-0002, m-0003, m-0004, 3 more), and an HPA would add their values up: select one with predictedmetric=NAME`,
+		},
+		{
+			name: "dry run", held: shop(func(s *snapshot.Snapshot) { s.DryRun = true }),
+			class: notNow, reason: ReasonDryRun,
+			message: "PredictedMetric shop/checkout-elu: spec.dryRun is true, so no value is served; set it to false to have its forecast acted on" + more,
+		},
+		{
+			name: "dry run without a forecast", held: shop(func(s *snapshot.Snapshot) { s.DryRun, s.NewestSample = true, time.Time{} }),
+			class: notNow, reason: ReasonDryRun,
+			message: "PredictedMetric shop/checkout-elu: spec.dryRun is true, so no value is served; set it to false to have its forecast acted on" + more,
+		},
+		{
+			name: "not joined yet", held: shop(func(s *snapshot.Snapshot) { s.Combined = snapshot.Combined{Metrics: 1, Undecided: []string{"checkout-elu"}} }),
+			metric: Replicas, class: notNow, reason: ReasonNoForecast,
+			message: "PredictedMetric shop/checkout-elu: the number of replicas is not decided yet" + more,
 		},
 		{
 			name: "no samples", held: shop(func(s *snapshot.Snapshot) { s.NewestSample = time.Time{} }),

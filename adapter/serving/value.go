@@ -37,6 +37,9 @@ func Value(metric string, s *snapshot.Snapshot) (milli int64, err error) {
 		if !s.HasDecision() {
 			return 0, noReplicas(s)
 		}
+		if !s.Combined.Decided() {
+			return 0, notJoined(s)
+		}
 		return 1000 * int64(s.Combined.Desired), nil
 	default:
 		return 0, unknownMetric(metric)

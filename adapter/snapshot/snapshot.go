@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is the state of one PredictedMetric at one moment. It never changes after publication. A reader gets a copy
-// in which Ready and Combined are as of the read.
+// in which DryRun, Ready and Combined are as of the read.
 type Snapshot struct {
 	Metric     types.NamespacedName // the PredictedMetric
 	TargetKind string               // kind and name of its scaleTargetRef
@@ -37,6 +37,9 @@ type Snapshot struct {
 
 	// ReplicasLost is the time since which the replicas of the target cannot be read, zero if they can.
 	ReplicasLost time.Time
+
+	// DryRun is whether nothing may act on the forecast.
+	DryRun bool
 
 	Whole            bool          // the load is measured as a whole, not at each pod
 	Source           string        // the kind of source, such as pods
@@ -124,7 +127,8 @@ type Unavailable struct {
 
 func (e *Unavailable) Error() string { return e.Message }
 
-// Combined is the decision of all PredictedMetrics of one target: the largest number of replicas that any of them desires.
+// Combined is the decision of all PredictedMetrics of one target that are not in dry run: the largest number of replicas that any of
+// them desires.
 type Combined struct {
 	Desired   int
 	DrivenBy  string   // the name of the PredictedMetric that desires it; the first by name of several
@@ -151,6 +155,9 @@ func Combine(all []*Snapshot) Combined {
 	}
 	return c
 }
+
+// Decided returns whether any of them has a decision.
+func (c *Combined) Decided() bool { return len(c.Undecided) < c.Metrics }
 
 // Hold returns what is desired while the target is set to a number of replicas: it is not scaled down while one of its
 // PredictedMetrics has no decision.

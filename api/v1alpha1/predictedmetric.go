@@ -20,8 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Target-Desired",type=integer,JSONPath=`.status.targetDesiredReplicas`,priority=1,description="The replicas that all PredictedMetrics of the target need together"
 // +kubebuilder:printcolumn:name="Driven-By",type=string,JSONPath=`.status.drivenBy`,priority=1,description="The PredictedMetric that needs the most"
 // +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.status.source`,priority=1,description="Where samples come from"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether a forecast is served"
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why no forecast is served, or ForecastServed"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether there is a forecast, which is served unless spec.dryRun is true"
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why no forecast is served, such as DryRun, or ForecastServed"
 // +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,priority=1,description="The age of the newest sample when the status was written"
 // +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=`.status.updateTime`,priority=1,description="When the status was written: at once after a decision, else about every 15s"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -197,6 +197,12 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="staleAfter must be a duration above 0s, such as 30s"
 	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
+
+	// Forecasts, learns and reports, but nothing acts on it. HPAs and KEDA get an error in place of a value and keep their replicas.
+	// No HPA of autoscaler and no CapacityBuffer of capacityBuffer is created or changed; those that Foresail has created before stay
+	// as they are. Set it to false, or remove it, to have the forecast acted on.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // Autoscaler configures the HorizontalPodAutoscaler that Foresail creates.

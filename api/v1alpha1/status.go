@@ -7,7 +7,7 @@ import (
 
 // Condition types of a PredictedMetric.
 const (
-	// ConditionReady is true while a forecast is served.
+	// ConditionReady is true while a forecast is served, or would be but for spec.dryRun: its reason is then DryRun.
 	ConditionReady = "Ready"
 	// ConditionSamplesFresh is true while the newest sample is younger than staleAfter.
 	ConditionSamplesFresh = "SamplesFresh"
@@ -89,7 +89,7 @@ type PredictedMetricStatus struct {
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 
 	// The replicas that all PredictedMetrics of the target need together: the largest number. While one of them has no
-	// forecast, it does not go below the replicas of now.
+	// forecast, it does not go below the replicas of now. Those with spec.dryRun do not count.
 	// +optional
 	TargetDesiredReplicas *int32 `json:"targetDesiredReplicas,omitempty"`
 

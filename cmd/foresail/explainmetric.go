@@ -34,7 +34,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 ` + watchHelp,
 		Example: `  foresail explain predictedmetric checkout-elu -n shop
 
-  # Follow it
+  # Follow it, such as one with spec.dryRun
   foresail explain pm checkout-elu -n shop --watch
 
   # The replicas that the forecast needs, as they change
@@ -112,6 +112,9 @@ func (t *metricTable) state() {
 		return
 	}
 	t.line("  status\twritten %s ago", t.since(s.UpdateTime))
+	if t.pm.Spec.DryRun {
+		t.line("  dry run\tspec.dryRun is true: nothing acts on this forecast, and an HPA that reads it gets an error and keeps its replicas")
+	}
 	t.section("Now")
 	t.line("  replicas\t%s set, %s Ready, %s needed", count(s.Replicas), count(s.ReadyReplicas), count(s.DesiredReplicas))
 	if s.MinReplicas != nil {

@@ -85,6 +85,12 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 	require.NoError(t, printMetric(&b, pm, now))
 	assert.Regexp(t, "schedules +black-friday, office-hours: at least 30 and at most 100 replicas now", b.String())
 
+	assert.NotContains(t, b.String(), "dry run")
+	pm.Spec.DryRun = true
+	b.Reset()
+	require.NoError(t, printMetric(&b, pm, now))
+	assert.Regexp(t, "dry run +spec.dryRun is true: nothing acts on this forecast", b.String())
+
 	pm.Status.StartupsMeasured = nil
 	b.Reset()
 	require.NoError(t, printMetric(&b, pm, now))

@@ -124,6 +124,9 @@ func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {
 	if len(pm.Spec.Schedules) > 0 {
 		note = "# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n"
 	}
+	if pm.Spec.DryRun {
+		note += "# It keeps its replicas while spec.dryRun of the PredictedMetric is true: it reads an error.\n"
+	}
 	_, err = fmt.Fprintf(w, "# As recommended for the PredictedMetric %s. Before Kubernetes 1.35 leave tolerance out.\n%s%s", pm.Name, note, text)
 	return err
 }

@@ -165,6 +165,12 @@ func TestHPAOfSchedules(t *testing.T) {
 	assert.Contains(t, printed, "# Its bounds are the widest of spec and spec.schedules: the metric keeps to those of the moment.\n")
 }
 
+func TestHPAOfADryRun(t *testing.T) {
+	code, printed, stderr := foresail(t, "", "hpa", "-f", "../../api/v1alpha1/testdata/valid/dryrun.yaml")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, printed, "# It keeps its replicas while spec.dryRun of the PredictedMetric is true: it reads an error.\n")
+}
+
 // The example in the manifests is what is printed, but for its comments.
 func TestHPAOfAnObjectMetric(t *testing.T) {
 	code, printed, stderr := foresail(t, "", "hpa", "-f", exampleMetric, "--metric-type=Object")

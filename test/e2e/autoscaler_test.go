@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,12 +11,36 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	autoscaling "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/test/stack"
 )
 
+// inDryRun sets spec.dryRun with another bound, and returns once the HPA, which stays as it was, reports it.
+func inDryRun(t *testing.T, app stack.App, hpas autoscaling.HorizontalPodAutoscalerInterface) {
+	t.Helper()
+	before, err := hpas.Get(t.Context(), app.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace(app.Namespace).
+		Patch(t.Context(), app.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"dryRun":true,"maxReplicas":%d}}`, app.Max+1), metav1.PatchOptions{})
+	require.NoError(t, err)
+	eventually(t, time.Minute, "the HPA reads that it is a dry run", func(c *assert.CollectT) {
+		status := statusOf(c, app)
+		assert.Equal(c, "DryRun", conditionOf(status, v1alpha1.ConditionAutoscalerReady).Reason)
+		ready := conditionOf(status, v1alpha1.ConditionReady)
+		assert.Equal(c, "True DryRun", string(ready.Status)+" "+ready.Reason, ready.Message)
+		assert.Nil(c, status.Served)
+		assert.Contains(c, strings.Join(hpaConditions(c, app), "\n"), "ScalingActive False: the HPA was unable to compute the replica count: unable to get external metric")
+		assert.Contains(c, strings.Join(hpaConditions(c, app), "\n"), "spec.dryRun is true")
+	})
+	after, err := hpas.Get(t.Context(), app.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, before.Spec, after.Spec)
+}
+
 // TestAutoscalerOfThePredictedMetric has the HPA of spec.autoscaler scale a Deployment, with the rights that the manifests grant,
-// once the one that was written by hand has gone.
+// once the one that was written by hand has gone. In dry run it reads an error.
 func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 	t.Parallel()
 	const load, needed = 3.5, 5
@@ -63,6 +89,7 @@ func TestAutoscalerOfThePredictedMetric(t *testing.T) {
 		assert.EqualValues(c, app.Max, hpa.Spec.MaxReplicas)
 	})
 
+	inDryRun(t, app, hpas)
 	set("null")
 	reads("", "")
 	_, err = hpas.Get(t.Context(), app.Name, metav1.GetOptions{})

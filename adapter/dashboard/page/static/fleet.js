@@ -128,7 +128,7 @@ function row(item) {
     element('td', { class: 'number optional' }, amount(item.threshold)),
     element('td', { class: 'number' }, `${count(item.ready)} / ${count(item.replicas)}`),
     element('td', { class: 'number' }, arrow + count(item.desired)),
-    element('td', { class: item.available ? '' : 'bad' }, item.reason),
+    element('td', { class: item.available ? '' : 'bad' }, item.reason, item.dryRun ? element('div', { class: 'soft small' }, 'dry run') : undefined),
     element('td', { class: 'number optional' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'),
     element('td', { class: late ? 'number optional bad' : 'number optional' }, percent(item.lateRatio)));
 }

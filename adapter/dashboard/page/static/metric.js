@@ -87,6 +87,7 @@ export class Metric {
       ['Forecast error', d.forecastErrorRatio === null ? 'not known yet' : `${percent(d.forecastErrorRatio)} of that of the present load, taken to stay`],
       ['Samples', `${d.source || 'no source'}, one each ${span(d.sampleIntervalSeconds)}, the newest ${span(d.sampleAgeSeconds)} old`],
     ];
+    if (m.dryRun) facts.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
     if (d.metricsOfTarget > 1) facts.push(['All of this target', `${count(d.targetDesired)} replicas, by ${d.drivenBy || 'none'} of ${d.metricsOfTarget}`]);
     if (d.unreadablePods > 0) facts.push(['Unreadable', `${d.unreadablePods} pods`]);
     if (d.sourceError) facts.push(['Source', d.sourceError]);
