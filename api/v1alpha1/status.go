@@ -22,13 +22,13 @@ const (
 	// ConditionTargetFound is true while the target and its scale subresource can be read.
 	ConditionTargetFound = "TargetFound"
 	// ConditionAutoscalerReady is true while the HorizontalPodAutoscaler of spec.autoscaler is as recommended, and the only one
-	// of the target. Without spec.autoscaler it is absent.
+	// of the target. With spec.dryRun it is false. Without spec.autoscaler it is absent.
 	ConditionAutoscalerReady = "AutoscalerReady"
 	// ConditionMaxReplicasMatch is true while the ScaledObject of KEDA that scales the target has the maximum of the
 	// PredictedMetric. Without a ScaledObject or maxReplicas it is absent.
 	ConditionMaxReplicasMatch = "MaxReplicasMatch"
 	// ConditionCapacityBufferReady is true while the CapacityBuffer of spec.capacityBuffer has the size that the forecast asks for, and
-	// the node autoscaler acts on it. Without spec.capacityBuffer it is absent.
+	// the node autoscaler acts on it. With spec.dryRun it is false. Without spec.capacityBuffer it is absent.
 	ConditionCapacityBufferReady = "CapacityBufferReady"
 )
 
