@@ -187,7 +187,9 @@ func TestErrors(t *testing.T) {
 			message: "PredictedMetric shop/checkout-elu: spec.dryRun is true, so no value is served; set it to false to have its forecast acted on" + more,
 		},
 		{
-			name: "not joined yet", held: shop(func(s *snapshot.Snapshot) { s.Combined = snapshot.Combined{Metrics: 1, Undecided: []string{"checkout-elu"}} }),
+			name: "not joined yet", held: shop(func(s *snapshot.Snapshot) {
+				s.Combined = snapshot.Combined{Metrics: 1, Undecided: []string{"checkout-elu"}}
+			}),
 			metric: Replicas, class: notNow, reason: ReasonNoForecast,
 			message: "PredictedMetric shop/checkout-elu: the number of replicas is not decided yet" + more,
 		},

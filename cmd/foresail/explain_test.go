@@ -156,7 +156,9 @@ func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 	lines := bufio.NewScanner(documents)
 	for _, message := range []string{"the load rises", "the load falls"} {
 		require.True(t, lines.Scan(), "a document that says %q", message)
-		var seen struct{ Status v1alpha1.PredictedMetricStatus }
+		var seen struct {
+			Status v1alpha1.PredictedMetricStatus
+		}
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &seen))
 		assert.Equal(t, message, seen.Status.LastDecision.Message)
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastDecision":{"message":"the load falls"}}}`))
