@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -170,7 +171,7 @@ func (w *watcher) lose(why error) error {
 	return err
 }
 
-// draw puts the last state on the screen, below a line that says whether it is that of now.
+// draw puts the last state on the screen, below a head that says whether it is that of now.
 func (w *watcher) draw() error {
 	head := fmt.Sprintf("%s, read each %s; Ctrl-C ends", w.now().Format(time.TimeOnly), watchPeriod)
 	if w.away != "" {
@@ -180,7 +181,7 @@ func (w *watcher) draw() error {
 	if err := w.last.table(&b); err != nil {
 		return err
 	}
-	return w.screen.draw(head + "\n\n" + b.String())
+	return w.screen.draw(head, b.String())
 }
 
 // close gives the terminal back as it was, with the last state on it.
@@ -206,13 +207,14 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// draw shows as much of a text as there is room for.
-func (s *screen) draw(text string) error {
+// draw shows a head, and below it as much of a text as there is room for.
+func (s *screen) draw(head, text string) error {
 	columns, rows, err := s.size()
 	if err != nil || columns < 2 || rows < 2 {
 		columns, rows = 80, 24
 	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lines := append(wrapped(head, columns-1), "")
+	lines = append(lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 	if hidden := len(lines) - rows + 1; hidden > 1 {
 		lines = append(lines[:rows-1], fmt.Sprintf("… %d more lines: make the window higher, or leave --watch out", hidden))
 	}
@@ -239,6 +241,14 @@ func (s *screen) leave() bool {
 		_, _ = io.WriteString(s.out, leaveScreen) // the terminal may have gone
 	}
 	return s.entered
+}
+
+// wrapped splits a line into some of a width.
+func wrapped(line string, width int) (lines []string) {
+	for part := range slices.Chunk([]rune(line), width) {
+		lines = append(lines, string(part))
+	}
+	return lines
 }
 
 // fitted cuts a line that a terminal would wrap, or move by what others have put into a message.

@@ -294,18 +294,18 @@ func TestScreenFits(t *testing.T) {
 		text string
 		want []string
 	}{
-		{"a\nb\nc\n", []string{"a", "b", "c"}},
-		{"a\nb\nc\nd", []string{"a", "b", "… 2 more line…"}},
-		{"0123456789abcde\n\x1b[2Jx\ty", []string{"0123456789abc…", " [2Jx y"}},
+		{"a\nb\nc\n", []string{"0123456789abcd", "ef", "", "a", "b", "c"}},
+		{"a\nb\nc\nd", []string{"0123456789abcd", "ef", "", "a", "b", "… 2 more line…"}},
+		{"0123456789abcde\n\x1b[2Jx\ty", []string{"0123456789abcd", "ef", "", "0123456789abc…", " [2Jx y"}},
 	} {
 		var b strings.Builder
-		s := &screen{out: &b, size: func() (int, int, error) { return 15, 3, nil }}
-		require.NoError(t, s.draw(c.text))
+		s := &screen{out: &b, size: func() (int, int, error) { return 15, 6, nil }}
+		require.NoError(t, s.draw("0123456789abcdef", c.text))
 		want := enterScreen + cursorHome + strings.Join(c.want, clearLine+"\r\n") + clearLine + clearBelow
 		assert.Equal(t, want, b.String(), fmt.Sprintf("%q", c.text))
 		assert.True(t, s.leave())
 	}
 	unknown := &screen{out: io.Discard, size: func() (int, int, error) { return 0, 0, errors.New("no terminal") }}
 	assert.False(t, unknown.leave())
-	require.NoError(t, unknown.draw("a"))
+	require.NoError(t, unknown.draw("a", "b"))
 }
