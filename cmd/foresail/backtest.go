@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
 	"github.com/foresail/foresail/internal/promapi"
@@ -250,17 +249,9 @@ func (o *backtestOptions) readTrace(ctx context.Context) (*workload.Trace, error
 const maxPrometheusSteps = 1_000_000
 
 func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace, error) {
-	const span = "a span of time, such as 30s, 12h or 7d"
-	since, err := model.ParseDuration(o.since)
-	if err != nil || since == 0 {
-		return nil, badFlag("since", fmt.Sprintf("%q", o.since), span)
-	}
-	step, err := model.ParseDuration(o.step)
-	if err != nil || time.Duration(step) < time.Second {
-		return nil, badFlag("step", fmt.Sprintf("%q", o.step), span+", at least 1s")
-	}
-	if n := since / step; n < 2 || n > maxPrometheusSteps {
-		return nil, badFlag("step", o.step, fmt.Sprintf("such that there are 2 to %d in --since (%s)", maxPrometheusSteps, o.since))
+	since, step, err := spanAndStep(o.since, o.step)
+	if err != nil {
+		return nil, err
 	}
 	api, err := pastAPI("prometheus", o.prometheus, o.serversFile)
 	if err != nil {
@@ -268,7 +259,7 @@ func (o *backtestOptions) queryPrometheus(ctx context.Context) (*workload.Trace,
 	}
 	return backtest.ReadPrometheus(ctx, backtest.Question{
 		API: api, Address: promapi.Redact(o.prometheus), Query: o.query, Name: "prometheus",
-		To: time.Now(), Since: time.Duration(since), Step: time.Duration(step),
+		To: time.Now(), Since: since, Step: step,
 		Unanswered: "check that --query selects series there, and that they go back --since " + o.since,
 	})
 }
