@@ -170,7 +170,7 @@ func (o *reportOptions) metrics(c *cobra.Command, k *cluster, args []string) ([]
 	if len(args) == 1 {
 		var pm v1alpha1.PredictedMetric
 		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-			return nil, missing(c, objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
+			return nil, missing(c.Context(), objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
 		}
 		return []v1alpha1.PredictedMetric{pm}, nil
 	}
