@@ -63,9 +63,11 @@ func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 
 // GetMetricByName returns a metric of the PredictedMetric of a name. Without one, or with one that has no value, it returns an
 // error that carries a metav1.Status.
-func (p *Provider) GetMetricByName(_ context.Context, name types.NamespacedName, info provider.CustomMetricInfo, selector labels.Selector) (*custom_metrics.MetricValue, error) {
+func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo, selector labels.Selector) (*custom_metrics.MetricValue, error) {
 	start := p.clock()
 	item, err := p.read(name, info, selector, start)
+	query := serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric, Now: start}
+	kubeapi.Trace(ctx, query, item, kubeapi.AsStatusError(err))
 	if failed := p.observe(info.Metric, err, start); failed != nil {
 		return nil, failed
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/tracing"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/cmd/options"
 )
@@ -22,6 +23,8 @@ type Options struct {
 	// Kubeconfig names the file that says how to reach the cluster; empty inside a cluster. The authentication and the
 	// authorization options may name others.
 	Kubeconfig string
+	// Traces are of requests; nil for none. The server ends it.
+	Traces tracing.TracerProvider
 	// Generic are the options of the API server library.
 	Generic *options.CustomMetricsAdapterServerOptions
 }
@@ -85,6 +88,9 @@ func (o *Options) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	}
 	config := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	config.ClientConfig = client
+	if o.Traces != nil {
+		config.TracerProvider = o.Traces
+	}
 	if err := o.Generic.ApplyTo(config); err != nil {
 		if listener := o.Generic.SecureServing.Listener; listener != nil {
 			err = errors.Join(err, listener.Close())

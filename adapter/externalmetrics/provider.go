@@ -44,10 +44,12 @@ func (p *Provider) ListAllExternalMetrics() []provider.ExternalMetricInfo {
 
 // GetExternalMetric returns the item of the one PredictedMetric of the namespace that the selector matches. Without one, or
 // with one that has no value, it returns an error that carries a metav1.Status.
-func (p *Provider) GetExternalMetric(_ context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
+func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	start := p.clock()
-	item, err := serving.Read(p.reader, serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start})
+	query := serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start}
+	item, err := serving.Read(p.reader, query)
 	failed := kubeapi.AsStatusError(err)
+	kubeapi.Trace(ctx, query, item, failed)
 	p.Observe(info.Metric, failed, p.clock().Sub(start))
 	if failed != nil {
 		return nil, failed

@@ -154,7 +154,7 @@ func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 }
 
 var (
-	metricName      = regexp.MustCompile(`foresail_[a-z_]+`)
+	metricName      = regexp.MustCompile(`foresail_[a-z_]+\b`)
 	histogramSeries = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/discovery"
@@ -42,6 +43,7 @@ type nodePoolOptions struct {
 	webhookFile string
 	webhook     *report.Webhook // nil: none
 	costReports costReportOptions
+	traces      trace.TracerProvider // of actions
 }
 
 func (o *nodePoolOptions) addFlags(fs *pflag.FlagSet) {
@@ -106,7 +108,7 @@ func (o *nodePoolOptions) start(mgr ctrl.Manager, watches *feeds, sources *sourc
 	}
 	watcher := clusterstate.NewWatcher(client, clusterstate.WithFeeds(watches.nodes, watches.pods))
 	b := &poolBuilder{
-		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports,
+		client: client, manager: mgr, sources: sources, webhook: o.webhook, reports: reports, traces: o.traces,
 		servers: servers, store: kubernetesstate.New(objects.RESTClient()), told: report.NewMetrics(metrics.Registry),
 	}
 	if b.providers, err = provider.NewSet(registeredProviders(), provider.Environment{Kubernetes: client, Cluster: b.clusterID, Prices: o.costReports.prices}); err != nil {
@@ -150,6 +152,7 @@ type poolBuilder struct {
 	store     state.Store
 	webhook   *report.Webhook
 	reports   *report.CostReports // nil: none
+	traces    trace.TracerProvider
 	told      *report.Metrics
 
 	cluster string // its id, "" until it has been asked for
@@ -219,7 +222,7 @@ func (b *poolBuilder) addSignals(pool *v1alpha1.WorkerPool, parts *controller.Pa
 func (b *poolBuilder) addReporter(ctx context.Context, pool *v1alpha1.WorkerPool, parts *controller.Parts) error {
 	o := report.Options{
 		Client: b.manager.GetClient(), Events: b.manager.GetEventRecorder("foresail"),
-		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports,
+		Metrics: b.told, Webhook: b.webhook, CostReports: b.reports, Traces: b.traces,
 	}
 	if namespace := pool.Spec.Notify.CloudWatchNamespace; namespace != "" {
 		loaded, err := config.LoadDefaultConfig(ctx, inRegionOf(pool))

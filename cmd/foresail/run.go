@@ -21,6 +21,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,6 +45,7 @@ const (
 type runOptions struct {
 	enable   []string
 	serving  servingOptions
+	tracing  tracingOptions
 	qps      float32
 	burst    int
 	logging  *logsapi.LoggingConfiguration
@@ -168,6 +170,7 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.StringSliceVar(&o.enable, "enable", []string{enableAdapter}, "Parts to run: "+acceptEnable+".")
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
 	o.serving.addFlags(fs)
+	o.tracing.addFlags(fs)
 	fs.BoolVar(&o.adapter.dashboard, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 36 KiB of memory for each PredictedMetric.")
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
@@ -202,7 +205,7 @@ func trimmed(list []string) []string {
 
 // validate returns everything that is wrong with the flags, joined. It reads the files that they name and changes nothing.
 func (o *runOptions) validate() error {
-	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.sources.validate()}
+	errs := []error{o.validateEnable(), logsapi.Validate(o.logging, nil, nil).ToAggregate(), o.serving.validate(), o.tracing.validate(), o.sources.validate()}
 	if o.enabled(enableAdapter) {
 		errs = append(errs, o.adapter.validate())
 	} else {
@@ -291,6 +294,13 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	traces, err := o.tracing.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer traces.end(ctx)
+	config.Wrap(tracing.WrapperFor(traces.sampled))
+	o.adapter.server.Traces, o.nodePool.traces = traces.sampled, traces.all
 	mgr, err := o.newManager(config)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/events"
@@ -34,9 +35,10 @@ type Options struct {
 	Client      client.Client
 	Events      events.EventRecorder
 	Metrics     *Metrics
-	Webhook     *Webhook     // nil: none
-	CloudWatch  *CloudWatch  // nil: none
-	CostReports *CostReports // nil: none
+	Webhook     *Webhook             // nil: none
+	CloudWatch  *CloudWatch          // nil: none
+	CostReports *CostReports         // nil: none
+	Traces      trace.TracerProvider // of actions; nil: none
 }
 
 // Reporter reports on one pool. Run sends to the webhook and CloudWatch, and makes cost reports.
@@ -50,6 +52,7 @@ type Reporter struct {
 	healthy string        // what was last logged of the health
 	ticked  time.Time     // of the last cycle
 
+	tracer    *tracer // nil: none
 	sentences chan string
 	figures   chan figures   // for CloudWatch, the newest alone
 	reports   chan time.Time // up to when the next is to be
@@ -57,10 +60,14 @@ type Reporter struct {
 
 // New returns the reporter of a pool.
 func New(pool string, o Options) *Reporter {
-	return &Reporter{
+	t := &Reporter{
 		pool: pool, options: o, healthy: "-",
 		sentences: make(chan string, backlog), figures: make(chan figures, 1), reports: make(chan time.Time, 1),
 	}
+	if o.Traces != nil {
+		t.tracer = newTracer(o.Traces)
+	}
+	return t
 }
 
 // Report implements [nodepool.Reporter].
@@ -68,6 +75,9 @@ func (t *Reporter) Report(ctx context.Context, cycle nodepool.CycleReport) {
 	t.options.Metrics.set(cycle)
 	t.logHealth(ctx, cycle)
 	t.noteReport(cycle.At, cycle.Leading)
+	if t.tracer != nil {
+		t.tracer.report(cycle)
+	}
 	if !cycle.Leading {
 		t.status, t.said = nil, plan.Decision{} // the leader reports; a new leader reads the status first
 		return
