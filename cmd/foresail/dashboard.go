@@ -21,6 +21,8 @@ import (
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/internal/httpserve"
+	"github.com/foresail/foresail/nodepool/poolview"
+	"github.com/foresail/foresail/nodepool/prices"
 )
 
 const (
@@ -34,12 +36,12 @@ const (
 	renewAfter = tokenSeconds * time.Second / 2
 )
 
-func newDashboardCommand() *cobra.Command {
+func newDashboardCommand(now func() time.Time) *cobra.Command {
 	k := &cluster{}
 	access := &replicaAccess{account: dashboardAccount}
 	c := &cobra.Command{
-		Use:   "dashboard [--port PORT]",
-		Short: "Show in a browser what is forecast and decided for every PredictedMetric, now and in the last hour",
+		Use:   "dashboard [--port PORT] [--prices FILE]",
+		Short: "Show in a browser what is forecast and decided for every PredictedMetric and worker pool",
 		Long: `Dashboard serves a page at an address of this machine that only this machine can reach, and prints
 its URL, until it is interrupted. The URL has a token, without which nothing is shown. The page
 changes nothing.
@@ -48,7 +50,10 @@ It lists all PredictedMetrics with their load, replicas and decisions, and shows
 the load and what was forecast for it, the replicas, and the reason of every decision, at any time
 of the last hour.
 
-All of it comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
+It also shows the WorkerPools with their nodes, open actions and decisions, as foresail explain
+workerpool does. The command reads them itself, with your rights of kubectl get.
+
+All else comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
 has it. The command reaches it through the API server, as kubectl port-forward does. It answers the
 ServiceAccount foresail-dashboard, for which the command asks for tokens of ten minutes. It needs
 the Role foresail-dashboard. With --server it asks one replica at its --metrics-address: over HTTPS
@@ -65,25 +70,44 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		DisableFlagsInUseLine: true,
 	}
 	k.addFlags(c)
+	pricesFile := c.Flags().String("prices", "", "`file` with the prices of instance types, to show what an hour of a worker pool costs; foresail cost workerpool --help describes it")
 	port := c.Flags().Uint16("port", 0, "`port` of 127.0.0.1 to serve the page at; 0 takes one that is free")
 	access.addFlags(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := access.validate(); err != nil {
 			return err
 		}
+		usd, err := readPrices("prices", *pricesFile)
+		if err != nil {
+			return err
+		}
 		r := &dashboardReplica{replicaAccess: access}
-		var err error
 		if r.config, r.client, err = k.clientset(); err != nil && !access.anonymous() {
 			return err
 		}
 		defer r.leave()
-		return serveDashboard(c, r, *port)
+		pools := newPoolView(k, usd, now)
+		return serveDashboard(c, r, *port, page.Local{
+			Pools: func(ctx context.Context) any { return pools.List(ctx) },
+			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+		})
 	}
 	return c
 }
 
+// newPoolView reads WorkerPools with the rights of the user.
+func newPoolView(k *cluster, usd prices.Prices, now func() time.Time) *poolview.View {
+	config, objects, err := k.connect()
+	if err != nil {
+		return &poolview.View{Failure: err, Now: now}
+	}
+	config.QPS, config.Burst = 50, 100 // as kubectl: a cluster is many pages
+	nodes, err := kubernetes.NewForConfig(config)
+	return &poolview.View{Objects: objects, Cluster: nodes, Failure: err, Prices: usd, Now: now}
+}
+
 // serveDashboard serves the page until the context ends. It serves nothing if no replica answers.
-func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16) error {
+func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16, local page.Local) error {
 	ctx := c.Context()
 	name, err := r.find(ctx)
 	if err != nil {
@@ -93,7 +117,7 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16) error {
 	if err != nil {
 		return badFlag("port", port, fmt.Sprintf("a port that is free, or 0: %v", err))
 	}
-	shown, err := page.New(listener.Addr(), dashboard.Path, r.fetch)
+	shown, err := page.New(listener.Addr(), dashboard.Path, r.fetch, local)
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/ports"
 )
@@ -219,6 +222,36 @@ func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
 	}
 }
 
+// lookAtPools has ann look at worker pools: without the rights to, and with them.
+func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
+	t.Helper()
+	code, body := open(t, browser, base+"/local/v1/workerpools")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, "You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev")
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	newExplainedPool(t, objects)
+	may := func(name string, rules ...rbacv1.PolicyRule) {
+		_, err := cluster.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	may("ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
+	eventually(t, func() bool { // once the API server knows of the binding
+		_, body = open(t, browser, base+"/local/v1/workerpools")
+		return strings.Contains(body, `"name":"workers"`)
+	})
+	_, body = open(t, browser, base+"/local/v1/workerpools/workers")
+	assert.Contains(t, body, "because three pods are pending")
+	assert.Contains(t, body, `"nodesError":"list nodes: nodes is forbidden`)
+}
+
 // TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail. The tunnel is left out:
 // the cluster has no kubelet.
 func TestDashboardOfACluster(t *testing.T) {
@@ -264,6 +297,8 @@ func TestDashboardOfACluster(t *testing.T) {
 	code, body := open(t, browser, base+dashboard.MetricsPath)
 	assert.Equal(t, http.StatusOK, code, body)
 	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
+
+	lookAtPools(t, cluster, browser, base)
 
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))

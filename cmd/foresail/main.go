@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 	root.AddCommand(
 		newRunCommand(),
 		newExplainCommand(now),
-		newDashboardCommand(),
+		newDashboardCommand(now),
 		newHPACommand(),
 		newReportCommand(now),
 		newCostCommand(),

@@ -5,8 +5,11 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/state"
 )
 
@@ -33,20 +37,52 @@ type Explanation struct {
 
 	Nodes      []Node `json:"nodes,omitempty"` // of the pool, by name
 	NodesError string `json:"nodesError,omitempty"`
+
+	Unschedulable *int  `json:"unschedulablePods,omitempty"` // of the whole cluster; nil: not known
+	Pods          []Pod `json:"pendingPods,omitempty"`       // those of them that have waited for longest
 }
 
 // Node is a node of the pool.
 type Node struct {
-	Name    string `json:"name"`
-	Zone    string `json:"zone,omitempty"`
-	Ready   bool   `json:"ready"`
-	Movable int    `json:"movablePods"`
-	Blocked string `json:"blocked,omitempty"` // why a removal of it would be refused
+	Name         string      `json:"name"`
+	Zone         string      `json:"zone,omitempty"`
+	InstanceType string      `json:"instanceType,omitempty"`
+	Market       plan.Market `json:"market,omitempty"` // "" is not known
+	Created      metav1.Time `json:"created"`
+	Ready        bool        `json:"ready"`
+	State        string      `json:"state"` // whether it is Ready, takes pods, and how far its removal is
+	Pods         int         `json:"pods"`  // that have not ended
+	Movable      int         `json:"movablePods"`
+	Blocked      string      `json:"blocked,omitempty"` // why a removal of it would be refused
 }
+
+// Pod is one that the scheduler finds no node for.
+type Pod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Since     time.Time `json:"since"`
+	Reason    string    `json:"reason,omitempty"` // if it is known
+}
+
+// maxPods bounds the pods of an Explanation.
+const maxPods = 100
 
 // Of explains a pool, with its newest decisions, as many as last says; 0 keeps all. The Explanation names what could not be
 // read.
 func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
+	e := OfPool(pool, last, now)
+	cluster, err := clusterstate.List(ctx, client, now)
+	if err != nil {
+		e.NodesError = err.Error()
+		return e
+	}
+	e.AddNodes(NodesOf(cluster, pool))
+	e.AddPods(cluster)
+	return e
+}
+
+// OfPool explains a pool as far as its object does.
+func OfPool(pool *v1alpha1.WorkerPool, last int, now time.Time) Explanation {
 	e := Explanation{
 		At: now, Name: pool.Name, Generation: pool.Generation, Created: pool.CreationTimestamp,
 		Spec: pool.Spec, Status: *pool.Status.DeepCopy(),
@@ -56,24 +92,96 @@ func Of(ctx context.Context, client kubernetes.Interface, pool *v1alpha1.WorkerP
 	if last > 0 {
 		e.Status.Decisions = e.Status.Decisions[:min(last, len(e.Status.Decisions))]
 	}
-	cluster, err := clusterstate.List(ctx, client, now)
-	if err != nil {
-		e.NodesError = err.Error()
-		return e
-	}
+	return e
+}
+
+// NodesOf returns the nodes of a pool by name. For each it looks for other nodes for its pods, which costs as much as a packing.
+func NodesOf(cluster *clusterstate.Cluster, pool *v1alpha1.WorkerPool) []Node {
+	var nodes []Node
 	homes := binpack.NewHomes(cluster, binpack.Input{})
 	deleted := !pool.DeletionTimestamp.IsZero() // then nobody asks whether its pods have another node
-	for _, n := range cluster.Nodes {
-		if n.Object.Labels[nodepool.LabelPool] == pool.Name {
-			zone := n.Object.Labels["topology.kubernetes.io/zone"]
-			blocked := n.Blocked
-			if blocked == "" && !deleted {
-				blocked = homes.Without([]string{n.Object.Name})
-			}
-			e.Nodes = append(e.Nodes, Node{Name: n.Object.Name, Zone: zone, Ready: n.Ready, Movable: n.Movable, Blocked: blocked})
+	for i := range cluster.Nodes {
+		n := &cluster.Nodes[i]
+		labels := n.Object.Labels
+		if labels[nodepool.LabelPool] != pool.Name {
+			continue
+		}
+		blocked := n.Blocked
+		if blocked == "" && !deleted {
+			blocked = homes.Without([]string{n.Object.Name})
+		}
+		nodes = append(nodes, Node{
+			Name: n.Object.Name, Zone: labels[corev1.LabelTopologyZone], InstanceType: labels[corev1.LabelInstanceTypeStable], Market: marketOfNode(labels),
+			Created: n.Object.CreationTimestamp, Ready: n.Ready, State: stateOf(n), Pods: len(n.Pods), Movable: n.Movable, Blocked: blocked,
+		})
+	}
+	return nodes
+}
+
+func stateOf(n *clusterstate.Node) string {
+	text := "NotReady"
+	if n.Ready {
+		text = "Ready"
+	}
+	if n.Object.Spec.Unschedulable {
+		text += ", cordoned"
+	}
+	return text
+}
+
+// marketOfNode reads the labels that clusters have for it: Foresail sets none.
+func marketOfNode(labels map[string]string) plan.Market {
+	for _, key := range []string{"eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type", "node.kubernetes.io/lifecycle"} {
+		switch strings.ToLower(labels[key]) {
+		case "spot":
+			return plan.Spot
+		case "on_demand", "on-demand", "ondemand", "normal":
+			return plan.OnDemand
 		}
 	}
-	return e
+	return ""
+}
+
+// AddNodes adds the nodes of the pool, with what the journal knows of them.
+func (e *Explanation) AddNodes(nodes []Node) {
+	e.Nodes = slices.Clone(nodes)
+	if e.Journal == nil {
+		return
+	}
+	removals := slices.Concat(e.Journal.Interruptions, e.Journal.Repairs)
+	var slots []state.Slot
+	if open := e.Journal.Action; open != nil {
+		removals, slots = append(removals, open.Targets...), open.Slots
+	}
+	for i := range e.Nodes {
+		n := &e.Nodes[i]
+		for _, r := range removals {
+			if r.Node == n.Name {
+				n.State += ", " + string(r.State)
+				break
+			}
+		}
+		for _, s := range slots {
+			if s.Node == n.Name {
+				n.Market = s.Market
+			}
+		}
+	}
+}
+
+// AddPods adds the pods of the cluster that the scheduler finds no node for.
+func (e *Explanation) AddPods(cluster *clusterstate.Cluster) {
+	e.Unschedulable = new(len(cluster.Pending))
+	for _, p := range cluster.Pending[:min(maxPods, len(cluster.Pending))] {
+		reason := ""
+		switch {
+		case p.Stuck != "":
+			reason = "no node could run it, as " + p.Stuck
+		case p.Filtered:
+			reason = "the scheduler extender filters all nodes, for what they are predicted to use"
+		}
+		e.Pods = append(e.Pods, Pod{Namespace: p.Pod.Namespace, Name: p.Pod.Name, Since: p.Since, Reason: reason})
+	}
 }
 
 func (e *Explanation) readJournal(pool *v1alpha1.WorkerPool) {

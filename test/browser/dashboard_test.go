@@ -111,12 +111,16 @@ func seeded(t *testing.T) *dashboard.Dashboard {
 func serve(t *testing.T) string {
 	t.Helper()
 	data := seeded(t).Handler()
+	pools := cluster(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	shown, err := page.New(listener.Addr(), dashboard.Path, func(ctx context.Context, path string) (page.Answer, error) {
 		w := httptest.NewRecorder()
 		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
+	}, page.Local{
+		Pools: func(ctx context.Context) any { return pools.List(ctx) },
+		Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 	})
 	require.NoError(t, err)
 	server := &http.Server{Handler: shown}
@@ -186,12 +190,17 @@ func TestDashboardInChromium(t *testing.T) {
 			for _, view := range []struct{ hash, ready, picture string }{
 				{"#/", `document.querySelectorAll('tbody tr').length === 50`, ""},
 				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`, "dashboard.png"},
+				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
+				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago')`, "dashboard-pool.png"},
 			} {
 				require.NoError(t, b.Open(base+view.hash))
 				require.NoError(t, b.Until(view.ready))
 				var background string
 				require.NoError(t, b.Evaluate(`getComputedStyle(document.body).backgroundColor`, &background))
 				assert.Equal(t, look.background, background)
+				var objects bool
+				require.NoError(t, b.Evaluate(`document.body.textContent.includes('[object')`, &objects))
+				assert.False(t, objects, "%s shows what is no text", view.hash)
 				var wider int
 				require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
 				assert.LessOrEqual(t, wider, 0, "%s scrolls sideways", view.hash)
@@ -201,7 +210,7 @@ func TestDashboardInChromium(t *testing.T) {
 				if look.name == "light" && view.picture != "" {
 					keep(t, b, view.picture)
 				}
-				if look.name == "phone, dark" && view.picture != "" {
+				if look.name == "phone, dark" && view.picture == "dashboard.png" {
 					keep(t, b, "dashboard-phone.png")
 				}
 			}
@@ -254,6 +263,23 @@ func TestDashboardInChromium(t *testing.T) {
 		press("Tab", "The last hour as a table")
 		require.NoError(t, b.Press("Enter"))
 		require.NoError(t, b.Until(`document.querySelectorAll('details tbody tr').length >= 60`))
+	})
+
+	t.Run("worker pools", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('nav a')].find((a) => a.textContent === 'Worker pools').click(), true`, new(bool)))
+		require.NoError(t, b.Until(`document.querySelector('nav a[aria-current=page]').textContent === 'Worker pools' && document.querySelectorAll('tbody tr').length === 30`))
+		require.NoError(t, b.Evaluate(`[...document.querySelectorAll('tbody a')].find((a) => a.textContent === 'workers').click(), true`, new(bool)))
+		require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Nodes of the pool"] tbody tr').length === 300`))
+		for _, want := range []string{
+			"ScaleUp up-1, started 40s ago", "5 pods fit on no node <b>", "at most $", "Draining", "shop/web-9", "The scheduler finds no node for 12 pods",
+			"is not removed: the pod shop/bare has no controller", "cpu will be 0.91",
+		} {
+			require.NoError(t, b.Until(fmt.Sprintf("document.body.textContent.includes(%q)", want)))
+		}
+		require.NoError(t, b.Open(base+"#workerpools/none"))
+		require.NoError(t, b.Until(`document.querySelector('.decision').textContent.includes('there is no WorkerPool none')`))
 	})
 
 	t.Run("texts are no markup", func(t *testing.T) {

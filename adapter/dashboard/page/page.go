@@ -1,5 +1,5 @@
-// Package page is what a browser gets from `foresail dashboard`: files that are part of the program, and the answers of a replica of
-// Foresail. It serves one user on one machine, at a loopback address.
+// Package page is what a browser gets from `foresail dashboard`: files that are part of the program, the answers of a replica of
+// Foresail, and those of the command itself. It serves one user on one machine, at a loopback address.
 //
 // Other users of the machine and web pages in the user's browser reach that address too. A request is answered only if its Host is
 // that of the server, so that no domain can be rebound to it, and with the token that only the user was shown: in the URL at first,
@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"net"
 	"net/http"
@@ -41,14 +42,51 @@ type Page struct {
 	cookie string
 	data   string // the prefix of the paths that are fetched
 	fetch  Fetch
+	local  http.Handler
 	files  http.Handler
+}
+
+// localPath is the prefix of the paths that are answered on this machine.
+const localPath = "/local/"
+
+// Local is what is answered on this machine. Answers become JSON; a problem that the page is to show is part of them.
+type Local struct {
+	Pools func(ctx context.Context) any
+	Pool  func(ctx context.Context, name string) any
+}
+
+func (l *Local) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+localPath+"v1/workerpools", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(ctx context.Context) any { return l.Pools(ctx) })
+	})
+	mux.HandleFunc("GET "+localPath+"v1/workerpools/{name}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(ctx context.Context) any { return l.Pool(ctx, r.PathValue("name")) })
+	})
+	return mux
+}
+
+// localTimeout bounds what the browser waits for, a little less than the server does.
+const localTimeout = 25 * time.Second
+
+func answer(w http.ResponseWriter, r *http.Request, of func(context.Context) any) {
+	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
+	defer cancel()
+	content, err := json.Marshal(of(ctx))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(content) // the browser may be gone
 }
 
 // tokenParameter is the parameter of the URL that has the token.
 const tokenParameter = "token"
 
 // New returns the page of a server at an address, with a token of its own. It fetches what is below the path data, and nothing else.
-func New(address net.Addr, data string, fetch Fetch) (*Page, error) {
+// What is below localPath is answered by local.
+func New(address net.Addr, data string, fetch Fetch, local Local) (*Page, error) {
 	_, port, err := net.SplitHostPort(address.String())
 	if err != nil {
 		return nil, err
@@ -61,7 +99,7 @@ func New(address net.Addr, data string, fetch Fetch) (*Page, error) {
 		hosts:  []string{"127.0.0.1:" + port, "localhost:" + port},
 		token:  rand.Text(),
 		cookie: "foresail-dashboard-" + port, // cookies of one host are shared by all ports
-		data:   data, fetch: fetch, files: http.FileServerFS(files),
+		data:   data, fetch: fetch, local: local.handler(), files: http.FileServerFS(files),
 	}, nil
 }
 
@@ -97,6 +135,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case strings.HasPrefix(r.URL.Path, p.data):
 		p.serveData(w, r)
+	case strings.HasPrefix(r.URL.Path, localPath):
+		p.local.ServeHTTP(w, r)
 	default:
 		p.files.ServeHTTP(w, r)
 	}

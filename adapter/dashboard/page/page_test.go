@@ -26,10 +26,16 @@ func replica(asked *[]string) Fetch {
 	}
 }
 
+// local answers with what it is asked for.
+var local = Local{
+	Pools: func(context.Context) any { return "local pools" },
+	Pool:  func(_ context.Context, name string) any { return "local pool " + name },
+}
+
 // opened is a page and the cookie of who has opened its URL.
 func opened(t *testing.T, fetch Fetch) (*Page, *http.Cookie) {
 	t.Helper()
-	p, err := New(loopback, "/dashboard/", fetch)
+	p, err := New(loopback, "/dashboard/", fetch, local)
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, p.URL(), nil)
 	w := httptest.NewRecorder()
@@ -72,7 +78,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 	address, err := url.Parse(p.URL())
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, len(address.Query().Get("token")), 26, "130 bits in base32")
-	other, err := New(loopback, "/dashboard/", replica(&asked))
+	other, err := New(loopback, "/dashboard/", replica(&asked), local)
 	require.NoError(t, err)
 	assert.NotEqual(t, p.URL(), other.URL())
 
@@ -80,30 +86,36 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		request
 		code int
 	}{
-		"the page":                        {request{path: "/", cookie: cookie}, http.StatusOK},
-		"by the name localhost":           {request{path: "/", host: "localhost:4711", cookie: cookie}, http.StatusOK},
-		"a file":                          {request{path: "/app.js", cookie: cookie, site: "same-origin"}, http.StatusOK},
-		"data":                            {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-origin"}, http.StatusOK},
-		"typed":                           {request{path: "/", cookie: cookie, site: "none"}, http.StatusOK},
-		"from a link of another site":     {request{path: "/?" + address.RawQuery, site: "cross-site"}, http.StatusOK},
-		"without a cookie":                {request{path: "/"}, http.StatusForbidden},
-		"data without a cookie":           {request{path: "/dashboard/v1/metrics"}, http.StatusForbidden},
-		"a file without a cookie":         {request{path: "/app.js"}, http.StatusForbidden},
-		"a wrong token":                   {request{path: "/?token=ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, http.StatusForbidden},
-		"an empty token":                  {request{path: "/?token="}, http.StatusForbidden},
-		"a token where there is no page":  {request{path: "/dashboard/v1/metrics?" + address.RawQuery}, http.StatusForbidden},
-		"the cookie of another run":       {request{path: "/", cookie: &http.Cookie{Name: cookie.Name, Value: other.token}}, http.StatusForbidden},
-		"from another port":               {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-site"}, http.StatusForbidden},
-		"from another site":               {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "cross-site"}, http.StatusForbidden},
-		"a domain that was rebound":       {request{path: "/", host: "attacker.example:4711", cookie: cookie}, http.StatusMisdirectedRequest},
-		"a domain with the token":         {request{path: "/?" + address.RawQuery, host: "attacker.example:4711"}, http.StatusMisdirectedRequest},
-		"another port":                    {request{path: "/", host: "127.0.0.1:80", cookie: cookie}, http.StatusMisdirectedRequest},
-		"a change":                        {request{method: http.MethodPost, path: "/dashboard/v1/metrics", cookie: cookie}, http.StatusMethodNotAllowed},
-		"a path that leaves that of data": {request{path: "/dashboard/../metrics", cookie: cookie}, http.StatusNotFound},
-		"a file that there is not":        {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
+		"the page":                         {request{path: "/", cookie: cookie}, http.StatusOK},
+		"by the name localhost":            {request{path: "/", host: "localhost:4711", cookie: cookie}, http.StatusOK},
+		"a file":                           {request{path: "/app.js", cookie: cookie, site: "same-origin"}, http.StatusOK},
+		"data":                             {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-origin"}, http.StatusOK},
+		"typed":                            {request{path: "/", cookie: cookie, site: "none"}, http.StatusOK},
+		"from a link of another site":      {request{path: "/?" + address.RawQuery, site: "cross-site"}, http.StatusOK},
+		"what is local":                    {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-origin"}, http.StatusOK},
+		"local without a cookie":           {request{path: "/local/v1/workerpools"}, http.StatusForbidden},
+		"local from another port":          {request{path: "/local/v1/workerpools", cookie: cookie, site: "same-site"}, http.StatusForbidden},
+		"a local change":                   {request{method: http.MethodPost, path: "/local/v1/workerpools", cookie: cookie}, http.StatusMethodNotAllowed},
+		"a path that leaves what is local": {request{path: "/local/../dashboard/v1/metrics", cookie: cookie}, http.StatusNotFound},
+		"without a cookie":                 {request{path: "/"}, http.StatusForbidden},
+		"data without a cookie":            {request{path: "/dashboard/v1/metrics"}, http.StatusForbidden},
+		"a file without a cookie":          {request{path: "/app.js"}, http.StatusForbidden},
+		"a wrong token":                    {request{path: "/?token=ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, http.StatusForbidden},
+		"an empty token":                   {request{path: "/?token="}, http.StatusForbidden},
+		"a token where there is no page":   {request{path: "/dashboard/v1/metrics?" + address.RawQuery}, http.StatusForbidden},
+		"the cookie of another run":        {request{path: "/", cookie: &http.Cookie{Name: cookie.Name, Value: other.token}}, http.StatusForbidden},
+		"from another port":                {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "same-site"}, http.StatusForbidden},
+		"from another site":                {request{path: "/dashboard/v1/metrics", cookie: cookie, site: "cross-site"}, http.StatusForbidden},
+		"a domain that was rebound":        {request{path: "/", host: "attacker.example:4711", cookie: cookie}, http.StatusMisdirectedRequest},
+		"a domain with the token":          {request{path: "/?" + address.RawQuery, host: "attacker.example:4711"}, http.StatusMisdirectedRequest},
+		"another port":                     {request{path: "/", host: "127.0.0.1:80", cookie: cookie}, http.StatusMisdirectedRequest},
+		"a change":                         {request{method: http.MethodPost, path: "/dashboard/v1/metrics", cookie: cookie}, http.StatusMethodNotAllowed},
+		"a path that leaves that of data":  {request{path: "/dashboard/../metrics", cookie: cookie}, http.StatusNotFound},
+		"a file that there is not":         {request{path: "/metrics", cookie: cookie}, http.StatusNotFound},
 	} {
 		w := c.to(p)
 		assert.Equal(t, c.code, w.Code, name)
+		assert.Equal(t, name == "what is local", strings.HasPrefix(w.Body.String(), `"local `), name)
 		assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'", name)
 		assert.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), name)
 		assert.Equal(t, "no-referrer", w.Header().Get("Referrer-Policy"), name)
@@ -138,6 +150,20 @@ func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
 		assert.Equal(t, c.body, w.Body.String())
 		assert.Equal(t, "/dashboard/v1/metrics?limit=50&search=a%2Fb", asked)
 	}
+}
+
+func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
+	p, cookie := opened(t, nil)
+	for path, want := range map[string]string{
+		"/local/v1/workerpools":       `"local pools"`,
+		"/local/v1/workerpools/a%20b": `"local pool a b"`,
+	} {
+		w := request{path: path, cookie: cookie}.to(p)
+		assert.Equal(t, http.StatusOK, w.Code, path)
+		assert.Equal(t, "application/json", w.Header().Get("Content-Type"), path)
+		assert.Equal(t, want, w.Body.String(), path)
+	}
+	assert.Equal(t, http.StatusNotFound, request{path: "/local/v1/nodes", cookie: cookie}.to(p).Code)
 }
 
 var (

@@ -1,11 +1,13 @@
-// Which view is shown, and what it is fed with. The part of the address behind # names the view: #/?state=up or #/NAMESPACE/NAME.
+// Which view is shown, and what it is fed with. The part of the address behind # names the view: #/?state=up, #/NAMESPACE/NAME,
+// #workerpools or #workerpools/NAME.
 import { element } from './dom.js';
 import { Fleet } from './fleet.js';
 import { Metric } from './metric.js';
+import { Pool, Pools } from './pools.js';
 
 const main = document.getElementById('main');
 const status = document.getElementById('status');
-const period = 2000; // ms between two looks
+const period = 2000; // ms between two looks, unless the view says otherwise
 
 let view;
 let timer;
@@ -16,7 +18,11 @@ history.replaceState(null, '', location.pathname + location.hash); // without th
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const [namespace, name] = path.split('/').map(decodeURIComponent);
-  const kind = name ? Metric : Fleet;
+  const pools = location.hash.startsWith('#workerpools');
+  const kind = pools ? (name ? Pool : Pools) : (name ? Metric : Fleet);
+  for (const link of document.querySelectorAll('nav a:not(.home)')) {
+    if ((link.hash === '#workerpools') === pools) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
+  }
   if (view && view.constructor === kind && view.continues(namespace, name, query)) {
     refresh();
     return;
@@ -48,7 +54,7 @@ async function refresh() {
     if (request.signal.aborted) return;
     report(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
   }
-  if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, period);
+  if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, shown.period ?? period);
 }
 
 // report changes the status only if it says something else: each change is read aloud.

@@ -20,6 +20,21 @@ function fill(node, attributes, children) {
   return node;
 }
 
+// table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own.
+export function table(name, heads) {
+  const body = element('tbody');
+  const row = (cells) => element('tr', {}, ...cells.map((cell, i) => (i === 0
+    ? element('th', { scope: 'row' }, cell) : element('td', { class: heads[i][1] ?? '' }, cell))));
+  const fill = (rows) => body.replaceChildren(...rows);
+  return {
+    body, row, fill,
+    rows: (all, none) => fill(all.length === 0 && none ? [element('tr', {}, element('td', { colspan: heads.length }, none))] : all.map(row)),
+    node: element('div', { class: 'scroll', role: 'region', 'aria-label': name, tabindex: 0 }, element('table', {},
+      element('caption', { class: 'hidden' }, name),
+      element('thead', {}, element('tr', {}, ...heads.map(([title, kind]) => element('th', { scope: 'col', class: kind ?? '' }, title)))), body)),
+  };
+}
+
 // amount writes a load with three significant digits, unknown as a dash.
 export function amount(value) {
   if (value === null || value === undefined) return '–';

@@ -1,0 +1,135 @@
+// Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
+import { count, element, table, time } from './dom.js';
+
+const period = 5000;
+
+export class Pools {
+  constructor() {
+    this.title = 'Worker pools';
+    this.period = period;
+    this.problem = element('p', { class: 'panel decision', hidden: true });
+    this.list = table('Table of worker pools', [
+      ['WorkerPool'], ['State'], ['Ready / workers', 'number'], ['Desired', 'number'], ['Min – max', 'number optional'],
+      ['Pending pods', 'number optional'], ['Open action'], ['Newest decision', 'optional'],
+    ]);
+    this.range = element('p', { class: 'soft' });
+    this.node = element('div', {}, element('h1', {}, this.title), this.problem, this.list.node, this.range);
+  }
+
+  continues() { return true; }
+
+  path() { return 'local/v1/workerpools'; }
+
+  show(answer) {
+    say(this.problem, answer.problem);
+    this.list.node.hidden = answer.pools.length === 0;
+    const focused = this.list.body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+    this.list.fill(answer.pools.map((pool) => element('tr', {},
+      element('th', { scope: 'row' }, element('a', { href: `#workerpools/${encodeURIComponent(pool.name)}` }, pool.name),
+        element('div', { class: 'soft small' }, pool.provider)),
+      element('td', { class: pool.healthy ? '' : 'bad' }, pool.state),
+      element('td', { class: 'number' }, `${count(pool.ready)} / ${count(pool.workers)}`),
+      element('td', { class: 'number' }, count(pool.desired)),
+      element('td', { class: 'number optional' }, `${pool.min} – ${pool.max}`),
+      element('td', { class: 'number optional' }, count(pool.pendingPods)),
+      element('td', {}, pool.action ?? 'none'),
+      element('td', { class: 'optional' }, pool.decision ?? '–'))));
+    if (focused) [...this.list.body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+    this.range.textContent = answer.more ? `The first ${answer.pools.length} by name.`
+      : answer.pools.length === 0 && !answer.problem ? 'There is no WorkerPool.' : '';
+  }
+}
+
+export class Pool {
+  constructor(_kind, name) {
+    this.name = name;
+    this.title = `WorkerPool ${name}`;
+    this.period = period;
+    this.problem = element('p', { class: 'panel decision', hidden: true });
+    this.about = element('p', { class: 'soft' });
+    this.now = element('dl', { class: 'wide' });
+    this.spec = element('dl', {});
+    this.signals = table('Signals', [['Signal'], ['Now', 'number'], ['Predicted', 'number'], ['In', 'number'], ['Threshold', 'number'], ['Recommends', 'number']]);
+    this.action = element('p', {});
+    this.steps = table('Steps of the open action', [['Node'], ['Step'], ['Placement'], ['Instance'], ['Error']]);
+    this.held = element('dl', { class: 'wide' });
+    this.decisions = table('Decisions, the newest first', [['Time'], ['Decision'], ['Workers'], ['Why']]);
+    this.votes = table('Recommendations of the newest decision', [['Signal'], ['Workers', 'number'], ['Why']]);
+    this.aboutNodes = element('p', { class: 'soft' });
+    this.nodes = table('Nodes of the pool', [['Node'], ['State'], ['Zone'], ['Type'], ['Market'], ['Age', 'number'], ['Pods', 'number'], ['Why it stays']]);
+    this.aboutPods = element('p', { class: 'soft' });
+    this.pods = table('Pods that the scheduler finds no node for', [['Pod'], ['Waits for', 'number'], ['Why']]);
+    const part = (title, ...children) => element('section', { 'aria-label': title }, element('h2', {}, title), ...children);
+    this.heldPart = part('What holds decisions back, or happens outside of the action', this.held);
+    this.signalsPart = part('Signals', this.signals.node);
+    this.votesPart = part('Recommendations of the newest decision', this.votes.node);
+    this.parts = element('div', { hidden: true },
+      element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.now),
+      element('section', { class: 'panel', 'aria-label': 'Open action' }, element('h2', {}, 'Open action'), this.action, this.steps.node),
+      this.heldPart,
+      part('Decisions', this.decisions.node),
+      this.votesPart,
+      this.signalsPart,
+      part('Nodes', this.aboutNodes, this.nodes.node),
+      part('Pods without a node', this.aboutPods, this.pods.node),
+      element('section', { class: 'panel', 'aria-label': 'Spec' }, element('h2', {}, 'Spec'), this.spec));
+    this.heldPart.className = 'panel';
+    this.node = element('div', {}, element('h1', {}, this.title), this.problem, this.about, this.parts);
+  }
+
+  continues(_kind, name) { return name === this.name; }
+
+  path() { return `local/v1/workerpools/${encodeURIComponent(this.name)}`; }
+
+  show(answer) {
+    say(this.problem, answer.problem);
+    this.parts.hidden = answer.pool === null;
+    if (answer.pool === null) return;
+    const pool = answer.pool;
+    this.about.textContent = `${pool.age} old, generation ${pool.generation}`;
+    facts(this.now, answer.cost ? [...pool.now, { name: 'cost', text: answer.cost }] : pool.now);
+    facts(this.spec, pool.spec);
+    this.showAction(pool.action);
+    facts(this.held, pool.held);
+    this.heldPart.hidden = pool.held.length === 0;
+    this.decisions.rows(pool.decisions.map((d) => [d.when, `${d.step} ${d.reason}`, d.change,
+      d.recommendations ? `${d.message} (${d.recommendations})` : d.message]), 'No decision yet.');
+    this.votesPart.hidden = pool.recommendations.length === 0;
+    this.votes.rows(pool.recommendations.map((v) => [v.signal, v.workers, v.reason]));
+    this.signalsPart.hidden = pool.signals.length === 0;
+    this.signals.fill(pool.signals.map((s) => (s.error
+      ? element('tr', {}, element('th', { scope: 'row' }, s.name), element('td', { colspan: 5, class: 'bad' }, s.error))
+      : this.signals.row([s.name, s.current, s.predicted, s.horizon, s.threshold, s.recommended]))));
+    this.showNodes(answer);
+  }
+
+  showAction(action) {
+    this.action.textContent = action === null ? 'No action is open.'
+      : [action.title, action.removes && `removes ${action.removes}, in this order`, action.progress, action.reason].filter(Boolean).join(': ');
+    this.steps.node.hidden = !action?.steps;
+    this.steps.rows((action?.steps ?? []).map((s) => [s.of, s.state, s.placement, s.instance, s.error]));
+  }
+
+  showNodes(answer) {
+    const { nodes, nodesError, pods, unschedulable } = answer.pool;
+    const read = `as of ${time(Date.parse(answer.nodesAt) / 1000)}`;
+    this.aboutNodes.textContent = nodesError ? `They are not known: ${nodesError}`
+      : `${answer.allNodes} nodes, ${read}${nodes.length < answer.allNodes ? `; the first ${nodes.length} by name` : ''}`;
+    this.nodes.node.hidden = nodes.length === 0;
+    this.nodes.rows(nodes.map((n) => [n.name, n.state, n.zone ?? '–', n.instanceType ?? '–', n.market ?? '–', n.age, n.pods, n.blocked ?? '']));
+    this.aboutPods.textContent = unschedulable === null ? 'They are not known.'
+      : `The scheduler finds no node for ${unschedulable} pods of the cluster, ${read}${pods.length < unschedulable ? `; these have waited for longest` : ''}. `
+        + 'The recommendation "pending" names those that no node of this pool could run.';
+    this.pods.node.hidden = pods.length === 0;
+    this.pods.rows(pods.map((p) => [p.name, p.age, p.reason]));
+  }
+}
+
+function say(node, problem) {
+  node.hidden = !problem;
+  if (node.textContent !== (problem ?? '')) node.textContent = problem ?? '';
+}
+
+function facts(list, all) {
+  list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
+}

@@ -1,0 +1,169 @@
+// Package poolview answers what the page of `foresail dashboard` asks of WorkerPools: from the cluster, with the rights of the user,
+// in the words of `foresail explain workerpool`.
+package poolview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/explain"
+	"github.com/foresail/foresail/nodepool/prices"
+)
+
+const (
+	// maxPools, maxNodes and maxDecisions bound an answer.
+	maxPools     = 200
+	maxNodes     = 1000
+	maxDecisions = 20
+	// clusterAge is how old nodes and pods may be, as to read them is to list the whole cluster. One that takes long to read is being
+	// read for a twentieth of the time.
+	clusterAge  = 10 * time.Second
+	readingRest = 20
+)
+
+// View answers. It is safe for concurrent use.
+type View struct {
+	Objects client.Reader
+	Cluster kubernetes.Interface
+	Failure error         // why there is no cluster to read
+	Prices  prices.Prices // nil: costs are not asked for
+	Now     func() time.Time
+
+	mu   sync.Mutex // of seen; held while the cluster is read, so that it is read once
+	seen *clusterReading
+}
+
+// clusterReading is what was read of the cluster.
+type clusterReading struct {
+	at      time.Time
+	took    time.Duration // to read it, and to look at its nodes
+	cluster *clusterstate.Cluster
+	err     error
+	nodes   map[string][]explain.Node // by pool
+}
+
+// List is the answer about all pools. Problem says why there is none.
+type List struct {
+	Time    time.Time      `json:"time"`
+	Problem string         `json:"problem,omitempty"`
+	Pools   []explain.Line `json:"pools"`
+	More    bool           `json:"more"` // there are others
+}
+
+// Detail is the answer about one pool. Problem says why there is none.
+type Detail struct {
+	Time    time.Time     `json:"time"`
+	Problem string        `json:"problem,omitempty"`
+	Pool    *explain.View `json:"pool"`
+
+	AllNodes int       `json:"allNodes"` // how many there are of the pool; the view has maxNodes at most
+	NodesAt  time.Time `json:"nodesAt"`  // when they were read
+	Cost     string    `json:"cost"`     // of them, "" without prices
+}
+
+// List returns all pools.
+func (v *View) List(ctx context.Context) List {
+	out := List{Time: v.Now(), Pools: []explain.Line{}}
+	if v.Failure != nil {
+		out.Problem = problem(v.Failure)
+		return out
+	}
+	var pools v1alpha1.WorkerPoolList
+	if err := v.Objects.List(ctx, &pools, client.Limit(maxPools)); err != nil {
+		out.Problem = problem(err)
+		return out
+	}
+	for i := range pools.Items { // by name
+		out.Pools = append(out.Pools, explain.LineOf(&pools.Items[i], out.Time))
+	}
+	out.More = pools.Continue != ""
+	return out
+}
+
+// Detail returns one pool.
+func (v *View) Detail(ctx context.Context, name string) Detail {
+	out := Detail{Time: v.Now()}
+	if v.Failure != nil {
+		out.Problem = problem(v.Failure)
+		return out
+	}
+	var pool v1alpha1.WorkerPool
+	if err := v.Objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
+		if apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			err = fmt.Errorf("there is no WorkerPool %s", name)
+		}
+		out.Problem = problem(err)
+		return out
+	}
+	e := explain.OfPool(&pool, maxDecisions, out.Time)
+	seen, nodes := v.look(ctx, &pool)
+	out.NodesAt = seen.at
+	if seen.err != nil {
+		e.NodesError = seen.err.Error()
+	} else {
+		e.AddNodes(nodes)
+		e.AddPods(seen.cluster)
+	}
+	out.AllNodes = len(e.Nodes)
+	if v.Prices != nil && seen.err == nil {
+		out.Cost = explain.HourlyCost(e.Nodes, v.Prices)
+	}
+	view := explain.ViewOf(e)
+	view.Nodes = view.Nodes[:min(maxNodes, len(view.Nodes))]
+	out.Pool = &view
+	return out
+}
+
+// look returns what is known of the cluster, and the nodes of a pool, which nobody changes.
+func (v *View) look(ctx context.Context, pool *v1alpha1.WorkerPool) (clusterReading, []explain.Node) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if age := v.ageOfReading(); v.seen == nil || age < 0 || age > max(clusterAge, readingRest*v.seen.took) {
+		began := v.Now()
+		r := &clusterReading{nodes: map[string][]explain.Node{}}
+		r.cluster, r.err = clusterstate.List(ctx, v.Cluster, began)
+		r.at = v.Now()
+		r.took = r.at.Sub(began)
+		if errors.Is(ctx.Err(), context.Canceled) { // the page shows something else by now
+			return *r, nil
+		}
+		v.seen = r
+	}
+	r := v.seen
+	nodes, known := r.nodes[pool.Name]
+	if !known && r.err == nil {
+		began := v.Now()
+		nodes = explain.NodesOf(r.cluster, pool)
+		r.nodes[pool.Name] = nodes
+		r.took += v.Now().Sub(began)
+	}
+	return *r, nodes
+}
+
+func (v *View) ageOfReading() time.Duration {
+	if v.seen == nil {
+		return 0
+	}
+	return v.Now().Sub(v.seen.at)
+}
+
+// problem says why WorkerPools are not shown.
+func problem(err error) string {
+	switch {
+	case meta.IsNoMatchError(err):
+		return "The cluster does not know WorkerPools: kubectl apply -k manifests/crds makes it know them."
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "You may not read WorkerPools, which takes the rights get and list of workerpools.foresail.dev: " + err.Error()
+	}
+	return "WorkerPools cannot be read: " + err.Error()
+}
