@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +16,15 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/page"
+	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/httpserve"
+	"github.com/foresail/foresail/internal/simulator/whatif"
 	"github.com/foresail/foresail/nodepool/poolview"
 	"github.com/foresail/foresail/nodepool/prices"
 )
@@ -49,6 +53,9 @@ changes nothing.
 It lists all PredictedMetrics with their load, replicas and decisions, and shows for each of them
 the load and what was forecast for it, the replicas, and the reason of every decision, at any time
 of the last hour.
+
+What if: it plays the last hour of a PredictedMetric again with another threshold, other limits,
+startup time or lateness, on this machine, as foresail backtest does.
 
 It also shows the WorkerPools with their nodes, open actions and decisions, as foresail explain
 workerpool does. The command reads them itself, with your rights of kubectl get.
@@ -87,9 +94,13 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		}
 		defer r.leave()
 		pools := newPoolView(k, usd, now)
+		played := whatif.NewView(r.history, k.specOf)
 		return serveDashboard(c, r, *port, page.Local{
 			Pools: func(ctx context.Context) any { return pools.List(ctx) },
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
+				return played.Answer(ctx, metric, values)
+			},
 		})
 	}
 	return c
@@ -104,6 +115,29 @@ func newPoolView(k *cluster, usd prices.Prices, now func() time.Time) *poolview.
 	config.QPS, config.Burst = 50, 100 // as kubectl: a cluster is many pages
 	nodes, err := kubernetes.NewForConfig(config)
 	return &poolview.View{Objects: objects, Cluster: nodes, Failure: err, Prices: usd, Now: now}
+}
+
+// specOf returns the spec of a PredictedMetric, read with the rights of the user.
+func (k *cluster) specOf(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
+	_, objects, err := k.connect()
+	if err != nil {
+		return v1alpha1.PredictedMetricSpec{}, err
+	}
+	var pm v1alpha1.PredictedMetric
+	err = objects.Get(ctx, metric, &pm)
+	return pm.Spec, err
+}
+
+// history returns what the replica has recorded of a PredictedMetric.
+func (r *dashboardReplica) history(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
+	answer, err := r.fetch(ctx, dashboard.MetricsPath+"/"+url.PathEscape(metric.Namespace)+"/"+url.PathEscape(metric.Name))
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Code != http.StatusOK:
+		return nil, errors.New(strings.TrimSpace(string(answer.Body)))
+	}
+	return answer.Body, nil
 }
 
 // serveDashboard serves the page until the context ends. It serves nothing if no replica answers.

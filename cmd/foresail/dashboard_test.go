@@ -222,6 +222,21 @@ func TestDashboardFlagNeedsWhatServesIt(t *testing.T) {
 	}
 }
 
+// askWhatIf has ann, who may not read the PredictedMetric, play what has been recorded for some seconds.
+func askWhatIf(t *testing.T, browser *http.Client, base string) {
+	t.Helper()
+	const path = "/local/v1/whatif/default/checkout"
+	_, body := open(t, browser, base+path)
+	assert.Contains(t, body, "The PredictedMetric cannot be read, so its other fields are taken to be the defaults")
+	assert.Contains(t, body, `"lateness":"1%"`)
+	_, body = open(t, browser, base+path+"?threshold=700m&maxReplicas=20")
+	assert.Contains(t, body, "less than 10 minutes of the load are recorded without a gap")
+	_, body = open(t, browser, base+path+"?threshold=none")
+	assert.Contains(t, body, "spec.threshold")
+	_, body = open(t, browser, base+"/local/v1/whatif/default/none")
+	assert.Contains(t, body, "What was recorded cannot be read: There is no PredictedMetric default/none.")
+}
+
 // lookAtPools has ann look at worker pools: without the rights to, and with them.
 func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
 	t.Helper()
@@ -298,6 +313,7 @@ func TestDashboardOfACluster(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code, body)
 	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
 
+	askWhatIf(t, browser, base)
 	lookAtPools(t, cluster, browser, base)
 
 	roots := x509.NewCertPool()

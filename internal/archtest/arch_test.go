@@ -159,6 +159,15 @@ func TestTheExtenderAndTheNodePoolMeetInOnePlace(t *testing.T) {
 	}
 }
 
+// What runs in the cluster does not depend on the simulator, but for the command that contains both.
+func TestTheProductDoesNotImportTheSimulator(t *testing.T) {
+	for from, list := range imports(t, true, "./adapter/...", "./pipeline/...", "./api/...", "./nodepool/...") {
+		for _, to := range list {
+			assert.False(t, strings.HasPrefix(to, module+"internal/simulator"), "%s depends on %s", from, to)
+		}
+	}
+}
+
 func TestNothingImportsCommands(t *testing.T) {
 	for from, list := range imports(t, false, "./...") {
 		for _, to := range list {

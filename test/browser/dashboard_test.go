@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,8 +31,11 @@ import (
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/page"
+	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/simulator/whatif"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -112,6 +116,13 @@ func serve(t *testing.T) string {
 	t.Helper()
 	data := seeded(t).Handler()
 	pools := cluster(t)
+	played := whatif.NewView(func(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
+		w := httptest.NewRecorder()
+		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, dashboard.MetricsPath+"/"+metric.String(), nil))
+		return w.Body.Bytes(), nil
+	}, func(context.Context, types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
+		return params.ParseSpec([]byte("{threshold: 700m, minReplicas: 1, maxReplicas: 20, saturation: {max: 1}}"))
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	shown, err := page.New(listener.Addr(), dashboard.Path, func(ctx context.Context, path string) (page.Answer, error) {
@@ -121,6 +132,9 @@ func serve(t *testing.T) string {
 	}, page.Local{
 		Pools: func(ctx context.Context) any { return pools.List(ctx) },
 		Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+		WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
+			return played.Answer(ctx, metric, values)
+		},
 	})
 	require.NoError(t, err)
 	server := &http.Server{Handler: shown}
@@ -280,6 +294,40 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		require.NoError(t, b.Open(base+"#workerpools/none"))
 		require.NoError(t, b.Until(`document.querySelector('.decision').textContent.includes('there is no WorkerPool none')`))
+	})
+
+	t.Run("what if", func(t *testing.T) {
+		for _, look := range []struct {
+			width, height int
+			scheme        string
+		}{{390, 844, "dark"}, {1000, 1120, "light"}} {
+			require.NoError(t, b.Look(look.width, look.height, look.scheme))
+			require.NoError(t, b.Open(base+"#/"))
+			require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+			require.NoError(t, b.Open(base+"#/shop/checkout"))
+			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`))
+			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].at(-1).click(), true`, new(bool)))
+			require.NoError(t, b.Until(`document.getElementById('whatif-threshold').value === '700m' && document.getElementById('whatif-startupTime').value === '24s'`))
+			enter := func(field, value string) {
+				require.NoError(t, b.Evaluate(fmt.Sprintf("document.getElementById('whatif-%s').select(), true", field), new(bool)))
+				require.NoError(t, b.Type(value))
+				require.NoError(t, b.Press("Enter"))
+			}
+			enter("maxReplicas", "0")
+			require.NoError(t, b.Until(`document.body.textContent.includes('spec.maxReplicas: 0: must be at least minReplicas (1)')`))
+			enter("maxReplicas", "20")
+			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Figures of the runs"] tbody tr').length === 4`))
+			require.NoError(t, b.Until(`document.querySelectorAll('details svg.chart path:is(.limit, .load, .forecast, .planned)').length === 4`))
+			require.NoError(t, b.Until(`document.body.textContent.includes('Played: 60 minutes') && document.body.textContent.includes('All pods are alike')`))
+			nameless, err := b.Nameless()
+			require.NoError(t, err)
+			assert.Empty(t, nameless)
+			var wider int
+			require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
+			assert.LessOrEqual(t, wider, 0)
+		}
+		require.NoError(t, b.Evaluate(`document.getElementById('whatif-threshold').closest('details').scrollIntoView(), true`, new(bool)))
+		keep(t, b, "dashboard-whatif.png")
 	})
 
 	t.Run("texts are no markup", func(t *testing.T) {

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 //go:embed static
@@ -53,6 +55,8 @@ const localPath = "/local/"
 type Local struct {
 	Pools func(ctx context.Context) any
 	Pool  func(ctx context.Context, name string) any
+	// WhatIf plays the recorded hour of a PredictedMetric with other values; without any it says what they are.
+	WhatIf func(ctx context.Context, metric types.NamespacedName, values url.Values) any
 }
 
 func (l *Local) handler() http.Handler {
@@ -62,6 +66,10 @@ func (l *Local) handler() http.Handler {
 	})
 	mux.HandleFunc("GET "+localPath+"v1/workerpools/{name}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(ctx context.Context) any { return l.Pool(ctx, r.PathValue("name")) })
+	})
+	mux.HandleFunc("GET "+localPath+"v1/whatif/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
+		metric := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+		answer(w, r, func(ctx context.Context) any { return l.WhatIf(ctx, metric, r.URL.Query()) })
 	})
 	return mux
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}
@@ -30,6 +31,9 @@ func replica(asked *[]string) Fetch {
 var local = Local{
 	Pools: func(context.Context) any { return "local pools" },
 	Pool:  func(_ context.Context, name string) any { return "local pool " + name },
+	WhatIf: func(_ context.Context, metric types.NamespacedName, values url.Values) any {
+		return metric.String() + " " + values.Encode()
+	},
 }
 
 // opened is a page and the cookie of who has opened its URL.
@@ -155,8 +159,9 @@ func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
 func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 	p, cookie := opened(t, nil)
 	for path, want := range map[string]string{
-		"/local/v1/workerpools":       `"local pools"`,
-		"/local/v1/workerpools/a%20b": `"local pool a b"`,
+		"/local/v1/workerpools":                        `"local pools"`,
+		"/local/v1/workerpools/a%20b":                  `"local pool a b"`,
+		"/local/v1/whatif/shop/checkout?lateness=1%25": `"shop/checkout lateness=1%25"`,
 	} {
 		w := request{path: path, cookie: cookie}.to(p)
 		assert.Equal(t, http.StatusOK, w.Code, path)

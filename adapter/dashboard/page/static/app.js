@@ -28,6 +28,7 @@ function route() {
     return;
   }
   const first = view === undefined;
+  view?.leave?.();
   view = new kind(namespace, name, query, refresh);
   document.title = `${view.title} · Foresail`;
   main.replaceChildren(view.node);
