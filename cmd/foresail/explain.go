@@ -99,9 +99,10 @@ func newExplainPoolCommand(k *cluster, now func() time.Time) *cobra.Command {
 		Short:   "Show what a pool of workers decided and why, the newest first",
 		Long: `The table shows, from top to bottom: the spec; the current and desired workers, the nodes that
 are terminating and the candidates for removal; each signal now and at its horizon; the open
-action, node by node; what holds decisions back, such as nodes that must not be removed; and
-the decisions, the newest first. Equal decisions in a row share a line with their count. Each
-has its recommendations: of every signal, pending pods, the seasonal floor and the minimum.
+action, node by node; what holds decisions back, such as nodes that must not be removed; pods
+that the scheduler finds no node for; and the decisions, the newest first. Equal decisions in a
+row share a line with their count. Each has its recommendations: of every signal, pending pods,
+the seasonal floor and the minimum.
 
 With --output json it is one object, which also has the journal.
 

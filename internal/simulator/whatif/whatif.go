@@ -127,7 +127,7 @@ func optionsOf(params pipeline.Params, known []Point) (*backtest.Options, error)
 		return nil, errors.New("the load was 0 all the time: there is nothing to play")
 	}
 	if need := most / params.Threshold; min(need, float64(params.Max)) > maxPlayed || params.Min > maxPlayed {
-		return nil, fmt.Errorf("%.0f replicas would be needed: at most %d can be played", max(math.Ceil(need), float64(params.Min)), maxPlayed)
+		return nil, fmt.Errorf("%.4g replicas would be needed: at most %d can be played", max(math.Ceil(need), float64(params.Min)), maxPlayed)
 	}
 	full, metric := params.Threshold/share, backtest.Requests
 	if params.Saturation.Enabled {
@@ -177,6 +177,6 @@ func assumed(startup time.Duration) []string {
 		"The load is the smoothed one that was recorded, a point each 5 s with straight lines between. It stays the same whatever the replicas are.",
 		"What Foresail has learned of the days before is not known: it begins with ten minutes of the first load, and as many pods as that needs.",
 		"Foresail's HPA is the one that foresail hpa prints, keda's has the defaults; both look each 15 s. The clairvoyant knows the load to come, as no scaler does.",
-		"Windows of spec.schedules are left out. Minutes above the threshold are those of the threshold given here, of the recorded replicas too.",
+		"Windows of spec.schedules are left out, and so are other PredictedMetrics of the target. Minutes above the threshold are those of the threshold given here, of the recorded replicas too.",
 	}
 }

@@ -20,6 +20,16 @@ function fill(node, attributes, children) {
   return node;
 }
 
+const shown = new WeakMap();
+
+// changed returns whether a node shows other values so far, and notes these. What stays is left alone, and so is a selection in it.
+export function changed(node, values) {
+  const text = JSON.stringify(values);
+  if (shown.get(node) === text) return false;
+  shown.set(node, text);
+  return true;
+}
+
 // table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own.
 export function table(name, heads) {
   const body = element('tbody');
@@ -28,7 +38,7 @@ export function table(name, heads) {
   const fill = (rows) => body.replaceChildren(...rows);
   return {
     body, row, fill,
-    rows: (all, none) => fill(all.length === 0 && none ? [element('tr', {}, element('td', { colspan: heads.length }, none))] : all.map(row)),
+    rows: (all, none) => changed(body, all) && fill(all.length === 0 && none ? [element('tr', {}, element('td', { colspan: heads.length }, none))] : all.map(row)),
     node: element('div', { class: 'scroll', role: 'region', 'aria-label': name, tabindex: 0 }, element('table', {},
       element('caption', { class: 'hidden' }, name),
       element('thead', {}, element('tr', {}, ...heads.map(([title, kind]) => element('th', { scope: 'col', class: kind ?? '' }, title)))), body)),

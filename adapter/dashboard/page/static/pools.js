@@ -1,5 +1,5 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
-import { count, element, table, time } from './dom.js';
+import { changed, count, element, table, time } from './dom.js';
 
 const period = 5000;
 
@@ -131,5 +131,5 @@ function say(node, problem) {
 }
 
 function facts(list, all) {
-  list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
+  if (changed(list, all)) list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
 }
