@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/json"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
@@ -110,6 +111,11 @@ func checkYAML(t *testing.T, definitions map[any]*crdtest.Definition, kubernetes
 		areServers(t, document)
 	case o["basic_auth_users"] != nil:
 		isWebConfiguration(t, document)
+	case o["kind"] == "TracingConfiguration":
+		file := filepath.Join(t.TempDir(), "tracing.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(document), 0o600))
+		_, err := genericoptions.ReadTracingConfiguration(file)
+		assert.NoError(t, err)
 	default:
 		if _, _, err := kubernetes.Decode([]byte(document), nil, nil); version != "" && !runtime.IsNotRegisteredError(err) {
 			assert.NoError(t, err)
