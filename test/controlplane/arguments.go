@@ -13,7 +13,7 @@ const (
 func (c *Cluster) arguments(component Component) []string {
 	build := map[Component]func() []string{
 		Etcd:              c.etcdArguments,
-		APIServer:         c.apiServerArguments,
+		APIServer:         func() []string { return append(c.apiServerArguments(), c.auditArguments()...) },
 		ControllerManager: c.controllerManagerArguments,
 		Scheduler:         c.schedulerArguments,
 		Kwok:              c.kwokArguments,
@@ -69,6 +69,18 @@ func (c *Cluster) apiServerArguments() []string {
 		"--etcd-count-metric-poll-period=0",
 		"--etcd-db-metric-poll-interval=0",
 		"--profiling=false",
+	}
+}
+
+func (c *Cluster) auditArguments() []string {
+	if c.options.AuditPolicy == nil {
+		return nil
+	}
+	return []string{
+		"--audit-policy-file=" + c.file("audit-policy.yaml"),
+		"--audit-log-path=" + c.AuditLog(),
+		"--audit-log-mode=blocking",
+		"--audit-log-maxsize=100000", // megabytes, so that it stays one file
 	}
 }
 

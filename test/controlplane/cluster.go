@@ -40,6 +40,8 @@ type Options struct {
 	SchedulerConfig []byte
 	// Stages are further kwok Stage documents in YAML.
 	Stages []byte
+	// AuditPolicy is an audit Policy in YAML, by which the API server writes [Cluster.AuditLog]; nil for no log.
+	AuditPolicy []byte
 	// ExtraArgs are further flags by component, such as "--horizontal-pod-autoscaler-sync-period=2s" for the
 	// [ControllerManager]. They go before the package's own.
 	ExtraArgs map[Component][]string
@@ -243,6 +245,10 @@ func (c *Cluster) Dir() string { return c.dir }
 
 // LogFile returns the path of a component's log.
 func (c *Cluster) LogFile(component Component) string { return c.file(string(component) + ".log") }
+
+// AuditLog returns the path of the log that [Options.AuditPolicy] asks for: events of audit.k8s.io/v1 in JSON, one a line. It has
+// each event before the client has its answer.
+func (c *Cluster) AuditLog() string { return c.file("audit.log") }
 
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 

@@ -35,10 +35,11 @@ func TestCluster(t *testing.T) {
 	require.NoError(t, err)
 	began := time.Now()
 	cluster, err := Start(t.Context(), Options{
-		Binaries:   binaries,
-		Nodes:      3,
-		ReadyDelay: defaultReadyDelay,
-		Dir:        t.TempDir(),
+		Binaries:    binaries,
+		Nodes:       3,
+		ReadyDelay:  defaultReadyDelay,
+		Dir:         t.TempDir(),
+		AuditPolicy: []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [watched]}, {level: None}]\n"),
 		ExtraArgs: map[Component][]string{
 			ControllerManager: {"--horizontal-pod-autoscaler-sync-period=1s"},
 		},
@@ -58,6 +59,7 @@ func TestCluster(t *testing.T) {
 		{"addresses are given once", testAddressesAreGivenOnce},
 		{"definitions and their objects are applied together", testApplyDefinition},
 		{"users have the permissions they are given", testPermissions},
+		{"requests are logged that the audit policy names", testAuditLog},
 		{"namespaces are deleted", testNamespaceDeletion},
 		{"a further scheduler schedules what names it", testFurtherScheduler},
 		{"the HPA controller reads an aggregated metric", testAggregatedMetricScales},
@@ -400,6 +402,21 @@ metadata: {name: reader, namespace: default}
 	}
 	_, err = cluster.ServiceAccountToken(t.Context(), "default", "nobody")
 	require.ErrorContains(t, err, "default/nobody")
+}
+
+func testAuditLog(t *testing.T, cluster *Cluster) {
+	config, err := cluster.RESTConfigFor("watched")
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	_, err = client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	log, err := os.ReadFile(cluster.AuditLog())
+	require.NoError(t, err)
+	require.Contains(t, string(log), `"authorization.k8s.io/decision":"forbid"`)
+	for line := range strings.Lines(string(log)) {
+		require.Contains(t, line, `"username":"watched"`)
+	}
 }
 
 func testNamespaceDeletion(t *testing.T, cluster *Cluster) {

@@ -40,6 +40,11 @@ func (c *Cluster) writeFiles() error {
 	if err := c.writeComponentKubeconfigs(); err != nil {
 		return err
 	}
+	if c.options.AuditPolicy != nil {
+		if err := os.WriteFile(c.file("audit-policy.yaml"), c.options.AuditPolicy, 0o600); err != nil {
+			return err
+		}
+	}
 	if err := writeKwokConfig(c.file("kwok.yaml"), c.options.Binaries, c.options.ReadyDelay, c.options.Stages); err != nil {
 		return err
 	}

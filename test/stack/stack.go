@@ -33,6 +33,8 @@ type Options struct {
 	ExtraArgs map[controlplane.Component][]string
 	// Stages are further kwok Stage documents in YAML.
 	Stages []byte
+	// AuditPolicy is that of the control plane; nil for no log.
+	AuditPolicy []byte
 }
 
 // Stack is a control plane with Foresail's manifests applied and a workload behind every pod of its applications.
@@ -67,7 +69,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		}, extra[controlplane.ControllerManager]...)
 	}
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages,
+		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages, AuditPolicy: o.AuditPolicy,
 	})
 	if err != nil {
 		return nil, err
