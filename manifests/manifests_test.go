@@ -213,7 +213,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[argoproj.io] [rollouts] [] [list watch]",
 		"[*] [*/scale] [] [get]",
 		"[metrics.k8s.io] [pods] [] [list]",
-		"[ events.k8s.io] [events] [] [create patch]",
+		"[events.k8s.io] [events] [] [create patch]",
 		"[autoscaling] [horizontalpodautoscalers] [] [get list watch create patch delete]",
 		"[keda.sh] [scaledobjects] [] [list]",
 		"[coordination.k8s.io] [leases] [] [create]",
@@ -233,7 +233,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [secrets] [] [create]", // of its own namespace, as the next
 		"[] [secrets] [foresail-apiservice-ca] [get watch update]",
 	}, granted(t, "base/rbac-apiservice.yaml"))
-	assert.Equal(t, []string{"[external.metrics.k8s.io] [*] [] [get list]"}, granted(t, "components/forward/rbac.yaml"))
+	assert.Equal(t, []string{"[external.metrics.k8s.io] [*] [] [list]"}, granted(t, "components/forward/rbac.yaml"))
 	assert.Equal(t, []string{
 		"[autoscaling.x-k8s.io] [capacitybuffers] [] [get list watch create patch delete]",
 		"[] [nodes] [] [list watch]",
@@ -257,11 +257,11 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[policy] [poddisruptionbudgets] [] [list watch]",
 		"[apps] [daemonsets] [] [list watch]",
 		"[] [namespaces] [kube-system] [get]",
-		"[ events.k8s.io] [events] [] [create patch]",
+		"[events.k8s.io] [events] [] [create patch]",
 		"[foresail.dev] [workerpools] [] [get list watch]", // of viewers
 	}, granted(t, "components/nodepool/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
-		"[] [nodes] [] [create update]",
+		"[] [nodes] [] [create]",
 		"[] [nodes/status] [] [patch]",
 		"[] [configmaps] [] [get list create update delete]",
 	}, granted(t, "components/simulated-nodes/rbac.yaml"))
