@@ -20,6 +20,7 @@ import (
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
+	"github.com/foresail/foresail/test/permissions/rbac"
 	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
@@ -44,7 +45,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if binary, err = foresail.Build(ctx, os.Stderr); err != nil {
 		return 1, err
 	}
-	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1}); err != nil {
+	if shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: time.Second, Seed: 1, AuditPolicy: rbac.Policy}); err != nil {
 		return 1, err
 	}
 	defer func() {
@@ -55,7 +56,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := shared.Deploy(ctx, app); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return rbac.Run(m, "test/apiservice", shared.Cluster)
 }
 
 // front passes connections on to replicas in turn, as a Service does. It has the port that the APIService names, as the replicas

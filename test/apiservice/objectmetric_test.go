@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -97,6 +98,7 @@ func TestObjectMetric(t *testing.T) {
 	shared.Shares.Set(app.Namespace, app.Name, func() float64 { return 3.5 })
 	defer shared.Shares.Set(app.Namespace, app.Name, nil)
 	read(t)
+	t.Run("what is changed in them is put right", correctCustom)
 	t.Run("both groups are discovered", discoverBoth)
 	t.Run("HPAs read equal values through both", compareHPAs)
 	t.Run("reads of the same moment are equal", compareReads)
@@ -138,6 +140,21 @@ func startIsRefused(t *testing.T, f *front) {
 	assert.Contains(t, p.LogTail(), "leave the flag out and have HPAs read external metrics, or remove that APIService first")
 	_, err = services().Get(t.Context(), "v1beta2.custom.metrics.k8s.io", metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+// correctCustom takes the authority out of both APIServices, without which the API server trusts no replica.
+func correctCustom(t *testing.T) {
+	for _, name := range []string{"v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"} {
+		before, err := services().Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		_, err = services().Patch(t.Context(), name, types.MergePatchType, []byte(`{"spec":{"caBundle":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		eventually(t, "the authority is there again", func(c *assert.CollectT) {
+			now, err := services().Get(t.Context(), name, metav1.GetOptions{})
+			require.NoError(c, err)
+			assert.Equal(c, before.Object["spec"], now.Object["spec"])
+		})
+	}
 }
 
 // discoverBoth discovers as kubectl does, and as old clients do.

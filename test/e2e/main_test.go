@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"context"
+	_ "embed"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/permissions/rbac"
 	"github.com/foresail/foresail/test/stack"
 )
 
@@ -30,6 +33,9 @@ var scaleToZero = map[controlplane.Component][]string{
 	controlplane.APIServer:         {"--feature-gates=HPAScaleToZero=true"},
 	controlplane.ControllerManager: {"--feature-gates=HPAScaleToZero=true"},
 }
+
+//go:embed scaledobjects.yaml
+var scaledObjectsYAML []byte
 
 var (
 	suite   context.Context // of all tests
@@ -49,7 +55,7 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		return 1, err
 	}
-	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, ExtraArgs: scaleToZero})
+	shared, err = stack.Start(ctx, stack.Options{Progress: os.Stderr, ReadyDelay: readyDelay, Seed: 1, TimeScale: timeScale, ExtraArgs: scaleToZero, AuditPolicy: rbac.Policy})
 	if err != nil {
 		return 1, err
 	}
@@ -58,6 +64,9 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 			err = closed
 		}
 	}()
+	if _, err := shared.Cluster.Apply(ctx, scaledObjectsYAML); err != nil {
+		return 1, err
+	}
 	if pushed, err = newReceiver("adapter"); err != nil {
 		return 1, err
 	}
@@ -70,11 +79,11 @@ func runWithStack(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := shared.Register(ctx, adapter); err != nil {
 		return 1, err
 	}
-	code = m.Run()
+	code, err = rbac.Run(m, "test/e2e", shared.Cluster)
 	if code != 0 {
 		keepLogs()
 	}
-	return code, adapter.Stop()
+	return code, errors.Join(err, adapter.Stop())
 }
 
 func startAdapter(ctx context.Context, name string, flags ...string) (*stack.Adapter, error) {

@@ -44,12 +44,15 @@ func startPools(ctx context.Context) (*foresail.Process, error) {
 	return p, p.WaitReady(ctx)
 }
 
+// account is that of the extender on a control plane: what it may do is not mixed with what the process that runs WorkerPools may.
+const account = "foresail-extender"
+
 // startForesail starts a process with the extender, as the manifests would, and waits until it is ready.
 func startForesail(t *testing.T, flags ...string) *extenderProcess {
 	t.Helper()
 	program, err := binary()
 	require.NoError(t, err)
-	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), foresail.Namespace, foresail.ServiceAccount)
+	kubeconfig, err := cluster.KubeconfigForServiceAccount(t.Context(), foresail.Namespace, account)
 	require.NoError(t, err)
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)

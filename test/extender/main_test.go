@@ -21,6 +21,7 @@ import (
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
+	"github.com/foresail/foresail/test/permissions/rbac"
 )
 
 // patience is how long anything is waited for, on a crowded machine.
@@ -48,7 +49,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	}
 	flag.Parse()
 	cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Progress: os.Stderr, KeepDir: os.Getenv("KEEP_DIR") != "",
+		Progress: os.Stderr, KeepDir: os.Getenv("KEEP_DIR") != "", AuditPolicy: rbac.Policy,
 		// Nodes whose instance has been terminated stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.APIServer: {"--delete-collection-workers=8"}, // stages end with hundreds of pods
@@ -71,7 +72,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, pools.Stop()) }()
-	return m.Run(), nil
+	return rbac.Run(m, "test/extender", cluster)
 }
 
 // prepare applies what an installation of Foresail consists of, but for the process.
@@ -81,7 +82,8 @@ func prepare(ctx context.Context) error {
 	}
 	err := foresail.Apply(ctx, cluster,
 		"crds/foresail.dev_workerpools.yaml", "base/namespace.yaml", "base/serviceaccount.yaml", "components/nodepool/rbac.yaml",
-		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml", "components/extender/binding.yaml")
+		"components/simulated-nodes/namespace.yaml", "components/simulated-nodes/rbac.yaml", "components/extender-rights/rbac.yaml",
+		"overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml")
 	if err != nil {
 		return err
 	}

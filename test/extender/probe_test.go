@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/foresail/foresail/adapter/extender"
@@ -39,8 +40,13 @@ func newProbe(t *testing.T, address, root string) *probe {
 
 // ask returns the verdicts on nodes.
 func (p *probe) ask(ctx context.Context, nodes []string) ([]extender.FilterNode, error) {
+	return p.askAs(ctx, nodes, "")
+}
+
+// askAs is ask with a UID of the pod. As the watch never delivers such a pod, the extender looks for it.
+func (p *probe) askAs(ctx context.Context, nodes []string, uid types.UID) ([]extender.FilterNode, error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "probe", Namespace: "probe", OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}},
+		Name: "probe", Namespace: "probe", UID: uid, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "probe", Controller: new(true)}},
 	}}
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes})
 	if err != nil {

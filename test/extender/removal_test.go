@@ -115,6 +115,9 @@ func TestRemovalWithoutPool(t *testing.T) {
 	require.NoError(t, drainer.Taint(t.Context(), removed, "down-1"))
 	s.untilListed(f.probe, nodes)
 	s.untilKnown(f.probe, "the taint to be known", nodes[:1], func(n *extender.FilterNode) bool { return n.Pool != "" })
+	verdicts, err := f.probe.askAs(t.Context(), nodes, "of-no-pod")
+	require.NoError(t, err)
+	assert.Len(t, verdicts, len(nodes), "a pod that is looked for in vain is judged as any other")
 	tolerant := func(pod *corev1.Pod) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}

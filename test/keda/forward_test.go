@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/test/foresail"
+	"github.com/foresail/foresail/test/permissions/rbac"
 )
 
 // answer is what a server of external metrics answers.
@@ -88,4 +89,5 @@ func TestForwardedReadsAreThoseOfKEDA(t *testing.T) {
 	listed := ask(t, client, own+"/apis/external.metrics.k8s.io/v1beta1", "application/json")
 	assert.Contains(t, listed.body, "predicted_load_total")
 	assert.Contains(t, listed.body, "externalmetrics", "the one name that KEDA lists")
+	require.NoError(t, rbac.Check("test/keda", shared.stack.Cluster, true), "KEDA asks the cluster what Foresail may read")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/keda"
+	"github.com/foresail/foresail/test/permissions/rbac"
 	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/stack"
 )
@@ -74,7 +75,7 @@ func (s *suite) start() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.stack, err = stack.Start(s, stack.Options{Progress: os.Stderr, ReadyDelay: 4 * time.Second, Seed: 1, TimeScale: 5}); err != nil {
+	if s.stack, err = stack.Start(s, stack.Options{Progress: os.Stderr, ReadyDelay: 4 * time.Second, Seed: 1, TimeScale: 5, AuditPolicy: rbac.Policy}); err != nil {
 		return err
 	}
 	if s.keda, err = keda.Start(s, s.stack.Cluster, binaries); err != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
@@ -128,6 +129,31 @@ func TestOnlyThePlainNodeIsRemoved(t *testing.T) {
 	still := p.pods(p.name, "mirror")
 	require.Len(t, still, 1)
 	assert.Nil(t, still[0].DeletionTimestamp, "nobody has asked it to leave")
+}
+
+// TestADeletedPoolTakesItsNodesAlong deletes a pool under two pods. As nothing can take the place of the first, their budget does not
+// let the second go: it is deleted, as drain.force says. The object stays for minutes after that, unless nodes may be left.
+func TestADeletedPoolTakesItsNodesAlong(t *testing.T) {
+	t.Parallel()
+	running(t)
+	p := newPool(t, "deleted")
+	p.create(1, 1, func(s *v1alpha1.WorkerPoolSpec) {
+		s.DeletionPolicy = v1alpha1.DeletionPolicyDrain
+		s.Drain = v1alpha1.DrainPolicy{Timeout: after(2 * time.Second), Force: true}
+	})
+	p.settled(1)
+	p.deploy(p.name, 2, p.template("held", ""))
+	p.budget("held", 1, 1)
+	p.allowNoNewPods()
+	require.Equal(t, []string{v1alpha1.FinalizerDrain}, p.get().Finalizers)
+
+	require.NoError(t, objects.Delete(t.Context(), p.get()))
+	p.until("nothing is left", func() bool { return len(p.nodes()) == 0 && len(p.instances()) == 0 })
+	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+	p.until("the object is gone", func() bool {
+		err := objects.Get(t.Context(), client.ObjectKey{Name: p.name}, new(v1alpha1.WorkerPool))
+		return apierrors.IsNotFound(err)
+	})
 }
 
 func ids(list []provider.Instance) []string {

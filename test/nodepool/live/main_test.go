@@ -16,6 +16,7 @@ import (
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
+	"github.com/foresail/foresail/test/permissions/rbac"
 )
 
 // patience is how long anything is waited for, on a crowded machine.
@@ -45,7 +46,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Progress: os.Stderr,
+		Progress: os.Stderr, AuditPolicy: rbac.Policy,
 		// Nodes whose instance has been terminated stay without a kubelet.
 		ExtraArgs: map[controlplane.Component][]string{
 			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
@@ -63,7 +64,7 @@ func runOnCluster(ctx context.Context, m *testing.M) (code int, err error) {
 	if err := prepare(ctx); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return rbac.Run(m, "test/nodepool/live", cluster)
 }
 
 // prepare applies what an installation of Foresail consists of, but for the process.

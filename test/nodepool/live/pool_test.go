@@ -105,7 +105,8 @@ func (p *pool) create(least, most int32, change func(*v1alpha1.WorkerPoolSpec)) 
 // delete ends the pool and what is there of it that would cost others time.
 func (p *pool) delete(ctx context.Context) {
 	p.Helper()
-	require.NoError(p, objects.Delete(ctx, &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: p.name}}))
+	err := objects.Delete(ctx, &v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: p.name}})
+	require.NoError(p, client.IgnoreNotFound(err))
 	require.NoError(p, cluster.Client().CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: poolLabel + "=" + p.name}))
 	require.NoError(p, cluster.Client().AppsV1().Deployments(p.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 }

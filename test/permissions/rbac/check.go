@@ -1,0 +1,70 @@
+package rbac
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// check compares what was asked for with what is granted. It looks for rights that nothing used only after a whole run.
+func (s Suite) check(proven, others []Right, requests []Request, whole bool) error {
+	var problems []error
+	seen := map[string]bool{} // of Forbidden
+	used := map[string]bool{}
+	for _, r := range requests {
+		if s.Namespace != nil {
+			r.Namespace = s.Namespace(r.Namespace)
+		}
+		allowed := false
+		for _, right := range slices.Concat(proven, others) {
+			if right.Covers(r) {
+				allowed = true
+				used[right.String()] = used[right.String()] || !r.Forbidden
+			}
+		}
+		if r.Forbidden && !allowed {
+			what := describe(Request{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Path: r.Path}.rule())
+			seen[what] = true
+			if _, expected := s.Forbidden[what]; !expected {
+				problems = append(problems, fmt.Errorf("forbidden: %s; no role grants it", r))
+			}
+		}
+	}
+	if whole {
+		problems = append(problems, s.unused(proven, used)...)
+		for _, what := range slices.Sorted(maps.Keys(s.Forbidden)) {
+			if !seen[what] {
+				problems = append(problems, fmt.Errorf("%s is expected to be forbidden (%s), and was not", what, s.Forbidden[what]))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// unused returns what is wrong with rights that were not used, and with those of Unused that were.
+func (s Suite) unused(proven []Right, used map[string]bool) []error {
+	var problems []error
+	for _, right := range proven {
+		reason, expected := s.Unused[right.String()]
+		switch {
+		case used[right.String()] && expected:
+			problems = append(problems, fmt.Errorf("%s is expected to be unused (%s), and was used", right, reason))
+		case !used[right.String()] && !expected:
+			problems = append(problems, fmt.Errorf("no test uses %s: take it out of the manifests, or give a reason", right))
+		}
+	}
+	return append(problems, s.stale(proven)...)
+}
+
+// stale returns the entries of Unused that are no rights.
+func (s Suite) stale(proven []Right) []error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(s.Unused)) {
+		if !slices.ContainsFunc(proven, func(r Right) bool { return r.String() == name }) {
+			problems = append(problems, fmt.Errorf("%s is expected to be unused, and is no right of %s", name, strings.Join(s.Proves, ", ")))
+		}
+	}
+	return problems
+}
