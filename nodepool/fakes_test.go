@@ -171,6 +171,7 @@ type fakeWorld struct {
 	arriving   bool // some pod has no node yet
 	drainErr   error
 	podGrace   time.Duration // how long evicted pods take
+	evictTakes time.Duration // how long a request of evictions takes
 	violations []string
 	terminated []string
 	past       map[string]bool // instances whose deadline has passed, so that they may go with pods
@@ -484,6 +485,7 @@ func (w *fakeWorld) Arriving(context.Context) (bool, error) {
 }
 
 func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
+	w.clock.advance(w.evictTakes)
 	err = w.on(node, func(n *fakeNode) {
 		progress.Remaining = len(n.pods)
 		for _, p := range n.pods {

@@ -251,6 +251,7 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	case m.urgent || m.repair || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
+	case m.seen.spec.Drain.Force: // the next cycle deletes what is left, if the timeout has passed during the evictions
 	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.seen.spec.Drain.Timeout))
 	}

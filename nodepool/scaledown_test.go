@@ -203,6 +203,17 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 	require.Greater(t, r.clock.now().Sub(began), r.spec.Drain.Timeout)
 }
 
+// TestForceOutlastsSlowEvictions has the timeout pass during evictions: the drain goes on, and deletes what is left.
+func TestForceOutlastsSlowEvictions(t *testing.T) {
+	r := idle(t, 2)
+	r.spec.Drain.Force, r.spec.Drain.Timeout = true, 2*time.Second
+	r.world.evictTakes = 3 * time.Second
+	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
+	r.removing(state.RemovalDraining)
+	r.until("it is removed", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Zero(t, r.count(EventDrainFailed))
+}
+
 func TestInstancesOfOthersAreLeftAlone(t *testing.T) {
 	r := idle(t, 2)
 	r.world.termErr = refused(provider.NotOwned)

@@ -48,7 +48,9 @@ func (s Suite) unused(proven []Right, used map[string]bool) []error {
 	var problems []error
 	for _, right := range proven {
 		reason, expected := s.Unused[right.String()]
+		_, rare := s.Rare[right.String()]
 		switch {
+		case rare:
 		case used[right.String()] && expected:
 			problems = append(problems, fmt.Errorf("%s is expected to be unused (%s), and was used", right, reason))
 		case !used[right.String()] && !expected:
@@ -58,12 +60,17 @@ func (s Suite) unused(proven []Right, used map[string]bool) []error {
 	return append(problems, s.stale(proven)...)
 }
 
-// stale returns the entries of Unused that are no rights.
+// stale returns the entries of Unused and Rare that are no rights.
 func (s Suite) stale(proven []Right) []error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(s.Unused)) {
+		if _, twice := s.Rare[name]; twice {
+			problems = append(problems, fmt.Errorf("%s is expected to be unused, and to be used at times", name))
+		}
+	}
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(s.Unused)), slices.Sorted(maps.Keys(s.Rare))) {
 		if !slices.ContainsFunc(proven, func(r Right) bool { return r.String() == name }) {
-			problems = append(problems, fmt.Errorf("%s is expected to be unused, and is no right of %s", name, strings.Join(s.Proves, ", ")))
+			problems = append(problems, fmt.Errorf("%s has a reason to be unused, and is no right of %s", name, strings.Join(s.Proves, ", ")))
 		}
 	}
 	return problems

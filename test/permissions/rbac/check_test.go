@@ -44,10 +44,12 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"that was expected":               {suite: Suite{Forbidden: map[string]string{"list pods": "rare"}}, requests: []Request{get, remove}, want: "list pods is expected to be forbidden (rare), and was not"},
 		"that was expected of the others": {suite: Suite{Forbidden: map[string]string{"list pods": "rare"}}, requests: []Request{get}, part: true},
 		"unused with a reason":            {suite: Suite{Unused: map[string]string{theDelete: "rare"}}, requests: []Request{get}},
+		"used at times, and not now":      {suite: Suite{Rare: map[string]string{theDelete: "rare"}}, requests: []Request{get}},
+		"used at times, and now":          {suite: Suite{Rare: map[string]string{theDelete: "rare"}}, requests: []Request{get, remove}},
 		"used with a reason why not":      {suite: Suite{Unused: map[string]string{theDelete: "rare"}}, requests: []Request{get, remove}, want: theDelete + " is expected to be unused (rare), and was used"},
 		"a reason without a right": {
 			suite: Suite{Proves: []string{"file"}, Unused: map[string]string{"ClusterRole small: patch pods": "rare"}}, requests: []Request{get, remove},
-			want: "ClusterRole small: patch pods is expected to be unused, and is no right of file",
+			want: "ClusterRole small: patch pods has a reason to be unused, and is no right of file",
 		},
 	} {
 		err := c.suite.check(rights, nil, c.requests, !c.part)
