@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ const (
 	reasonForbidden   = "Forbidden"
 	reasonRejected    = "RejectedByAPIServer"
 	reasonFailing     = "RequestsFail"
-	reasonDryRun      = "DryRun"
+	reasonDryRun      = serving.ReasonDryRun
 )
 
 // reasonRequiresNew is Karpenter's of the condition Provisioning while it starts nodes.

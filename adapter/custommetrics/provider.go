@@ -65,9 +65,9 @@ func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 // error that carries a metav1.Status.
 func (p *Provider) GetMetricByName(ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo, selector labels.Selector) (*custom_metrics.MetricValue, error) {
 	start := p.clock()
-	item, err := p.read(name, info, selector, start)
 	query := serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric, Now: start}
-	kubeapi.Trace(ctx, query, item, kubeapi.AsStatusError(err))
+	item, err := p.read(query, info, selector)
+	kubeapi.Trace(ctx, query, item, err)
 	if failed := p.observe(info.Metric, err, start); failed != nil {
 		return nil, failed
 	}
@@ -91,14 +91,14 @@ func (p *Provider) GetMetricBySelector(_ context.Context, namespace string, _ la
 	return nil, p.observe(info.Metric, err, start)
 }
 
-func (p *Provider) read(name types.NamespacedName, info provider.CustomMetricInfo, selector labels.Selector, now time.Time) (serving.Item, error) {
+func (p *Provider) read(query serving.Query, info provider.CustomMetricInfo, selector labels.Selector) (serving.Item, error) {
 	if err := check(info); err != nil {
 		return serving.Item{}, err
 	}
 	if !selector.Empty() {
 		return serving.Item{}, metricSelector(selector)
 	}
-	return serving.Read(p.reader, serving.Query{Namespace: name.Namespace, Selector: serving.ByName(name.Name), Metric: info.Metric, Now: now})
+	return serving.Read(p.reader, query)
 }
 
 // observe counts a read, and returns its error as the API reports it.

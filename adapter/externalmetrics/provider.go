@@ -48,8 +48,8 @@ func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, sele
 	start := p.clock()
 	query := serving.Query{Namespace: namespace, Selector: selector, Metric: info.Metric, Now: start}
 	item, err := serving.Read(p.reader, query)
+	kubeapi.Trace(ctx, query, item, err)
 	failed := kubeapi.AsStatusError(err)
-	kubeapi.Trace(ctx, query, item, failed)
 	p.Observe(info.Metric, failed, p.clock().Sub(start))
 	if failed != nil {
 		return nil, failed

@@ -34,6 +34,7 @@
 package serving
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -136,16 +137,10 @@ func (q *Query) find(reader Reader) []snapshot.Snapshot {
 
 // acting leaves out the PredictedMetrics in dry run, unless all are: a trial must not make a selector ambiguous.
 func acting(found []snapshot.Snapshot) []snapshot.Snapshot {
-	var out []snapshot.Snapshot
-	for i := range found {
-		if !found[i].DryRun {
-			out = append(out, found[i])
-		}
-	}
-	if len(out) == 0 {
+	if !slices.ContainsFunc(found, func(s snapshot.Snapshot) bool { return !s.DryRun }) {
 		return found
 	}
-	return out
+	return slices.DeleteFunc(found, func(s snapshot.Snapshot) bool { return s.DryRun })
 }
 
 func (q *Query) item(s *snapshot.Snapshot) (Item, error) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/page"
@@ -93,8 +94,11 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 			return err
 		}
 		defer r.leave()
-		pools := newPoolView(k, usd, now)
-		played := whatif.NewView(r.history, k.specOf)
+		config, objects, unreachable := k.connect()
+		pools := newPoolView(config, objects, unreachable, usd, now)
+		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
+			return specOf(ctx, objects, unreachable, metric)
+		})
 		return serveDashboard(c, r, *port, page.Local{
 			Pools: func(ctx context.Context) any { return pools.List(ctx) },
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
@@ -107,10 +111,9 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 }
 
 // newPoolView reads WorkerPools with the rights of the user.
-func newPoolView(k *cluster, usd prices.Prices, now func() time.Time) *poolview.View {
-	config, objects, err := k.connect()
-	if err != nil {
-		return &poolview.View{Failure: err, Now: now}
+func newPoolView(config *rest.Config, objects client.Client, unreachable error, usd prices.Prices, now func() time.Time) *poolview.View {
+	if unreachable != nil {
+		return &poolview.View{Failure: unreachable, Now: now}
 	}
 	config.QPS, config.Burst = 50, 100 // as kubectl: a cluster is many pages
 	nodes, err := kubernetes.NewForConfig(config)
@@ -118,13 +121,12 @@ func newPoolView(k *cluster, usd prices.Prices, now func() time.Time) *poolview.
 }
 
 // specOf returns the spec of a PredictedMetric, read with the rights of the user.
-func (k *cluster) specOf(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
-	_, objects, err := k.connect()
-	if err != nil {
-		return v1alpha1.PredictedMetricSpec{}, err
-	}
+func specOf(ctx context.Context, objects client.Client, unreachable error, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 	var pm v1alpha1.PredictedMetric
-	err = objects.Get(ctx, metric, &pm)
+	if unreachable != nil {
+		return pm.Spec, unreachable
+	}
+	err := objects.Get(ctx, metric, &pm)
 	return pm.Spec, err
 }
 

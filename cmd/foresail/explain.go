@@ -141,7 +141,7 @@ With --output json it is one object, which also has the journal.
 func explainPool(ctx context.Context, objects client.Client, nodes kubernetes.Interface, name string, last int, now func() time.Time) (explanation, error) {
 	var pool v1alpha1.WorkerPool
 	if err := objects.Get(ctx, client.ObjectKey{Name: name}, &pool); err != nil {
-		return explanation{}, missing(ctx, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
+		return explanation{}, missingPool(ctx, objects, name, err)
 	}
 	e := explain.Of(ctx, nodes, &pool, last, now())
 	state := e
@@ -167,6 +167,15 @@ func oneName(of string) cobra.PositionalArgs {
 			return fmt.Errorf("unexpected argument %q: %s takes one name", args[1], c.CommandPath())
 		}
 	}
+}
+
+// metricNamed reads a PredictedMetric, or says which there are instead.
+func metricNamed(ctx context.Context, objects client.Client, key client.ObjectKey) (*v1alpha1.PredictedMetric, error) {
+	var pm v1alpha1.PredictedMetric
+	if err := objects.Get(ctx, key, &pm); err != nil {
+		return nil, missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
+	}
+	return &pm, nil
 }
 
 // missing says of an object that cannot be read what there is instead.

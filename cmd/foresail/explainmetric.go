@@ -60,9 +60,9 @@ condition, else about every 15s. With --output json it is the spec and the statu
 }
 
 func explainMetric(ctx context.Context, objects client.Client, key client.ObjectKey, now func() time.Time) (explanation, error) {
-	var pm v1alpha1.PredictedMetric
-	if err := objects.Get(ctx, key, &pm); err != nil {
-		return explanation{}, missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
+	pm, err := metricNamed(ctx, objects, key)
+	if err != nil {
+		return explanation{}, err
 	}
 	value := struct {
 		Namespace string                         `json:"namespace"`
@@ -70,7 +70,7 @@ func explainMetric(ctx context.Context, objects client.Client, key client.Object
 		Spec      v1alpha1.PredictedMetricSpec   `json:"spec"`
 		Status    v1alpha1.PredictedMetricStatus `json:"status"`
 	}{pm.Namespace, pm.Name, pm.Spec, pm.Status}
-	return explanation{value: value, state: []any{pm.UID, value}, table: func(w io.Writer) error { return printMetric(w, &pm, now()) }}, nil
+	return explanation{value: value, state: []any{pm.UID, value}, table: func(w io.Writer) error { return printMetric(w, pm, now()) }}, nil
 }
 
 // metricTable writes an explanation of a PredictedMetric. Tabs make columns within a section.

@@ -98,11 +98,7 @@ func (o *hpaOptions) read(c *cobra.Command, k *cluster, args []string) (*v1alpha
 	if err != nil {
 		return nil, err
 	}
-	var pm v1alpha1.PredictedMetric
-	if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-		return nil, missing(c.Context(), objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
-	}
-	return &pm, nil
+	return metricNamed(c.Context(), objects, client.ObjectKey{Namespace: namespace, Name: args[0]})
 }
 
 func (o *hpaOptions) print(w io.Writer, pm *v1alpha1.PredictedMetric) error {

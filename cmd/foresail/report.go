@@ -168,11 +168,11 @@ func (o *reportOptions) metrics(c *cobra.Command, k *cluster, args []string) ([]
 		return nil, err
 	}
 	if len(args) == 1 {
-		var pm v1alpha1.PredictedMetric
-		if err := objects.Get(c.Context(), client.ObjectKey{Namespace: namespace, Name: args[0]}, &pm); err != nil {
-			return nil, missing(c.Context(), objects, "PredictedMetric", args[0], namespace, &v1alpha1.PredictedMetricList{}, err)
+		pm, err := metricNamed(c.Context(), objects, client.ObjectKey{Namespace: namespace, Name: args[0]})
+		if err != nil {
+			return nil, err
 		}
-		return []v1alpha1.PredictedMetric{pm}, nil
+		return []v1alpha1.PredictedMetric{*pm}, nil
 	}
 	if o.all {
 		namespace = ""

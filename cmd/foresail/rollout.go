@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -154,15 +155,15 @@ func patchDisruption(c *cobra.Command, objects client.Client, name string, disru
 	case strings.Contains(err.Error(), `unknown field "spec.disruption`):
 		return nil, errors.New("the cluster does not know spec.disruption of WorkerPools: kubectl apply -k manifests/crds makes it know it")
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, missingPool(c, objects, name, err)
+		return nil, missingPool(c.Context(), objects, name, err)
 	default:
 		return nil, fmt.Errorf("change WorkerPool %s: %w", name, err)
 	}
 }
 
 // missingPool names the pools there are when one cannot be read.
-func missingPool(c *cobra.Command, objects client.Client, name string, err error) error {
-	return missing(c.Context(), objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
+func missingPool(ctx context.Context, objects client.Client, name string, err error) error {
+	return missing(ctx, objects, "WorkerPool", name, "", &v1alpha1.WorkerPoolList{}, err)
 }
 
 func noteDryRun(w io.Writer, pool *v1alpha1.WorkerPool) error {
@@ -232,7 +233,7 @@ as before the first cycle by a new spec, it is false.`,
 		name := poolName(args[0])
 		var pool v1alpha1.WorkerPool
 		if err := objects.Get(c.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
-			return missingPool(c, objects, name, err)
+			return missingPool(c.Context(), objects, name, err)
 		}
 		s := rolloutOf(&pool)
 		if output.value == "json" {

@@ -299,8 +299,10 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer traces.end(ctx)
-	config.Wrap(tracing.WrapperFor(traces.sampled))
-	o.adapter.server.Traces, o.nodePool.traces = traces.sampled, traces.all
+	if o.tracing.file != "" { // or requests and cycles would do for nothing what they do for traces
+		config.Wrap(tracing.WrapperFor(traces.sampled))
+		o.adapter.server.Traces, o.nodePool.traces = traces.sampled, traces.all
+	}
 	mgr, err := o.newManager(config)
 	if err != nil {
 		return fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)

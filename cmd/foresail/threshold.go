@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -205,7 +204,5 @@ func writeThreshold(c *cobra.Command, q *threshold.Question, a *threshold.Answer
 	for _, r := range a.Rows {
 		out.Rows = append(out.Rows, row{r.From, r.To, r.Count, r.Slow, r.Median, r.P95})
 	}
-	encoder := json.NewEncoder(c.OutOrStdout())
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(out)
+	return printJSON(c.OutOrStdout(), out)
 }

@@ -30,6 +30,28 @@ func (q *Question) Range(ctx context.Context, api v1.API, span v1.Range) (model.
 	})
 }
 
+// maxSteps is how many are asked for at once: Prometheus returns at most 11,000 samples of a series.
+const maxSteps = 10_000
+
+// RangeInParts evaluates the query over a span of any number of steps, and hands on the answer to each part of it. It ends with the first
+// error.
+func (q *Question) RangeInParts(ctx context.Context, api v1.API, span v1.Range, take func(model.Matrix) error) error {
+	for begin := span.Start; !begin.After(span.End); begin = begin.Add(maxSteps * span.Step) {
+		part := v1.Range{Start: begin, End: begin.Add((maxSteps - 1) * span.Step), Step: span.Step}
+		if part.End.After(span.End) {
+			part.End = span.End
+		}
+		matrix, _, err := q.Range(ctx, api, part)
+		if err != nil {
+			return err
+		}
+		if err := take(matrix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Vector evaluates the query at a time. Its errors are *Failure.
 func (q *Question) Vector(ctx context.Context, api v1.API, at time.Time) (model.Vector, error) {
 	vector, _, err := ask[model.Vector](ctx, q, func(ctx context.Context, o ...v1.Option) (model.Value, v1.Warnings, error) {

@@ -59,12 +59,8 @@ func ReadCSV(in io.Reader) ([]Measurement, error) {
 	}
 }
 
-const (
-	// maxSteps is how many are asked for at once: Prometheus returns at most 11,000 samples of a series.
-	maxSteps = 10_000
-	// queryTimeout is that of one query.
-	queryTimeout = time.Minute
-)
+// queryTimeout is that of one query.
+const queryTimeout = time.Minute
 
 // Source is a Prometheus server that has measurements.
 type Source struct {
@@ -109,21 +105,14 @@ func mean(values []float64) float64 {
 
 // read returns the values of all series of a query by time.
 func (s *Source) read(ctx context.Context, flag, query string, to time.Time, since, step time.Duration) (map[model.Time][]float64, error) {
-	asked := promapi.Question{Address: s.Address, Query: query, Accepted: "must be PromQL that returns series", Timeout: queryTimeout}
+	asked := promapi.Question{Address: s.Address + ": " + flag, Query: query, Accepted: "must be PromQL that returns series", Timeout: queryTimeout}
 	values := map[model.Time][]float64{}
 	to = to.Truncate(step)
-	for begin := to.Add(-since.Truncate(step)); !begin.After(to); begin = begin.Add(maxSteps * step) {
-		end := begin.Add((maxSteps - 1) * step)
-		if end.After(to) {
-			end = to
-		}
-		matrix, _, err := asked.Range(ctx, s.API, v1.Range{Start: begin, End: end, Step: step})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		}
+	span := v1.Range{Start: to.Add(-since.Truncate(step)), End: to, Step: step}
+	err := asked.RangeInParts(ctx, s.API, span, func(matrix model.Matrix) error {
 		for _, series := range matrix {
 			if len(series.Histograms) > 0 {
-				return nil, promapi.Fail(promapi.Content, "%s: %s: query %.200q returns histograms: it must return numbers, such as histogram_quantile(0.99, …)", s.Address, flag, query)
+				return promapi.Fail(promapi.Content, "%s: query %.200q returns histograms: it must return numbers, such as histogram_quantile(0.99, …)", asked.Address, query)
 			}
 			for _, v := range series.Values {
 				if !math.IsNaN(float64(v.Value)) {
@@ -131,10 +120,14 @@ func (s *Source) read(ctx context.Context, flag, query string, to time.Time, sin
 				}
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(values) == 0 {
-		return nil, promapi.Fail(promapi.Content, "%s: %s: query %.200q returns nothing in the %s before %s: check it in the server's own page",
-			s.Address, flag, query, model.Duration(since), to.UTC().Format(time.RFC3339))
+		return nil, promapi.Fail(promapi.Content, "%s: query %.200q returns nothing in the %s before %s: check it in the server's own page",
+			asked.Address, query, model.Duration(since), to.UTC().Format(time.RFC3339))
 	}
 	return values, nil
 }

@@ -20,7 +20,7 @@ func TestTraceSaysWhatWasRead(t *testing.T) {
 	q := serving.Query{Metric: serving.LoadTotal, Selector: serving.ByName("checkout"), Now: now}
 	about := func(item serving.Item, err error) map[attribute.Key]any {
 		ctx, span := tracer.Start(t.Context(), "GET")
-		Trace(ctx, q, item, AsStatusError(err))
+		Trace(ctx, q, item, err)
 		span.End()
 		require.Len(t, sent.GetSpans(), 1)
 		out := map[attribute.Key]any{}

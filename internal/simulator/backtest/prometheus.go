@@ -7,17 +7,14 @@ import (
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/internal/simulator/workload"
 )
 
-const (
-	// maxSteps is how many are asked for at once: Prometheus returns at most 11,000 samples of a series.
-	maxSteps = 10_000
-	// queryTimeout is that of one query.
-	queryTimeout = time.Minute
-)
+// queryTimeout is that of one query.
+const queryTimeout = time.Minute
 
 // Question is what is asked of Prometheus for a trace: the sum of the series of a query, at each step, is the load.
 type Question struct {
@@ -38,25 +35,21 @@ func ReadPrometheus(ctx context.Context, q Question) (*workload.Trace, error) {
 	sums := map[int64]float64{} // by unix milliseconds
 	series := 0
 	asked := promapi.Question{Address: q.Address, Query: q.Query, Accepted: "must be PromQL that returns requests per second", Timeout: queryTimeout}
-	for begin := from; !begin.After(to); begin = begin.Add(maxSteps * q.Step) {
-		end := begin.Add((maxSteps - 1) * q.Step)
-		if end.After(to) {
-			end = to
-		}
-		matrix, _, err := asked.Range(ctx, q.API, v1.Range{Start: begin, End: end, Step: q.Step})
-		if err != nil {
-			return nil, err
-		}
+	err := asked.RangeInParts(ctx, q.API, v1.Range{Start: from, End: to, Step: q.Step}, func(matrix model.Matrix) error {
 		series = max(series, len(matrix))
 		for _, s := range matrix {
 			if len(s.Histograms) > 0 {
-				return nil, promapi.Fail(promapi.Content, "%s: query %.200q returns histograms: it must return requests per second, "+
+				return promapi.Fail(promapi.Content, "%s: query %.200q returns histograms: it must return requests per second, "+
 					"such as sum(rate(http_requests_total[1m]))", q.Address, q.Query)
 			}
 			for _, v := range s.Values {
 				sums[int64(v.Timestamp)] += float64(v.Value)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return q.trace(from, to, sums, series)
 }
