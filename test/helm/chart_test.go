@@ -1,6 +1,7 @@
 package helm_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -137,16 +138,16 @@ func output(t *testing.T, program string, arguments ...string) []byte {
 func objects(t *testing.T, rendered []byte) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}
-	documents := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(rendered)))
+	// As clients of the API do, it leaves a document the line break at its end, which a block of text may end with.
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(rendered)))
 	for {
-		document := make([]byte, len(rendered)+1)
-		n, err := documents.Read(document)
+		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return found
 		}
 		require.NoError(t, err)
 		var o unstructured.Unstructured
-		require.NoError(t, yaml.UnmarshalStrict(document[:n], &o.Object))
+		require.NoError(t, yaml.UnmarshalStrict(document, &o.Object))
 		if len(o.Object) == 0 {
 			continue
 		}
