@@ -108,6 +108,7 @@ func TestPackingEmptiesNodes(t *testing.T) {
 	require.NoError(t, w.Flush())
 	t.Logf("the same arrivals in %s, and %s more, %d times as fast:\n%s%.0f%% of the node hours", span, tail, pace, table.String(), 100*bills[1].nodeSeconds/bills[0].nodeSeconds)
 	for _, b := range bills {
+		assert.Positive(t, b.nodeSeconds)
 		assert.Equal(t, len(arrivals(1, span)), b.pods, "pods that ran")
 	}
 	assert.Positive(t, bills[1].removed, "nodes that have come to be empty by themselves")
@@ -117,52 +118,30 @@ func TestPackingEmptiesNodes(t *testing.T) {
 const tail = 30 * time.Second
 
 // play has the pods come and go, everything so many times as fast as they say. It is not for the goroutine of the test: nothing in it
-// ends the test.
+// ends the test. A pod has a goroutine of its own: an API server that is slow to create one must not keep others, or the count of
+// nodes, waiting.
 func (s *stage) play(scheduler string, come []arrival, span, pace time.Duration) (bill, error) {
 	billed := (span + tail) / pace
 	w := s.watch("work")
+	begun := time.Now()
 	var b bill
-	begun, last := time.Now(), time.Now()
-	lasts := map[string]time.Duration{}
-	ended := map[string]bool{}
-	client := cluster.Client().CoreV1().Pods(s.name)
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for next := 0; time.Since(begun) < billed || len(ended) < len(come); {
-		if time.Since(begun) > billed+2*patience {
-			return b, fmt.Errorf("%d of %d pods have run", len(ended), len(come))
-		}
-		for ; next < len(come) && time.Since(begun) >= come[next].at/pace; next++ {
-			a := come[next]
-			pod := s.pod(fmt.Sprintf("work-%d", next), spec{
-				app: "work", scheduler: scheduler, cpu: fmt.Sprintf("%dm", a.milli), memory: fmt.Sprintf("%dMi", a.milli),
-				uses: use{0.0005 * float64(a.milli), 0.5 * float64(a.milli) * (1 << 20)},
-			})
-			lasts[pod.Name] = a.lasts / pace
-			if _, err := client.Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
-				return b, err
-			}
-		}
-		for _, fate := range w.podFates() {
-			if fate.node == "" || ended[fate.name] || time.Since(fate.bound.at) < lasts[fate.name] {
-				continue
-			}
-			if err := client.Delete(s.Context(), fate.name, *metav1.NewDeleteOptions(0)); err != nil {
-				return b, fmt.Errorf("a pod has not been left alone: %w", err)
-			}
-			ended[fate.name] = true
-		}
-		there := 0
-		for _, object := range uses.nodes.GetStore().List() {
-			if object.(*corev1.Node).Labels[stageLabel] == s.name {
-				there++
-			}
-		}
-		if time.Since(begun) < billed {
-			b.nodeSeconds += float64(there) * time.Since(last).Seconds()
-			last, b.peak = time.Now(), max(b.peak, there)
-		}
-		<-ticker.C
+	var running errgroup.Group
+	for i, a := range come {
+		pod := s.pod(fmt.Sprintf("work-%d", i), spec{
+			app: "work", scheduler: scheduler, cpu: fmt.Sprintf("%dm", a.milli), memory: fmt.Sprintf("%dMi", a.milli),
+			uses: use{0.0005 * float64(a.milli), 0.5 * float64(a.milli) * (1 << 20)},
+		})
+		running.Go(func() error {
+			time.Sleep(time.Until(begun.Add(a.at / pace)))
+			return s.live(w, pod, a.lasts/pace, begun.Add(billed+2*patience))
+		})
+	}
+	running.Go(func() error {
+		s.count(&b, begun.Add(billed))
+		return nil
+	})
+	if err := running.Wait(); err != nil {
+		return b, err
 	}
 	for _, fate := range w.podFates() {
 		b.pods++
@@ -174,4 +153,41 @@ func (s *stage) play(scheduler string, come []arrival, span, pace time.Duration)
 		}
 	}
 	return b, nil
+}
+
+// live creates a pod, and deletes it once it has been on a node for long enough.
+func (s *stage) live(w *witness, pod *corev1.Pod, lasts time.Duration, deadline time.Time) error {
+	client := cluster.Client().CoreV1().Pods(s.name)
+	if _, err := client.Create(s.Context(), pod, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	bound := time.Time{}
+	if !s.within(time.Until(deadline), func() bool {
+		bound = w.boundAt(pod.Name)
+		return !bound.IsZero()
+	}) {
+		return fmt.Errorf("%s has not run", pod.Name)
+	}
+	time.Sleep(time.Until(bound.Add(lasts)))
+	if err := client.Delete(s.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
+		return fmt.Errorf("a pod has not been left alone: %w", err)
+	}
+	return nil
+}
+
+// count bills the nodes that there are until a moment.
+func (s *stage) count(b *bill, end time.Time) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for last := time.Now(); last.Before(end); {
+		now := <-ticker.C
+		there := 0
+		for _, object := range uses.nodes.GetStore().List() {
+			if object.(*corev1.Node).Labels[stageLabel] == s.name {
+				there++
+			}
+		}
+		b.nodeSeconds += float64(there) * now.Sub(last).Seconds()
+		last, b.peak = now, max(b.peak, there)
+	}
 }

@@ -162,6 +162,18 @@ func (w *witness) podFates() []podFate {
 	return out
 }
 
+// boundAt tells since when a pod is on a node, zero if it is not or if there is no such pod.
+func (w *witness) boundAt(pod string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, fate := range w.pods {
+		if fate.name == pod && fate.node != "" {
+			return fate.bound.at
+		}
+	}
+	return time.Time{}
+}
+
 // marked returns copies of those whose nodes are marked.
 func (w *witness) marked() map[string]nodeFate {
 	w.mu.Lock()
