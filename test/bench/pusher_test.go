@@ -17,6 +17,7 @@ import (
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 )
@@ -191,12 +192,13 @@ func startPushing(b *testing.B, f *adapter, p population, version protocol) *pus
 		defer close(w.ended)
 		failed = w.run(ctx)
 	}()
-	w.stop = sync.OnceFunc(func() {
+	end := sync.OnceValue(func() error {
 		cancel()
 		<-w.ended
-		require.NoError(b, failed)
+		return failed
 	})
-	b.Cleanup(w.stop)
+	w.stop = func() { require.NoError(b, end()) }
+	b.Cleanup(func() { assert.NoError(b, end()) })
 	return w
 }
 

@@ -14,8 +14,16 @@ import (
 type reading struct {
 	sample
 	member   *member
-	ordinal  int32 // of the sample in the request
-	from, to int   // its series' identity
+	order    uint64 // of the member
+	ordinal  int32  // of the sample in the request
+	from, to int    // its series' identity
+}
+
+// place is where a reading belongs, and where it is. It has no pointers: to sort readings themselves would keep the garbage collector busy.
+type place struct {
+	order uint64 // of the member
+	t     int64  // ms
+	at    int
 }
 
 // batch is one request on its way to the subscriptions. It is reused.
@@ -29,6 +37,8 @@ type batch struct {
 	ordinal    int32
 	members    []*member
 	readings   []reading
+	places     []place
+	sorted     []reading
 	identities []byte
 	rejected   []int32 // ordinals
 	samples    []pipeline.Sample
@@ -87,7 +97,7 @@ func (b *batch) add(l labels, samples []sample) {
 	b.identities = l.appendIdentity(b.identities)
 	for _, m := range b.members {
 		for i, x := range samples {
-			b.readings = append(b.readings, reading{sample: x, member: m, ordinal: first + int32(i), from: from, to: len(b.identities)})
+			b.readings = append(b.readings, reading{sample: x, member: m, order: m.order, ordinal: first + int32(i), from: from, to: len(b.identities)})
 		}
 	}
 }
@@ -124,16 +134,27 @@ func describe(x *reading, r result, k *track, u *subscription) error {
 
 // apply gives the decoded readings to the subscriptions.
 func (b *batch) apply() {
-	slices.SortStableFunc(b.readings, func(x, y reading) int {
-		return cmp.Or(cmp.Compare(x.member.order, y.member.order), cmp.Compare(x.t, y.t))
-	})
-	for rest := b.readings; len(rest) > 0; {
+	b.sort()
+	for rest := b.sorted; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].member == rest[0].member {
 			n++
 		}
 		rest[0].member.subscription.take(rest[:n], b)
 		rest = rest[n:]
+	}
+}
+
+// sort has the readings of each member one after the other, in order of time, and as they came if that is the same.
+func (b *batch) sort() {
+	for i := range b.readings {
+		b.places = append(b.places, place{b.readings[i].order, b.readings[i].t, i})
+	}
+	slices.SortFunc(b.places, func(x, y place) int {
+		return cmp.Or(cmp.Compare(x.order, y.order), cmp.Compare(x.t, y.t), cmp.Compare(x.at, y.at))
+	})
+	for i := range b.places {
+		b.sorted = append(b.sorted, b.readings[b.places[i].at])
 	}
 }
 
@@ -158,8 +179,10 @@ func (b *batch) reset() {
 	b.decoder.reset()
 	clear(b.members[:cap(b.members)])
 	clear(b.readings)
+	clear(b.sorted)
 	b.tally, b.ordinal = tally{}, 0
 	b.members, b.readings, b.identities, b.rejected = b.members[:0], b.readings[:0], b.identities[:0], b.rejected[:0]
+	b.places, b.sorted = b.places[:0], b.sorted[:0]
 }
 
 // result is the outcome of a sample.

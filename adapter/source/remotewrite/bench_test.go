@@ -2,6 +2,7 @@ package remotewrite
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"syscall"
@@ -66,6 +67,8 @@ func BenchmarkReceive(b *testing.B) {
 			b.Run(layout.name+"/"+e.name, func(b *testing.B) {
 				r := newReceiver()
 				series := crowd(b, r.Source, layout.namespaces, layout.pod)
+				shuffle := rand.New(rand.NewPCG(1, 2)) // a request has what was scraped at the same time, from everywhere
+				shuffle.Shuffle(len(series), func(i, j int) { series[i], series[j] = series[j], series[i] })
 				receive(b, r, e, requestsOf(e, series))
 				require.Zero(b, int(sourcetest.Gathered(b, r.registry, "foresail_remote_write_samples_total", "unknown_pod")))
 			})
