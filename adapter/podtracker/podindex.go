@@ -1,6 +1,7 @@
 package podtracker
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +21,15 @@ type PodIndex struct {
 	pods IndexedPods
 	stop func()
 
-	mu     sync.Mutex // held while a list is made, so that the newest one stays
-	byName atomic.Pointer[map[string][]Instance]
+	mu   sync.Mutex // held while a list is made, so that the newest one stays
+	list atomic.Pointer[instancesByPod]
+}
+
+// instancesByPod are instances, and where they are in the order of the names of their pods, of one pod the newest first. The instances are
+// those that the pods have listed, not copies: there may be a hundred thousand.
+type instancesByPod struct {
+	all   []Instance
+	order []int32
 }
 
 var _ IndexedPods = (*TargetPods)(nil)
@@ -41,26 +49,27 @@ func (r *PodIndex) Close() { r.stop() }
 // then, whether it has ended or not, so that a reading taken at the very end is still of the instance; else of the first.
 // It returns false for an unknown pod.
 func (r *PodIndex) Find(pod string, at int64) (id string, ok bool) {
-	of := (*r.byName.Load())[pod]
-	for i := range of {
-		if i == len(of)-1 || of[i].Start.UnixMilli() <= at {
-			return of[i].ID, true
+	l := r.list.Load()
+	i, _ := slices.BinarySearchFunc(l.order, pod, func(at int32, pod string) int { return strings.Compare(l.all[at].Pod.Name, pod) })
+	for ; i < len(l.order) && l.all[l.order[i]].Pod.Name == pod; i++ {
+		x := &l.all[l.order[i]]
+		id, ok = x.ID, true
+		if x.Start.UnixMilli() <= at {
+			break
 		}
 	}
-	return "", false
+	return id, ok
 }
 
 // Active returns the active instances, in order of the names of their pods.
 func (r *PodIndex) Active() []Instance {
+	l := r.list.Load()
 	var out []Instance
-	for _, of := range *r.byName.Load() {
-		for i := range of {
-			if of[i].End.IsZero() {
-				out = append(out, of[i])
-			}
+	for _, at := range l.order {
+		if l.all[at].End.IsZero() {
+			out = append(out, l.all[at])
 		}
 	}
-	slices.SortFunc(out, func(a, b Instance) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 	return out
 }
 
@@ -74,12 +83,14 @@ func (r *PodIndex) Ended(Instance) { r.Changed() }
 func (r *PodIndex) Changed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	byName := map[string][]Instance{}
-	for _, x := range r.pods.Instances(time.Time{}) {
-		byName[x.Pod.Name] = append(byName[x.Pod.Name], x)
+	l := instancesByPod{all: r.pods.Instances(time.Time{})}
+	l.order = make([]int32, len(l.all))
+	for i := range l.order {
+		l.order[i] = int32(i) // #nosec G115 -- a target has fewer pods than that
 	}
-	for _, of := range byName {
-		slices.SortFunc(of, func(a, b Instance) int { return b.Start.Compare(a.Start) }) // the newest first
-	}
-	r.byName.Store(&byName)
+	slices.SortFunc(l.order, func(a, b int32) int {
+		x, y := &l.all[a], &l.all[b]
+		return cmp.Or(strings.Compare(x.Pod.Name, y.Pod.Name), y.Start.Compare(x.Start))
+	})
+	r.list.Store(&l)
 }

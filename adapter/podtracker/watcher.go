@@ -3,6 +3,7 @@ package podtracker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ func NewWatcher(tracker *Tracker, feeds map[string]Feed) *Watcher {
 		w.pending[namespace] = nil
 	}
 	for namespace, feed := range feeds {
-		w.cancel = append(w.cancel, feed.Subscribe(&store{w, namespace}))
+		w.cancel = append(w.cancel, feed.Subscribe(&store{watcher: w, namespace: namespace}))
 	}
 	return w
 }
@@ -122,6 +123,9 @@ func (w *Watcher) begin() {
 type store struct {
 	watcher   *Watcher
 	namespace string
+
+	mu     sync.Mutex
+	latest podStatus // of the newest pod
 }
 
 var _ objectcache.Store = (*store)(nil)
@@ -130,10 +134,25 @@ var _ objectcache.Store = (*store)(nil)
 func (s *store) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if p, ok := obj.(*corev1.Pod); ok {
-			return recordOf(p), nil
+			return s.recordOf(p), nil
 		}
 		return obj, nil
 	}
+}
+
+// recordOf has pods that come one after the other share what they have alike. In a list those of a workload do.
+func (s *store) recordOf(p *corev1.Pod) *record {
+	r := recordOf(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if maps.Equal(r.status.labels, s.latest.labels) {
+		r.status.labels = s.latest.labels
+	}
+	if maps.Equal(r.status.ports, s.latest.ports) {
+		r.status.ports = s.latest.ports
+	}
+	s.latest = r.status
+	return r
 }
 
 // Add implements cache.ReflectorStore.
@@ -141,7 +160,7 @@ func (s *store) Add(obj any) error { return s.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (s *store) Update(obj any) error {
-	r, err := asRecord(obj)
+	r, err := s.asRecord(obj)
 	if err == nil {
 		deliver(s.watcher.tracker.observe(r))
 	}
@@ -150,7 +169,7 @@ func (s *store) Update(obj any) error {
 
 // Delete implements cache.ReflectorStore.
 func (s *store) Delete(obj any) error {
-	r, err := asRecord(obj)
+	r, err := s.asRecord(obj)
 	if err == nil {
 		deliver(s.watcher.tracker.delete(r))
 	}
@@ -161,7 +180,7 @@ func (s *store) Delete(obj any) error {
 func (s *store) Replace(list []any, _ string) error {
 	present := make(map[types.NamespacedName]bool, len(list))
 	for _, obj := range list {
-		r, err := asRecord(obj)
+		r, err := s.asRecord(obj)
 		if err != nil {
 			return err
 		}
@@ -186,12 +205,12 @@ func (s *store) ListAfterOutage() bool { return false }
 // Resync implements cache.ReflectorStore. It does nothing.
 func (s *store) Resync() error { return nil }
 
-func asRecord(obj any) (*record, error) {
+func (s *store) asRecord(obj any) (*record, error) {
 	switch x := obj.(type) {
 	case *record:
 		return x, nil
 	case *corev1.Pod:
-		return recordOf(x), nil
+		return s.recordOf(x), nil
 	default:
 		return nil, fmt.Errorf("watching pods: got a %T", obj)
 	}

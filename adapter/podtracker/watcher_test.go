@@ -96,7 +96,7 @@ func TestWatcherListsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := NewTracker(Options{})
 		fleet := tracker.Follow(metric, "shop", selector(t, "app=checkout"), nil)
-		s := &store{NewWatcher(tracker, nil), metav1.NamespaceAll}
+		s := &store{watcher: NewWatcher(tracker, nil), namespace: metav1.NamespaceAll}
 		transform := s.Transformer()
 		reduced, err := transform(podWith(readyAt(20)))
 		require.NoError(t, err)
