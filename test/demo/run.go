@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
+	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/stack"
 	"github.com/foresail/foresail/test/terminal"
 )
@@ -55,7 +56,7 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 		cancel(s.Cluster.Err())
 	}()
 	step(progress, "starting Foresail and registering it as external.metrics.k8s.io")
-	adapter, err := s.StartAdapter(ctx, "adapter")
+	adapter, err := s.StartAdapter(ctx, "adapter", "--dashboard")
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,13 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 	if err := prepare(ctx, s, adapter, apps, progress); err != nil {
 		return cause(ctx, err)
 	}
-	fmt.Fprintf(progress, "demo: the load begins; meanwhile, in another shell:\n%s\n", inspect(s, adapter))
+	page, err := openDashboard(ctx, s, adapter)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	defer func() { err = errors.Join(err, page.Stop()) }()
+	step(progress, "the load begins; watch it in a browser: "+page.URL)
+	fmt.Fprintf(progress, "demo: meanwhile, in another shell:\n%s\n", inspect(s, adapter))
 	runs, err := play(ctx, s, adapter, apps, c, out)
 	if err != nil {
 		return cause(ctx, err)
@@ -77,9 +84,16 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 		return err
 	}
 	if c.keep {
-		return keep(ctx, s, adapter, out)
+		return keep(ctx, s, adapter, page.URL, out)
 	}
 	return nil
+}
+
+// openDashboard serves the page of Foresail, as its users do.
+func openDashboard(ctx context.Context, s *stack.Stack, adapter *stack.Adapter) (*foresail.Dashboard, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
+	defer cancel()
+	return adapter.OpenDashboard(ctx, s.Cluster.Kubeconfig())
 }
 
 // cause prefers the reason why everything ends to an error that follows from it.
@@ -196,8 +210,8 @@ func conclude(c config, runs []stack.Run, out io.Writer) error {
 }
 
 // keep leaves everything up until ctx ends, which is no failure unless the cluster broke.
-func keep(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, out io.Writer) error {
-	fmt.Fprintf(out, "\nThe control plane stays up, without load, until Ctrl-C:\n\n%s", inspect(s, adapter))
+func keep(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, page string, out io.Writer) error {
+	fmt.Fprintf(out, "\nThe control plane stays up, without load, until Ctrl-C. The page of Foresail is at\n%s\n\n%s", page, inspect(s, adapter))
 	<-ctx.Done()
 	return s.Cluster.Err()
 }
