@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Exit codes; a signal's own is 128 and its number, as in a shell.
@@ -93,7 +94,9 @@ func withSignals(ctx context.Context) (_ context.Context, stop func()) {
 
 // quietLibraries keeps what libraries log off the screen.
 func quietLibraries(logs io.Writer) {
-	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs))))
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logs)))
+	klog.SetLogger(logger)
+	log.SetLogger(logger) // without one controller-runtime prints a stack after half a minute
 }
 
 // keptLines is how much of the logs an error shows.
