@@ -156,7 +156,7 @@ func TestCustomMetricsThatAreLostAreReported(t *testing.T) {
 func TestRightsToCustomMetricsThatAreMissing(t *testing.T) {
 	play(t, nil, func(f *fixture) { // without the ClusterRole of the component
 		r := f.start(both)
-		assert.ErrorContains(f, r.Ready(), "read the ClusterRole foresail-custom-metrics that is to own the APIService")
+		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-custom-metrics that is to own the APIService does not exist")
 		assert.Len(f, f.all(), 1)
 		require.NoError(f, f.client.Create(f.ctx, customRole.DeepCopy()))
 		f.after(retryAfter)

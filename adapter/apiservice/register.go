@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -226,7 +227,11 @@ func (r *Registrar) owners(ctx context.Context, owner string) ([]metav1.OwnerRef
 		return nil, nil
 	}
 	var role rbacv1.ClusterRole
-	if err := r.o.Client.Get(ctx, client.ObjectKey{Name: owner}, &role); err != nil {
+	err := r.o.Client.Get(ctx, client.ObjectKey{Name: owner}, &role)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the ClusterRole %s that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty", owner)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the ClusterRole %s that is to own the APIService: %w", owner, err)
 	}
 	if !role.DeletionTimestamp.IsZero() {

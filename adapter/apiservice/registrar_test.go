@@ -768,6 +768,14 @@ func TestRenewalDoesNotNeedTheOwner(t *testing.T) {
 	})
 }
 
+func TestMissingOwnerIsSaid(t *testing.T) {
+	play(t, nil, func(f *fixture) {
+		require.NoError(f, f.client.Delete(f.ctx, role.DeepCopy()))
+		r := f.start(nil)
+		assert.ErrorContains(f, r.Ready(), "the ClusterRole foresail-apiservice that is to own the APIService does not exist: it comes with Foresail's manifests; without them let the owner be empty")
+	})
+}
+
 // Whoever uninstalls Foresail removes the ClusterRole, and with it the APIService. It must not come back.
 func TestAPIServiceIsNotCreatedWithoutItsOwner(t *testing.T) {
 	play(t, nil, func(f *fixture) {

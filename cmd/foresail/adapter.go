@@ -264,7 +264,7 @@ func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
 
 func (o *leaseOptions) validate() error {
 	if o.elect && o.namespace == "" {
-		return badFlag("leader-election-namespace", `""`, "the namespace that this runs in, unless --leader-elect=false")
+		return badFlag("leader-election-namespace", `""`, "the namespace that this runs in, or outside of a cluster any that exists, unless --leader-elect=false")
 	}
 	return nil
 }

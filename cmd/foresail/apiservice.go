@@ -59,7 +59,7 @@ func (o *apiServiceOptions) validate(given bool) error {
 	}
 	var errs []error
 	for _, name := range []struct{ flag, value, accept string }{
-		{apiServiceNamespace, o.service.Namespace, "the namespace that this runs in, unless --" + apiServiceFlag + "=false"},
+		{apiServiceNamespace, o.service.Namespace, "the namespace that this runs in, or outside of a cluster that of the Service which leads here, unless --" + apiServiceFlag + "=false"},
 		{apiServiceName, o.service.Name, "the name of a Service"},
 	} {
 		if len(validation.IsDNS1123Label(name.value)) > 0 {

@@ -42,7 +42,7 @@ func TestFlagsOfTheRegistrationAreChecked(t *testing.T) {
 		args []string
 		want string // "" accepts
 	}{
-		{nil, `--apiservice-namespace: "": must be the namespace that this runs in, unless --apiservice=false`},
+		{nil, `--apiservice-namespace: "": must be the namespace that this runs in, or outside of a cluster that of the Service which leads here, unless --apiservice=false`},
 		{[]string{"--apiservice=false"}, ""},
 		{[]string{"--apiservice-namespace=foresail-system"}, ""},
 		{[]string{"--apiservice-namespace=Foresail"}, `--apiservice-namespace: "Foresail": must be`},

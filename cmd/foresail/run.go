@@ -125,6 +125,9 @@ one, elected through the pool's journal, launches and terminates.`,
   # Pods and nodes
   foresail run --enable adapter,nodepool
 
+  # Pods, outside of a cluster, where the Service foresail of that namespace leads here
+  foresail run --kubeconfig ~/.kube/config --leader-election-namespace foresail-system --apiservice-namespace foresail-system --apiservice-port 6443
+
   # Nodes alone, outside of a cluster
   foresail run --enable nodepool --kubeconfig ~/.kube/config
 
