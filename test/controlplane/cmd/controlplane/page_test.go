@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,23 +79,22 @@ func commands(t *testing.T, root string) string {
 func replaced(t *testing.T, script string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for before, after := range map[string]string{
-		"make build\n":                 "",
-		"--apiservice-port 6443":       "--apiservice-port 6443 --secure-port 6443 --http-address 127.0.0.1:8080 --metrics-address 127.0.0.1:8443",
-		"out/app":                      filepath.Join(dir, "app"),
-		"2> ":                          "2> " + dir + "/",
-		`export PATH="$PWD/bin:$PATH"`: "",
-	} {
-		require.Contains(t, script, before)
-		script = strings.ReplaceAll(script, before, after)
-	}
-	for _, port := range []string{"6443", "8080", "8081", "8443", "9090", "5000"} {
+	port := func() string {
 		free, err := ports.Take()
 		require.NoError(t, err)
-		require.Contains(t, script, port)
-		script = strings.ReplaceAll(script, port, strconv.Itoa(free))
+		return strconv.Itoa(free)
 	}
-	return script
+	pairs := []string{
+		"CGO_ENABLED=0 go build ", "true ",
+		`export PATH="$PWD/bin:$PATH"`, "true",
+		"--apiservice-port 6443", fmt.Sprintf("--apiservice-port %s --secure-port %[1]s --http-address 127.0.0.1:%s --metrics-address 127.0.0.1:%s", port(), port(), port()),
+		"out/", dir + "/",
+		"8081", port(), "9090", port(), "5000", port(),
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		require.Contains(t, script, pairs[i])
+	}
+	return strings.NewReplacer(pairs...).Replace(script)
 }
 
 // shell runs a script, ends what it left in the background, and returns what it said.
