@@ -37,7 +37,7 @@ func TestCommands(t *testing.T) {
 		"```\n$ foresail version\nforesail run\n```\n"}
 	assert.Equal(t, []Command{
 		{Where: "p.md:4", Words: []string{"foresail", "simulate", "--out", "a b"}},
-		{Where: "p.md:4", Words: []string{"cat", ">", "k.yaml"}},
+		{Where: "p.md:4", Words: []string{"cat"}},
 		{Where: "p.md:4", Words: []string{"kubectl", "get", "pm", "-o", "yaml"}},
 		{Where: "p.md:4", Words: []string{"foresail", "backtest", "--trace", "x.csv"}},
 		{Where: "p.md:12", Words: []string{"foresail", "version"}},
@@ -48,4 +48,8 @@ func TestCommands(t *testing.T) {
 	args, ok := Command{Words: []string{"go", "run", "./cmd/foresail", "replay"}}.Foresail()
 	assert.True(t, ok)
 	assert.Equal(t, []string{"replay"}, args)
+}
+
+func TestRedirectionsAreNotArguments(t *testing.T) {
+	assert.Equal(t, [][]string{{"foresail", "run"}, {"wait"}}, CommandLines("foresail run 2> out/foresail.log &\nwait >> log"))
 }

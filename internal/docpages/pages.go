@@ -117,6 +117,19 @@ func (p Page) Commands() []Command {
 	return commands
 }
 
+var redirection = regexp.MustCompile("^[0-9]*>>?$")
+
+// withoutRedirections drops what a shell does not pass on. Redirections have a space before the file here.
+func withoutRedirections(words []string) []string {
+	var kept []string
+	for i, word := range words {
+		if !redirection.MatchString(word) && (i == 0 || !redirection.MatchString(words[i-1])) {
+			kept = append(kept, word)
+		}
+	}
+	return kept
+}
+
 // CommandLines splits a shell script into commands and those into words. It knows quotes, comments, continued lines and what
 // separates commands, and takes expansions for plain words.
 func CommandLines(script string) [][]string {
@@ -134,7 +147,7 @@ func CommandLines(script string) [][]string {
 	}
 	endCommand := func() {
 		endWord()
-		if len(command) > 0 {
+		if command = withoutRedirections(command); len(command) > 0 {
 			commands = append(commands, command)
 		}
 		command = nil
