@@ -179,10 +179,13 @@ func (f *Forecaster) All() []snapshot.Snapshot {
 	return out
 }
 
+// all returns the feeds in one order, so that each has its forecasts at its own part of each second, on every replica.
 func (f *Forecaster) all() []*Feed {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return slices.Collect(maps.Values(f.feeds))
+	return slices.SortedFunc(maps.Values(f.feeds), func(a, b *Feed) int {
+		return cmp.Or(strings.Compare(a.key.Namespace, b.key.Namespace), strings.Compare(a.key.Name, b.key.Name))
+	})
 }
 
 func (f *Forecaster) groups() []*group {
@@ -191,8 +194,8 @@ func (f *Forecaster) groups() []*group {
 	return slices.Collect(maps.Values(f.byTarget))
 }
 
-// Run makes forecasts once a Period until the context ends, on whole seconds of the clock, so that all replicas forecast at
-// the same moments.
+// Run makes forecasts once a Period until the context ends, in rounds that begin on whole seconds of the clock, so that all replicas
+// forecast at the same moments.
 func (f *Forecaster) Run(ctx context.Context) error {
 	begun := f.now()
 	f.lastRound.Store(&begun)
@@ -209,19 +212,51 @@ func (f *Forecaster) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			f.runAll()
+			f.round(spread(ctx))
 		}
 	}
 }
 
-// runAll makes a forecast for every feed, on all cores, and joins those of each target.
-func (f *Forecaster) runAll() {
+// chunkSize is how many forecasts are made at a time.
+const chunkSize = 16
+
+// spread returns a function that waits until a share of the time of a round is over. A round that made all of its forecasts at once would
+// keep every core busy for a part of each second, in which reads and samples would have to wait. It ends well within the period, and waits
+// for nothing if the forecasts take longer, or when the context ends.
+func spread(ctx context.Context) (wait func(share float64) time.Duration) {
+	const over = Period * 3 / 4
+	begun := time.Now()
+	return func(share float64) time.Duration {
+		from := time.Now()
+		left := begun.Add(time.Duration(share * float64(over))).Sub(from)
+		if left <= 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(left):
+		}
+		return time.Since(from)
+	}
+}
+
+// runAll makes a round at once.
+func (f *Forecaster) runAll() { f.round(func(float64) time.Duration { return 0 }) }
+
+// round makes a forecast for every feed, on as many cores as it takes, and joins those of each target. It waits before each part, with
+// the share of the forecasts that came before. The time of that is not part of how long the round took.
+func (f *Forecaster) round(wait func(share float64) time.Duration) {
 	started := f.now()
+	var waited time.Duration
 	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	added := f.added.Load()
 	feeds := f.all()
-	for chunk := range slices.Chunk(f.plan(feeds, started), 64) {
+	tasks := f.plan(feeds, started)
+	done := 0
+	for chunk := range slices.Chunk(tasks, chunkSize) {
+		waited += wait(float64(done) / float64(len(tasks)))
+		done += len(chunk)
 		workers.Go(func() error {
 			for i := range chunk {
 				f.perform(&chunk[i])
@@ -240,7 +275,7 @@ func (f *Forecaster) runAll() {
 		f.seen.Store(added)
 	}
 	ended := f.now()
-	f.telemetry.round.Observe(ended.Sub(started).Seconds())
+	f.telemetry.round.Observe((ended.Sub(started) - waited).Seconds())
 	f.lastRound.Store(&ended)
 	f.liveness.progress.Add(1)
 }

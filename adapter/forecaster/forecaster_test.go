@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
@@ -355,6 +357,44 @@ func TestRunMakesForecastsOnceAPeriod(t *testing.T) {
 			testutil.ToFloat64(f.telemetry.runs.WithLabelValues(string(snapshot.WaitingForSamples)))
 		assert.InDelta(t, 30, runs, 1)
 		require.NoError(t, f.List("shop")[0].Err)
+	})
+}
+
+// Forecasts are spread over a part of each second, and each is made once a second. The pauses are not work.
+func TestForecastsAreSpreadOverASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(time.Now, prometheus.NewRegistry(), Options{})
+		var feeds []*Feed
+		for i := range 3 * chunkSize {
+			c := config()
+			c.TargetName = fmt.Sprintf("app-%02d", i)
+			feed, err := f.Set(types.NamespacedName{Namespace: "shop", Name: c.TargetName}, c)
+			require.NoError(t, err)
+			feeds = append(feeds, feed)
+		}
+		begun := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		defer cancel()
+		go func() { ended <- f.Run(ctx) }()
+		for second := range 3 {
+			round := time.Duration(second+2) * time.Second // the first second is waited for
+			time.Sleep(time.Until(begun.Add(round + 900*time.Millisecond)))
+			for i, feed := range feeds {
+				want := round + time.Duration(i/chunkSize)*Period/4
+				require.Equal(t, want, feed.Snapshot().At.Sub(begun), "%s", feed.key)
+			}
+		}
+		var m dto.Metric
+		require.NoError(t, f.telemetry.round.Write(&m))
+		assert.Equal(t, uint64(3), m.GetHistogram().GetSampleCount())
+		assert.Zero(t, m.GetHistogram().GetSampleSum())
+
+		time.Sleep(time.Until(begun.Add(5*time.Second + time.Millisecond)))
+		before := time.Now()
+		cancel()
+		require.NoError(t, <-ended)
+		assert.Zero(t, time.Since(before), "the rest of a round is made at once")
 	})
 }
 

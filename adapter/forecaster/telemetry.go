@@ -24,7 +24,7 @@ func newTelemetry(r prometheus.Registerer, f *Forecaster) *telemetry {
 		}, []string{"result"}),
 		round: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "foresail_forecast_round_duration_seconds",
-			Help:    "Time to make the forecasts of all PredictedMetrics once.",
+			Help:    "Time to make the forecasts of all PredictedMetrics once, without the pauses by which they are spread over a second.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}

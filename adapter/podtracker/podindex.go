@@ -73,6 +73,11 @@ func (r *PodIndex) Active() []Instance {
 	return out
 }
 
+// AnyActive tells whether there is an active instance.
+func (r *PodIndex) AnyActive() bool {
+	return slices.ContainsFunc(r.list.Load().all, func(x Instance) bool { return x.End.IsZero() })
+}
+
 // Started implements Observer.
 func (r *PodIndex) Started(Instance) { r.Changed() }
 

@@ -191,7 +191,7 @@ func (r *Reconciler) Settled(ctx context.Context) error {
 		return nil
 	}
 	var list v1alpha1.PredictedMetricList
-	if err := r.Client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // nothing is changed
 		return err
 	}
 	for i := range list.Items {

@@ -21,7 +21,8 @@ var tables = map[string]table{
 	"few":       fewRequests,
 	"ahead":     ahead,
 	"ablations": ablations,
-	"live":      live,
+	"live":      inRealTime("live"),
+	"hourly":    inRealTime("hourly"),
 	"size":      size,
 	"nodes":     nodeStarts,
 	"karpenter": besideKarpenter,
@@ -382,9 +383,13 @@ func shownElsewhere(variant string) bool {
 	return slices.Contains([]string{"keda", "clairvoyant", "instant"}, variant) || strings.HasSuffix(variant, "seen 5s later")
 }
 
-// live has a line for each scaler in real time, and one below it of the simulator.
-func live(figures string) (string, error) {
-	all, err := read(figures, "live", "summary.csv")
+// inRealTime has a line for each scaler in real time, and one below it of the simulator.
+func inRealTime(set string) table {
+	return func(figures string) (string, error) { return besideSimulator(figures, set) }
+}
+
+func besideSimulator(figures, set string) (string, error) {
+	all, err := read(figures, set, "summary.csv")
 	if err != nil {
 		return "", err
 	}
@@ -410,7 +415,7 @@ func live(figures string) (string, error) {
 		}
 		body = append(body, cells)
 	}
-	return markdown(figures, header, body, "live")
+	return markdown(figures, header, body, set)
 }
 
 // size has a line for each benchmark of a whole process.

@@ -243,7 +243,7 @@ func (u *subscription) reportSilence(now time.Time, forget bool) {
 	if u.ended || u.roster == nil {
 		return
 	}
-	if len(u.roster.Active()) == 0 && !u.config.Whole {
+	if !u.config.Whole && !u.roster.AnyActive() {
 		u.lastReceived = now // no samples are expected
 		return
 	}
