@@ -404,8 +404,11 @@ func besideSimulator(figures, set string) (string, error) {
 	for _, c := range columns {
 		header = append(header, c.title)
 	}
+	first := func(row map[string]string) int { // both rows of a scaler come together
+		return slices.IndexFunc(all, func(o map[string]string) bool { return o["profile"] == row["profile"] && o["scaler"] == row["scaler"] })
+	}
 	var body [][]string
-	for _, row := range all {
+	for _, row := range slices.SortedStableFunc(slices.Values(all), func(a, b map[string]string) int { return cmp.Compare(first(a), first(b)) }) {
 		cells := []string{row["profile"] + ", `" + row["scaler"] + "`", row["where"]}
 		if row["where"] == "simulated" {
 			cells[0] = ""
