@@ -179,13 +179,10 @@ func (f *Forecaster) All() []snapshot.Snapshot {
 	return out
 }
 
-// all returns the feeds in one order, so that each has its forecasts at its own part of each second, on every replica.
 func (f *Forecaster) all() []*Feed {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(f.feeds), func(a, b *Feed) int {
-		return cmp.Or(strings.Compare(a.key.Namespace, b.key.Namespace), strings.Compare(a.key.Name, b.key.Name))
-	})
+	return slices.Collect(maps.Values(f.feeds))
 }
 
 func (f *Forecaster) groups() []*group {
@@ -252,6 +249,10 @@ func (f *Forecaster) round(wait func(share float64) time.Duration) {
 	workers.SetLimit(runtime.GOMAXPROCS(0))
 	added := f.added.Load()
 	feeds := f.all()
+	// In one order, so that each has its forecasts at its own part of each second, on every replica.
+	slices.SortFunc(feeds, func(a, b *Feed) int {
+		return cmp.Or(strings.Compare(a.key.Namespace, b.key.Namespace), strings.Compare(a.key.Name, b.key.Name))
+	})
 	tasks := f.plan(feeds, started)
 	done := 0
 	for chunk := range slices.Chunk(tasks, chunkSize) {

@@ -62,7 +62,7 @@ func (u *subscription) end() {
 func (u *subscription) waits() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return !u.begun && (u.config.Whole || len(u.roster.Active()) > 0)
+	return !u.begun && (u.config.Whole || u.roster.AnyActive())
 }
 
 // fail reports why there is no answer.

@@ -14,9 +14,8 @@ import (
 type reading struct {
 	sample
 	member   *member
-	order    uint64 // of the member
-	ordinal  int32  // of the sample in the request
-	from, to int    // its series' identity
+	ordinal  int32 // of the sample in the request
+	from, to int   // its series' identity
 }
 
 // place is where a reading belongs, and where it is. It has no pointers: to sort readings themselves would keep the garbage collector busy.
@@ -97,7 +96,8 @@ func (b *batch) add(l labels, samples []sample) {
 	b.identities = l.appendIdentity(b.identities)
 	for _, m := range b.members {
 		for i, x := range samples {
-			b.readings = append(b.readings, reading{sample: x, member: m, order: m.order, ordinal: first + int32(i), from: from, to: len(b.identities)})
+			b.places = append(b.places, place{m.order, x.t, len(b.readings)})
+			b.readings = append(b.readings, reading{sample: x, member: m, ordinal: first + int32(i), from: from, to: len(b.identities)})
 		}
 	}
 }
@@ -147,9 +147,6 @@ func (b *batch) apply() {
 
 // sort has the readings of each member one after the other, in order of time, and as they came if that is the same.
 func (b *batch) sort() {
-	for i := range b.readings {
-		b.places = append(b.places, place{b.readings[i].order, b.readings[i].t, i})
-	}
 	slices.SortFunc(b.places, func(x, y place) int {
 		return cmp.Or(cmp.Compare(x.order, y.order), cmp.Compare(x.t, y.t), cmp.Compare(x.at, y.at))
 	})
