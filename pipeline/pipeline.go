@@ -77,6 +77,9 @@ type Memory struct {
 	steps     []float64 // of the past and the window
 	described []load    // of a description
 	scratch   []float64 // of its line
+
+	traced     *Trace // of the run under way, nil if nobody asked for it
+	tracedMost int
 }
 
 // Missed returns the errors of the last run's forecasts of one tick ahead, load less forecast, in order of time. It is empty with
@@ -138,6 +141,7 @@ func (p *Pipeline) run(in Input) (Forecast, error) {
 	m := p.params.method()
 	loads := m.loads(w)
 	p.addDemand(in.Demand, &f)
+	p.keep(loads)
 
 	p.count(&in, loads[len(loads)-1], &f)
 	// Counted from the newest data, as now is later (paper, section 7.10).

@@ -3,6 +3,7 @@
 //
 //	GET /dashboard/v1/metrics                     a page of all PredictedMetrics, filtered and sorted: Fleet
 //	GET /dashboard/v1/metrics/{namespace}/{name}  one of them with its history: Detail
+//	GET /dashboard/v1/metrics/{namespace}/{name}/trace  how its newest forecast came about: Trace
 //
 // The shape has the version of its path. Fields may be added to it; a change of their meaning gets a new path.
 package dashboard
@@ -39,6 +40,9 @@ type Reader interface {
 	Get(metric types.NamespacedName) (snapshot.Snapshot, bool)
 	// All returns the snapshots of all, in any order.
 	All() []snapshot.Snapshot
+	// Trace returns how the newest forecast came about, nil if it is not known or not known yet, and false if there is no such
+	// PredictedMetric. Who asks again in a second gets the next one.
+	Trace(metric types.NamespacedName) (*snapshot.Trace, bool)
 }
 
 // Dashboard answers what the page asks. It is safe for concurrent use.
@@ -79,6 +83,7 @@ func (d *Dashboard) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+MetricsPath, d.serveFleet)
 	mux.HandleFunc("GET "+MetricsPath+"/{namespace}/{name}", d.serveDetail)
+	mux.HandleFunc("GET "+MetricsPath+"/{namespace}/{name}/trace", d.serveTrace)
 	return mux
 }
 
@@ -110,14 +115,32 @@ func (d *Dashboard) serveDetail(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	key := asked(r)
 	s, ok := d.reader.Get(key)
 	if !ok {
-		http.Error(w, fmt.Sprintf("There is no PredictedMetric %s.", key), http.StatusNotFound)
+		notFound(w, key)
 		return
 	}
 	now := d.now()
 	write(w, detailOf(&s, d.history.since(key, since), now))
+}
+
+func (d *Dashboard) serveTrace(w http.ResponseWriter, r *http.Request) {
+	key := asked(r)
+	t, ok := d.reader.Trace(key)
+	if !ok {
+		notFound(w, key)
+		return
+	}
+	write(w, traceOf(t))
+}
+
+func asked(r *http.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+}
+
+func notFound(w http.ResponseWriter, metric types.NamespacedName) {
+	http.Error(w, fmt.Sprintf("There is no PredictedMetric %s.", metric), http.StatusNotFound)
 }
 
 // parseSince returns the time in seconds after which points are wanted; 0: all that there are.

@@ -74,6 +74,7 @@ type Feed struct {
 	pods      atomic.Pointer[Pods]
 	settings  atomic.Pointer[settings]
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
+	watch     watch
 
 	mu        sync.Mutex // of what is below, which belongs to the forecast that is being made
 	using     *settings
@@ -244,6 +245,7 @@ func (f *Feed) run(now time.Time, w *workspace) snapshot.Reason {
 	forecast, newestStart, err := f.forecast(now, w)
 	s := f.describe(now)
 	if err != nil {
+		f.watch.trace.Store(nil)
 		why := f.explain(err, now)
 		s.Err = why
 		f.publish(s)
@@ -319,7 +321,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	for _, m := range members {
 		newestStart = max(newestStart, m.Start.UnixMilli())
 	}
-	forecast, err = f.using.pipeline.RunIn(&w.memory, in)
+	forecast, err = f.runPipeline(in, members, w)
 	if err == nil {
 		f.accuracy.Judge(&w.memory, &p, &forecast)
 		f.past.Learn(&w.memory, &p, f.using.Schedules.Unlearned)

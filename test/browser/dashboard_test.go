@@ -108,7 +108,31 @@ func seeded(t *testing.T) *dashboard.Dashboard {
 	for i := 60; i < seeds; i++ {
 		m.Publish(played(i, now))
 	}
+	m.PublishTrace(played(0, now).Metric, traced(t, now))
 	return d
+}
+
+// traced is how a forecast of three pods comes about that are read every two seconds, of which one has not been read lately.
+func traced(t *testing.T, now time.Time) *snapshot.Trace {
+	t.Helper()
+	params := pipeline.AdaptiveParams()
+	params.Threshold, params.Max = 0.7, 20
+	p, err := pipeline.New(params)
+	require.NoError(t, err)
+	in := pipeline.Input{Now: now.UnixMilli(), TargetRose: pipeline.Never}
+	out := &snapshot.Trace{At: now, AllPods: 14}
+	for i := range 3 {
+		x := pipeline.Instance{ID: fmt.Sprintf("checkout-7d9c5-%d <b>", i), Start: now.Add(-time.Hour).UnixMilli()}
+		for ago := 5 * time.Minute; ago >= time.Duration(20*(i/2))*time.Second; ago -= 2 * time.Second {
+			at := now.Add(-ago)
+			x.Samples = append(x.Samples, pipeline.Sample{T: at.UnixMilli(), V: 0.5 + 0.05*float64(i) + 0.08*math.Sin(at.Sub(servingtest.Now).Minutes())})
+		}
+		in.Instances = append(in.Instances, x)
+		out.Pods = append(out.Pods, snapshot.TracedPod{Name: x.ID, Samples: x.Samples})
+	}
+	out.Forecast, out.Stages, err = p.Trace(&pipeline.Memory{}, in, snapshot.MaxTracedPods)
+	require.NoError(t, err)
+	return out
 }
 
 // serve serves the page, and returns its URL.
@@ -294,6 +318,36 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		require.NoError(t, b.Open(base+"#workerpools/none"))
 		require.NoError(t, b.Until(`document.querySelector('.decision').textContent.includes('there is no WorkerPool none')`))
+	})
+
+	t.Run("how a forecast came about", func(t *testing.T) {
+		for _, look := range []struct {
+			width, height int
+			scheme        string
+		}{{390, 844, "dark"}, {1000, 900, "light"}} {
+			require.NoError(t, b.Look(look.width, look.height, look.scheme))
+			require.NoError(t, b.Open(base+"#/"))
+			require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+			require.NoError(t, b.Open(base+"#/shop/checkout"))
+			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`))
+			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].find((s) => s.textContent === 'How this forecast came about').click(), true`, new(bool)))
+			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path:is(.sample, .aligned, .imputed)').length === 3`))
+			for _, line := range []string{"sample", "aligned", "imputed"} {
+				require.NoError(t, b.Until(fmt.Sprintf(`document.querySelector('svg.chart path.%s').getAttribute('d').length > 100`, line)))
+			}
+			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Pods of the forecast"] tbody tr').length === 3`))
+			for _, want := range []string{"The chart shows 3 of 14 pods", "checkout-7d9c5-2 <b>", "20s", "replicas before cooldowns"} {
+				require.NoError(t, b.Until(fmt.Sprintf("document.querySelector('[aria-label=\"Pods of the forecast\"]').closest('details').textContent.includes(%q)", want)))
+			}
+			nameless, err := b.Nameless()
+			require.NoError(t, err)
+			assert.Empty(t, nameless)
+			var wider int
+			require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
+			assert.LessOrEqual(t, wider, 0)
+		}
+		require.NoError(t, b.Evaluate(`document.querySelector('svg.chart path.sample').closest('details').scrollIntoView(), true`, new(bool)))
+		keep(t, b, "dashboard-trace.png")
 	})
 
 	t.Run("what if", func(t *testing.T) {

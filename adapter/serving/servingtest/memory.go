@@ -16,13 +16,14 @@ import (
 
 // Memory is a serving.Reader of snapshots that can be published at any time. It is safe for concurrent use.
 type Memory struct {
-	mu   sync.RWMutex
-	held map[types.NamespacedName]snapshot.Snapshot
+	mu     sync.RWMutex
+	held   map[types.NamespacedName]snapshot.Snapshot
+	traces map[types.NamespacedName]*snapshot.Trace
 }
 
 // NewMemory returns a reader of snapshots.
 func NewMemory(snapshots ...snapshot.Snapshot) *Memory {
-	m := &Memory{held: map[types.NamespacedName]snapshot.Snapshot{}}
+	m := &Memory{held: map[types.NamespacedName]snapshot.Snapshot{}, traces: map[types.NamespacedName]*snapshot.Trace{}}
 	m.Publish(snapshots...)
 	return m
 }
@@ -63,6 +64,21 @@ func (m *Memory) All() []snapshot.Snapshot {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return slices.Collect(maps.Values(m.held))
+}
+
+// PublishTrace sets how the newest forecast of a PredictedMetric came about.
+func (m *Memory) PublishTrace(metric types.NamespacedName, t *snapshot.Trace) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.traces[metric] = t
+}
+
+// Trace implements dashboard.Reader.
+func (m *Memory) Trace(metric types.NamespacedName) (*snapshot.Trace, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	_, ok := m.held[metric]
+	return m.traces[metric], ok
 }
 
 // Now is the time at which the snapshots of Healthy are fresh.

@@ -30,6 +30,11 @@ export function changed(node, values) {
   return true;
 }
 
+// facts fills a list of terms with [{name, text}].
+export function facts(list, all) {
+  if (changed(list, all)) list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
+}
+
 // table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own.
 export function table(name, heads) {
   const body = element('tbody');

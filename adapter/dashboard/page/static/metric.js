@@ -1,6 +1,7 @@
 // One PredictedMetric: the decision with its reason, the last hour as charts and as a table, at any time of it.
 import { Chart } from './chart.js';
 import { amount, count, element, percent, span, time } from './dom.js';
+import { Trace } from './trace.js';
 import { WhatIf } from './whatif.js';
 
 const kept = 720;
@@ -46,6 +47,7 @@ export class Metric {
         element('thead', {}, element('tr', {}, ...['Time', 'Load', 'Forecast', 'Load of a pod', 'Threshold', 'Ready', 'Set', 'Desired', 'Decision']
           .map((head, i) => element('th', { scope: 'col', class: i > 0 && i < 8 ? 'number' : '' }, head)))),
         this.rows)));
+    this.trace = new Trace(namespace, name);
     this.whatif = new WhatIf(namespace, name);
     this.node = element('div', {},
       element('h1', {}, this.title), this.target,
@@ -54,12 +56,15 @@ export class Metric {
       element('div', { class: 'panel scrub' }, element('label', {}, 'Time', this.slider), this.when, this.live),
       ...Object.values(this.charts).map((chart) => chart.node),
       element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.facts),
-      this.table, this.whatif.node);
+      this.trace.node, this.table, this.whatif.node);
   }
 
   continues(namespace, name) { return namespace === this.namespace && name === this.name; }
 
-  leave() { this.whatif.leave(); }
+  leave() {
+    this.trace.leave();
+    this.whatif.leave();
+  }
 
   path() {
     const newest = this.history.at?.at(-1);

@@ -1,5 +1,5 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
-import { changed, count, element, table, time } from './dom.js';
+import { count, element, facts, table, time } from './dom.js';
 
 const period = 5000;
 
@@ -128,8 +128,4 @@ export class Pool {
 function say(node, problem) {
   node.hidden = !problem;
   if (node.textContent !== (problem ?? '')) node.textContent = problem ?? '';
-}
-
-function facts(list, all) {
-  if (changed(list, all)) list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
 }

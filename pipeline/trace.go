@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Trace is what the first three stages made of the samples (paper, sections 4 to 6), tick by tick: Values, Sum, Load and Clipped have
+// an entry for each tick from First on.
+type Trace struct {
+	First    int64 // ms
+	Interval time.Duration
+
+	Instances []Traced  // by ID; the first ones only, where there are more than were asked for
+	Sum       []float64 // of all instances in full, in units of the model's aggregate
+	Load      []float64 // what is predicted from: with what moves between instances redistributed, and with demand
+	Clipped   []bool    // with Adaptive: the load was at least that, as instances read the maximum
+}
+
+// Traced is one instance, in units of the metric. At the ticks from AlignedFrom up to, and without, AlignedTo its values lie between two
+// samples; others are imputed, and NaN where the instance is not active.
+type Traced struct {
+	ID                     string
+	Values                 []float64
+	AlignedFrom, AlignedTo int
+}
+
+// Trace is RunIn, and returns how the forecast came about as well, with the values of most instances at most.
+func (p *Pipeline) Trace(m *Memory, in Input, most int) (Forecast, Trace, error) {
+	var out Trace
+	m.traced, m.tracedMost = &out, most
+	defer func() { m.traced = nil }()
+	f, err := p.RunIn(m, in)
+	return f, out, err
+}
+
+// keep copies what the stages have made, if a trace was asked for.
+func (p *Pipeline) keep(loads []load) {
+	out, w := p.traced, &p.window
+	if out == nil {
+		return
+	}
+	out.First, out.Interval = w.tick(w.first), p.params.Interval
+	out.Sum = make([]float64, len(loads))
+	for i := range w.series {
+		s := &w.series[i]
+		at := s.active.and(w.span())
+		for k := at.from; k < at.to; k++ {
+			out.Sum[k-w.first] += p.params.Model.Load(s.values[k])
+		}
+		if i < p.tracedMost {
+			out.Instances = append(out.Instances, w.traced(s))
+		}
+	}
+	for i := range loads {
+		out.Load = append(out.Load, loads[i].effective)
+		out.Clipped = append(out.Clipped, loads[i].clipped)
+	}
+}
+
+// traced copies the values of an instance.
+func (w *window) traced(s *series) Traced {
+	span := w.span()
+	aligned := s.known.and(span).and(s.active)
+	if aligned.empty() {
+		aligned = ticks{span.from, span.from}
+	}
+	values := slices.Clone(s.values[span.from:span.to])
+	for k := range values {
+		if !s.active.contain(span.from + k) {
+			values[k] = math.NaN()
+		}
+	}
+	return Traced{ID: s.ID, Values: values, AlignedFrom: aligned.from - span.from, AlignedTo: aligned.to - span.from}
+}
