@@ -220,7 +220,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[coordination.k8s.io] [leases] [foresail-status] [get update]",
 	}, granted(t, "base/rbac.yaml"))
 	assert.ElementsMatch(t, []string{
-		"[external.metrics.k8s.io] [predicted_load predicted_load_total predicted_replicas] [] [get list]", // of the HPA controller
+		"[external.metrics.k8s.io] [predicted_load predicted_load_total predicted_replicas] [] [list]", // of the HPA controller
 		"[/metrics] [get]",
 		"[foresail.dev] [predictedmetrics predictedmetriccheckpoints] [] [get list watch]",
 		"[foresail.dev] [predictedmetrics] [] [create update patch delete deletecollection]",

@@ -25,8 +25,6 @@ type Suite struct {
 	Unused map[string]string
 	// Rare are the rights that some runs use and others do not, as Unused.
 	Rare map[string]string
-	// Forbidden are the requests that no role allows and some test expects, as a verb and a resource, with the reason.
-	Forbidden map[string]string
 	// Namespace returns the namespace of the manifests that one of the suite stands for; nil if each stands for itself.
 	Namespace func(string) string
 }
