@@ -59,7 +59,8 @@ What if: it plays the last hour of a PredictedMetric again with another threshol
 startup time or lateness, on this machine, as foresail backtest does.
 
 It also shows the WorkerPools with their nodes, open actions and decisions, as foresail explain
-workerpool does. The command reads them itself, with your rights of kubectl get.
+workerpool does. The command reads them itself, with your rights of kubectl get. Where no replica shows PredictedMetrics but there are WorkerPools, the page
+shows these alone, and says why; a replica that comes later is found.
 
 All else comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
 has it. The command reaches it through the API server, as kubectl port-forward does. It answers the
@@ -99,7 +100,7 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 			return specOf(ctx, objects, unreachable, metric)
 		})
-		return serveDashboard(c, r, *port, page.Local{
+		return serveDashboard(c, r, pools, *port, page.Local{
 			Pools: func(ctx context.Context) any { return pools.List(ctx) },
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
@@ -142,10 +143,10 @@ func (r *dashboardReplica) history(ctx context.Context, metric types.NamespacedN
 	return answer.Body, nil
 }
 
-// serveDashboard serves the page until the context ends. It serves nothing if no replica answers.
-func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16, local page.Local) error {
+// serveDashboard serves the page until the context ends. It serves nothing if there is nothing to show.
+func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View, port uint16, local page.Local) error {
 	ctx := c.Context()
-	name, err := r.find(ctx)
+	first, about, err := opening(ctx, r, pools)
 	if err != nil {
 		return err
 	}
@@ -159,11 +160,26 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, port uint16, local pa
 	}
 	server := &http.Server{Handler: shown, MaxHeaderBytes: 16 << 10, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
 	go httpserve.StopWith(ctx, server, listener)
-	fmt.Fprintf(c.OutOrStdout(), "Open %s\nIt is for you alone, and shows what %s knows. Ctrl-C ends it.\n", shown.URL(), name)
+	fmt.Fprintf(c.OutOrStdout(), "Open %s%s\n%s. Ctrl-C ends it.\n", shown.URL(), first, about)
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said of the page. Without a replica that
+// shows PredictedMetrics it is worker pools that are shown, if there are any.
+func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View) (first, about string, err error) {
+	name, err := r.find(ctx)
+	if err == nil {
+		return "", fmt.Sprintf("It is for you alone, and shows what %s knows", name), nil
+	}
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if len(pools.List(limited).Pools) == 0 {
+		return "", "", err
+	}
+	return "#workerpools", fmt.Sprintf("PredictedMetrics are not shown: %v\nIt is for you alone, and shows the worker pools", err), nil
 }
 
 // dashboardReplica asks one replica for as long as it answers, and then another one: each has a history of its own.
@@ -187,16 +203,10 @@ type dashboardConnection struct {
 }
 
 // find returns the name of a replica that shows something.
-func (r *dashboardReplica) find(ctx context.Context) (name string, err error) {
-	to, token, err := r.connection(ctx)
+func (r *dashboardReplica) find(ctx context.Context) (string, error) {
+	to, _, err := r.connection(ctx)
 	if err != nil {
 		return "", err
-	}
-	if r.server == "" {
-		return to.name, nil // a pod is chosen by its answer
-	}
-	if err := r.probe(ctx, to, token); err != nil {
-		return "", fmt.Errorf("ask %s: %w", to.name, err)
 	}
 	return to.name, nil
 }
@@ -230,7 +240,7 @@ func (d *dashboardConnection) ask(ctx context.Context, path, token string) (repl
 	return fetchFrom(ctx, d.transport, d.base+path, token)
 }
 
-// connection returns the replica that is asked, and a token that it answers.
+// connection returns the replica that is asked, which has shown something, and a token that it answers.
 func (r *dashboardReplica) connection(ctx context.Context) (*dashboardConnection, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,7 +258,7 @@ func (r *dashboardReplica) connection(ctx context.Context) (*dashboardConnection
 	}
 	var err error
 	if r.server != "" {
-		r.chosen, err = r.toServer()
+		r.chosen, err = r.toServer(ctx)
 	} else {
 		r.chosen, err = r.toPod(ctx)
 	}
@@ -258,12 +268,17 @@ func (r *dashboardReplica) connection(ctx context.Context) (*dashboardConnection
 	return r.chosen, r.secret, nil
 }
 
-func (r *dashboardReplica) toServer() (*dashboardConnection, error) {
+func (r *dashboardReplica) toServer(ctx context.Context) (*dashboardConnection, error) {
 	transport, err := r.serverTransport()
 	if err != nil {
 		return nil, err
 	}
-	return &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport, close: transport.CloseIdleConnections}, nil
+	to := &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport, close: transport.CloseIdleConnections}
+	if err := r.probe(ctx, to, r.secret); err != nil {
+		to.close()
+		return nil, fmt.Errorf("ask %s: %w", to.name, err)
+	}
+	return to, nil
 }
 
 // toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it remembers the most.

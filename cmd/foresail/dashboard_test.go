@@ -53,10 +53,11 @@ func startedPod(name string, ago time.Duration) corev1.Pod {
 	return pod
 }
 
-var printed = regexp.MustCompile(`^Open (http://127\.0\.0\.1:\d+/\?token=\w+)\n$`)
+var printed = regexp.MustCompile(`^Open (http://127\.0\.0\.1:\d+/\?token=\w+)(?:#\w+)?\n`)
 
-// browse starts the command and returns a browser that has opened what it printed, and the address that it serves at.
-func browse(t *testing.T, args ...string) (*http.Client, string) {
+// browse starts the command and returns a browser that has opened the URL that it printed, the address that it serves at, and all that
+// it printed.
+func browse(t *testing.T, args ...string) (*http.Client, string, string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
@@ -66,16 +67,19 @@ func browse(t *testing.T, args ...string) (*http.Client, string) {
 		ended <- execute(ctx, newRoot(time.Now), append([]string{"dashboard"}, args...), nil, writer, &stderr)
 		_ = writer.Close()
 	}()
-	lines := bufio.NewReader(reader)
-	line, err := lines.ReadString('\n')
-	if err != nil {
-		cancel()
-		<-ended
-		require.NoError(t, err, stderr.String())
+	lines, said := bufio.NewReader(reader), ""
+	for !strings.HasSuffix(said, "Ctrl-C ends it.\n") {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			cancel()
+			<-ended
+			require.NoError(t, err, stderr.String())
+		}
+		said += line
 	}
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	match := printed.FindStringSubmatch(line)
-	require.NotNil(t, match, line)
+	match := printed.FindStringSubmatch(said)
+	require.NotNil(t, match, said)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	browser := &http.Client{Jar: jar}
@@ -88,7 +92,7 @@ func browse(t *testing.T, args ...string) (*http.Client, string) {
 	require.Equal(t, http.StatusOK, code, body)
 	assert.Contains(t, body, "<title>Foresail</title>")
 	base, _, _ := strings.Cut(match[1], "/?")
-	return browser, base
+	return browser, base, said
 }
 
 func open(t *testing.T, browser *http.Client, address string) (int, string) {
@@ -118,7 +122,7 @@ func TestDashboardShowsWhatAReplicaKnows(t *testing.T) {
 			"without": http.HandlerFunc(http.NotFound),
 		},
 	}
-	browser, base := browse(t, "--kubeconfig", p.kubeconfig(t))
+	browser, base, _ := browse(t, "--kubeconfig", p.kubeconfig(t))
 	code, body := open(t, browser, base+"/dashboard/v1/metrics?search=shop")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, "of-the-oldest")
@@ -148,7 +152,7 @@ func TestDashboardRenewsItsToken(t *testing.T) {
 		}
 		shown(w, r)
 	})}}
-	browser, base := browse(t, "--kubeconfig", p.kubeconfig(t))
+	browser, base, _ := browse(t, "--kubeconfig", p.kubeconfig(t))
 	refused.Store(true)
 	code, body := open(t, browser, base+"/dashboard/v1/metrics")
 	assert.Equal(t, http.StatusOK, code, body)
@@ -159,7 +163,7 @@ func TestDashboardOfOneServer(t *testing.T) {
 	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy("checkout", "checkout")), time.Now)
 	server := httptest.NewServer(shown.Handler())
 	defer server.Close()
-	browser, base := browse(t, "--server", server.URL, "--kubeconfig", file(t, "kubeconfig", ""))
+	browser, base, _ := browse(t, "--server", server.URL, "--kubeconfig", file(t, "kubeconfig", ""))
 	code, body := open(t, browser, base+"/dashboard/v1/metrics/shop/checkout")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, body, `"name":"checkout"`)
@@ -185,6 +189,7 @@ func TestDashboardSaysWhyThereIsNone(t *testing.T) {
 		"without rights":       {played{foresail: pods, answers: map[string]any{"foresail": forbidden}}, nil, exitFailed, "needs the ClusterRole foresail-dashboard"},
 		"no token":             {played{}, []string{"--foresail-namespace", "elsewhere"}, exitFailed, "get a token of the ServiceAccount foresail-dashboard in namespace elsewhere, for which the Role foresail-dashboard is"},
 		"a server without":     {played{}, []string{"--server", taken.URL}, exitFailed, "it runs without --dashboard"},
+		"and no pools either":  {played{others: knowsPools()}, nil, exitFailed, "no pod in namespace foresail-system runs Foresail (0 have its name)"},
 		"a bad server":         {played{}, []string{"--server", "localhost"}, exitUsage, `--server: "localhost": must be an http or https URL`},
 		"a port that is taken": {played{foresail: pods, answers: map[string]any{"foresail": showing("checkout")}}, []string{"--port", address.Port()}, exitUsage, "--port: " + address.Port() + ": must be a port that is free, or 0"},
 	} {
@@ -196,6 +201,60 @@ func TestDashboardSaysWhyThereIsNone(t *testing.T) {
 			assert.Empty(t, stdout.String())
 		})
 	}
+}
+
+// knowsPools has a cluster that is played know WorkerPools, and have these.
+func knowsPools(names ...string) map[string]any {
+	list := v1alpha1.WorkerPoolList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "WorkerPoolList"}}
+	for _, name := range names {
+		list.Items = append(list.Items, v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	version := metav1.GroupVersionForDiscovery{GroupVersion: v1alpha1.GroupVersion.String(), Version: v1alpha1.GroupVersion.Version}
+	const path = "/apis/foresail.dev/v1alpha1"
+	return map[string]any{
+		"/apis": metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+			Groups:   []metav1.APIGroup{{Name: v1alpha1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}},
+		},
+		path: metav1.APIResourceList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: version.GroupVersion,
+			APIResources: []metav1.APIResource{{Name: "workerpools", SingularName: "workerpool", Kind: "WorkerPool", Verbs: metav1.Verbs{"get", "list"}}},
+		},
+		path + "/workerpools": list,
+	}
+}
+
+// Who runs worker pools alone sees them, and why there are no PredictedMetrics, until a replica shows these.
+func TestDashboardOfWorkerPoolsAlone(t *testing.T) {
+	p := &played{others: knowsPools("workers")}
+	browser, base, said := browse(t, "--kubeconfig", p.kubeconfig(t))
+	assert.Regexp(t, `^Open http://127\.0\.0\.1:\d+/\?token=\w+#workerpools\nPredictedMetrics are not shown: no pod in namespace foresail-system runs Foresail \(0 have its name\).*\n`+
+		`It is for you alone, and shows the worker pools\. Ctrl-C ends it\.\n$`, said)
+	_, body := open(t, browser, base+"/local/v1/workerpools")
+	assert.Contains(t, body, `"name":"workers"`)
+
+	var shows atomic.Bool
+	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy("checkout", "checkout")), time.Now).Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !shows.Load() {
+			http.NotFound(w, r)
+			return
+		}
+		shown.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	browser, base, said = browse(t, "--server", server.URL, "--kubeconfig", p.kubeconfig(t))
+	const why = "it runs without --dashboard, which manifests/components/dashboard adds"
+	assert.Contains(t, said, "PredictedMetrics are not shown: ask "+server.URL+": "+why)
+	for range 2 {
+		code, body := open(t, browser, base+dashboard.MetricsPath)
+		assert.Equal(t, http.StatusBadGateway, code)
+		assert.Contains(t, body, why)
+	}
+	shows.Store(true)
+	code, body := open(t, browser, base+dashboard.MetricsPath)
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, `"name":"checkout"`)
 }
 
 // A browser that goes on to another view ends its request: that is no reason to choose another replica.
@@ -303,7 +362,7 @@ func TestDashboardOfACluster(t *testing.T) {
 		return status(t, free[1], "/readyz") == http.StatusOK
 	})
 	authorities := file(t, "ca.crt", string(cluster.CA()))
-	browser, base := browse(t, "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
+	browser, base, _ := browse(t, "--kubeconfig", user, "--server", server, "--server-ca-file", authorities)
 	eventually(t, func() bool { // once there is a point of it
 		code, body := open(t, browser, base+dashboard.MetricsPath+"/default/checkout")
 		require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, code, body)
@@ -314,7 +373,13 @@ func TestDashboardOfACluster(t *testing.T) {
 	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
 
 	askWhatIf(t, browser, base)
+	elsewhere := []string{"dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities, "--foresail-namespace", "default"}
+	_, stdout, stderr := foresail(t, "", elsewhere...)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "for which the Role foresail-dashboard is")
 	lookAtPools(t, cluster, browser, base)
+	_, _, said := browse(t, elsewhere[1:]...)
+	assert.Regexp(t, `^Open \S+#workerpools\nPredictedMetrics are not shown: .*for which the Role foresail-dashboard is`, said)
 
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))
@@ -337,9 +402,6 @@ func TestDashboardOfACluster(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.code, answer.code, c.path)
 	}
-	_, stdout, stderr := foresail(t, "", "dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities, "--foresail-namespace", "default")
-	assert.Empty(t, stdout)
-	assert.Contains(t, stderr, "for which the Role foresail-dashboard is")
 	assert.Equal(t, http.StatusNotFound, status(t, free[1], dashboard.MetricsPath), "probes alone are open")
 	p.end(t)
 }

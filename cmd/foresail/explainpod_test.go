@@ -29,6 +29,7 @@ type played struct {
 	pods     map[string]*corev1.Pod // by path
 	foresail []corev1.Pod
 	answers  map[string]any // by name of the pod that is asked; an error text, or an Explanation
+	others   map[string]any // by path
 }
 
 // tokenOfExplain is what replicas answer to, in the place of what the user has.
@@ -62,6 +63,8 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		replica := httptest.NewTLSServer(replying(p.answers[name]))
 		defer replica.Close()
 		forwardPorts(w, r, "8081", replica.Listener.Addr().String())
+	case p.others[r.URL.Path] != nil:
+		write(p.others[r.URL.Path])
 	default:
 		gone("there is no " + r.URL.Path)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -21,6 +22,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,8 +137,8 @@ func traced(t *testing.T, now time.Time) *snapshot.Trace {
 	return out
 }
 
-// serve serves the page, and returns its URL.
-func serve(t *testing.T) string {
+// serve serves the page, and returns its URL. While there is a failure, no replica answers.
+func serve(t *testing.T, failure func() error) string {
 	t.Helper()
 	data := seeded(t).Handler()
 	pools := cluster(t)
@@ -150,6 +152,9 @@ func serve(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	shown, err := page.New(listener.Addr(), dashboard.Path, func(ctx context.Context, path string) (page.Answer, error) {
+		if err := failure(); err != nil {
+			return page.Answer{}, err
+		}
 		w := httptest.NewRecorder()
 		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
@@ -197,9 +202,33 @@ func colors(picture image.Image) color.Palette {
 	return slices.SortedFunc(maps.Keys(found), func(a, b color.Color) int { return cmp.Compare(found[b], found[a]) })
 }
 
+// Without a replica there are worker pools alone, which the command opens first, until a replica comes.
+func TestWorkerPoolsAloneInChromium(t *testing.T) {
+	var comes atomic.Bool
+	address := serve(t, func() error {
+		if comes.Load() {
+			return nil
+		}
+		return errors.New("no pod runs Foresail <b>")
+	})
+	b, err := Start(t.Context())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, b.Close()) }()
+	require.NoError(t, b.Open(address+"#workerpools"))
+	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 30 && document.getElementById('status').textContent === 'Live'`))
+	base, _, _ := strings.Cut(address, "?")
+	var here string
+	require.NoError(t, b.Evaluate(`location.href`, &here))
+	assert.Equal(t, base+"#workerpools", here, "the token is gone from the address")
+	require.NoError(t, b.Open(base+"#/"))
+	require.NoError(t, b.Until(`document.getElementById('status').textContent.includes('no pod runs Foresail <b>')`))
+	comes.Store(true)
+	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.getElementById('status').textContent === 'Live'`))
+}
+
 // TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a phone, by keyboard and by screen reader.
 func TestDashboardInChromium(t *testing.T) {
-	address := serve(t)
+	address := serve(t, func() error { return nil })
 	base, _, _ := strings.Cut(address, "?")
 	b, err := Start(t.Context())
 	require.NoError(t, err)
