@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/dashboard/eventview"
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/httpserve"
@@ -59,7 +60,8 @@ What if: it plays the last hour of a PredictedMetric again with another threshol
 startup time or lateness, on this machine, as foresail backtest does.
 
 It also shows the WorkerPools with their nodes, open actions and decisions, as foresail explain
-workerpool does. The command reads them itself, with your rights of kubectl get. Where no replica shows PredictedMetrics but there are WorkerPools, the page
+workerpool does, and the newest Events of each object. The command reads them itself, with your
+rights of kubectl get. Where no replica shows PredictedMetrics but there are WorkerPools, the page
 shows these alone, and says why; a replica that comes later is found.
 
 All else comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
@@ -97,6 +99,7 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		defer r.leave()
 		config, objects, unreachable := k.connect()
 		pools := newPoolView(config, objects, unreachable, usd, now)
+		events := &eventview.View{Cluster: pools.Cluster, Failure: pools.Failure, Now: now}
 		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 			return specOf(ctx, objects, unreachable, metric)
 		})
@@ -105,6 +108,9 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
 				return played.Answer(ctx, metric, values)
+			},
+			Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
+				return events.List(ctx, kind, object)
 			},
 		})
 	}

@@ -26,6 +26,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/dashboard"
@@ -296,6 +297,54 @@ func askWhatIf(t *testing.T, browser *http.Client, base string) {
 	assert.Contains(t, body, "What was recorded cannot be read: There is no PredictedMetric default/none.")
 }
 
+// annMay gives ann a ClusterRole of her own.
+func annMay(t *testing.T, cluster *controlplane.Cluster, name string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	_, err := cluster.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// lookAtEvents has ann look at Events that are written as Foresail does it: without the rights to, and with them.
+func lookAtEvents(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: cluster.Client().EventsV1()})
+	defer broadcaster.Shutdown()
+	require.NoError(t, broadcaster.StartRecordingToSinkWithContext(t.Context()))
+	recorder := broadcaster.NewRecorder(scheme, "foresail")
+	metric := &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout"}}
+	recorder.Eventf(metric, nil, corev1.EventTypeNormal, "AboveThreshold", "ScaleTo5", "the load <rises>")
+	recorder.Eventf(metric, nil, corev1.EventTypeNormal, "Headroom", "ScaleTo4", "the load falls")
+	recorder.Eventf(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: "checkout"}}, nil, corev1.EventTypeWarning, "Unlisted", "Launch", "it is missing")
+
+	ofMetric, ofPool := base+"/local/v1/events/predictedmetrics/default/checkout", base+"/local/v1/events/workerpools/checkout"
+	for _, path := range []string{ofMetric, ofPool} {
+		code, body := open(t, browser, path)
+		assert.Equal(t, http.StatusOK, code)
+		assert.Contains(t, body, "You may not read Events, which takes the right list of events in namespace default: events is forbidden")
+	}
+	annMay(t, cluster, "ann-events", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
+	var body string
+	eventually(t, func() bool { // once the API server knows of the binding, and the Events are written
+		_, body = open(t, browser, ofMetric)
+		return strings.Contains(body, "AboveThreshold") && strings.Contains(body, "Headroom")
+	})
+	assert.Contains(t, body, `"message":"the load \u003crises\u003e","count":1`)
+	assert.NotContains(t, body, "Unlisted")
+	eventually(t, func() bool {
+		_, body = open(t, browser, ofPool)
+		return strings.Contains(body, "Unlisted")
+	})
+	assert.Contains(t, body, `"type":"Warning","reason":"Unlisted","message":"it is missing","count":1`)
+	assert.Contains(t, body, `"all":1`)
+}
+
 // lookAtPools has ann look at worker pools: without the rights to, and with them.
 func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Client, base string) {
 	t.Helper()
@@ -307,16 +356,7 @@ func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Clie
 	objects, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	newExplainedPool(t, objects)
-	may := func(name string, rules ...rbacv1.PolicyRule) {
-		_, err := cluster.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
-	}
-	may("ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
+	annMay(t, cluster, "ann-pools", rbacv1.PolicyRule{APIGroups: []string{"foresail.dev"}, Resources: []string{"workerpools"}, Verbs: []string{"get", "list"}})
 	eventually(t, func() bool { // once the API server knows of the binding
 		_, body = open(t, browser, base+"/local/v1/workerpools")
 		return strings.Contains(body, `"name":"workers"`)
@@ -380,6 +420,7 @@ func TestDashboardOfACluster(t *testing.T) {
 	lookAtPools(t, cluster, browser, base)
 	_, _, said := browse(t, elsewhere[1:]...)
 	assert.Regexp(t, `^Open \S+#workerpools\nPredictedMetrics are not shown: .*for which the Role foresail-dashboard is`, said)
+	lookAtEvents(t, cluster, browser, base)
 
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(cluster.CA()))

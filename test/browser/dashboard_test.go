@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/dashboard"
+	"github.com/foresail/foresail/adapter/dashboard/eventview"
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
@@ -142,6 +143,7 @@ func serve(t *testing.T, failure func() error) string {
 	t.Helper()
 	data := seeded(t).Handler()
 	pools := cluster(t)
+	events := &eventview.View{Cluster: pools.Cluster, Now: pools.Now}
 	played := whatif.NewView(func(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
 		w := httptest.NewRecorder()
 		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, dashboard.MetricsPath+"/"+metric.String(), nil))
@@ -163,6 +165,9 @@ func serve(t *testing.T, failure func() error) string {
 		Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 		WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
 			return played.Answer(ctx, metric, values)
+		},
+		Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
+			return events.List(ctx, kind, object)
 		},
 	})
 	require.NoError(t, err)
@@ -201,6 +206,9 @@ func colors(picture image.Image) color.Palette {
 	}
 	return slices.SortedFunc(maps.Keys(found), func(a, b color.Color) int { return cmp.Compare(found[b], found[a]) })
 }
+
+// listed are the rows of Events.
+const listed = `document.querySelectorAll('[aria-label="Events, the newest first"] tbody tr')`
 
 // Without a replica there are worker pools alone, which the command opens first, until a replica comes.
 func TestWorkerPoolsAloneInChromium(t *testing.T) {
@@ -256,9 +264,9 @@ func TestDashboardInChromium(t *testing.T) {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
 			for _, view := range []struct{ hash, ready, picture string }{
 				{"#/", `document.querySelectorAll('tbody tr').length === 50`, ""},
-				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`, "dashboard.png"},
+				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` + listed + `.length === 20`, "dashboard.png"},
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
-				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago')`, "dashboard-pool.png"},
+				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 1`, "dashboard-pool.png"},
 			} {
 				require.NoError(t, b.Open(base+view.hash))
 				require.NoError(t, b.Until(view.ready))
@@ -411,6 +419,30 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		require.NoError(t, b.Evaluate(`document.getElementById('whatif-threshold').closest('details').scrollIntoView(), true`, new(bool)))
 		keep(t, b, "dashboard-whatif.png")
+	})
+
+	t.Run("events", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+		require.NoError(t, b.Open(base+"#/shop/checkout"))
+		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('AboveThresholdthe load of a pod will be 0.829 in 45s <b>&amp;1')`))
+		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('The newest 20 of 30.')`))
+		// No more often than each 5 s, however often there is new data of the forecast.
+		const asked = `performance.getEntriesByType('resource').filter((e) => e.name.includes('/local/v1/events/predictedmetrics/shop/checkout')).slice(-2)`
+		require.NoError(t, b.Evaluate(`performance.clearResourceTimings(), true`, new(bool)))
+		require.NoError(t, b.Until(asked+`.length === 2`))
+		var apart float64
+		require.NoError(t, b.Evaluate(`((two) => two[1].startTime - two[0].startTime)(`+asked+`)`, &apart))
+		assert.GreaterOrEqual(t, apart, 5000.0)
+
+		require.NoError(t, b.Open(base+"#workerpools/workers"))
+		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('LoadPredicted')`))
+
+		require.NoError(t, b.Open(base+"#/team-09/service-0009"))
+		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('which takes the right list of events in namespace team-09: events is forbidden: not yours')`))
+		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && `+listed+`.length === 0`))
+		require.NoError(t, b.Open(base+"#/team-01/service-0001"))
+		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('The cluster has none')`))
 	})
 
 	t.Run("texts are no markup", func(t *testing.T) {

@@ -3,16 +3,20 @@
 package browser
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientset "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/foresail/foresail/adapter/serving/servingtest"
@@ -56,10 +60,32 @@ func cluster(t *testing.T) *poolview.View {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: ago(30 * time.Second)}}
 		all = append(all, pod)
 	}
+	read := clientset.NewClientset(append(all, happened()...)...)
+	read.PrependReactor("list", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetNamespace() != "team-09" {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("not yours"))
+	})
 	return &poolview.View{
-		Objects: objects.Build(), Cluster: clientset.NewClientset(all...), Prices: prices.Prices{"m7g.large": {OnDemand: new(0.0816), Spot: new(0.03)}},
+		Objects: objects.Build(), Cluster: read, Prices: prices.Prices{"m7g.large": {OnDemand: new(0.0816), Spot: new(0.03)}},
 		Now: func() time.Time { return servingtest.Now },
 	}
+}
+
+// happened are Events about the pool workers, and more than are shown about the PredictedMetric checkout.
+func happened() (all []runtime.Object) {
+	about := func(kind, namespace, name string, since time.Duration, reason, message string) {
+		e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Name: fmt.Sprintf("%s.%d", name, len(all))}}
+		e.InvolvedObject = corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Namespace: namespace, Name: name}
+		e.EventTime, e.Type, e.Reason, e.Message = metav1.NewMicroTime(servingtest.Now.Add(-since)), corev1.EventTypeNormal, reason, message
+		all = append(all, e)
+	}
+	about("WorkerPool", "", "workers", 40*time.Second, "LoadPredicted", "cpu will be 0.91 of a worker in 42s, above 0.70")
+	for i := range 30 {
+		about("PredictedMetric", "shop", "checkout", time.Duration(30-i)*time.Minute, "AboveThreshold", fmt.Sprintf("the load of a pod will be 0.8%d in 45s <b>&amp;", i))
+	}
+	return all
 }
 
 func podOf(name, node string) *corev1.Pod {

@@ -57,6 +57,8 @@ type Local struct {
 	Pool  func(ctx context.Context, name string) any
 	// WhatIf plays the recorded hour of a PredictedMetric with other values; without any it says what they are.
 	WhatIf func(ctx context.Context, metric types.NamespacedName, values url.Values) any
+	// Events are those about an object of a kind of Foresail, with a namespace if the kind has one.
+	Events func(ctx context.Context, kind string, object types.NamespacedName) any
 }
 
 func (l *Local) handler() http.Handler {
@@ -71,6 +73,12 @@ func (l *Local) handler() http.Handler {
 		metric := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 		answer(w, r, func(ctx context.Context) any { return l.WhatIf(ctx, metric, r.URL.Query()) })
 	})
+	for of, kind := range map[string]string{"predictedmetrics/{namespace}/{name}": "PredictedMetric", "workerpools/{name}": "WorkerPool"} {
+		mux.HandleFunc("GET "+localPath+"v1/events/"+of, func(w http.ResponseWriter, r *http.Request) {
+			object := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+			answer(w, r, func(ctx context.Context) any { return l.Events(ctx, kind, object) })
+		})
+	}
 	return mux
 }
 

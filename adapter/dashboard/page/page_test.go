@@ -34,6 +34,9 @@ var local = Local{
 	WhatIf: func(_ context.Context, metric types.NamespacedName, values url.Values) any {
 		return metric.String() + " " + values.Encode()
 	},
+	Events: func(_ context.Context, kind string, object types.NamespacedName) any {
+		return kind + " " + object.String()
+	},
 }
 
 // opened is a page and the cookie of who has opened its URL.
@@ -162,6 +165,8 @@ func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 		"/local/v1/workerpools":                        `"local pools"`,
 		"/local/v1/workerpools/a%20b":                  `"local pool a b"`,
 		"/local/v1/whatif/shop/checkout?lateness=1%25": `"shop/checkout lateness=1%25"`,
+		"/local/v1/events/predictedmetrics/shop/a%20b": `"PredictedMetric shop/a b"`,
+		"/local/v1/events/workerpools/workers":         `"WorkerPool /workers"`,
 	} {
 		w := request{path: path, cookie: cookie}.to(p)
 		assert.Equal(t, http.StatusOK, w.Code, path)

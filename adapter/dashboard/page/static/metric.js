@@ -1,6 +1,7 @@
 // One PredictedMetric: the decision with its reason, the last hour as charts and as a table, at any time of it.
 import { Chart } from './chart.js';
 import { amount, count, element, percent, span, time } from './dom.js';
+import { Events } from './events.js';
 import { Trace } from './trace.js';
 import { WhatIf } from './whatif.js';
 
@@ -47,6 +48,7 @@ export class Metric {
         element('thead', {}, element('tr', {}, ...['Time', 'Load', 'Forecast', 'Load of a pod', 'Threshold', 'Ready', 'Set', 'Desired', 'Decision']
           .map((head, i) => element('th', { scope: 'col', class: i > 0 && i < 8 ? 'number' : '' }, head)))),
         this.rows)));
+    this.events = new Events('predictedmetrics', namespace, name);
     this.trace = new Trace(namespace, name);
     this.whatif = new WhatIf(namespace, name);
     this.node = element('div', {},
@@ -56,12 +58,13 @@ export class Metric {
       element('div', { class: 'panel scrub' }, element('label', {}, 'Time', this.slider), this.when, this.live),
       ...Object.values(this.charts).map((chart) => chart.node),
       element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.facts),
-      this.trace.node, this.table, this.whatif.node);
+      this.trace.node, this.table, this.events.node, this.whatif.node);
   }
 
   continues(namespace, name) { return namespace === this.namespace && name === this.name; }
 
   leave() {
+    this.events.leave();
     this.trace.leave();
     this.whatif.leave();
   }
@@ -81,6 +84,7 @@ export class Metric {
     this.describe();
     this.draw();
     if (this.table.open) this.fillTable();
+    this.events.look();
   }
 
   describe() {

@@ -1,5 +1,6 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
 import { count, element, facts, table, time } from './dom.js';
+import { Events } from './events.js';
 
 const period = 5000;
 
@@ -59,6 +60,7 @@ export class Pool {
     this.nodes = table('Nodes of the pool', [['Node'], ['State'], ['Zone'], ['Type'], ['Market'], ['Age', 'number'], ['Pods', 'number'], ['Why it stays']]);
     this.aboutPods = element('p', { class: 'soft' });
     this.pods = table('Pods that the scheduler finds no node for', [['Pod'], ['Waits for', 'number'], ['Why']]);
+    this.events = new Events('workerpools', name);
     const part = (title, ...children) => element('section', { 'aria-label': title }, element('h2', {}, title), ...children);
     this.heldPart = part('What holds decisions back, or happens outside of the action', this.held);
     this.signalsPart = part('Signals', this.signals.node);
@@ -70,6 +72,7 @@ export class Pool {
       part('Decisions', this.decisions.node),
       this.votesPart,
       this.signalsPart,
+      this.events.node,
       part('Nodes', this.aboutNodes, this.nodes.node),
       part('Pods without a node', this.aboutPods, this.pods.node),
       element('section', { class: 'panel', 'aria-label': 'Spec' }, element('h2', {}, 'Spec'), this.spec));
@@ -78,6 +81,8 @@ export class Pool {
   }
 
   continues(_kind, name) { return name === this.name; }
+
+  leave() { this.events.leave(); }
 
   path() { return `local/v1/workerpools/${encodeURIComponent(this.name)}`; }
 
@@ -101,6 +106,7 @@ export class Pool {
       ? element('tr', {}, element('th', { scope: 'row' }, s.name), element('td', { colspan: 5, class: 'bad' }, s.error))
       : this.signals.row([s.name, s.current, s.predicted, s.horizon, s.threshold, s.recommended]))));
     this.showNodes(answer);
+    this.events.look();
   }
 
   showAction(action) {
