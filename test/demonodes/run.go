@@ -91,14 +91,31 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		case <-ctx.Done():
 		}
 	}()
-	step("waiting for the two nodes that the pool has at least")
-	if err := show(ctx, cluster, objects, process, o, out); err != nil {
-		if ctx.Err() != nil && context.Cause(ctx) != nil {
-			return context.Cause(ctx)
-		}
-		return err
+	page, err := openDashboard(ctx, process, cluster)
+	if err != nil {
+		return reason(ctx, err)
 	}
-	return nil
+	defer func() { err = errors.Join(err, page.Stop()) }()
+	step("waiting for the two nodes that the pool has at least; watch it in a browser: " + page.URL)
+	return reason(ctx, show(ctx, cluster, objects, process, o, out))
+}
+
+// reason prefers why everything ends to an error that follows from it.
+func reason(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// openDashboard serves the page of the pool, as its users do, once Foresail says what it has.
+func openDashboard(ctx context.Context, process *foresail.Process, cluster *controlplane.Cluster) (*foresail.Dashboard, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
+	defer cancel()
+	if err := process.WaitReady(ctx); err != nil {
+		return nil, err
+	}
+	return process.OpenDashboard(ctx, cluster.Kubeconfig())
 }
 
 // apply makes the cluster know WorkerPools, the pool and the application.
