@@ -266,7 +266,7 @@ func TestDashboardInChromium(t *testing.T) {
 				{"#/", `document.querySelectorAll('tbody tr').length === 50`, ""},
 				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` + listed + `.length === 20`, "dashboard.png"},
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
-				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 1`, "dashboard-pool.png"},
+				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 2`, "dashboard-pool.png"},
 			} {
 				require.NoError(t, b.Open(base+view.hash))
 				require.NoError(t, b.Until(view.ready))
@@ -425,7 +425,7 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/"))
 		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
 		require.NoError(t, b.Open(base+"#/shop/checkout"))
-		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('AboveThresholdthe load of a pod will be 0.829 in 45s <b>&amp;1')`))
+		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('AboveThresholdNormalthe load of a pod will be 0.829 in 45s <b>&amp;1')`))
 		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('The newest 20 of 30.')`))
 		// No more often than each 5 s, however often there is new data of the forecast.
 		const asked = `performance.getEntriesByType('resource').filter((e) => e.name.includes('/local/v1/events/predictedmetrics/shop/checkout')).slice(-2)`
@@ -436,7 +436,7 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.GreaterOrEqual(t, apart, 5000.0)
 
 		require.NoError(t, b.Open(base+"#workerpools/workers"))
-		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('LoadPredicted')`))
+		require.NoError(t, b.Until(listed+`[0]?.textContent.includes('LoadPredicted') && `+listed+`[1].querySelector('.bad').textContent === 'Warning'`))
 
 		require.NoError(t, b.Open(base+"#/team-09/service-0009"))
 		require.NoError(t, b.Until(`document.querySelector('section[aria-label=Events]').textContent.includes('which takes the right list of events in namespace team-09: events is forbidden: not yours')`))

@@ -81,6 +81,8 @@ func happened() (all []runtime.Object) {
 		e.EventTime, e.Type, e.Reason, e.Message = metav1.NewMicroTime(servingtest.Now.Add(-since)), corev1.EventTypeNormal, reason, message
 		all = append(all, e)
 	}
+	about("WorkerPool", "", "workers", 20*time.Minute, "LaunchesFail", "no node joined in the last 3 scale-ups")
+	all[0].(*corev1.Event).Type = corev1.EventTypeWarning
 	about("WorkerPool", "", "workers", 40*time.Second, "LoadPredicted", "cpu will be 0.91 of a worker in 42s, above 0.70")
 	for i := range 30 {
 		about("PredictedMetric", "shop", "checkout", time.Duration(30-i)*time.Minute, "AboveThreshold", fmt.Sprintf("the load of a pod will be 0.8%d in 45s <b>&amp;", i))

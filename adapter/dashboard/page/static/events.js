@@ -1,6 +1,6 @@
 // The newest Events about one object, which the command reads from the cluster. They are asked for when the view gets new data, and
 // so only while it is visible, with the rest that the command asks for.
-import { element, table, time } from './dom.js';
+import { changed, element, table, time } from './dom.js';
 
 const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 
@@ -10,7 +10,7 @@ export class Events {
     this.path = `local/v1/events/${of.map(encodeURIComponent).join('/')}`;
     this.due = 0;
     this.about = element('p', { class: 'soft' }, 'Loading …');
-    this.list = table('Events, the newest first', [['Time'], ['Type', 'optional'], ['Reason'], ['Message'], ['Count', 'number']]);
+    this.list = table('Events, the newest first', [['Time'], ['Reason, type'], ['Message'], ['Count', 'number']]);
     this.list.node.hidden = true;
     this.node = element('section', { class: 'panel', 'aria-label': 'Events' }, element('h2', {}, 'Events'), this.about, this.list.node);
   }
@@ -42,7 +42,9 @@ export class Events {
     this.say(problem ?? (cut ? `There are more than ${all}; newer ones may be missing.`
       : all > events.length ? `The newest ${events.length} of ${all}.` : all === 0 ? 'The cluster has none; it keeps them for an hour, unless it is set up otherwise.' : ''));
     this.list.node.hidden = events.length === 0;
-    this.list.rows(events.map((e) => [when(Date.parse(e.time) / 1000), e.type, e.reason, e.message, String(e.count)]));
+    if (!changed(this.list.body, events)) return;
+    this.list.fill(events.map((e) => this.list.row([when(Date.parse(e.time) / 1000),
+      element('div', {}, e.reason, element('div', { class: e.type === 'Warning' ? 'small bad' : 'small soft' }, e.type)), e.message, String(e.count)])));
   }
 
   say(text) {
