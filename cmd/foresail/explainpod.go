@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/extender/podview"
 )
 
 const (
@@ -80,12 +78,12 @@ at its --metrics-address: over HTTPS with such a token too, over HTTP one that w
 	c.Flags().BoolVar(&o.all, "all", false, "print every node, instead of the best and a few that were filtered")
 	output := addOutputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return o.run(c, k, args[0], output.value, now())
+		return o.run(c, k, args[0], output.value, now)
 	}
 	return c
 }
 
-func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string, now time.Time) error {
+func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output string, now func() time.Time) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
@@ -93,28 +91,22 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 	if err != nil {
 		return err
 	}
-	e := podExplanation{Namespace: namespace, Name: name, At: now}
-	config, client, err := k.clientset()
-	if err != nil && !o.anonymous() {
+	x := &podExplainer{replicaAccess: &o.replicaAccess, now: now}
+	if x.config, x.client, err = k.clientset(); err != nil && !o.anonymous() {
 		return err
 	}
-	if client != nil {
-		e.Pod, e.PodError = podStateOf(c.Context(), client, types.NamespacedName{Namespace: namespace, Name: name})
-	}
-	asked, err := o.ask(c.Context(), config, client, &e)
+	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
+	e.Warn(c.ErrOrStderr())
 	if err != nil {
+		if e.Pod != nil {
+			fmt.Fprintln(c.ErrOrStderr(), e.Sentence())
+		}
 		return err
-	}
-	for _, replica := range slices.Sorted(maps.Keys(e.Unreachable)) {
-		fmt.Fprintf(c.ErrOrStderr(), "Warning: a newer answer may be missing: %s\n", e.Unreachable[replica])
-	}
-	if e.Filter == nil && e.Prioritize == nil {
-		return e.unanswered(c.ErrOrStderr(), asked)
 	}
 	if output == "json" {
 		return printJSON(c.OutOrStdout(), e)
 	}
-	return e.table(c.OutOrStdout(), o.all)
+	return e.Table(c.OutOrStdout(), o.all)
 }
 
 // namespaceOrDefault returns the namespace that is given, or that of the kubeconfig.
@@ -142,66 +134,70 @@ func (k *cluster) clientset() (*rest.Config, kubernetes.Interface, error) {
 	return config, client, nil
 }
 
-// podExplanation is what explain pod tells, as JSON too.
-type podExplanation struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	At        time.Time `json:"at"` // when it was asked
-	Pod       *podState `json:"pod,omitempty"`
-	PodError  string    `json:"podError,omitempty"` // why there is no Pod
-	// FilteredBy and ScoredBy are the replicas that answered the scheduler.
-	FilteredBy string                   `json:"filteredBy,omitempty"`
-	Filter     *extender.FilterDecision `json:"filter,omitempty"`
-	ScoredBy   string                   `json:"scoredBy,omitempty"`
-	Prioritize *extender.ScoreDecision  `json:"prioritize,omitempty"` // nil also if one node was left
-	// Unreachable says of each replica that could not be asked why, by its name. Theirs may have been the newest answer.
-	Unreachable map[string]string `json:"unreachable,omitempty"`
+// podExplainer asks about pods, with the rights of the user: the cluster, and the replicas of the extender. It is safe for concurrent use.
+type podExplainer struct {
+	*replicaAccess
+	config *rest.Config
+	client kubernetes.Interface // nil: there is no cluster, which an anonymous replica does without
+	now    func() time.Time
+
+	mu      sync.Mutex // of what is below; held while a token is asked for
+	secret  string
+	renewed time.Time
 }
 
-// podState is what the cluster says of the pod.
-type podState struct {
-	UID       types.UID    `json:"uid"`
-	Scheduler string       `json:"schedulerName"`
-	Created   metav1.Time  `json:"creationTimestamp"`
-	Node      string       `json:"node,omitempty"`        // "" as long as it is not bound
-	Scheduled *metav1.Time `json:"scheduledAt,omitempty"` // when it was bound, or found no node
-	Message   string       `json:"message,omitempty"`     // why it is not bound
-}
-
-// podStateOf reads the pod. What it says when it cannot is for people: there may be an answer all the same.
-func podStateOf(ctx context.Context, client kubernetes.Interface, key types.NamespacedName) (*podState, string) {
-	pod, err := client.CoreV1().Pods(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, "there is no such pod now"
-	case err != nil:
-		return nil, fmt.Sprintf("the pod cannot be read: %v", err)
+// explain returns what is known of a pod. With an error it is what is known nevertheless, and has no answer.
+func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*podview.Explanation, error) {
+	e, err := podview.New(pod, x.now())
+	if err != nil {
+		return e, usageError{err}
 	}
-	s := &podState{UID: pod.UID, Scheduler: pod.Spec.SchedulerName, Created: pod.CreationTimestamp, Node: pod.Spec.NodeName}
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			s.Scheduled, s.Message = &c.LastTransitionTime, c.Message
-		}
+	if x.client != nil {
+		e.Read(ctx, x.client)
 	}
-	return s, ""
+	if err := x.ask(ctx, e); err != nil {
+		x.forgetToken() // in case that is why
+		return e, err
+	}
+	return e, e.Unanswered()
 }
 
-// ask asks the replicas, all at the same time, and keeps the newest of what each verb was answered. It returns whom it asked.
-func (o *explainPodOptions) ask(ctx context.Context, config *rest.Config, client kubernetes.Interface, e *podExplanation) (asked []string, err error) {
+// heldToken returns a token that is used for a while: replicas have the API server review each new one.
+func (x *podExplainer) heldToken(ctx context.Context) (string, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if time.Since(x.renewed) <= renewAfter {
+		return x.secret, nil
+	}
+	secret, err := x.token(ctx, x.client)
+	if err == nil {
+		x.secret, x.renewed = secret, time.Now()
+	}
+	return secret, err
+}
+
+func (x *podExplainer) forgetToken() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.renewed = time.Time{}
+}
+
+// ask asks the replicas, all at the same time. It is an error if none could be asked.
+func (x *podExplainer) ask(ctx context.Context, e *podview.Explanation) error {
 	path := extender.ExplainPath + e.Namespace + "/" + e.Name
-	if o.server != "" {
+	if x.server != "" {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
-		answer, err := o.askServer(ctx, client, path)
+		answer, err := x.askServer(ctx, path)
 		if err != nil {
-			return nil, fmt.Errorf("ask %s: %w", o.server, err)
+			return fmt.Errorf("ask %s: %w", x.server, err)
 		}
-		e.take(o.server, answer)
-		return []string{o.server}, nil
+		e.Take(x.server, answer)
+		return nil
 	}
-	replicas, token, err := o.prepare(ctx, client)
+	replicas, token, err := x.prepare(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	answers, failures := make([]extender.Explanation, len(replicas)), make([]error, len(replicas))
 	var group sync.WaitGroup
@@ -209,61 +205,59 @@ func (o *explainPodOptions) ask(ctx context.Context, config *rest.Config, client
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 			defer cancel()
-			pod := types.NamespacedName{Namespace: o.foresail, Name: r.name}
-			answer, err := askPod(ctx, config, client, pod, r.port, path, token)
+			answer, err := x.askPod(ctx, r, path, token)
 			if err != nil {
-				failures[i] = fmt.Errorf("ask the pod %s: %w", pod, err)
+				failures[i] = fmt.Errorf("ask the pod %s/%s: %w", x.foresail, r.name, err)
 				return
 			}
 			answers[i] = answer
 		})
 	}
 	group.Wait()
+	if !slices.Contains(failures, nil) {
+		return errors.Join(failures...)
+	}
 	for i, r := range replicas {
 		if failures[i] != nil {
-			e.miss(r.name, failures[i])
+			e.Miss(r.name, failures[i])
 			continue
 		}
-		asked = append(asked, r.name)
-		e.take(r.name, answers[i])
+		e.Take(r.name, answers[i])
 	}
-	if len(asked) == 0 {
-		return nil, errors.Join(failures...)
-	}
-	return asked, nil
+	return nil
 }
 
 // prepare returns whom to ask, and a token that they answer.
-func (o *explainPodOptions) prepare(ctx context.Context, client kubernetes.Interface) (replicas []replica, token string, err error) {
+func (x *podExplainer) prepare(ctx context.Context) (replicas []replica, token string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if replicas, err = o.replicas(ctx, client); err != nil {
+	if replicas, err = x.replicas(ctx); err != nil {
 		return nil, "", err
 	}
-	token, err = o.token(ctx, client)
+	token, err = x.heldToken(ctx)
 	return replicas, token, err
 }
 
 // askServer asks the one replica. It gets a token only over TLS, and once it has shown its certificate.
-func (o *explainPodOptions) askServer(ctx context.Context, client kubernetes.Interface, path string) (answer extender.Explanation, err error) {
-	transport, err := o.serverTransport()
+func (x *podExplainer) askServer(ctx context.Context, path string) (answer extender.Explanation, err error) {
+	transport, err := x.serverTransport()
 	if err != nil {
 		return answer, err
 	}
 	token := ""
-	if !o.anonymous() {
-		if token, err = o.token(ctx, client); err != nil {
+	if !x.anonymous() {
+		if token, err = x.heldToken(ctx); err != nil {
 			return answer, err
 		}
 	}
-	return fetchAnswer(ctx, transport, strings.TrimSuffix(o.server, "/")+path, token)
+	return fetchAnswer(ctx, transport, strings.TrimSuffix(x.server, "/")+path, token)
 }
 
 // askPod asks a replica through the API server, which knows what pod it is: its certificate need not tell.
-func askPod(ctx context.Context, config *rest.Config, client kubernetes.Interface, pod types.NamespacedName, port, path, token string) (answer extender.Explanation, err error) {
+func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	address, err := podTunnel(ctx, config, client, pod.Namespace, pod.Name, port)
+	address, err := podTunnel(ctx, x.config, x.client, x.foresail, r.name, r.port)
 	if err != nil {
 		return answer, err
 	}
@@ -271,10 +265,10 @@ func askPod(ctx context.Context, config *rest.Config, client kubernetes.Interfac
 }
 
 // replicas are the pods that run the extender.
-func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Interface) ([]replica, error) {
-	pods, err := client.CoreV1().Pods(o.foresail).List(ctx, metav1.ListOptions{LabelSelector: foresailPods})
+func (x *podExplainer) replicas(ctx context.Context) ([]replica, error) {
+	pods, err := x.client.CoreV1().Pods(x.foresail).List(ctx, metav1.ListOptions{LabelSelector: foresailPods})
 	if err != nil {
-		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w", o.foresail, err)
+		return nil, fmt.Errorf("find the pods of Foresail in namespace %s, for which the Role foresail-explain is: %w", x.foresail, err)
 	}
 	var found []replica
 	for i := range pods.Items {
@@ -285,7 +279,7 @@ func (o *explainPodOptions) replicas(ctx context.Context, client kubernetes.Inte
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("no pod in namespace %s runs the extender (%d of Foresail are there): "+
-			"--foresail-namespace says where it runs, manifests/components/extender and manifests/overlays/extender run it, and --server asks one that is no pod", o.foresail, len(pods.Items))
+			"--foresail-namespace says where it runs, manifests/components/extender and manifests/overlays/extender run it, and --server asks one that is no pod", x.foresail, len(pods.Items))
 	}
 	return found, nil
 }
@@ -306,47 +300,4 @@ func fetchAnswer(ctx context.Context, transport *http.Transport, address, token 
 		return answer, fmt.Errorf("the answer is none of the extender's: %w", err)
 	}
 	return answer, nil
-}
-
-// take keeps what is newer than what there is.
-func (e *podExplanation) take(from string, answer extender.Explanation) {
-	if f := answer.Filter; f != nil && (e.Filter == nil || f.At.After(e.Filter.At)) {
-		e.Filter, e.FilteredBy = f, from
-	}
-	if p := answer.Prioritize; p != nil && (e.Prioritize == nil || p.At.After(e.Prioritize.At)) {
-		e.Prioritize, e.ScoredBy = p, from
-	}
-}
-
-func (e *podExplanation) miss(replica string, why error) {
-	if e.Unreachable == nil {
-		e.Unreachable = map[string]string{}
-	}
-	e.Unreachable[replica] = why.Error()
-}
-
-// unanswered tells what is known without an answer, and what may be the reason that there is none.
-func (e *podExplanation) unanswered(w io.Writer, asked []string) error {
-	slices.Sort(asked)
-	why := []string{"is the extender in the configuration of the scheduler (docs/extender.md)?"}
-	switch {
-	case e.Pod == nil:
-		why = append(why, "and is the name right?")
-	case e.Pod.Node != "":
-		fmt.Fprintln(w, e.sentence())
-		why = append(why, "or was that too long ago to be remembered, or before this replica started?")
-	case e.Pod.Message != "":
-		fmt.Fprintln(w, e.sentence())
-		why = append(why, "The scheduler asks about nodes that fit by its own rules: there may be none.")
-	}
-	scheduler := ""
-	if e.Pod != nil {
-		scheduler = fmt.Sprintf(" by the scheduler %q, which its schedulerName says", e.Pod.Scheduler)
-	}
-	because := ""
-	if e.PodError != "" {
-		because = ", and " + e.PodError
-	}
-	return fmt.Errorf("no replica of Foresail (%s) was asked about the pod %s/%s lately%s%s: %s",
-		strings.Join(asked, ", "), e.Namespace, e.Name, scheduler, because, strings.Join(why, " "))
 }

@@ -22,12 +22,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/extender"
+	"github.com/foresail/foresail/adapter/extender/podview"
 )
 
 // played is an API server that knows some pods, and what replicas of Foresail answer.
 type played struct {
 	pods     map[string]*corev1.Pod // by path
 	foresail []corev1.Pod
+	unbound  []corev1.Pod   // of all namespaces
 	answers  map[string]any // by name of the pod that is asked; an error text, or an Explanation
 	others   map[string]any // by path
 }
@@ -52,6 +54,8 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(pod)
 	case r.URL.Path == own && slices.Contains([]string{foresailPods, adapterPods}, r.URL.Query().Get("labelSelector")):
 		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.foresail})
+	case r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("fieldSelector") == "spec.nodeName=,status.phase=Pending":
+		write(corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: p.unbound})
 	case slices.Contains([]string{
 		"/api/v1/namespaces/foresail-system/serviceaccounts/foresail-explain/token", "/api/v1/namespaces/foresail-system/serviceaccounts/foresail-dashboard/token",
 	}, r.URL.Path):
@@ -95,7 +99,12 @@ func replying(answer any) http.HandlerFunc {
 // kubeconfig is for a server that is played.
 func (p *played) kubeconfig(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(p)
+	return kubeconfigOf(t, p)
+}
+
+func kubeconfigOf(t *testing.T, api http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	return file(t, "kubeconfig", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "played",
   "clusters": [{"name": "played", "cluster": {"server": %q}}],
@@ -192,7 +201,7 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	assert.Contains(t, out, "by foresail-a: 5 of 19 nodes are filtered.")
 	assert.NotContains(t, out, "long ago")
 	table := rows(lines, "NODE")
-	require.Len(t, table, 1+maxScored+1, "without --all only the best, and how many more there are")
+	require.Len(t, table, 1+10+1, "without --all only the best, and how many more there are")
 	assert.Equal(t, strings.Fields("node-2 9 0.62 2.00 0.25 0.25 4.00 (1Gi) 0 200Mi 8Gi 62% used with this pod"), strings.Fields(table[1]))
 	assert.Equal(t, "4 more with scores from 3 to 3: --all shows them", table[len(table)-1])
 	filtered := rows(lines, "FILTERED FOR")
@@ -208,10 +217,11 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 
 	code, out, _ = explainPod(t, p, "-o", "json")
 	require.Equal(t, exitDone, code)
-	var e podExplanation
+	var e podview.Explanation
 	require.NoError(t, json.Unmarshal([]byte(out), &e))
 	assert.Equal(t, "node-2", e.Pod.Node)
 	assert.Equal(t, "foresail-a", e.FilteredBy)
+	assert.Equal(t, []string{"foresail-a", "foresail-b"}, e.Asked)
 	assert.Len(t, e.Filter.Nodes, 19)
 	assert.Len(t, e.Prioritize.Nodes, 14)
 }
@@ -283,7 +293,7 @@ func TestExplainPodSaysWhoCouldNotBeAsked(t *testing.T) {
 	assert.Contains(t, stderr, "Warning: a newer answer may be missing: ask the pod foresail-system/foresail-a: 502 Bad Gateway: it fell over")
 	code, out, _ = explainPod(t, p, "-o", "json")
 	assert.Equal(t, exitDone, code)
-	var e podExplanation
+	var e podview.Explanation
 	require.NoError(t, json.Unmarshal([]byte(out), &e))
 	assert.Contains(t, e.Unreachable, "foresail-a")
 }
@@ -350,7 +360,8 @@ func TestExplainPodOfAServer(t *testing.T) {
 	assert.Contains(t, stderr, "ask "+silent.URL)
 
 	for args, want := range map[string]string{
-		"--server foresail:8443":                                `--server: "foresail:8443": must be an http or https URL, such as https://localhost:8443`,
+		"-n Shop":                `namespace: "Shop": must be a DNS label, such as shop`,
+		"--server foresail:8443": `--server: "foresail:8443": must be an http or https URL, such as https://localhost:8443`,
 		"--server http://foresail:8443 --server-ca-file ca.crt": `--server-ca-file: "ca.crt": must be left out unless --server has an https URL`,
 		"--server https://foresail --server-ca-file /none.crt":  `--server-ca-file: "/none.crt": must be a file with certificates in PEM: open /none.crt`,
 	} {
