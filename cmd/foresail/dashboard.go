@@ -64,6 +64,9 @@ workerpool does, and the newest Events of each object. The command reads them it
 rights of kubectl get. Where no replica shows PredictedMetrics but there are WorkerPools, the page
 shows these alone, and says why; a replica that comes later is found.
 
+Of a pod it shows what foresail explain pod prints, with the same rights: which nodes the scheduler
+extender filtered for it and why, and how it scored the others.
+
 All else comes from a replica of Foresail that runs with --dashboard, as manifests/components/dashboard
 has it. The command reaches it through the API server, as kubectl port-forward does. It answers the
 ServiceAccount foresail-dashboard, for which the command asks for tokens of ten minutes. It needs
@@ -103,6 +106,7 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 			return specOf(ctx, objects, unreachable, metric)
 		})
+		pods := newPodPage(k, access, now)
 		return serveDashboard(c, r, pools, *port, page.Local{
 			Pools: func(ctx context.Context) any { return pools.List(ctx) },
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
@@ -112,6 +116,8 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 			Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
 				return events.List(ctx, kind, object)
 			},
+			Pods: pods.list,
+			Pod:  pods.explain,
 		})
 	}
 	return c

@@ -366,6 +366,15 @@ func lookAtPools(t *testing.T, cluster *controlplane.Cluster, browser *http.Clie
 	assert.Contains(t, body, `"nodesError":"list nodes: nodes is forbidden`)
 }
 
+// askAboutPods has ann, who may neither list pods nor have tokens for it, ask about pods.
+func askAboutPods(t *testing.T, browser *http.Client, base string) {
+	t.Helper()
+	_, body := open(t, browser, base+"/local/v1/pods")
+	assert.Contains(t, body, "You may not list the pods of all namespaces")
+	_, body = open(t, browser, base+"/local/v1/pods/default/checkout")
+	assert.Contains(t, body, "get a token of the ServiceAccount foresail-explain in namespace foresail-system, for which the Role foresail-explain is")
+}
+
 // TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail. The tunnel is left out:
 // the cluster has no kubelet.
 func TestDashboardOfACluster(t *testing.T) {
@@ -413,6 +422,7 @@ func TestDashboardOfACluster(t *testing.T) {
 	assert.Contains(t, body, `"namespace":"default","name":"checkout"`)
 
 	askWhatIf(t, browser, base)
+	askAboutPods(t, browser, base)
 	elsewhere := []string{"dashboard", "--kubeconfig", user, "--server", server, "--server-ca-file", authorities, "--foresail-namespace", "default"}
 	_, stdout, stderr := foresail(t, "", elsewhere...)
 	assert.Empty(t, stdout)

@@ -142,7 +142,7 @@ func traced(t *testing.T, now time.Time) *snapshot.Trace {
 func serve(t *testing.T, failure func() error) string {
 	t.Helper()
 	data := seeded(t).Handler()
-	pools := cluster(t)
+	pools, waiting := cluster(t), unbound()
 	events := &eventview.View{Cluster: pools.Cluster, Now: pools.Now}
 	played := whatif.NewView(func(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
 		w := httptest.NewRecorder()
@@ -169,6 +169,8 @@ func serve(t *testing.T, failure func() error) string {
 		Events: func(ctx context.Context, kind string, object types.NamespacedName) any {
 			return events.List(ctx, kind, object)
 		},
+		Pods: func(ctx context.Context) any { return waiting.List(ctx) },
+		Pod:  func(ctx context.Context, pod types.NamespacedName) any { return explainPod(ctx, pod) },
 	})
 	require.NoError(t, err)
 	server := &http.Server{Handler: shown}
@@ -267,6 +269,9 @@ func TestDashboardInChromium(t *testing.T) {
 				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` + listed + `.length === 20`, "dashboard.png"},
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
 				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 2`, "dashboard-pool.png"},
+				{"#pods", `document.querySelectorAll('tbody tr').length === 12`, ""},
+				{"#pods/shop/checkout-7d9c5", `document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`, "dashboard-pod.png"},
+				{"#pods/shop/none", `document.querySelector('.decision').textContent.includes('there is no such pod now')`, ""},
 			} {
 				require.NoError(t, b.Open(base+view.hash))
 				require.NoError(t, b.Until(view.ready))
@@ -385,6 +390,62 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 		require.NoError(t, b.Evaluate(`document.querySelector('svg.chart path.sample').closest('details').scrollIntoView(), true`, new(bool)))
 		keep(t, b, "dashboard-trace.png")
+	})
+
+	t.Run("pods", func(t *testing.T) {
+		require.NoError(t, b.Look(1100, 900, "light"))
+		require.NoError(t, b.Open(base+"#/"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+		focused := func() (name string) {
+			require.NoError(t, b.Evaluate(`document.activeElement.id || document.activeElement.textContent`, &name))
+			return name
+		}
+		tabTo := func(until string) {
+			for range 20 {
+				require.NoError(t, b.Press("Tab"))
+				if focused() == until {
+					return
+				}
+			}
+			require.Fail(t, "no focus", until)
+		}
+		require.NoError(t, b.Evaluate(`document.querySelector('.home').focus(), true`, new(bool)))
+		tabTo("Pods")
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.querySelector('nav a[aria-current=page]').textContent === 'Pods' && document.querySelectorAll('tbody tr').length === 12`))
+		require.NoError(t, b.Until(`document.querySelector('tbody a').textContent === 'shop/web-11'`)) // the oldest
+		require.NoError(t, b.Until(`document.body.textContent.includes('300 Insufficient memory <b>.')`))
+
+		tabTo("pod")
+		require.NoError(t, b.Type("checkout-7d9c5"))
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.getElementById('pod').validity.patternMismatch`))
+		assert.Equal(t, base+"#pods", at())
+		require.NoError(t, b.Evaluate(`document.getElementById('pod').select(), true`, new(bool)))
+		require.NoError(t, b.Type(" shop/checkout-7d9c5 ")) // as it is copied
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.querySelector('h1').textContent === 'Pod shop/checkout-7d9c5' && document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 64`))
+		assert.Equal(t, base+"#pods/shop/checkout-7d9c5", at())
+		for _, want := range []string{
+			"It went to ip-10-0-0-2.eu-west-1.compute.internal 5m ago, which no other of 24 nodes was better than: score 9.", "0.30 cores, 256Mi; it requests 0.25 cores",
+			"5m ago, by foresail-extender-x8f2p: 40 of 64 nodes are filtered.", "i/o timeout", "The pod went here", "0.80 + 0.25 + 0.25 of 4.00", "(1Gi) + 0 + 256Mi of 8Gi",
+			"filtered for removing", "64 nodes",
+		} {
+			require.NoError(t, b.Until(fmt.Sprintf("document.body.textContent.includes(%q)", want)))
+		}
+
+		require.NoError(t, b.Open(base+"#pods"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 12`))
+		tabTo("shop/web-11")
+		require.NoError(t, b.Press("Enter"))
+		require.NoError(t, b.Until(`document.body.textContent.includes('it waits for the pool workers to grow.')`))
+		require.NoError(t, b.Until(`document.body.textContent.includes('1800 nodes; shown are 0 of 0 that passed, and 1000 of 1800 that were filtered')`))
+		require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Nodes"] tbody tr').length === 1000`))
+		require.NoError(t, b.Until(`document.querySelector('[aria-label="Nodes"] tbody td:nth-of-type(3)').textContent === 'filtered <b>&amp;'`))
+		require.NoError(t, b.Open(base+"#pods/Shop/checkout"))
+		require.NoError(t, b.Until(`document.querySelector('.decision').textContent.includes('namespace: "Shop": must be a DNS label, such as shop')`))
+		require.NoError(t, b.Open(base+"#workerpools/workers"))
+		require.NoError(t, b.Until(`document.querySelector('a[href="#pods/shop/web-9"]')?.textContent === 'shop/web-9'`))
 	})
 
 	t.Run("what if", func(t *testing.T) {

@@ -59,6 +59,8 @@ type Local struct {
 	WhatIf func(ctx context.Context, metric types.NamespacedName, values url.Values) any
 	// Events are those about an object of a kind of Foresail, with a namespace if the kind has one.
 	Events func(ctx context.Context, kind string, object types.NamespacedName) any
+	Pods   func(ctx context.Context) any
+	Pod    func(ctx context.Context, pod types.NamespacedName) any
 }
 
 func (l *Local) handler() http.Handler {
@@ -79,6 +81,13 @@ func (l *Local) handler() http.Handler {
 			answer(w, r, func(ctx context.Context) any { return l.Events(ctx, kind, object) })
 		})
 	}
+	mux.HandleFunc("GET "+localPath+"v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(ctx context.Context) any { return l.Pods(ctx) })
+	})
+	mux.HandleFunc("GET "+localPath+"v1/pods/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
+		pod := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+		answer(w, r, func(ctx context.Context) any { return l.Pod(ctx, pod) })
+	})
 	return mux
 }
 

@@ -34,6 +34,8 @@ var local = Local{
 	WhatIf: func(_ context.Context, metric types.NamespacedName, values url.Values) any {
 		return metric.String() + " " + values.Encode()
 	},
+	Pods: func(context.Context) any { return "local pods" },
+	Pod:  func(_ context.Context, pod types.NamespacedName) any { return "local pod " + pod.String() },
 	Events: func(_ context.Context, kind string, object types.NamespacedName) any {
 		return kind + " " + object.String()
 	},
@@ -165,6 +167,8 @@ func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 		"/local/v1/workerpools":                        `"local pools"`,
 		"/local/v1/workerpools/a%20b":                  `"local pool a b"`,
 		"/local/v1/whatif/shop/checkout?lateness=1%25": `"shop/checkout lateness=1%25"`,
+		"/local/v1/pods":                               `"local pods"`,
+		"/local/v1/pods/shop/a%20b":                    `"local pod shop/a b"`,
 		"/local/v1/events/predictedmetrics/shop/a%20b": `"PredictedMetric shop/a b"`,
 		"/local/v1/events/workerpools/workers":         `"WorkerPool /workers"`,
 	} {
@@ -173,7 +177,9 @@ func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 		assert.Equal(t, "application/json", w.Header().Get("Content-Type"), path)
 		assert.Equal(t, want, w.Body.String(), path)
 	}
-	assert.Equal(t, http.StatusNotFound, request{path: "/local/v1/nodes", cookie: cookie}.to(p).Code)
+	for _, path := range []string{"/local/v1/nodes", "/local/v1/pods/shop", "/local/v1/pods/shop/a/b"} {
+		assert.Equal(t, http.StatusNotFound, request{path: path, cookie: cookie}.to(p).Code, path)
+	}
 }
 
 var (

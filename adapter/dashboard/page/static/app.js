@@ -1,8 +1,9 @@
 // Which view is shown, and what it is fed with. The part of the address behind # names the view: #/?state=up, #/NAMESPACE/NAME,
-// #workerpools or #workerpools/NAME.
+// #workerpools, #workerpools/NAME, #pods or #pods/NAMESPACE/NAME.
 import { element } from './dom.js';
 import { Fleet } from './fleet.js';
 import { Metric } from './metric.js';
+import { Pod, Pods } from './pods.js';
 import { Pool, Pools } from './pools.js';
 
 const main = document.getElementById('main');
@@ -17,11 +18,13 @@ history.replaceState(null, '', location.pathname + location.hash); // without th
 
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  const [namespace, name] = path.split('/').map(decodeURIComponent);
-  const pools = location.hash.startsWith('#workerpools');
-  const kind = pools ? (name ? Pool : Pools) : (name ? Metric : Fleet);
+  const names = path.split('/').map(decodeURIComponent);
+  const section = ['#workerpools', '#pods'].find((hash) => location.hash.split('/')[0] === hash) ?? '#/';
+  const [namespace, name] = section === '#pods' ? names.slice(1) : names;
+  const [all, one] = { '#/': [Fleet, Metric], '#workerpools': [Pools, Pool], '#pods': [Pods, Pod] }[section];
+  const kind = name ? one : all;
   for (const link of document.querySelectorAll('nav a:not(.home)')) {
-    if ((link.hash === '#workerpools') === pools) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
+    if (link.hash === section) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current');
   }
   if (view && view.constructor === kind && view.continues(namespace, name, query)) {
     refresh();

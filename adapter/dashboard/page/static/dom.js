@@ -30,17 +30,31 @@ export function changed(node, values) {
   return true;
 }
 
-// facts fills a list of terms with [{name, text}].
+// say shows why something is not shown, if there is a reason.
+export function say(node, problem) {
+  node.hidden = !problem;
+  if (node.textContent !== (problem ?? '')) node.textContent = problem ?? '';
+}
+
+// facts fills a description list with names and texts.
 export function facts(list, all) {
   if (changed(list, all)) list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
 }
 
-// table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own.
+// link is a cell of a table; others are texts.
+const link = (cell) => (cell?.href === undefined ? cell : element('a', { href: cell.href }, cell.text));
+
+// table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own. A link keeps the focus
+// when the rows are replaced.
 export function table(name, heads) {
   const body = element('tbody');
   const row = (cells) => element('tr', {}, ...cells.map((cell, i) => (i === 0
-    ? element('th', { scope: 'row' }, cell) : element('td', { class: heads[i][1] ?? '' }, cell))));
-  const fill = (rows) => body.replaceChildren(...rows);
+    ? element('th', { scope: 'row' }, link(cell)) : element('td', { class: heads[i][1] ?? '' }, link(cell)))));
+  const fill = (rows) => {
+    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
+    body.replaceChildren(...rows);
+    if (focused) [...body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
+  };
   return {
     body, row, fill,
     rows: (all, none) => changed(body, all) && fill(all.length === 0 && none ? [element('tr', {}, element('td', { colspan: heads.length }, none))] : all.map(row)),

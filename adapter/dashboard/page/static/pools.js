@@ -1,5 +1,5 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
-import { count, element, facts, table, time } from './dom.js';
+import { count, element, facts, say, table, time } from './dom.js';
 import { Events } from './events.js';
 
 const period = 5000;
@@ -24,7 +24,6 @@ export class Pools {
   show(answer) {
     say(this.problem, answer.problem);
     this.list.node.hidden = answer.pools.length === 0;
-    const focused = this.list.body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
     this.list.fill(answer.pools.map((pool) => element('tr', {},
       element('th', { scope: 'row' }, element('a', { href: `#workerpools/${encodeURIComponent(pool.name)}` }, pool.name),
         element('div', { class: 'soft small' }, pool.provider)),
@@ -35,7 +34,6 @@ export class Pools {
       element('td', { class: 'number optional' }, count(pool.pendingPods)),
       element('td', {}, pool.action ?? 'none'),
       element('td', { class: 'optional' }, pool.decision ?? '–'))));
-    if (focused) [...this.list.body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
     this.range.textContent = answer.more ? `The first ${answer.pools.length} by name.`
       : answer.pools.length === 0 && !answer.problem ? 'There is no WorkerPool.' : '';
   }
@@ -127,11 +125,6 @@ export class Pool {
       : `The scheduler finds no node for ${unschedulable} pods of the cluster, ${read}${pods.length < unschedulable ? `; these have waited for longest` : ''}. `
         + 'The recommendation "pending" names those that no node of this pool could run.';
     this.pods.node.hidden = pods.length === 0;
-    this.pods.rows(pods.map((p) => [p.name, p.age, p.reason]));
+    this.pods.rows(pods.map((p) => [{ text: p.name, href: `#pods/${p.name}` }, p.age, p.reason]));
   }
-}
-
-function say(node, problem) {
-  node.hidden = !problem;
-  if (node.textContent !== (problem ?? '')) node.textContent = problem ?? '';
 }
