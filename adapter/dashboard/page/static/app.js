@@ -9,16 +9,18 @@ import { Pool, Pools } from './pools.js';
 const main = document.getElementById('main');
 const status = document.getElementById('status');
 const period = 2000; // ms between two looks, unless the view says otherwise
+const longest = 8; // times that, where looks fail one after the other
 
 let view;
 let timer;
 let running; // the request that is under way
+let pause = 1; // in periods
 
 history.replaceState(null, '', location.pathname + location.hash); // without the token
 
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  const names = path.split('/').map(decodeURIComponent);
+  const names = path.split('/').map(decoded);
   const section = ['#workerpools', '#pods'].find((hash) => location.hash.split('/')[0] === hash) ?? '#/';
   const [namespace, name] = section === '#pods' ? names.slice(1) : names;
   const [all, one] = { '#/': [Fleet, Metric], '#workerpools': [Pools, Pool], '#pods': [Pods, Pod] }[section];
@@ -30,6 +32,7 @@ function route() {
     refresh();
     return;
   }
+  pause = 1;
   const first = view === undefined;
   view?.leave?.();
   view = new kind(namespace, name, query, refresh);
@@ -40,6 +43,15 @@ function route() {
     scrollTo(0, 0);
   }
   refresh();
+}
+
+// decoded is the text itself where it is no encoding, as in an address that was typed.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 // refresh asks for what the view shows, now and then again and again.
@@ -54,11 +66,13 @@ async function refresh() {
     if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
     shown.show(await response.json());
     report('');
+    pause = 1;
   } catch (error) {
     if (request.signal.aborted) return;
+    pause = Math.min(2 * pause, longest);
     report(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
   }
-  if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, shown.period ?? period);
+  if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, pause * (shown.period ?? period));
 }
 
 // report changes the status only if it says something else: each change is read aloud.
