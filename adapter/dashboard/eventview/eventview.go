@@ -69,9 +69,10 @@ func (v *View) List(ctx context.Context, kind string, object types.NamespacedNam
 		return out
 	}
 	began := v.Now()
-	found, cut, err := v.read(ctx, namespace, fields.Set{
-		"involvedObject.kind": kind, "involvedObject.name": object.Name, "involvedObject.namespace": object.Namespace,
-	})
+	found, cut, err := v.read(ctx, namespace, fields.AndSelectors(
+		fields.OneTermEqualSelector("involvedObject.kind", kind), fields.OneTermEqualSelector("involvedObject.name", object.Name),
+		fields.OneTermEqualSelector("involvedObject.namespace", object.Namespace),
+	))
 	out.Rest = max(shortestRest, readingRest*v.Now().Sub(began)).Seconds()
 	if err != nil {
 		out.Problem = problem(err, namespace)
@@ -84,8 +85,8 @@ func (v *View) List(ctx context.Context, kind string, object types.NamespacedNam
 }
 
 // read returns what a selector finds, and whether there is more.
-func (v *View) read(ctx context.Context, namespace string, of fields.Set) (found []Event, more bool, err error) {
-	options := metav1.ListOptions{FieldSelector: of.AsSelector().String(), Limit: pageSize}
+func (v *View) read(ctx context.Context, namespace string, of fields.Selector) (found []Event, more bool, err error) {
+	options := metav1.ListOptions{FieldSelector: of.String(), Limit: pageSize}
 	for range maxPages {
 		list, err := v.Cluster.CoreV1().Events(namespace).List(ctx, options)
 		if err != nil {

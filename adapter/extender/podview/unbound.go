@@ -77,7 +77,7 @@ func (u *Unbound) read(ctx context.Context) (UnboundList, error) {
 	if u.Failure != nil {
 		return out, u.Failure
 	}
-	waiting := fields.SelectorFromSet(fields.Set{"spec.nodeName": "", "status.phase": string(corev1.PodPending)})
+	waiting := fields.AndSelectors(fields.OneTermEqualSelector("spec.nodeName", ""), fields.OneTermEqualSelector("status.phase", string(corev1.PodPending)))
 	pods, err := u.Cluster.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: waiting.String(), Limit: maxUnbound})
 	if err != nil {
 		return out, err
