@@ -2,7 +2,7 @@ package serving
 
 import "math"
 
-// hpa is the arithmetic of the HPA controller for one external metric (v1.36, replica_calculator.go). All values are in
+// hpa is the arithmetic of the HPA controller for one external metric (v1.37, replica_calculator.go). All values are in
 // milli-units, as the controller has them.
 type hpa struct {
 	target    int64

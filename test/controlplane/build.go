@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -30,7 +29,8 @@ type Program struct {
 type Programs struct {
 	// Title stands for all of them in progress and errors, such as "control plane".
 	Title string
-	// Module is the module's folder, relative to the repository's root. It has a go.mod and a go.sum.
+	// Module is the module's folder, relative to the repository's root. It has a go.mod and a go.sum. What it requires is no older
+	// than what the repository's own module requires: the same versions are compiled once, for the programs and for tests.
 	Module string
 	// Cache is the name of the folder within .cache that each build has a folder of its own in.
 	Cache string
@@ -38,12 +38,9 @@ type Programs struct {
 	List []Program
 	// Tags are build tags, separated by commas; "" for none.
 	Tags string
-	// LikeTests builds with the flags of go test rather than of releases, to share what either has compiled. It pays where Module
-	// requires the versions of the repository's own module.
-	LikeTests bool
 	// Release is the module, required by Module, whose version counts as that of the programs.
 	Release string
-	// Stamp returns the linker flags that set the version which the programs report, such as v1.36.3.
+	// Stamp returns the linker flags that set the version which the programs report, such as v1.37.2.
 	Stamp func(version string) (string, error)
 	// Assets are files that the programs need beside them.
 	Assets Assets
@@ -115,9 +112,6 @@ func (b builder) key(ctx context.Context) (string, error) {
 	}
 	if b.Tags != "" {
 		fmt.Fprintln(hash, b.Tags)
-	}
-	if b.LikeTests {
-		fmt.Fprintln(hash, "like tests")
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
@@ -217,7 +211,7 @@ func (b builder) buildProgram(ctx context.Context, p Program, flags, title strin
 	defer report.stop()
 	binary := filepath.Join(tmp, p.Name)
 	// -v names the packages as they are compiled, the only progress that the go command reports.
-	cmd := b.command(ctx, "build", "-v", "-trimpath="+strconv.FormatBool(!b.LikeTests), "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
+	cmd := b.command(ctx, "build", "-v", "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
 	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}
@@ -252,7 +246,7 @@ func (b builder) copyAssets(ctx context.Context) error {
 	return nil
 }
 
-// releaseVersion reads the pinned version, such as v1.36.3, from the module file without touching the network.
+// releaseVersion reads the pinned version, such as v1.37.2, from the module file without touching the network.
 func (b builder) releaseVersion(ctx context.Context) (string, error) {
 	data, err := b.goCommand(ctx, "mod", "edit", "-json")
 	if err != nil {

@@ -3,8 +3,10 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // newTestBuilder returns a builder on a copy of the components' module file, so that a test may change it.
@@ -50,7 +53,6 @@ func TestKeyFollowsThePrograms(t *testing.T) {
 	require.NoError(t, err)
 	for name, change := range map[string]func(*builder){
 		"tags":     func(b *builder) { b.Tags = "netgo" },
-		"tests":    func(b *builder) { b.LikeTests = true },
 		"programs": func(b *builder) { b.List = b.List[1:] },
 		"assets":   func(b *builder) { b.Assets = Assets{} },
 		"flags":    func(b *builder) { b.Stamp = func(string) (string, error) { return "", nil } },
@@ -199,4 +201,53 @@ func TestMakeOnceFillsAgainWhatWasLeftHalf(t *testing.T) {
 	}))
 	require.NoFileExists(t, filepath.Join(dir, "half"))
 	require.FileExists(t, filepath.Join(dir, "whole"))
+}
+
+// Programs that tests run are built with the versions that the repository itself requires, or newer ones: a version of its own is compiled
+// once more, which takes minutes for those of Kubernetes.
+func TestProgramsShareTheVersionsOfTheRepository(t *testing.T) {
+	root, err := Root()
+	require.NoError(t, err)
+	ours := requirements(t, root)
+	for _, module := range []string{
+		"test/controlplane/components", "test/monitoring/components", "test/keda/components", "test/karpenter/components",
+		"test/kubectl/components", "test/helm/components", "test/helm/previous", "test/otel/collector", "internal/tools/release",
+	} {
+		theirs := requirements(t, filepath.Join(root, module))
+		shared := 0
+		for path, version := range theirs {
+			want, both := ours[path]
+			if !both {
+				continue
+			}
+			shared++
+			assert.False(t, version.LessThan(want), "%s requires %s v%s, the repository v%s: go get %s@v%s there, and go mod tidy", module, path, version, want, path, want)
+		}
+		assert.Greater(t, shared, 10, module)
+	}
+}
+
+// requirements are the versions that a module requires, or has instead.
+func requirements(t *testing.T, dir string) map[string]*utilversion.Version {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "mod", "edit", "-json")
+	command.Dir = dir
+	out, err := command.Output()
+	require.NoError(t, err, dir)
+	type module struct{ Path, Version string }
+	var file struct {
+		Require []module
+		Replace []struct{ Old, New module }
+	}
+	require.NoError(t, json.Unmarshal(out, &file))
+	for _, r := range file.Replace {
+		file.Require = append(file.Require, module{r.Old.Path, r.New.Version})
+	}
+	versions := map[string]*utilversion.Version{}
+	for _, m := range file.Require {
+		version, err := utilversion.ParseSemantic(m.Version)
+		require.NoError(t, err, "%s: %s", dir, m.Path)
+		versions[m.Path] = version
+	}
+	return versions
 }

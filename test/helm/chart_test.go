@@ -107,7 +107,7 @@ func kustomize(t *testing.T, name string) []byte {
 // render renders the chart.
 func render(t *testing.T, program, values string, arguments ...string) []byte {
 	t.Helper()
-	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version", "v1.36.3+k3s1", "--values", file(t, values)}, arguments...)
+	arguments = append([]string{"template", "foresail", folder, "--namespace", namespace, "--kube-version", "v1.37.2+k3s1", "--values", file(t, values)}, arguments...)
 	return output(t, program, arguments...)
 }
 

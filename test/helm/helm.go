@@ -30,7 +30,7 @@ func (r Release) Build(ctx context.Context, progress io.Writer) (string, error) 
 	dir, err := controlplane.Programs{
 		Title: r.title, Module: r.module, Cache: r.cache,
 		List:    []controlplane.Program{{Name: binary, Package: r.source + "/cmd/helm"}},
-		Release: r.source, LikeTests: true,
+		Release: r.source,
 		Stamp: func(version string) (string, error) {
 			return "-X " + r.source + "/internal/version.version=" + version, nil
 		},

@@ -34,7 +34,7 @@ dashboard: {enabled: true}
 
 func TestNamespaceIsThatOfTheRelease(t *testing.T) {
 	here := render(t, current, everything)
-	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--kube-version", "v1.36.3+k3s1", "--values", file(t, everything))
+	elsewhere := output(t, current, "template", "foresail", folder, "--namespace", "autoscaling", "--kube-version", "v1.37.2+k3s1", "--values", file(t, everything))
 	assert.Equal(t, strings.ReplaceAll(withoutChecksums(here), namespace, "autoscaling"), withoutChecksums(elsewhere))
 }
 

@@ -22,7 +22,7 @@ func Build(ctx context.Context, progress io.Writer) (string, error) {
 	dir, err := controlplane.Programs{
 		Title: "kubectl", Module: "test/kubectl/components", Cache: binary,
 		List:    []controlplane.Program{{Name: binary, Package: module}},
-		Release: "k8s.io/kubectl", LikeTests: true,
+		Release: "k8s.io/kubectl",
 		Stamp: func(version string) (string, error) {
 			return "-X k8s.io/component-base/version.gitVersion=" + version, nil
 		},

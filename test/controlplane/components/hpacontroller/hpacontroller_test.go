@@ -120,7 +120,7 @@ const (
 
 var selector = map[string]string{"app": name}
 
-// cluster is what the controller sees: the look that is due, and the replicas that it has set.
+// cluster is what the controller sees: the look that is due, nil before the first, and the replicas that it has set.
 type cluster struct {
 	began    time.Time
 	replicas int32
@@ -128,7 +128,7 @@ type cluster struct {
 }
 
 func play(t *testing.T, s *scenario) answer {
-	c := &cluster{began: time.Now(), replicas: s.Replicas, look: &s.Looks[0]}
+	c := &cluster{began: time.Now(), replicas: s.Replicas}
 	client := fake.NewSimpleClientset(s.hpa()) // one that tracks who manages fields takes ten times as long
 	factory := informers.NewSharedInformerFactory(client, 0)
 	pods := factory.Core().V1().Pods()
@@ -249,6 +249,9 @@ func mapper() meta.RESTMapper {
 func (c *cluster) scales() *scalefake.FakeScaleClient {
 	client := &scalefake.FakeScaleClient{}
 	client.AddReactor("get", "deployments", func(core.Action) (bool, runtime.Object, error) {
+		if c.look == nil { // since 1.37 the controller looks as soon as it sees an HPA, and again after a period
+			return true, nil, errors.New("no look is due")
+		}
 		return true, &autoscalingv1.Scale{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 			Spec:       autoscalingv1.ScaleSpec{Replicas: c.replicas},
