@@ -236,6 +236,26 @@ func TestWorkerPoolsAloneInChromium(t *testing.T) {
 	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.getElementById('status').textContent === 'Live'`))
 }
 
+// openMetric opens the view of a PredictedMetric anew.
+func openMetric(t *testing.T, b *Browser, base string) {
+	t.Helper()
+	require.NoError(t, b.Open(base+"#/"))
+	require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
+	require.NoError(t, b.Open(base+"#/shop/checkout"))
+	require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`))
+}
+
+// fits checks that what is shown has names for screen readers, and does not scroll sideways.
+func fits(t *testing.T, b *Browser) {
+	t.Helper()
+	nameless, err := b.Nameless()
+	require.NoError(t, err)
+	assert.Empty(t, nameless)
+	var wider int
+	require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
+	assert.LessOrEqual(t, wider, 0)
+}
+
 // TestDashboardInChromium looks at the page as people do: light and dark, on a screen and on a phone, by keyboard and by screen reader.
 func TestDashboardInChromium(t *testing.T) {
 	address := serve(t, func() error { return nil })
@@ -368,10 +388,7 @@ func TestDashboardInChromium(t *testing.T) {
 			scheme        string
 		}{{390, 844, "dark"}, {1000, 900, "light"}} {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
-			require.NoError(t, b.Open(base+"#/"))
-			require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
-			require.NoError(t, b.Open(base+"#/shop/checkout"))
-			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`))
+			openMetric(t, b, base)
 			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].find((s) => s.textContent === 'How this forecast came about').click(), true`, new(bool)))
 			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path:is(.sample, .aligned, .imputed)').length === 3`))
 			for _, line := range []string{"sample", "aligned", "imputed"} {
@@ -381,12 +398,7 @@ func TestDashboardInChromium(t *testing.T) {
 			for _, want := range []string{"The chart shows 3 of 14 pods", "checkout-7d9c5-2 <b>", "20s", "replicas before cooldowns"} {
 				require.NoError(t, b.Until(fmt.Sprintf("document.querySelector('[aria-label=\"Pods of the forecast\"]').closest('details').textContent.includes(%q)", want)))
 			}
-			nameless, err := b.Nameless()
-			require.NoError(t, err)
-			assert.Empty(t, nameless)
-			var wider int
-			require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
-			assert.LessOrEqual(t, wider, 0)
+			fits(t, b)
 		}
 		require.NoError(t, b.Evaluate(`document.querySelector('svg.chart path.sample').closest('details').scrollIntoView(), true`, new(bool)))
 		keep(t, b, "dashboard-trace.png")
@@ -454,10 +466,7 @@ func TestDashboardInChromium(t *testing.T) {
 			scheme        string
 		}{{390, 844, "dark"}, {1000, 1120, "light"}} {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
-			require.NoError(t, b.Open(base+"#/"))
-			require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50`))
-			require.NoError(t, b.Open(base+"#/shop/checkout"))
-			require.NoError(t, b.Until(`document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3`))
+			openMetric(t, b, base)
 			require.NoError(t, b.Evaluate(`[...document.querySelectorAll('summary')].at(-1).click(), true`, new(bool)))
 			require.NoError(t, b.Until(`document.getElementById('whatif-threshold').value === '700m' && document.getElementById('whatif-startupTime').value === '24s'`))
 			enter := func(field, value string) {
@@ -471,12 +480,7 @@ func TestDashboardInChromium(t *testing.T) {
 			require.NoError(t, b.Until(`document.querySelectorAll('[aria-label="Figures of the runs"] tbody tr').length === 4`))
 			require.NoError(t, b.Until(`document.querySelectorAll('details svg.chart path:is(.limit, .load, .forecast, .planned)').length === 4`))
 			require.NoError(t, b.Until(`document.body.textContent.includes('Played: 60 minutes') && document.body.textContent.includes('All pods are alike')`))
-			nameless, err := b.Nameless()
-			require.NoError(t, err)
-			assert.Empty(t, nameless)
-			var wider int
-			require.NoError(t, b.Evaluate(`document.documentElement.scrollWidth - innerWidth`, &wider))
-			assert.LessOrEqual(t, wider, 0)
+			fits(t, b)
 		}
 		require.NoError(t, b.Evaluate(`document.getElementById('whatif-threshold').closest('details').scrollIntoView(), true`, new(bool)))
 		keep(t, b, "dashboard-whatif.png")
