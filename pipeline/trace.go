@@ -32,7 +32,27 @@ func (p *Pipeline) Trace(m *Memory, in Input, most int) (Forecast, Trace, error)
 	m.traced, m.tracedMost = &out, most
 	defer func() { m.traced = nil }()
 	f, err := p.RunIn(m, in)
-	return f, out, err
+	if err != nil {
+		return f, Trace{}, err
+	}
+	return f, out, nil
+}
+
+// Newest returns the newest ticks of a trace, n at most, in memory of its own if it leaves any out.
+func (t Trace) Newest(n int) Trace {
+	cut := len(t.Load) - n
+	if cut <= 0 {
+		return t
+	}
+	t.First += int64(cut) * t.Interval.Milliseconds()
+	t.Sum, t.Load, t.Clipped = slices.Clone(t.Sum[cut:]), slices.Clone(t.Load[cut:]), slices.Clone(t.Clipped[cut:])
+	t.Instances = slices.Clone(t.Instances)
+	for i := range t.Instances {
+		x := &t.Instances[i]
+		x.Values = slices.Clone(x.Values[cut:])
+		x.AlignedFrom, x.AlignedTo = max(0, x.AlignedFrom-cut), max(0, x.AlignedTo-cut)
+	}
+	return t
 }
 
 // keep copies what the stages have made, if a trace was asked for.

@@ -37,6 +37,13 @@ func TestTrace(t *testing.T) {
 	assert.Len(t, trace.Load, 7)
 	assert.Equal(t, make([]bool, 7), trace.Clipped)
 
+	newest := trace.Newest(3)
+	assert.Equal(t, int64(4000), newest.First)
+	assert.Equal(t, trace.Load[4:], newest.Load)
+	assert.Equal(t, pipeline.Traced{ID: "a", Values: []float64{0.5, 0.5, 0.5}, AlignedFrom: 0, AlignedTo: 3}, newest.Instances[0])
+	assert.Equal(t, []int{0, 1}, []int{newest.Instances[1].AlignedFrom, newest.Instances[1].AlignedTo})
+	assert.Equal(t, []int{3, 5}, []int{b.AlignedFrom, b.AlignedTo}, "the whole trace stays as it is")
+
 	_, trace, err = p.Trace(&pipeline.Memory{}, in, 1)
 	require.NoError(t, err)
 	assert.Len(t, trace.Instances, 1)
@@ -59,6 +66,7 @@ func TestTraceAgreesWithRuns(t *testing.T) {
 		got, trace, err := p.Trace(&pipeline.Memory{}, in, len(in.Instances))
 		if wantErr != nil {
 			require.EqualError(t, err, wantErr.Error(), "seed %d", seed)
+			require.Zero(t, trace, "seed %d", seed)
 			continue
 		}
 		require.NoError(t, err, "seed %d", seed)
@@ -67,7 +75,9 @@ func TestTraceAgreesWithRuns(t *testing.T) {
 		require.Equal(t, s.First, trace.First, "seed %d", seed)
 		require.Equal(t, s.Effective, trace.Load, "seed %d", seed)
 		require.Equal(t, s.Clipped, trace.Clipped, "seed %d", seed)
+		require.Len(t, trace.Instances, len(in.Instances), "seed %d", seed)
 		for i := range trace.Instances {
+			require.Len(t, trace.Instances[i].Values, len(trace.Load), "seed %d", seed)
 			for k, v := range trace.Instances[i].Values {
 				if !math.IsNaN(v) {
 					require.Equal(t, s.Imputed[k][i], v, "seed %d, instance %d, tick %d", seed, i, k)

@@ -502,6 +502,7 @@ func (f *Feed) publish(s *snapshot.Snapshot) { f.published.Store(s) }
 
 // publishErr publishes why there is no forecast.
 func (f *Feed) publishErr(why error, now time.Time) {
+	f.watch.trace.Store(nil)
 	f.schedule(now)
 	s := f.describe(now)
 	s.Err = why

@@ -39,6 +39,9 @@ type Forecaster struct {
 	byNamespace map[string]map[string]*Feed
 	byTarget    map[target]*group
 
+	watchedMu sync.Mutex
+	watched   []*Feed // those that are traced
+
 	// What Ready needs, which must answer at once however many PredictedMetrics there are.
 	startedAt, lastRound atomic.Pointer[time.Time] // nil: not yet
 	settled              atomic.Bool               // every PredictedMetric has had its time to get data

@@ -12,8 +12,13 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// watchedFor is for how long forecasts are traced after somebody has asked for a trace.
-const watchedFor = 15 * time.Second
+const (
+	// watchedFor is for how long forecasts are traced after somebody has asked for a trace.
+	watchedFor = 15 * time.Second
+	// maxWatched is how many feeds are traced at a time, and maxTicks how many ticks a trace has: the newest.
+	maxWatched = 16
+	maxTicks   = 1000
+)
 
 // watch is the trace of a feed, which is kept only while somebody looks at it.
 type watch struct {
@@ -22,14 +27,34 @@ type watch struct {
 }
 
 // Trace returns how the newest forecast of a PredictedMetric came about, and false if there is no such PredictedMetric. It is nil while
-// there is no forecast, and at first: forecasts are traced from the first call on, for as long as calls go on.
+// there is no forecast, and at first: forecasts are traced from the first call on, for as long as calls go on, those of maxWatched
+// PredictedMetrics at most.
 func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
 	feed := f.feed(key)
 	if feed == nil {
 		return nil, false
 	}
-	feed.watch.until.Store(f.now().Add(watchedFor).UnixMilli())
+	if f.mayWatch(feed) {
+		feed.watch.until.Store(f.now().Add(watchedFor).UnixMilli())
+	}
 	return feed.watch.trace.Load(), true
+}
+
+// mayWatch returns whether one more feed may be traced, or it is already.
+func (f *Forecaster) mayWatch(feed *Feed) bool {
+	f.watchedMu.Lock()
+	defer f.watchedMu.Unlock()
+	now := f.now().UnixMilli()
+	f.watched = slices.DeleteFunc(f.watched, func(other *Feed) bool { return other.watch.until.Load() <= now })
+	if slices.Contains(f.watched, feed) {
+		return true
+	}
+	if len(f.watched) == maxWatched {
+		return false
+	}
+	f.watched = append(f.watched, feed)
+	feed.watch.until.Store(now + 1) // it is watched from here on
+	return true
 }
 
 // runPipeline makes a forecast of what is in the workspace, and traces it while it is watched.
@@ -40,12 +65,14 @@ func (f *Feed) runPipeline(in pipeline.Input, members []podtracker.Instance, w *
 	}
 	forecast, stages, err := f.using.pipeline.Trace(&w.memory, in, snapshot.MaxTracedPods)
 	if err == nil {
-		f.watch.trace.Store(traceOf(forecast, stages, &in, members))
+		f.watch.trace.Store(f.traceOf(forecast, stages.Newest(maxTicks), &in, members))
 	}
 	return forecast, err
 }
 
-func traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance) *snapshot.Trace {
+// traceOf describes a forecast by the samples that were read: where others were put in for them, these are not shown, and their values
+// count as imputed.
+func (f *Feed) traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance) *snapshot.Trace {
 	t := &snapshot.Trace{At: time.UnixMilli(in.Now), Forecast: forecast, Stages: stages, AllPods: len(members)}
 	for i := range stages.Instances {
 		id := stages.Instances[i].ID
@@ -54,7 +81,26 @@ func traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Inp
 			continue
 		}
 		k := slices.IndexFunc(members, func(m podtracker.Instance) bool { return m.ID == id })
-		t.Pods = append(t.Pods, snapshot.TracedPod{Name: members[k].Pod.Name, Samples: slices.Clone(in.Instances[k].Samples)})
+		pod := snapshot.TracedPod{Name: members[k].Pod.Name}
+		if read := f.series[id]; read != nil {
+			pod.Samples = read.AppendTo(nil)
+		}
+		narrow(&stages, i, pod.Samples)
+		pod.Samples = slices.DeleteFunc(pod.Samples, func(s pipeline.Sample) bool { return s.T < stages.First })
+		t.Pods = append(t.Pods, pod)
 	}
 	return t
+}
+
+// narrow has the values of an instance count as aligned only between two of the samples, which are in order of time.
+func narrow(stages *pipeline.Trace, instance int, samples []pipeline.Sample) {
+	x := &stages.Instances[instance]
+	if len(samples) < 2 {
+		x.AlignedFrom, x.AlignedTo = 0, 0
+		return
+	}
+	tick := stages.Interval.Milliseconds()
+	first, last := samples[0].T-stages.First, samples[len(samples)-1].T-stages.First
+	x.AlignedFrom = max(x.AlignedFrom, int((first+tick-1)/tick))
+	x.AlignedTo = max(x.AlignedFrom, min(x.AlignedTo, int(last/tick)+1))
 }

@@ -1,10 +1,12 @@
 package forecaster
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,5 +82,56 @@ func TestTraceOfALoadAsAWhole(t *testing.T) {
 		assert.Empty(t, got.Pods[0].Name)
 		assert.NotEmpty(t, got.Pods[0].Samples)
 		assert.Equal(t, 120.0, got.Stages.Instances[0].Values[len(got.Stages.Load)-1])
+	})
+}
+
+// What is put in for pods that were never read is no sample, and is imputed.
+func TestTraceHasWhatWasReadAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, func(time.Time) float64 { return 5 })
+		w.silent["pod-3"] = true
+		w.pass(2*time.Minute, nil)
+		w.trace()
+		w.pass(time.Second, nil)
+		got := w.trace()
+		require.NotNil(t, got)
+		for i, pod := range got.Pods {
+			x := got.Stages.Instances[i]
+			if pod.Name == "pod-3" {
+				assert.Empty(t, pod.Samples)
+				assert.Equal(t, x.AlignedFrom, x.AlignedTo)
+			} else {
+				assert.NotEmpty(t, pod.Samples)
+				assert.Greater(t, x.AlignedTo, x.AlignedFrom)
+			}
+		}
+	})
+}
+
+func TestFewAreTracedAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(time.Now, prometheus.NewRegistry(), Options{})
+		watched := func() (n int) {
+			for _, feed := range f.all() {
+				if feed.watch.until.Load() > time.Now().UnixMilli() {
+					n++
+				}
+			}
+			return n
+		}
+		ask := func(i int) {
+			_, ok := f.Trace(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)})
+			require.True(t, ok)
+		}
+		for i := range maxWatched + 5 {
+			_, err := f.Set(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, config())
+			require.NoError(t, err)
+			ask(i)
+		}
+		assert.Equal(t, maxWatched, watched())
+		time.Sleep(watchedFor)
+		assert.Zero(t, watched())
+		ask(maxWatched + 4)
+		assert.Equal(t, 1, watched())
 	})
 }

@@ -84,6 +84,9 @@ func TestDashboardWithoutAnswersAboutPods(t *testing.T) {
 			browser, base, _ := browse(t, "--kubeconfig", c.played.kubeconfig(t))
 			v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
 			assert.Contains(t, v.Problem, c.problem)
+			if c.sentence == "" {
+				assert.Empty(t, v.Sentence)
+			}
 			assert.Contains(t, v.Sentence, c.sentence)
 			assert.Empty(t, v.Nodes)
 			code, body := open(t, browser, base+"/dashboard/v1/metrics/shop/checkout")

@@ -59,6 +59,7 @@ export class Metric {
       ...Object.values(this.charts).map((chart) => chart.node),
       element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.facts),
       this.trace.node, this.table, this.events.node, this.whatif.node);
+    this.events.look(); // which needs no replica
   }
 
   continues(namespace, name) { return namespace === this.namespace && name === this.name; }

@@ -34,7 +34,7 @@ export class Trace {
       { key: 'samples', label: 'Samples', kind: 'sample', dots: true },
     ], amount, none);
     this.load = new Chart('3, 4, 5: load of all pods, forecast and decision', [
-      { key: 'capacity', label: 'What the replicas hold that it needs', kind: 'limit' },
+      { key: 'capacity', label: 'Capacity of the desired replicas', kind: 'limit' },
       { key: 'sum', label: 'Sum of all pods', kind: 'ready' },
       { key: 'planned', label: 'Planned for, with the margin', kind: 'planned' },
       { key: 'total', label: 'Forecast', kind: 'forecast' },
@@ -55,10 +55,13 @@ export class Trace {
         this.show((await response.json()).forecast);
       } catch (error) {
         if (request.signal.aborted) return;
-        this.say(`Not known: ${error.message}`);
+        this.parts.hidden = true; // what was known of a moment ago is no longer so
+        this.say(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : `Not known: ${error.message}`);
       }
     }
-    if (this.request === request && !request.signal.aborted) this.timer = setTimeout(() => this.ask(), period);
+    const pause = this.parts.hidden ? 4 * period : period; // a look for a replica is work for the cluster
+    if (this.request === request && !request.signal.aborted) this.timer = setTimeout(() => this.ask(), this.asked ? pause : period);
+    this.asked = true;
   }
 
   say(text) {
@@ -68,12 +71,12 @@ export class Trace {
   show(forecast) {
     this.parts.hidden = forecast === null;
     if (forecast === null) {
-      this.say('There is no forecast now, or the first look is under way.');
+      this.say('There is no forecast now, the first look is under way, or others look at many forecasts.');
       return;
     }
     const whole = forecast.pods.length === 1 && forecast.pods[0].name === '';
     const shown = whole || forecast.pods.length === forecast.allPods ? '' : ` The chart shows ${forecast.pods.length} of ${forecast.allPods} pods; the sum is that of all.`;
-    this.say(`The window of the newest forecast, as it goes on.${shown}`);
+    this.say(`The window of the newest forecast, read every 2 s.${shown}`);
     const due = forecast.at + forecast.horizonSeconds;
     const tick = (k) => forecast.first + k * forecast.stepSeconds;
     const common = { from: forecast.first, to: due, cursor: null, now: forecast.at, gap: 2 * forecast.stepSeconds };
