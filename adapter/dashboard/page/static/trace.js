@@ -55,11 +55,11 @@ export class Trace {
         this.show((await response.json()).forecast);
       } catch (error) {
         if (request.signal.aborted) return;
-        this.parts.hidden = true; // what was known of a moment ago is no longer so
-        this.say(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : `Not known: ${error.message}`);
+        this.parts.hidden = true;
+        this.say(error instanceof TypeError ? 'foresail dashboard does not answer.' : `Not known: ${error.message}`);
       }
     }
-    const pause = this.parts.hidden ? 4 * period : period; // a look for a replica is work for the cluster
+    const pause = this.parts.hidden ? 4 * period : period; // to look for a replica is work
     if (this.request === request && !request.signal.aborted) this.timer = setTimeout(() => this.ask(), this.asked ? pause : period);
     this.asked = true;
   }
@@ -71,7 +71,7 @@ export class Trace {
   show(forecast) {
     this.parts.hidden = forecast === null;
     if (forecast === null) {
-      this.say('There is no forecast now, the first look is under way, or others look at many forecasts.');
+      this.say('There is no forecast now, or it is not traced yet.');
       return;
     }
     const whole = forecast.pods.length === 1 && forecast.pods[0].name === '';
