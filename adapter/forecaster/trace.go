@@ -34,27 +34,23 @@ func (f *Forecaster) Trace(key types.NamespacedName) (*snapshot.Trace, bool) {
 	if feed == nil {
 		return nil, false
 	}
-	if f.mayWatch(feed) {
-		feed.watch.until.Store(f.now().Add(watchedFor).UnixMilli())
-	}
+	f.keepTracing(feed)
 	return feed.watch.trace.Load(), true
 }
 
-// mayWatch returns whether one more feed may be traced, or it is already.
-func (f *Forecaster) mayWatch(feed *Feed) bool {
+// keepTracing has a feed traced for a while, unless there are enough others.
+func (f *Forecaster) keepTracing(feed *Feed) {
 	f.watchedMu.Lock()
 	defer f.watchedMu.Unlock()
-	now := f.now().UnixMilli()
-	f.watched = slices.DeleteFunc(f.watched, func(other *Feed) bool { return other.watch.until.Load() <= now })
-	if slices.Contains(f.watched, feed) {
-		return true
+	now := f.now()
+	f.watched = slices.DeleteFunc(f.watched, func(other *Feed) bool { return other.watch.until.Load() <= now.UnixMilli() })
+	if !slices.Contains(f.watched, feed) {
+		if len(f.watched) == maxWatched {
+			return
+		}
+		f.watched = append(f.watched, feed)
 	}
-	if len(f.watched) == maxWatched {
-		return false
-	}
-	f.watched = append(f.watched, feed)
-	feed.watch.until.Store(now + 1) // it is watched from here on
-	return true
+	feed.watch.until.Store(now.Add(watchedFor).UnixMilli())
 }
 
 // runPipeline makes a forecast of what is in the workspace, and traces it while it is watched.

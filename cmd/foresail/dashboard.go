@@ -38,8 +38,6 @@ const (
 	dashboardAccount = "foresail-dashboard"
 	// adapterPods selects the pods that may forecast for pods, as the manifests name them.
 	adapterPods = "app.kubernetes.io/name=foresail"
-	// renewAfter is how long a token is used.
-	renewAfter = tokenSeconds * time.Second / 2
 )
 
 func newDashboardCommand(now func() time.Time) *cobra.Command {
@@ -200,10 +198,10 @@ type dashboardReplica struct {
 	config *rest.Config
 	client kubernetes.Interface
 
-	mu      sync.Mutex // of what is below; held while a replica is looked for
-	chosen  *dashboardConnection
-	secret  string
-	renewed time.Time
+	held heldToken
+
+	mu     sync.Mutex // held while a replica is looked for
+	chosen *dashboardConnection
 }
 
 // dashboardConnection leads to a replica until it is closed.
@@ -258,35 +256,29 @@ func (r *dashboardReplica) connection(ctx context.Context) (*dashboardConnection
 	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if !r.anonymous() && time.Since(r.renewed) > renewAfter {
-		secret, err := r.token(ctx, r.client)
-		if err != nil {
-			return nil, "", err
-		}
-		r.secret, r.renewed = secret, time.Now()
-	}
-	if r.chosen != nil {
-		return r.chosen, r.secret, nil
-	}
-	var err error
-	if r.server != "" {
-		r.chosen, err = r.toServer(ctx)
-	} else {
-		r.chosen, err = r.toPod(ctx)
+	token, err := r.held.get(ctx, r.replicaAccess, r.client)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case r.chosen != nil:
+	case r.server != "":
+		r.chosen, err = r.toServer(ctx, token)
+	default:
+		r.chosen, err = r.toPod(ctx, token)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return r.chosen, r.secret, nil
+	return r.chosen, token, nil
 }
 
-func (r *dashboardReplica) toServer(ctx context.Context) (*dashboardConnection, error) {
+func (r *dashboardReplica) toServer(ctx context.Context, token string) (*dashboardConnection, error) {
 	transport, err := r.serverTransport()
 	if err != nil {
 		return nil, err
 	}
 	to := &dashboardConnection{name: r.server, base: strings.TrimSuffix(r.server, "/"), transport: transport, close: transport.CloseIdleConnections}
-	if err := r.probe(ctx, to, r.secret); err != nil {
+	if err := r.probe(ctx, to, token); err != nil {
 		to.close()
 		return nil, fmt.Errorf("ask %s: %w", to.name, err)
 	}
@@ -294,7 +286,7 @@ func (r *dashboardReplica) toServer(ctx context.Context) (*dashboardConnection, 
 }
 
 // toPod connects to the first pod, of those that have run for the longest, that has a dashboard: it remembers the most.
-func (r *dashboardReplica) toPod(ctx context.Context) (*dashboardConnection, error) {
+func (r *dashboardReplica) toPod(ctx context.Context, token string) (*dashboardConnection, error) {
 	replicas, err := r.pods(ctx)
 	if err != nil {
 		return nil, err
@@ -306,7 +298,7 @@ func (r *dashboardReplica) toPod(ctx context.Context) (*dashboardConnection, err
 			failures[pod.name] = err
 			continue
 		}
-		if err = r.probe(ctx, connection, r.secret); err == nil {
+		if err = r.probe(ctx, connection, token); err == nil {
 			return connection, nil
 		}
 		connection.close()
@@ -390,7 +382,8 @@ func (r *dashboardReplica) drop(to *dashboardConnection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.chosen == to {
-		r.chosen, r.renewed = nil, time.Time{}
+		r.chosen = nil
+		r.held.forget()
 		to.close()
 	}
 }

@@ -141,9 +141,7 @@ type podExplainer struct {
 	client kubernetes.Interface // nil: there is no cluster, which an anonymous replica does without
 	now    func() time.Time
 
-	mu      sync.Mutex // of what is below; held while a token is asked for
-	secret  string
-	renewed time.Time
+	held heldToken
 }
 
 // explain returns what is known of a pod. With an error it is what is known nevertheless, and has no answer.
@@ -156,30 +154,10 @@ func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*
 		e.Read(ctx, x.client)
 	}
 	if err := x.ask(ctx, e); err != nil {
-		x.forgetToken() // in case that is why
+		x.held.forget() // in case that is why
 		return e, err
 	}
 	return e, e.Unanswered()
-}
-
-// heldToken returns a token that is used for a while: replicas have the API server review each new one.
-func (x *podExplainer) heldToken(ctx context.Context) (string, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if time.Since(x.renewed) <= renewAfter {
-		return x.secret, nil
-	}
-	secret, err := x.token(ctx, x.client)
-	if err == nil {
-		x.secret, x.renewed = secret, time.Now()
-	}
-	return secret, err
-}
-
-func (x *podExplainer) forgetToken() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.renewed = time.Time{}
 }
 
 // ask asks the replicas, all at the same time. It is an error if none could be asked.
@@ -234,7 +212,7 @@ func (x *podExplainer) prepare(ctx context.Context) (replicas []replica, token s
 	if replicas, err = x.replicas(ctx); err != nil {
 		return nil, "", err
 	}
-	token, err = x.heldToken(ctx)
+	token, err = x.held.get(ctx, x.replicaAccess, x.client)
 	return replicas, token, err
 }
 
@@ -244,11 +222,9 @@ func (x *podExplainer) askServer(ctx context.Context, path string) (answer exten
 	if err != nil {
 		return answer, err
 	}
-	token := ""
-	if !x.anonymous() {
-		if token, err = x.heldToken(ctx); err != nil {
-			return answer, err
-		}
+	token, err := x.held.get(ctx, x.replicaAccess, x.client)
+	if err != nil {
+		return answer, err
 	}
 	return fetchAnswer(ctx, transport, strings.TrimSuffix(x.server, "/")+path, token)
 }

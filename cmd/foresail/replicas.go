@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -25,6 +26,8 @@ const (
 	metricsPort = "metrics"
 	// tokenSeconds is how long a token is valid: the shortest time that the API server takes.
 	tokenSeconds = 600
+	// renewAfter is how long a token is used.
+	renewAfter = tokenSeconds * time.Second / 2
 	// answerTimeout is how long a replica may take to tell what it knows.
 	answerTimeout = 10 * time.Second
 	// maxAnswer bounds what is read of it, in bytes: the extender tells some 400 of a node, twice.
@@ -74,6 +77,37 @@ func (a *replicaAccess) token(ctx context.Context, client kubernetes.Interface) 
 		return "", fmt.Errorf("get a token of the ServiceAccount %s in namespace %s, for which the Role %s is: %w", a.account, a.foresail, a.account, err)
 	}
 	return response.Status.Token, nil
+}
+
+// heldToken is a token that is used for a while: replicas have the API server review each new one. It is safe for concurrent use.
+type heldToken struct {
+	mu      sync.Mutex // held while a token is asked for
+	secret  string
+	renewed time.Time
+}
+
+// get returns the token, "" for a replica that answers without one.
+func (h *heldToken) get(ctx context.Context, access *replicaAccess, client kubernetes.Interface) (string, error) {
+	if access.anonymous() {
+		return "", nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.renewed) <= renewAfter {
+		return h.secret, nil
+	}
+	secret, err := access.token(ctx, client)
+	if err == nil {
+		h.secret, h.renewed = secret, time.Now()
+	}
+	return secret, err
+}
+
+// forget has the next one be new.
+func (h *heldToken) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.renewed = time.Time{}
 }
 
 // serverTransport connects to the one replica.

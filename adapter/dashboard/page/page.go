@@ -72,23 +72,25 @@ func (l *Local) handler() http.Handler {
 		answer(w, r, func(ctx context.Context) any { return l.Pool(ctx, r.PathValue("name")) })
 	})
 	mux.HandleFunc("GET "+localPath+"v1/whatif/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
-		metric := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-		answer(w, r, func(ctx context.Context) any { return l.WhatIf(ctx, metric, r.URL.Query()) })
+		answer(w, r, func(ctx context.Context) any { return l.WhatIf(ctx, object(r), r.URL.Query()) })
 	})
 	for of, kind := range map[string]string{"predictedmetrics/{namespace}/{name}": "PredictedMetric", "workerpools/{name}": "WorkerPool"} {
 		mux.HandleFunc("GET "+localPath+"v1/events/"+of, func(w http.ResponseWriter, r *http.Request) {
-			object := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-			answer(w, r, func(ctx context.Context) any { return l.Events(ctx, kind, object) })
+			answer(w, r, func(ctx context.Context) any { return l.Events(ctx, kind, object(r)) })
 		})
 	}
 	mux.HandleFunc("GET "+localPath+"v1/pods", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(ctx context.Context) any { return l.Pods(ctx) })
 	})
 	mux.HandleFunc("GET "+localPath+"v1/pods/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
-		pod := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-		answer(w, r, func(ctx context.Context) any { return l.Pod(ctx, pod) })
+		answer(w, r, func(ctx context.Context) any { return l.Pod(ctx, object(r)) })
 	})
 	return mux
+}
+
+// object is what the path names.
+func object(r *http.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 }
 
 // localTimeout bounds what the browser waits for, a little less than the server does.

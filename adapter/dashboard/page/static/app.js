@@ -1,6 +1,6 @@
 // Which view is shown, and what it is fed with. The part of the address behind # names the view: #/?state=up, #/NAMESPACE/NAME,
 // #workerpools, #workerpools/NAME, #pods or #pods/NAMESPACE/NAME.
-import { element } from './dom.js';
+import { because, element, get } from './dom.js';
 import { Fleet } from './fleet.js';
 import { Metric } from './metric.js';
 import { Pod, Pods } from './pods.js';
@@ -62,15 +62,14 @@ async function refresh() {
   running = request;
   const shown = view;
   try {
-    const response = await fetch(shown.path(), { signal: request.signal });
-    if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
-    shown.show(await response.json());
+    shown.show(await get(shown.path(), request.signal));
     report('');
     pause = 1;
   } catch (error) {
     if (request.signal.aborted) return;
     pause = Math.min(2 * pause, longest);
-    report(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
+    report(because(error));
+    shown.fail?.(because(error));
   }
   if (running === request && document.visibilityState === 'visible') timer = setTimeout(refresh, pause * (shown.period ?? period));
 }

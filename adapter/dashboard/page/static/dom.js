@@ -20,6 +20,15 @@ function fill(node, attributes, children) {
   return node;
 }
 
+// get returns what a path answers. Its error, in the words of because, says why there is no answer.
+export async function get(path, signal) {
+  const response = await fetch(path, { signal });
+  if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
+  return response.json();
+}
+
+export const because = (error) => (error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
+
 const shown = new WeakMap();
 
 // changed returns whether a node shows other values so far, and notes these. What stays is left alone, and so is a selection in it.

@@ -1,6 +1,6 @@
 // The newest Events about one object, which the command reads from the cluster. They are asked for when the view gets new data, and
 // so only while it is visible, with the rest that the command asks for.
-import { changed, element, table, time } from './dom.js';
+import { because, changed, element, get, table, time } from './dom.js';
 
 const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 
@@ -26,14 +26,12 @@ export class Events {
     this.request = request;
     let rest = 5;
     try {
-      const response = await fetch(this.path, { signal: request.signal });
-      if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
-      const answer = await response.json();
+      const answer = await get(this.path, request.signal);
       rest = answer.restSeconds;
       this.show(answer);
     } catch (error) {
       if (request.signal.aborted) return;
-      this.say(error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message);
+      this.say(because(error));
     }
     this.due = Date.now() + 1000 * rest;
   }

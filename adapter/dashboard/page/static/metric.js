@@ -59,10 +59,15 @@ export class Metric {
       ...Object.values(this.charts).map((chart) => chart.node),
       element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.facts),
       this.trace.node, this.table, this.events.node, this.whatif.node);
-    this.events.look(); // which needs no replica
   }
 
   continues(namespace, name) { return namespace === this.namespace && name === this.name; }
+
+  // fail goes on with what needs no replica.
+  fail(problem) {
+    this.events.look();
+    this.trace.lose(problem);
+  }
 
   leave() {
     this.events.leave();
@@ -76,6 +81,7 @@ export class Metric {
   }
 
   show(detail) {
+    this.trace.look();
     this.detail = detail;
     for (const [column, values] of Object.entries(detail.history)) {
       this.history[column] = [...(this.history[column] ?? []), ...values].slice(-kept);

@@ -1,8 +1,6 @@
 // How the newest forecast of a PredictedMetric came about, stage by stage, while somebody looks.
 import { Chart } from './chart.js';
-import { amount, changed, count, element, facts, span, table, time } from './dom.js';
-
-const period = 2000;
+import { amount, because, changed, count, element, facts, get, span, table, time } from './dom.js';
 
 export class Trace {
   constructor(namespace, name) {
@@ -15,15 +13,15 @@ export class Trace {
 
   // leave ends what is under way.
   leave() {
-    clearTimeout(this.timer);
     this.request?.abort();
+    this.request = undefined;
   }
 
   toggle() {
     this.leave();
     if (!this.node.open) return;
     if (!this.pods) this.build();
-    this.ask();
+    this.look();
   }
 
   build() {
@@ -45,23 +43,24 @@ export class Trace {
     this.parts.append(this.pods.node, this.load.node, this.numbers, element('h2', {}, 'Pods'), this.list.node);
   }
 
-  async ask() {
+  // look asks for the newest forecast, if it is shown. The view looks when it gets new data.
+  async look() {
+    if (!this.node.open || this.request) return; // one at a time
     const request = new AbortController();
     this.request = request;
-    if (document.visibilityState === 'visible') {
-      try {
-        const response = await fetch(this.path, { signal: request.signal });
-        if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
-        this.show((await response.json()).forecast);
-      } catch (error) {
-        if (request.signal.aborted) return;
-        this.parts.hidden = true;
-        this.say(error instanceof TypeError ? 'foresail dashboard does not answer.' : `Not known: ${error.message}`);
-      }
+    try {
+      this.show((await get(this.path, request.signal)).forecast);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.lose(because(error));
     }
-    const pause = this.parts.hidden ? 4 * period : period; // to look for a replica is work
-    if (this.request === request && !request.signal.aborted) this.timer = setTimeout(() => this.ask(), this.asked ? pause : period);
-    this.asked = true;
+    this.request = undefined;
+  }
+
+  // lose takes away what is not known any more.
+  lose(problem) {
+    this.parts.hidden = true;
+    this.say(`Not known: ${problem}`);
   }
 
   say(text) {

@@ -1,6 +1,6 @@
 // What if: the recorded hour of a PredictedMetric, played again by the command with other values.
 import { Chart } from './chart.js';
-import { count, element, table, time } from './dom.js';
+import { because, count, element, get, table, time } from './dom.js';
 
 const fields = [
   ['threshold', 'Threshold', 'what a pod may carry'],
@@ -59,11 +59,9 @@ export class WhatIf {
     const request = new AbortController();
     this.request = request;
     try {
-      const response = await fetch(this.path + query, { signal: request.signal });
-      if (!response.ok) throw new Error((await response.text()).trim() || response.statusText);
-      return await response.json();
+      return await get(this.path + query, request.signal);
     } catch (error) {
-      if (!request.signal.aborted) this.say([error instanceof TypeError ? 'foresail dashboard has ended, or does not answer.' : error.message]);
+      if (!request.signal.aborted) this.say([because(error)]);
       return undefined;
     }
   }
