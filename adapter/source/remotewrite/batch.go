@@ -14,8 +14,8 @@ import (
 type reading struct {
 	sample
 	member   *member
-	ordinal  int32 // of the sample in the request
-	from, to int   // its series' identity
+	ordinal  int32  // of the sample in the request
+	identity []byte // of its series
 }
 
 // place is where a reading belongs, and where it is. It has no pointers: to sort readings themselves would keep the garbage collector busy.
@@ -43,7 +43,7 @@ type batch struct {
 	samples    []pipeline.Sample
 }
 
-var _ consumer = (*batch)(nil)
+var _ acquaintance = (*batch)(nil)
 
 func newBatch(s *Source) *batch {
 	return &batch{source: s, decoder: decoder{options: &s.options}}
@@ -69,14 +69,14 @@ func (b *batch) invalid(as result, reason error, samples int) {
 
 // add implements consumer.
 func (b *batch) add(l labels, samples []sample) {
-	first := b.ordinal
-	b.ordinal += int32(len(samples))
 	b.members = b.members[:0]
 	why := unselected
 	tenancy := &b.source.options.Tenancy
 	namespace := tenancy.Namespace(l.get(tenancy.NamespaceLabel))
+	all := 0
 	b.source.index.find(l.get(metricName), func(k *keyed) {
 		of, r := k.of(namespace, l)
+		all += len(of)
 		for _, m := range of {
 			if m.subscription.config.matches(l) {
 				b.members = append(b.members, m)
@@ -89,20 +89,35 @@ func (b *batch) add(l labels, samples []sample) {
 		}
 	})
 	if len(b.members) == 0 {
+		b.ordinal += int32(len(samples))
 		b.tally.add(why, len(samples))
 		return
 	}
 	from := len(b.identities)
 	b.identities = l.appendIdentity(b.identities)
-	for _, m := range b.members {
-		for i, x := range samples {
-			b.places = append(b.places, place{m.order, x.t, len(b.readings)})
-			b.readings = append(b.readings, reading{sample: x, member: m, ordinal: first + int32(i), from: from, to: len(b.identities)})
-		}
+	identity := b.identities[from:]
+	if written := b.decoder.written; written != nil && len(b.members) == all {
+		b.source.index.remember(&known{string(written), slices.Clone(identity), slices.Clone(b.members)}, namespace, l)
 	}
+	b.give(b.members, identity, samples)
 }
 
-func (b *batch) identity(x *reading) []byte { return b.identities[x.from:x.to] }
+// known implements acquaintance.
+func (b *batch) known(written []byte) *known { return b.source.index.recall(written) }
+
+// addKnown implements acquaintance.
+func (b *batch) addKnown(s *known, samples []sample) { b.give(s.members, s.identity, samples) }
+
+// give adds the samples of a series to what its members will be given.
+func (b *batch) give(members []*member, identity []byte, samples []sample) {
+	for _, m := range members {
+		for i, x := range samples {
+			b.places = append(b.places, place{m.order, x.t, len(b.readings)})
+			b.readings = append(b.readings, reading{sample: x, member: m, ordinal: b.ordinal + int32(i), identity: identity})
+		}
+	}
+	b.ordinal += int32(len(samples))
+}
 
 // reject records that the answer reports a sample as rejected.
 func (b *batch) reject(ordinal int32) { b.rejected = append(b.rejected, ordinal) }

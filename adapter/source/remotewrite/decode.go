@@ -28,13 +28,15 @@ type decoder struct {
 	seen    content // so far, in the request
 	spelled int64   // bytes of labels so far, where symbols are as long as what they stand for
 
-	v1      prompb.TimeSeries
-	v2      writev2.TimeSeries
-	otlp    otlp
-	symbols []string
-	kept    []byte
-	labels  labels
-	samples []sample
+	v1       prompb.TimeSeries
+	v1Sample prompb.Sample
+	v2       writev2.TimeSeries
+	otlp     otlp
+	symbols  []string
+	kept     []byte
+	labels   labels
+	written  []byte // the labels as they are in a request of version 1, nil where they are not one after the other
+	samples  []sample
 }
 
 // consumer takes decoded series.
@@ -45,6 +47,15 @@ type consumer interface {
 	add(labels, []sample)
 	// invalid counts the samples of a series that is rejected.
 	invalid(as result, reason error, samples int)
+}
+
+// acquaintance is a consumer that knows series again.
+type acquaintance interface {
+	consumer
+	// known returns a series that was added before, by how its labels are written, nil if it is not known.
+	known(written []byte) *known
+	// addKnown is add for such a series.
+	addKnown(*known, []sample)
 }
 
 // errOtherVersion is for fields of the other protocol version. Skipping them would lose samples unseen.
@@ -59,7 +70,7 @@ func tooMany(what string, limit int) error {
 }
 
 // decode decodes a request. An error rejects it as a whole.
-func (d *decoder) decode(version remote.WriteMessageType, body []byte, to consumer) error {
+func (d *decoder) decode(version remote.WriteMessageType, body []byte, to acquaintance) error {
 	if version == remote.WriteV2MessageType {
 		return d.decodeV2(body, to)
 	}
@@ -75,7 +86,7 @@ const (
 	v2Labels, v2Samples, v2Histograms, v2Exemplars, v2Met protowire.Number = 1, 2, 3, 4, 5
 )
 
-func (d *decoder) decodeV1(body []byte, to consumer) error {
+func (d *decoder) decodeV1(body []byte, to acquaintance) error {
 	for f, err := range fields(body) {
 		switch {
 		case err != nil:
@@ -93,16 +104,20 @@ func (d *decoder) decodeV1(body []byte, to consumer) error {
 	return nil
 }
 
-func (d *decoder) seriesV1(message []byte, to consumer) error {
+func (d *decoder) seriesV1(message []byte, to acquaintance) error {
 	var metric []byte
 	c := content{series: 1}
-	count := 0
+	count, labelled, read := 0, 0, 0 // labelled: bytes, up to the last label
+	scattered := false
 	for f, err := range fields(message) {
+		read += len(f.whole)
 		switch {
 		case err != nil:
 			return malformed(err)
 		case f.number == v1Labels:
 			count++
+			scattered = scattered || labelled+len(f.whole) != read
+			labelled = read
 			if metric == nil {
 				metric = metricOf(f.value)
 			}
@@ -123,6 +138,13 @@ func (d *decoder) seriesV1(message []byte, to consumer) error {
 	}
 	if !to.desired(string(metric), c.samples) {
 		return nil
+	}
+	d.written = nil
+	if !scattered {
+		d.written = message[:labelled]
+		if s := to.known(d.written); s != nil {
+			return d.again(s, message[labelled:], to)
+		}
 	}
 	if count > d.options.MaxLabels {
 		to.invalid(invalidLabels, d.tooManyLabels(string(metric)), c.samples)
@@ -167,6 +189,28 @@ func (d *decoder) unmarshalV1(message []byte, to consumer) error {
 		d.samples = append(d.samples, sample{t: d.v1.Samples[i].Timestamp, v: d.v1.Samples[i].Value})
 	}
 	return d.hand(to)
+}
+
+// again decodes what follows the labels of a known series. These are no longer than the body, and so within the limits.
+func (d *decoder) again(s *known, rest []byte, to acquaintance) error {
+	d.samples = d.samples[:0]
+	for f, err := range fields(rest) {
+		switch {
+		case err != nil:
+			return malformed(err)
+		case f.number != v1Samples:
+			continue
+		case f.value == nil:
+			return malformed(errWireType)
+		}
+		if err := d.v1Sample.Unmarshal(f.value); err != nil {
+			return malformed(err)
+		}
+		d.samples = append(d.samples, sample{t: d.v1Sample.Timestamp, v: d.v1Sample.Value})
+		d.v1Sample.Reset()
+	}
+	to.addKnown(s, d.samples)
+	return nil
 }
 
 func (d *decoder) decodeV2(body []byte, to consumer) error {
@@ -342,7 +386,7 @@ func (d *decoder) reset() {
 	clear(d.labels[:cap(d.labels)])
 	clear(d.v1.Labels[:cap(d.v1.Labels)])
 	d.otlp.reset()
-	d.symbols, d.seen, d.spelled = d.symbols[:0], content{}, 0
+	d.symbols, d.written, d.seen, d.spelled = d.symbols[:0], nil, content{}, 0
 }
 
 // field is one field of a message on the wire.

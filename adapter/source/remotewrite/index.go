@@ -10,6 +10,7 @@ import (
 type index struct {
 	mu     sync.RWMutex
 	groups map[string]*group // by metric
+	known  map[string]*known // by their labels as written, one for each takers at most
 }
 
 // group is the subscriptions of one metric, by the labels that name their pods.
@@ -27,9 +28,15 @@ type keyed struct {
 // tenant is what one namespace has of a keyed. Nothing that it keeps is of another namespace.
 type tenant struct {
 	subscriptions int
-	members       map[string][]*member // by pod
-	withoutPod    example              // a series of the namespace that names no pod
-	unknownPod    example              // one of a pod that no target has
+	takers        map[string]*takers // by pod
+	withoutPod    example            // a series of the namespace that names no pod
+	unknownPod    example            // one of a pod that no target has
+}
+
+// takers are the members of one pod, one for each subscription.
+type takers struct {
+	members []*member
+	known   *known // a series that all of them take, nil if there is none yet
 }
 
 // member is a pod of a subscription's fleet.
@@ -44,7 +51,7 @@ type member struct {
 	track  *track // of the newest; nil before its first sample
 }
 
-func newIndex() *index { return &index{groups: map[string]*group{}} }
+func newIndex() *index { return &index{groups: map[string]*group{}, known: map[string]*known{}} }
 
 // wants returns whether any subscription is of a metric.
 func (x *index) wants(metric string) bool {
@@ -77,12 +84,13 @@ func (x *index) join(metric, podLabel, namespace string) *keyed {
 	}
 	i := slices.IndexFunc(g.keyed, func(k *keyed) bool { return k.podLabel == podLabel })
 	if i < 0 {
+		x.forgetAll(g)
 		i = len(g.keyed)
 		g.keyed = append(g.keyed, &keyed{podLabel: podLabel, tenants: map[string]*tenant{}})
 	}
 	k := g.keyed[i]
 	if k.tenants[namespace] == nil {
-		k.tenants[namespace] = &tenant{members: map[string][]*member{}}
+		k.tenants[namespace] = &tenant{takers: map[string]*takers{}}
 	}
 	k.tenants[namespace].subscriptions++
 	return k
@@ -110,21 +118,26 @@ func (x *index) leave(metric string, k *keyed, namespace string) {
 func (x *index) add(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	members := k.tenants[m.subscription.key.Namespace].members
-	members[m.pod] = append(members[m.pod], m)
+	t := k.tenants[m.subscription.key.Namespace]
+	of := t.takers[m.pod]
+	if of == nil {
+		of = &takers{}
+		t.takers[m.pod] = of
+	}
+	x.forget(of)
+	of.members = append(of.members, m)
 }
 
 // remove undoes add.
 func (x *index) remove(k *keyed, m *member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	members := k.tenants[m.subscription.key.Namespace].members
-	rest := slices.DeleteFunc(members[m.pod], func(o *member) bool { return o == m })
-	if len(rest) == 0 {
-		delete(members, m.pod)
-		return
+	t := k.tenants[m.subscription.key.Namespace]
+	of := t.takers[m.pod]
+	x.forget(of)
+	if of.members = slices.DeleteFunc(of.members, func(o *member) bool { return o == m }); len(of.members) == 0 {
+		delete(t.takers, m.pod)
 	}
-	members[m.pod] = rest
 }
 
 // of returns the members of a series of a namespace, or why there are none. Call it only in visits of find.
@@ -144,12 +157,12 @@ func (k *keyed) of(namespace string, l labels) ([]*member, result) {
 		t.withoutPod.note(l)
 		return nil, noPodLabel
 	}
-	members := t.members[pod]
-	if len(members) == 0 {
+	of := t.takers[pod]
+	if of == nil {
 		t.unknownPod.note(l)
 		return nil, unknownPod
 	}
-	return members, taken
+	return of.members, taken
 }
 
 // arrived returns the tenant of a namespace, and whether series of nobody's came.

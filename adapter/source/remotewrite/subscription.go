@@ -187,7 +187,7 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 	received := false
 	for i := range readings {
 		x := &readings[i]
-		s, give, r := k.take(x.sample, b.identity(x), u.config.Type, b.now)
+		s, give, r := k.take(x.sample, x.identity, u.config.Type, b.now)
 		received = received || r == taken
 		if give {
 			b.samples = append(b.samples, s)
