@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/snapshot"
+	"github.com/foresail/foresail/internal/spread"
 )
 
 // Period is how often forecasts are made.
@@ -212,7 +213,7 @@ func (f *Forecaster) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			f.round(spread(ctx))
+			f.round(spread.Over(ctx, Period))
 		}
 	}
 }
@@ -220,28 +221,8 @@ func (f *Forecaster) Run(ctx context.Context) error {
 // chunkSize is how many forecasts are made at a time.
 const chunkSize = 16
 
-// spread returns a function that waits until a share of the time of a round is over. A round that made all of its forecasts at once would
-// keep every core busy for a part of each second, in which reads and samples would have to wait. It ends well within the period, and waits
-// for nothing if the forecasts take longer, or when the context ends.
-func spread(ctx context.Context) (wait func(share float64) time.Duration) {
-	const over = Period * 3 / 4
-	begun := time.Now()
-	return func(share float64) time.Duration {
-		from := time.Now()
-		left := begun.Add(time.Duration(share * float64(over))).Sub(from)
-		if left <= 0 {
-			return 0
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(left):
-		}
-		return time.Since(from)
-	}
-}
-
 // runAll makes a round at once.
-func (f *Forecaster) runAll() { f.round(func(float64) time.Duration { return 0 }) }
+func (f *Forecaster) runAll() { f.round(spread.Not) }
 
 // round makes a forecast for every feed, on as many cores as it takes, and joins those of each target. It waits before each part, with
 // the share of the forecasts that came before. The time of that is not part of how long the round took.

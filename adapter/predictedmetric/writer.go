@@ -22,6 +22,7 @@ import (
 	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/spread"
 )
 
 const (
@@ -62,14 +63,18 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if err := w.writeAll(ctx); err != nil && ctx.Err() == nil {
+			if err := w.writeAll(ctx, spread.Over(ctx, checkPeriod)); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Cannot write the status of PredictedMetrics; trying again", "in", checkPeriod)
 			}
 		}
 	}
 }
 
-func (w *Writer) writeAll(ctx context.Context) error {
+// checkedAtOnce is how many statuses are checked one after the other without a pause.
+const checkedAtOnce = 16
+
+// writeAll checks every status. It waits before each part, with the share of those that came before.
+func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Duration) error {
 	var list v1alpha1.PredictedMetricList
 	// The objects are those of the cache: they must be copied before a change.
 	if err := w.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -79,6 +84,9 @@ func (w *Writer) writeAll(ctx context.Context) error {
 	present := make(map[types.UID]time.Time, len(list.Items))
 	var errs []error
 	for i := range list.Items {
+		if i%checkedAtOnce == 0 {
+			wait(float64(i) / float64(len(list.Items)))
+		}
 		pm := &list.Items[i]
 		present[pm.UID] = w.written[pm.UID]
 		wrote, err := w.write(ctx, pm, period)

@@ -21,6 +21,7 @@ import (
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/spread"
 )
 
 // reporting is a Writer and the condition Ready of one PredictedMetric.
@@ -145,7 +146,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	}
 	write := func() v1alpha1.PredictedMetricStatus {
 		t.Helper()
-		require.NoError(t, w.writeAll(t.Context()))
+		require.NoError(t, w.writeAll(t.Context(), spread.Not))
 		var stored v1alpha1.PredictedMetric
 		require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pm), &stored))
 		return stored.Status

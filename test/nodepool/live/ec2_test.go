@@ -94,7 +94,8 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 	})
 	network := cloud.Network(t)
 	p := newPool(t, "priced")
-	p.create(1, 9, func(s *v1alpha1.WorkerPoolSpec) {
+	p.create(1, 1, func(s *v1alpha1.WorkerPoolSpec) {
+		s.Pending.For.Duration = 0
 		s.Provider = v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{
 			LaunchTemplate: network.Template, Region: awstest.Region, Endpoint: cloud.URL(),
 			Requirements: &v1alpha1.EC2Requirements{
@@ -115,7 +116,12 @@ func TestPodsGetTheCheapestType(t *testing.T) {
 
 	template := p.template("shop", "")
 	template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
-	p.deploy(p.name, 15, template)
+	p.apply(p.name, 15, template)
+	// Nodes are chosen for the pods that are there. These come one by one, for seconds on a busy machine, so the pool may not
+	// grow until it knows all.
+	p.until("14 pods to be pending", func() bool { n := p.get().Status.PendingPods; return n != nil && *n == 14 })
+	p.change(func(s *v1alpha1.WorkerPoolSpec) { s.Max = 9 })
+	p.runs(p.name, "shop", 15)
 	p.until("the pool at rest", func() bool { return p.record().Action == nil && p.ready() == 2 })
 	require.Equal(t, []string{"m5.large", "m5.4xlarge"}, launchedTypes(cloud))
 	require.Empty(t, p.told(nodepool.EventPricesUnknown))

@@ -287,6 +287,13 @@ func (p *pool) template(app, seat string) corev1.PodTemplateSpec {
 // deploy has so many replicas of a pod run, and waits until they do.
 func (p *pool) deploy(space string, replicas int, template corev1.PodTemplateSpec) {
 	p.Helper()
+	p.apply(space, replicas, template)
+	p.runs(space, template.Labels["app"], replicas)
+}
+
+// apply asks for so many replicas of a pod.
+func (p *pool) apply(space string, replicas int, template corev1.PodTemplateSpec) {
+	p.Helper()
 	app := template.Labels["app"]
 	_, err := cluster.Client().AppsV1().Deployments(space).Create(p.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app, Labels: map[string]string{"live": p.name}},
@@ -295,7 +302,6 @@ func (p *pool) deploy(space string, replicas int, template corev1.PodTemplateSpe
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(p, err)
-	p.runs(space, app, replicas)
 }
 
 // runs waits until so many pods of an app run, and none more is there.
