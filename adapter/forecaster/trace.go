@@ -69,7 +69,12 @@ func (f *Feed) runPipeline(in pipeline.Input, members []podtracker.Instance, w *
 // traceOf describes a forecast by the samples that were read: where others were put in for them, these are not shown, and their values
 // count as imputed.
 func (f *Feed) traceOf(forecast pipeline.Forecast, stages pipeline.Trace, in *pipeline.Input, members []podtracker.Instance) *snapshot.Trace {
-	t := &snapshot.Trace{At: time.UnixMilli(in.Now), Forecast: forecast, Stages: stages, AllPods: len(members)}
+	t := &snapshot.Trace{At: time.UnixMilli(in.Now), Forecast: forecast, Stages: stages}
+	for i := range members {
+		if end := members[i].End; end.IsZero() || end.UnixMilli() > stages.First {
+			t.AllPods++
+		}
+	}
 	for i := range stages.Instances {
 		id := stages.Instances[i].ID
 		if in.Total != nil {

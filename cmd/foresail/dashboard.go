@@ -59,8 +59,9 @@ startup time or lateness, on this machine, as foresail backtest does.
 
 It also shows the WorkerPools with their nodes, open actions and decisions, as foresail explain
 workerpool does, and the newest Events of each object. The command reads them itself, with your
-rights of kubectl get. Where no replica shows PredictedMetrics but there are WorkerPools, the page
-shows these alone, and says why; a replica that comes later is found.
+rights of kubectl get. Where no replica shows PredictedMetrics, the page opens with the WorkerPools,
+or with Pods if there are none but the scheduler extender runs, and says why; a replica that comes
+later is found.
 
 Of a pod it shows what foresail explain pod prints, with the same rights: which nodes the scheduler
 extender filtered for it and why, and how it scored the others.
@@ -105,7 +106,7 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 			return specOf(ctx, objects, unreachable, metric)
 		})
 		pods := newPodPage(k, access, now)
-		return serveDashboard(c, r, pools, *port, page.Local{
+		return serveDashboard(c, r, pools, pods, *port, page.Local{
 			Pools: func(ctx context.Context) any { return pools.List(ctx) },
 			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
@@ -154,9 +155,9 @@ func (r *dashboardReplica) history(ctx context.Context, metric types.NamespacedN
 }
 
 // serveDashboard serves the page until the context ends. It serves nothing if there is nothing to show.
-func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View, port uint16, local page.Local) error {
+func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View, pods *podPage, port uint16, local page.Local) error {
 	ctx := c.Context()
-	first, about, err := opening(ctx, r, pools)
+	first, about, err := opening(ctx, r, pools, pods)
 	if err != nil {
 		return err
 	}
@@ -178,18 +179,24 @@ func serveDashboard(c *cobra.Command, r *dashboardReplica, pools *poolview.View,
 }
 
 // opening returns the view that is opened first, "" for that of PredictedMetrics, and what is said of the page. Without a replica that
-// shows PredictedMetrics it is worker pools that are shown, if there are any.
-func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View) (first, about string, err error) {
+// shows PredictedMetrics it is worker pools that are shown, if there are any, or pods, if the scheduler extender runs.
+func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pods *podPage) (first, about string, err error) {
 	name, err := r.find(ctx)
 	if err == nil {
 		return "", fmt.Sprintf("It is for you alone, and shows what %s knows", name), nil
 	}
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if len(pools.List(limited).Pools) == 0 {
+	shown := ""
+	switch {
+	case len(pools.List(limited).Pools) > 0:
+		first, shown = "#workerpools", "the worker pools"
+	case pods.extenderRuns(limited):
+		first, shown = "#pods", "what the scheduler extender knows of pods"
+	default:
 		return "", "", err
 	}
-	return "#workerpools", fmt.Sprintf("PredictedMetrics are not shown: %v\nIt is for you alone, and shows the worker pools", err), nil
+	return first, fmt.Sprintf("PredictedMetrics are not shown: %v\nIt is for you alone, and shows %s", err, shown), nil
 }
 
 // dashboardReplica asks one replica for as long as it answers, and then another one: each has a history of its own.

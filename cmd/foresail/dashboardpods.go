@@ -31,6 +31,15 @@ func newPodPage(k *cluster, access *replicaAccess, now func() time.Time) *podPag
 	return p
 }
 
+// extenderRuns returns whether a pod runs the extender. A single --server does not tell.
+func (p *podPage) extenderRuns(ctx context.Context) bool {
+	if p.failure != nil || p.explainer.server != "" {
+		return false
+	}
+	_, err := p.explainer.replicas(ctx)
+	return err == nil
+}
+
 // list answers with the pods that are not bound to a node.
 func (p *podPage) list(ctx context.Context) any { return p.unbound.List(ctx) }
 

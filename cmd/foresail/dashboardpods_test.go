@@ -66,6 +66,15 @@ func TestDashboardExplainsPods(t *testing.T) {
 	assert.Equal(t, "0/19 nodes are available", list.Pods[0].Message)
 }
 
+// Where there is nothing but the extender, the page is of pods.
+func TestDashboardOfPodsAlone(t *testing.T) {
+	p := playing(scheduledPod("node-2", ""), map[string]any{"foresail-a": replying(answered(time.Minute)), "foresail-b": replying("it fell over")})
+	browser, base, said := browse(t, "--kubeconfig", p.kubeconfig(t))
+	assert.Regexp(t, `^Open http://127\.0\.0\.1:\d+/\?token=\w+#pods\nPredictedMetrics are not shown: (?s).*\nIt is for you alone, and shows what the scheduler extender knows of pods\. Ctrl-C ends it\.\n$`, said)
+	v := view[podview.View](t, browser, base+"/local/v1/pods/shop/checkout")
+	assert.Contains(t, v.Sentence, ", which no other of 14 nodes was better than: score 9.")
+}
+
 // What explain pod ends with is shown, and all else works.
 func TestDashboardWithoutAnswersAboutPods(t *testing.T) {
 	none := playing(nil, map[string]any{"foresail-a": both(nil)})

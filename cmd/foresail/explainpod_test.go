@@ -221,7 +221,7 @@ func TestExplainPodTellsTheNewestAnswer(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &e))
 	assert.Equal(t, "node-2", e.Pod.Node)
 	assert.Equal(t, "foresail-a", e.FilteredBy)
-	assert.Equal(t, []string{"foresail-a", "foresail-b"}, e.Asked)
+	assert.Equal(t, []string{"foresail-a", "foresail-b"}, e.Answered)
 	assert.Len(t, e.Filter.Nodes, 19)
 	assert.Len(t, e.Prioritize.Nodes, 14)
 }

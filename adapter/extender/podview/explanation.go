@@ -33,8 +33,8 @@ type Explanation struct {
 	Filter     *extender.FilterDecision `json:"filter,omitempty"`
 	ScoredBy   string                   `json:"scoredBy,omitempty"`
 	Prioritize *extender.ScoreDecision  `json:"prioritize,omitempty"` // nil also if one node was left
-	// Asked are the replicas that answered, by name.
-	Asked []string `json:"asked"`
+	// Answered are the replicas that did, by name.
+	Answered []string `json:"answered"`
 	// Unreachable says of each replica that could not be asked why, by its name. Theirs may have been the newest answer.
 	Unreachable map[string]string `json:"unreachable,omitempty"`
 }
@@ -89,8 +89,8 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 
 // Take notes what a replica answered, and keeps what is newer than what there is.
 func (e *Explanation) Take(from string, answer extender.Explanation) {
-	e.Asked = append(e.Asked, from)
-	slices.Sort(e.Asked)
+	e.Answered = append(e.Answered, from)
+	slices.Sort(e.Answered)
 	if f := answer.Filter; f != nil && (e.Filter == nil || f.At.After(e.Filter.At)) {
 		e.Filter, e.FilteredBy = f, from
 	}
@@ -130,5 +130,5 @@ func (e *Explanation) Unanswered() error {
 		because = ", and " + e.PodError
 	}
 	return fmt.Errorf("no replica of Foresail (%s) was asked about the pod %s/%s lately%s%s: %s",
-		strings.Join(e.Asked, ", "), e.Namespace, e.Name, scheduler, because, strings.Join(why, " "))
+		strings.Join(e.Answered, ", "), e.Namespace, e.Name, scheduler, because, strings.Join(why, " "))
 }
