@@ -290,7 +290,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 
 func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
 	container := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec.Containers[0]
-	assert.Equal(t, []corev1.EnvVar{{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{
+	assert.Equal(t, []corev1.EnvVar{{Name: "FORESAIL_MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{
 		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
 	}}}, container.Env)
 	assert.Contains(t, container.Resources.Limits, corev1.ResourceMemory)

@@ -196,11 +196,15 @@ func (p *Pipeline) count(in *Input, newest load, f *Forecast) {
 
 // RunIn is Run in a memory that other pipelines may use as well, and not in one of its own.
 func (p *Pipeline) RunIn(m *Memory, in Input) (Forecast, error) {
-	shared := Pipeline{params: p.params, memory: m}
 	if b := in.Bounds; b != nil {
-		shared.params.Min, shared.params.Max, shared.params.Lateness = b.Min, b.Max, b.Lateness
+		bounded := Pipeline{params: p.params, memory: m}
+		bounded.params.Min, bounded.params.Max, bounded.params.Lateness = b.Min, b.Max, b.Lateness
+		return bounded.run(in)
 	}
-	return shared.run(in)
+	own := p.memory
+	defer func() { p.memory = own }()
+	p.memory = m
+	return p.run(in)
 }
 
 // fill aligns the samples of every instance onto the grid of the window.

@@ -37,7 +37,7 @@ type pace struct {
 
 // pace assumes that instances are read as often as their samples show, or as the source is set to, whichever is rarer.
 func (f *Feed) pace() pace {
-	p := f.using.Params
+	p := &f.using.Params
 	reading := max(f.using.Interval, f.spacing.interval())
 	return pace{
 		tick: p.Interval.Milliseconds(), reading: reading.Milliseconds(),

@@ -287,7 +287,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	if pods == nil {
 		return forecast, 0, unavailable(snapshot.NoReadyPods, "the scale target has not been found yet")
 	}
-	p := f.using.Params
+	p := &f.using.Params
 	startupTime := f.startupTime(f.using)
 	f.window = p.WindowFor(startupTime)
 	f.accept(f.window)
@@ -303,7 +303,7 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 		in.Target = f.replicas.count
 	}
 	if f.past == nil {
-		f.past = pipeline.NewPast(&p)
+		f.past = pipeline.NewPast(p)
 	}
 	in.Past = f.past
 	if f.using.Farther {
@@ -323,8 +323,8 @@ func (f *Feed) forecast(now time.Time, w *workspace) (forecast pipeline.Forecast
 	}
 	forecast, err = f.runPipeline(in, members, w)
 	if err == nil {
-		f.accuracy.Judge(&w.memory, &p, &forecast)
-		f.past.Learn(&w.memory, &p, f.using.Schedules.Unlearned)
+		f.accuracy.Judge(&w.memory, p, &forecast)
+		f.past.Learn(&w.memory, p, f.using.Schedules.Unlearned)
 	}
 	return forecast, newestStart, err
 }

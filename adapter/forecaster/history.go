@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -28,7 +29,9 @@ func (f *Forecaster) LittleKnown(least time.Duration) (loads []Load) {
 			}
 		})
 	}
-	slices.SortFunc(loads, func(a, b Load) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	slices.SortFunc(loads, func(a, b Load) int {
+		return cmp.Or(strings.Compare(a.Key.Namespace, b.Key.Namespace), strings.Compare(a.Key.Name, b.Key.Name))
+	})
 	return loads
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -257,9 +256,6 @@ func (o *runOptions) complete() error {
 	return errors.Join(o.sources.complete(), o.nodePool.complete())
 }
 
-// gcPercent replaces Go's default of 100: most of the heap are samples, which live for minutes.
-const gcPercent = 50
-
 // part is an enabled part, wired and not yet running.
 type part struct {
 	ready func() error                  // returns why the part is not ready yet
@@ -285,8 +281,8 @@ func join(parts []*part, check func(*part) error) error {
 
 // run wires the enabled parts and runs them until the context ends or one of them fails.
 func (o *runOptions) run(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+	if err := limitMemory(os.Getenv); err != nil {
+		return err
 	}
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 		return err

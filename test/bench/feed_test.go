@@ -18,7 +18,7 @@ func feed(b *testing.B, c *controlplane.Cluster, p population) *adapter {
 	b.Helper()
 	p.source = remoteWriteSource()
 	require.NoError(b, fill(b.Context(), c, p))
-	f := startForesail(b, c, 0)
+	f := startForesail(b, c)
 	startPushing(b, f, p, remoteWriteV1())
 	waitServed(b, f, p)
 	return f

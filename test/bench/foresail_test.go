@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ type adapter struct {
 
 // startForesail runs foresail under the service account of the manifests until the benchmark ends. procs bounds the
 // cores it may use at a time; 0 is all of them.
-func startForesail(b *testing.B, c *controlplane.Cluster, procs int) *adapter {
+func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string) *adapter {
 	b.Helper()
 	program, err := binary.Build(b.Context(), b.Output())
 	require.NoError(b, err)
@@ -33,10 +32,7 @@ func startForesail(b *testing.B, c *controlplane.Cluster, procs int) *adapter {
 	require.NoError(b, err)
 	push, err := ports.TakeAddress()
 	require.NoError(b, err)
-	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push)}
-	if procs > 0 {
-		o.Env = []string{"GOMAXPROCS=" + strconv.Itoa(procs)}
-	}
+	o := foresail.Options{Binary: program, Dir: c.Dir(), Flags: append(flags, "--remote-write-address", push), Env: environment}
 	return &adapter{foresail.StartFor(b, o), securePort, push}
 }
 

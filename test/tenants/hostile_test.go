@@ -48,7 +48,7 @@ const (
 // value of fresh samples, and the process stays within the memory of the manifests.
 func TestHostileTenant(t *testing.T) {
 	shop, mallory := newTenant(t, "shop"), newTenant(t, "attacker")
-	process := startForesail(t, "hostile", "GOMEMLIMIT="+strconv.Itoa(memoryLimit))
+	process := startForesail(t, "hostile", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(memoryLimit))
 	const replicas = 10
 	shop.create(t, deployment("checkout", replicas))
 	shop.ready(t, "checkout", replicas)

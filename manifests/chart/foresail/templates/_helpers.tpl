@@ -200,7 +200,7 @@ readinessProbe:
   failureThreshold: 2
 env:
 # Garbage is collected more often before the kernel ends the process for its memory.
-- name: GOMEMLIMIT
+- name: FORESAIL_MEMORY_LIMIT
   valueFrom:
     resourceFieldRef: {resource: limits.memory} # in bytes
 {{- with .Values.extraEnv }}
