@@ -67,7 +67,8 @@ type WorkerPoolSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 500",message="maxBatchUp must be from 0 to 500"
 	MaxBatchUp *int32 `json:"maxBatchUp,omitempty"`
 
-	// The most workers that one scale-down removes: one at first and then up to ten at once, as budgets allow.
+	// The most workers that one scale-down removes from an idle pool, or above a max that was lowered: one at first and then up to
+	// ten at once. Those of a busy pool, and outdated ones, go as disruption.budgets allow.
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 500",message="maxBatchDown must be from 1 to 500"
@@ -334,7 +335,7 @@ type IdlePolicy struct {
 
 // PoolCooldown is counted from the verified completion of the last action.
 type PoolCooldown struct {
-	// After any action, until the next scale-up.
+	// After any action but the replacement of outdated workers, until the next scale-up.
 	// +optional
 	// +default="0s"
 	// +kubebuilder:validation:Type=string

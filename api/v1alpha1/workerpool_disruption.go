@@ -6,8 +6,8 @@ import (
 )
 
 // PoolDisruption defines which workers are outdated, which ones are not needed although the pool is busy,
-// how fast they go, and which are replaced as their Nodes are unhealthy. Scale-up and the
-// removal of workers of an idle pool are not bound by it.
+// how fast they go, and which are replaced as their Nodes are unhealthy. Scale-up is not bound by it. Budgets hold for the
+// removal of workers of an idle pool as well; paused does not stop that.
 type PoolDisruption struct {
 	// How many workers may be disrupted at once, those included that are not Ready or are being removed anyway. Of the budgets that
 	// are active the smallest counts; while none is active there is no limit.

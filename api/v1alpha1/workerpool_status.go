@@ -66,8 +66,8 @@ type WorkerPoolStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Terminating []string `json:"terminating,omitempty"`
 
-	// Names of the Nodes that would be removed next if the pool stays idle, in order, at most 100. Nothing is decided yet,
-	// and they still accept pods.
+	// Names of the Nodes that would be removed next if the load stays as low as it is, even before idle.for and the cooldown
+	// are over, in order, at most 100. Nothing is decided yet, and they still accept pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100

@@ -94,7 +94,7 @@ Now
   a launch takes      35s
   outdated            1, and unknown of 2: its launch template is old
   terminating         node-9, node-8: outside of any action, as the cloud reclaims them, they are repaired, or they never joined
-  removal candidates  node-3, node-4: next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes
+  removal candidates  node-3, node-4: next if the load stays as low as it is; nothing is decided yet, and the scheduler extender prefers other nodes
   Healthy             True, Working: all is well
   leader              host_1
 
@@ -181,7 +181,7 @@ func TestTableNamesTheNodesOfARemoval(t *testing.T) {
 	}})
 	assert.Contains(t, text, "Open: ScaleDown down-1, started 1m ago\n"+
 		"  removes  node-1, node-2: in this order; the scheduler extender filters them\n  draining node-1\n")
-	assert.Contains(t, text, "node-8, node-9 and 2 more: next if the pool stays idle")
+	assert.Contains(t, text, "node-8, node-9 and 2 more: next if the load stays as low as it is")
 	assert.NotContains(t, text, "node-10")
 	assert.NotContains(t, text, "terminating", "an absent list is unknown, not empty")
 }

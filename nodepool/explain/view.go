@@ -218,7 +218,7 @@ func going(s *v1alpha1.WorkerPoolStatus) []Fact {
 		facts = append(facts, Fact{"terminating", fewOf(s.Terminating) + ": outside of any action, as the cloud reclaims them, they are repaired, or they never joined"})
 	}
 	if len(s.RemovalCandidates) > 0 {
-		facts = append(facts, Fact{"removal candidates", fewOf(s.RemovalCandidates) + ": next if the pool stays idle; nothing is decided yet, and the scheduler extender prefers other nodes"})
+		facts = append(facts, Fact{"removal candidates", fewOf(s.RemovalCandidates) + ": next if the load stays as low as it is; nothing is decided yet, and the scheduler extender prefers other nodes"})
 	}
 	return facts
 }

@@ -8,11 +8,11 @@ const MaxCandidates = 100
 // are none while the pool grows or wants to, while pods are unschedulable, and while too little is known or too many
 // workers are unready for anything to be removed.
 //
-// They are named so that nodes empty by themselves: the scheduler extender prefers every other node. That moves no load
-// before the pool is idle as a whole, although its workers may be more than it needs long before. Whether a pool is idle
-// is told by means over its workers, so emptying some of them does not make it idle any sooner; all it would do is to
-// crowd the others for as long as the pool is busy. Idle.For is the time that nodes have to empty. A pool whose limits of
-// idleness are not asked for (from 1 on) is idle as soon as it has workers to spare, and so names them then.
+// They are named so that nodes empty by themselves: the scheduler extender prefers every other node. Idle.For is the time
+// that nodes have to do so. A pool that consolidates names them as soon as it has workers to spare, also while it is busy.
+// One that does not names none before it is idle as a whole: that is told by means over its workers, so emptying some
+// of them would not make it idle any sooner, but crowd the others. A pool whose limits of idleness are not asked for
+// (from 1 on) is idle as soon as it has workers to spare.
 //
 // Where the pods of those who are named would run is not asked, as it costs too much to be asked at each cycle: of some it turns out
 // when they are to go.
