@@ -251,14 +251,14 @@ const (
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// leaseOptions are the flags of the election of the replica that writes status and events.
+// leaseOptions are the flags of the election of the replica that leads.
 type leaseOptions struct {
 	elect     bool
 	namespace string
 }
 
 func (o *leaseOptions) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes the status, events and checkpoints of PredictedMetrics. With false this replica writes them.")
+	fs.BoolVar(&o.elect, "leader-elect", true, "Elect the replica that writes status, Events, checkpoints, HPAs and CapacityBuffers, and reads histories. With false this replica does.")
 	fs.StringVar(&o.namespace, "leader-election-namespace", podNamespace(), "Namespace of the Lease of that election. In a pod it defaults to the pod's.")
 }
 

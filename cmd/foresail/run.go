@@ -115,9 +115,9 @@ Run serves
   gRPC to KEDA (--keda-address, if set)
   remote write and OTLP metrics (--remote-write-address, if set)
 
-Several replicas may run side by side; all of them forecast and answer. One, elected through a
-Lease, writes the status and events of PredictedMetrics, their HPAs and CapacityBuffers. For each WorkerPool
-one, elected through the pool's journal, launches and terminates.`,
+Several replicas may run side by side; all of them forecast and answer. One replica, elected
+through a Lease, writes status, Events, checkpoints, HPAs and CapacityBuffers, and reads
+histories. For each WorkerPool one, elected through the pool's journal, launches and terminates.`,
 		Example: `  # In a cluster, as the manifests do it
   foresail run
 
