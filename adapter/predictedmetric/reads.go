@@ -1,6 +1,7 @@
 package predictedmetric
 
 import (
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -50,13 +51,26 @@ func (r *reads) take(key types.NamespacedName, now time.Time) time.Duration {
 	return 0
 }
 
+// resyncAfter returns when a PredictedMetric is reconciled again without an event: each at its own moment of every resync, however many were
+// reconciled together at a start.
+func resyncAfter(key types.NamespacedName, now time.Time) time.Duration {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(key.String()))
+	moment := time.Duration(hash.Sum32()) * time.Microsecond % resync
+	wait := now.Truncate(resync).Add(moment).Sub(now)
+	for wait < resync/10 {
+		wait += resync
+	}
+	return wait
+}
+
 // next returns when to read the scale of a PredictedMetric's target again, by whether it is watched.
-func (r *reads) next(key types.NamespacedName, watched bool) time.Duration {
+func (r *reads) next(key types.NamespacedName, watched bool, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if watched {
 		r.stopPolling(key)
-		return resync
+		return resyncAfter(key, now)
 	}
 	if r.polled[key.Namespace] == nil {
 		r.polled[key.Namespace] = map[types.NamespacedName]struct{}{}

@@ -167,7 +167,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case found.ofSpec():
 		ctrl.LoggerFrom(ctx).Info("Rejected the spec", "reason", found.err.Error())
 		r.reject(key, &pm, found.err)
-		return reconcile.Result{RequeueAfter: resync}, nil // a new spec is an event, but a file that it names may change too
+		return reconcile.Result{RequeueAfter: resyncAfter(key, r.Now())}, nil // a new spec is an event, but a file that it names may change too
 	case found.ofTarget():
 		r.reads.forget(key, r.Now()) // the queue says when to try again
 		return reconcile.Result{}, found.err
@@ -231,7 +231,7 @@ func (r *Reconciler) apply(ctx context.Context, key types.NamespacedName, pm *v1
 	feed.SetReplicas(int(t.replicas))
 	pods := r.follow(key, t.selector, feed)
 	r.measured.set(key, &pm.Spec, t.selector)
-	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, r.kinds.follow(ctx, t.mapping, r.Now()))
+	return &problem{err: r.Sources.Apply(key, &pm.Spec, pods, feed)}, r.reads.next(key, r.kinds.follow(ctx, t.mapping, r.Now()), r.Now())
 }
 
 // follow points a feed at the pods of its target. A new feed, of another target or source, has none of the past.

@@ -3,6 +3,7 @@ package predictedmetric
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -118,6 +119,32 @@ func (c *cluster) reconcile() time.Duration {
 	return result.RequeueAfter
 }
 
+// assertResync asserts that a PredictedMetric is reconciled again without an event, and not because its scale is polled.
+func assertResync(t *testing.T, after time.Duration, because ...any) {
+	t.Helper()
+	assert.GreaterOrEqual(t, after, resync/10, because...)
+	assert.Less(t, after, resync+resync/10, because...)
+}
+
+// Thousands that are reconciled at one moment, as at a start, are not so again.
+func TestResyncsAreSpread(t *testing.T) {
+	const metrics, parts = 6000, 60
+	begun := time.Unix(1_800_000_000, 0)
+	var counts [parts + parts/10]int
+	for i := range metrics {
+		of := types.NamespacedName{Namespace: "shop", Name: fmt.Sprint("app-", i)}
+		first := resyncAfter(of, begun)
+		assertResync(t, first)
+		counts[first*parts/resync]++
+		again := resyncAfter(of, begun.Add(first))
+		assert.Equal(t, resync, again, "from then on it is regular")
+		assert.InDelta(t, 2*resync, again+resyncAfter(of, begun.Add(first+again+time.Second))+time.Second, 1)
+	}
+	for part, n := range counts {
+		assert.Less(t, n, 2*metrics/parts, "in part %d of the time", part)
+	}
+}
+
 func predictedMetric() *v1alpha1.PredictedMetric {
 	return &v1alpha1.PredictedMetric{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -134,7 +161,7 @@ func TestReconcileFollowsAndForgets(t *testing.T) {
 	pm := predictedMetric()
 	c := newCluster(t, pm)
 	require.Error(t, c.Settled(t.Context()))
-	assert.Equal(t, resync, c.reconcile())
+	assertResync(t, c.reconcile())
 	require.NoError(t, c.Settled(t.Context()))
 	require.NoError(t, c.problems.get(key).err)
 	spec, ok := c.set("pods")
@@ -183,7 +210,7 @@ func TestReconcileRejectsInvalidSpecs(t *testing.T) {
 	c.reconcile()
 	pm.Spec.MinReplicas = new(int32(20))
 	require.NoError(t, c.Client.Update(t.Context(), pm))
-	assert.Equal(t, resync, c.reconcile(), "a file that it names may be mended")
+	assertResync(t, c.reconcile(), "a file that it names may be mended")
 	p := c.problems.get(key)
 	assert.False(t, p.target)
 	assert.ErrorContains(t, p.err, "maxReplicas: 10: must be at least minReplicas (20)")
@@ -319,6 +346,6 @@ func TestReconcileWaitsForThePods(t *testing.T) {
 	require.NoError(t, c.Settled(t.Context()), "the others are not to wait for it")
 	assert.ErrorContains(t, c.problems.get(key).err, "the pods of the namespace shop have not been listed yet: forbidden")
 	missing = nil
-	assert.Equal(t, resync, c.reconcile())
+	assertResync(t, c.reconcile())
 	assert.Equal(t, 1, c.setCount())
 }
