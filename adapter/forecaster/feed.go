@@ -61,7 +61,7 @@ type Pods interface {
 // leastReadings is for how many readings of a pod there is room at least, for those who read more often than they forecast.
 const leastReadings = 1000
 
-// Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Sink and safe for concurrent use.
+// Feed receives the samples of one PredictedMetric and makes its forecasts. It is a source.Direct and safe for concurrent use.
 // Nothing waits for a forecast that is being made but the next one.
 type Feed struct {
 	key       types.NamespacedName
@@ -83,6 +83,7 @@ type Feed struct {
 	window    time.Duration    // how far back the last one looked, which follows the startup time
 	replicas  replicas
 	series    map[string]*samples.Packed
+	forgotten int // how often some of these were dropped
 	failing   map[string]error
 	sourceErr error // why the source as a whole cannot be read
 	newest    int64 // time of the newest sample (ms), 0 without one
@@ -162,6 +163,7 @@ func (c *Config) readings(window time.Duration) int {
 // the gap would be invented.
 func (f *Feed) reset() {
 	f.series, f.coverage = map[string]*samples.Packed{}, coverage{}
+	f.forgotten++
 	f.accuracy.Forget()
 }
 
@@ -188,7 +190,13 @@ func (f *Feed) LoseReplicas() { f.inbox.loseReplicas(f.now()) }
 // Append implements source.Sink. A sample from the future is a failure of its instance: it would make all others look old.
 // Samples from long before the window are ignored.
 func (f *Feed) Append(instance string, added ...pipeline.Sample) {
-	f.inbox.add(instance, added, f.now())
+	now := f.now()
+	b := f.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limits.most > 0 {
+		b.add(b.of(instance), added, now)
+	}
 }
 
 // Fail implements source.Sink.
@@ -392,6 +400,7 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 		present[fleet[i].ID] = true
 	}
 	maps.DeleteFunc(f.series, func(id string, _ *samples.Packed) bool { return !present[id] })
+	f.forgotten++
 	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
 }
 

@@ -2,9 +2,12 @@ package forecaster
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/samples"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -13,6 +16,8 @@ import (
 type inbox struct {
 	mu        sync.Mutex
 	arrivals  map[string]*arrival // by instance
+	fresh     []*arrival          // of them, those that have been read since the last forecast
+	dropped   int                 // how often others were dropped
 	limits    limits
 	sourceErr error
 	replicas  replicas
@@ -27,9 +32,14 @@ type limits struct {
 
 // arrival is what has arrived of one instance since the last forecast.
 type arrival struct {
-	samples []pipeline.Sample
-	err     error // of the last reading
-	read    bool  // anything has arrived
+	instance string
+	samples  []pipeline.Sample
+	err      error // of the last reading
+	read     bool  // anything has arrived
+
+	// Guarded by the mu of the feed:
+	series *samples.Packed // where its samples are moved to, as of a time of the feed's series
+	as     int
 }
 
 // replicas is the number of replicas that the target is set to, and when it was last seen to change (ms).
@@ -47,21 +57,52 @@ func newInbox() *inbox {
 func (b *inbox) of(instance string) *arrival {
 	a := b.arrivals[instance]
 	if a == nil {
-		a = &arrival{}
+		a = &arrival{instance: instance}
 		b.arrivals[instance] = a
 	}
-	a.read = true
 	return a
 }
 
-// add keeps samples that are neither from the future nor from long before the window.
-func (b *inbox) add(instance string, added []pipeline.Sample, now time.Time) {
+func (b *inbox) touch(a *arrival) {
+	if !a.read {
+		a.read = true
+		b.fresh = append(b.fresh, a)
+	}
+}
+
+// receiver adds samples of one instance, which it need not look up each time.
+type receiver struct {
+	feed    *Feed
+	arrival *arrival // as of a time of the inbox
+	as      int
+}
+
+// Receiver implements source.Direct.
+func (f *Feed) Receiver(instance string) source.Receiver {
+	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return &receiver{f, b.of(instance), b.dropped}
+}
+
+// Append implements source.Receiver.
+func (r *receiver) Append(added ...pipeline.Sample) {
+	now := r.feed.now()
+	b := r.feed.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r.as != b.dropped {
+		r.arrival, r.as = b.of(r.arrival.instance), b.dropped
+	}
+	b.add(r.arrival, added, now)
+}
+
+// add keeps samples that are neither from the future nor from long before the window. The caller holds mu.
+func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 	if b.limits.most == 0 {
 		return
 	}
-	a := b.of(instance)
+	b.touch(a)
 	a.err = nil
 	earliest, latest := now.Add(-2*b.limits.window).UnixMilli(), now.Add(b.limits.interval).UnixMilli()
 	for _, x := range added {
@@ -85,7 +126,9 @@ func (b *inbox) fail(instance string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limits.most > 0 {
-		b.of(instance).err = err
+		a := b.of(instance)
+		b.touch(a)
+		a.err = err
 	}
 }
 
@@ -101,8 +144,15 @@ func (b *inbox) limit(l limits) {
 	defer b.mu.Unlock()
 	b.limits = l
 	if l.most == 0 {
-		clear(b.arrivals)
+		b.drop(func(*arrival) bool { return true })
 	}
+}
+
+// drop drops arrivals, of which nothing is kept. Those that are fresh must all be among them, or none.
+func (b *inbox) drop(which func(*arrival) bool) {
+	b.dropped++
+	maps.DeleteFunc(b.arrivals, func(_ string, a *arrival) bool { return which(a) })
+	b.fresh = slices.DeleteFunc(b.fresh, which)
 }
 
 // setReplicas sets the replicas of the target as of now (ms). The first time counts as a scale-up: there may have been one just
@@ -131,45 +181,53 @@ func (b *inbox) loseReplicas(now time.Time) {
 // keptCapacity is up to how many samples the memory of an arrival is kept for the next ones. After a backfill it is not.
 const keptCapacity = 16
 
+// spareArrivals is of how many instances more than twice those that are read something may be kept: some have gone.
+const spareArrivals = 16
+
 // collect moves what has arrived to where forecasts read it.
 func (f *Feed) collect() {
 	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f.replicas, f.sourceErr = b.replicas, b.sourceErr
-	for id, a := range b.arrivals {
-		if !a.read {
-			delete(b.arrivals, id)
-			continue
-		}
+	if len(b.arrivals) > 2*max(len(b.fresh), len(f.series))+spareArrivals {
+		b.drop(func(a *arrival) bool { return !a.read })
+	}
+	for _, a := range b.fresh {
 		err := a.err
 		for _, x := range a.samples {
-			if !f.keep(id, x, b.limits.most) {
+			if !f.keep(a, x, b.limits.most) {
 				err = b.limits.tooMany()
 				break
 			}
 		}
-		if f.failing[id] = err; err == nil {
-			delete(f.failing, id)
+		if err != nil {
+			f.failing[a.instance] = err
+		} else if len(f.failing) > 0 {
+			delete(f.failing, a.instance)
 		}
-		*a = arrival{samples: a.samples[:0]}
+		a.samples, a.err, a.read = a.samples[:0], nil, false
 		if cap(a.samples) > keptCapacity {
 			a.samples = nil
 		}
 	}
+	clear(b.fresh)
+	b.fresh = b.fresh[:0]
 }
 
 // keep adds a sample to those of an instance, of which there are at most so many, or returns false.
-func (f *Feed) keep(instance string, x pipeline.Sample, most int) bool {
-	s := f.series[instance]
-	if s == nil {
-		s = &samples.Packed{}
-		f.series[instance] = s
+func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
+	if a.series == nil || a.as != f.forgotten {
+		a.series, a.as = f.series[a.instance], f.forgotten
+		if a.series == nil {
+			a.series = &samples.Packed{}
+			f.series[a.instance] = a.series
+		}
 	}
-	if s.Len() >= most {
+	if a.series.Len() >= most {
 		return false
 	}
-	s.Add(x)
+	a.series.Add(x)
 	f.newest = max(f.newest, x.T)
 	return true
 }

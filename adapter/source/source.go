@@ -38,6 +38,35 @@ type Sink interface {
 	SourceFailed(err error)
 }
 
+// Direct is a Sink that finds an instance once, for sources that bring a few samples of many instances at a time.
+type Direct interface {
+	Sink
+	// Receiver returns where the samples of one instance go. It stays good for as long as the Sink, and may be used concurrently.
+	Receiver(instance string) Receiver
+}
+
+// Receiver takes the samples of one instance, as Append of the Sink does.
+type Receiver interface {
+	Append(samples ...pipeline.Sample)
+}
+
+// ReceiverOf returns where the samples of one instance go.
+func ReceiverOf(s Sink, instance string) Receiver {
+	if d, ok := s.(Direct); ok {
+		return d.Receiver(instance)
+	}
+	return appender{s, instance}
+}
+
+// appender is the Receiver of a Sink that has none.
+type appender struct {
+	sink     Sink
+	instance string
+}
+
+// Append implements Receiver.
+func (a appender) Append(samples ...pipeline.Sample) { a.sink.Append(a.instance, samples...) }
+
 // Source feeds the samples of PredictedMetrics to sinks. Implementations are safe for concurrent use.
 type Source interface {
 	// Set reads what a spec selects, for the pods of a fleet, until the next Set or Remove of the key. The spec selects

@@ -195,7 +195,7 @@ func (u *subscription) takeOf(instance string, readings []reading, b *batch) {
 		b.judge(x, r, k, u)
 	}
 	if len(b.samples) > 0 {
-		u.sink.Append(instance, b.samples...)
+		k.receiver.Append(b.samples...)
 	}
 	if err := k.failing(len(b.samples) > 0); err != nil {
 		u.sink.Fail(instance, err)
@@ -212,7 +212,7 @@ func (u *subscription) trackOf(instance string, m *member) *track {
 	}
 	k := u.tracks[instance]
 	if k == nil {
-		k = &track{}
+		k = &track{receiver: source.ReceiverOf(u.sink, instance)}
 		u.tracks[instance] = k
 	}
 	if instance == m.newest {

@@ -25,6 +25,7 @@ const (
 
 // track is the state of one instance: which series of its pod is read, and how far.
 type track struct {
+	receiver source.Receiver
 	identity string // of the series that is read; "" before the first sample
 	newest   int64  // time of its newest sample
 	spacing  int64  // between its two newest samples
@@ -43,7 +44,7 @@ type track struct {
 // take checks a sample and returns the sample for the sink, if any.
 func (k *track) take(x sample, identity []byte, as source.Type, now int64) (s pipeline.Sample, give bool, r result) {
 	if max(k.newest, k.last) > now+maxAhead {
-		*k = track{} // the clock was ahead, and has been set back
+		*k = track{receiver: k.receiver} // the clock was ahead, and has been set back
 	}
 	switch {
 	case value.IsStaleNaN(x.v):
@@ -101,7 +102,7 @@ func (k *track) own(t int64, identity []byte) bool {
 		})
 		return false
 	}
-	*k = track{identity: string(identity), newest: t}
+	*k = track{receiver: k.receiver, identity: string(identity), newest: t}
 	return true
 }
 
