@@ -54,7 +54,7 @@ type Forecasts interface {
 // condition AutoscalerReady, and the condition goes only once the HPA has. So the condition marks every PredictedMetric that may
 // own an HPA. Without one no HPA is read.
 type Controller struct {
-	Metrics client.Reader    // PredictedMetrics, of a cache
+	Metrics owned.Metrics
 	Client  client.WithWatch // the API server itself
 	// Forecasts have the bounds that hold with schedules.
 	Forecasts Forecasts
@@ -149,15 +149,13 @@ func announced(pm *v1alpha1.PredictedMetric) bool {
 
 // check compares each PredictedMetric with its HPA, and mends the difference.
 func (c *Controller) check(ctx context.Context) error {
-	var list v1alpha1.PredictedMetricList
-	// The objects are those of the cache: they must not be changed.
-	if err := c.Metrics.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	metrics, err := c.Metrics()
+	if err != nil {
 		return err
 	}
 	present := map[types.UID]*v1alpha1.PredictedMetric{}
 	var bounded []*v1alpha1.PredictedMetric
-	for i := range list.Items {
-		pm := &list.Items[i]
+	for _, pm := range metrics {
 		if concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the HPA with it
 			present[pm.UID] = pm
 		}

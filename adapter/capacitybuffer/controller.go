@@ -55,7 +55,7 @@ type Forecasts interface {
 // condition CapacityBufferReady, and the condition goes only once the buffer has. So the condition marks every PredictedMetric that
 // may own a buffer. Without one neither buffers nor nodes are read.
 type Controller struct {
-	Metrics   client.Reader    // PredictedMetrics, of a cache
+	Metrics   owned.Metrics
 	Client    client.WithWatch // the API server itself
 	Discovery Discovery
 	Forecasts Forecasts
@@ -173,14 +173,13 @@ func announced(pm *v1alpha1.PredictedMetric) bool {
 
 // check compares each PredictedMetric with its buffer, and mends the difference.
 func (c *Controller) check(ctx context.Context) error {
-	var list v1alpha1.PredictedMetricList
-	// The objects are those of the cache: they must not be changed.
-	if err := c.Metrics.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	metrics, err := c.Metrics()
+	if err != nil {
 		return err
 	}
 	present := map[types.UID]*v1alpha1.PredictedMetric{}
-	for i := range list.Items {
-		if pm := &list.Items[i]; concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the buffer with it
+	for _, pm := range metrics {
+		if concerned(pm) && pm.DeletionTimestamp == nil { // the garbage collector deletes the buffer with it
 			present[pm.UID] = pm
 		}
 	}

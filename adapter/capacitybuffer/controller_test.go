@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/foresail/foresail/adapter/owned"
+	"github.com/foresail/foresail/adapter/owned/ownedtest"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -230,7 +231,7 @@ func (f *fixture) lead() {
 	f.recorder = events.NewFakeRecorder(100)
 	nodes := objectcache.Nodes(kubefake.NewClientset())
 	f.Controller = &Controller{
-		Metrics: f.client, Client: f.client, Discovery: f, Forecasts: f, Events: f.recorder, Now: time.Now,
+		Metrics: ownedtest.Metrics(f.ctx, f.client), Client: f.client, Discovery: f, Forecasts: f, Events: f.recorder, Now: time.Now,
 		Nodes: &Nodes{Feed: nodes, Waits: func() []podtracker.Wait { return nil }, Now: time.Now},
 	}
 	ctx, cancel := context.WithCancel(f.ctx)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/spread"
@@ -37,6 +38,7 @@ const (
 // Writer writes status and events. Only the leader runs it.
 type Writer struct {
 	Client     client.Client
+	Metrics    owned.Metrics
 	Reconciler *Reconciler
 	Events     events.EventRecorder
 	Now        func() time.Time
@@ -75,19 +77,17 @@ const checkedAtOnce = 16
 
 // writeAll checks every status. It waits before each part, with the share of those that came before.
 func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Duration) error {
-	var list v1alpha1.PredictedMetricList
-	// The objects are those of the cache: they must be copied before a change.
-	if err := w.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	metrics, err := w.Metrics()
+	if err != nil {
 		return err
 	}
-	period := max(refreshPeriod, time.Duration(len(list.Items))*time.Second/refreshesPerSecond)
-	present := make(map[types.UID]time.Time, len(list.Items))
+	period := max(refreshPeriod, time.Duration(len(metrics))*time.Second/refreshesPerSecond)
+	present := make(map[types.UID]time.Time, len(metrics))
 	var errs []error
-	for i := range list.Items {
+	for i, pm := range metrics {
 		if i%checkedAtOnce == 0 {
-			wait(float64(i) / float64(len(list.Items)))
+			wait(float64(i) / float64(len(metrics)))
 		}
-		pm := &list.Items[i]
 		present[pm.UID] = w.written[pm.UID]
 		wrote, err := w.write(ctx, pm, period)
 		if wrote {

@@ -19,6 +19,7 @@ import (
 	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/owned/ownedtest"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/spread"
@@ -141,7 +142,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	clock := func() time.Time { return at }
 	forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
 	w := &Writer{
-		Client: c, Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
+		Client: c, Metrics: ownedtest.Metrics(t.Context(), c), Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	write := func() v1alpha1.PredictedMetricStatus {
@@ -182,7 +183,7 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	recorder := events.NewFakeRecorder(10)
 	w := &Writer{
-		Client: c, Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
+		Client: c, Metrics: ownedtest.Metrics(t.Context(), c), Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	var seen, other v1alpha1.PredictedMetric

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -32,8 +33,10 @@ import (
 	"github.com/foresail/foresail/adapter/externalmetrics"
 	"github.com/foresail/foresail/adapter/forecaster"
 	"github.com/foresail/foresail/adapter/history"
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/podtracker"
 	"github.com/foresail/foresail/adapter/predictedmetric"
+	"github.com/foresail/foresail/api/v1alpha1"
 )
 
 // adapterOptions are the flags of the part that forecasts pods.
@@ -204,17 +207,25 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
+	informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.PredictedMetric{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
+	}
+	cached, err := owned.Cached(informer)
+	if err != nil {
+		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
+	}
 	autoscalers := &autoscaler.Controller{
 		Forecasts: forecasts,
-		Metrics:   mgr.GetClient(), Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
+		Metrics:   cached, Client: objects, Events: recorder, Namespaces: o.namespaces, Now: time.Now,
 	}
 	buffers := &capacitybuffer.Controller{
-		Metrics: mgr.GetClient(), Client: objects, Discovery: served, Forecasts: forecasts, Nodes: nodes, Events: recorder,
+		Metrics: cached, Client: objects, Discovery: served, Forecasts: forecasts, Nodes: nodes, Events: recorder,
 		Namespaces: o.namespaces, Now: time.Now,
 	}
 	metrics.Registry.MustRegister(buffers)
 	writer := &predictedmetric.Writer{
-		Client: mgr.GetClient(), Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
+		Client: mgr.GetClient(), Metrics: cached, Reconciler: reconciler, Now: time.Now, Events: recorder, Autoscalers: autoscalers, CapacityBuffers: buffers,
 	}
 	checkpoints := checkpoint.New(checkpoint.Options{
 		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,
