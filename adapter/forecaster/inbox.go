@@ -17,7 +17,7 @@ type inbox struct {
 	mu        sync.Mutex
 	arrivals  map[string]*arrival // by instance
 	fresh     []*arrival          // of them, those that have been read since the last forecast
-	dropped   int                 // how often others were dropped
+	dropped   int                 // how often any of them were dropped
 	limits    limits
 	sourceErr error
 	replicas  replicas
@@ -38,8 +38,8 @@ type arrival struct {
 	read     bool  // anything has arrived
 
 	// Guarded by the mu of the feed:
-	series *samples.Packed // where its samples are moved to, as of a time of the feed's series
-	as     int
+	series *samples.Packed // where its samples are moved to, good for as long as
+	as     int             // is what the feed has as forgotten
 }
 
 // replicas is the number of replicas that the target is set to, and when it was last seen to change (ms).
@@ -54,6 +54,7 @@ func newInbox() *inbox {
 	return &inbox{arrivals: map[string]*arrival{}, replicas: replicas{rose: pipeline.Never, fell: pipeline.Never}}
 }
 
+// of returns the arrival of an instance. The caller holds mu.
 func (b *inbox) of(instance string) *arrival {
 	a := b.arrivals[instance]
 	if a == nil {
@@ -63,6 +64,7 @@ func (b *inbox) of(instance string) *arrival {
 	return a
 }
 
+// touch has the next forecast look at an arrival. The caller holds mu.
 func (b *inbox) touch(a *arrival) {
 	if !a.read {
 		a.read = true
@@ -73,8 +75,8 @@ func (b *inbox) touch(a *arrival) {
 // receiver adds samples of one instance, which it need not look up each time.
 type receiver struct {
 	feed    *Feed
-	arrival *arrival // as of a time of the inbox
-	as      int
+	arrival *arrival // good for as long as
+	as      int      // is what the inbox has as dropped
 }
 
 // Receiver implements source.Direct.
@@ -91,17 +93,18 @@ func (r *receiver) Append(added ...pipeline.Sample) {
 	b := r.feed.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.limits.most == 0 {
+		return
+	}
 	if r.as != b.dropped {
 		r.arrival, r.as = b.of(r.arrival.instance), b.dropped
 	}
 	b.add(r.arrival, added, now)
 }
 
-// add keeps samples that are neither from the future nor from long before the window. The caller holds mu.
+// add keeps samples that are neither from the future nor from long before the window. The caller holds mu, and has checked that any are
+// accepted.
 func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
-	if b.limits.most == 0 {
-		return
-	}
 	b.touch(a)
 	a.err = nil
 	earliest, latest := now.Add(-2*b.limits.window).UnixMilli(), now.Add(b.limits.interval).UnixMilli()
