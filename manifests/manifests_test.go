@@ -289,11 +289,16 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 }
 
 func TestMemoryLimitIsThatOfTheContainer(t *testing.T) {
-	container := one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec.Containers[0]
-	assert.Equal(t, []corev1.EnvVar{{Name: "FORESAIL_MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{
-		ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
-	}}}, container.Env)
-	assert.Contains(t, container.Resources.Limits, corev1.ResourceMemory)
+	for _, container := range []corev1.Container{
+		one[*appsv1.Deployment](t, load(t, "base")).Spec.Template.Spec.Containers[0],
+		one[*appsv1.StatefulSet](t, loadFile(t, "overlays/remote-write/statefulset.yaml")).Spec.Template.Spec.Containers[0],
+		one[*appsv1.DaemonSet](t, loadFile(t, "overlays/extender/daemonset.yaml")).Spec.Template.Spec.Containers[0],
+	} {
+		assert.Equal(t, []corev1.EnvVar{{Name: "FORESAIL_MEMORY_LIMIT", ValueFrom: &corev1.EnvVarSource{
+			ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"},
+		}}}, container.Env)
+		assert.Contains(t, container.Resources.Limits, corev1.ResourceMemory)
+	}
 }
 
 func TestAPIServiceLeadsToTheDeployment(t *testing.T) {

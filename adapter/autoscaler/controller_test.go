@@ -145,7 +145,7 @@ func (f *fixture) lead() {
 	f.stop()
 	f.running.Wait()
 	f.recorder = events.NewFakeRecorder(100)
-	f.Controller = &Controller{Metrics: ownedtest.Metrics(f.ctx, f.client), Client: f.client, Forecasts: bounded{f}, Events: f.recorder, Now: time.Now}
+	f.Controller = &Controller{Metrics: ownedtest.Metrics(f, f.client), Client: f.client, Forecasts: bounded{f}, Events: f.recorder, Now: time.Now}
 	ctx, cancel := context.WithCancel(f.ctx)
 	f.stop = cancel
 	f.running.Go(func() { assert.NoError(f, f.Start(ctx)) })

@@ -231,7 +231,7 @@ func (f *fixture) lead() {
 	f.recorder = events.NewFakeRecorder(100)
 	nodes := objectcache.Nodes(kubefake.NewClientset())
 	f.Controller = &Controller{
-		Metrics: ownedtest.Metrics(f.ctx, f.client), Client: f.client, Discovery: f, Forecasts: f, Events: f.recorder, Now: time.Now,
+		Metrics: ownedtest.Metrics(f, f.client), Client: f.client, Discovery: f, Forecasts: f, Events: f.recorder, Now: time.Now,
 		Nodes: &Nodes{Feed: nodes, Waits: func() []podtracker.Wait { return nil }, Now: time.Now},
 	}
 	ctx, cancel := context.WithCancel(f.ctx)

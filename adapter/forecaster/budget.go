@@ -88,9 +88,9 @@ func oldestFirst(tasks []task, namespace string) []*task {
 
 // stop publishes why there is no forecast, and drops what the feed has kept.
 func (f *Feed) stop(why error, now time.Time) snapshot.Reason {
-	f.inbox.limit(limits{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.inbox.limit(limits{})
 	f.using = f.settings.Load()
 	f.reset()
 	clear(f.failing)

@@ -83,7 +83,8 @@ type Feed struct {
 	window    time.Duration    // how far back the last one looked, which follows the startup time
 	replicas  replicas
 	series    map[string]*samples.Packed
-	forgotten int // how often some of these were dropped
+	forgotten int // how often any of these were dropped
+	released  int // how often the inbox has let go of them
 	failing   map[string]error
 	sourceErr error // why the source as a whole cannot be read
 	newest    int64 // time of the newest sample (ms), 0 without one
@@ -399,8 +400,11 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 	for i := range fleet {
 		present[fleet[i].ID] = true
 	}
+	before := len(f.series)
 	maps.DeleteFunc(f.series, func(id string, _ *samples.Packed) bool { return !present[id] })
-	f.forgotten++
+	if len(f.series) < before {
+		f.forgotten++
+	}
 	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
 }
 

@@ -37,9 +37,7 @@ type arrival struct {
 	err      error // of the last reading
 	read     bool  // anything has arrived
 
-	// Guarded by the mu of the feed:
-	series *samples.Packed // where its samples are moved to, good for as long as
-	as     int             // is what the feed has as forgotten
+	series *samples.Packed // of the feed, where its samples are moved to; nil: look it up
 }
 
 // replicas is the number of replicas that the target is set to, and when it was last seen to change (ms).
@@ -154,7 +152,13 @@ func (b *inbox) limit(l limits) {
 // drop drops arrivals, of which nothing is kept. Those that are fresh must all be among them, or none.
 func (b *inbox) drop(which func(*arrival) bool) {
 	b.dropped++
-	maps.DeleteFunc(b.arrivals, func(_ string, a *arrival) bool { return which(a) })
+	maps.DeleteFunc(b.arrivals, func(_ string, a *arrival) bool {
+		if !which(a) {
+			return false
+		}
+		a.samples, a.series = nil, nil // a receiver may still have it
+		return true
+	})
 	b.fresh = slices.DeleteFunc(b.fresh, which)
 }
 
@@ -196,6 +200,12 @@ func (f *Feed) collect() {
 	if len(b.arrivals) > 2*max(len(b.fresh), len(f.series))+spareArrivals {
 		b.drop(func(a *arrival) bool { return !a.read })
 	}
+	if f.released != f.forgotten {
+		for _, a := range b.arrivals {
+			a.series = nil // which may have been dropped
+		}
+		f.released = f.forgotten
+	}
 	for _, a := range b.fresh {
 		err := a.err
 		for _, x := range a.samples {
@@ -220,12 +230,12 @@ func (f *Feed) collect() {
 
 // keep adds a sample to those of an instance, of which there are at most so many, or returns false.
 func (f *Feed) keep(a *arrival, x pipeline.Sample, most int) bool {
-	if a.series == nil || a.as != f.forgotten {
-		a.series, a.as = f.series[a.instance], f.forgotten
-		if a.series == nil {
-			a.series = &samples.Packed{}
-			f.series[a.instance] = a.series
-		}
+	if a.series == nil {
+		a.series = f.series[a.instance]
+	}
+	if a.series == nil {
+		a.series = &samples.Packed{}
+		f.series[a.instance] = a.series
 	}
 	if a.series.Len() >= most {
 		return false

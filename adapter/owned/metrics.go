@@ -18,35 +18,35 @@ import (
 // Metrics returns all PredictedMetrics, which must not be changed.
 type Metrics func() ([]*v1alpha1.PredictedMetric, error)
 
-// errNotListed is the error of Metrics at a start.
+// errNotListed is the error of Metrics before all are known.
 var errNotListed = errors.New("the PredictedMetrics have not been listed yet")
 
-// Cached returns the PredictedMetrics of an informer, in order of their keys. A list of its cache would copy each of them: of thousands
-// some ten megabytes, every two seconds for each who asks.
-func Cached(informer cache.Informer) (Metrics, error) {
-	k := &known{objects: map[types.NamespacedName]*v1alpha1.PredictedMetric{}}
+// Cached returns the PredictedMetrics of an informer, in order of their keys, and whether all are known yet. A list of its cache would copy
+// each of them: of thousands some ten megabytes, every two seconds for each who asks.
+func Cached(informer cache.Informer) (metrics Metrics, synced func() bool, err error) {
+	k := &present{objects: map[types.NamespacedName]*v1alpha1.PredictedMetric{}}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: k.set, UpdateFunc: func(_, after any) { k.set(after) }, DeleteFunc: k.remove,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return func() ([]*v1alpha1.PredictedMetric, error) {
 		if !registration.HasSynced() {
 			return nil, errNotListed
 		}
 		return k.all(), nil
-	}, nil
+	}, registration.HasSynced, nil
 }
 
-// known is what an informer has told.
-type known struct {
+// present is what an informer has told.
+type present struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*v1alpha1.PredictedMetric
 	keys    []types.NamespacedName // of these, in order; nil: not put in order yet
 }
 
-func (k *known) set(o any) {
+func (k *present) set(o any) {
 	pm, ok := o.(*v1alpha1.PredictedMetric)
 	if !ok {
 		return
@@ -60,7 +60,7 @@ func (k *known) set(o any) {
 	k.objects[key] = pm
 }
 
-func (k *known) remove(o any) {
+func (k *present) remove(o any) {
 	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
@@ -74,7 +74,7 @@ func (k *known) remove(o any) {
 	k.keys = nil
 }
 
-func (k *known) all() []*v1alpha1.PredictedMetric {
+func (k *present) all() []*v1alpha1.PredictedMetric {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys == nil {

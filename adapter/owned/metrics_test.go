@@ -36,10 +36,11 @@ func TestCachedFollowsAnInformer(t *testing.T) {
 			},
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return changes, nil },
 		}}, &v1alpha1.PredictedMetric{}, 0, toolscache.Indexers{})
-		metrics, err := Cached(informer)
+		metrics, synced, err := Cached(informer)
 		require.NoError(t, err)
 		_, err = metrics()
 		require.ErrorIs(t, err, errNotListed)
+		assert.False(t, synced())
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go informer.RunWithContext(ctx)
@@ -54,6 +55,7 @@ func TestCachedFollowsAnInformer(t *testing.T) {
 		}
 		require.True(t, toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
 		assert.Equal(t, []string{"bank/z 2", "shop/b 1"}, names())
+		assert.True(t, synced())
 		changes.Add(of("shop", "a", "3"))
 		assert.Equal(t, []string{"bank/z 2", "shop/a 3", "shop/b 1"}, names())
 		changes.Modify(of("shop", "b", "4"))

@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// resync is how often the scale of a watched target is read without an event.
+	// resync is how often the scale of a watched target is read without an event, the first time within half a minute more (resyncAfter).
 	resync = 5 * time.Minute
 	// poll is how often the scale of a target of a kind that is not watched is read, while there are few of them.
 	poll = 5 * time.Second

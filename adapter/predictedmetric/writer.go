@@ -87,6 +87,9 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 	for i, pm := range metrics {
 		if i%checkedAtOnce == 0 {
 			wait(float64(i) / float64(len(metrics)))
+			if ctx.Err() != nil { // another replica may write by now
+				return ctx.Err()
+			}
 		}
 		present[pm.UID] = w.written[pm.UID]
 		wrote, err := w.write(ctx, pm, period)

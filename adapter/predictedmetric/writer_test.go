@@ -1,7 +1,9 @@
 package predictedmetric
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,7 +144,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	clock := func() time.Time { return at }
 	forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
 	w := &Writer{
-		Client: c, Metrics: ownedtest.Metrics(t.Context(), c), Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
+		Client: c, Metrics: ownedtest.Metrics(t, c), Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	write := func() v1alpha1.PredictedMetricStatus {
@@ -161,6 +163,30 @@ func TestWriterWritesStatus(t *testing.T) {
 	assert.True(t, status.UpdateTime.Time.Equal(at))
 	at = at.Add(2 * refreshPeriod)
 	assert.False(t, write().UpdateTime.Time.Equal(at), "nothing has changed")
+}
+
+// Statuses are checked in parts, and none any more once the lease is lost.
+func TestWriterPausesBetweenParts(t *testing.T) {
+	var many []*v1alpha1.PredictedMetric
+	for i := range 40 {
+		pm := predictedMetric()
+		pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
+		many = append(many, pm)
+	}
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	w := &Writer{
+		Client:     fake.NewClientBuilder().WithScheme(scheme).Build(),
+		Metrics:    func() ([]*v1alpha1.PredictedMetric, error) { return many, nil },
+		Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})},
+		Events:     events.NewFakeRecorder(10), Now: time.Now, written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+	}
+	var shares []float64
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, w.writeAll(ctx, func(share float64) time.Duration { shares = append(shares, share); return 0 }))
+	assert.Equal(t, []float64{0, 0.4, 0.8}, shares)
+	cancel()
+	assert.ErrorIs(t, w.writeAll(ctx, spread.Not), context.Canceled)
 }
 
 func TestEventsOfDecisionsNameDryRun(t *testing.T) {
@@ -183,7 +209,7 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	recorder := events.NewFakeRecorder(10)
 	w := &Writer{
-		Client: c, Metrics: ownedtest.Metrics(t.Context(), c), Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
+		Client: c, Metrics: ownedtest.Metrics(t, c), Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
 		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 	}
 	var seen, other v1alpha1.PredictedMetric

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
@@ -148,6 +149,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *f
 type adapter struct {
 	forecaster  *forecaster.Forecaster
 	known       func() error // returns why pods or PredictedMetrics are not all known yet
+	listed      func() bool  // the PredictedMetrics that the elected replica looks at
 	writer      *predictedmetric.Writer
 	reconciler  *predictedmetric.Reconciler
 	checkpoints *checkpoint.Checkpoints
@@ -156,6 +158,9 @@ type adapter struct {
 
 // lead is what one replica alone does, until the context ends.
 func (a *adapter) lead(ctx context.Context) error {
+	if !toolscache.WaitForCacheSync(ctx.Done(), a.listed) {
+		return nil // the context has ended
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.writer.Start(ctx) })
 	group.Go(func() error { return a.writer.Autoscalers.Start(ctx) })
@@ -211,7 +216,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 	if err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
-	cached, err := owned.Cached(informer)
+	cached, synced, err := owned.Cached(informer)
 	if err != nil {
 		return nil, fmt.Errorf("watch PredictedMetrics: %w", err)
 	}
@@ -231,7 +236,7 @@ func newAdapter(ctx context.Context, mgr ctrl.Manager, watches *feeds, sources *
 		Metrics: mgr.GetClient(), Client: objects, Forecasts: forecasts, Known: known, Namespaces: o.namespaces, Now: time.Now,
 		Registerer: metrics.Registry,
 	})
-	a := &adapter{forecaster: forecasts, known: known, writer: writer, reconciler: reconciler, checkpoints: checkpoints}
+	a := &adapter{forecaster: forecasts, known: known, writer: writer, listed: synced, reconciler: reconciler, checkpoints: checkpoints}
 	if span := time.Duration(sources.prometheus.history); span > 0 {
 		a.histories = history.New(history.Options{
 			Forecasts: forecasts, Sources: history.SourcesOf(reconciler.Sources), Span: span, Now: time.Now, Registerer: metrics.Registry,

@@ -185,13 +185,13 @@ func opening(ctx context.Context, r *dashboardReplica, pools *poolview.View, pod
 	if err == nil {
 		return "", fmt.Sprintf("It is for you alone, and shows what %s knows", name), nil
 	}
-	limited, cancel := context.WithTimeout(ctx, answerTimeout)
+	listing, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	shown := ""
 	switch {
-	case len(pools.List(limited).Pools) > 0:
+	case len(pools.List(listing).Pools) > 0:
 		first, shown = "#workerpools", "the worker pools"
-	case pods.extenderRuns(limited):
+	case pods.extenderRuns(ctx):
 		first, shown = "#pods", "what the scheduler extender knows of pods"
 	default:
 		return "", "", err

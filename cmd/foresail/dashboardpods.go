@@ -36,6 +36,8 @@ func (p *podPage) extenderRuns(ctx context.Context) bool {
 	if p.failure != nil || p.explainer.server != "" {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	_, err := p.explainer.replicas(ctx)
 	return err == nil
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
+	"github.com/foresail/foresail/adapter/owned/ownedtest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
 )
@@ -125,7 +126,7 @@ func editorsMayWriteHPAs(t *testing.T, objects client.Client) {
 // keepHPAs runs a Controller until the test ends.
 func keepHPAs(t *testing.T, objects client.WithWatch) *autoscaler.Controller {
 	t.Helper()
-	c := &autoscaler.Controller{Metrics: objects, Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now}
+	c := &autoscaler.Controller{Metrics: ownedtest.Metrics(t, objects), Client: objects, Events: events.NewFakeRecorder(100), Now: time.Now}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { assert.NoError(t, c.Start(ctx)) })

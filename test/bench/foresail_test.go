@@ -22,8 +22,8 @@ type adapter struct {
 	push       string // address that remote write is taken on
 }
 
-// startForesail runs foresail under the service account of the manifests until the benchmark ends. procs bounds the
-// cores it may use at a time; 0 is all of them.
+// startForesail runs foresail under the service account of the manifests until the benchmark ends, with more in its
+// environment.
 func startForesail(b *testing.B, c *controlplane.Cluster, environment ...string) *adapter {
 	b.Helper()
 	program, err := binary.Build(b.Context(), b.Output())

@@ -2,21 +2,41 @@
 package ownedtest
 
 import (
-	"context"
+	"sync"
+	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// Metrics returns the PredictedMetrics that a client lists.
-func Metrics(ctx context.Context, c client.Reader) owned.Metrics {
+// Metrics returns the PredictedMetrics that a client lists. The test fails if one that was returned is changed, as they are those of a cache
+// outside of tests.
+func Metrics(tb testing.TB, c client.Reader) owned.Metrics {
+	tb.Helper()
+	var mu sync.Mutex
+	returned := map[*v1alpha1.PredictedMetric]*v1alpha1.PredictedMetric{}
+	unchanged := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for pm, before := range returned {
+			assert.Equal(tb, before, pm, "one that must not be changed")
+		}
+		clear(returned)
+	}
+	tb.Cleanup(unchanged)
 	return func() (out []*v1alpha1.PredictedMetric, err error) {
+		unchanged()
 		var list v1alpha1.PredictedMetricList
-		err = c.List(ctx, &list)
+		err = c.List(tb.Context(), &list)
+		mu.Lock()
+		defer mu.Unlock()
 		for i := range list.Items {
-			out = append(out, &list.Items[i])
+			pm := &list.Items[i]
+			returned[pm] = pm.DeepCopy()
+			out = append(out, pm)
 		}
 		return out, err
 	}

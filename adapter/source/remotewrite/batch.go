@@ -97,7 +97,7 @@ func (b *batch) add(l labels, samples []sample) {
 	b.identities = l.appendIdentity(b.identities)
 	identity := b.identities[from:]
 	if written := b.decoder.written; written != nil && len(b.members) == all {
-		b.source.index.remember(&known{string(written), slices.Clone(identity), slices.Clone(b.members)}, namespace, l)
+		b.source.index.remember(written, identity, b.members, namespace, l, b.now)
 	}
 	b.give(b.members, identity, samples)
 }

@@ -35,7 +35,7 @@ type decoder struct {
 	symbols  []string
 	kept     []byte
 	labels   labels
-	written  []byte // the labels as they are in a request of version 1, nil where they are not one after the other
+	written  []byte // the labels as they are in a request of version 1, nil where the series is not to be known
 	samples  []sample
 }
 
@@ -140,7 +140,7 @@ func (d *decoder) seriesV1(message []byte, to acquaintance) error {
 		return nil
 	}
 	d.written = nil
-	if !scattered {
+	if !scattered && labelled <= maxKnownBytes {
 		d.written = message[:labelled]
 		if s := to.known(d.written); s != nil {
 			return d.again(s, message[labelled:], to)
@@ -191,7 +191,7 @@ func (d *decoder) unmarshalV1(message []byte, to consumer) error {
 	return d.hand(to)
 }
 
-// again decodes what follows the labels of a known series. These are no longer than the body, and so within the limits.
+// again decodes what follows the labels of a known series. The labels are part of the body, and so within the limits.
 func (d *decoder) again(s *known, rest []byte, to acquaintance) error {
 	d.samples = d.samples[:0]
 	for f, err := range fields(rest) {
@@ -203,11 +203,11 @@ func (d *decoder) again(s *known, rest []byte, to acquaintance) error {
 		case f.value == nil:
 			return malformed(errWireType)
 		}
+		d.v1Sample.Reset() // what is absent is 0
 		if err := d.v1Sample.Unmarshal(f.value); err != nil {
 			return malformed(err)
 		}
 		d.samples = append(d.samples, sample{t: d.v1Sample.Timestamp, v: d.v1Sample.Value})
-		d.v1Sample.Reset()
 	}
 	to.addKnown(s, d.samples)
 	return nil

@@ -84,12 +84,12 @@ func (x *index) join(metric, podLabel, namespace string) *keyed {
 	}
 	i := slices.IndexFunc(g.keyed, func(k *keyed) bool { return k.podLabel == podLabel })
 	if i < 0 {
-		x.forgetAll(g)
 		i = len(g.keyed)
 		g.keyed = append(g.keyed, &keyed{podLabel: podLabel, tenants: map[string]*tenant{}})
 	}
 	k := g.keyed[i]
 	if k.tenants[namespace] == nil {
+		x.forgetAll(g, namespace) // series may be of two pod labels now
 		k.tenants[namespace] = &tenant{takers: map[string]*takers{}}
 	}
 	k.tenants[namespace].subscriptions++

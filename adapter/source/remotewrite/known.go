@@ -2,12 +2,20 @@ package remotewrite
 
 import "slices"
 
+const (
+	// maxKnownBytes is how many bytes of labels a series has at most that is known.
+	maxKnownBytes = 4 << 10
+	// knownFor is for how long one is not replaced by another of its pod (ms): two that take turns would be found anew each time.
+	knownFor = int64(60_000)
+)
+
 // known is a series of remote write 1.0 whose members have been found before. Senders write the labels of a series in the same way in each
 // request, so these are decoded and checked once. It does not change.
 type known struct {
 	labels   string // as written, one after the other
 	identity []byte
 	members  []*member
+	since    int64 // ms
 }
 
 // recall returns the series whose labels are written so, nil if it is not known.
@@ -17,23 +25,44 @@ func (x *index) recall(written []byte) *known {
 	return x.known[string(written)]
 }
 
-// remember keeps a series of a namespace, in place of the pod's one before, if its members are all that may take it.
-func (x *index) remember(s *known, namespace string, l labels) {
+// remember keeps a series of a namespace if its members are all that may take it.
+func (x *index) remember(written, identity []byte, members []*member, namespace string, l labels, now int64) {
+	x.mu.RLock()
+	of := x.onlyTakers(namespace, l, members, now)
+	x.mu.RUnlock()
+	if of == nil {
+		return
+	}
+	s := &known{string(written), slices.Clone(identity), slices.Clone(members), now}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if of = x.onlyTakers(namespace, l, members, now); of == nil {
+		return // they have changed meanwhile
+	}
+	x.forget(of)
+	of.known = s
+	x.known[s.labels] = s
+}
+
+// onlyTakers returns the takers of a series if they consist of these members, and none of another pod label may take it as well. It is nil as
+// long as another series of the pod is to stay known.
+func (x *index) onlyTakers(namespace string, l labels, members []*member, now int64) *takers {
 	g := x.groups[l.get(metricName)]
-	if g == nil || len(g.keyed) != 1 {
-		return
+	if g == nil {
+		return nil
 	}
-	t := g.keyed[0].tenants[namespace]
-	if t == nil {
-		return
+	var of *takers
+	tenants := 0
+	for _, k := range g.keyed {
+		if t := k.tenants[namespace]; t != nil {
+			of = t.takers[l.get(k.podLabel)]
+			tenants++
+		}
 	}
-	if all := t.takers[l.get(g.keyed[0].podLabel)]; all != nil && slices.Equal(all.members, s.members) {
-		x.forget(all)
-		all.known = s
-		x.known[s.labels] = s
+	if tenants != 1 || of == nil || !slices.Equal(of.members, members) || of.known != nil && now-of.known.since < knownFor {
+		return nil
 	}
+	return of
 }
 
 // forget has the next series of a pod looked up again. The caller holds mu.
@@ -44,10 +73,10 @@ func (x *index) forget(of *takers) {
 	}
 }
 
-// forgetAll does so for all pods of a metric.
-func (x *index) forgetAll(g *group) {
+// forgetAll does so for all pods that a namespace has of a metric.
+func (x *index) forgetAll(g *group, namespace string) {
 	for _, k := range g.keyed {
-		for _, t := range k.tenants {
+		if t := k.tenants[namespace]; t != nil {
 			for _, of := range t.takers {
 				x.forget(of)
 			}

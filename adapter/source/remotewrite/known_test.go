@@ -2,15 +2,18 @@ package remotewrite
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/golang/snappy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/foresail/foresail/adapter/source/sourcetest"
 )
@@ -18,17 +21,19 @@ import (
 // TestKnownSeriesAreTakenAsOthers pushes the same to two receivers, in a version with known series and in one without, while subscriptions and
 // pods come and go.
 func TestKnownSeriesAreTakenAsOthers(t *testing.T) {
+	known := 0
 	for seed := range uint64(200) {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { takenAlike(t, rand.New(rand.NewPCG(seed, 1))) })
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { known += takenAlike(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
+	assert.Greater(t, known, 200)
 }
 
-func takenAlike(t *testing.T, random *rand.Rand) {
+// takenAlike returns how many series were known at a time, at the most.
+func takenAlike(t *testing.T, random *rand.Rand) (known int) {
 	receivers := []*receiver{newReceiver(), newReceiver()}
 	sinks := [][]*sourcetest.Recorder{nil, nil}
 	var codes [2][]int
-	configs := []Config{gauge(), counter(), matching(gauge(), "job", "a"), {Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}}
-	known := 0
+	configs := []Config{gauge(), counter(), matching(gauge(), "job", "a"), {Metric: "load", Type: gauge().Type, PodLabel: "exported_pod"}, {Metric: "load", Type: gauge().Type, Whole: true}}
 	for step := range 60 {
 		name := key(fmt.Sprint("m", random.IntN(3)))
 		config := configs[random.IntN(len(configs))]
@@ -59,7 +64,6 @@ func takenAlike(t *testing.T, random *rand.Rand) {
 		known = max(known, len(receivers[0].index.known))
 		require.Empty(t, receivers[1].index.known)
 	}
-	require.NotZero(t, known)
 	assert.Equal(t, codes[1], codes[0])
 	for i := range sinks[0] {
 		for n := range 4 {
@@ -75,6 +79,7 @@ func takenAlike(t *testing.T, random *rand.Rand) {
 		receivers[0].Remove(name)
 	}
 	assert.Empty(t, receivers[0].index.known)
+	return known
 }
 
 // requireKnownBelongs requires that series are known of pods alone that some subscription follows, one each.
@@ -89,7 +94,7 @@ func requireKnownBelongs(t *testing.T, r *receiver) {
 						owned++
 						require.Same(t, of.known, r.index.known[of.known.labels])
 						require.Equal(t, of.members, of.known.members)
-						require.Len(t, g.keyed, 1)
+						require.LessOrEqual(t, len(of.known.labels), maxKnownBytes)
 					}
 				}
 			}
@@ -114,13 +119,60 @@ func TestKnownSeriesWithMore(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusNoContent, with(v1Exemplars, nil))
 	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
-	assert.Equal(t, http.StatusBadRequest, with(v1Samples, []byte{0xff}), "no sample")
+	huge := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(1e9))
+	assert.Equal(t, http.StatusBadRequest, with(v1Samples, append(huge, 0xff)), "no sample")
 	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
+	assert.Equal(t, http.StatusNoContent, r.push(encodings[0], push(seriesA, at(2, 0))).Code)
+	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"), "nothing is left of what was rejected: 0 is not written")
 	label := func(name, value string) []byte {
 		b := protowire.AppendString(protowire.AppendTag(nil, v1LabelName, protowire.BytesType), name)
 		return protowire.AppendString(protowire.AppendTag(b, v1LabelValue, protowire.BytesType), value)
 	}
 	assert.Equal(t, http.StatusBadRequest, with(v1Labels, label("zone", "a")), "a second series of the pod")
 	assert.Contains(t, sink.Failing("uid-web-0"), `another with zone="a"`)
-	assert.Equal(t, []float64{1, 2}, sink.Values("uid-web-0"))
+	assert.Equal(t, []float64{1, 2, 0}, sink.Values("uid-web-0"))
+}
+
+// TestSeriesThatAreNotKnown pushes what would be kept at a sender's will, or found anew each time.
+func TestSeriesThatAreNotKnown(t *testing.T) {
+	r, sink := subscribed(t, gauge())
+	long := "load{job=" + strings.Repeat("a", 1900) + ",namespace=shop,pod=web-0,service=" + strings.Repeat("b", 1900) + ",zone=" + strings.Repeat("c", 1900) + "}"
+	require.Equal(t, http.StatusNoContent, r.push(encodings[0], push(long, at(0, 1))).Code)
+	assert.Empty(t, r.index.known, "its labels are longer than those of any exporter")
+	assert.Equal(t, []float64{1}, sink.Values("uid-web-0"))
+
+	r, _ = subscribed(t, gauge())
+	known := func() (labels string) {
+		for labels = range r.index.known {
+		}
+		require.Len(t, r.index.known, 1)
+		return labels
+	}
+	r.push(encodings[0], push(seriesA, at(0, 1)))
+	first := known()
+	r.at(30)
+	r.push(encodings[0], push(seriesB, at(30, 1)))
+	assert.Equal(t, first, known(), "of two that take turns")
+	r.at(61)
+	r.push(encodings[0], push(seriesB, at(61, 1)))
+	assert.NotEqual(t, first, known(), "the labels have changed")
+}
+
+// TestKnownSeriesOfNamespaces adds a subscription by another pod label in one namespace. It costs the other namespace nothing.
+func TestKnownSeriesOfNamespaces(t *testing.T) {
+	r, _ := subscribed(t, gauge())
+	bank := types.NamespacedName{Namespace: "bank", Name: "m"}
+	require.NoError(t, r.Set(bank, gauge(), newFleet("bank", "web-0"), sourcetest.NewRecorder()))
+	other := "load{job=a,namespace=bank,pod=web-0}"
+	r.push(encodings[0], push(seriesA, at(0, 1)), push(other, at(0, 1)))
+	require.Len(t, r.index.known, 2)
+	whole := gauge()
+	whole.PodLabel, whole.Whole = "", true
+	require.NoError(t, r.Set(key("whole"), whole, newFleet("shop"), sourcetest.NewRecorder()))
+	require.Len(t, r.index.known, 1)
+	r.push(encodings[0], push(seriesA, at(1, 1)), push(other, at(1, 1)))
+	assert.Len(t, r.index.known, 1, "series of the first are of two")
+	r.Remove(key("whole"))
+	r.push(encodings[0], push(seriesA, at(2, 1)))
+	assert.Len(t, r.index.known, 2)
 }
