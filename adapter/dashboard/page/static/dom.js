@@ -86,6 +86,7 @@ export function amount(value) {
 const digits = (value) => String(Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3)));
 
 export const count = (value) => (value === null || value === undefined ? '–' : String(value));
+export const podCount = (n) => (n === 1 ? '1 pod' : `${n} pods`);
 
 export function percent(ratio) {
   return ratio === null || ratio === undefined ? '–' : `${(100 * ratio).toFixed(ratio < 0.1 ? 1 : 0)}%`;

@@ -1,6 +1,6 @@
 // One PredictedMetric: the decision with its reason, the last hour as charts and as a table, at any time of it.
 import { Chart } from './chart.js';
-import { amount, count, element, percent, span, time } from './dom.js';
+import { amount, count, element, percent, podCount, span, time } from './dom.js';
 import { Events } from './events.js';
 import { Trace } from './trace.js';
 import { WhatIf } from './whatif.js';
@@ -109,7 +109,7 @@ export class Metric {
     ];
     if (m.dryRun) facts.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
     if (d.metricsOfTarget > 1) facts.push(['All of this target', `${count(d.targetDesired)} replicas, by ${d.drivenBy || 'none'} of ${d.metricsOfTarget}`]);
-    if (d.unreadablePods > 0) facts.push(['Unreadable', `${d.unreadablePods} pods`]);
+    if (d.unreadablePods > 0) facts.push(['Unreadable', podCount(d.unreadablePods)]);
     if (d.sourceError) facts.push(['Source', d.sourceError]);
     this.facts.replaceChildren(...facts.map(([term, text]) => element('div', {}, element('dt', {}, term), element('dd', {}, text))));
   }

@@ -1,6 +1,6 @@
 // Pods: those without a node, and one as the scheduler extender sees it. The command asks the cluster and all replicas of the extender,
 // in the words of foresail explain pod.
-import { changed, count, element, facts, say, table, time } from './dom.js';
+import { changed, count, element, facts, podCount, say, table, time } from './dom.js';
 
 const period = 10000; // each answer is one of all replicas
 
@@ -43,7 +43,7 @@ export class Pods {
     const { pods } = answer;
     this.list.node.hidden = pods.length === 0;
     this.list.rows(pods.map((p) => [{ text: `${p.namespace}/${p.name}`, href: address(p.namespace, p.name) }, p.age, p.message]));
-    const some = pods.length === 0 ? 'There is none' : answer.more ? `The first ${pods.length} by name` : `${pods.length} pods`;
+    const some = pods.length === 0 ? 'There is none' : answer.more ? `The first ${pods.length} by name` : podCount(pods.length);
     say(this.about, answer.problem ? '' : `${some}, as of ${time(Date.parse(answer.time) / 1000)}. The oldest are first.`);
   }
 }

@@ -1,5 +1,5 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
-import { count, element, facts, say, table, time } from './dom.js';
+import { count, element, facts, podCount, say, table, time } from './dom.js';
 import { Events } from './events.js';
 
 const period = 5000;
@@ -122,7 +122,7 @@ export class Pool {
     this.nodes.node.hidden = nodes.length === 0;
     this.nodes.rows(nodes.map((n) => [n.name, n.state, n.zone ?? '–', n.instanceType ?? '–', n.market ?? '–', n.age, n.pods, n.blocked ?? '']));
     this.aboutPods.textContent = unschedulable === null ? 'They are not known.'
-      : `The scheduler finds no node for ${unschedulable} pods of the cluster, ${read}${pods.length < unschedulable ? `; these have waited for longest` : ''}. `
+      : `The scheduler finds no node for ${podCount(unschedulable)} of the cluster, ${read}${pods.length < unschedulable ? `; these have waited for longest` : ''}. `
         + 'The recommendation "pending" names those that no node of this pool could run.';
     this.pods.node.hidden = pods.length === 0;
     this.pods.rows(pods.map((p) => [{ text: p.name, href: `#pods/${p.name}` }, p.age, p.reason]));
