@@ -39,7 +39,9 @@ func BenchmarkRemoteWrite(b *testing.B) {
 // BenchmarkSustainedRemoteWrite holds a Foresail that may use a single core, and has a container of 1.2 GiB, to remote write at 100,000 samples a
 // second: nothing may be lost.
 func BenchmarkSustainedRemoteWrite(b *testing.B) {
-	b.Run("metrics=5000/procs=1/for="+sustain.String(), func(b *testing.B) { remoteWrite(b, 5000, *sustain, "GOMAXPROCS=1", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(containerMemory)) })
+	b.Run("metrics=5000/procs=1/for="+sustain.String(), func(b *testing.B) {
+		remoteWrite(b, 5000, *sustain, "GOMAXPROCS=1", "FORESAIL_MEMORY_LIMIT="+strconv.Itoa(containerMemory))
+	})
 }
 
 func remoteWrite(b *testing.B, apps int, span time.Duration, environment ...string) {
