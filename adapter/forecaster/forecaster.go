@@ -234,9 +234,7 @@ func (f *Forecaster) round(wait func(share float64) time.Duration) {
 	added := f.added.Load()
 	feeds := f.all()
 	// In one order, so that each has its forecasts at its own part of each second, on every replica.
-	slices.SortFunc(feeds, func(a, b *Feed) int {
-		return cmp.Or(strings.Compare(a.key.Namespace, b.key.Namespace), strings.Compare(a.key.Name, b.key.Name))
-	})
+	slices.SortFunc(feeds, func(a, b *Feed) int { return byKey(a.key, b.key) })
 	tasks := f.plan(feeds, started)
 	done := 0
 	for chunk := range slices.Chunk(tasks, chunkSize) {
@@ -263,6 +261,10 @@ func (f *Forecaster) round(wait func(share float64) time.Duration) {
 	f.telemetry.round.Observe((ended.Sub(started) - waited).Seconds())
 	f.lastRound.Store(&ended)
 	f.liveness.progress.Add(1)
+}
+
+func byKey(a, b types.NamespacedName) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 func (f *Forecaster) perform(t *task) {

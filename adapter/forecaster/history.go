@@ -1,10 +1,8 @@
 package forecaster
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,9 +27,7 @@ func (f *Forecaster) LittleKnown(least time.Duration) (loads []Load) {
 			}
 		})
 	}
-	slices.SortFunc(loads, func(a, b Load) int {
-		return cmp.Or(strings.Compare(a.Key.Namespace, b.Key.Namespace), strings.Compare(a.Key.Name, b.Key.Name))
-	})
+	slices.SortFunc(loads, func(a, b Load) int { return byKey(a.Key, b.Key) })
 	return loads
 }
 

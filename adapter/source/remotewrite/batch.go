@@ -73,10 +73,8 @@ func (b *batch) add(l labels, samples []sample) {
 	why := unselected
 	tenancy := &b.source.options.Tenancy
 	namespace := tenancy.Namespace(l.get(tenancy.NamespaceLabel))
-	all := 0
 	b.source.index.find(l.get(metricName), func(k *keyed) {
 		of, r := k.of(namespace, l)
-		all += len(of)
 		for _, m := range of {
 			if m.subscription.config.matches(l) {
 				b.members = append(b.members, m)
@@ -96,7 +94,7 @@ func (b *batch) add(l labels, samples []sample) {
 	from := len(b.identities)
 	b.identities = l.appendIdentity(b.identities)
 	identity := b.identities[from:]
-	if written := b.decoder.written; written != nil && len(b.members) == all {
+	if written := b.decoder.written; written != nil {
 		b.source.index.remember(written, identity, b.members, namespace, l, b.now)
 	}
 	b.give(b.members, identity, samples)
