@@ -13,8 +13,10 @@ type horizon struct {
 }
 
 const (
-	// leastKnown is how long a load must have been looked at before something is known, and leastMargin before a margin is (ms).
+	// leastKnown is how long a load must have been looked at before something is known, of what comes within nearest (s) leastNear, as these
+	// looks overlap less. Margins are learned after leastKnown and known after leastMargin (ms).
 	leastKnown, leastMargin = 10 * minute, 30 * minute
+	nearest, leastNear      = 60, 5 * minute
 	// aroundTime is for how long before and after a time its rate is the mean of the load (s).
 	aroundTime = 10
 
@@ -95,8 +97,12 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 	for k < len(horizons)-2 && seconds > horizons[k+1] {
 		k++
 	}
+	least := int64(leastKnown)
+	if horizons[k+1] <= nearest {
+		least = leastNear
+	}
 	near, far := &p.horizons[k], &p.horizons[k+1]
-	if !near.knows(leastKnown, &p.of) || !far.knows(leastKnown, &p.of) {
+	if !near.knows(least, &p.of) || !far.knows(least, &p.of) {
 		return recalled{}
 	}
 	share := math.Log(max(1, seconds)/horizons[k]) / math.Log(horizons[k+1]/horizons[k])

@@ -85,6 +85,26 @@ func TestAnEmptyPastChangesNothing(t *testing.T) {
 	}
 }
 
+// What comes within a minute is known after five minutes, what comes later after ten.
+func TestNearIsKnownSooner(t *testing.T) {
+	load := noisy(4, func(int64) float64 { return 5 })
+	knownAfter := func(reaction time.Duration) int64 {
+		p := learningParams()
+		p.ReactionDelay = reaction
+		past := pipeline.NewPast(&p)
+		for s := int64(0); s < 3600; s += 15 {
+			follow(past, p, s, s+15, load)
+			if foretell(t, p, past, s+15, load).Total != foretell(t, p, nil, s+15, load).Total {
+				return s + 15
+			}
+		}
+		return -1
+	}
+	// The first look at what comes in a minute is a minute after the first that can be described, which takes a minute as well.
+	assert.InDelta(t, 7*60, knownAfter(15*time.Second), 60)
+	assert.InDelta(t, 14*60, knownAfter(95*time.Second), 90)
+}
+
 // Bursts that last three minutes have ended after four: the present load says nothing of then, and what was learned does.
 func TestWhatFollowsIsLearned(t *testing.T) {
 	p := learningParams()
