@@ -213,8 +213,9 @@ type dashboardReplica struct {
 
 // dashboardConnection leads to a replica until it is closed.
 type dashboardConnection struct {
-	name      string // of the pod, or the URL of --server
-	base      string // of URLs
+	name      string     // of the pod, or the URL of --server
+	base      string     // of URLs
+	tunnel    *podTunnel // nil for one that is reached directly
 	transport *http.Transport
 	close     func()
 }
@@ -254,7 +255,11 @@ func (r *dashboardReplica) fetch(ctx context.Context, path string) (page.Answer,
 func (d *dashboardConnection) ask(ctx context.Context, path, token string) (replicaAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return fetchFrom(ctx, d.transport, d.base+path, token)
+	answer, err := fetchFrom(ctx, d.transport, d.base+path, token)
+	if d.tunnel != nil {
+		err = d.tunnel.explain(err)
+	}
+	return answer, err
 }
 
 // connection returns the replica that is asked, which has shown something, and a token that it answers.
@@ -338,7 +343,7 @@ func (r *dashboardReplica) probe(ctx context.Context, to *dashboardConnection, t
 func (r *dashboardReplica) tunnel(ctx context.Context, pod replica) (*dashboardConnection, error) {
 	open, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
-	address, err := podTunnel(open, r.config, r.client, r.foresail, pod.name, pod.port)
+	tunnel, err := openTunnel(open, r.config, r.client, r.foresail, pod.name, pod.port)
 	if err != nil {
 		end()
 		return nil, err
@@ -347,7 +352,7 @@ func (r *dashboardReplica) tunnel(ctx context.Context, pod replica) (*dashboardC
 		return nil, ctx.Err()
 	}
 	transport := tunnelTransport()
-	return &dashboardConnection{name: "the pod " + r.foresail + "/" + pod.name, base: "https://" + address, transport: transport, close: func() {
+	return &dashboardConnection{name: "the pod " + r.foresail + "/" + pod.name, base: "https://" + tunnel.address, tunnel: tunnel, transport: transport, close: func() {
 		transport.CloseIdleConnections()
 		end()
 	}}, nil

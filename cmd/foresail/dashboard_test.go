@@ -375,8 +375,7 @@ func askAboutPods(t *testing.T, browser *http.Client, base string) {
 	assert.Contains(t, body, "get a token of the ServiceAccount foresail-explain in namespace foresail-system, for which the Role foresail-explain is")
 }
 
-// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail. The tunnel is left out:
-// the cluster has no kubelet.
+// TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail, without a tunnel.
 func TestDashboardOfACluster(t *testing.T) {
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
 	require.NoError(t, err)

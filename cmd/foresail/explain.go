@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -54,6 +56,7 @@ func (k *cluster) connect() (*rest.Config, client.Client, error) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, nil, err
 	}
+	ctrl.SetLogger(klog.Background()) // without one controller-runtime prints a stack after half a minute
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the cluster at %s: %w", config.Host, err)

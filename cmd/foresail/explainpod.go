@@ -233,11 +233,12 @@ func (x *podExplainer) askServer(ctx context.Context, path string) (answer exten
 func (x *podExplainer) askPod(ctx context.Context, r replica, path, token string) (answer extender.Explanation, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	address, err := podTunnel(ctx, x.config, x.client, x.foresail, r.name, r.port)
+	tunnel, err := openTunnel(ctx, x.config, x.client, x.foresail, r.name, r.port)
 	if err != nil {
 		return answer, err
 	}
-	return fetchAnswer(ctx, tunnelTransport(), "https://"+address+path, token)
+	answer, err = fetchAnswer(ctx, tunnelTransport(), "https://"+tunnel.address+path, token)
+	return answer, tunnel.explain(err)
 }
 
 // replicas are the pods that run the extender.

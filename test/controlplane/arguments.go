@@ -128,7 +128,7 @@ func (c *Cluster) kwokArguments() []string {
 		"--manage-all-nodes=true",
 		"--cidr=" + c.podCIDR.String(),
 		"--node-ip=127.0.0.1",
-		"--node-port=0",
+		fmt.Sprintf("--node-port=%d", c.slot.port(kwokPort)), // as for a kubelet, with a certificate of its own
 		fmt.Sprintf("--node-lease-duration-seconds=%d", nodeLeaseSeconds),
 		"--server-address=" + c.slot.address(kwokPort),
 	}

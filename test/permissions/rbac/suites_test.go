@@ -20,8 +20,8 @@ import (
 // others are the accounts of the manifests that Foresail does not run as.
 var others = map[string]string{
 	"system:serviceaccount:foresail-system:foresail-scheduler":    "of kube-scheduler: manifests.TestTheSecondSchedulerMayDoItsWork",
-	"system:serviceaccount:foresail-system:foresail-explain":      "of people who explain: foresail.TestRunOfTheExtenderAlone",
-	"system:serviceaccount:foresail-system:foresail-dashboard":    "of people who look: foresail.TestDashboardOfACluster",
+	"system:serviceaccount:foresail-system:foresail-explain":      "of people who explain: foresail.TestPeopleReachReplicasThroughTheAPIServer",
+	"system:serviceaccount:foresail-system:foresail-dashboard":    "of people who look: foresail.TestPeopleReachReplicasThroughTheAPIServer",
 	"system:serviceaccount:foresail-system:foresail-scraper":      "of Prometheus",
 	"system:serviceaccount:kube-system:horizontal-pod-autoscaler": "of the HPA controller",
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/foresail/foresail/test/controlplane"
+	"github.com/foresail/foresail/test/ports"
+)
+
+// TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
+// port-forward of a real API server. Each right is then taken away once. A kubelet is played by kwok.
+func TestPeopleReachReplicasThroughTheAPIServer(t *testing.T) {
+	var free [4]int
+	var err error
+	for i := range free {
+		free[i], err = ports.Take()
+		require.NoError(t, err)
+	}
+	open, answers, served, secure := free[0], free[1], free[2], free[3]
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 1, Progress: os.Stderr, Stages: fmt.Appendf(nil, `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: ClusterPortForward
+metadata: {name: foresail}
+spec:
+  selector: {matchNamespaces: [foresail-system]}
+  forwards:
+  - {ports: [%d], target: {address: 127.0.0.1, port: %[1]d}}
+`, served)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	withDefinitions(t, cluster)
+	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "examples/predictedmetric.yaml"} {
+		content, err := os.ReadFile("../../manifests/" + path)
+		require.NoError(t, err)
+		_, err = cluster.Apply(t.Context(), content)
+		require.NoError(t, err)
+	}
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		nodesOfPrometheus(answer, r)
+		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte("10.0.0.1:9100"), []byte("node-1")))
+	}))
+	defer prometheus.Close()
+	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
+	require.NoError(t, err)
+	p := runAside(t, "run", "--enable", "adapter,extender", "--dashboard", "--kubeconfig", cluster.Kubeconfig(), "--apiservice=false", "--leader-elect=false",
+		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure), "--http-address", fmt.Sprintf("127.0.0.1:%d", open),
+		"--extender-address", fmt.Sprintf("127.0.0.1:%d", answers), "--prometheus-url", prometheus.URL,
+		"--extender-cpu-query", cpuOfNodes, "--extender-memory-query", memoryOfNodes, "--extender-node-label", "instance",
+		"--extender-warm-up", "0s", "--metrics-address", fmt.Sprintf("127.0.0.1:%d", served), "--metrics-tls-cert-file", cert, "--metrics-tls-private-key-file", key)
+	eventually(t, func() bool {
+		require.False(t, p.hasEnded(), "it has ended: %s", p.stderr)
+		return status(t, open, "/readyz") == http.StatusOK
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
+	var scores extenderv1.HostPriorityList
+	require.True(t, asScheduler(t, answers, "prioritize", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
+	addReplica(t, cluster, map[string]int{metricsPort: served, extenderPort: answers})
+
+	askPerson(t, cluster, explainAccount, func(kubeconfig string) (said string, ok bool) {
+		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", kubeconfig)
+		return stdout + stderr, code == exitDone && strings.Contains(stdout, "node-1")
+	})
+	askPerson(t, cluster, dashboardAccount, func(kubeconfig string) (said string, ok bool) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		output := &endsOnceOpen{end: cancel}
+		code := execute(ctx, newRoot(time.Now), []string{"dashboard", "--kubeconfig", kubeconfig}, nil, output, output)
+		return output.String(), code == exitDone && !strings.Contains(output.String(), "PredictedMetrics are not shown")
+	})
+	p.end(t)
+	_, _, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", cluster.Kubeconfig())
+	assert.Regexp(t, "^foresail explain pod: ask the pod foresail-system/foresail-0: .*connection refused\n$", stderr, "what the kubelet says")
+}
+
+// endsOnceOpen ends the command foresail dashboard once it has a page.
+type endsOnceOpen struct {
+	strings.Builder
+	end func()
+}
+
+func (e *endsOnceOpen) Write(text []byte) (int, error) {
+	defer func() {
+		if strings.HasSuffix(e.String(), "Ctrl-C ends it.\n") {
+			e.end()
+		}
+	}()
+	return e.Builder.Write(text)
+}
+
+// addReplica adds the pod that a process stands for, and waits until it runs.
+func addReplica(t *testing.T, cluster *controlplane.Cluster, named map[string]int) {
+	t.Helper()
+	pod := foresailPod("foresail-0")
+	pod.Labels = map[string]string{"app.kubernetes.io/name": "foresail"}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	pod.Spec.Containers[0].Image = "foresail"
+	for name, port := range named {
+		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: name, ContainerPort: int32(port)})
+	}
+	pods := cluster.Client().CoreV1().Pods(pod.Namespace)
+	_, err := pods.Create(t.Context(), &pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		now, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		return now.Status.Phase == corev1.PodRunning
+	})
+}
+
+// askPerson has a user with no rights but those of a Role ask, and takes each of them away once.
+func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask func(kubeconfig string) (said string, ok bool)) {
+	t.Helper()
+	user, roles := "with-"+role, cluster.Client().RbacV1().Roles("foresail-system")
+	_, err := cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	kubeconfig, err := cluster.KubeconfigFor(user)
+	require.NoError(t, err)
+	whole, err := roles.Get(t.Context(), role, metav1.GetOptions{})
+	require.NoError(t, err)
+	var rights []rbacv1.PolicyRule
+	for _, rule := range whole.Rules {
+		rights = append(rights, validation.BreakdownRule(rule)...)
+	}
+	become := func(rules []rbacv1.PolicyRule) {
+		whole.Rules = rules
+		whole, err = roles.Update(t.Context(), whole, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	var said string
+	works := func() (ok bool) { // the API server knows of a change after some milliseconds
+		said, ok = ask(kubeconfig)
+		return ok
+	}
+	for i, right := range rights {
+		become(slices.Delete(slices.Clone(rights), i, i+1))
+		if right.Verbs[0] == "get" && right.Resources[0] == "pods/portforward" {
+			assert.True(t, works(), "SPDY goes without: it is for WebSockets, where a proxy knows no better: %s", said)
+			become(rights)
+			continue
+		}
+		eventually(t, func() bool { return !works() })
+		assert.Contains(t, said, fmt.Sprintf("User %q cannot %s resource %q", user, right.Verbs[0], right.Resources[0]))
+		become(rights)
+		eventually(t, works)
+	}
+}
