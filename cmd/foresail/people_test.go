@@ -73,7 +73,7 @@ spec:
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "checkout", UID: "uid-1", CreationTimestamp: metav1.Now()}}
 	var scores extenderv1.HostPriorityList
 	require.True(t, asScheduler(t, answers, "prioritize", extenderv1.ExtenderArgs{Pod: pod, NodeNames: &[]string{"node-1"}}, &scores))
-	addReplica(t, cluster, map[string]int{metricsPort: served, extenderPort: answers})
+	addReplica(t, cluster, corev1.ContainerPort{Name: metricsPort, ContainerPort: int32(served)}, corev1.ContainerPort{Name: extenderPort, ContainerPort: int32(answers)})
 
 	askPerson(t, cluster, explainAccount, func(kubeconfig string) (said string, ok bool) {
 		code, stdout, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", kubeconfig)
@@ -107,16 +107,14 @@ func (e *endsOnceOpen) Write(text []byte) (int, error) {
 }
 
 // addReplica adds the pod that a process stands for, and waits until it runs.
-func addReplica(t *testing.T, cluster *controlplane.Cluster, named map[string]int) {
+func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.ContainerPort) {
 	t.Helper()
 	pod := foresailPod("foresail-0")
 	pod.Labels = map[string]string{"app.kubernetes.io/name": "foresail"}
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	pod.Spec.Containers[0].Image = "foresail"
-	for name, port := range named {
-		pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{Name: name, ContainerPort: int32(port)})
-	}
+	pod.Spec.Containers[0].Ports = ports
 	pods := cluster.Client().CoreV1().Pods(pod.Namespace)
 	_, err := pods.Create(t.Context(), &pod, metav1.CreateOptions{})
 	require.NoError(t, err)
