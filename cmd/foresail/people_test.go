@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ import (
 )
 
 // TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
-// port-forward of a real API server. Each right is then taken away once. A kubelet is played by kwok.
+// port-forward of a real API server. Each right is then taken away once. kwok plays the kubelet.
 func TestPeopleReachReplicasThroughTheAPIServer(t *testing.T) {
 	var free [4]int
 	var err error
@@ -47,12 +48,13 @@ spec:
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	withDefinitions(t, cluster)
-	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "examples/predictedmetric.yaml"} {
+	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml"} {
 		content, err := os.ReadFile("../../manifests/" + path)
 		require.NoError(t, err)
 		_, err = cluster.Apply(t.Context(), content)
 		require.NoError(t, err)
 	}
+	askWhatEditorsMay(t, cluster)
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		nodesOfPrometheus(answer, r)
@@ -89,6 +91,58 @@ spec:
 	p.end(t)
 	_, _, stderr := foresail(t, "", "explain", "pod", "checkout", "-n", "default", "--kubeconfig", cluster.Kubeconfig())
 	assert.Regexp(t, "^foresail explain pod: ask the pod foresail-system/foresail-0: .*connection refused\n$", stderr, "what the kubelet says")
+}
+
+// askWhatEditorsMay asks what the roles view and edit of Kubernetes include, which the controller manager joins from those of Foresail.
+func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	api := cluster.Client()
+	bind := func(user, role string) ([]rbacv1.Subject, metav1.ObjectMeta, rbacv1.RoleRef) {
+		return []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}, metav1.ObjectMeta{Name: user},
+			rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+	}
+	for user, role := range map[string]string{"viewer": "view", "editor": "edit"} {
+		subjects, meta, ref := bind(user, role)
+		_, err := api.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	for user, role := range map[string]string{"viewer-of-all": "view", "editor-of-all": "edit"} {
+		subjects, meta, ref := bind(user, role)
+		_, err := api.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	may := func(user, namespace, verb, resource string) bool {
+		resource, subresource, _ := strings.Cut(resource, "/")
+		review, err := api.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: "foresail.dev", Resource: resource, Subresource: subresource},
+		}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		return review.Status.Allowed
+	}
+	const reads, writes = "get list watch", "create update patch delete deletecollection"
+	for _, c := range []struct {
+		users, namespace   string // "" for what is of no namespace
+		resource           string
+		allowed, forbidden string
+	}{
+		{"viewer viewer-of-all", "default", "predictedmetrics", reads, writes},
+		{"viewer viewer-of-all", "default", "predictedmetriccheckpoints", reads, writes},
+		{"editor editor-of-all", "default", "predictedmetrics", reads + " " + writes, ""},
+		{"editor editor-of-all", "default", "predictedmetrics/status", "", writes},
+		{"editor editor-of-all", "default", "predictedmetriccheckpoints", reads + " delete deletecollection", "create update patch"},
+		{"viewer editor", "", "workerpools", "", reads + " " + writes},
+		{"viewer-of-all editor-of-all", "", "workerpools", reads, writes},
+	} {
+		for _, user := range strings.Fields(c.users) {
+			for _, verb := range strings.Fields(c.allowed) {
+				eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) }) // once the roles are joined
+			}
+			for _, verb := range strings.Fields(c.forbidden) {
+				assert.False(t, may(user, c.namespace, verb, c.resource), "%s: %s %s", user, verb, c.resource)
+			}
+		}
+	}
+	assert.False(t, may("editor", "elsewhere", "create", "predictedmetrics"))
 }
 
 // endsOnceOpen ends the command foresail dashboard once it has a page.
