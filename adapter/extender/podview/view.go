@@ -2,6 +2,7 @@ package podview
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type View struct {
 	Another   string    `json:"another,omitempty"`  // said of answers about another pod of that name
 	Facts     []Fact    `json:"facts"`
 	Filtered  []Reason  `json:"filteredFor"`
-	Nodes     []Node    `json:"nodes"`      // the best first, filtered ones last: maxNodes at most
+	Nodes     []Node    `json:"nodes"`      // the best first, filtered ones last: maxNodes at most, the pod's own among them
 	About     string    `json:"aboutNodes"` // how many there are, and which are left out
 	Missing   []string  `json:"missing"`    // about replicas that could not be asked
 }
@@ -58,14 +59,25 @@ func ViewOf(e *Explanation, err error) View {
 
 // addNodes adds the best and the first that were filtered. Each kind has half of the room, or what the other leaves.
 func (v *View) addNodes(passed, filtered []Node) {
-	some := passed[:min(len(passed), max(maxNodes/2, maxNodes-len(filtered)))]
-	others := filtered[:min(len(filtered), maxNodes-len(some))]
+	some := first(passed, max(maxNodes/2, maxNodes-len(filtered)))
+	others := first(filtered, maxNodes-len(some))
 	v.Nodes = append(append(v.Nodes, some...), others...)
 	all := len(passed) + len(filtered)
 	v.About = fmt.Sprintf("%d nodes", all)
 	if len(v.Nodes) < all {
 		v.About += fmt.Sprintf("; shown are %d of %d that passed, and %d of %d that were filtered", len(some), len(passed), len(others), len(filtered))
 	}
+}
+
+// first returns n nodes at most. The one that the pod went to is among them: if it comes later, it takes the place of the last.
+func first(nodes []Node, n int) []Node {
+	if n >= len(nodes) {
+		return nodes
+	}
+	if here := slices.IndexFunc(nodes, func(n Node) bool { return n.Here }); n > 0 && here >= n {
+		return append(slices.Clone(nodes[:n-1]), nodes[here])
+	}
+	return nodes[:n]
 }
 
 // nodes are those that were scored, or passed without a score, and those that were filtered.

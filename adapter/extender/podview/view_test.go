@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,13 @@ func TestViewsAreBounded(t *testing.T) {
 		assert.True(t, v.Nodes[c.passed].Filtered)
 		assert.Equal(t, fmt.Sprintf("node-%04d", (9*c.scored+9)/10), v.Nodes[0].Name, "the best")
 		assert.Equal(t, c.filtered, v.Filtered[0].Nodes, "all are counted")
+
+		for _, went := range []string{"node-0000", fmt.Sprintf("full-%04d", c.filtered-1)} { // the worst score, and one that another scheduler chose
+			v := ViewOf(explained(t, went, answer(c.scored, c.filtered)), nil)
+			assert.Equal(t, c.about, v.About)
+			require.Len(t, v.Nodes, c.passed+c.left)
+			assert.True(t, slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.Here && n.Name == went }), went)
+		}
 	}
 }
 
