@@ -36,7 +36,7 @@ const (
 
 var sets = map[string]set{
 	"paper":        {simulate + " --all", []string{"intervals.csv"}},
-	"others":       {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,clairvoyant", []string{"intervals.csv"}},
+	"others":       {simulate + " --profile sine,sawtooth,noise,bursts,drift,falling --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant", []string{"intervals.csv"}},
 	"ablations":    {simulate + " --scalers keda --ablations", []string{"ablations.csv"}},
 	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
 	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv", "timeline.svg"}},

@@ -146,7 +146,7 @@ func others(figures string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names := []string{"keda", "keda/same-behavior", "foresail-total", "clairvoyant"}
+	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
 	header := []string{"success, % / above threshold, min / pod-seconds"}
 	for _, name := range names {
 		header = append(header, "`"+name+"`")
