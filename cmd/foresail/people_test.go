@@ -133,11 +133,11 @@ func askWhatEditorsMay(t *testing.T, cluster *controlplane.Cluster) {
 		{"viewer editor", "", "workerpools", "", reads + " " + writes},
 		{"viewer-of-all editor-of-all", "", "workerpools", reads, writes},
 	} {
-		for _, user := range strings.Fields(c.users) {
-			for _, verb := range strings.Fields(c.allowed) {
+		for user := range strings.FieldsSeq(c.users) {
+			for verb := range strings.FieldsSeq(c.allowed) {
 				eventually(t, func() bool { return may(user, c.namespace, verb, c.resource) }) // once the roles are joined
 			}
-			for _, verb := range strings.Fields(c.forbidden) {
+			for verb := range strings.FieldsSeq(c.forbidden) {
 				assert.False(t, may(user, c.namespace, verb, c.resource), "%s: %s %s", user, verb, c.resource)
 			}
 		}
