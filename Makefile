@@ -56,7 +56,7 @@ test: announce-test test-unit test-e2e ## Run the unit tests and the tests on a 
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: unit tests, then tests on a real control plane; some 13 minutes on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 17 minutes more" >&2
+	@echo "make test: unit tests, then tests on a real control plane; up to half an hour on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 17 minutes more" >&2
 
 .PHONY: vet
 vet: ## Run go vet
@@ -76,13 +76,13 @@ test-race: controlplane monitoring moto ## Run the unit tests of what has gorout
 	CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
 
 .PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 10 minutes; needs Node.js 18.2 or later)
+test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 20 minutes; needs Node.js 18.2 or later)
 	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
 
 # Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
-test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; half an hour)
+test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; 40 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
 
