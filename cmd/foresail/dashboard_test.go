@@ -33,7 +33,6 @@ import (
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
 )
 
 // showing plays a replica that runs with --dashboard and has one PredictedMetric.
@@ -381,24 +380,9 @@ func TestDashboardOfACluster(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	withDefinitions(t, cluster)
-	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml"} {
-		content, err := os.ReadFile("../../manifests/" + path)
-		require.NoError(t, err)
-		_, err = cluster.Apply(t.Context(), content)
-		require.NoError(t, err)
-	}
-	_, err = cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "ann"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: dashboardAccount},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "ann"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	user, err := cluster.KubeconfigFor("ann")
-	require.NoError(t, err)
-	var free [3]int
-	for i := range free {
-		free[i], err = ports.Take()
-		require.NoError(t, err)
-	}
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml")
+	user := withRole(t, cluster, "ann", dashboardAccount)
+	free := freePorts(t, 3)
 	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
 	server := fmt.Sprintf("https://127.0.0.1:%d", free[2])

@@ -42,7 +42,6 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/objectcache"
 	"github.com/foresail/foresail/test/controlplane"
-	"github.com/foresail/foresail/test/ports"
 )
 
 func TestFlagsOfTheExtender(t *testing.T) {
@@ -210,12 +209,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
 	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
-	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml"} {
-		content, err := os.ReadFile("../../manifests/" + path)
-		require.NoError(t, err)
-		_, err = cluster.Apply(t.Context(), content)
-		require.NoError(t, err)
-	}
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml")
 	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "foresail-metrics-scraper"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "foresail-system", Name: "foresail-extender"}},
@@ -225,11 +219,7 @@ func TestRunOfTheExtenderAlone(t *testing.T) {
 	require.NoError(t, err)
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var free [4]int
-	for i := range free {
-		free[i], err = ports.Take()
-		require.NoError(t, err)
-	}
+	free := freePorts(t, 4)
 	secure, open, answers, authorized := free[0], free[1], free[2], free[3]
 	cert, key, err := cluster.ServingCertificate("localhost", "127.0.0.1")
 	require.NoError(t, err)
@@ -328,11 +318,7 @@ func TestRunOfAllTogether(t *testing.T) {
 	addNode(t, cluster, "idle", "10.0.0.1")
 	prometheus := httptest.NewServer(http.HandlerFunc(nodesOfPrometheus))
 	defer prometheus.Close()
-	var free [5]int
-	for i := range free {
-		free[i], err = ports.Take()
-		require.NoError(t, err)
-	}
+	free := freePorts(t, 5)
 	secure, open, answers, metrics, scaler := free[0], free[1], free[2], free[3], fmt.Sprintf("127.0.0.1:%d", free[4])
 	p := runAside(t, "run", "--enable", "adapter,extender", "--enable", "nodepool", "--kubeconfig", api.kubeconfig(t),
 		"--apiservice=false", "--leader-election-namespace", "default", "--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(secure),

@@ -29,12 +29,7 @@ import (
 // TestPeopleReachReplicasThroughTheAPIServer has people with no rights but the Roles for them ask a replica that is a pod, by
 // port-forward of a real API server. Each right is then taken away once. kwok plays the kubelet.
 func TestPeopleReachReplicasThroughTheAPIServer(t *testing.T) {
-	var free [4]int
-	var err error
-	for i := range free {
-		free[i], err = ports.Take()
-		require.NoError(t, err)
-	}
+	free := freePorts(t, 4)
 	open, answers, served, secure := free[0], free[1], free[2], free[3]
 	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Nodes: 1, Progress: os.Stderr, Stages: fmt.Appendf(nil, `
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -48,12 +43,7 @@ spec:
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
 	withDefinitions(t, cluster)
-	for _, path := range []string{"base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml"} {
-		content, err := os.ReadFile("../../manifests/" + path)
-		require.NoError(t, err)
-		_, err = cluster.Apply(t.Context(), content)
-		require.NoError(t, err)
-	}
+	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "components/extender-rights/rbac.yaml", "base/rbac-users.yaml", "components/nodepool/rbac.yaml", "examples/predictedmetric.yaml")
 	askWhatEditorsMay(t, cluster)
 	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
@@ -183,13 +173,7 @@ func addReplica(t *testing.T, cluster *controlplane.Cluster, ports ...corev1.Con
 func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask func(kubeconfig string) (said string, ok bool)) {
 	t.Helper()
 	user, roles := "with-"+role, cluster.Client().RbacV1().Roles("foresail-system")
-	_, err := cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	kubeconfig, err := cluster.KubeconfigFor(user)
-	require.NoError(t, err)
+	kubeconfig := withRole(t, cluster, user, role)
 	whole, err := roles.Get(t.Context(), role, metav1.GetOptions{})
 	require.NoError(t, err)
 	var rights []rbacv1.PolicyRule
@@ -218,4 +202,40 @@ func askPerson(t *testing.T, cluster *controlplane.Cluster, role string, ask fun
 		become(rights)
 		eventually(t, works)
 	}
+}
+
+// withRole returns the kubeconfig of a user whose only rights are those of a Role of Foresail's namespace.
+func withRole(t *testing.T, cluster *controlplane.Cluster, user, role string) (kubeconfig string) {
+	t.Helper()
+	_, err := cluster.Client().RbacV1().RoleBindings("foresail-system").Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	kubeconfig, err = cluster.KubeconfigFor(user)
+	require.NoError(t, err)
+	return kubeconfig
+}
+
+// applyManifests applies files below manifests/.
+func applyManifests(t *testing.T, cluster *controlplane.Cluster, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		content, err := os.ReadFile("../../manifests/" + path)
+		require.NoError(t, err)
+		_, err = cluster.Apply(t.Context(), content)
+		require.NoError(t, err)
+	}
+}
+
+// freePorts takes n ports of this host.
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	free := make([]int, n)
+	for i := range free {
+		var err error
+		free[i], err = ports.Take()
+		require.NoError(t, err)
+	}
+	return free
 }
