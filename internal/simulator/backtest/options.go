@@ -36,9 +36,6 @@ type Options struct {
 	// Sources is how scalers get to see pods in a run of a seed; nil = scaler.DefaultSources.
 	Sources func(seed uint64) scaler.Sources
 
-	// LearnsNoise has Foresail learn the load as pods measure it, with the chance of each second, and not the rate of the trace.
-	LearnsNoise bool
-
 	Targets    []float64 // of the frontier; none = no frontier
 	Advise     bool      // whether to search for settings
 	MinuteCost float64   // pod-hours that a minute above the threshold costs

@@ -70,7 +70,7 @@ func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, 
 	past = past.Clone()
 	var m pipeline.Memory
 	load := p.load()
-	if p.LearnsNoise {
+	if !p.exact() { // a rate: what pods measure of it has the chance of each second
 		load = fluid.Recorded(load, p.Seeds[0])
 	}
 	for t := from; t < until; t += second {

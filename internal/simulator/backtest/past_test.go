@@ -15,16 +15,26 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for weeks.
-func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
+// traceOf is a trace of days with a rate each ten minutes.
+func traceOf(t *testing.T, days int, rate func(number int) float64) *workload.Trace {
+	t.Helper()
 	var trace strings.Builder
 	trace.WriteString("unix_seconds,requests_per_second\n")
-	for m := range 10 * 24 * 6 {
-		fmt.Fprintf(&trace, "%d,%.2f\n", m*600, 50+30*math.Sin(float64(m)/10)+float64(m%7))
+	for n := range days * 24 * 6 {
+		fmt.Fprintf(&trace, "%d,%.2f\n", n*600, rate(n))
 	}
-	read, err := workload.ReadTrace("weeks", strings.NewReader(trace.String()))
+	read, err := workload.ReadTrace("days", strings.NewReader(trace.String()))
 	require.NoError(t, err)
-	o := &Options{Trace: read, Capacity: 10, Threshold: 0.7, Params: scaler.RecommendedParams()}
+	return read
+}
+
+func optionsOf(trace *workload.Trace, capacity float64) *Options {
+	return &Options{Trace: trace, Capacity: capacity, Threshold: 0.7, Params: scaler.RecommendedParams(), Seeds: []uint64{1}}
+}
+
+// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for weeks.
+func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
+	o := optionsOf(traceOf(t, 10, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
 	setting := o.setting("foresail-total")
 	times := []int64{day, 2*day + 12345*second, 9 * day, 9*day + 3600*second}
 	all := map[int64]*pipeline.Past{}
@@ -42,4 +52,25 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 	assert.Zero(t, forwards.past(&setting, -600*second).Known())
 	setting.Params.Method = pipeline.Holt
 	assert.Nil(t, forwards.past(&setting, day))
+}
+
+// What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would
+// seem to be without chance.
+func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
+	o := optionsOf(traceOf(t, 1, func(int) float64 { return 4 }), 4)
+	setting := o.setting("foresail-total")
+	past := newPlayer(o).past(&setting, 12*3600*second)
+	in := pipeline.Input{Past: past, Now: 0, Target: 2, Instances: []pipeline.Instance{{ID: "a", Start: pipeline.Never}}}
+	for s := int64(-320); s <= 0; s++ {
+		in.Instances[0].Samples = append(in.Instances[0].Samples, pipeline.Sample{T: s * second, V: 1})
+	}
+	params := setting.Params
+	params.Threshold, params.Min, params.Max = setting.Target, 1, 10
+	p, err := pipeline.New(params)
+	require.NoError(t, err)
+	f, err := p.Run(in)
+	require.NoError(t, err)
+	require.True(t, f.Learned)
+	assert.InDelta(t, 1, f.Total, 0.05)
+	assert.Greater(t, f.Damped, 1.15, "21 s of four requests each are 84, and 11% of these is chance")
 }

@@ -72,7 +72,7 @@ func worldOf(pm *v1alpha1.PredictedMetric, p pipeline.Params, r *Record, play Pl
 	}
 	w := &world{options: &backtest.Options{
 		Scalers: simulated(), Seeds: play.Seeds, Progress: play.Progress, Capacity: play.Capacity, Min: p.Min, Max: p.Max,
-		LearnsNoise: true, Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
+		Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}}
 	if a := pm.Spec.Autoscaler; a != nil {
 		w.options.Behavior.ScaleDown.StabilizationWindowSeconds = a.ScaleDownStabilizationSeconds
