@@ -11,11 +11,11 @@ import (
 )
 
 // CheckpointVersion is the version of what MarshalBinary writes. UnmarshalBinary reads this version alone.
-const CheckpointVersion = 1
+const CheckpointVersion = 2
 
 // MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
 // ordinary load has two thirds of it.
-const MaxCheckpoint = 28_499
+const MaxCheckpoint = 29_871
 
 var (
 	_ encoding.BinaryMarshaler   = (*Past)(nil)
@@ -186,6 +186,7 @@ func (h *horizon) fields(c codec) {
 	c.float(&h.size)
 	c.float(&h.margin)
 	c.float(&h.ordered)
+	c.float(&h.asked)
 	for i := range h.squares {
 		c.single(&h.squares[i])
 	}
@@ -318,7 +319,7 @@ func (r *recent) check(c *checker) {
 func (h *horizon) check(c *checker) {
 	c.require(upTo(h.looks, mostLooks), "a number of looks that is out of bounds")
 	c.require(upTo(h.size, math.MaxFloat64) && upTo(h.margin, math.MaxFloat64), "an error or a margin that is not finite, or below 0")
-	c.require(upTo(h.ordered, math.MaxFloat64), "a number of instances that is not finite, or below 0")
+	c.require(upTo(h.ordered, math.MaxFloat64) && upTo(h.asked, math.MaxFloat64), "a number of instances that is not finite, or below 0")
 	ok := true
 	for _, v := range h.squares {
 		ok = ok && isSingle(v)

@@ -7,7 +7,10 @@ const (
 	minuteMean, twoMinutesMean = 2, 3 // the numbers of two of them
 
 	shapes   = 14
-	features = shapes + 2 + len(recurs) // with those of the line, and of what the load did an hour, a day and a week before
+	ofLine   = shapes
+	ofLevels = ofLine + 2
+	ofRecurs = ofLevels + len(agreed)
+	features = ofRecurs + len(recurs) // with what the load did an hour, a day and a week before
 
 	describedSeconds = 1200 // how far back they look
 	lineSeconds      = 180  // and how far the line does
@@ -26,7 +29,12 @@ type description struct {
 	shape [shapes]float64 // in units of scale
 	line  line            // of the adaptive method, by steps
 	step  float64         // s
+	// levels are means of as many of the newest steps as agree on one: over minutes while the load is level, over seconds once it moves.
+	levels [len(agreed)]float64
 }
+
+// agreed are the half-widths of the intervals that steps agree within, in standard errors.
+var agreed = [...]float64{1.5, 2.5}
 
 // describe describes the loads of steps, the last of which ends at a time (ms). It fails where too little is known.
 func (d *description) describe(means []float64, at int64, step float64, m *Memory) bool {
@@ -56,15 +64,42 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 			return false
 		}
 	}
-	d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
+	sigma := d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
+	for i, half := range agreed {
+		d.levels[i] = levelOf(means, half*sigma)
+	}
 	return true
+}
+
+// levelOf is the mean of as many of the newest steps as are level: means of more and more of them are tried for as long as the intervals
+// around all of them have a value in common (the rule of line.fit). The half-width of that of a single load of x is width·√x.
+func levelOf(means []float64, width float64) float64 {
+	common, level := everything(), math.NaN()
+	sum, known, next := 0.0, 0, 1
+	for i := len(means) - 1; i >= 0; i-- {
+		if v := means[i]; !math.IsNaN(v) {
+			sum += v
+			known++
+		}
+		if n := len(means) - i; n < next && i > 0 || known == 0 {
+			continue
+		}
+		next += (next + 2) / 3
+		mean := sum / float64(known)
+		common = common.and(mean, width*math.Sqrt(mean/float64(known)))
+		if common.empty() {
+			break
+		}
+		level = mean
+	}
+	return level
 }
 
 // stepsOf is how many steps are in some seconds, one at least.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
-// fit fits the line, to what has come since a load was not known.
-func (d *description) fit(means []float64, m *Memory) {
+// fit fits the line, to what has come since a load was not known, and returns the noise of that.
+func (d *description) fit(means []float64, m *Memory) (sigma float64) {
 	m.described = m.described[:0]
 	for _, v := range means {
 		if math.IsNaN(v) {
@@ -74,7 +109,9 @@ func (d *description) fit(means []float64, m *Memory) {
 		m.described = append(m.described, load{effective: v})
 	}
 	m.scratch = resize(m.scratch, len(m.described))
-	d.line = fit(m.described, sampling{spacing: 1, longest: len(m.described)}, m.scratch)
+	sigma = relativeNoise(m.described, 1, m.scratch)
+	d.line = fitWithin(m.described, sigma)
+	return sigma
 }
 
 // straight is the load in some seconds if it goes on along the line for as long as that is trusted.
@@ -86,11 +123,14 @@ func (d *description) straight(seconds float64) float64 {
 // features returns all numbers, for a horizon in seconds.
 func (d *description) features(seconds float64, s *season) (x [features]float64) {
 	copy(x[:], d.shape[:])
-	x[shapes] = (d.line.level - d.base) / d.scale
-	x[shapes+1] = (d.straight(seconds) - d.line.level) / d.scale
+	x[ofLine] = (d.line.level - d.base) / d.scale
+	x[ofLine+1] = (d.straight(seconds) - d.line.level) / d.scale
+	for i, level := range d.levels {
+		x[ofLevels+i] = (level - d.base) / d.scale
+	}
 	for i, period := range recurs {
 		if ratio := s.ratio(d.at, int64(seconds*1000), period); ratio > 0 { // it is known
-			x[shapes+2+i] = (min(max(ratio, 1./mostOften), mostOften) - 1) * d.base / d.scale
+			x[ofRecurs+i] = (min(max(ratio, 1./mostOften), mostOften) - 1) * d.base / d.scale
 		}
 	}
 	return x

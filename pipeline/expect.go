@@ -10,6 +10,7 @@ type horizon struct {
 	regression         // how far the load is off the mean of half a minute then, in units of description.scale
 	margin     float64 // of what is planned for, in mean absolute errors
 	ordered    float64 // how many instances there would be for what is planned for
+	asked      float64 // how many of them the newest look asked for
 }
 
 const (
@@ -59,14 +60,20 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	planned := d.planned(expected, d.at, seconds, s)
 	margin := min(h.margin*h.size*d.scale, largestMargin*planned)
 	required := (planned + margin) / of.threshold
-	least, most := math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare)
-	h.ordered = max(least, min(h.ordered, most))
+	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare))
 	switch {
 	case rate <= h.ordered*of.threshold:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
 	case rate > planned+margin && h.margin*h.size*d.scale <= largestMargin*planned: // a larger one would count
 		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
 	}
+}
+
+// order adapts how many instances there would be to between how many are good enough. An HPA takes the highest of what was asked for
+// within half a minute (docs/hpa.md): now, and at the look before.
+func (h *horizon) order(least, most float64) {
+	asked := max(least, min(h.ordered, most))
+	h.ordered, h.asked = max(asked, h.asked), asked
 }
 
 // planned is the load to plan for, without a margin, if one is expected in some seconds. Jumps may come from a time on that is now.
@@ -105,8 +112,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 	if !near.knows(least, &p.of) || !far.knows(least, &p.of) {
 		return recalled{}
 	}
-	share := math.Log(max(1, seconds)/horizons[k]) / math.Log(horizons[k+1]/horizons[k])
-	share = min(1, max(0, share))
+	share := min(1, max(0, (seconds-horizons[k])/(horizons[k+1]-horizons[k])))
 	between := func(a, b float64) float64 { return a + (b-a)*share }
 	x := d.features(seconds, &p.season)
 	margin := math.NaN()

@@ -156,3 +156,16 @@ func (p *Past) Margins() (margins, weights [len(horizons)]float64) {
 	}
 	return margins, weights
 }
+
+// LevelOf is the mean of as many of the newest steps as are level within a width.
+func LevelOf(means []float64, width float64) float64 { return levelOf(means, width) }
+
+// Ordered is how many instances there would be, look after look, if so many are good enough.
+func Ordered(goodEnough ...[2]float64) (ordered []float64) {
+	var h horizon
+	for _, x := range goodEnough {
+		h.order(x[0], x[1])
+		ordered = append(ordered, h.ordered)
+	}
+	return ordered
+}
