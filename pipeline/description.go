@@ -1,16 +1,20 @@
 package pipeline
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // What a load looks like at a time is described by numbers whose weights are learned. Those of shape are the same for each horizon.
 const (
 	minuteMean, twoMinutesMean = 2, 3 // the numbers of two of them
 
-	shapes   = 14
-	ofLine   = shapes
-	ofLevels = ofLine + 2
-	ofRecurs = ofLevels + len(agreed)
-	features = ofRecurs + len(recurs) // with what the load did an hour, a day and a week before
+	shapes = 14
+	// Where in the features those begin that follow.
+	lineAt   = shapes
+	levelsAt = lineAt + 2
+	recursAt = levelsAt + len(levelWidths) // what the load did an hour, a day and a week before
+	features = recursAt + len(recurs)
 
 	describedSeconds = 1200 // how far back they look
 	lineSeconds      = 180  // and how far the line does
@@ -28,13 +32,14 @@ type description struct {
 	scale float64         // the root of the load of five minutes: what is counted varies by that
 	shape [shapes]float64 // in units of scale
 	line  line            // of the adaptive method, by steps
+	sigma float64         // the relativeNoise of the steps that it goes through
 	step  float64         // s
-	// levels are means of as many of the newest steps as agree on one: over minutes while the load is level, over seconds once it moves.
-	levels [len(agreed)]float64
+	// levels are means of as many of the newest steps as are level: over minutes while the load is, over seconds once it has changed.
+	levels [len(levelWidths)]float64
 }
 
-// agreed are the half-widths of the intervals that steps agree within, in standard errors.
-var agreed = [...]float64{1.5, 2.5}
+// levelWidths are the half-widths, in standard errors, within which steps count as one level: a strict and a lenient one.
+var levelWidths = [...]float64{1.5, 2.5}
 
 // describe describes the loads of steps, the last of which ends at a time (ms). It fails where too little is known.
 func (d *description) describe(means []float64, at int64, step float64, m *Memory) bool {
@@ -64,20 +69,36 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 			return false
 		}
 	}
-	sigma := d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
-	for i, half := range agreed {
-		d.levels[i] = levelOf(means, half*sigma)
+	d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
+	sigma := d.noise(means[max(0, n-max(lately, stepsOf(lineSeconds, step))):], m)
+	for i, width := range levelWidths {
+		d.levels[i] = levelOf(means, width*sigma)
 	}
 	return true
 }
 
+// noise is the relativeNoise of steps, of which some may not be known. It is that of the line if all of these were the line's.
+func (d *description) noise(means []float64, m *Memory) float64 {
+	if len(m.described) == len(means) {
+		return d.sigma
+	}
+	m.described = m.described[:0]
+	for _, v := range means {
+		if !math.IsNaN(v) {
+			m.described = append(m.described, load{effective: v})
+		}
+	}
+	m.scratch = resize(m.scratch, len(m.described))
+	return relativeNoise(m.described, 1, m.scratch)
+}
+
 // levelOf is the mean of as many of the newest steps as are level: means of more and more of them are tried for as long as the intervals
-// around all of them have a value in common (the rule of line.fit). The half-width of that of a single load of x is width·√x.
+// around all of them have a value in common, as fitWithin does with lines. The interval around the mean x of n steps is x ± width·√(x/n).
 func levelOf(means []float64, width float64) float64 {
 	common, level := everything(), math.NaN()
 	sum, known, next := 0.0, 0, 1
-	for i := len(means) - 1; i >= 0; i-- {
-		if v := means[i]; !math.IsNaN(v) {
+	for i, v := range slices.Backward(means) {
+		if !math.IsNaN(v) {
 			sum += v
 			known++
 		}
@@ -86,7 +107,7 @@ func levelOf(means []float64, width float64) float64 {
 		}
 		next += (next + 2) / 3
 		mean := sum / float64(known)
-		common = common.and(mean, width*math.Sqrt(mean/float64(known)))
+		common = common.and(mean, width*math.Sqrt(max(mean, 0)/float64(known)))
 		if common.empty() {
 			break
 		}
@@ -98,8 +119,8 @@ func levelOf(means []float64, width float64) float64 {
 // stepsOf is how many steps are in some seconds, one at least.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
-// fit fits the line, to what has come since a load was not known, and returns the noise of that.
-func (d *description) fit(means []float64, m *Memory) (sigma float64) {
+// fit fits the line, to what has come since a load was not known.
+func (d *description) fit(means []float64, m *Memory) {
 	m.described = m.described[:0]
 	for _, v := range means {
 		if math.IsNaN(v) {
@@ -109,9 +130,8 @@ func (d *description) fit(means []float64, m *Memory) (sigma float64) {
 		m.described = append(m.described, load{effective: v})
 	}
 	m.scratch = resize(m.scratch, len(m.described))
-	sigma = relativeNoise(m.described, 1, m.scratch)
-	d.line = fitWithin(m.described, sigma)
-	return sigma
+	d.sigma = relativeNoise(m.described, 1, m.scratch)
+	d.line = fitWithin(m.described, d.sigma)
 }
 
 // straight is the load in some seconds if it goes on along the line for as long as that is trusted.
@@ -123,14 +143,14 @@ func (d *description) straight(seconds float64) float64 {
 // features returns all numbers, for a horizon in seconds.
 func (d *description) features(seconds float64, s *season) (x [features]float64) {
 	copy(x[:], d.shape[:])
-	x[ofLine] = (d.line.level - d.base) / d.scale
-	x[ofLine+1] = (d.straight(seconds) - d.line.level) / d.scale
+	x[lineAt] = (d.line.level - d.base) / d.scale
+	x[lineAt+1] = (d.straight(seconds) - d.line.level) / d.scale
 	for i, level := range d.levels {
-		x[ofLevels+i] = (level - d.base) / d.scale
+		x[levelsAt+i] = (level - d.base) / d.scale
 	}
 	for i, period := range recurs {
 		if ratio := s.ratio(d.at, int64(seconds*1000), period); ratio > 0 { // it is known
-			x[ofRecurs+i] = (min(max(ratio, 1./mostOften), mostOften) - 1) * d.base / d.scale
+			x[recursAt+i] = (min(max(ratio, 1./mostOften), mostOften) - 1) * d.base / d.scale
 		}
 	}
 	return x

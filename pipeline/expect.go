@@ -10,7 +10,7 @@ type horizon struct {
 	regression         // how far the load is off the mean of half a minute then, in units of description.scale
 	margin     float64 // of what is planned for, in mean absolute errors
 	ordered    float64 // how many instances there would be for what is planned for
-	asked      float64 // how many of them the newest look asked for
+	asked      float64 // how many of them were asked for at the look before; 0 if that is longer ago
 }
 
 const (
@@ -30,6 +30,8 @@ const (
 	// largestMargin is the largest margin as a share of the load: beyond that more instances would have to wait for jumps that nobody
 	// can know than there are.
 	largestMargin = 0.5
+	// heldFor is for how long an HPA keeps instances that are no longer asked for (ms).
+	heldFor = 30_000
 	// spare is the share of an instance that is not ordered for its own sake.
 	spare = 0.1
 )
@@ -60,7 +62,7 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	planned := d.planned(expected, d.at, seconds, s)
 	margin := min(h.margin*h.size*d.scale, largestMargin*planned)
 	required := (planned + margin) / of.threshold
-	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare))
+	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare), of)
 	switch {
 	case rate <= h.ordered*of.threshold:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
@@ -69,9 +71,13 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	}
 }
 
-// order adapts how many instances there would be to between how many are good enough. An HPA takes the highest of what was asked for
-// within half a minute (docs/hpa.md): now, and at the look before.
-func (h *horizon) order(least, most float64) {
+// order adapts how many instances there would be to between how many are good enough. An HPA with the stabilization window of scaling down
+// that docs/hpa.md recommends, heldFor, keeps the highest count that was asked for within less than that: now, and at the look before
+// if looks are not as far apart.
+func (h *horizon) order(least, most float64, of *kind) {
+	if of.lookEach() >= heldFor {
+		h.asked = 0
+	}
 	asked := max(least, min(h.ordered, most))
 	h.ordered, h.asked = max(asked, h.asked), asked
 }

@@ -1,6 +1,9 @@
 package pipeline
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Stages is what the last run has made of each tick from the first one known to the newest.
 type Stages struct {
@@ -131,11 +134,12 @@ func (p *Past) AddUnless(t int64, load float64, m *Memory, params *Params, unlea
 	p.add(t, load, false, m, unlearned)
 }
 
-// LearnedAlone is what has been learned of how a load goes on, of the day and the week, and of jumps.
+// LearnedAlone is what has been learned of how a load goes on, of the day and the week, and of jumps. What was asked for at the look before
+// is not.
 func (p *Past) LearnedAlone() []any {
-	s := p.season.clone()
-	list := s.jumps.list
-	return []any{p.horizons, s.minutes, s.fives, list}
+	learned := p.Clone()
+	learned.release()
+	return []any{learned.horizons, learned.season.minutes, learned.season.fives, learned.season.jumps.list}
 }
 
 // Recalled is what a past knows of the load at a time (ms): the means of the minute and of five minutes around it.
@@ -157,15 +161,41 @@ func (p *Past) Margins() (margins, weights [len(horizons)]float64) {
 	return margins, weights
 }
 
-// LevelOf is the mean of as many of the newest steps as are level within a width.
-func LevelOf(means []float64, width float64) float64 { return levelOf(means, width) }
-
-// Ordered is how many instances there would be, look after look, if so many are good enough.
-func Ordered(goodEnough ...[2]float64) (ordered []float64) {
+// Ordered is how many instances there would be, look after look, if so many are good enough and loads are steps of some time (ms).
+func Ordered(step int64, goodEnough ...[2]float64) (ordered []float64) {
 	var h horizon
 	for _, x := range goodEnough {
-		h.order(x[0], x[1])
+		h.order(x[0], x[1], &kind{step: step})
 		ordered = append(ordered, h.ordered)
 	}
 	return ordered
+}
+
+// LevelOf is the mean of as many of the newest steps as are level within a width.
+func LevelOf(means []float64, width float64) float64 { return levelOf(means, width) }
+
+// Levels are the levels that a description has of steps of so many seconds.
+func Levels(means []float64, step float64) []float64 {
+	var d description
+	if !d.describe(means, 0, step, &Memory{}) {
+		return nil
+	}
+	return d.levels[:]
+}
+
+// MarginAt is the margin that a past expects to need in some seconds; NaN while it is not known.
+func (p *Past) MarginAt(seconds float64) float64 {
+	var d description
+	if !d.describe(p.recent.means, p.recent.end, float64(p.recent.step)/1000, &Memory{}) {
+		return math.NaN()
+	}
+	return p.expect(&d, p.recent.end, seconds, p.of.lateness).margin
+}
+
+// Asked are how many instances the looks before asked for, by horizon.
+func (p *Past) Asked() (asked []float64) {
+	for i := range p.horizons {
+		asked = append(asked, p.horizons[i].asked)
+	}
+	return asked
 }

@@ -128,6 +128,7 @@ func (p *Past) add(t int64, load float64, clipped bool, m *Memory, unlearned fun
 	p.recent.add(t, load, clipped, func(mean, shown float64) {
 		if unlearned != nil && unlearned(p.recent.end-p.recent.step) {
 			p.season.add(p.recent.end, p.recent.step, math.NaN(), math.NaN())
+			p.release()
 			return
 		}
 		p.season.add(p.recent.end, p.recent.step, mean, shown)
@@ -147,6 +148,7 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		rate += v / float64(len(came)) // NaN if one of them is
 	}
 	if math.IsNaN(rate) {
+		p.release()
 		return
 	}
 	for i, seconds := range horizons {
@@ -156,12 +158,22 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		}
 		n := len(means) - ahead
 		if unlearned != nil && unlearned(p.recent.end-int64(ahead)*p.recent.step) {
+			p.horizons[i].asked = 0
 			continue
 		}
 		var d description
 		if seconds >= step && n > 0 && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], p.recent.end-int64(ahead)*p.recent.step, step, m) {
 			p.horizons[i].learn(&d, seconds, &p.season, rate, &p.of)
+		} else {
+			p.horizons[i].asked = 0
 		}
+	}
+}
+
+// release lets go of the instances that were asked for at the look before, after which there was none.
+func (p *Past) release() {
+	for i := range p.horizons {
+		p.horizons[i].asked = 0
 	}
 }
 

@@ -27,6 +27,7 @@ type learner struct {
 	method              pipeline.Method
 	interval            time.Duration
 	threshold, lateness float64
+	scaleDownMargin     float64
 }
 
 // past returns what a setting knows of the trace before a time, as if that were 0; nil with a method that learns nothing.
@@ -36,7 +37,7 @@ func (p *player) past(s *Setting, until int64) *pipeline.Past {
 		return nil
 	}
 	params.Threshold = s.Target
-	of := learner{params.Method, params.Interval, s.Target, params.Lateness}
+	of := learner{params.Method, params.Interval, s.Target, params.Lateness, params.ScaleDownMargin}
 	p.pasts.mu.Lock()
 	defer p.pasts.mu.Unlock()
 	if p.pasts.made == nil {

@@ -72,5 +72,31 @@ func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, f.Learned)
 	assert.InDelta(t, 1, f.Total, 0.05)
-	assert.Greater(t, f.Damped, 1.15, "21 s of four requests each are 84, and 11% of these is chance")
+	assert.Greater(t, f.Damped, 1.17, "20 s of four requests each are 80, and 11% of these is chance; of the rate alone it was 1.15")
+}
+
+// A trace that counts the requests of each second has their chance.
+func TestPastsOfCountsAreOfTheseCounts(t *testing.T) {
+	var trace strings.Builder
+	trace.WriteString("unix_seconds,requests_per_second\n")
+	for s := range 2 * 3600 {
+		fmt.Fprintf(&trace, "%d,%d\n", s, 3+s%4)
+	}
+	read, err := workload.ReadTrace("counts", strings.NewReader(trace.String()))
+	require.NoError(t, err)
+	o := optionsOf(read, 4)
+	setting := o.setting("foresail-total")
+	p := newPlayer(o)
+	params := setting.Params
+	params.Threshold = setting.Target
+	want := pipeline.NewPast(&params)
+	var m pipeline.Memory
+	for s := range int64(3600) {
+		want.Add(s*second, float64(3+s%4)/4, &m, &params)
+	}
+	assert.Equal(t, want.Shifted(time.Hour), p.past(&setting, 3600*second))
+
+	setting.Params.ScaleDownMargin += 0.1
+	p.past(&setting, 3600*second)
+	assert.Len(t, p.pasts.made, 2, "margins depend on how soon pods are given back")
 }
