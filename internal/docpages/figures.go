@@ -28,7 +28,8 @@ const (
 	simulate  = "foresail simulate"
 	backtest  = "foresail backtest --trace $FORESAIL_TRACES/"
 	weeks     = " --advise=false --scalers keda,keda/same-behavior,keda/yesterday,keda/last-week,foresail-total,clairvoyant"
-	few       = backtest + "twitter_stream_1s_day1_202108.csv --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
+	bounded   = " --advise=false --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,instant,clairvoyant"
+	few       = backtest + "twitter_stream_1s_day1_202108.csv" + bounded
 	benchlive = "go run ./test/benchlive"
 	nodes     = "go test -vet=off -timeout 30m -tags long -run ^$ -bench ^BenchmarkRamp$ -benchtime 1x ./test/karpenter"
 	day       = " --scalers keda,keda/same-behavior,foresail-total,foresail-total/hpa-defaults,clairvoyant,hpa-cpu,paper"
@@ -41,6 +42,7 @@ var sets = map[string]set{
 	"azure":        {backtest + "azure_llm_conv_1s_2023.csv" + day, []string{"summary.csv", "frontier.csv"}},
 	"twitter":      {backtest + "twitter_stream_1s_day1_202108.csv" + day, []string{"summary.csv", "frontier.csv", "timeline.svg"}},
 	"twitter-week": {backtest + "twitter_stream_1s_days2to8_202108.csv" + weeks, []string{"summary.csv", "frontier.csv"}},
+	"few-nasa":     {backtest + "nasa_http_1min_199507.csv" + bounded, []string{"frontier.csv"}},
 	"few-0.2":      {few + " --scale 0.01 --capacity 0.286", []string{"frontier.csv"}},
 	"few-0.5":      {few + " --scale 0.025 --capacity 0.715", []string{"frontier.csv"}},
 	"few-1":        {few + " --scale 0.05 --capacity 1.43", []string{"frontier.csv"}},
@@ -87,21 +89,33 @@ type source struct {
 	Machine string `json:"machine"`
 }
 
-// Measure runs the command of a set of figures in the root of the repository, and keeps its files below docs/figures with the
-// commit and the machine. FORESAIL_TRACES is the folder of recorded traces.
-func Measure(root, name string) error {
-	s, ok := sets[name]
-	if !ok {
-		return fmt.Errorf("there are no such figures: want one of %s", strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
-	}
+// Measure runs the commands of sets of figures in the root of the repository, and keeps their files below docs/figures with the
+// machine and the commit that they all began with. FORESAIL_TRACES is the folder of recorded traces.
+func Measure(root string, names ...string) error {
 	traces := os.Getenv("FORESAIL_TRACES")
-	if strings.Contains(s.command, "$FORESAIL_TRACES") && traces == "" {
-		return errors.New("FORESAIL_TRACES: must be the folder of the traces")
+	for _, name := range names {
+		s, ok := sets[name]
+		if !ok {
+			return fmt.Errorf("%s: there are no such figures: want one of %s", name, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+		}
+		if strings.Contains(s.command, "$FORESAIL_TRACES") && traces == "" {
+			return fmt.Errorf("%s: FORESAIL_TRACES: must be the folder of the traces", name)
+		}
 	}
 	commit, err := output(root, "git", "describe", "--always", "--dirty", "--exclude", "*")
 	if err != nil {
 		return err
 	}
+	for _, name := range names {
+		if err := sets[name].measure(root, name, traces, commit); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// measure runs the command of a set, and keeps its files with what they are of.
+func (s set) measure(root, name, traces, commit string) error {
 	dir := filepath.Join(root, "docs", "figures", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of the repository
 		return err

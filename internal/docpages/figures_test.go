@@ -3,6 +3,7 @@ package docpages
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,7 +52,7 @@ func TestRecurringIsTheDefaultTarget(t *testing.T) {
 
 func TestFewRequestsComparesAtEqualPods(t *testing.T) {
 	files := map[string]string{}
-	for _, requests := range []string{"0.2", "0.5", "1", "2", "5", "20"} {
+	for _, requests := range []string{"nasa", "0.2", "0.5", "1", "2", "5", "20"} {
 		files["few-"+requests+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
 		files["few-"+requests+"/frontier.csv"] = "scaler,target,above_threshold_minutes,pod_hours\n" +
 			"keda,0.600,10,140\nkeda,0.700,20,120\nkeda,0.800,40,100\n" +
@@ -61,6 +62,21 @@ func TestFewRequestsComparesAtEqualPods(t *testing.T) {
 	table, err := fewRequests(writeFigures(t, files))
 	require.NoError(t, err)
 	assert.Contains(t, table, "\n| 0.5 | 30.0 | - | 12.3 | - | - | 0.0 |\n", "a dash where no target has as few pods, or as many")
+	assert.Contains(t, table, "\n| 0.15 (NASA) | 30.0 |")
+}
+
+func TestForesightIsComparedWithTheSameBehavior(t *testing.T) {
+	files := map[string]string{}
+	for _, set := range []string{"azure", "twitter", "twitter-week", "nasa", "nab"} {
+		files[set+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
+		files[set+"/frontier.csv"] = "scaler,target,above_threshold_minutes,pod_hours\n" +
+			"keda,0.700,1,120\nkeda/same-behavior,0.500,0,140\nkeda/same-behavior,0.600,0,130\nkeda/same-behavior,0.700,20,110\nkeda/same-behavior,0.800,40,100\n" +
+			"foresail-total,0.500,8,135\nforesail-total,0.600,5,120\nforesail-total,0.700,12,105\nforesail-total,0.800,12,90\nclairvoyant,0.700,33,105\n"
+	}
+	table, err := foresight(writeFigures(t, files))
+	require.NoError(t, err)
+	assert.Contains(t, table, "\n| NAB | - (-) | - (-) | 0.50 (-) | 0.40 (1.10) | - (-) | - (-) |\n", "a dash without a target that has as many pods, or where the rival is at zero")
+	assert.Equal(t, 5, strings.Count(table, "0.40 (1.10)"))
 }
 
 func TestAheadComparesWithTheBest(t *testing.T) {
@@ -89,7 +105,11 @@ func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {
 }
 
 func TestMeasureNamesTheFigures(t *testing.T) {
-	assert.ErrorContains(t, Measure(t.TempDir(), "papers"), "want one of ablations, ahead-azure-25s, ")
+	dir := t.TempDir()
+	assert.ErrorContains(t, Measure(dir, "others", "papers"), "papers: there are no such figures: want one of ablations, ahead-azure-25s, ")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left, "nothing was measured before")
 }
 
 func TestNumbers(t *testing.T) {

@@ -17,6 +17,7 @@ var tables = map[string]table{
 	"others":    others,
 	"traces":    traces,
 	"frontier":  frontier,
+	"foresight": foresight,
 	"recurring": recurring,
 	"few":       fewRequests,
 	"ahead":     ahead,
@@ -163,8 +164,11 @@ func others(figures string) (string, error) {
 	return markdown(figures, header, body, "others")
 }
 
+// recordedTrace is a trace that was recorded, and the name of the set of its figures.
+type recordedTrace struct{ set, title string }
+
 // recorded are the traces, by the names of their sets.
-var recorded = []struct{ set, title string }{
+var recorded = []recordedTrace{
 	{"azure", "Azure LLM"}, {"twitter", "Twitter stream"}, {"nasa", "NASA"}, {"nab", "NAB"},
 }
 
@@ -196,9 +200,46 @@ func traces(figures string) (string, error) {
 	return markdown(figures, append(header, "MASE"), body, sets...)
 }
 
+// targets are those that frontiers are made of.
+var targets = []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
+
+// foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal pods: what forecasts are worth.
+func foresight(figures string) (string, error) {
+	header := []string{"minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)"}
+	for _, target := range targets {
+		header = append(header, "target "+strings.TrimRight(target, "0"))
+	}
+	var body [][]string
+	var sets []string
+	for _, trace := range slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"}) {
+		all, err := read(figures, trace.set, "frontier.csv")
+		if err != nil {
+			return "", err
+		}
+		cells := []string{trace.title}
+		for _, target := range targets {
+			cells = append(cells, all.ratio(ours, target)+" ("+all.ratio("clairvoyant", target)+")")
+		}
+		body, sets = append(body, cells), append(sets, trace.set)
+	}
+	return markdown(figures, header, body, sets...)
+}
+
+// ratio is how long a scaler with a target is above the threshold, divided by how long keda with the same behavior is with as many pods;
+// a dash where no target of that has as many, or where it never is.
+func (r rows) ratio(scaler, target string) string {
+	row := r.find("scaler", scaler, "target", target)
+	pods, failed := strconv.ParseFloat(row["pod_hours"], 64)
+	minutes, err := strconv.ParseFloat(row["above_threshold_minutes"], 64)
+	rival, ok := r.at("keda/same-behavior", pods)
+	if failed != nil || err != nil || !ok || rival == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(minutes/rival, 'f', 2, 64)
+}
+
 // frontier compares foresail-total with keda at equal pods, for each target that was tried.
 func frontier(figures string) (string, error) {
-	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
 	header := []string{"minutes above the threshold, `foresail-total` / `keda` with as many pods"}
 	for _, target := range targets {
 		header = append(header, "target "+strings.TrimRight(target, "0"))
@@ -261,14 +302,14 @@ func fewRequests(figures string) (string, error) {
 	}
 	var body [][]string
 	var sets []string
-	for _, requests := range []string{"0.2", "0.5", "1", "2", "5", "20"} {
+	for _, requests := range []string{"nasa", "0.2", "0.5", "1", "2", "5", "20"} {
 		set := "few-" + requests
 		all, err := read(figures, set, "frontier.csv")
 		if err != nil {
 			return "", err
 		}
 		pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
-		cells := []string{requests}
+		cells := []string{strings.Replace(requests, "nasa", "0.15 (NASA)", 1)}
 		for _, name := range names {
 			minutes := "-"
 			if v, ok := all.at(name, pods); ok {

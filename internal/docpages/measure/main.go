@@ -12,10 +12,8 @@ import (
 )
 
 func main() {
-	for _, name := range os.Args[1:] {
-		if err := docpages.Measure(".", name); err != nil {
-			fmt.Fprintf(os.Stderr, "measure: %s: %v\n", name, err)
-			os.Exit(1)
-		}
+	if err := docpages.Measure(".", os.Args[1:]...); err != nil {
+		fmt.Fprintln(os.Stderr, "measure:", err)
+		os.Exit(1)
 	}
 }
