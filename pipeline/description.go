@@ -32,7 +32,6 @@ type description struct {
 	scale float64         // the root of the load of five minutes: what is counted varies by that
 	shape [shapes]float64 // in units of scale
 	line  line            // of the adaptive method, by steps
-	sigma float64         // the relativeNoise of the steps that it goes through
 	step  float64         // s
 	// levels are means of as many of the newest steps as are level: over minutes while the load is, over seconds once it has changed.
 	levels [len(levelWidths)]float64
@@ -69,19 +68,19 @@ func (d *description) describe(means []float64, at int64, step float64, m *Memor
 			return false
 		}
 	}
-	d.fit(means[max(0, n-stepsOf(lineSeconds, step)):], m)
-	sigma := d.noise(means[max(0, n-max(lately, stepsOf(lineSeconds, step))):], m)
+	ofLine := stepsOf(lineSeconds, step)
+	sigma := d.fit(means[max(0, n-ofLine):], m)
+	if newest := means[max(0, n-max(lately, ofLine)):]; len(m.described) < len(newest) {
+		sigma = m.noiseOf(newest) // the line goes through too few to tell
+	}
 	for i, width := range levelWidths {
 		d.levels[i] = levelOf(means, width*sigma)
 	}
 	return true
 }
 
-// noise is the relativeNoise of steps, of which some may not be known. It is that of the line if all of these were the line's.
-func (d *description) noise(means []float64, m *Memory) float64 {
-	if len(m.described) == len(means) {
-		return d.sigma
-	}
+// noiseOf is the relativeNoise of steps, of which some may not be known.
+func (m *Memory) noiseOf(means []float64) float64 {
 	m.described = m.described[:0]
 	for _, v := range means {
 		if !math.IsNaN(v) {
@@ -105,7 +104,7 @@ func levelOf(means []float64, width float64) float64 {
 		if n := len(means) - i; n < next && i > 0 || known == 0 {
 			continue
 		}
-		next += (next + 2) / 3
+		next = more(next)
 		mean := sum / float64(known)
 		common = common.and(mean, width*math.Sqrt(max(mean, 0)/float64(known)))
 		if common.empty() {
@@ -119,8 +118,8 @@ func levelOf(means []float64, width float64) float64 {
 // stepsOf is how many steps are in some seconds, one at least.
 func stepsOf(seconds, step float64) int { return max(1, int(math.Round(seconds/step))) }
 
-// fit fits the line, to what has come since a load was not known.
-func (d *description) fit(means []float64, m *Memory) {
+// fit fits the line, to what has come since a load was not known, and returns the relativeNoise of that.
+func (d *description) fit(means []float64, m *Memory) (sigma float64) {
 	m.described = m.described[:0]
 	for _, v := range means {
 		if math.IsNaN(v) {
@@ -130,8 +129,9 @@ func (d *description) fit(means []float64, m *Memory) {
 		m.described = append(m.described, load{effective: v})
 	}
 	m.scratch = resize(m.scratch, len(m.described))
-	d.sigma = relativeNoise(m.described, 1, m.scratch)
-	d.line = fitWithin(m.described, d.sigma)
+	sigma = relativeNoise(m.described, 1, m.scratch)
+	d.line = fitWithin(m.described, sigma)
+	return sigma
 }
 
 // straight is the load in some seconds if it goes on along the line for as long as that is trusted.

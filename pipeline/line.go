@@ -74,7 +74,7 @@ func fitWithin(loads []load, sigma float64) line {
 	}
 	level, slope := everything(), everything()
 	var best line
-	for m := leastTicks; ; m = min(n, m+(m+2)/3) {
+	for m := leastTicks; ; m = min(n, more(m)) {
 		l := through(loads[n-m:], sigma)
 		level = level.and(l.level, agreement*l.levelError)
 		slope = slope.and(l.slope, agreement*l.slopeError)
@@ -87,6 +87,9 @@ func fitWithin(loads []load, sigma float64) line {
 		}
 	}
 }
+
+// more is how many loads are tried after a number of them.
+func more(n int) int { return n + (n+2)/3 }
 
 // join returns the line from the first load to the last, for loads that are too few to fit one.
 func join(loads []load) line {

@@ -156,13 +156,10 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		if around == 0 { // the newest step is longer, and the middle of it some time ago
 			ahead++
 		}
-		n := len(means) - ahead
-		if unlearned != nil && unlearned(p.recent.end-int64(ahead)*p.recent.step) {
-			p.horizons[i].asked = 0
-			continue
-		}
+		n, at := len(means)-ahead, p.recent.end-int64(ahead)*p.recent.step
+		learns := seconds >= step && n > 0 && (unlearned == nil || !unlearned(at))
 		var d description
-		if seconds >= step && n > 0 && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], p.recent.end-int64(ahead)*p.recent.step, step, m) {
+		if learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m) {
 			p.horizons[i].learn(&d, seconds, &p.season, rate, &p.of)
 		} else {
 			p.horizons[i].asked = 0

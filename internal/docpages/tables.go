@@ -200,29 +200,35 @@ func traces(figures string) (string, error) {
 	return markdown(figures, append(header, "MASE"), body, sets...)
 }
 
-// targets are those that frontiers are made of.
-var targets = []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
-
-// foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal pods: what forecasts are worth.
-func foresight(figures string) (string, error) {
-	header := []string{"minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)"}
+// byTarget has a line for each trace, with a cell for each target that frontiers are made of.
+func byTarget(figures, title string, traces []recordedTrace, cell func(all rows, target string) string) (string, error) {
+	targets := []string{"0.400", "0.500", "0.600", "0.700", "0.800", "0.900"}
+	header := []string{title}
 	for _, target := range targets {
 		header = append(header, "target "+strings.TrimRight(target, "0"))
 	}
 	var body [][]string
 	var sets []string
-	for _, trace := range slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"}) {
+	for _, trace := range traces {
 		all, err := read(figures, trace.set, "frontier.csv")
 		if err != nil {
 			return "", err
 		}
 		cells := []string{trace.title}
 		for _, target := range targets {
-			cells = append(cells, all.ratio(ours, target)+" ("+all.ratio("clairvoyant", target)+")")
+			cells = append(cells, cell(all, target))
 		}
 		body, sets = append(body, cells), append(sets, trace.set)
 	}
 	return markdown(figures, header, body, sets...)
+}
+
+// foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal pods: what forecasts are worth.
+func foresight(figures string) (string, error) {
+	traces := slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"})
+	return byTarget(figures, "minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)", traces, func(all rows, target string) string {
+		return all.ratio(ours, target) + " (" + all.ratio("clairvoyant", target) + ")"
+	})
 }
 
 // ratio is how long a scaler with a target is above the threshold, divided by how long keda with the same behavior is with as many pods;
@@ -240,27 +246,11 @@ func (r rows) ratio(scaler, target string) string {
 
 // frontier compares foresail-total with keda at equal pods, for each target that was tried.
 func frontier(figures string) (string, error) {
-	header := []string{"minutes above the threshold, `foresail-total` / `keda` with as many pods"}
-	for _, target := range targets {
-		header = append(header, "target "+strings.TrimRight(target, "0"))
-	}
 	minutes, same := figure{column: "above_threshold_minutes", decimals: 1}, figure{column: "keda_minutes_at_same_pods", decimals: 1}
-	var body [][]string
-	var sets []string
-	for _, trace := range recorded {
-		all, err := read(figures, trace.set, "frontier.csv")
-		if err != nil {
-			return "", err
-		}
-		cells := []string{trace.title}
-		for _, target := range targets {
-			row := all.find("scaler", "foresail-total", "target", target)
-			cells = append(cells, minutes.number(row, "")+" / "+same.number(row, ""))
-		}
-		body = append(body, cells)
-		sets = append(sets, trace.set)
-	}
-	return markdown(figures, header, body, sets...)
+	return byTarget(figures, "minutes above the threshold, `foresail-total` / `keda` with as many pods", recorded, func(all rows, target string) string {
+		row := all.find("scaler", ours, "target", target)
+		return minutes.number(row, "") + " / " + same.number(row, "")
+	})
 }
 
 // recurring compares scalers that know what the load was a day and a week ago, with the default target.
@@ -293,6 +283,11 @@ func recurring(figures string) (string, error) {
 	return markdown(figures, header, body, sets...)
 }
 
+// fewTraces are those of few requests, by how many a pod has in a second.
+var fewTraces = []recordedTrace{
+	{"few-nasa", "0.15 (NASA)"}, {"few-0.2", "0.2"}, {"few-0.5", "0.5"}, {"few-1", "1"}, {"few-2", "2"}, {"few-5", "5"}, {"few-20", "20"},
+}
+
 // fewRequests compares scalers with as many pods as foresail-total has with the default target, by how many requests a pod has.
 func fewRequests(figures string) (string, error) {
 	names := []string{"keda", "keda/same-behavior", "foresail-total", "foresail-total/hpa-defaults", "instant", "clairvoyant"}
@@ -302,14 +297,13 @@ func fewRequests(figures string) (string, error) {
 	}
 	var body [][]string
 	var sets []string
-	for _, requests := range []string{"nasa", "0.2", "0.5", "1", "2", "5", "20"} {
-		set := "few-" + requests
-		all, err := read(figures, set, "frontier.csv")
+	for _, trace := range fewTraces {
+		all, err := read(figures, trace.set, "frontier.csv")
 		if err != nil {
 			return "", err
 		}
 		pods, _ := strconv.ParseFloat(all.find("scaler", ours, "target", "0.700")["pod_hours"], 64) // 0 finds nothing
-		cells := []string{strings.Replace(requests, "nasa", "0.15 (NASA)", 1)}
+		cells := []string{trace.title}
 		for _, name := range names {
 			minutes := "-"
 			if v, ok := all.at(name, pods); ok {
@@ -317,7 +311,7 @@ func fewRequests(figures string) (string, error) {
 			}
 			cells = append(cells, minutes)
 		}
-		body, sets = append(body, cells), append(sets, set)
+		body, sets = append(body, cells), append(sets, trace.set)
 	}
 	return markdown(figures, header, body, sets...)
 }

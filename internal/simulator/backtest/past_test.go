@@ -15,15 +15,15 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// traceOf is a trace of days with a rate each ten minutes.
-func traceOf(t *testing.T, days int, rate func(number int) float64) *workload.Trace {
+// traceOf is a trace of n rates, so many seconds apart.
+func traceOf(t *testing.T, seconds, n int, rate func(number int) float64) *workload.Trace {
 	t.Helper()
 	var trace strings.Builder
 	trace.WriteString("unix_seconds,requests_per_second\n")
-	for n := range days * 24 * 6 {
-		fmt.Fprintf(&trace, "%d,%.2f\n", n*600, rate(n))
+	for k := range n {
+		fmt.Fprintf(&trace, "%d,%.2f\n", k*seconds, rate(k))
 	}
-	read, err := workload.ReadTrace("days", strings.NewReader(trace.String()))
+	read, err := workload.ReadTrace("trace", strings.NewReader(trace.String()))
 	require.NoError(t, err)
 	return read
 }
@@ -34,7 +34,7 @@ func optionsOf(trace *workload.Trace, capacity float64) *Options {
 
 // What is known before a section is the same in whatever order sections are played, also of a trace that lasts for weeks.
 func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
-	o := optionsOf(traceOf(t, 10, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
+	o := optionsOf(traceOf(t, 600, 10*24*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
 	setting := o.setting("foresail-total")
 	times := []int64{day, 2*day + 12345*second, 9 * day, 9*day + 3600*second}
 	all := map[int64]*pipeline.Past{}
@@ -57,7 +57,7 @@ func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
 // What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would
 // seem to be without chance.
 func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
-	o := optionsOf(traceOf(t, 1, func(int) float64 { return 4 }), 4)
+	o := optionsOf(traceOf(t, 600, 24*6, func(int) float64 { return 4 }), 4)
 	setting := o.setting("foresail-total")
 	past := newPlayer(o).past(&setting, 12*3600*second)
 	in := pipeline.Input{Past: past, Now: 0, Target: 2, Instances: []pipeline.Instance{{ID: "a", Start: pipeline.Never}}}
@@ -77,22 +77,16 @@ func TestPastsAreOfWhatPodsMeasure(t *testing.T) {
 
 // A trace that counts the requests of each second has their chance.
 func TestPastsOfCountsAreOfTheseCounts(t *testing.T) {
-	var trace strings.Builder
-	trace.WriteString("unix_seconds,requests_per_second\n")
-	for s := range 2 * 3600 {
-		fmt.Fprintf(&trace, "%d,%d\n", s, 3+s%4)
-	}
-	read, err := workload.ReadTrace("counts", strings.NewReader(trace.String()))
-	require.NoError(t, err)
-	o := optionsOf(read, 4)
+	counts := func(s int) float64 { return float64(3 + s%4) }
+	o := optionsOf(traceOf(t, 1, 2*3600, counts), 4)
 	setting := o.setting("foresail-total")
 	p := newPlayer(o)
 	params := setting.Params
 	params.Threshold = setting.Target
 	want := pipeline.NewPast(&params)
 	var m pipeline.Memory
-	for s := range int64(3600) {
-		want.Add(s*second, float64(3+s%4)/4, &m, &params)
+	for s := range 3600 {
+		want.Add(int64(s)*second, counts(s)/4, &m, &params)
 	}
 	assert.Equal(t, want.Shifted(time.Hour), p.past(&setting, 3600*second))
 
