@@ -1,24 +1,34 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 
 	"github.com/foresail/foresail/pipeline"
 )
 
-// gcPercent replaces Go's default of 100: most of the heap are samples, which live for minutes.
-const gcPercent = 50
+const (
+	// gcPercent replaces Go's default of 100: most of the heap are samples, which live for minutes.
+	gcPercent = 50
+	// leastFreed is what garbage collection waits for (bytes): a small heap would be collected several times a second, and the slowest
+	// hundredth of reads are those that meet a collection.
+	leastFreed = 32 << 20
+)
 
 // memoryLimitVariable is in the environment of the manifests: the memory limit of the container, in bytes.
 const memoryLimitVariable = "FORESAIL_MEMORY_LIMIT"
 
 // limitMemory has garbage collected more often as the process comes close to its memory limit. A tenth of that stays free for what the Go runtime
-// does not count, such as the program and the buffers of connections. GOGC and GOMEMLIMIT are obeyed.
-func limitMemory(getenv func(string) string) error {
+// does not count, such as the program and the buffers of connections. Small heaps are collected seldom, until the context ends. GOGC and
+// GOMEMLIMIT are obeyed.
+func limitMemory(ctx context.Context, getenv func(string) string) error {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		afterCollections(ctx, adaptGCPercent)
 	}
 	text := getenv(memoryLimitVariable)
 	if text == "" || getenv("GOMEMLIMIT") != "" {
@@ -31,3 +41,27 @@ func limitMemory(getenv func(string) string) error {
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
 }
+
+// afterCollections calls a function after each garbage collection, until the context ends.
+func afterCollections(ctx context.Context, f func()) {
+	garbage := new([64]byte)
+	runtime.AddCleanup(garbage, func(ctx context.Context) {
+		if ctx.Err() == nil {
+			f()
+			afterCollections(ctx, f)
+		}
+	}, ctx)
+}
+
+// adaptGCPercent sets the GOGC that fits the heap. Setting it stops the process for a moment, so small differences are left.
+func adaptGCPercent() {
+	read := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
+	metrics.Read(read)
+	want, is := gcPercentFor(read[0].Value.Uint64()), int(read[1].Value.Uint64())
+	if want == gcPercent && is != want || max(want, is)-min(want, is) > is/8 {
+		debug.SetGCPercent(want)
+	}
+}
+
+// gcPercentFor is the GOGC for a heap of so many live bytes.
+func gcPercentFor(live uint64) int { return max(gcPercent, int(100*leastFreed/max(live, 1<<20))) }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -14,6 +18,8 @@ func TestMemoryLimitLeavesRoomForWhatGoDoesNotCount(t *testing.T) {
 		debug.SetMemoryLimit(limit)
 		debug.SetGCPercent(percent)
 	})
+	ended, end := context.WithCancel(t.Context())
+	end()
 	for _, c := range []struct {
 		environment map[string]string
 		want        int64
@@ -25,13 +31,56 @@ func TestMemoryLimitLeavesRoomForWhatGoDoesNotCount(t *testing.T) {
 	} {
 		debug.SetMemoryLimit(limit)
 		debug.SetGCPercent(100)
-		assert.NoError(t, limitMemory(func(name string) string { return c.environment[name] }))
+		assert.NoError(t, limitMemory(ended, func(name string) string { return c.environment[name] }))
 		assert.Equal(t, c.want, debug.SetMemoryLimit(-1), "%v", c.environment)
 		assert.Equal(t, c.percent, debug.SetGCPercent(100), "%v", c.environment)
 	}
 	for _, bad := range []string{"1Gi", "0", "-5"} {
-		err := limitMemory(func(name string) string { return map[string]string{"FORESAIL_MEMORY_LIMIT": bad}[name] })
+		err := limitMemory(ended, func(name string) string { return map[string]string{"FORESAIL_MEMORY_LIMIT": bad}[name] })
 		assert.EqualError(t, err, `FORESAIL_MEMORY_LIMIT: "`+bad+`": must be a number of bytes, such as 1073741824`)
 		assert.True(t, errors.As(err, new(usageError)))
 	}
+}
+
+func TestGCPercentFor(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0:         3200, // not read yet
+		8 << 20:   400,
+		32 << 20:  100,
+		64 << 20:  gcPercent,
+		700 << 20: gcPercent,
+	} {
+		assert.Equal(t, want, gcPercentFor(live), live)
+	}
+}
+
+func TestGarbageCollectionFollowsTheHeap(t *testing.T) {
+	percent := func() int {
+		read := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(read)
+		return int(read[0].Value.Uint64())
+	}
+	before := debug.SetGCPercent(gcPercent)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	ctx, end := context.WithCancel(t.Context())
+	afterCollections(ctx, adaptGCPercent)
+
+	held := make([]byte, 2*leastFreed)
+	collect := func(want bool) {
+		t.Helper()
+		assert.Eventually(t, func() bool {
+			runtime.GC()
+			return (percent() > gcPercent) == want
+		}, 10*time.Second, 10*time.Millisecond)
+	}
+	collect(false)
+	runtime.KeepAlive(held)
+	held = nil
+	collect(true) // the test's own heap is small
+	held = make([]byte, 2*leastFreed)
+	collect(false)
+	runtime.KeepAlive(held)
+
+	end()
+	runtime.GC()
 }

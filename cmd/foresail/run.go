@@ -281,7 +281,7 @@ func join(parts []*part, check func(*part) error) error {
 
 // run wires the enabled parts and runs them until the context ends or one of them fails.
 func (o *runOptions) run(ctx context.Context) error {
-	if err := limitMemory(os.Getenv); err != nil {
+	if err := limitMemory(ctx, os.Getenv); err != nil {
 		return err
 	}
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {

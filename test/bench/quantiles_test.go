@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"slices"
 	"sync"
 )
@@ -11,10 +12,10 @@ type quantiles struct {
 	values []float64
 }
 
-func (q *quantiles) add(v float64) {
+func (q *quantiles) add(values ...float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.values = append(q.values, v)
+	q.values = append(q.values, values...)
 }
 
 func (q *quantiles) reset() {
@@ -31,5 +32,5 @@ func (q *quantiles) quantile(share float64) float64 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(q.values))
-	return sorted[int(share*float64(len(sorted)-1))]
+	return sorted[int(math.Round(share*float64(len(sorted)-1)))]
 }
