@@ -31,7 +31,7 @@ const (
 	checkPeriod = 2 * time.Second
 	// refreshPeriod is how often numbers alone are written.
 	refreshPeriod = 15 * time.Second
-	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less often each.
+	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less often each, and never all at once.
 	refreshesPerSecond = 20
 )
 
@@ -47,8 +47,9 @@ type Writer struct {
 	// CapacityBuffers says what the status has of CapacityBuffers; nil: nothing.
 	CapacityBuffers *capacitybuffer.Controller
 
-	written map[types.UID]time.Time
-	reports map[types.UID]*reports
+	written   map[types.UID]time.Time
+	refreshes int // how many more there may be in this check
+	reports   map[types.UID]*reports
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -75,13 +76,16 @@ func (w *Writer) Start(ctx context.Context) error {
 // checkedAtOnce is how many statuses are checked one after the other without a pause.
 const checkedAtOnce = 16
 
-// writeAll checks every status. It waits before each part, with the share of those that came before.
+// writeAll checks every status, those first that were written the longest ago. It waits before each part, with the share of those that
+// came before.
 func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Duration) error {
 	metrics, err := w.Metrics()
 	if err != nil {
 		return err
 	}
 	period := max(refreshPeriod, time.Duration(len(metrics))*time.Second/refreshesPerSecond)
+	w.refreshes = int((time.Duration(len(metrics))*checkPeriod + period - 1) / period)
+	slices.SortStableFunc(metrics, func(a, b *v1alpha1.PredictedMetric) int { return w.written[a.UID].Compare(w.written[b.UID]) })
 	present := make(map[types.UID]time.Time, len(metrics))
 	var errs []error
 	for i, pm := range metrics {
@@ -103,7 +107,8 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 	return errors.Join(errs...)
 }
 
-// write updates one status and its events: at once if a condition or the decision has changed, else once a period.
+// write updates one status and its events: at once if a condition or the decision has changed, else once a period, or later if as many
+// were refreshed in this check as may be.
 func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period time.Duration) (wrote bool, err error) {
 	now := w.Now()
 	key := client.ObjectKeyFromObject(pm)
@@ -112,12 +117,16 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	w.addAutoscaler(pm, &status, now)
 	w.addCapacityBuffer(pm, &status, now)
 	w.report(pm, &status, now)
-	if !urgent(&pm.Status, &status) && now.Sub(w.written[pm.UID]) < period {
+	refresh := !urgent(&pm.Status, &status)
+	if refresh && (now.Sub(w.written[pm.UID]) < period || w.refreshes == 0) {
 		return false, nil
 	}
 	status.UpdateTime = pm.Status.UpdateTime
 	if equality.Semantic.DeepEqual(pm.Status, status) {
 		return true, nil
+	}
+	if refresh {
+		w.refreshes--
 	}
 	status.UpdateTime = new(metav1.NewTime(now))
 	before := pm.DeepCopy()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
@@ -187,6 +189,67 @@ func TestWriterPausesBetweenParts(t *testing.T) {
 	assert.Equal(t, []float64{0, 0.4, 0.8}, shares)
 	cancel()
 	assert.ErrorIs(t, w.writeAll(ctx, spread.Not), context.Canceled)
+}
+
+// Numbers alone are refreshed evenly, also of those that became known in one moment and where each write takes long.
+func TestWriterRefreshesNotAllAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		metrics            int
+		takes              time.Duration
+		mostOfAll, longest time.Duration // until all are refreshed, and between two refreshes of one
+	}{
+		"few":  {10, 0, refreshPeriod + checkPeriod, refreshPeriod + checkPeriod},
+		"many": {1000, 0, 50 * time.Second, 52 * time.Second},
+		"slow": {200, time.Second, 8 * 27 * time.Second, 220 * time.Second}, // 27 in a check
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := now
+			forecasts := forecaster.New(func() time.Time { return at }, prometheus.NewRegistry(), forecaster.Options{})
+			var present []*v1alpha1.PredictedMetric
+			for i := range c.metrics {
+				pm := predictedMetric()
+				pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
+				s, known := forecasts.Get(client.ObjectKeyFromObject(pm))
+				pm.Status = statusOf(pm, problem{}, s, known, at)
+				pm.Status.Source = "another"
+				present = append(present, pm)
+			}
+			scheme := runtime.NewScheme()
+			require.NoError(t, v1alpha1.AddToScheme(scheme))
+			patched := map[string]time.Time{}
+			longest, inCheck := time.Duration(0), 0
+			cl := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+				if before, ok := patched[o.GetName()]; ok {
+					longest = max(longest, at.Sub(before))
+				}
+				at = at.Add(c.takes)
+				patched[o.GetName()] = at
+				inCheck++
+				return nil
+			}}).Build()
+			w := &Writer{
+				Client: cl, Metrics: func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil },
+				Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: func() time.Time { return at },
+				written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+			}
+			begun, all := at, time.Duration(0)
+			for at.Sub(begun) < 10*time.Minute {
+				inCheck = 0
+				next := at.Add(checkPeriod)
+				require.NoError(t, w.writeAll(t.Context(), spread.Not))
+				assert.LessOrEqual(t, inCheck, max(2, refreshesPerSecond*int(checkPeriod/time.Second)))
+				if len(patched) == c.metrics && all == 0 {
+					all = at.Sub(begun)
+				}
+				if at.Before(next) {
+					at = next
+				}
+			}
+			assert.LessOrEqual(t, all, c.mostOfAll)
+			assert.Len(t, patched, c.metrics)
+			assert.LessOrEqual(t, longest, c.longest)
+		})
+	}
 }
 
 func TestEventsOfDecisionsNameDryRun(t *testing.T) {

@@ -75,7 +75,6 @@ func TestGarbageCollectionFollowsTheHeap(t *testing.T) {
 	}
 	collect(false)
 	runtime.KeepAlive(held)
-	held = nil
 	collect(true) // the test's own heap is small
 	held = make([]byte, 2*leastFreed)
 	collect(false)
