@@ -32,7 +32,7 @@ const (
 	// refreshPeriod is how often numbers alone are written.
 	refreshPeriod = 15 * time.Second
 	// refreshesPerSecond bounds the load on the API server: many PredictedMetrics are refreshed less often each, and never all at once.
-	refreshesPerSecond = 20
+	refreshesPerSecond = 10
 )
 
 // Writer writes status and events. Only the leader runs it.

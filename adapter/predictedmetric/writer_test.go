@@ -199,8 +199,8 @@ func TestWriterRefreshesNotAllAtOnce(t *testing.T) {
 		mostOfAll, longest time.Duration // until all are refreshed, and between two refreshes of one
 	}{
 		"few":  {10, 0, refreshPeriod + checkPeriod, refreshPeriod + checkPeriod},
-		"many": {1000, 0, 50 * time.Second, 52 * time.Second},
-		"slow": {200, time.Second, 8 * 27 * time.Second, 220 * time.Second}, // 27 in a check
+		"many": {1000, 0, 100 * time.Second, 102 * time.Second},
+		"slow": {200, time.Second, 200 * time.Second, 200 * time.Second}, // 20 in a check
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := now

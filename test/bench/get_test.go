@@ -25,7 +25,7 @@ import (
 const (
 	// blocks is how many turns each server has, of so many reads: as many each time, as those of a metric that it has been asked for
 	// less than ten seconds ago are quicker.
-	blocks, reads = 15, 1000
+	blocks, reads = 10, 1000
 	// warmUps is how many reads go before a block, over connections that the last switch has left cold.
 	warmUps = 200
 	// hpaController is who reads external metrics in a cluster.
