@@ -96,8 +96,8 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 			}
 		}
 		present[pm.UID] = w.written[pm.UID]
-		wrote, err := w.write(ctx, pm, period)
-		if wrote {
+		tried, err := w.write(ctx, pm, period)
+		if tried {
 			present[pm.UID] = w.Now()
 		}
 		errs = append(errs, err)
@@ -108,8 +108,8 @@ func (w *Writer) writeAll(ctx context.Context, wait func(share float64) time.Dur
 }
 
 // write updates one status and its events: at once if a condition or the decision has changed, else once a period, or later if as many
-// were refreshed in this check as may be.
-func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period time.Duration) (wrote bool, err error) {
+// were refreshed in this check as may be. One that cannot be written has been tried too: others would wait for it.
+func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period time.Duration) (tried bool, err error) {
 	now := w.Now()
 	key := client.ObjectKeyFromObject(pm)
 	s, known := w.Reconciler.Forecaster.Get(key)
@@ -135,7 +135,7 @@ func (w *Writer) write(ctx context.Context, pm *v1alpha1.PredictedMetric, period
 	// A replica that has lost the lease may still be writing: of two the second one fails.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := w.Client.Status().Patch(ctx, after, patch); err != nil {
-		return false, client.IgnoreNotFound(ignoreConflict(err))
+		return refresh, client.IgnoreNotFound(ignoreConflict(err))
 	}
 	w.record(ctx, before, after, s.Ready)
 	return true, nil

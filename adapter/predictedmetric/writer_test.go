@@ -191,21 +191,25 @@ func TestWriterPausesBetweenParts(t *testing.T) {
 	assert.ErrorIs(t, w.writeAll(ctx, spread.Not), context.Canceled)
 }
 
-// Numbers alone are refreshed evenly, also of those that became known in one moment and where each write takes long.
-func TestWriterRefreshesNotAllAtOnce(t *testing.T) {
+// Numbers alone are refreshed evenly: also where all became known in one moment, where a write takes long, and where some are refused.
+func TestWriterRefreshesEvenly(t *testing.T) {
 	for name, c := range map[string]struct {
-		metrics            int
-		takes              time.Duration
-		mostOfAll, longest time.Duration // until all are refreshed, and between two refreshes of one
+		metrics, refused int
+		takes            time.Duration
+		each             time.Duration // between two refreshes of one, at the most
 	}{
-		"few":  {10, 0, refreshPeriod + checkPeriod, refreshPeriod + checkPeriod},
-		"many": {1000, 0, 100 * time.Second, 102 * time.Second},
-		"slow": {200, time.Second, 200 * time.Second, 200 * time.Second}, // 20 in a check
+		"few":     {10, 0, 0, refreshPeriod + checkPeriod},
+		"many":    {1000, 0, 0, 102 * time.Second},
+		"slow":    {200, 0, time.Second, 200 * time.Second}, // 20 in a check
+		"refused": {1000, 500, 0, 102 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			at := now
-			forecasts := forecaster.New(func() time.Time { return at }, prometheus.NewRegistry(), forecaster.Options{})
+			begun := now
+			at := begun
+			clock := func() time.Time { return at }
+			forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
 			var present []*v1alpha1.PredictedMetric
+			refreshed := map[string]time.Time{}
 			for i := range c.metrics {
 				pm := predictedMetric()
 				pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
@@ -213,41 +217,42 @@ func TestWriterRefreshesNotAllAtOnce(t *testing.T) {
 				pm.Status = statusOf(pm, problem{}, s, known, at)
 				pm.Status.Source = "another"
 				present = append(present, pm)
+				if i >= c.refused {
+					refreshed[pm.Name] = begun
+				}
 			}
 			scheme := runtime.NewScheme()
 			require.NoError(t, v1alpha1.AddToScheme(scheme))
-			patched := map[string]time.Time{}
-			longest, inCheck := time.Duration(0), 0
-			cl := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
-				if before, ok := patched[o.GetName()]; ok {
-					longest = max(longest, at.Sub(before))
-				}
-				at = at.Add(c.takes)
-				patched[o.GetName()] = at
+			inCheck := 0
+			patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 				inCheck++
+				at = at.Add(c.takes)
+				if _, taken := refreshed[o.GetName()]; !taken {
+					return errors.New("refused")
+				}
+				refreshed[o.GetName()] = at
 				return nil
-			}}).Build()
+			}
 			w := &Writer{
-				Client: cl, Metrics: func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil },
-				Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: func() time.Time { return at },
+				Client:     fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
+				Metrics:    func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil },
+				Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
 				written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
 			}
-			begun, all := at, time.Duration(0)
 			for at.Sub(begun) < 10*time.Minute {
 				inCheck = 0
 				next := at.Add(checkPeriod)
-				require.NoError(t, w.writeAll(t.Context(), spread.Not))
-				assert.LessOrEqual(t, inCheck, max(2, refreshesPerSecond*int(checkPeriod/time.Second)))
-				if len(patched) == c.metrics && all == 0 {
-					all = at.Sub(begun)
+				if err := w.writeAll(t.Context(), spread.Not); c.refused == 0 {
+					require.NoError(t, err)
+				}
+				require.LessOrEqual(t, inCheck, max(2, refreshesPerSecond*int(checkPeriod/time.Second)))
+				for name, last := range refreshed {
+					require.LessOrEqual(t, at.Sub(last), c.each, name)
 				}
 				if at.Before(next) {
 					at = next
 				}
 			}
-			assert.LessOrEqual(t, all, c.mostOfAll)
-			assert.Len(t, patched, c.metrics)
-			assert.LessOrEqual(t, longest, c.longest)
 		})
 	}
 }
@@ -281,9 +286,9 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	other.Status.Source = "written by the new leader"
 	require.NoError(t, c.Status().Update(t.Context(), &other))
 
-	wrote, err := w.write(t.Context(), &seen, 0)
+	tried, err := w.write(t.Context(), &seen, 0)
 	require.NoError(t, err, "a conflict is no error: the next check sees what is there")
-	assert.False(t, wrote)
+	assert.False(t, tried)
 	require.NoError(t, c.Get(t.Context(), key, &seen))
 	assert.Equal(t, "written by the new leader", seen.Status.Source)
 	assert.Empty(t, seen.Status.Conditions)

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether there is a forecast, which is served unless spec.dryRun is true"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why no forecast is served, such as DryRun, or ForecastServed"
 // +kubebuilder:printcolumn:name="Sample-Age",type=string,JSONPath=`.status.sampleAge`,priority=1,description="The age of the newest sample when the status was written"
-// +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=`.status.updateTime`,priority=1,description="When the status was written: at once after a decision, else about every 15s, of many PredictedMetrics 10 a second"
+// +kubebuilder:printcolumn:name="Updated",type=date,JSONPath=`.status.updateTime`,priority=1,description="When the status was written: at once after a decision, else about every 15s, or less often if there are more than 150 PredictedMetrics"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63",message="metadata.name must have at most 63 characters: an HPA selects the metric by a label with this value"
 type PredictedMetric struct {

@@ -67,7 +67,7 @@ type PredictedMetricStatus struct {
 	// +optional
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// When this status was written: at once after a decision or a change of a condition, else about every 15s, of many PredictedMetrics 10 a second.
+	// When this status was written: at once after a decision or a change of a condition, else about every 15s, or less often if there are more than 150 PredictedMetrics.
 	// +optional
 	UpdateTime *metav1.Time `json:"updateTime,omitempty"`
 
