@@ -154,7 +154,7 @@ bench: bench-get ## Run the quick benchmarks, in the form that benchstat reads (
 	go test -run '^$$' -bench . -benchmem -count 6 ./pipeline ./adapter/... ./nodepool/... ./internal/...
 
 .PHONY: bench-get
-bench-get: ## Compare reads through the aggregator with the library's test adapter (10 minutes; part of bench)
+bench-get: ## Compare reads through the aggregator with the library's test adapter (a quarter of an hour; part of bench)
 	go test -run '^$$' -bench AggregatedGet -benchtime 1x -timeout 1h ./test/bench
 
 .PHONY: bench-nodepool
