@@ -375,17 +375,7 @@ func (f *fixture) message(name string) string {
 	return meta.FindStatusCondition(f.metric(name).Status.Conditions, v1alpha1.ConditionCapacityBufferReady).Message
 }
 
-// sent returns the reasons of the events since the last call.
-func (f *fixture) sent() (out []string) {
-	for {
-		select {
-		case e := <-f.recorder.Events:
-			out = append(out, strings.Join(strings.Fields(e)[:2], " "))
-		default:
-			return out
-		}
-	}
-}
+func (f *fixture) sent() []string { return ownedtest.SentReasons(f.recorder) }
 
 // wrote returns the writes to buffers since the last call.
 func (f *fixture) wrote() []string {

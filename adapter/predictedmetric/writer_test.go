@@ -23,11 +23,21 @@ import (
 	"github.com/foresail/foresail/adapter/autoscaler"
 	"github.com/foresail/foresail/adapter/capacitybuffer"
 	"github.com/foresail/foresail/adapter/forecaster"
+	"github.com/foresail/foresail/adapter/owned"
 	"github.com/foresail/foresail/adapter/owned/ownedtest"
 	"github.com/foresail/foresail/adapter/snapshot"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/spread"
 )
+
+// newWriter is a Writer that has been started.
+func newWriter(c client.Client, metrics owned.Metrics, clock func() time.Time) *Writer {
+	return &Writer{
+		Client: c, Metrics: metrics, Events: events.NewFakeRecorder(10), Now: clock,
+		Reconciler: &Reconciler{Forecaster: forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})},
+		written:    map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+	}
+}
 
 // reporting is a Writer and the condition Ready of one PredictedMetric.
 type reporting struct {
@@ -60,18 +70,7 @@ func (r *reporting) last(reason snapshot.Reason, d time.Duration) {
 	}
 }
 
-// sent returns the events since the last call.
-func (r *reporting) sent() []string {
-	var out []string
-	for {
-		select {
-		case e := <-r.recorder.Events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
-}
+func (r *reporting) sent() []string { return ownedtest.Sent(r.recorder) }
 
 const forecastServed = "Normal ForecastServed a forecast is served"
 
@@ -144,11 +143,7 @@ func TestWriterWritesStatus(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
 	at := now
 	clock := func() time.Time { return at }
-	forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
-	w := &Writer{
-		Client: c, Metrics: ownedtest.Metrics(t, c), Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
-		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
-	}
+	w := newWriter(c, ownedtest.Metrics(t, c), clock)
 	write := func() v1alpha1.PredictedMetricStatus {
 		t.Helper()
 		require.NoError(t, w.writeAll(t.Context(), spread.Not))
@@ -157,7 +152,7 @@ func TestWriterWritesStatus(t *testing.T) {
 		return stored.Status
 	}
 	assert.Equal(t, "Unknown Pending", conditionsOf(write())["Ready"])
-	forecasts.Reject(client.ObjectKeyFromObject(pm), forecaster.Config{}, errors.New("spec.threshold: 0: must be above 0"))
+	w.Reconciler.Forecaster.Reject(client.ObjectKeyFromObject(pm), forecaster.Config{}, errors.New("spec.threshold: 0: must be above 0"))
 	w.Reconciler.problems.m.Store(client.ObjectKeyFromObject(pm), problem{err: errors.New("spec.threshold: 0: must be above 0")})
 	at = at.Add(checkPeriod)
 	status := write()
@@ -177,12 +172,7 @@ func TestWriterPausesBetweenParts(t *testing.T) {
 	}
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	w := &Writer{
-		Client:     fake.NewClientBuilder().WithScheme(scheme).Build(),
-		Metrics:    func() ([]*v1alpha1.PredictedMetric, error) { return many, nil },
-		Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})},
-		Events:     events.NewFakeRecorder(10), Now: time.Now, written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
-	}
+	w := newWriter(fake.NewClientBuilder().WithScheme(scheme).Build(), func() ([]*v1alpha1.PredictedMetric, error) { return many, nil }, time.Now)
 	var shares []float64
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, w.writeAll(ctx, func(share float64) time.Duration { shares = append(shares, share); return 0 }))
@@ -206,23 +196,9 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			begun := now
 			at := begun
-			clock := func() time.Time { return at }
-			forecasts := forecaster.New(clock, prometheus.NewRegistry(), forecaster.Options{})
-			var present []*v1alpha1.PredictedMetric
-			refreshed := map[string]time.Time{}
-			for i := range c.metrics {
-				pm := predictedMetric()
-				pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
-				s, known := forecasts.Get(client.ObjectKeyFromObject(pm))
-				pm.Status = statusOf(pm, problem{}, s, known, at)
-				pm.Status.Source = "another"
-				present = append(present, pm)
-				if i >= c.refused {
-					refreshed[pm.Name] = begun
-				}
-			}
 			scheme := runtime.NewScheme()
 			require.NoError(t, v1alpha1.AddToScheme(scheme))
+			refreshed := map[string]time.Time{} // of those that are not refused
 			inCheck := 0
 			patch := func(_ context.Context, _ client.Client, _ string, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 				inCheck++
@@ -233,11 +209,19 @@ func TestWriterRefreshesEvenly(t *testing.T) {
 				refreshed[o.GetName()] = at
 				return nil
 			}
-			w := &Writer{
-				Client:     fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
-				Metrics:    func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil },
-				Reconciler: &Reconciler{Forecaster: forecasts}, Events: events.NewFakeRecorder(10), Now: clock,
-				written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
+			var present []*v1alpha1.PredictedMetric
+			w := newWriter(fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: patch}).Build(),
+				func() ([]*v1alpha1.PredictedMetric, error) { return slices.Clone(present), nil }, func() time.Time { return at })
+			for i := range c.metrics {
+				pm := predictedMetric()
+				pm.Name, pm.UID = fmt.Sprint("m", i), types.UID(fmt.Sprint(i))
+				s, known := w.Reconciler.Forecaster.Get(client.ObjectKeyFromObject(pm))
+				pm.Status = statusOf(pm, problem{}, s, known, at)
+				pm.Status.Source = "another"
+				present = append(present, pm)
+				if i >= c.refused {
+					refreshed[pm.Name] = begun
+				}
 			}
 			for at.Sub(begun) < 10*time.Minute {
 				inCheck = 0
@@ -275,11 +259,7 @@ func TestWriterDoesNotOverwriteAnother(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(pm).WithStatusSubresource(pm).Build()
-	recorder := events.NewFakeRecorder(10)
-	w := &Writer{
-		Client: c, Metrics: ownedtest.Metrics(t, c), Reconciler: &Reconciler{Forecaster: forecaster.New(time.Now, prometheus.NewRegistry(), forecaster.Options{})}, Events: recorder, Now: time.Now,
-		written: map[types.UID]time.Time{}, reports: map[types.UID]*reports{},
-	}
+	w := newWriter(c, ownedtest.Metrics(t, c), time.Now)
 	var seen, other v1alpha1.PredictedMetric
 	require.NoError(t, c.Get(t.Context(), key, &seen))
 	require.NoError(t, c.Get(t.Context(), key, &other))

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -108,7 +107,9 @@ func (p *watchingProcess) usage(b *testing.B) (u usage) {
 
 // watchForOthers is the main function of such a process.
 func watchForOthers(of string) error {
-	debug.SetGCPercent(gcPercent)
+	if err := limitMemory(context.Background(), os.Getenv); err != nil {
+		return err
+	}
 	address, mode, _ := strings.Cut(of, " ")
 	client, err := clientOf(address)
 	if err != nil {

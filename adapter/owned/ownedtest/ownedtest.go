@@ -2,10 +2,12 @@
 package ownedtest
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/owned"
@@ -40,4 +42,24 @@ func Metrics(tb testing.TB, c client.Reader) owned.Metrics {
 		}
 		return out, err
 	}
+}
+
+// Sent returns the events since the last call.
+func Sent(recorder *events.FakeRecorder) (out []string) {
+	for {
+		select {
+		case e := <-recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+// SentReasons returns the types and reasons of the events since the last call.
+func SentReasons(recorder *events.FakeRecorder) (out []string) {
+	for _, e := range Sent(recorder) {
+		out = append(out, strings.Join(strings.Fields(e)[:2], " "))
+	}
+	return out
 }
