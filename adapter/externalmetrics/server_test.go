@@ -446,6 +446,9 @@ func TestOptions(t *testing.T) {
 	assert.NoError(t, o.Validate())
 	assert.Equal(t, "/k", o.Kubeconfig)
 	assert.Equal(t, 8443, o.Generic.SecureServing.BindPort)
+	const hpaSyncPeriod = 15 * time.Second
+	assert.Greater(t, o.Generic.Authorization.AllowCacheTTL, 10*hpaSyncPeriod, "HPAs are seldom asked about")
+	assert.Less(t, o.Generic.Authorization.DenyCacheTTL, hpaSyncPeriod, "who is given the right need not wait")
 
 	groups := o.FlagSets()
 	assert.Equal(t, []string{"cluster", "secure serving", "authentication", "authorization"}, groups.Order)
