@@ -11,11 +11,11 @@ import (
 )
 
 // CheckpointVersion is the version of what MarshalBinary writes. UnmarshalBinary reads this version alone.
-const CheckpointVersion = 2
+const CheckpointVersion = 3
 
 // MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
 // ordinary load has two thirds of it.
-const MaxCheckpoint = 29_871
+const MaxCheckpoint = 30_435
 
 var (
 	_ encoding.BinaryMarshaler   = (*Past)(nil)
@@ -124,7 +124,7 @@ func (p *Past) fields(c codec) {
 	p.of.fields(c)
 	p.recent.fields(c, p.of.step)
 	for i := range p.horizons {
-		p.horizons[i].fields(c)
+		p.horizons[i].fields(c, horizons[i])
 	}
 	p.season.minutes.fields(c, minute, day+beyond)
 	p.season.fives.fields(c, 5*minute, week+beyond)
@@ -181,10 +181,14 @@ func (r *recent) fields(c codec, step int64) {
 	}
 }
 
-func (h *horizon) fields(c codec) {
+func (h *horizon) fields(c codec, seconds float64) {
 	c.float(&h.looks)
 	c.float(&h.size)
 	c.float(&h.margin)
+	for i := range lookBacks(seconds) {
+		c.short((*uint16)(&h.before[i].margin))
+		c.short((*uint16)(&h.before[i].forJump))
+	}
 	c.float(&h.ordered)
 	c.float(&h.asked)
 	for i := range h.squares {
@@ -321,6 +325,9 @@ func (h *horizon) check(c *checker) {
 	c.require(upTo(h.size, math.MaxFloat64) && upTo(h.margin, math.MaxFloat64), "an error or a margin that is not finite, or below 0")
 	c.require(upTo(h.ordered, math.MaxFloat64) && upTo(h.asked, math.MaxFloat64), "a number of instances that is not finite, or below 0")
 	ok := true
+	for _, v := range h.before {
+		ok = ok && upTo(v.margin.value(), math.MaxFloat32) && upTo(v.forJump.value(), math.MaxFloat32)
+	}
 	for _, v := range h.squares {
 		ok = ok && isSingle(v)
 	}
@@ -330,7 +337,7 @@ func (h *horizon) check(c *checker) {
 	for _, v := range h.weights {
 		ok = ok && finite(v)
 	}
-	c.require(ok, "a regression that is not finite")
+	c.require(ok, "a regression or a margin that is not finite")
 }
 
 func (r *ring) check(c *checker, width, span int64) {

@@ -139,7 +139,7 @@ func TestCheckpointOfTheForecastItself(t *testing.T) {
 func TestCheckpointSize(t *testing.T) {
 	l := newLearner(2)
 	past := pipeline.NewPast(&l.params)
-	assert.Less(t, len(checkpoint(t, past)), 9_000, "of nothing")
+	assert.Less(t, len(checkpoint(t, past)), 9_500, "of nothing")
 	l.learn(0, 8*24*time.Hour, past)
 	ordinary := len(checkpoint(t, past))
 	assert.Less(t, ordinary, 21_000, "of more than a week")

@@ -9,8 +9,24 @@ var horizons = [...]float64{15, 30, 60, 120, 240, 480, 960}
 type horizon struct {
 	regression         // how far the load is off the mean of half a minute then, in units of description.scale
 	margin     float64 // of what is planned for, in mean absolute errors
+	before     promises
 	ordered    float64 // how many instances there would be for what is planned for
 	asked      float64 // how many of them were asked for at the look before; 0 if that is longer ago
+}
+
+// promise is what a horizon adds to what is expected, and how much it would add for a jump that may come, in units of description.scale.
+type promise struct{ margin, forJump short }
+
+// promises are the newest, one for each look: a load is late by what was known when it was expected. Nearer horizons need less of them,
+// lookBacks.
+type promises [66]promise
+
+// lookBacks is how many of the newest looks a horizon needs the promises of.
+func lookBacks(seconds float64) int { return int(seconds*1000)/learnEach + 2 }
+
+// at is the place of the promise of a time.
+func (m *promises) at(t int64, seconds float64, of *kind) *promise {
+	return &m[floorMod(floorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
 }
 
 const (
@@ -29,23 +45,34 @@ const (
 	mostErrors = 30
 	// largestMargin is the largest margin as a share of the load: beyond that more instances would have to wait for jumps that nobody
 	// can know than there are.
-	largestMargin = 0.5
+	largestMargin = 1
+	// worth is how many times as large as by Laplace's distribution a margin makes its price: large errors are more frequent.
+	worth = 3
 	// heldFor is for how long an HPA keeps instances that are no longer asked for (ms).
 	heldFor = 30_000
 	// spare is the share of an instance that is not ordered for its own sake.
 	spare = 0.1
 )
 
-// learn takes note of the rate that came some seconds after a description.
-func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, of *kind) {
+// learn takes note of the rate that came some seconds after a description. A clipped one was at least that.
+func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *kind) {
 	x := d.features(seconds, s)
 	if h.knows(leastKnown, of) {
-		h.track(d, seconds, s, d.base+h.at(&x)*d.scale, rate, of)
-	} else {
+		h.track(d, seconds, s, d.base+h.at(&x)*d.scale, rate, clipped, of)
+	}
+	if !clipped {
+		each := float64(of.lookEach())
+		h.regression.learn(&x, (rate-d.base)/d.scale, math.Ceil((seconds+aroundTime)*1000/each), each)
+	}
+}
+
+// remember keeps what is promised at a time.
+func (h *horizon) remember(t int64, seconds float64, s *season, of *kind) {
+	if !h.knows(leastKnown, of) {
 		h.margin = firstMargin
 	}
-	each := float64(of.lookEach())
-	h.regression.learn(&x, (rate-d.base)/d.scale, math.Ceil((seconds+aroundTime)*1000/each), each)
+	share, _ := s.jumps.hourly(t, t+int64(seconds*1000), s.hours())
+	*h.before.at(t, seconds, of) = promise{shortOf(h.margin * h.size), shortOf(share * h.price(h.margin))}
 }
 
 // knows reports whether the load has been looked at for some time (ms).
@@ -53,23 +80,31 @@ func (h *horizon) knows(least int64, of *kind) bool {
 	return h.looks*float64(of.lookEach()) >= float64(least)
 }
 
-// track adapts the margin to whether more came than the instances hold that would have been ordered. As with decide, a count that is
-// good enough stays as it is.
-func (h *horizon) track(d *description, seconds float64, s *season, expected, rate float64, of *kind) {
+// track adapts the margin to whether more came than the instances hold that were ordered by what was promised then. As with decide, a count
+// that is good enough stays as it is. Of a clipped load it may not be known.
+func (h *horizon) track(d *description, seconds float64, s *season, expected, rate float64, clipped bool, of *kind) {
 	if of.lateness == 0 {
 		return
 	}
-	planned := d.planned(expected, d.at, seconds, s)
-	margin := min(h.margin*h.size*d.scale, largestMargin*planned)
+	then := h.before.at(d.at, seconds, of)
+	_, jump := s.jumps.hourly(d.at, d.at+int64(seconds*1000), s.hours())
+	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, then.forJump.value()*d.scale)
+	most := largestMargin * planned
+	margin := min(then.margin.value()*d.scale, most)
 	required := (planned + margin) / of.threshold
 	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare), of)
+	late := rate > h.ordered*of.threshold
 	switch {
-	case rate <= h.ordered*of.threshold:
+	case !late && !clipped:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
-	case rate > planned+margin && h.margin*h.size*d.scale <= largestMargin*planned: // a larger one would count
+	case late && rate > planned+margin && (chance || h.margin*h.size*d.scale <= most): // a larger one would count
 		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
 	}
 }
+
+// price is what it is worth to be late once less, as a load of one look, in units of description.scale: a larger margin costs as much, by
+// Laplace's distribution of errors.
+func (h *horizon) price(margin float64) float64 { return worth * 2 * h.size * math.Exp(margin) }
 
 // order adapts how many instances there would be to between how many are good enough. An HPA with the stabilization window of scaling down
 // that docs/hpa.md recommends, heldFor, keeps the highest count that was asked for within less than that: now, and at the look before
@@ -85,6 +120,14 @@ func (h *horizon) order(least, most float64, of *kind) {
 // planned is the load to plan for, without a margin, if one is expected in some seconds. Jumps may come from a time on that is now.
 func (d *description) planned(expected float64, now int64, seconds float64, s *season) float64 {
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
+}
+
+// withJump is the load to plan for if one may jump higher, which is worth some more load; if not that much, there is a chance of it.
+func withJump(load, jump, worth float64) (planned float64, chance bool) {
+	if jump > load && worth > jump-load {
+		return jump, false
+	}
+	return load, jump > load
 }
 
 // marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one, which
@@ -121,13 +164,19 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 	share := min(1, max(0, (seconds-horizons[k])/(horizons[k+1]-horizons[k])))
 	between := func(a, b float64) float64 { return a + (b-a)*share }
 	x := d.features(seconds, &p.season)
-	margin := math.NaN()
-	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
-		margin = between(near.marginFor(lateness, &p.of)*near.size, far.marginFor(lateness, &p.of)*far.size) * d.scale
-	}
 	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
 	total := min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds)))
-	r := recalled{known: true, total: total, planned: d.planned(total, now, seconds, &p.season), margin: margin}
+	planned := d.planned(total, now, seconds, &p.season)
+	margin := math.NaN()
+	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
+		a, b := near.marginFor(lateness, &p.of), far.marginFor(lateness, &p.of)
+		margin = between(a*near.size, b*far.size) * d.scale
+		if lateness > 0 && p.of.lateness > 0 {
+			often, jump := p.season.jumps.hourly(now, d.at+int64(seconds*1000), p.season.hours())
+			planned, _ = withJump(planned, jump, often*between(near.price(a), far.price(b))*d.scale)
+		}
+	}
+	r := recalled{known: true, total: total, planned: planned, margin: margin}
 	if !finite(r.total) || !finite(r.planned) || math.IsInf(r.margin, 0) {
 		return recalled{}
 	}

@@ -147,6 +147,17 @@ func (p *Past) Recalled(t int64) (ofMinute, ofFive float64) {
 	return p.season.minutes.at(t), p.season.fives.at(t)
 }
 
+// AddClipped is Add of a load that was at least as much.
+func (p *Past) AddClipped(t int64, load float64, m *Memory, params *Params) {
+	p.become(params)
+	p.add(t, load, true, m, nil)
+}
+
+// Hourly is how often jumps of some hours come from one time to another (ms), and their load.
+func (p *Past) Hourly(from, to int64) (share, height float64) {
+	return p.season.jumps.hourly(from, to, p.season.hours())
+}
+
 // Due is the load of the jumps that a past expects from one time to another (ms).
 func (p *Past) Due(from, to int64) float64 { return p.season.jumps.due(from, to) }
 

@@ -14,6 +14,8 @@ const (
 	calmMinutes = 3
 	// Of the last seven days, it must have jumped on leastDays in a minute of the day, or in one beside it, to be expected to again.
 	leastDays = 3
+	// In a minute of the hour it must have jumped leastTimes, of leastHours at least, to be expected to with the share of them.
+	leastTimes, leastHours = 3, 6
 	// jumpLate is how much later than ever a jump is still expected, and jumpEarly how much earlier (ms).
 	jumpLate, jumpEarly = 15_000, 5_000
 	// mostRise is how many times as high as before a jump is expected after a higher one, which may have been an incident, and drift for
@@ -75,6 +77,16 @@ func (j *jumps) add(end, step int64, mean float64) {
 	}
 }
 
+// shown is the mean of the newest n steps, of those that are kept at most.
+func (j *jumps) shown(n int) float64 {
+	newest := j.steps[max(0, len(j.steps)-n):]
+	sum := 0.0
+	for _, v := range newest {
+		sum += v
+	}
+	return sum / float64(len(newest))
+}
+
 // skip goes on at a minute far from the open one. What is not known of the days between is no jump.
 func (j *jumps) skip(number int64) {
 	list := j.list
@@ -131,15 +143,50 @@ func (j *jumps) due(from, to int64) float64 {
 	largest := float32(0)
 	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
 		at, found := j.find(number)
-		if !found || !j.recurs(number) {
-			continue
-		}
-		x, begins := &j.list[at], number*minute
-		if begins+int64(x.first)*1000-jumpEarly <= to && from <= begins+int64(x.last)*1000+jumpLate {
-			largest = max(largest, x.height)
+		if found && j.recurs(number) && j.list[at].mayBegin(number, from, to) {
+			largest = max(largest, j.list[at].height)
 		}
 	}
 	return float64(largest)
+}
+
+// hourly is how often the load jumps in those minutes of the hour in which it may from one time to another, as a share of the hours of the
+// last week that are known, and to what load; 0 without any.
+func (j *jumps) hourly(from, to int64, hours float64) (share, height float64) {
+	if hours < leastHours {
+		return 0, 0
+	}
+	from, to = from-j.origin, to-j.origin
+	first, last := floorDiv(from-jumpLate, minute)-1, floorDiv(to, minute)
+	var times [60]int
+	var heights [60]float64
+	for i := range j.list {
+		x := &j.list[i]
+		after := floorMod(int64(x.minute)-first, 60)
+		if first+after > last || !x.mayBegin(first+after, from, to) {
+			continue
+		}
+		days := bits.OnesCount8(x.days)
+		times[after] += days
+		heights[after] += float64(days) * float64(x.height)
+	}
+	n := 0
+	for k := range times {
+		if times[k] >= leastTimes {
+			n += times[k]
+			height += heights[k]
+		}
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return min(1, float64(n)/hours), height / float64(n)
+}
+
+// mayBegin reports whether it may begin from one time to another, in a minute of a number.
+func (x *jump) mayBegin(number, from, to int64) bool {
+	begins := number * minute
+	return begins+int64(x.first)*1000-jumpEarly <= to && from <= begins+int64(x.last)*1000+jumpLate
 }
 
 // recurs reports whether the load jumps in a minute of the day on enough days, and in neither of those beside it more often.

@@ -147,6 +147,10 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 	for _, v := range came {
 		rate += v / float64(len(came)) // NaN if one of them is
 	}
+	clipped := math.IsNaN(rate)
+	if clipped {
+		rate = p.season.jumps.shown(max(1, 2*around))
+	}
 	if math.IsNaN(rate) {
 		p.release()
 		return
@@ -160,10 +164,11 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		learns := seconds >= step && n > 0 && (unlearned == nil || !unlearned(at))
 		var d description
 		if learns && d.describe(means[max(0, n-stepsOf(describedSeconds, step)):n], at, step, m) {
-			p.horizons[i].learn(&d, seconds, &p.season, rate, &p.of)
+			p.horizons[i].learn(&d, seconds, &p.season, rate, clipped, &p.of)
 		} else {
 			p.horizons[i].asked = 0
 		}
+		p.horizons[i].remember(p.recent.end, seconds, &p.season, &p.of)
 	}
 }
 

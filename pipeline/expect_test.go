@@ -1,0 +1,121 @@
+package pipeline_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// hourly jumps for five minutes in the 32nd minute of the hours that it is told to.
+func hourly(on func(hour int64) bool) secondly {
+	return func(s int64) float64 {
+		began := s%3600 - (32*60 + 20)
+		if 0 <= began && began < 300 && on(s/3600) {
+			return 10
+		}
+		return 2
+	}
+}
+
+// atChance is true for one hour of three.
+func atChance(hour int64) bool { return newFleets(uint64(hour)).span(0, 2) == 0 }
+
+// inFourMinutes is of pods that start in minutes.
+func inFourMinutes(past *pipeline.Past, s int64, load secondly) pipeline.Input {
+	in := inputOf(past, s, load)
+	in.StartupTime = 225 * time.Second
+	return in
+}
+
+// A jump in a minute of the hour, which comes in some hours, is known by its share of them.
+func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
+	p := learningParams()
+	past := pipeline.NewPast(&p)
+	hourly := hourly(func(hour int64) bool { return hour%4 == 0 })
+	expected := func(s int64) (share, height float64) {
+		at := (midnight + s) * 1000
+		return past.Hourly(at, at+240_000)
+	}
+	const before = 30 * 60 // s of an hour
+	follow(past, p, 0, 9*3600, hourly)
+	share, _ := expected(9*3600 + before)
+	assert.InDelta(t, 3./9, share, 0.05, "three jumps tell")
+	follow(past, p, 9*3600, ofDay, hourly)
+	share, height := expected(ofDay + before)
+	assert.InDelta(t, 1./4, share, 0.02)
+	assert.InDelta(t, 10, height, 0.5)
+	for name, s := range map[string]int64{"too early": ofDay + 27*60, "too late": ofDay + 33*60} {
+		share, _ = expected(s)
+		assert.Zero(t, share, name)
+	}
+
+	young := pipeline.NewPast(&p)
+	follow(young, p, 0, 5*3600, hourly)
+	share, _ = young.Hourly((midnight+5*3600+before)*1000, (midnight+5*3600+before+240)*1000)
+	assert.Zero(t, share, "two jumps may be chance")
+}
+
+// Where a margin could not keep what is late to the share that was asked for, jumps that come in some hours are planned for, as often as
+// that takes.
+func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
+	for _, lateness := range []float64{0.005, 0.01, 0.2} {
+		p := learningParams()
+		p.Lateness = lateness
+		load := noisy(3, hourly(atChance))
+		past := pipeline.NewPast(&p)
+		follow(past, p, 0, 2*ofDay, load)
+		late, judged, ordered, target := 0.0, 0.0, 0.0, 1
+		for s := 2 * ofDay; s < 6*ofDay; s += 15 {
+			follow(past, p, s-15, s, load)
+			if s/60%60 >= 50 { // all is calm
+				continue
+			}
+			in := inFourMinutes(past, s, load)
+			in.Target = target
+			f := run(t, p, in)
+			target = f.Decision.Desired
+			rate := 0.0
+			for k := s + 231; k <= s+250; k++ {
+				rate += load(k) / 20
+			}
+			judged += 60. / 50
+			ordered += f.Holds * 60 / 50
+			if rate > f.Holds {
+				late++
+			}
+		}
+		t.Logf("%v asked: late %.4f, ordered %.2f", lateness, late/judged, ordered/judged)
+		if lateness < 0.1 {
+			assert.InEpsilon(t, lateness, late/judged, 0.25)
+		} else {
+			assert.Less(t, ordered/judged, 3., "nothing is ordered for jumps")
+		}
+	}
+}
+
+// A load that pods could not show whole was late for certain if it showed too much, and otherwise it is not known.
+func TestClippedLoadsMayBeLate(t *testing.T) {
+	p := learningParams()
+	load := noisy(6, func(int64) float64 { return 3 })
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, ofDay/4+1, load) // the look of then is over
+	clipped := func(shown float64) *pipeline.Past {
+		out := past.Clone()
+		var m pipeline.Memory
+		for s := ofDay/4 + 1; s < ofDay/4+120; s++ {
+			out.AddClipped((midnight+s)*1000, shown, &m, &p)
+		}
+		return out
+	}
+	was, weights := past.Margins()
+	for i, margin := range was {
+		high, learned := clipped(20).Margins()
+		assert.Greater(t, high[i], margin+0.05, "horizon %d", i)
+		assert.Equal(t, weights, learned, "nothing is learned of how the load goes on")
+		low, _ := clipped(3).Margins()
+		assert.Equal(t, margin, low[i], "horizon %d", i)
+	}
+}
