@@ -6,7 +6,8 @@ import (
 )
 
 // Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the present load
-// stays. What cannot be read is no error: times at which the fleet was clipped, or not read, are left out. The zero value is ready.
+// stays. What cannot be read is no error: times at which the fleet was clipped, or not read, are left out; but where a clipped one showed
+// more than had been ordered for, it was late. The zero value is ready.
 type Accuracy struct {
 	pending  []made // by the time at which they are due
 	judged   int64  // the newest time that was judged (ms)
@@ -16,8 +17,8 @@ type Accuracy struct {
 
 // made is a forecast whose time has not come.
 type made struct {
-	due          int64 // ms
-	total, naive float64
+	due          int64   // ms
+	total, naive float64 // naive is NaN where the present load could not be read
 	holds        float64 // infinite where Params.Max kept it from more: that is not late
 }
 
@@ -26,6 +27,7 @@ type tally struct {
 	time       float64 // that was judged (ms)
 	off, naive float64 // absolute errors, times that time
 	late       float64 // the time in which more came than the instances hold that were ordered
+	lateOrNot  float64 // the time of which that is known
 }
 
 // Score is how good forecasts have been.
@@ -62,7 +64,7 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	done := 0
 	for ; done < len(a.pending) && a.pending[done].due+around <= f.Tick; done++ {
 		x := a.pending[done]
-		if came, ok := w.rate(x.due-around, x.due+around); ok {
+		if came := w.rate(x.due-around, x.due+around); came.known {
 			a.add(&x, came)
 		}
 		a.judged = x.due
@@ -73,9 +75,13 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	if n := len(a.pending); n > 0 && (due < a.pending[n-1].due+apart || n == mostPending) {
 		return
 	}
-	present, ok := w.rate(f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
-	if !ok {
+	present := w.rate(f.Tick-max(presentOver, p.Interval).Milliseconds()+1, f.Tick)
+	if !present.known {
 		return
+	}
+	naive := present.load
+	if present.clipped {
+		naive = math.NaN()
 	}
 	holds := f.Holds
 	switch {
@@ -84,11 +90,11 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 	case f.Decision.Desired == 0:
 		holds = p.Activation
 	}
-	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, naive: present})
+	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, naive: naive})
 }
 
 // add adds the errors of a forecast, which stand for the time since the one before.
-func (a *Accuracy) add(x *made, came float64) {
+func (a *Accuracy) add(x *made, came rate) {
 	passed := float64(min(x.due-a.judged, time.Minute.Milliseconds()))
 	if a.judged == 0 || passed < 0 {
 		passed = float64(leastApart.Milliseconds())
@@ -97,14 +103,20 @@ func (a *Accuracy) add(x *made, came float64) {
 	a.lastDay.add(x, came, passed, 24*time.Hour)
 }
 
-func (t *tally) add(x *made, came, passed float64, span time.Duration) {
+func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 	keep := math.Exp(-passed / millis(span))
-	t.time, t.off, t.naive, t.late = t.time*keep, t.off*keep, t.naive*keep, t.late*keep
-	t.time += passed
-	t.off += passed * math.Abs(x.total-came)
-	t.naive += passed * math.Abs(x.naive-came)
-	if came > x.holds*(1+roundingSlack) {
+	t.time, t.off, t.naive, t.late, t.lateOrNot = t.time*keep, t.off*keep, t.naive*keep, t.late*keep, t.lateOrNot*keep
+	late := came.load > x.holds*(1+roundingSlack)
+	if late {
 		t.late += passed
+	}
+	if late || !came.clipped {
+		t.lateOrNot += passed
+	}
+	if !came.clipped && !math.IsNaN(x.naive) {
+		t.time += passed
+		t.off += passed * math.Abs(x.total-came.load)
+		t.naive += passed * math.Abs(x.naive-came.load)
 	}
 }
 
@@ -112,7 +124,7 @@ func (t tally) score() Score {
 	if t.time == 0 {
 		return Score{}
 	}
-	return Score{Judged: duration(t.time), Error: t.off / t.time, Naive: t.naive / t.time, Late: t.late / t.time}
+	return Score{Judged: duration(t.time), Error: t.off / t.time, Naive: t.naive / t.time, Late: t.late / t.lateOrNot}
 }
 
 // Forget drops the forecasts whose time has not come, as after a gap in what was read. What has been judged stays.
@@ -124,21 +136,26 @@ func (a *Accuracy) LastHour() Score { return a.lastHour.score() }
 // LastDay is the score of about the last day.
 func (a *Accuracy) LastDay() Score { return a.lastDay.score() }
 
-// rate is the mean load of the ticks from one time to another; false where not all of them can be read.
-func (w *window) rate(from, to int64) (float64, bool) {
+// rate is a mean load; a clipped one was at least that.
+type rate struct {
+	load    float64
+	clipped bool
+	known   bool
+}
+
+// rate is the mean load of the ticks from one time to another, which is not known where not all of them are.
+func (w *window) rate(from, to int64) rate {
 	if from <= w.tick(w.first)-w.step || to > w.tick(w.last) {
-		return 0, false
+		return rate{}
 	}
 	first, last := w.index(from), int(floorDiv(to-w.grid.first, w.step))
 	if first > last {
-		return 0, false
+		return rate{}
 	}
-	sum := 0.0
+	r := rate{known: true}
 	for _, l := range w.loads[first : last+1] {
-		if l.clipped {
-			return 0, false
-		}
-		sum += l.effective
+		r.load += l.effective / float64(last-first+1)
+		r.clipped = r.clipped || l.clipped
 	}
-	return sum / float64(last-first+1), true
+	return r
 }

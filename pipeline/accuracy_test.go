@@ -81,6 +81,18 @@ func TestWhatCannotBeReadIsNotJudged(t *testing.T) {
 	assert.Less(t, gaps.LastHour().Judged, 2*open.LastHour().Judged/3)
 }
 
+// What was clipped was late where it showed more than had been ordered for, and is not known elsewhere.
+func TestWhatIsClippedMayBeLate(t *testing.T) {
+	p := adaptive()
+	p.NoiseMargin = 0
+	p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
+	jumps := func(s int) float64 { return map[bool]float64{true: 1, false: 0.4}[s%600 >= 300] }
+	a, forecasts := judging(t, p, 1, 7200, jumps, nil)
+	assert.Less(t, a.LastDay().Judged, time.Hour, "how much came in the jump is not known")
+	horizon := forecasts[0].Horizon.Seconds()
+	assert.Greater(t, a.LastDay().Late, horizon/600, "that it was too much is")
+}
+
 // It knows nothing before a horizon has passed, and a rare forecast stands for no more than a minute.
 func TestNothingIsKnownAtFirst(t *testing.T) {
 	var a pipeline.Accuracy
