@@ -29,6 +29,15 @@ func (m *promises) at(t int64, seconds float64, of *kind) *promise {
 	return &m[floorMod(floorDiv(t, of.lookEach()), int64(lookBacks(seconds)))]
 }
 
+// shift makes them so many looks earlier.
+func (m *promises) shift(looks int64, seconds float64) {
+	n := int64(lookBacks(seconds))
+	was := *m
+	for i := range n {
+		m[i] = was[floorMod(i+looks, n)]
+	}
+}
+
 const (
 	// leastKnown is how long a load must have been looked at before something is known, of what comes within nearest (s) leastNear, as these
 	// looks overlap less. Margins are learned after leastKnown and known after leastMargin (ms).

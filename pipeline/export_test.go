@@ -182,6 +182,12 @@ func Ordered(step int64, goodEnough ...[2]float64) (ordered []float64) {
 	return ordered
 }
 
+// Promised is the margin that the furthest horizon had promised at a time (ms).
+func (p *Past) Promised(t int64) float64 {
+	last := len(horizons) - 1
+	return p.horizons[last].before.at(t, horizons[last], &p.of).margin.value()
+}
+
 // LevelOf is the mean of as many of the newest steps as are level within a width.
 func LevelOf(means []float64, width float64) float64 { return levelOf(means, width) }
 

@@ -72,6 +72,9 @@ func (p *Past) Shifted(by time.Duration) *Past {
 	out.season.minutes.origin -= ms
 	out.season.fives.origin -= ms
 	out.season.jumps.origin -= ms
+	for i := range out.horizons {
+		out.horizons[i].before.shift(floorDiv(ms, p.of.lookEach()), horizons[i])
+	}
 	return out
 }
 

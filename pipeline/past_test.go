@@ -306,6 +306,9 @@ func TestShiftedPasts(t *testing.T) {
 	follow(past, p, 0, 2*3600, load)
 	const by = 5 * 3600
 	shifted := past.Shifted(by * time.Second)
+	for end := (midnight + 2*3600) * 1000; end > (midnight+2*3600-900)*1000; end -= 15_000 {
+		require.Equal(t, past.Promised(end), shifted.Promised(end-by*1000))
+	}
 	earlier := func(s int64) float64 { return load(s + by) }
 	follow(shifted, p, 2*3600-by, 3*3600-by, earlier)
 	follow(past, p, 2*3600, 3*3600, load)
