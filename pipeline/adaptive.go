@@ -58,7 +58,7 @@ func (p adaptive) planned(f Forecast, o projection, ticks float64) (load float64
 	if p.Lateness == 0 || math.IsNaN(o.past.margin) {
 		return load + p.NoiseMargin*o.noise, false
 	}
-	return load + min(o.past.margin, largestMargin*load), true
+	return load + bounded(o.past.margin, load), true
 }
 
 func (p adaptive) lookBack(r reach) reach {

@@ -15,7 +15,7 @@ const CheckpointVersion = 3
 
 // MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
 // ordinary load has two thirds of it.
-const MaxCheckpoint = 30_435
+const MaxCheckpoint = 30_468
 
 var (
 	_ encoding.BinaryMarshaler   = (*Past)(nil)
@@ -174,7 +174,11 @@ func (r *recent) fields(c codec, step int64) {
 	c.int(&r.newest)
 	c.float(&r.sum)
 	c.int(&r.known)
-	flag(c, &r.unclear)
+	flag(c, &r.missing)
+	flag(c, &r.clipped)
+	for i := range r.least {
+		c.float(&r.least[i])
+	}
 	sized(c, &r.means, recentSteps)
 	for i := range r.means {
 		c.float(&r.means[i])
@@ -239,6 +243,9 @@ func (j *jumps) fields(c codec) {
 		c.byte(&x.first)
 		c.byte(&x.last)
 		c.single(&x.height)
+	}
+	if _, reads := c.(*decoder); reads {
+		j.sumUp()
 	}
 }
 
@@ -317,7 +324,8 @@ func (k *kind) check(c *checker) {
 func (r *recent) check(c *checker) {
 	c.require(isTime(r.end) && isTime(r.newest), "a time that is out of bounds")
 	c.require(finite(r.sum) && isCount(r.known), "an open step that is not finite")
-	c.require(!slices.ContainsFunc(r.means, func(v float64) bool { return !isLoad(v) }), "an infinite load")
+	infinite := func(v float64) bool { return !isLoad(v) }
+	c.require(!slices.ContainsFunc(r.means, infinite) && !slices.ContainsFunc(r.least[:], infinite), "an infinite load")
 }
 
 func (h *horizon) check(c *checker) {

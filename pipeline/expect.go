@@ -3,7 +3,10 @@ package pipeline
 import "math"
 
 // horizons are those that are learned, in seconds. Between them forecasts are interpolated.
-var horizons = [...]float64{15, 30, 60, 120, 240, 480, 960}
+var horizons = [...]float64{15, 30, 60, 120, 240, 480, mostSeconds}
+
+// mostSeconds is the furthest of them.
+const mostSeconds = 960
 
 // horizon is what has been learned for one horizon.
 type horizon struct {
@@ -17,9 +20,9 @@ type horizon struct {
 // promise is what a horizon adds to what is expected, and how much it would add for a jump that may come, in units of description.scale.
 type promise struct{ margin, forJump short }
 
-// promises are the newest, one for each look: a load is late by what was known when it was expected. Nearer horizons need less of them,
-// lookBacks.
-type promises [66]promise
+// promises are the newest, one for each look: whether a forecast was late depends on the margin of when it was made. Nearer horizons need
+// less of them, lookBacks.
+type promises [mostSeconds*1000/learnEach + 2]promise
 
 // lookBacks is how many of the newest looks a horizon needs the promises of.
 func lookBacks(seconds float64) int { return int(seconds*1000)/learnEach + 2 }
@@ -55,8 +58,9 @@ const (
 	// largestMargin is the largest margin as a share of the load: beyond that more instances would have to wait for jumps that nobody
 	// can know than there are.
 	largestMargin = 1
-	// worth is how many times as large as by Laplace's distribution a margin makes its price: large errors are more frequent.
-	worth = 3
+	// heavyTails is how many times as large as by Laplace's distribution the price is that follows from a margin: large errors are more
+	// frequent.
+	heavyTails = 3
 	// heldFor is for how long an HPA keeps instances that are no longer asked for (ms).
 	heldFor = 30_000
 	// spare is the share of an instance that is not ordered for its own sake.
@@ -66,7 +70,7 @@ const (
 // learn takes note of the rate that came some seconds after a description. A clipped one was at least that.
 func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *kind) {
 	x := d.features(seconds, s)
-	if h.knows(leastKnown, of) {
+	if h.knows(leastKnown+int64(seconds*1000), of) { // what was promised then followed from something
 		h.track(d, seconds, s, d.base+h.at(&x)*d.scale, rate, clipped, of)
 	}
 	if !clipped {
@@ -80,8 +84,12 @@ func (h *horizon) remember(t int64, seconds float64, s *season, of *kind) {
 	if !h.knows(leastKnown, of) {
 		h.margin = firstMargin
 	}
-	share, _ := s.jumps.hourly(t, t+int64(seconds*1000), s.hours())
-	*h.before.at(t, seconds, of) = promise{shortOf(h.margin * h.size), shortOf(share * h.price(h.margin))}
+	if of.lateness == 0 {
+		return
+	}
+	share, _ := s.jumps.hourly(t, t+int64(seconds*1000)+of.lookEach(), s.hours()) // for all descriptions until the next look
+	kept := func(v float64) short { return shortOf(min(v, math.MaxFloat32/2)) }
+	*h.before.at(t, seconds, of) = promise{kept(h.margin * h.size), kept(share * h.price(h.margin))}
 }
 
 // knows reports whether the load has been looked at for some time (ms).
@@ -97,23 +105,23 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 	}
 	then := h.before.at(d.at, seconds, of)
 	_, jump := s.jumps.hourly(d.at, d.at+int64(seconds*1000), s.hours())
-	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, then.forJump.value()*d.scale)
-	most := largestMargin * planned
-	margin := min(then.margin.value()*d.scale, most)
+	margin := then.margin.value() * d.scale
+	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, margin, then.forJump.value()*d.scale)
+	margin = bounded(margin, planned)
 	required := (planned + margin) / of.threshold
 	h.order(math.Ceil(required-spare), math.Ceil(required*(1+of.scaleDownMargin)+spare), of)
 	late := rate > h.ordered*of.threshold
 	switch {
 	case !late && !clipped:
 		h.margin = max(0, h.margin-marginStep*of.lateness)
-	case late && rate > planned+margin && (chance || h.margin*h.size*d.scale <= most): // a larger one would count
+	case late && rate > planned+margin && (rate <= chance || h.margin*h.size*d.scale <= largestMargin*planned): // a larger one would count
 		h.margin = min(h.margin+marginStep*(1-of.lateness), mostErrors)
 	}
 }
 
-// price is what it is worth to be late once less, as a load of one look, in units of description.scale: a larger margin costs as much, by
-// Laplace's distribution of errors.
-func (h *horizon) price(margin float64) float64 { return worth * 2 * h.size * math.Exp(margin) }
+// price is how much more load may be planned for at one look so that one look less is late, in units of description.scale: as much as a
+// larger margin would take for that, if errors have Laplace's distribution.
+func (h *horizon) price(margin float64) float64 { return heavyTails * 2 * h.size * math.Exp(margin) }
 
 // order adapts how many instances there would be to between how many are good enough. An HPA with the stabilization window of scaling down
 // that docs/hpa.md recommends, heldFor, keeps the highest count that was asked for within less than that: now, and at the look before
@@ -131,13 +139,20 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
 
-// withJump is the load to plan for if one may jump higher, which is worth some more load; if not that much, there is a chance of it.
-func withJump(load, jump, worth float64) (planned float64, chance bool) {
-	if jump > load && worth > jump-load {
-		return jump, false
+// withJump plans for a jump that may come if what that adds is worth it. If not, chance is what it would come to.
+func withJump(load, jump, margin, worth float64) (planned, chance float64) {
+	without, with := load+bounded(margin, load), jump+bounded(margin, jump)
+	switch {
+	case jump <= without: // it is no more than is planned for
+		return load, 0
+	case worth > with-without:
+		return jump, 0
 	}
-	return load, jump > load
+	return load, with
 }
+
+// bounded is how much of a margin is added to a load.
+func bounded(margin, load float64) float64 { return min(margin, largestMargin*load) }
 
 // marginFor is the margin for a lateness (0: as learned), in mean absolute errors. It is learned for one lateness. For another one, which
 // holds for hours in a window of a schedule, it would be learned too late. So it follows from that one by the distribution of errors that
@@ -182,7 +197,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 		margin = between(a*near.size, b*far.size) * d.scale
 		if lateness > 0 && p.of.lateness > 0 {
 			often, jump := p.season.jumps.hourly(now, d.at+int64(seconds*1000), p.season.hours())
-			planned, _ = withJump(planned, jump, often*between(near.price(a), far.price(b))*d.scale)
+			planned, _ = withJump(planned, jump, margin, often*between(near.price(a), far.price(b))*d.scale)
 		}
 	}
 	r := recalled{known: true, total: total, planned: planned, margin: margin}

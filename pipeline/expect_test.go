@@ -52,6 +52,11 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 		assert.Zero(t, share, name)
 	}
 
+	each := pipeline.NewPast(&p)
+	follow(each, p, 0, 4*ofDay, daily(func(int64) bool { return true }))
+	share, _ = each.Hourly((midnight+4*ofDay+2*60)*1000, (midnight+4*ofDay+3*60)*1000)
+	assert.Zero(t, share, "what comes at ten each day does not come in other hours")
+
 	young := pipeline.NewPast(&p)
 	follow(young, p, 0, 5*3600, hourly)
 	share, _ = young.Hourly((midnight+5*3600+before)*1000, (midnight+5*3600+before+240)*1000)
@@ -61,7 +66,7 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 // Where a margin could not keep what is late to the share that was asked for, jumps that come in some hours are planned for, as often as
 // that takes.
 func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
-	for _, lateness := range []float64{0.005, 0.01, 0.2} {
+	for _, lateness := range []float64{0.01, 0.02, 0.2} {
 		p := learningParams()
 		p.Lateness = lateness
 		load := noisy(3, hourly(atChance))
@@ -92,6 +97,7 @@ func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
 			assert.InEpsilon(t, lateness, late/judged, 0.25)
 		} else {
 			assert.Less(t, ordered/judged, 3., "nothing is ordered for jumps")
+			assert.Greater(t, late/judged, 0.02, "they are all late")
 		}
 	}
 }

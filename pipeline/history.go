@@ -46,7 +46,7 @@ func (p *Past) Fill(begin int64, minutes []Minute) {
 	own.minutes.fill(&from.minutes)
 	own.fives.fill(&from.fives)
 	if end > p.recent.end || p.recent.newest == 0 { // it goes on from there: rings take no times before the newest
-		p.recent = recent{step: p.recent.step, end: floorDiv(end, p.recent.step) * p.recent.step, newest: end - 1}
+		p.recent = recent{step: p.recent.step, least: nothing, end: floorDiv(end, p.recent.step) * p.recent.step, newest: end - 1}
 	}
 }
 
@@ -162,6 +162,7 @@ func (j *jumps) fill(history *jumps, learned func(t int64) bool) {
 			}
 		}
 	}
+	j.sumUp()
 }
 
 // newest is the number of the newest minute of a day of the last seven that are known.

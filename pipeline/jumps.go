@@ -14,8 +14,8 @@ const (
 	calmMinutes = 3
 	// Of the last seven days, it must have jumped on leastDays in a minute of the day, or in one beside it, to be expected to again.
 	leastDays = 3
-	// In a minute of the hour it must have jumped leastTimes, of leastHours at least, to be expected to with the share of them.
-	leastTimes, leastHours = 3, 6
+	// In a minute of the hour it must have jumped in leastHours of the day to be expected to in others, when hoursKnown are known.
+	leastHours, hoursKnown = 3, 6
 	// jumpLate is how much later than ever a jump is still expected, and jumpEarly how much earlier (ms).
 	jumpLate, jumpEarly = 15_000, 5_000
 	// mostRise is how many times as high as before a jump is expected after a higher one, which may have been an incident, and drift for
@@ -31,6 +31,7 @@ type jumps struct {
 	open   int64  // the number of the minute that is open
 	known  bool   // open is
 	list   []jump // in order of their minute
+	hours  [60]ofHour
 
 	steps  [3]float64                // the newest, NaN where they are not known
 	closed [calmMinutes + 2]ofMinute // the newest last
@@ -43,6 +44,15 @@ type jump struct {
 	days        uint8   // when: a bit for the number of the day, modulo 7
 	first, last uint8   // the seconds between which it began
 	height      float32 // the load that it led to
+}
+
+// ofHour are the jumps in a minute of the hour, but for those that are expected each day. It follows from the list.
+type ofHour struct {
+	times       uint16  // on all days
+	hours       uint8   // of the day, and
+	daily       uint8   // those in which it is expected each day
+	first, last uint8   // the seconds between which they began
+	height      float32 // the load that they led to, on average
 }
 
 // ofMinute is the load of a minute.
@@ -77,16 +87,6 @@ func (j *jumps) add(end, step int64, mean float64) {
 	}
 }
 
-// shown is the mean of the newest n steps, of those that are kept at most.
-func (j *jumps) shown(n int) float64 {
-	newest := j.steps[max(0, len(j.steps)-n):]
-	sum := 0.0
-	for _, v := range newest {
-		sum += v
-	}
-	return sum / float64(len(newest))
-}
-
 // skip goes on at a minute far from the open one. What is not known of the days between is no jump.
 func (j *jumps) skip(number int64) {
 	list := j.list
@@ -103,6 +103,7 @@ func (j *jumps) skip(number int64) {
 		j.list[i].days &^= passed
 	}
 	j.list = slices.DeleteFunc(j.list, func(x jump) bool { return x.days == 0 })
+	j.sumUp()
 }
 
 // isJump reports whether a load is that of a jump after some minutes.
@@ -134,6 +135,30 @@ func (j *jumps) note(number int64) {
 		if j.list[at].days &^= today; j.list[at].days == 0 {
 			j.list = slices.Delete(j.list, at, at+1)
 		}
+	default:
+		return
+	}
+	j.sumUp()
+}
+
+// sumUp sums the list up by minutes of the hour.
+func (j *jumps) sumUp() {
+	j.hours = [60]ofHour{}
+	for i := range j.list {
+		x := &j.list[i]
+		sum := &j.hours[x.minute%60]
+		days := bits.OnesCount8(x.days)
+		if days >= leastDays {
+			sum.daily++
+			continue
+		}
+		if sum.times == 0 {
+			sum.first, sum.last = x.first, x.last
+		}
+		sum.first, sum.last = min(sum.first, x.first), max(sum.last, x.last)
+		sum.times += uint16(days)
+		sum.hours++
+		sum.height += (x.height - sum.height) * float32(days) / float32(sum.times)
 	}
 }
 
@@ -143,50 +168,42 @@ func (j *jumps) due(from, to int64) float64 {
 	largest := float32(0)
 	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
 		at, found := j.find(number)
-		if found && j.recurs(number) && j.list[at].mayBegin(number, from, to) {
-			largest = max(largest, j.list[at].height)
+		if !found || !j.recurs(number) {
+			continue
+		}
+		if x := &j.list[at]; mayBegin(number, x.first, x.last, from, to) {
+			largest = max(largest, x.height)
 		}
 	}
 	return float64(largest)
 }
 
 // hourly is how often the load jumps in those minutes of the hour in which it may from one time to another, as a share of the hours of the
-// last week that are known, and to what load; 0 without any.
+// last week that are known, and to what load; 0 without any. Jumps that are expected each day, and their hours, do not count.
 func (j *jumps) hourly(from, to int64, hours float64) (share, height float64) {
-	if hours < leastHours {
+	if hours < hoursKnown {
 		return 0, 0
 	}
 	from, to = from-j.origin, to-j.origin
-	first, last := floorDiv(from-jumpLate, minute)-1, floorDiv(to, minute)
-	var times [60]int
-	var heights [60]float64
-	for i := range j.list {
-		x := &j.list[i]
-		after := floorMod(int64(x.minute)-first, 60)
-		if first+after > last || !x.mayBegin(first+after, from, to) {
+	for number := floorDiv(from-jumpLate, minute) - 1; number <= floorDiv(to, minute); number++ {
+		sum := &j.hours[floorMod(number, 60)]
+		if sum.hours < leastHours || !mayBegin(number, sum.first, sum.last, from, to) {
 			continue
 		}
-		days := bits.OnesCount8(x.days)
-		times[after] += days
-		heights[after] += float64(days) * float64(x.height)
+		often := float64(sum.times) / (hours * (1 - float64(sum.daily)/24))
+		share += often
+		height += often * float64(sum.height)
 	}
-	n := 0
-	for k := range times {
-		if times[k] >= leastTimes {
-			n += times[k]
-			height += heights[k]
-		}
-	}
-	if n == 0 {
+	if share == 0 {
 		return 0, 0
 	}
-	return min(1, float64(n)/hours), height / float64(n)
+	return min(1, share), height / share
 }
 
-// mayBegin reports whether it may begin from one time to another, in a minute of a number.
-func (x *jump) mayBegin(number, from, to int64) bool {
+// mayBegin reports whether a jump that begins between two seconds of a minute may begin from one time to another.
+func mayBegin(number int64, first, last uint8, from, to int64) bool {
 	begins := number * minute
-	return begins+int64(x.first)*1000-jumpEarly <= to && from <= begins+int64(x.last)*1000+jumpLate
+	return begins+int64(first)*1000-jumpEarly <= to && from <= begins+int64(last)*1000+jumpLate
 }
 
 // recurs reports whether the load jumps in a minute of the day on enough days, and in neither of those beside it more often.

@@ -152,10 +152,11 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 	}
 	clipped := math.IsNaN(rate)
 	if clipped {
-		rate = p.season.jumps.shown(max(1, 2*around))
+		rate = p.recent.atLeast(max(1, 2*around))
 	}
 	if math.IsNaN(rate) {
 		p.release()
+		p.remember()
 		return
 	}
 	for i, seconds := range horizons {
@@ -171,6 +172,13 @@ func (p *Past) look(m *Memory, unlearned func(t int64) bool) {
 		} else {
 			p.horizons[i].asked = 0
 		}
+	}
+	p.remember()
+}
+
+// remember keeps what is promised now.
+func (p *Past) remember() {
+	for i, seconds := range horizons {
 		p.horizons[i].remember(p.recent.end, seconds, &p.season, &p.of)
 	}
 }

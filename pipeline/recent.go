@@ -19,16 +19,23 @@ type recent struct {
 	end   int64     // of the newest step (ms)
 	means []float64 // of steps, oldest first; NaN where the load is not known
 
+	// least is what the newest steps were at least, the newest last; NaN where that is not known.
+	least [4]float64
+
 	newest  int64   // the time of the newest load (ms)
 	sum     float64 // of the step that is open
 	known   int64   // how many loads are in it
-	unclear bool    // a load of it is not known
+	missing bool    // a load of it is not known
+	clipped bool    // or was more
 }
+
+// nothing is known of any step.
+var nothing = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
 // newRecent has steps of whole intervals.
 func newRecent(interval time.Duration) recent {
 	interval = max(interval, time.Millisecond)
-	return recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds()}
+	return recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds(), least: nothing}
 }
 
 func (r *recent) clone() recent {
@@ -44,7 +51,7 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	begin := floorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
 	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
-		*r = recent{step: r.step, means: r.means[:0], end: begin, newest: t - 1}
+		*r = recent{step: r.step, means: r.means[:0], least: nothing, end: begin, newest: t - 1}
 	}
 	if t <= r.newest || begin < r.end {
 		return
@@ -54,10 +61,10 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 		complete(r.close())
 	}
 	if !finite(load) {
-		r.unclear = true
+		r.missing = true
 		return
 	}
-	r.unclear = r.unclear || clipped
+	r.clipped = r.clipped || clipped
 	r.sum += load
 	r.known++
 }
@@ -74,8 +81,13 @@ func (r *recent) after(w *window) int {
 func (r *recent) close() (mean, shown float64) {
 	shown = r.sum / float64(r.known) // NaN if none is known
 	mean = shown
-	if r.unclear {
+	if r.missing || r.clipped {
 		mean = math.NaN()
+	}
+	copy(r.least[:], r.least[1:])
+	newest := &r.least[len(r.least)-1]
+	if *newest = shown; r.missing {
+		*newest = math.NaN()
 	}
 	if len(r.means) == recentSteps {
 		copy(r.means, r.means[1:])
@@ -83,8 +95,17 @@ func (r *recent) close() (mean, shown float64) {
 	}
 	r.means = append(r.means, mean)
 	r.end += r.step
-	r.sum, r.known, r.unclear = 0, 0, false
+	r.sum, r.known, r.missing, r.clipped = 0, 0, false, false
 	return mean, shown
+}
+
+// atLeast is what the newest n steps were at least; NaN if that is not known of all of them.
+func (r *recent) atLeast(n int) float64 {
+	sum := 0.0
+	for _, v := range r.least[len(r.least)-n:] {
+		sum += v
+	}
+	return sum / float64(n)
 }
 
 // before returns the newest of the steps that had ended at a time, n at most; none if something is missing between.
