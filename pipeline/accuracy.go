@@ -32,10 +32,12 @@ type tally struct {
 
 // Score is how good forecasts have been.
 type Score struct {
-	Judged time.Duration // for how long, of late times more than of early ones; 0: nothing is known
+	Judged time.Duration // for how long, of new times more than of old ones; 0: nothing is known
 	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
 	Naive  float64       // that of the present load, had it been taken to stay
-	Late   float64       // the share of the time in which more came than the instances that were ordered hold at the threshold
+
+	LateKnown time.Duration // for how long it is known whether it was late, which may be so while the load is not
+	Late      float64       // the share of that in which more came than the instances that were ordered hold at the threshold
 }
 
 // Ratio is the error as a share of the naive one; NaN where that is not known.
@@ -121,10 +123,14 @@ func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 }
 
 func (t tally) score() Score {
-	if t.time == 0 {
-		return Score{}
+	s := Score{Judged: duration(t.time), LateKnown: duration(t.lateOrNot)}
+	if t.time > 0 {
+		s.Error, s.Naive = t.off/t.time, t.naive/t.time
 	}
-	return Score{Judged: duration(t.time), Error: t.off / t.time, Naive: t.naive / t.time, Late: t.late / t.lateOrNot}
+	if t.lateOrNot > 0 {
+		s.Late = t.late / t.lateOrNot
+	}
+	return s
 }
 
 // Forget drops the forecasts whose time has not come, as after a gap in what was read. What has been judged stays.

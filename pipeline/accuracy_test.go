@@ -88,9 +88,15 @@ func TestWhatIsClippedMayBeLate(t *testing.T) {
 	p.Saturation = pipeline.Saturation{Enabled: true, Max: 1, Zone: 0.02}
 	jumps := func(s int) float64 { return map[bool]float64{true: 1, false: 0.4}[s%600 >= 300] }
 	a, forecasts := judging(t, p, 1, 7200, jumps, nil)
-	assert.Less(t, a.LastDay().Judged, time.Hour, "how much came in the jump is not known")
-	horizon := forecasts[0].Horizon.Seconds()
-	assert.Greater(t, a.LastDay().Late, horizon/600, "that it was too much is")
+	day, horizon := a.LastDay(), forecasts[0].Horizon.Seconds()
+	assert.Less(t, day.Judged, time.Hour, "how much came in the jump is not known")
+	late := day.Late * day.LateKnown.Seconds() / 7200
+	assert.Greater(t, late, 0.8*horizon/600, "that it was too much is")
+	assert.Less(t, late, (horizon+45)/600, "and no more than that is")
+
+	always, forecasts := judging(t, p, 1, 3600, func(int) float64 { return 1 }, nil)
+	require.Greater(t, forecasts[0].Holds, 1.0)
+	assert.Zero(t, always.LastDay(), "whether more came than was ordered for is not known")
 }
 
 // It knows nothing before a horizon has passed, and a rare forecast stands for no more than a minute.

@@ -39,7 +39,7 @@ func rising(name string) snapshot.Snapshot {
 		s.Combined = snapshot.Combined{Desired: 6, DrivenBy: name, Metrics: 1}
 		s.Ready, s.Source, s.SampleInterval, s.StartupTime, s.StartupsMeasured = 4, "pods", time.Second, 20*time.Second, 3
 		s.Learned, s.Lateness = 2*time.Hour, 0.01
-		s.Accuracy.LastDay = pipeline.Score{Judged: time.Hour, Error: 1, Naive: 2, Late: 0.02}
+		s.Accuracy.LastDay = pipeline.Score{Judged: time.Hour, Error: 1, Naive: 2, LateKnown: time.Hour, Late: 0.02}
 	})
 }
 

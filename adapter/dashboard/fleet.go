@@ -132,7 +132,7 @@ func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 		Ready: Count(p.ready), Replicas: Count(p.target), Desired: Count(p.desired),
 		Learned: Number(s.Learned.Seconds()), Late: unknown, Lateness: Number(s.Lateness),
 	}
-	if day := s.Accuracy.LastDay; day.Judged > 0 {
+	if day := s.Accuracy.LastDay; day.LateKnown > 0 {
 		r.Late = Number(day.Late)
 	}
 	if p.desired >= 0 && !s.DryRun { // then the target is scaled by others

@@ -152,7 +152,7 @@ func collectScore(ch chan<- prometheus.Metric, s *snapshot.Snapshot, score pipel
 	gauge := func(d *prometheus.Desc, v float64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Metric.Namespace, s.Metric.Name, over)
 	}
-	if score.Judged > 0 {
+	if score.LateKnown > 0 {
 		gauge(descLate, score.Late)
 	}
 	if ratio := score.Ratio(); !math.IsNaN(ratio) {

@@ -101,7 +101,7 @@ func addForecast(status *v1alpha1.PredictedMetricStatus, s snapshot.Snapshot, no
 	if s.Learned > 0 {
 		status.Learned = &metav1.Duration{Duration: s.Learned.Truncate(time.Minute)}
 	}
-	if day := s.Accuracy.LastDay; day.Judged >= skillAfter {
+	if day := s.Accuracy.LastDay; day.LateKnown >= skillAfter {
 		status.Late = strconv.FormatFloat(100*day.Late, 'f', 1, 64) + "%"
 	}
 	status.Served = served(&s, now)

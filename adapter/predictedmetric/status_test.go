@@ -43,7 +43,7 @@ func conditionsOf(s v1alpha1.PredictedMetricStatus) map[string]string {
 func TestStatusOfWhatWasLearned(t *testing.T) {
 	known := healthy()
 	known.Learned = 5*time.Hour + 3*time.Minute + 7*time.Second
-	known.Accuracy.LastDay = pipeline.Score{Judged: 3 * time.Hour, Error: 1, Naive: 2, Late: 0.00814}
+	known.Accuracy.LastDay = pipeline.Score{Judged: 3 * time.Hour, Error: 1, Naive: 2, LateKnown: 3 * time.Hour, Late: 0.00814}
 	s := statusOf(&v1alpha1.PredictedMetric{}, problem{}, known, true, now)
 	assert.Equal(t, 5*time.Hour+3*time.Minute, s.Learned.Duration)
 	assert.Equal(t, "0.8%", s.Late)

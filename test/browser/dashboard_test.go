@@ -59,7 +59,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		Metric:     types.NamespacedName{Namespace: fmt.Sprintf("team-%02d", i%40), Name: fmt.Sprintf("service-%04d", i)},
 		TargetKind: "Deployment", TargetName: fmt.Sprintf("service-%04d", i), Threshold: threshold, StaleAfter: 30 * time.Second,
 		At: now, NewestSample: now, Source: "pods", SampleInterval: time.Second, StartupTime: 24 * time.Second, StartupsMeasured: 12,
-		Learned: 26 * time.Hour, Lateness: 0.01, Accuracy: snapshot.Accuracy{LastDay: pipeline.Score{Judged: 24 * time.Hour, Error: 0.4, Naive: 1, Late: 0.0001 * float64(i%150)}},
+		Learned: 26 * time.Hour, Lateness: 0.01, Accuracy: snapshot.Accuracy{LastDay: pipeline.Score{Judged: 24 * time.Hour, Error: 0.4, Naive: 1, LateKnown: 24 * time.Hour, Late: 0.0001 * float64(i%150)}},
 		Ready: needed(now.Add(-45 * time.Second)),
 	}
 	if i == 0 {
