@@ -87,7 +87,7 @@ func (h *horizon) remember(t int64, seconds float64, s *season, of *kind) {
 	if of.lateness == 0 {
 		return
 	}
-	share, _ := s.jumps.hourly(t, t+int64(seconds*1000)+of.lookEach(), s.hours()) // for all descriptions until the next look
+	share, _ := s.hourly(t, t+int64(seconds*1000)+of.lookEach()) // for all descriptions until the next look
 	kept := func(v float64) short { return shortOf(min(v, math.MaxFloat32/2)) }
 	*h.before.at(t, seconds, of) = promise{kept(h.margin * h.size), kept(share * h.price(h.margin))}
 }
@@ -104,7 +104,7 @@ func (h *horizon) track(d *description, seconds float64, s *season, expected, ra
 		return
 	}
 	then := h.before.at(d.at, seconds, of)
-	_, jump := s.jumps.hourly(d.at, d.at+int64(seconds*1000), s.hours())
+	_, jump := s.hourly(d.at, d.at+int64(seconds*1000))
 	margin := then.margin.value() * d.scale
 	planned, chance := withJump(d.planned(expected, d.at, seconds, s), jump, margin, then.forJump.value()*d.scale)
 	margin = bounded(margin, planned)
@@ -196,7 +196,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 		a, b := near.marginFor(lateness, &p.of), far.marginFor(lateness, &p.of)
 		margin = between(a*near.size, b*far.size) * d.scale
 		if lateness > 0 && p.of.lateness > 0 {
-			often, jump := p.season.jumps.hourly(now, d.at+int64(seconds*1000), p.season.hours())
+			often, jump := p.season.hourly(now, d.at+int64(seconds*1000))
 			planned, _ = withJump(planned, jump, margin, often*between(near.price(a), far.price(b))*d.scale)
 		}
 	}

@@ -155,7 +155,7 @@ func (p *Past) AddClipped(t int64, load float64, m *Memory, params *Params) {
 
 // Hourly is how often jumps of some hours come from one time to another (ms), and their load.
 func (p *Past) Hourly(from, to int64) (share, height float64) {
-	return p.season.jumps.hourly(from, to, p.season.hours())
+	return p.season.hourly(from, to)
 }
 
 // Due is the load of the jumps that a past expects from one time to another (ms).

@@ -34,8 +34,10 @@ func (s *season) add(end, step int64, mean, shown float64) {
 	}
 }
 
-// hours is for how many hours the load is known, of the last week.
-func (s *season) hours() float64 { return float64(s.fives.known*5*minute) / float64(hour) }
+// hourly is jumps.hourly, of the hours of the last week that are known.
+func (s *season) hourly(from, to int64) (share, height float64) {
+	return s.jumps.hourly(from, to, float64(s.fives.known*5*minute)/float64(hour))
+}
 
 func (s *season) clone() season {
 	return season{s.minutes.clone(), s.fives.clone(), s.jumps.clone()}
