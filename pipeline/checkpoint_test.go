@@ -25,7 +25,8 @@ type learner struct {
 func newLearner(seed uint64) *learner {
 	l := &learner{fleets: newFleets(seed), level: 100}
 	l.params = adaptive()
-	l.params.Interval = pick(l.fleets, time.Second, 5*time.Second, 15*time.Second)
+	l.params.Interval = pick(l.fleets, time.Second, 5*time.Second, 7*time.Second, 15*time.Second, time.Minute)
+	l.params.StaleAfter = max(l.params.StaleAfter, 2*l.params.Interval)
 	l.params.Whole = l.chance(0.5)
 	if !l.params.Whole {
 		l.params.Model = pick(l.fleets, pipeline.Model{Kind: pipeline.Linear}, pipeline.Model{Kind: pipeline.Quadratic}, pipeline.Model{Kind: pipeline.Overhead, Baseline: 0.1})

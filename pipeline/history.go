@@ -46,7 +46,7 @@ func (p *Past) Fill(begin int64, minutes []Minute) {
 	own.minutes.fill(&from.minutes)
 	own.fives.fill(&from.fives)
 	if end > p.recent.end || p.recent.newest == 0 { // it goes on from there: rings take no times before the newest
-		p.recent = recent{step: p.recent.step, least: nothing, end: floorDiv(end, p.recent.step) * p.recent.step, newest: end - 1}
+		p.recent.forget(floorDiv(end, p.recent.step)*p.recent.step, end-1)
 	}
 }
 

@@ -35,7 +35,14 @@ var nothing = [4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 // newRecent has steps of whole intervals.
 func newRecent(interval time.Duration) recent {
 	interval = max(interval, time.Millisecond)
-	return recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds(), least: nothing}
+	r := recent{step: ((leastStep + interval - 1) / interval * interval).Milliseconds()}
+	r.forget(0, 0)
+	return r
+}
+
+// forget begins anew: the next step begins at end, and times that are not after the newest (ms) are ignored.
+func (r *recent) forget(end, newest int64) {
+	*r = recent{step: r.step, means: r.means[:0], least: nothing, end: end, newest: newest}
 }
 
 func (r *recent) clone() recent {
@@ -51,7 +58,7 @@ func (r *recent) add(t int64, load float64, clipped bool, complete func(mean, sh
 	begin := floorDiv(t, r.step) * r.step
 	span := recentSteps * r.step
 	if r.end == 0 && r.newest == 0 || begin > r.end+span || begin < r.end-span {
-		*r = recent{step: r.step, means: r.means[:0], least: nothing, end: begin, newest: t - 1}
+		r.forget(begin, t-1)
 	}
 	if t <= r.newest || begin < r.end {
 		return
