@@ -102,7 +102,7 @@ func Measure(root string, names ...string) error {
 			return fmt.Errorf("%s: FORESAIL_TRACES: must be the folder of the traces", name)
 		}
 	}
-	commit, err := output(root, "git", "describe", "--always", "--dirty", "--exclude", "*")
+	commit, err := measured(root)
 	if err != nil {
 		return err
 	}
@@ -163,6 +163,19 @@ func (s set) run(root, dir, traces string) error {
 		}
 	}
 	return nil
+}
+
+// measured names the commit that is measured, and says if files differ from it, those apart that are kept here.
+func measured(root string) (string, error) {
+	commit, err := output(root, "git", "rev-parse", "--short", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	changed, err := output(root, "git", "status", "--porcelain", "--", ".", ":!docs/figures")
+	if changed != "" {
+		commit += "-dirty"
+	}
+	return commit, err
 }
 
 func output(dir, name string, args ...string) (string, error) {
@@ -244,10 +257,12 @@ func (r rows) find(pairs ...string) map[string]string {
 	return r[i]
 }
 
-// caption says where the figures of sets come from, one sentence for each commit and machine.
+// caption says where the figures of sets come from, one sentence for each commit and machine: by the command of a set, or by that which
+// measures several.
 func caption(figures string, names ...string) (string, error) {
 	var order []string
-	commands := map[string][]string{}
+	from := map[string][]string{} // sets
+	commands := map[string]string{}
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(figures, name, "source.json"))
 		if err != nil {
@@ -258,14 +273,17 @@ func caption(figures string, names ...string) (string, error) {
 			return "", fmt.Errorf("%s: source.json: %w", name, err)
 		}
 		at := fmt.Sprintf("at %s on %s", s.Commit, s.Machine)
-		if commands[at] == nil {
+		if from[at] == nil {
 			order = append(order, at)
 		}
-		commands[at] = append(commands[at], "`"+s.Command+"`")
+		from[at], commands[at] = append(from[at], name), s.Command
 	}
 	var text strings.Builder
 	for _, at := range order {
-		fmt.Fprintf(&text, "Measured %s by %s.\n", at, strings.Join(commands[at], ", "))
+		if len(from[at]) > 1 {
+			commands[at] = fmt.Sprintf("make figures FIGURES=%q", strings.Join(from[at], " "))
+		}
+		fmt.Fprintf(&text, "Measured %s by `%s`.\n", at, commands[at])
 	}
 	return text.String(), nil
 }

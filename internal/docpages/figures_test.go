@@ -85,12 +85,12 @@ func TestAheadComparesWithTheBest(t *testing.T) {
 		for _, start := range aheadStarts {
 			set := aheadSet(trace.set, start)
 			files[set+"/source.json"] = `{"command": "foresail backtest", "commit": "abc", "machine": "2 cores"}`
-			files[set+"/forecast.csv"] = "forecast,foresail_by_it_of_rate,late_share\nmean,0.9,\nline,0.7,\nyesterday,,\nforesail-total,,0.0092\n"
+			files[set+"/forecast.csv"] = "forecast,foresail_by_it_of_rate,late_share,late_share_after_6h\nmean,0.9,,\nline,0.7,,\nyesterday,,,\nforesail-total,,0.0092,0.0081\n"
 		}
 	}
 	table, err := ahead(writeFigures(t, files))
 	require.NoError(t, err)
-	assert.Contains(t, table, "\n| NAB | 0.90 (0.92) | 0.90 (0.92) | 0.90 (0.92) |\n")
+	assert.Contains(t, table, "\n| NAB | 0.90 (0.92; 0.81) | 0.90 (0.92; 0.81) | 0.90 (0.92; 0.81) |\n")
 }
 
 func TestSizeReadsTheOutputOfBenchmarks(t *testing.T) {

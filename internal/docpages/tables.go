@@ -318,7 +318,7 @@ func fewRequests(figures string) (string, error) {
 
 // ahead compares the forecasts of foresail-total with the best of those that cost nothing, by how long pods take to start.
 func ahead(figures string) (string, error) {
-	header := []string{"error / that of the best free forecast (late, %)"}
+	header := []string{"error / that of the best free forecast (late, %; after 6 h)"}
 	for _, start := range aheadStarts {
 		header = append(header, "pods that start in "+start)
 	}
@@ -332,8 +332,10 @@ func ahead(figures string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			late := figure{column: "late_share", decimals: 2, factor: 100}
-			cells = append(cells, all.bestRival()+" ("+late.number(all.find("forecast", ours), "")+")")
+			row := all.find("forecast", ours)
+			late := figure{column: "late_share", decimals: 2, factor: 100}.number(row, "")
+			learned := figure{column: "late_share_after_6h", decimals: 2, factor: 100}.number(row, "")
+			cells = append(cells, fmt.Sprintf("%s (%s; %s)", all.bestRival(), late, learned))
 			sets = append(sets, set)
 		}
 		body = append(body, cells)

@@ -8,6 +8,8 @@ package backtest
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -99,14 +101,32 @@ func (p *player) rows(ctx context.Context, settings []Setting, on []section) ([]
 	return rows, nil
 }
 
-// frontier plays each scaler with each target.
+// frontier plays each scaler with each target. Those that others are compared with at as many pods are also played between the targets:
+// their frontier is hollow, and a straight line across it would flatter the others.
 func (p *player) frontier(ctx context.Context, settings []Setting, on []section) ([]Row, error) {
 	var all []Setting
 	for _, s := range settings {
-		for _, target := range p.Targets {
+		targets := p.Targets
+		if s.Scaler == rival || s.Scaler == equal {
+			targets = between(targets)
+		}
+		for _, target := range targets {
 			s.Target = target
 			all = append(all, s)
 		}
 	}
 	return p.rows(ctx, all, on)
+}
+
+// between adds three targets between each two, to the thousandth.
+func between(targets []float64) []float64 {
+	out := slices.Clone(targets[:1])
+	for i, target := range targets[1:] {
+		before := targets[i]
+		for k := range 3 {
+			out = append(out, math.Round(1000*(before+(target-before)*float64(k+1)/4))/1000)
+		}
+		out = append(out, target)
+	}
+	return out
 }

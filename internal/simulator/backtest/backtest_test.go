@@ -103,7 +103,18 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	frontier := table(t, got["frontier.csv"])
-	require.Len(t, frontier, 2*len(scaler.AllNames()))
+	targets := map[string][]string{}
+	for _, row := range frontier {
+		targets[row[1]] = append(targets[row[1]], row[2])
+	}
+	require.Len(t, targets, len(scaler.AllNames()))
+	for name, of := range targets {
+		want := []string{"0.500", "0.700"}
+		if name == "keda" || name == "keda/same-behavior" {
+			want = []string{"0.500", "0.550", "0.600", "0.650", "0.700"} // what others are compared with
+		}
+		assert.Equal(t, want, of, name)
+	}
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.500", "0.20"}, frontier[0][:4])
 	assert.Equal(t, []string{"waves", "hpa-cpu", "0.700", "0.20"}, frontier[1][:4])
 	assert.Equal(t, rows[0][2], frontier[1][4], "the frontier passes through the summary where all of the trace is played")
@@ -231,7 +242,11 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.InDelta(t, 0.082, e.Forecast.Second/n, 1e-9)
 	assert.InDelta(t, 0.2, e.MASE(), 1e-9)
 	assert.InDelta(t, 0.2, e.Forecast.Rate/e.Ways[backtest.LastSecond].Way.Rate, 1e-9)
-	assert.Equal(t, 1.0, e.Lateness(), "nothing was planned for")
+	assert.Equal(t, backtest.Orders{N: e.N, Late: e.N}, e.Orders, "nothing was ordered")
+	assert.Zero(t, e.Learned, "six hours have not been seen")
+	e = backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, -(6*time.Hour - 3*time.Minute).Milliseconds(), 1.0/1000, span)
+	assert.Equal(t, 3*60-40-10+1, e.Learned.N, "the load begins six hours before the second of the four minutes")
+	assert.Equal(t, 1.0, e.Learned.Lateness())
 	assert.Zero(t, e.Ways[backtest.Yesterday].N, "the load does not go back that far")
 
 	assert.True(t, math.IsNaN(backtest.Errors{}.MASE()), "not known")

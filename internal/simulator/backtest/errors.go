@@ -48,6 +48,9 @@ const (
 
 	// Lateness is the share of the time in which more may come than is planned for: that of Pinball.
 	Lateness = 0.01
+
+	// LearnsFor is how long a load is seen before it is known which jumps come in some hours.
+	LearnsFor = 6 * time.Hour
 )
 
 // Loss adds up the errors of a forecast, in pods' work.
@@ -81,15 +84,27 @@ type Errors struct {
 	Forecast Loss    // of the scaler
 	Ways     [numberOfWays]Compared
 
-	Late    int     // times at which the rate was above what the pods hold that were ordered
+	Orders  Orders  // of pods
+	Learned Orders  // those made once the load had been seen for [LearnsFor]
 	Pinball float64 // loss of what was planned for as the quantile that is passed for [Lateness] of the time
 }
+
+// Orders count orders of pods.
+type Orders struct {
+	N    int
+	Late int // of too few for the rate that came
+}
+
+func (o Orders) plus(p Orders) Orders { return Orders{o.N + p.N, o.Late + p.Late} }
+
+// Lateness is the share of orders of too few pods; NaN without orders.
+func (o Orders) Lateness() float64 { return ratio(float64(o.Late), float64(o.N)) }
 
 func (e Errors) plus(o Errors) Errors {
 	e.N += o.N
 	e.Horizon += o.Horizon
 	e.Forecast = e.Forecast.plus(o.Forecast)
-	e.Late += o.Late
+	e.Orders, e.Learned = e.Orders.plus(o.Orders), e.Learned.plus(o.Learned)
 	e.Pinball += o.Pinball
 	for w := range e.Ways {
 		a, b := &e.Ways[w], o.Ways[w]
@@ -102,9 +117,6 @@ func (e Errors) plus(o Errors) Errors {
 // naive one was never off.
 func (e Errors) MASE() float64 { return ratio(e.Forecast.Second, e.Ways[LastSecond].Way.Second) }
 
-// Lateness is the share of the forecasts that ordered too few pods for the rate that came.
-func (e Errors) Lateness() float64 { return ratio(float64(e.Late), float64(e.N)) }
-
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -113,12 +125,17 @@ func ratio(a, b float64) float64 {
 }
 
 // judge adds a forecast, what is planned for by it, and those of the ways that know something.
-func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64) {
+func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64, learned bool) {
 	e.N++
 	e.Horizon += f.Horizon.Seconds()
 	e.Forecast.add(f.Total, t)
+	order := Orders{N: 1}
 	if t.rate > f.Holds {
-		e.Late++
+		order.Late = 1
+	}
+	e.Orders = e.Orders.plus(order)
+	if learned {
+		e.Learned = e.Learned.plus(order)
 	}
 	e.Pinball += pinball(f.Damped, t.rate, 1-Lateness)
 	for w, value := range ways {
@@ -191,7 +208,7 @@ func (o *observer) judge(now int64, f *pipeline.Forecast) {
 		StraightLine: max(0, continued(o.totals, f.Horizon.Seconds())),
 		Yesterday:    o.before(now, at, day),
 		LastWeek:     o.before(now, at, 7*day),
-	})
+	}, now-o.begins >= LearnsFor.Milliseconds())
 }
 
 // around is the mean load of so many seconds before a time, of its own, and of as many after.
@@ -245,6 +262,7 @@ type Forecast struct {
 	Scaled  Loss          // by that of the naive way: MASE
 	// Ours is the error of Foresail's forecast divided by that of this way, at the times at which there were both.
 	Ours Loss
-	// Late is the share of the time at which more came than was planned for, and Pinball the loss of that plan; NaN of what plans nothing.
-	Late, Pinball float64
+	// Late is the share of the time at which too few pods had been ordered, LateLearned the same once the load had been seen for [LearnsFor],
+	// and Pinball the loss of what was planned for; NaN of what plans nothing.
+	Late, LateLearned, Pinball float64
 }

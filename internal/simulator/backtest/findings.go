@@ -156,7 +156,7 @@ func (r *Result) Forecasts() []Forecast {
 	for _, row := range r.Summary {
 		if f := row.Forecast; f.N > 0 {
 			one := forecastOf(row.Scaler, f.N, f.Forecast, f, naive)
-			one.Late, one.Pinball = f.Lateness(), f.Pinball/float64(f.N)
+			one.Late, one.LateLearned, one.Pinball = f.Orders.Lateness(), f.Learned.Lateness(), f.Pinball/float64(f.N)
 			out = append(out, one)
 		}
 	}
@@ -233,7 +233,7 @@ func forecastOf(name string, n int, sum Loss, e Errors, naive Loss) Forecast {
 		Name: name, Horizon: time.Duration(e.Horizon / float64(e.N) * float64(time.Second)),
 		Error:  sum.per(n),
 		Scaled: Loss{ratio(sum.per(n).Second, naive.Second), ratio(sum.per(n).Rate, naive.Rate)},
-		Ours:   Loss{math.NaN(), math.NaN()}, Late: math.NaN(), Pinball: math.NaN(),
+		Ours:   Loss{math.NaN(), math.NaN()}, Late: math.NaN(), LateLearned: math.NaN(), Pinball: math.NaN(),
 	}
 }
 

@@ -105,13 +105,13 @@ func (r *Result) WriteFrontier(w io.Writer) error {
 func (r *Result) WriteForecasts(w io.Writer) error {
 	rows := [][]string{{
 		"trace", "forecast", "horizon_s", "mean_error_pods", "mase", "mean_error_of_rate_pods", "mase_of_rate", "foresail_by_it", "foresail_by_it_of_rate",
-		"late_share", "pinball_pods",
+		"late_share", "late_share_after_6h", "pinball_pods",
 	}}
 	for _, f := range r.Forecasts() {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, f.Name, decimals(f.Horizon.Seconds(), 1), decimals(f.Error.Second, 4), decimals(f.Scaled.Second, 3),
 			decimals(f.Error.Rate, 4), decimals(f.Scaled.Rate, 3), decimals(f.Ours.Second, 3), decimals(f.Ours.Rate, 3),
-			decimals(f.Late, 4), decimals(f.Pinball, 5),
+			decimals(f.Late, 4), decimals(f.LateLearned, 4), decimals(f.Pinball, 5),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
