@@ -73,7 +73,7 @@ type backtestOptions struct {
 	playOptions
 	prometheus, serversFile, query, since, step string
 	capacity, minuteCost                        float64
-	advise                                      bool
+	advise, frontier                            bool
 }
 
 func newBacktestCommand() *cobra.Command {
@@ -105,6 +105,7 @@ func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs.StringVar(&o.serversFile, "prometheus-config-file", "", "`file` with the credentials and certificates of Prometheus servers, as for foresail run; empty queries without")
 	fs.Float64Var(&o.capacity, "capacity", 0, "requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
 	fs.BoolVar(&o.advise, "advise", true, "search for better settings")
+	fs.BoolVar(&o.frontier, "frontier", true, "with --out: play other targets too, for frontier.csv")
 	fs.Float64Var(&o.minuteCost, "minute-cost", 1, "pod-hours that a minute above the threshold costs you, for the advice")
 }
 
@@ -151,7 +152,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 	if err := makeOut(o.out); err != nil {
 		return nil, err
 	}
-	if o.out != "" {
+	if o.out != "" && o.frontier {
 		out.Targets = backtest.Targets(o.threshold)
 	}
 	var err error

@@ -42,6 +42,19 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	assert.Regexp(t, `^trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,keda,`, string(summary))
 }
 
+func TestBacktestWithoutAFrontier(t *testing.T) {
+	out := t.TempDir()
+	code, _, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--seeds", "1", "--scalers", "keda,foresail-total", "--advise=false", "--frontier=false", "--out", out)
+	require.Equal(t, exitDone, code, stderr)
+	entries, err := os.ReadDir(out)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	assert.Equal(t, []string{"forecast.csv", "report.html", "summary.csv"}, names)
+}
+
 func TestHelpExplainsTimeAboveTheThreshold(t *testing.T) {
 	for command, want := range map[string]string{
 		"backtest": "Time above the threshold counts the seconds in which ready pods had more\nload than --threshold, divided by 60",

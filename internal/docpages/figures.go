@@ -76,7 +76,7 @@ func aheadSet(trace, start string) string { return "ahead-" + trace + "-" + star
 func init() {
 	for _, trace := range aheadTraces {
 		for _, start := range aheadStarts {
-			command := backtest + trace.options + " --startup " + start + " --seeds 1 --advise=false --scalers keda,foresail-total"
+			command := backtest + trace.options + " --startup " + start + " --seeds 1 --advise=false --frontier=false --scalers keda,foresail-total"
 			sets[aheadSet(trace.set, start)] = set{command, []string{"forecast.csv", "summary.csv"}}
 		}
 	}

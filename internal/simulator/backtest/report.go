@@ -141,12 +141,12 @@ func (r *Result) WriteFiles(dir string) error {
 	files := []file{
 		{"summary.csv", r.WriteSummary},
 		{"forecast.csv", r.WriteForecasts},
-		{"frontier.csv", r.WriteFrontier},
-		{"frontier.svg", r.frontierChart().WriteSVG},
-		{"frontier.png", r.frontierChart().WritePNG},
-		{"timeline.svg", r.timelineChart().WriteSVG},
-		{"timeline.png", r.timelineChart().WritePNG},
 		{ReportFile, r.WriteReport},
+	}
+	if len(r.Frontier) > 0 {
+		frontier, timeline := r.frontierChart(), r.timelineChart()
+		files = append(files, file{"frontier.csv", r.WriteFrontier}, file{"frontier.svg", frontier.WriteSVG}, file{"frontier.png", frontier.WritePNG},
+			file{"timeline.svg", timeline.WriteSVG}, file{"timeline.png", timeline.WritePNG})
 	}
 	if r.Advice != nil && r.Advice.Holds() {
 		files = append(files, file{AdviceFile, func(w io.Writer) error {
