@@ -63,6 +63,9 @@ const (
 	heavyTails = 3
 	// heldFor is for how long an HPA keeps instances that are no longer asked for (ms).
 	heldFor = 30_000
+	// mostGrowth is how many times as much as now is expected at most. With less, a load that doubles in the time that instances
+	// take is late each time.
+	mostGrowth = 4
 	// spare is the share of an instance that is not ordered for its own sake.
 	spare = 0.1
 )
@@ -71,7 +74,7 @@ const (
 func (h *horizon) learn(d *description, seconds float64, s *season, rate float64, clipped bool, of *kind) {
 	x := d.features(seconds, s)
 	if h.knows(leastKnown+int64(seconds*1000), of) { // what was promised then followed from something
-		h.track(d, seconds, s, d.base+h.at(&x)*d.scale, rate, clipped, of)
+		h.track(d, seconds, s, d.likely(h.at(&x), seconds), rate, clipped, of)
 	}
 	if !clipped {
 		each := float64(of.lookEach())
@@ -134,6 +137,13 @@ func (h *horizon) order(least, most float64, of *kind) {
 	h.ordered, h.asked = max(asked, h.asked), asked
 }
 
+// likely is the load in some seconds that is so far off the mean of half a minute, in units of scale: at most mostGrowth times what there
+// is, unless the line leads farther. The margin is learned of the same.
+func (d *description) likely(off, seconds float64) float64 {
+	highest := mostGrowth * max(d.base, d.base+d.shape[0]*d.scale)
+	return min(max(0, d.base+off*d.scale), max(highest, d.straight(seconds)))
+}
+
 // planned is the load to plan for, without a margin, if one is expected in some seconds. Jumps may come from a time on that is now.
 func (d *description) planned(expected float64, now int64, seconds float64, s *season) float64 {
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
@@ -188,8 +198,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 	share := min(1, max(0, (seconds-horizons[k])/(horizons[k+1]-horizons[k])))
 	between := func(a, b float64) float64 { return a + (b-a)*share }
 	x := d.features(seconds, &p.season)
-	highest := 2 * max(d.base, d.base+d.shape[0]*d.scale) // no more than twice of what is
-	total := min(max(0, d.base+between(near.at(&x), far.at(&x))*d.scale), max(highest, d.straight(seconds)))
+	total := d.likely(between(near.at(&x), far.at(&x)), seconds)
 	planned := d.planned(total, now, seconds, &p.season)
 	margin := math.NaN()
 	if near.knows(leastMargin, &p.of) && far.knows(leastMargin, &p.of) {
