@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -69,37 +70,54 @@ func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
 	for _, lateness := range []float64{0.01, 0.02, 0.2} {
 		p := learningParams()
 		p.Lateness = lateness
-		load := noisy(3, hourly(atChance))
-		past := pipeline.NewPast(&p)
-		follow(past, p, 0, 2*ofDay, load)
-		late, judged, ordered, target := 0.0, 0.0, 0.0, 1
-		for s := 2 * ofDay; s < 6*ofDay; s += 15 {
-			follow(past, p, s-15, s, load)
-			if s/60%60 >= 50 { // all is calm
-				continue
-			}
-			in := inFourMinutes(past, s, load)
-			in.Target = target
-			f := run(t, p, in)
-			target = f.Decision.Desired
-			rate := 0.0
-			for k := s + 231; k <= s+250; k++ {
-				rate += load(k) / 20
-			}
-			judged += 60. / 50
-			ordered += f.Holds * 60 / 50
-			if rate > f.Holds {
-				late++
-			}
-		}
-		t.Logf("%v asked: late %.4f, ordered %.2f", lateness, late/judged, ordered/judged)
+		late, ordered := lateInFourMinutes(t, p, noisy(3, hourly(atChance)))
+		t.Logf("%v asked: late %.4f, ordered %.2f", lateness, late, ordered)
 		if lateness < 0.1 {
-			assert.InEpsilon(t, lateness, late/judged, 0.25)
+			assert.InEpsilon(t, lateness, late, 0.25)
 		} else {
-			assert.Less(t, ordered/judged, 3., "nothing is ordered for jumps")
-			assert.Greater(t, late/judged, 0.02, "they are all late")
+			assert.Less(t, ordered, 3., "nothing is ordered for jumps")
+			assert.Greater(t, late, 0.02, "they are all late")
 		}
 	}
+}
+
+// A load that becomes six times as much in less time than pods take is expected, each hour.
+func TestSteepRisesKeepLateness(t *testing.T) {
+	p := learningParams()
+	p.Lateness = 0.01
+	late, _ := lateInFourMinutes(t, p, noisy(4, func(s int64) float64 {
+		if grown := float64(s%3600)/60 - 30; 0 <= grown && grown < 20 {
+			return 2 * math.Min(6, math.Pow(1.4, grown))
+		}
+		return 2
+	}))
+	assert.InEpsilon(t, p.Lateness, late, 0.25)
+}
+
+// lateInFourMinutes is the share of four days, after two, in which too few pods had been ordered that take four minutes, and the load that
+// those hold that had been ordered, on average.
+func lateInFourMinutes(t *testing.T, p pipeline.Params, load secondly) (late, ordered float64) {
+	t.Helper()
+	past := pipeline.NewPast(&p)
+	follow(past, p, 0, 2*ofDay, load)
+	judged, target := 0.0, 1
+	for s := 2 * ofDay; s < 6*ofDay; s += 15 {
+		follow(past, p, s-15, s, load)
+		in := inFourMinutes(past, s, load)
+		in.Target = target
+		f := run(t, p, in)
+		target = f.Decision.Desired
+		rate := 0.0
+		for k := s + 231; k <= s+250; k++ {
+			rate += load(k) / 20
+		}
+		judged++
+		ordered += f.Holds
+		if rate > f.Holds {
+			late++
+		}
+	}
+	return late / judged, ordered / judged
 }
 
 // A load that pods could not show whole was late for certain if it showed too much, and otherwise it is not known.
