@@ -81,7 +81,7 @@ func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
 	}
 }
 
-// A load that becomes six times as much in less time than pods take is expected, each hour.
+// A load that becomes nearly four times as much in the time that pods take, and six times in all, is expected, each hour.
 func TestSteepRisesKeepLateness(t *testing.T) {
 	p := learningParams()
 	p.Lateness = 0.01

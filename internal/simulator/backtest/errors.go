@@ -79,13 +79,12 @@ type Compared struct {
 
 // Errors add up the errors of forecasts at their horizon, in pods' work.
 type Errors struct {
-	N        int
+	Orders           // of pods, one by each forecast
+	Learned  Orders  // those made once the load had been seen for [LearnsFor]
 	Horizon  float64 // seconds
 	Forecast Loss    // of the scaler
 	Ways     [numberOfWays]Compared
 
-	Orders  Orders  // of pods
-	Learned Orders  // those made once the load had been seen for [LearnsFor]
 	Pinball float64 // loss of what was planned for as the quantile that is passed for [Lateness] of the time
 }
 
@@ -101,10 +100,9 @@ func (o Orders) plus(p Orders) Orders { return Orders{o.N + p.N, o.Late + p.Late
 func (o Orders) Lateness() float64 { return ratio(float64(o.Late), float64(o.N)) }
 
 func (e Errors) plus(o Errors) Errors {
-	e.N += o.N
+	e.Orders, e.Learned = e.Orders.plus(o.Orders), e.Learned.plus(o.Learned)
 	e.Horizon += o.Horizon
 	e.Forecast = e.Forecast.plus(o.Forecast)
-	e.Orders, e.Learned = e.Orders.plus(o.Orders), e.Learned.plus(o.Learned)
 	e.Pinball += o.Pinball
 	for w := range e.Ways {
 		a, b := &e.Ways[w], o.Ways[w]
@@ -124,11 +122,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// judge adds a forecast, what is planned for by it, and those of the ways that know something.
+// judge adds a forecast, what is planned for by it, and those of the ways that know something; learned if the load had been seen for long.
 func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64, learned bool) {
-	e.N++
-	e.Horizon += f.Horizon.Seconds()
-	e.Forecast.add(f.Total, t)
 	order := Orders{N: 1}
 	if t.rate > f.Holds {
 		order.Late = 1
@@ -137,6 +132,8 @@ func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64
 	if learned {
 		e.Learned = e.Learned.plus(order)
 	}
+	e.Horizon += f.Horizon.Seconds()
+	e.Forecast.add(f.Total, t)
 	e.Pinball += pinball(f.Damped, t.rate, 1-Lateness)
 	for w, value := range ways {
 		if math.IsNaN(value) {

@@ -156,7 +156,7 @@ func (r *Result) Forecasts() []Forecast {
 	for _, row := range r.Summary {
 		if f := row.Forecast; f.N > 0 {
 			one := forecastOf(row.Scaler, f.N, f.Forecast, f, naive)
-			one.Late, one.LateLearned, one.Pinball = f.Orders.Lateness(), f.Learned.Lateness(), f.Pinball/float64(f.N)
+			one.Late, one.LateLearned, one.Pinball = f.Lateness(), f.Learned.Lateness(), f.Pinball/float64(f.N)
 			out = append(out, one)
 		}
 	}
