@@ -82,7 +82,7 @@ type Source struct {
 var ErrNoPool = errors.New("it has nothing of the pool")
 
 // Read asks for the metrics that Foresail exposes of a pool, over the whole steps before to. The replica that leads is
-// believed; where none does, the largest figure is.
+// believed, also in what it does not know; where none leads, the largest figure is.
 func Read(ctx context.Context, s Source, pool string, to time.Time, span time.Duration) (*History, error) {
 	to = to.Truncate(s.Step)
 	n := int(span / s.Step)
@@ -190,8 +190,8 @@ type reader struct {
 func (f *figure) expression(pool string) string {
 	series := fmt.Sprintf("foresail_nodepool_%s{pool=%s}", f.name, strconv.Quote(pool))
 	labels := strings.Join(f.labels, ", ")
-	leads := fmt.Sprintf("max by (%s) (%s and ignoring(%s) (foresail_nodepool_leading{pool=%s} == 1))", labels, series, labels, strconv.Quote(pool))
-	return fmt.Sprintf("%s or (max by (%s) (%s) unless on() %s)", leads, labels, series, leads)
+	leads := fmt.Sprintf("(foresail_nodepool_leading{pool=%s} == 1)", strconv.Quote(pool))
+	return fmt.Sprintf("max by (%s) (%s and ignoring(%s) %s or (%s unless on() %s))", labels, series, labels, leads, series, leads)
 }
 
 // read asks for one figure, some steps after the other.

@@ -30,26 +30,27 @@ import (
 )
 
 // replica is a process of Foresail as far as a Prometheus server sees it.
-type replica struct {
-	reporter *report.Reporter
-	server   *httptest.Server
-}
+type replica struct{ reporter *report.Reporter }
 
-func newReplica(t *testing.T) *replica {
+// newReplicas returns two replicas, and the server that exposes the metrics of both: a scrape that fails on a busy machine
+// must not look like a replica that has stopped.
+func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	t.Helper()
 	registry := client.NewRegistry()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	objects := fake.NewClientBuilder().WithScheme(scheme).Build()
-	r := &replica{
-		reporter: report.New("workers", report.Options{Client: objects, Metrics: report.NewMetrics(registry)}),
-		server:   httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})),
+	newReplica := func(name string) *replica {
+		metrics := report.NewMetrics(client.WrapRegistererWith(client.Labels{"instance": name}, registry))
+		return &replica{reporter: report.New("workers", report.Options{Client: objects, Metrics: metrics})}
 	}
-	t.Cleanup(r.server.Close)
-	return r
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+	return newReplica("one"), newReplica("other"), server
 }
 
-// tell tells of so many workers in two zones, all of them Spot, of which one is not ready and another one leaves.
+// tell tells of so many workers in two zones, all of them Spot, of which one is not ready and another one leaves. Who leads
+// does not know which pods are pending.
 func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 	told := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
@@ -57,7 +58,7 @@ func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 		Snapshot: plan.Snapshot{
 			Now:     time.Now(),
 			Pool:    plan.Pool{Min: 1, Max: 9, SpotRatio: 0.5},
-			Pending: plan.Pending{Known: true, Pods: 2},
+			Pending: plan.Pending{Known: !leading, Pods: 2},
 			Signals: []plan.Signal{{Name: "cpu", Known: true, Now: 0.5, Want: 3}, {Name: "queue", Known: true, Want: 4}, {Name: "memory"}},
 			Workers: []plan.Worker{{InstanceID: "i-leaves", Leaving: true}},
 		},
@@ -90,16 +91,13 @@ func tick(t *testing.T, tellings func()) {
 }
 
 // startPrometheus starts a server that reads replicas every second, and returns its address.
-func startPrometheus(t *testing.T, replicas ...*replica) string {
+func startPrometheus(t *testing.T, replicas *httptest.Server) string {
 	t.Helper()
 	binaries, err := monitoring.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
 	home := t.TempDir()
-	var targets []string
-	for _, r := range replicas {
-		targets = append(targets, strconv.Quote(strings.TrimPrefix(r.server.URL, "http://")))
-	}
-	config := "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: foresail, static_configs: [{targets: [" + strings.Join(targets, ", ") + "]}]}]\n"
+	config := "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: foresail, honor_labels: true, static_configs: [{targets: [" +
+		strconv.Quote(strings.TrimPrefix(replicas.URL, "http://")) + "]}]}]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(home, "prometheus.yml"), []byte(config), 0o600))
 	address, err := ports.TakeAddress()
 	require.NoError(t, err)
@@ -126,12 +124,12 @@ func startPrometheus(t *testing.T, replicas ...*replica) string {
 // What replicas expose is what is read of a real server: the leader is believed, and what none of them knows is unknown.
 func TestReadFromPrometheus(t *testing.T) {
 	t.Parallel()
-	leader, follower := newReplica(t), newReplica(t)
+	leader, follower, server := newReplicas(t)
 	tick(t, func() {
 		leader.tell(t.Context(), true, 3, 12)
 		follower.tell(t.Context(), false, 7, 20) // it sees another world
 	})
-	address := startPrometheus(t, leader, follower)
+	address := startPrometheus(t, server)
 	servers := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})
 	api, err := servers.API(address)
 	require.NoError(t, err)
@@ -153,7 +151,7 @@ func TestReadFromPrometheus(t *testing.T) {
 	last.At = time.Time{}
 	assert.Equal(t, Moment{
 		Instances: map[Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
-		BySignals: new(4), Pending: new(2), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
+		BySignals: new(4), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
 	}, last)
 	assert.Positive(t, h.Decisions["CoolingDown"])
 
@@ -168,12 +166,12 @@ func TestReadFromPrometheus(t *testing.T) {
 // Where no replica leads, all of them are believed; where they see different worlds, none is.
 func TestReadWithoutALeader(t *testing.T) {
 	t.Parallel()
-	one, other := newReplica(t), newReplica(t)
+	one, other, server := newReplicas(t)
 	tick(t, func() {
 		one.tell(t.Context(), false, 3, 4)
 		other.tell(t.Context(), false, 3, 4)
 	})
-	address := startPrometheus(t, one, other)
+	address := startPrometheus(t, server)
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20}).API(address)
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -181,6 +179,7 @@ func TestReadWithoutALeader(t *testing.T) {
 		if assert.NoError(c, err) {
 			assert.Equal(c, 3, h.Moments[len(h.Moments)-1].Workers())
 			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Recommended)
+			assert.Equal(c, new(2), h.Moments[len(h.Moments)-1].Pending)
 		}
 	}, time.Minute, time.Second)
 }

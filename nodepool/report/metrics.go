@@ -2,15 +2,21 @@ package report
 
 import (
 	"math"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Metrics is what Prometheus can read of all pools.
+// Metrics is what Prometheus can read of all pools. A scrape reads whole cycles: one that saw half of a cycle would find
+// no workers, or those of another time than the lease.
 type Metrics struct {
+	mu  sync.Mutex // held while a cycle is told, and while a scrape is answered
+	all []prometheus.Collector
+
 	workers, desired, recommended, limits, pending, room, open, leading, healthy, failures *prometheus.GaugeVec
 	available, current, predicted, threshold, voted                                        *prometheus.GaugeVec
 	instances, spotTarget, startupTime                                                     *prometheus.GaugeVec
@@ -20,14 +26,15 @@ type Metrics struct {
 
 // NewMetrics makes the metrics of all pools and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
+	var all []prometheus.Collector
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "foresail_nodepool_" + name, Help: help}, append([]string{"pool"}, labels...))
-		r.MustRegister(v)
+		all = append(all, v)
 		return v
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "foresail_nodepool_" + name, Help: help}, labels)
-		r.MustRegister(v)
+		all = append(all, v)
 		return v
 	}
 	m := &Metrics{
@@ -56,15 +63,57 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "foresail_nodepool_notifications_dropped_total", Help: "Messages for the webhook that were dropped because too many were queued.",
 		}),
 	}
-	r.MustRegister(m.dropped)
+	m.all = append(all, m.dropped)
+	r.MustRegister(m)
 	for _, to := range []string{"webhook", "cloudwatch", "report"} {
 		m.failed.WithLabelValues(to) // from 0, so that the first one is an increase
 	}
 	return m
 }
 
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.all {
+		c.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	live := make(chan prometheus.Metric)
+	go func() {
+		defer close(live)
+		for _, c := range m.all {
+			c.Collect(live)
+		}
+	}()
+	for metric := range live {
+		read := reading{desc: metric.Desc()}
+		read.err = metric.Write(&read.value)
+		out <- &read
+	}
+}
+
+// reading is what a metric was at one time.
+type reading struct {
+	desc  *prometheus.Desc
+	value dto.Metric
+	err   error
+}
+
+func (r *reading) Desc() *prometheus.Desc { return r.desc }
+
+func (r *reading) Write(out *dto.Metric) error {
+	out.Label, out.Gauge, out.Counter = r.value.Label, r.value.Gauge, r.value.Counter
+	return r.err
+}
+
 // Forget drops what is exposed of a pool that is gone.
 func (m *Metrics) Forget(pool string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	of := prometheus.Labels{"pool": pool}
 	for _, v := range []*prometheus.GaugeVec{m.workers, m.desired, m.recommended, m.limits, m.pending, m.room, m.open, m.leading, m.healthy, m.failures,
 		m.available, m.current, m.predicted, m.threshold, m.voted, m.instances, m.spotTarget, m.startupTime} {
@@ -78,6 +127,8 @@ func (m *Metrics) Forget(pool string) {
 var countedFromZero = []nodepool.EventReason{nodepool.EventLaunched, nodepool.EventLaunchFailed, nodepool.EventJoinFailed, nodepool.EventInterrupted, nodepool.EventRepairStarted, nodepool.EventDrainFailed}
 
 func (m *Metrics) set(cycle nodepool.CycleReport) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	pool := cycle.Pool
 	m.leading.WithLabelValues(pool).Set(oneIf(cycle.Leading))
 	m.healthy.WithLabelValues(pool).Set(oneIf(cycle.Health == nil && cycle.Snapshot.WorkersErr == "" && cycle.Record.Failures < launchesFail))

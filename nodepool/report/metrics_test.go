@@ -1,0 +1,57 @@
+package report
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/plan"
+)
+
+// A replica that leads sees three workers, and then seven while it does not lead: no scrape may find other workers than
+// those of its lease, or some of them.
+func TestScrapesReadWholeCycles(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	metrics := NewMetrics(registry)
+	stop := make(chan struct{})
+	tell := func(leading bool, workers int) {
+		cycle := nodepool.CycleReport{Pool: "workers", Leading: leading, Snapshot: plan.Snapshot{Now: start}}
+		for i := range workers {
+			cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{Ready: true, Placement: plan.Placement{Zone: strconv.Itoa(i)}})
+		}
+		metrics.set(cycle)
+	}
+	tell(true, 3)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				tell(false, 7)
+				tell(true, 3)
+			}
+		}
+	})
+	defer group.Wait()
+	defer close(stop)
+	for range 300 {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		sums := map[string]float64{}
+		for _, f := range families {
+			for _, metric := range f.Metric {
+				sums[f.GetName()] += metric.GetGauge().GetValue()
+			}
+		}
+		want := 7 - 4*sums["foresail_nodepool_leading"]
+		require.Equal(t, want, sums["foresail_nodepool_workers"])
+		require.Equal(t, want, sums["foresail_nodepool_instances"])
+	}
+}
