@@ -224,13 +224,25 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	if !c.Flags().Changed("threshold") {
 		o.threshold = p.Threshold
 	}
+	out.Params = p
+	return o.takeLimits(c, p.Min, p.Max)
+}
+
+// takeLimits takes those limits of a spec that no flag gives. A spec without maxReplicas leaves the default, and what scales to zero
+// is played with a pod that stays.
+func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	if !c.Flags().Changed("min") {
-		o.min = p.Min
+		o.min = max(1, least)
 	}
 	if !c.Flags().Changed("max") {
-		o.max = p.Max
+		o.max = max(o.min, o.max)
+		if most < math.MaxInt32 {
+			o.max = most
+		}
 	}
-	out.Params = p
+	if o.min > maxSimulatedPods || o.max > maxSimulatedPods || o.min > o.max {
+		return badFlag("spec", fmt.Sprintf("%d to %d pods", o.min, o.max), fmt.Sprintf("one with at most %d, or --min and --max must be given", maxSimulatedPods))
+	}
 	return nil
 }
 

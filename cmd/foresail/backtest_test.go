@@ -101,6 +101,19 @@ func TestBacktestTakesASpec(t *testing.T) {
 	assert.Contains(t, stdout, "3 to 15 pods; threshold 0.6.")
 }
 
+func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
+	for spec, want := range map[string]string{
+		"threshold: 0.5\n":                                                         "1 to 20 pods;",
+		"threshold: 0.5\nminReplicas: 30\n":                                        "30 to 30 pods;",
+		"threshold: 0.5\nminReplicas: 2\nmaxReplicas: 9\n":                         "2 to 9 pods;",
+		"threshold: 0.5\nminReplicas: 0\nmaxReplicas: 9\nsource: {prometheus: {address: \"http://p\", query: x, scope: Target}}\n": "1 to 9 pods;",
+		"threshold: 0.5\nmaxReplicas: 5000\n":                                      "--spec: 1 to 5000 pods: must be one with at most 1000, or --min and --max must be given",
+	} {
+		code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--spec", file(t, "spec.yaml", spec), "--scalers", "keda", "--seeds", "1", "--advise=false")
+		assert.Contains(t, stdout+stderr, want, "%s: exit code %d", spec, code)
+	}
+}
+
 func TestBacktestReadsPrometheus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
