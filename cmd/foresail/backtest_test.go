@@ -39,7 +39,7 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	}
 	summary, err := os.ReadFile(filepath.Join(out, "summary.csv"))
 	require.NoError(t, err)
-	assert.Regexp(t, `^trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\ntraffic,keda,`, string(summary))
+	assert.Regexp(t, `^trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase,momentary_minutes,sudden_minutes\ntraffic,keda,`, string(summary))
 }
 
 func TestBacktestWithoutAFrontier(t *testing.T) {
@@ -103,11 +103,11 @@ func TestBacktestTakesASpec(t *testing.T) {
 
 func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
 	for spec, want := range map[string]string{
-		"threshold: 0.5\n":                                                         "1 to 20 pods;",
-		"threshold: 0.5\nminReplicas: 30\n":                                        "30 to 30 pods;",
-		"threshold: 0.5\nminReplicas: 2\nmaxReplicas: 9\n":                         "2 to 9 pods;",
+		"threshold: 0.5\n":                                 "1 to 20 pods;",
+		"threshold: 0.5\nminReplicas: 30\n":                "30 to 30 pods;",
+		"threshold: 0.5\nminReplicas: 2\nmaxReplicas: 9\n": "2 to 9 pods;",
 		"threshold: 0.5\nminReplicas: 0\nmaxReplicas: 9\nsource: {prometheus: {address: \"http://p\", query: x, scope: Target}}\n": "1 to 9 pods;",
-		"threshold: 0.5\nmaxReplicas: 5000\n":                                      "--spec: 1 to 5000 pods: must be one with at most 1000, or --min and --max must be given",
+		"threshold: 0.5\nmaxReplicas: 5000\n": "--spec: 1 to 5000 pods: must be one with at most 1000, or --min and --max must be given",
 	} {
 		code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--spec", file(t, "spec.yaml", spec), "--scalers", "keda", "--seeds", "1", "--advise=false")
 		assert.Contains(t, stdout+stderr, want, "%s: exit code %d", spec, code)

@@ -18,6 +18,7 @@ var tables = map[string]table{
 	"traces":    traces,
 	"frontier":  frontier,
 	"foresight": foresight,
+	"excess":    excess,
 	"recurring": recurring,
 	"few":       fewRequests,
 	"ahead":     ahead,
@@ -223,11 +224,34 @@ func byTarget(figures, title string, traces []recordedTrace, cell func(all rows,
 	return markdown(figures, header, body, sets...)
 }
 
+// ofFrontiers are the traces by the second, and those that are long.
+func ofFrontiers() []recordedTrace {
+	return slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"})
+}
+
 // foresight compares foresail-total, and in brackets clairvoyant, with keda with the same behavior at equal pods: what forecasts are worth.
 func foresight(figures string) (string, error) {
-	traces := slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"})
-	return byTarget(figures, "minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)", traces, func(all rows, target string) string {
+	return byTarget(figures, "minutes above the threshold / those of `keda/same-behavior` with as many pods (of `clairvoyant`)", ofFrontiers(), func(all rows, target string) string {
 		return all.ratio(ours, target) + " (" + all.ratio("clairvoyant", target) + ")"
+	})
+}
+
+// excess is how much of the time above the threshold no forecast changes.
+func excess(figures string) (string, error) {
+	return byTarget(figures, "of the minutes of `foresail-total`: %, momentary + sudden", ofFrontiers(), func(all rows, target string) string {
+		row := all.find("scaler", ours, "target", target)
+		share := func(column string) string {
+			minutes, err := strconv.ParseFloat(row["above_threshold_minutes"], 64)
+			part, failed := strconv.ParseFloat(row[column], 64)
+			if err != nil || failed != nil || minutes < 1 {
+				return "-"
+			}
+			return strconv.FormatFloat(100*part/minutes, 'f', 0, 64)
+		}
+		if momentary := share("momentary_minutes"); momentary != "-" {
+			return momentary + " + " + share("sudden_minutes")
+		}
+		return "-"
 	})
 }
 

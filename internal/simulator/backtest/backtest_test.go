@@ -25,6 +25,7 @@ import (
 	"github.com/foresail/foresail/internal/simulator/backtest"
 	"github.com/foresail/foresail/internal/simulator/fluid"
 	"github.com/foresail/foresail/internal/simulator/scaler"
+	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -92,7 +93,7 @@ func TestFiles(t *testing.T) {
 		assert.NotEmpty(t, got[name], name)
 	}
 	assert.True(t, strings.HasPrefix(got["summary.csv"],
-		"trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase\n"), got["summary.csv"])
+		"trace,scaler,above_threshold_minutes,saturated_minutes,pod_hours,under_s,over_s,actions,reversals,mase,momentary_minutes,sudden_minutes\n"), got["summary.csv"])
 	rows := table(t, got["summary.csv"])
 	require.Len(t, rows, len(scaler.AllNames()))
 	for i, name := range scaler.AllNames() {
@@ -487,11 +488,13 @@ func TestFindings(t *testing.T) {
 		Summary:  []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
 		Frontier: []backtest.Row{row("keda", 0.5, 6, 60), row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
 	}
+	r.Summary[1].Excess = score.Excess{MomentaryMinutes: 7.5, SuddenMinutes: 4.25}
 	assert.Equal(t, []string{
 		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
 			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
 		"With another target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be above the threshold for 5.50% of the time, foresail-total for 2.00%.",
 		"With a target that keeps it above the threshold as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
+		"Of these 12.0 minutes with foresail-total, 7.5 are seconds with more load than before and after, and 4.2 come of jumps by half or more within the 40s in which pods start: no forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
 	}, r.Findings())
 }

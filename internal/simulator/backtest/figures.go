@@ -1,6 +1,11 @@
 package backtest
 
-import "github.com/foresail/foresail/internal/simulator/score"
+import (
+	"time"
+
+	"github.com/foresail/foresail/internal/simulator"
+	"github.com/foresail/foresail/internal/simulator/score"
+)
 
 // Figures are the result of a scaler over all that was played; with several seeds, their mean.
 type Figures struct {
@@ -13,15 +18,22 @@ type Figures struct {
 	Actions               float64
 	ScaleUps              float64 // of the actions
 	Reversals             float64
+	Excess                score.Excess // why it was above the threshold
 
 	Forecast Errors // of what it scales on; zero for one that forecasts nothing
 }
 
-func figuresOf(p score.Pods, seconds int) Figures {
+// hpaPeriod is how often an HPA looks: pods for a load are ready after it and their startup time, at the latest.
+const hpaPeriod = 15 * time.Second
+
+// figuresOf makes figures of a record.
+func (o *Options) figuresOf(r *simulator.Record) Figures {
+	p := score.OfPods(r, o.need())
 	return Figures{
-		Hours: float64(seconds) / 3600, PodHours: p.Seconds / 3600,
+		Hours: float64(len(r.Seconds)) / 3600, PodHours: p.Seconds / 3600,
 		AboveThresholdMinutes: p.AboveThresholdMinutes, SaturatedMinutes: p.SaturatedMinutes,
 		UnderSeconds: p.UnderSeconds, OverSeconds: p.OverSeconds, Actions: p.Actions, ScaleUps: p.ScaleUps, Reversals: p.Reversals,
+		Excess: score.OfExcess(r, o.Threshold, o.Startup+hpaPeriod),
 	}
 }
 
@@ -36,6 +48,8 @@ func (f Figures) plus(o Figures) Figures {
 	f.Actions += o.Actions
 	f.ScaleUps += o.ScaleUps
 	f.Reversals += o.Reversals
+	f.Excess.MomentaryMinutes += o.Excess.MomentaryMinutes
+	f.Excess.SuddenMinutes += o.Excess.SuddenMinutes
 	f.Forecast = f.Forecast.plus(o.Forecast)
 	return f
 }
@@ -52,6 +66,8 @@ func (f Figures) per(seeds int) Figures {
 	f.Actions /= n
 	f.ScaleUps /= n
 	f.Reversals /= n
+	f.Excess.MomentaryMinutes /= n
+	f.Excess.SuddenMinutes /= n
 	return f
 }
 

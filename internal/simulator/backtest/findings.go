@@ -38,6 +38,9 @@ func (r *Result) Findings() []string {
 			rival, b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), ours, a.PodHours, rival, b.PodHours, more(a.PodHours/b.PodHours)))
 		out = append(out, r.atEqual()...)
 	}
+	if hasOurs && a.AboveThresholdMinutes > 0 {
+		out = append(out, r.reasons(a))
+	}
 	if c, ok := r.row(equal); ok && hasOurs {
 		out = append(out, r.sameBehavior(a, c))
 	}
@@ -46,6 +49,13 @@ func (r *Result) Findings() []string {
 			r.BeyondMax, r.Options.Max))
 	}
 	return out
+}
+
+// reasons says what of the time above the threshold no forecast changes.
+func (r *Result) reasons(a Row) string {
+	return fmt.Sprintf("Of these %.1f minutes with %s, %.1f are seconds with more load than before and after, and %.1f come of jumps by half or more within the %s in which pods start: "+
+		"no forecast changes the former, nor the latter unless jumps recur.",
+		a.AboveThresholdMinutes, ours, a.Excess.MomentaryMinutes, a.Excess.SuddenMinutes, duration(r.Options.Startup+hpaPeriod))
 }
 
 // atEqual compares the two at equal cost, and at equal time above the threshold.

@@ -13,6 +13,7 @@ import (
 	"github.com/foresail/foresail/internal/simulator"
 	"github.com/foresail/foresail/internal/simulator/fluid"
 	"github.com/foresail/foresail/internal/simulator/scaler"
+	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -84,6 +85,11 @@ func (o *Options) Validate() error {
 		}
 	}
 	return nil
+}
+
+// need is what pods are needed for, whatever scalers aim at.
+func (o *Options) need() score.Need {
+	return score.Need{Threshold: o.Threshold, Min: o.Min, Max: o.Max}
 }
 
 // setting is how a scaler is set unless something else is tried.

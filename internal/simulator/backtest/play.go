@@ -11,7 +11,6 @@ import (
 
 	"github.com/foresail/foresail/internal/simulator"
 	"github.com/foresail/foresail/internal/simulator/fluid"
-	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -42,10 +41,6 @@ type player struct {
 }
 
 func newPlayer(o *Options) *player { return &player{Options: o} }
-
-func (p *player) need() score.Need {
-	return score.Need{Threshold: p.Threshold, Min: p.Min, Max: p.Max}
-}
 
 // play plays each setting against each section with each seed, and returns figures in the order of settings.
 func (p *player) play(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
@@ -104,7 +99,7 @@ func (p *player) one(s *Setting, part section, seed uint64) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	f := figuresOf(score.OfPods(record, p.need()), len(record.Seconds))
+	f := p.figuresOf(record)
 	f.Forecast = errors
 	return f, nil
 }

@@ -73,21 +73,23 @@ func Inline(p chart.Page) (template.HTML, error) {
 func (r *Result) WriteSummary(w io.Writer) error {
 	rows := [][]string{{
 		"trace", "scaler", "above_threshold_minutes", "saturated_minutes", "pod_hours", "under_s", "over_s", "actions", "reversals", "mase",
+		"momentary_minutes", "sudden_minutes",
 	}}
 	for _, row := range r.Summary {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, row.Scaler, decimals(row.AboveThresholdMinutes, 2), decimals(row.SaturatedMinutes, 2), decimals(row.PodHours, 2),
 			decimals(row.UnderSeconds, 1), decimals(row.OverSeconds, 1), decimals(row.Actions, 1), decimals(row.Reversals, 1),
-			decimals(row.Forecast.MASE(), 3),
+			decimals(row.Forecast.MASE(), 3), decimals(row.Excess.MomentaryMinutes, 2), decimals(row.Excess.SuddenMinutes, 2),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
 }
 
-// WriteFrontier writes frontier.csv: a line for each scaler and target. The last column interpolates how long the rival
+// WriteFrontier writes frontier.csv: a line for each scaler and target. One column interpolates how long the rival
 // would be above the threshold for the same pods; it is empty beyond the targets that were tried.
 func (r *Result) WriteFrontier(w io.Writer) error {
-	rows := [][]string{{"trace", "scaler", "target", "hours", "above_threshold_minutes", "saturated_minutes", "pod_hours", rival + "_minutes_at_same_pods"}}
+	rows := [][]string{{"trace", "scaler", "target", "hours", "above_threshold_minutes", "saturated_minutes", "pod_hours", rival + "_minutes_at_same_pods",
+		"momentary_minutes", "sudden_minutes"}}
 	for _, row := range r.Frontier {
 		same, ok := r.read(rival, row.Pods(), Figures.Pods, func(f Figures) float64 { return f.AboveThresholdMinutes })
 		if !ok || row.Scaler == rival {
@@ -96,6 +98,7 @@ func (r *Result) WriteFrontier(w io.Writer) error {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, row.Scaler, decimals(row.Target, 3), decimals(row.Hours, 2),
 			decimals(row.AboveThresholdMinutes, 2), decimals(row.SaturatedMinutes, 2), decimals(row.PodHours, 2), decimals(same, 2),
+			decimals(row.Excess.MomentaryMinutes, 2), decimals(row.Excess.SuddenMinutes, 2),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)

@@ -3,8 +3,6 @@ package backtest
 import (
 	"context"
 	"time"
-
-	"github.com/foresail/foresail/internal/simulator/score"
 )
 
 // Played is how one scaler went.
@@ -30,7 +28,7 @@ func Play(ctx context.Context, o *Options, step time.Duration) ([]Played, error)
 		if err != nil {
 			return nil, err
 		}
-		one := Played{Scaler: name, Figures: figuresOf(score.OfPods(record, p.need()), len(record.Seconds))}
+		one := Played{Scaler: name, Figures: p.figuresOf(record)}
 		for i := 0; i < len(record.Seconds); i += int(step / time.Second) {
 			one.Replicas = append(one.Replicas, record.Seconds[i].Target)
 		}
