@@ -210,7 +210,7 @@ func (c *sourceCase) hasWhatIsNeeded(t *testing.T, run stack.Run) {
 		rate /= 1.1
 	}
 	settled := during(run, sourcesSettled, sourcesEnd)
-	require.NotEmpty(t, settled)
+	require.NotEmpty(t, settled, "nothing was recorded from %s to %s: the machine stood still", sourcesSettled, sourcesEnd)
 	for _, m := range settled {
 		assert.GreaterOrEqual(t, m.Replicas, neededAt(run.App, rate), "replicas at %s, when %.2f is served", m.At, m.Served)
 	}
