@@ -74,6 +74,7 @@ type backtestOptions struct {
 	prometheus, serversFile, query, since, step string
 	capacity, minuteCost                        float64
 	advise, frontier                            bool
+	maxFollows                                  bool // neither a flag nor the spec has a maximum
 }
 
 func newBacktestCommand() *cobra.Command {
@@ -159,6 +160,9 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 	if out.Trace, err = o.readTrace(c.Context()); err != nil {
 		return nil, err
 	}
+	if o.maxFollows {
+		out.Max = o.mostFor(out.Trace)
+	}
 	out.Seeds = o.seedList(o.seedsFor(out.Trace.Length()))
 	out.Capacity, out.CapacityDerived = o.capacity, o.capacity == 0
 	if out.CapacityDerived {
@@ -228,22 +232,34 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 	return o.takeLimits(c, p.Min, p.Max)
 }
 
-// takeLimits takes those limits of a spec that no flag gives. A spec without maxReplicas leaves the default, and what scales to zero
-// is played with a pod that stays.
+// takeLimits takes those limits of a spec that no flag gives. What scales to zero is played with a pod that stays. Without a maximum
+// it follows from the traffic.
 func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	if !c.Flags().Changed("min") {
 		o.min = max(1, least)
 	}
 	if !c.Flags().Changed("max") {
-		o.max = max(o.min, o.max)
-		if most < math.MaxInt32 {
-			o.max = most
-		}
+		o.max = most
+		o.maxFollows = most == math.MaxInt32
 	}
-	if o.min > maxSimulatedPods || o.max > maxSimulatedPods || o.min > o.max {
-		return badFlag("spec", fmt.Sprintf("%d to %d pods", o.min, o.max), fmt.Sprintf("one with at most %d, or --min and --max must be given", maxSimulatedPods))
+	highest := min(o.max, maxSimulatedPods)
+	if o.min > highest {
+		return badFlag("spec", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
+	}
+	if o.max > highest && !o.maxFollows {
+		return badFlag("spec", fmt.Sprintf("maxReplicas %d", o.max), fmt.Sprintf("one of at most %d, or --max must be given", highest))
 	}
 	return nil
+}
+
+// mostFor is the maximum where neither a flag nor the spec has one: twice what the largest rate of a trace needs, and no less than without
+// a spec.
+func (o *backtestOptions) mostFor(t *workload.Trace) int {
+	most := float64(max(defaultMax, 2*o.min))
+	if o.capacity > 0 {
+		most = max(most, math.Ceil(2*t.Largest()/(o.capacity*o.threshold)))
+	}
+	return int(min(most, maxSimulatedPods))
 }
 
 // readTrace reads the traffic from the file or from Prometheus.

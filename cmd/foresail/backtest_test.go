@@ -102,15 +102,21 @@ func TestBacktestTakesASpec(t *testing.T) {
 }
 
 func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
-	for spec, want := range map[string]string{
-		"threshold: 0.5\n":                                 "1 to 20 pods;",
-		"threshold: 0.5\nminReplicas: 30\n":                "30 to 30 pods;",
-		"threshold: 0.5\nminReplicas: 2\nmaxReplicas: 9\n": "2 to 9 pods;",
-		"threshold: 0.5\nminReplicas: 0\nmaxReplicas: 9\nsource: {prometheus: {address: \"http://p\", query: x, scope: Target}}\n": "1 to 9 pods;",
-		"threshold: 0.5\nmaxReplicas: 5000\n": "--spec: 1 to 5000 pods: must be one with at most 1000, or --min and --max must be given",
+	for _, test := range []struct{ spec, flags, want string }{
+		{"threshold: 0.5", "", "1 to 20 pods;"},
+		{"threshold: 0.5", "--capacity 10", "1 to 280 pods;"}, // 140 of them have 700 requests/s
+		{"threshold: 0.5", "--capacity 0.1", "1 to 1000 pods;"},
+		{"threshold: 0.5", "--max 7", "1 to 7 pods;"},
+		{"threshold: 0.5, minReplicas: 30", "", "30 to 60 pods;"},
+		{"threshold: 0.5, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
+		{"threshold: 0.5, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
+		{"threshold: 0.5, maxReplicas: 5000", "", "--spec: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
+		{"threshold: 0.5, minReplicas: 1001", "", "--spec: minReplicas 1001: must be one of at most 1000, or --min must be given"},
+		{"threshold: 0.5, minReplicas: 9", "--max 7", "--spec: minReplicas 9: must be one of at most 7, or --min must be given"},
 	} {
-		code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--spec", file(t, "spec.yaml", spec), "--scalers", "keda", "--seeds", "1", "--advise=false")
-		assert.Contains(t, stdout+stderr, want, "%s: exit code %d", spec, code)
+		arguments := []string{"backtest", "--trace", traffic(t, 20), "--spec", file(t, "spec.yaml", "{"+test.spec+"}"), "--scalers", "keda", "--seeds", "1", "--advise=false"}
+		code, stdout, stderr := foresail(t, "", append(arguments, strings.Fields(test.flags)...)...)
+		assert.Contains(t, stdout+stderr, test.want, "%s %s: exit code %d", test.spec, test.flags, code)
 	}
 }
 

@@ -34,7 +34,9 @@ import (
 	"github.com/foresail/foresail/adapter/source/remotewrite"
 	"github.com/foresail/foresail/adapter/source/resource"
 	"github.com/foresail/foresail/internal/docpages"
+	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/drain"
+	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/report"
 )
 
@@ -94,6 +96,17 @@ func (e *exposed) addChild(collector client.Collector, labels int) {
 	}
 }
 
+// exposePool gives the metrics of a pool first values, as a replica that does not lead.
+func exposePool(t *testing.T, metrics *report.Metrics) {
+	t.Helper()
+	report.New("", report.Options{Metrics: metrics}).Report(t.Context(), nodepool.CycleReport{
+		Decision: plan.Decision{Reason: plan.NothingToDo}, Events: []nodepool.Event{{}},
+		Snapshot: plan.Snapshot{
+			Now: time.Now(), Workers: []plan.Worker{{Ready: true}}, Pending: plan.Pending{Known: true}, Signals: []plan.Signal{{Known: true}},
+		},
+	})
+}
+
 // expose registers everything that foresail run exposes of its own with all parts enabled.
 func expose(t *testing.T) *exposed {
 	t.Helper()
@@ -111,7 +124,7 @@ func expose(t *testing.T) *exposed {
 	prometheus.New(prometheus.Options{Registerer: e})
 	remotewrite.New(remotewrite.Options{Registerer: e})
 	resource.New(resource.Options{Registerer: e})
-	report.NewMetrics(e)
+	exposePool(t, report.NewMetrics(e))
 	loads, err := nodeusage.New(nodeusage.Options{Source: &nodeusage.MetricsAPI{}, Registry: e})
 	require.NoError(t, err)
 	_, err = extender.New(extender.Options{

@@ -22,6 +22,7 @@ const (
 	maxStartup        = time.Hour
 	defaultStartup    = 19 * time.Second
 	defaultSeeds      = 20
+	defaultMax        = 20
 	unplayableScale   = 1e9
 	scalerDescription = `  hpa-cpu            an HPA on CPU, with the HPA's default behaviour
   keda               an HPA on the measured utilisation of event loops, likewise
@@ -66,7 +67,7 @@ func (o *playOptions) addFlags(c *cobra.Command, minimum int, outContents string
 	f.Uint64Var(&o.seed, "seed", 1, "the first seed; the same seed gives the same figures")
 	f.Float64Var(&o.threshold, "threshold", 0.7, "utilisation of a pod that scalers aim at, above 0 and below 1")
 	f.IntVar(&o.min, "min", minimum, "minimum number of pods")
-	f.IntVar(&o.max, "max", 20, "maximum number of pods")
+	f.IntVar(&o.max, "max", defaultMax, "maximum number of pods")
 	f.DurationVar(&o.startup, "startup", defaultStartup, "how long a pod takes to become ready, on average")
 	f.StringVar(&o.spec, "spec", "", "`file` with a PredictedMetric or its spec, for the settings of foresail-*; empty takes the defaults")
 	f.StringVar(&o.out, "out", "", "`directory` for "+outContents+"; empty writes no files")

@@ -18,7 +18,7 @@ var tables = map[string]table{
 	"traces":    traces,
 	"frontier":  frontier,
 	"foresight": foresight,
-	"excess":    excess,
+	"abrupt":    abrupt,
 	"recurring": recurring,
 	"few":       fewRequests,
 	"ahead":     ahead,
@@ -224,7 +224,7 @@ func byTarget(figures, title string, traces []recordedTrace, cell func(all rows,
 	return markdown(figures, header, body, sets...)
 }
 
-// ofFrontiers are the traces by the second, and those that are long.
+// ofFrontiers are the recorded traces, and the seven further days of the Twitter stream.
 func ofFrontiers() []recordedTrace {
 	return slices.Insert(slices.Clone(recorded), 2, recordedTrace{"twitter-week", "Twitter stream, days 2 to 8"})
 }
@@ -236,8 +236,8 @@ func foresight(figures string) (string, error) {
 	})
 }
 
-// excess is how much of the time above the threshold no forecast changes.
-func excess(figures string) (string, error) {
+// abrupt is how much of the time above the threshold no other forecast with as many pods would change.
+func abrupt(figures string) (string, error) {
 	return byTarget(figures, "of the minutes of `foresail-total`: %, momentary + sudden", ofFrontiers(), func(all rows, target string) string {
 		row := all.find("scaler", ours, "target", target)
 		share := func(column string) string {

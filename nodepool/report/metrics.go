@@ -216,7 +216,7 @@ func (m *Metrics) setWorkers(cycle nodepool.CycleReport) {
 			m.instances.WithLabelValues(cycle.Pool, string(w.Market), w.InstanceType, w.Zone).Inc()
 		}
 	}
-	for state, n := range states { // whole numbers: whoever reads in between must not take none for all
+	for state, n := range states {
 		m.workers.WithLabelValues(cycle.Pool, state).Set(float64(n))
 	}
 	m.spotTarget.WithLabelValues(cycle.Pool).Set(spotTarget(cycle.Snapshot))

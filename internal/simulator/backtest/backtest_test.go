@@ -488,13 +488,14 @@ func TestFindings(t *testing.T) {
 		Summary:  []backtest.Row{row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
 		Frontier: []backtest.Row{row("keda", 0.5, 6, 60), row("keda", 0.7, 60, 40), row("foresail-total", 0.7, 12, 50)},
 	}
-	r.Summary[1].Excess = score.Excess{MomentaryMinutes: 7.5, SuddenMinutes: 4.25}
+	r.Summary[1].Abrupt = score.Abrupt{MomentaryMinutes: 7.5, SuddenMinutes: 4.25}
 	assert.Equal(t, []string{
 		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
 			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
 		"With another target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be above the threshold for 5.50% of the time, foresail-total for 2.00%.",
 		"With a target that keeps it above the threshold as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
-		"Of these 12.0 minutes with foresail-total, 7.5 are seconds with more load than before and after, and 4.2 come of jumps by half or more within the 40s in which pods start: no forecast changes the former, nor the latter unless jumps recur.",
+		"Of the 12.0 minutes above the threshold with foresail-total, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
+			"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
 	}, r.Findings())
 }

@@ -18,12 +18,12 @@ type Figures struct {
 	Actions               float64
 	ScaleUps              float64 // of the actions
 	Reversals             float64
-	Excess                score.Excess // why it was above the threshold
+	Abrupt                score.Abrupt // above the threshold, as the load rose too fast
 
 	Forecast Errors // of what it scales on; zero for one that forecasts nothing
 }
 
-// hpaPeriod is how often an HPA looks: pods for a load are ready after it and their startup time, at the latest.
+// hpaPeriod is how often an HPA looks: it takes about that and their startup time until pods for a load are ready.
 const hpaPeriod = 15 * time.Second
 
 // figuresOf makes figures of a record.
@@ -33,7 +33,7 @@ func (o *Options) figuresOf(r *simulator.Record) Figures {
 		Hours: float64(len(r.Seconds)) / 3600, PodHours: p.Seconds / 3600,
 		AboveThresholdMinutes: p.AboveThresholdMinutes, SaturatedMinutes: p.SaturatedMinutes,
 		UnderSeconds: p.UnderSeconds, OverSeconds: p.OverSeconds, Actions: p.Actions, ScaleUps: p.ScaleUps, Reversals: p.Reversals,
-		Excess: score.OfExcess(r, o.Threshold, o.Startup+hpaPeriod),
+		Abrupt: score.OfAbrupt(r, o.Threshold, o.Startup+hpaPeriod),
 	}
 }
 
@@ -48,8 +48,8 @@ func (f Figures) plus(o Figures) Figures {
 	f.Actions += o.Actions
 	f.ScaleUps += o.ScaleUps
 	f.Reversals += o.Reversals
-	f.Excess.MomentaryMinutes += o.Excess.MomentaryMinutes
-	f.Excess.SuddenMinutes += o.Excess.SuddenMinutes
+	f.Abrupt.MomentaryMinutes += o.Abrupt.MomentaryMinutes
+	f.Abrupt.SuddenMinutes += o.Abrupt.SuddenMinutes
 	f.Forecast = f.Forecast.plus(o.Forecast)
 	return f
 }
@@ -66,8 +66,8 @@ func (f Figures) per(seeds int) Figures {
 	f.Actions /= n
 	f.ScaleUps /= n
 	f.Reversals /= n
-	f.Excess.MomentaryMinutes /= n
-	f.Excess.SuddenMinutes /= n
+	f.Abrupt.MomentaryMinutes /= n
+	f.Abrupt.SuddenMinutes /= n
 	return f
 }
 

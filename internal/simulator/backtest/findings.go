@@ -39,7 +39,7 @@ func (r *Result) Findings() []string {
 		out = append(out, r.atEqual()...)
 	}
 	if hasOurs && a.AboveThresholdMinutes > 0 {
-		out = append(out, r.reasons(a))
+		out = append(out, r.abrupt(a))
 	}
 	if c, ok := r.row(equal); ok && hasOurs {
 		out = append(out, r.sameBehavior(a, c))
@@ -51,11 +51,11 @@ func (r *Result) Findings() []string {
 	return out
 }
 
-// reasons says what of the time above the threshold no forecast changes.
-func (r *Result) reasons(a Row) string {
-	return fmt.Sprintf("Of these %.1f minutes with %s, %.1f are seconds with more load than before and after, and %.1f come of jumps by half or more within the %s in which pods start: "+
-		"no forecast changes the former, nor the latter unless jumps recur.",
-		a.AboveThresholdMinutes, ours, a.Excess.MomentaryMinutes, a.Excess.SuddenMinutes, duration(r.Options.Startup+hpaPeriod))
+// abrupt says what of the time above the threshold no other forecast would change.
+func (r *Result) abrupt(a Row) string {
+	return fmt.Sprintf("Of the %.1f minutes above the threshold with %s, %.1f are bursts of less than 15s, and %.1f are within %s of a jump by half or more, which is about how long pods for it take. "+
+		"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
+		a.AboveThresholdMinutes, ours, a.Abrupt.MomentaryMinutes, a.Abrupt.SuddenMinutes, duration(r.Options.Startup+hpaPeriod))
 }
 
 // atEqual compares the two at equal cost, and at equal time above the threshold.

@@ -79,7 +79,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, row.Scaler, decimals(row.AboveThresholdMinutes, 2), decimals(row.SaturatedMinutes, 2), decimals(row.PodHours, 2),
 			decimals(row.UnderSeconds, 1), decimals(row.OverSeconds, 1), decimals(row.Actions, 1), decimals(row.Reversals, 1),
-			decimals(row.Forecast.MASE(), 3), decimals(row.Excess.MomentaryMinutes, 2), decimals(row.Excess.SuddenMinutes, 2),
+			decimals(row.Forecast.MASE(), 3), decimals(row.Abrupt.MomentaryMinutes, 2), decimals(row.Abrupt.SuddenMinutes, 2),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
@@ -98,7 +98,7 @@ func (r *Result) WriteFrontier(w io.Writer) error {
 		rows = append(rows, []string{
 			r.Options.Trace.Name, row.Scaler, decimals(row.Target, 3), decimals(row.Hours, 2),
 			decimals(row.AboveThresholdMinutes, 2), decimals(row.SaturatedMinutes, 2), decimals(row.PodHours, 2), decimals(same, 2),
-			decimals(row.Excess.MomentaryMinutes, 2), decimals(row.Excess.SuddenMinutes, 2),
+			decimals(row.Abrupt.MomentaryMinutes, 2), decimals(row.Abrupt.SuddenMinutes, 2),
 		})
 	}
 	return csv.NewWriter(w).WriteAll(rows)
