@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -558,4 +559,26 @@ func TestProgressCountsEachRun(t *testing.T) {
 	_, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	assert.Equal(t, all, done)
+}
+
+// Two jumps in two sections, with two seeds, are twice one jump. Five pods have enough at 350 requests/s.
+func TestAbruptIsAddedUpOverSections(t *testing.T) {
+	played := func(seeds []uint64, jumps ...int) score.Abrupt {
+		o := options(t)
+		o.Trace = traceOf(t, 7*60, func(minute int) float64 {
+			if slices.ContainsFunc(jumps, func(at int) bool { return minute >= at && minute < at+5 }) {
+				return 1500
+			}
+			return 100
+		})
+		o.Scalers, o.Min, o.Max, o.Seeds, o.Targets, o.Advise = []string{"keda"}, 5, 5, seeds, nil, false
+		r, err := backtest.Run(t.Context(), o)
+		require.NoError(t, err)
+		return r.Summary[0].Abrupt
+	}
+	one, two := played([]uint64{1}, 100), played([]uint64{1, 2}, 100, 400)
+	assert.Greater(t, one.SuddenMinutes, 40./60, "the startup time and 15 s")
+	assert.Less(t, one.SuddenMinutes, 80./60)
+	assert.InDelta(t, 2*one.SuddenMinutes, two.SuddenMinutes, 1e-9)
+	assert.Zero(t, two.MomentaryMinutes)
 }
