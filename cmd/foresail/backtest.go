@@ -137,6 +137,9 @@ func (o *backtestOptions) run(c *cobra.Command) error {
 
 // options reads what flags name and validates them.
 func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
+	if o.spec != "" && !c.Flags().Changed("max") {
+		o.max = max(o.max, o.min) // the default: that of the spec is read below
+	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -243,6 +246,9 @@ func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 		o.maxFollows = most == math.MaxInt32
 	}
 	highest := min(o.max, maxSimulatedPods)
+	if o.min > highest && c.Flags().Changed("min") {
+		return badFlag("min", o.min, fmt.Sprintf("at most %d, the maximum of --spec, or --max must be given", highest))
+	}
 	if o.min > highest {
 		return badFlag("spec", fmt.Sprintf("minReplicas %d", o.min), fmt.Sprintf("one of at most %d, or --min must be given", highest))
 	}

@@ -109,6 +109,8 @@ func TestBacktestTakesLimitsThatCanBePlayed(t *testing.T) {
 		{"threshold: 0.5", "--max 7", "1 to 7 pods;"},
 		{"threshold: 0.5, minReplicas: 30", "", "30 to 60 pods;"},
 		{"threshold: 0.5, minReplicas: 2, maxReplicas: 9", "", "2 to 9 pods;"},
+		{"threshold: 0.5, maxReplicas: 100", "--min 30", "30 to 100 pods;"},
+		{"threshold: 0.5, maxReplicas: 25", "--min 30", "--min: 30: must be at most 25, the maximum of --spec, or --max must be given"},
 		{"threshold: 0.5, minReplicas: 0, maxReplicas: 9, source: {prometheus: {address: 'http://p', query: x, scope: Target}}", "", "1 to 9 pods;"},
 		{"threshold: 0.5, maxReplicas: 5000", "", "--spec: maxReplicas 5000: must be one of at most 1000, or --max must be given"},
 		{"threshold: 0.5, minReplicas: 1001", "", "--spec: minReplicas 1001: must be one of at most 1000, or --min must be given"},
