@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/internal/simulator"
@@ -26,6 +27,8 @@ func OfAbrupt(r *simulator.Record, threshold float64, reaction time.Duration) Ab
 	var a Abrupt
 	before := means(r.Seconds)
 	after := func(i int) float64 { return before[min(i+settled-1, len(before)-1)] }
+	jumps := jumpsOf(before, after)
+	ordered := int(reaction / time.Second)
 	for i, s := range r.Seconds {
 		if !above(s, threshold) {
 			continue
@@ -33,21 +36,26 @@ func OfAbrupt(r *simulator.Record, threshold float64, reaction time.Duration) Ab
 		switch load := max(before[i], after(i)); {
 		case load <= threshold*float64(s.Ready)+rounding:
 			a.MomentaryMinutes += 1. / 60
-		case jumped(before, after, i, int(reaction/time.Second), load):
+		case load >= slices.Min(jumps[max(0, i-ordered+1):i+1]): // and has not fallen back since
 			a.SuddenMinutes += 1. / 60
 		}
 	}
 	return a
 }
 
-// jumped reports whether the load has jumped within the seconds up to i, and not fallen back since.
-func jumped(before []float64, after func(int) float64, i, seconds int, load float64) bool {
-	for j := i; j > max(i-seconds, jumpsIn); j-- {
-		if from := jumpTimes * highest(before[j-jumpsIn:j]); after(j) >= from && after(j) > 0 && load >= from {
-			return true
+// jumpsOf returns the load from which on it is a jump, for each second in which it jumps, and infinity for the others.
+func jumpsOf(before []float64, after func(int) float64) []float64 {
+	out := make([]float64, len(before))
+	for i := range out {
+		out[i] = math.Inf(1)
+		if i <= jumpsIn {
+			continue
+		}
+		if from := jumpTimes * slices.Max(before[i-jumpsIn:i]); after(i) >= from && after(i) > 0 {
+			out[i] = from
 		}
 	}
-	return false
+	return out
 }
 
 // means are those of the load until the end of each second.
@@ -62,12 +70,4 @@ func means(seconds []simulator.Second) []float64 {
 		out[i] = sum / float64(min(i+1, settled))
 	}
 	return out
-}
-
-func highest(values []float64) float64 {
-	most := math.Inf(-1)
-	for _, v := range values {
-		most = max(most, v)
-	}
-	return most
 }
