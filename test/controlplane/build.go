@@ -11,8 +11,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,6 +28,18 @@ type Program struct {
 	Package string
 }
 
+// defaultName returns the name that "go build -o folder/" gives to the binary: the last element of the import path,
+// or the one before it if that is a major version.
+func (p Program) defaultName() string {
+	dir, name := path.Split(p.Package)
+	if majorVersion.MatchString(name) {
+		return path.Base(dir)
+	}
+	return name
+}
+
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
 // Programs are commands to build from a module of this repository that pins them, and where to keep them.
 type Programs struct {
 	// Title stands for all of them in progress and errors, such as "control plane".
@@ -34,7 +49,7 @@ type Programs struct {
 	Module string
 	// Cache is the name of the folder within .cache that each build has a folder of its own in.
 	Cache string
-	// List is what to build, in this order.
+	// List is what to build. The last elements of the import paths differ.
 	List []Program
 	// Tags are build tags, separated by commas; "" for none.
 	Tags string
@@ -161,19 +176,13 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.progress, "%s: building %s %s, once, which takes minutes (up to 12 on two cores)\n", b.Title, b.Release, version)
+	_, _ = fmt.Fprintf(b.progress, "%s: building %s %s, once, which takes minutes\n", b.Title, b.Release, version)
 	flags, err := b.linkerFlags(version)
 	if err != nil {
 		return err
 	}
-	for i, p := range b.List {
-		if exists(filepath.Join(b.out, p.Name)) {
-			continue
-		}
-		title := fmt.Sprintf("building %s (%d of %d)", p.Name, i+1, len(b.List))
-		if err := b.buildProgram(ctx, p, flags, title); err != nil {
-			return err
-		}
+	if err := b.buildPrograms(ctx, b.missing(), flags); err != nil {
+		return err
 	}
 	return b.copyAssets(ctx)
 }
@@ -199,27 +208,45 @@ func (b builder) waitForLock(ctx context.Context, lock *os.File) error {
 	}
 }
 
-// buildProgram compiles one program and moves it into place in one step, so that no one ever runs half a binary.
-func (b builder) buildProgram(ctx context.Context, p Program, flags, title string) error {
+// missing returns the programs that have no binary yet.
+func (b builder) missing() []Program {
+	return slices.DeleteFunc(slices.Clone(b.List), func(p Program) bool { return exists(filepath.Join(b.out, p.Name)) })
+}
+
+// buildPrograms compiles programs with one go command, which links one while it compiles another, and moves each binary
+// into place in one step, so that half a binary is never run.
+func (b builder) buildPrograms(ctx context.Context, list []Program, flags string) error {
+	if len(list) == 0 {
+		return nil
+	}
 	tmp, err := os.MkdirTemp(b.out, ".build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	report := b.newReporter(title)
+	var names []string
+	// -v names the packages as they are compiled, the only progress that the go command reports.
+	args := []string{"build", "-v", "-tags", b.Tags, "-ldflags", flags, "-o", tmp + string(filepath.Separator)}
+	for _, p := range list {
+		names, args = append(names, p.Name), append(args, p.Package)
+	}
+	report := b.newReporter("building " + strings.Join(names, ", "))
 	report.start()
 	defer report.stop()
-	binary := filepath.Join(tmp, p.Name)
-	// -v names the packages as they are compiled, the only progress that the go command reports.
-	cmd := b.command(ctx, "build", "-v", "-tags", b.Tags, "-ldflags", flags, "-o", binary, p.Package)
+	cmd := b.command(ctx, args...)
 	// The go command leaves its work folder behind if it is interrupted early, so it is given one that is removed.
 	cmd.Env = append(cmd.Env, "GOTMPDIR="+tmp)
 	output := &compilerOutput{report: report}
 	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: go build in %s: %w\n%s", p.Name, b.module, ctxCause(ctx, err), output.tail())
+		return fmt.Errorf("%s: go build in %s: %w\n%s", strings.Join(names, ", "), b.module, ctxCause(ctx, err), output.tail())
 	}
-	return os.Rename(binary, filepath.Join(b.out, p.Name))
+	for _, p := range list {
+		if err := os.Rename(filepath.Join(tmp, p.defaultName()), filepath.Join(b.out, p.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyAssets takes files out of a module, so that a later start needs neither go nor the module cache.

@@ -65,6 +65,17 @@ func TestKeyFollowsThePrograms(t *testing.T) {
 	}
 }
 
+func TestDefaultNameIsTheOneOfTheGoCommand(t *testing.T) {
+	for pkg, want := range map[string]string{
+		"go.etcd.io/etcd/server/v3":             "server",
+		"k8s.io/kubernetes/cmd/kube-apiserver":  "kube-apiserver",
+		"example.org/v2/cmd":                    "cmd",
+		"github.com/kedacore/keda/v2/cmd/v2tool": "v2tool",
+	} {
+		require.Equal(t, want, Program{Package: pkg}.defaultName(), pkg)
+	}
+}
+
 func TestVersionComesFromTheModuleFile(t *testing.T) {
 	b := newTestBuilder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"),
@@ -87,7 +98,7 @@ func TestVersionComesFromTheModuleFile(t *testing.T) {
 func TestBuildFailureCarriesTheCompilersWords(t *testing.T) {
 	b := newTestBuilder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(b.module, "go.mod"), []byte("module m\n"), 0o644))
-	err := b.buildProgram(t.Context(), Program{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}, "-s", "building kwok")
+	err := b.buildPrograms(t.Context(), []Program{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}}, "-s")
 	require.ErrorContains(t, err, "module providing package sigs.k8s.io/kwok/cmd/kwok")
 	require.NoFileExists(t, filepath.Join(b.out, string(Kwok)))
 	left, err := os.ReadDir(b.out)
