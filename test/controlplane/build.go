@@ -166,7 +166,7 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := b.waitForLock(ctx, lock); err != nil {
+	if err := waitForLock(ctx, lock, b.newReporter(alreadyBuilding)); err != nil {
 		return err
 	}
 	if b.complete() {
@@ -187,12 +187,15 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	return b.copyAssets(ctx)
 }
 
+// alreadyBuilding is the title of a wait.
+const alreadyBuilding = "waiting for another process that builds the same"
+
 func (b builder) newReporter(title string) *reporter {
 	return newReporter(b.progress, b.Title+": "+title)
 }
 
-func (b builder) waitForLock(ctx context.Context, lock *os.File) error {
-	report := b.newReporter("waiting for another process that builds the same")
+// waitForLock takes a lock and reports while another process holds it.
+func waitForLock(ctx context.Context, lock *os.File, report *reporter) error {
 	defer report.stop()
 	for {
 		err := tryLock(lock)
@@ -203,7 +206,7 @@ func (b builder) waitForLock(ctx context.Context, lock *os.File) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

@@ -67,9 +67,9 @@ func TestKeyFollowsThePrograms(t *testing.T) {
 
 func TestDefaultNameIsTheOneOfTheGoCommand(t *testing.T) {
 	for pkg, want := range map[string]string{
-		"go.etcd.io/etcd/server/v3":             "server",
-		"k8s.io/kubernetes/cmd/kube-apiserver":  "kube-apiserver",
-		"example.org/v2/cmd":                    "cmd",
+		"go.etcd.io/etcd/server/v3":              "server",
+		"k8s.io/kubernetes/cmd/kube-apiserver":   "kube-apiserver",
+		"example.org/v2/cmd":                     "cmd",
 		"github.com/kedacore/keda/v2/cmd/v2tool": "v2tool",
 	} {
 		require.Equal(t, want, Program{Package: pkg}.defaultName(), pkg)

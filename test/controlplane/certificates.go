@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -61,6 +62,19 @@ func NewAuthority(name string) (*Authority, error) {
 		return nil, fmt.Errorf("certificate of authority %q: %w", name, err)
 	}
 	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(der), Key: keyPEM}, parsed: parsed, signer: signer}, nil
+}
+
+// readAuthority reads the authority that [KeyPair.write] has stored.
+func readAuthority(dir, name string) (*Authority, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("%s.key: %T: want a key that signs", name, pair.PrivateKey)
+	}
+	return &Authority{KeyPair: KeyPair{Cert: encodeCertificate(pair.Certificate[0])}, parsed: pair.Leaf, signer: signer}, nil
 }
 
 // Client issues a certificate by which a server that trusts the authority knows user and groups.

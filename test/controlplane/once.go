@@ -32,7 +32,7 @@ func MakeOnce(ctx context.Context, title, dir string, progress io.Writer, fill f
 	}
 	defer lock.Close()
 	b := builder{Programs: Programs{Title: title}, progress: progress}
-	if err := b.waitForLock(ctx, lock); err != nil {
+	if err := waitForLock(ctx, lock, b.newReporter(alreadyBuilding)); err != nil {
 		return err
 	}
 	if exists(filepath.Join(dir, completeMark)) {

@@ -3,9 +3,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -38,7 +40,7 @@ needed. Pods are objects, not containers: each gets an address of its own within
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newBuildCommand(), newUpCommand())
+	root.AddCommand(newBuildCommand(), newUpCommand(), newLendCommand())
 	return root
 }
 
@@ -89,6 +91,38 @@ A pod becomes Ready --ready-delay after it is scheduled, or after what its annot
 	flags.BoolVar(&options.KeepDir, "keep", false, "keep the folder with the components' logs")
 	flags.StringArrayVar(&args, "arg", nil, "a further flag for a component, as component=flag; may be repeated")
 	return cmd
+}
+
+func newLendCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lend -- COMMAND [ARGUMENT ...]",
+		Short: "Run a command whose tests share one API server",
+		Long: `Run a command, such as go test, whose test processes share one API server instead of starting one each. They use it
+in turn, and each finds it as if it had just been started.`,
+		Example: "  controlplane lend -- go test ./nodepool/...",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return lend(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+}
+
+// lend runs a command while an API server is up. The error carries the exit status of the command.
+func lend(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	cluster, err := controlplane.Lend(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Env = append(os.Environ(), controlplane.LentEnv+"="+cluster.Dir())
+	command.Stdout, command.Stderr = out, progress
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = time.Minute
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	return nil
 }
 
 // parseArgs reads component=flag pairs. Which components there are is for Start to say.
