@@ -32,9 +32,7 @@ import (
 func TestTheSecondSchedulerMayDoItsWork(t *testing.T) {
 	binaries, err := controlplane.Build(t.Context(), os.Stderr)
 	require.NoError(t, err)
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr, Binaries: binaries})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	for _, file := range []string{"base/namespace.yaml", "overlays/second-scheduler/rbac.yaml"} {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)

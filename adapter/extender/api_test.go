@@ -76,12 +76,7 @@ func recount(t assert.TestingT, client kubernetes.Interface) map[string][2]use {
 }
 
 func TestTotalsOnARealAPI(t *testing.T) {
-	api, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: t.Output()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, api.Stop()) })
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	_, err = api.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
-	require.NoError(t, err)
+	api := controlplane.BorrowFor(t)
 
 	c := churn{api.Client(), rand.New(rand.NewPCG(1, 2))}
 	change := func(times int) {

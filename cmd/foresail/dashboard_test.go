@@ -12,7 +12,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -376,9 +375,7 @@ func askAboutPods(t *testing.T, browser *http.Client, base string) {
 
 // TestDashboardOfACluster has a user with no rights but the Role foresail-dashboard look at a real Foresail, without a tunnel.
 func TestDashboardOfACluster(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	withDefinitions(t, cluster)
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "components/dashboard/rbac.yaml", "examples/predictedmetric.yaml")
 	user := withRole(t, cluster, "ann", dashboardAccount)

@@ -28,9 +28,7 @@ import (
 
 // TestExplain takes one API server through what can be asked of it; its steps follow each other.
 func TestExplain(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	explained := func(args ...string) (int, string, string) {
 		return foresail(t, "", append([]string{"explain"}, append(args, "--kubeconfig", cluster.Kubeconfig())...)...)
 	}
@@ -50,7 +48,7 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, stderr, `there is no WorkerPool "wrokers": must be one of workers`)
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"foresail.dev/pool": pool.Name}}}
-	_, err = cluster.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	_, err := cluster.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	code, stdout, stderr := explained("workerpool", "workers", "--last", "1")

@@ -203,14 +203,12 @@ func nodesOfPrometheus(w http.ResponseWriter, r *http.Request) {
 // TestRunOfTheExtenderAlone has one process answer what a scheduler would ask, by what Prometheus tells of nodes, with no rights
 // but those of the DaemonSet, in a cluster without WorkerPools.
 func TestRunOfTheExtenderAlone(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	addNode(t, cluster, "idle", "10.0.0.1")
 	addNode(t, cluster, "full", "10.0.0.2")
 	addGuest(t, cluster, "full") // without one a pod would not be refused for what it would use
 	applyManifests(t, cluster, "base/namespace.yaml", "base/serviceaccount.yaml", "base/rbac-users.yaml", "overlays/extender/serviceaccount.yaml", "overlays/extender/binding.yaml", "components/extender-rights/rbac.yaml")
-	_, err = cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	_, err := cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "foresail-metrics-scraper"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "foresail-system", Name: "foresail-extender"}},
 	}, metav1.CreateOptions{})
@@ -310,9 +308,7 @@ func checkSurfaces(t *testing.T, cluster *controlplane.Cluster, open, authorized
 
 // TestRunOfAllTogether has one process do everything that there is.
 func TestRunOfAllTogether(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	withDefinitions(t, cluster)
 	api := countRequests(t, cluster)
 	addNode(t, cluster, "idle", "10.0.0.1")

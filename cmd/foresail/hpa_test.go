@@ -34,9 +34,7 @@ const exampleMetric = "../../manifests/examples/predictedmetric.yaml"
 // TestHPAOfACluster prints the HPA of a PredictedMetric, and has a real API server take what spec.autoscaler makes: its defaults are
 // no drift, and what is printed is what is created.
 func TestHPAOfACluster(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	withDefinitions(t, cluster)
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

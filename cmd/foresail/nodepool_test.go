@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,9 +25,7 @@ import (
 
 // TestRunOfTheNodePoolAlone has one process run a pool, and another one that does not fit.
 func TestRunOfTheNodePoolAlone(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	objects := withDefinitions(t, cluster)
 	secure, err := ports.Take()
 	require.NoError(t, err)

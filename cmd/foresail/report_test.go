@@ -47,9 +47,7 @@ func TestReportIsGenerated(t *testing.T) {
 }
 
 func TestReportOfACluster(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	objects := withDefinitions(t, cluster)
 	url := evaluationtest.Serve(t, recorded("default", 2*time.Hour, 0))
 	report := func(args ...string) (int, string, string) {

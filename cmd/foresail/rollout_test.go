@@ -28,9 +28,7 @@ var rolloutTime = time.Date(2026, time.November, 24, 5, 6, 7, 8, time.FixedZone(
 
 // TestRollout takes one API server through a roll-out; its steps follow each other.
 func TestRollout(t *testing.T) {
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Stop()) })
+	cluster := controlplane.BorrowFor(t)
 	kubeconfig := cluster.Kubeconfig()
 	rollout := func(args ...string) (int, string, string) {
 		return foresailAt(t, func() time.Time { return rolloutTime }, "", append([]string{"rollout", "--kubeconfig", kubeconfig}, args...)...)

@@ -37,17 +37,6 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) now() time.Time          { return epoch.AddDate(10, 0, 0).Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func startAPI(t testing.TB) *controlplane.Cluster {
-	t.Helper()
-	c, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: t.Output()})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	_, err = c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
-	require.NoError(t, err)
-	return c
-}
-
 // watching starts a watcher that ends with the test.
 func watching(t testing.TB, client kubernetes.Interface, now func() time.Time) *Watcher {
 	t.Helper()
@@ -271,7 +260,7 @@ func harmless(err error) bool {
 }
 
 func TestWatcherSeesWhatListSees(t *testing.T) {
-	api := startAPI(t)
+	api := controlplane.BorrowFor(t)
 	c := churn{api.Client(), rand.New(rand.NewPCG(1, 2))}
 	for range 60 {
 		require.NoError(t, ignoring(c.step(t.Context())))
@@ -319,7 +308,7 @@ func ignoring(err error) error {
 }
 
 func TestWake(t *testing.T) {
-	api := startAPI(t)
+	api := controlplane.BorrowFor(t)
 	c := churn{api.Client(), rand.New(rand.NewPCG(1, 2))}
 	w := watching(t, api.Client(), new(clock).now)
 	ctx := t.Context()
@@ -384,7 +373,8 @@ func TestWakeOnlyForWhatMatters(t *testing.T) {
 }
 
 func TestOutOfTouch(t *testing.T) {
-	api := startAPI(t)
+	api, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: t.Output()}) // its own, to stop it
+	require.NoError(t, err)
 	var c clock
 	w := watching(t, api.Client(), c.now)
 	observe := func() error {

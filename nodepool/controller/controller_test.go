@@ -3,8 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -33,28 +31,10 @@ import (
 var cluster *controlplane.Cluster // an API server that all tests share
 
 func TestMain(m *testing.M) {
-	code, err := runWithServer(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runWithServer(m *testing.M) (code int, err error) {
-	ctx := context.Background()
-	if cluster, err = controlplane.Start(ctx, controlplane.Options{APIOnly: true, Progress: os.Stderr}); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	definition, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
-	if err != nil {
-		return 1, err
-	}
-	if _, err := cluster.Apply(ctx, definition); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	controlplane.MainBorrowing(m, func(ctx context.Context, c *controlplane.Cluster) error {
+		cluster = c
+		return c.ApplyFiles(ctx, "../../manifests/crds/foresail.dev_workerpools.yaml")
+	})
 }
 
 // fake is a pool that does nothing.

@@ -2,8 +2,6 @@ package drain
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,30 +18,10 @@ import (
 var server *controlplane.Cluster
 
 func TestMain(m *testing.M) {
-	code, err := runWithServer(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runWithServer(m *testing.M) (code int, err error) {
-	server, err = controlplane.Start(context.Background(), controlplane.Options{
-		Progress: os.Stderr,
-		APIOnly:  true,
-		// No controller makes the service accounts that pods would have, nor lifts the taint of Nodes that are new.
-		ExtraArgs: map[controlplane.Component][]string{controlplane.APIServer: {"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}},
+	controlplane.MainBorrowing(m, func(_ context.Context, c *controlplane.Cluster) error {
+		server = c
+		return nil
 	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() {
-		if stopped := server.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	return m.Run(), nil
 }
 
 // fixture is a Node and a namespace of a test's own.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -31,18 +30,10 @@ import (
 var client kubernetes.Interface // of an API server that all tests share
 
 func TestMain(m *testing.M) {
-	cluster, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	client = cluster.Client()
-	code := m.Run()
-	if err := cluster.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	controlplane.MainBorrowing(m, func(_ context.Context, c *controlplane.Cluster) error {
+		client = c.Client()
+		return nil
+	})
 }
 
 // joinDelay is that of the clouds of tests, which have no jitter unless they ask for it.

@@ -59,6 +59,8 @@ type Cluster struct {
 	podCIDR netip.Prefix
 	dir     string
 	dirLock *os.File
+	// borrowed means that the components belong to another process.
+	borrowed bool
 	// ca signs servers and clients, frontProxyCA the API server towards aggregated ones.
 	ca, frontProxyCA *Authority
 
@@ -212,6 +214,9 @@ func (c *Cluster) Err() error {
 // Stop ends the components in the reverse order of their start, kills those that do not end in time, and removes the
 // cluster's folder. Every call returns when the work of the first is done, with the same result.
 func (c *Cluster) Stop() error {
+	if c.borrowed {
+		return errors.New("the API server is borrowed from another process, which stops it")
+	}
 	c.stopOnce.Do(func() {
 		c.stopErr = c.stop()
 		c.end(nil)

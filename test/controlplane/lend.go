@@ -148,7 +148,7 @@ func BorrowFor(t testing.TB) *Cluster {
 
 // attach returns the cluster in a folder of another process. It is not stopped from here.
 func attach(dir string) (*Cluster, error) {
-	c := &Cluster{dir: dir, done: make(chan struct{})}
+	c := &Cluster{dir: dir, borrowed: true, done: make(chan struct{})}
 	l, err := c.lent()
 	if err != nil {
 		return nil, err

@@ -40,9 +40,7 @@ func told() nodepool.CycleReport {
 // TestInACluster: what a pool tells is known here, in a cluster that comes to know WorkerPools later, and once more when it
 // has forgotten them for a while.
 func TestInACluster(t *testing.T) {
-	c, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: t.Output()})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Stop()) })
+	c := controlplane.BorrowFor(t)
 	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))

@@ -28,9 +28,7 @@ import (
 
 func start(t *testing.T) *controlplane.Cluster {
 	t.Helper()
-	c, err := controlplane.Start(context.Background(), controlplane.Options{APIOnly: true, Progress: t.Output()})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Stop()) })
+	c := controlplane.BorrowFor(t)
 	crd, err := os.ReadFile("../../../manifests/crds/foresail.dev_workerpools.yaml")
 	require.NoError(t, err)
 	_, err = c.Apply(t.Context(), crd)
