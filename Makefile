@@ -14,8 +14,13 @@ ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
 PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./nodepool/budget ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
-UNIT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE))")
-CONCURRENT = $(shell go list ./... | grep -v -x -F "$$(go list $(SHARING) $(ALONE) $(PURE))")
+# The packages below that have tests.
+WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
+# The product's own tests. What tests themselves are made of is tested with them.
+UNIT = $(filter-out $(MODULE)/test/%,$(call WITH_TESTS,./...))
+CONCURRENT = $(filter-out $(addprefix $(MODULE)/,$(PURE:./%=%)),$(UNIT))
+TOOLS = $(filter-out $(MODULE)/test/smoke $(shell go list $(SHARING) $(ALONE)),$(call WITH_TESTS,./test/...))
+MODULE = github.com/foresail/foresail
 # The files with tests of real lengths, which begin with "//go:build long". That of the image is part of a release.
 LONG = $(shell grep -rl --include='*_test.go' --exclude-dir=.cache --exclude-dir=tools '^//go:build .*long' . || true)
 LONG_TESTS = ^($(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*).*/\1/p' $(LONG) | paste -sd '|' -))$$
@@ -25,8 +30,8 @@ LONG_FIRST = ./test/keda/ ./test/nodepool/ ./test/karpenter/ ./test/e2e/
 LONG_SHARING = $(LONG_FIRST) $(filter-out $(LONG_FIRST) $(LONG_ALONE),$(sort $(dir $(LONG))))
 # The packages with files that such tests replace.
 NOT_LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=.cache '^//go:build !long' .)))
-# One more than there are cores: packages that start an API server wait for it.
-AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# More than there are cores: packages that use the API server wait for their turn.
+AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # Without go test's own vet, which looks at every dependency: see "make vet".
 GO_TEST = go test -vet=off
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -52,11 +57,12 @@ demo-nodes: ## Watch worker nodes be launched ahead of demand, and drained when 
 	go run ./test/demonodes
 
 .PHONY: test
-test: announce-test test-unit test-e2e ## Run the unit tests and the tests on a real control plane
+test: announce-test controlplane moto ## Run the unit tests and the smoke suite on a real control plane
+	@$(MAKE) --no-print-directory -j2 test-unit test-smoke
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: unit tests, then tests on a real control plane; up to half an hour on two cores. It kills node pools at one crash point in eight; make test-long has the others. The first time it compiles everything, Kubernetes and Prometheus included, in some 17 minutes more" >&2
+	@echo "make test: the unit tests, and each promise of the README once on a real control plane; 5 minutes on two cores, and 5 more the first time" >&2
 
 .PHONY: vet
 vet: ## Run go vet
@@ -65,24 +71,30 @@ vet: ## Run go vet
 	go vet -C internal/tools/release -tags long ./...
 	go vet -C test/permissions/terraform ./...
 
+# Beside the smoke suite, which plays loads in real time, unit tests get what that leaves of the cores.
 .PHONY: test-unit
-test-unit: controlplane monitoring moto ## Run the unit tests
-	$(GO_TEST) -p $(AT_ONCE) $(UNIT)
+test-unit: controlplane moto ## Run the unit tests
+	nice -n 10 go run ./test/controlplane/cmd/controlplane lend -- $(GO_TEST) -p $(AT_ONCE) $(UNIT)
+
+.PHONY: test-smoke
+test-smoke: controlplane ## Play each promise of the README once on a real control plane (a minute and a half)
+	$(GO_TEST) -count=1 ./test/smoke
+
+.PHONY: test-race
+test-race: controlplane moto ## Run the unit tests of what has goroutines with the race detector (needs a C compiler)
+	go run ./test/controlplane/cmd/controlplane lend -- env CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
+
+.PHONY: test-e2e
+test-e2e: controlplane monitoring moto ## Run the tests of faults, races and variants on a real control plane, and those of tools (20 minutes; needs Node.js 18.2 or later)
+	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
+	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
+	$(GO_TEST) $(TOOLS)
 	go test -C internal/tools/release -vet=off ./...
 	go test -C test/permissions/terraform -vet=off ./...
 
-.PHONY: test-race
-test-race: controlplane monitoring moto ## Run the unit tests of what has goroutines with the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
-
-.PHONY: test-e2e
-test-e2e: controlplane monitoring moto ## Run the tests on a real control plane (some 20 minutes; needs Node.js 18.2 or later)
-	$(GO_TEST) -count=1 -p 2 -exec $(CURDIR)/test/politely -timeout 20m $(SHARING)
-	$(GO_TEST) -count=1 -p 1 -timeout 20m $(ALONE)
-
 # Of the processes of ./test/nodepool most wait for others, so more run at once than there are cores.
 .PHONY: test-long
-test-long: controlplane monitoring moto watt ## Run what `make test` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; 40 minutes)
+test-long: controlplane monitoring moto watt ## Run what `make test-e2e` leaves out: real lengths, every crash point, more seeds, larger bursts (build tag long; 40 minutes)
 	$(GO_TEST) -count=1 -p 2 -parallel 4 -exec $(CURDIR)/test/politely -timeout 40m -tags long -run '$(LONG_TESTS)' $(LONG_SHARING)
 	$(GO_TEST) -count=1 -p 1 -timeout 30m -tags long -run '$(LONG_TESTS)' $(LONG_ALONE)
 

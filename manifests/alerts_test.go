@@ -3,7 +3,6 @@ package manifests_test
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/internal/docpages"
-	"github.com/foresail/foresail/test/monitoring"
 )
 
 // alertRules is a file of rules as Prometheus reads it.
@@ -149,23 +147,6 @@ func TestEveryAlertHasTests(t *testing.T) {
 			assert.True(t, absent[rule.Alert], "%s: no test without series", rule.Alert)
 		}
 	}
-}
-
-func TestAlertsPassTheirTests(t *testing.T) {
-	binaries, err := monitoring.Build(t.Context(), os.Stderr)
-	require.NoError(t, err)
-	var rules, tests []string
-	for _, file := range files(t, "alerts") {
-		rules, tests = append(rules, filepath.Join("alerts", file)), append(tests, filepath.Join("alerts/tests", file))
-	}
-	promtool(t, binaries, slices.Concat([]string{"check", "rules", "--lint=all", "--lint-fatal"}, rules))
-	promtool(t, binaries, slices.Concat([]string{"test", "rules"}, tests))
-}
-
-func promtool(t *testing.T, binaries monitoring.Binaries, args []string) {
-	t.Helper()
-	output, err := exec.CommandContext(t.Context(), binaries.Promtool(), args...).CombinedOutput()
-	require.NoError(t, err, string(output))
 }
 
 // foreignObject is what is read of an object whose type is not among this module's dependencies.

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,17 +46,43 @@ func apiOnly(progress io.Writer) Options {
 	}
 }
 
-// Lend starts an API server for the test processes that have [LentEnv] with the folder of the cluster that it returns.
-// They borrow it in turn.
-func Lend(ctx context.Context, progress io.Writer) (*Cluster, error) {
+// Lend starts an API server, runs a function with the variable to set for test processes, as name=value, and stops the API
+// server. The processes borrow it in turn.
+func Lend(ctx context.Context, progress io.Writer, use func(variable string) error) (err error) {
 	c, err := Start(ctx, apiOnly(progress))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
 	if err := c.describe(ctx); err != nil {
-		return nil, errors.Join(err, c.Stop())
+		return err
 	}
-	return c, nil
+	path, remove := c.constantPath()
+	defer remove()
+	return use(LentEnv + "=" + path)
+}
+
+// constantPath links the folder of the cluster to a path that is the same in every run from this checkout: the go command
+// reuses the result of a test only if the test would see the same variables. Where that path belongs to another lender or
+// another user, it returns the folder itself.
+func (c *Cluster) constantPath() (path string, remove func()) {
+	root, err := Root()
+	if err != nil {
+		return c.dir, func() {}
+	}
+	path = filepath.Join(os.TempDir(), fmt.Sprintf("foresail-lent-%x", sha256.Sum256([]byte(root)))[:30])
+	if lock, err := os.Open(filepath.Join(path, lockName)); err == nil {
+		err := tryLock(lock)
+		_ = lock.Close()
+		if errors.Is(err, errLocked) {
+			return c.dir, func() {}
+		}
+	}
+	_ = os.Remove(path) // left behind by a lender that was killed
+	if err := os.Symlink(c.dir, path); err != nil {
+		return c.dir, func() {}
+	}
+	return path, func() { _ = os.Remove(path) }
 }
 
 // describe writes lentFile once the API server has created its own objects.

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,48 +17,53 @@ import (
 
 // A borrower finds the API server as if it had just been started, whatever the one before left behind.
 func TestBorrowersFindNothingOfEachOther(t *testing.T) {
-	lender, err := Lend(t.Context(), os.Stderr)
+	err := Lend(t.Context(), os.Stderr, func(variable string) error {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+		t.Run("one", borrow)
+		t.Run("two", borrow)
+		t.Run("three", borrow)
+		return nil
+	})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, lender.Stop()) })
-	t.Setenv(LentEnv, lender.Dir())
+}
+
+// borrow expects a new API server, and leaves as much behind as it can.
+func borrow(t *testing.T) {
 	pools := schema.GroupVersionResource{Group: "foresail.dev", Version: "v1alpha1", Resource: "workerpools"}
 	definition, err := os.ReadFile("../../manifests/crds/foresail.dev_workerpools.yaml")
 	require.NoError(t, err)
 
-	for range 3 {
-		t.Run("borrower", func(t *testing.T) {
-			c := BorrowFor(t)
-			_, err := c.Dynamic().Resource(pools).List(t.Context(), metav1.ListOptions{})
-			require.True(t, apierrors.IsNotFound(err), "%v", err)
-			namespaces, err := c.Client().CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
-			require.NoError(t, err)
-			assert.Len(t, namespaces.Items, 4, "those of Kubernetes")
-			view, err := c.Client().RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
-			require.NoError(t, err)
-			assert.NotContains(t, view.Labels, "changed")
+	c := BorrowFor(t)
+	_, err = c.Dynamic().Resource(pools).List(t.Context(), metav1.ListOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	namespaces, err := c.Client().CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	assert.Len(t, namespaces.Items, 4, "those of Kubernetes")
+	view, err := c.Client().RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.NotContains(t, view.Labels, "changed")
 
-			_, err = c.Apply(t.Context(), definition)
-			require.NoError(t, err)
-			pool, err := c.Apply(t.Context(), []byte(`{"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "left", "finalizers": ["example.com/kept"]},
+	_, err = c.Apply(t.Context(), definition)
+	require.NoError(t, err)
+	pool, err := c.Apply(t.Context(), []byte(`{"apiVersion": "foresail.dev/v1alpha1", "kind": "WorkerPool", "metadata": {"name": "left", "finalizers": ["example.com/kept"]},
 				"spec": {"min": 1, "max": 2, "provider": {"simulated": {}}}}`))
-			require.NoError(t, err)
-			require.Len(t, pool, 1)
-			_, err = c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
-			require.NoError(t, err)
-			_, err = c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
-			require.NoError(t, err)
-			view.Labels["changed"] = "true"
-			_, err = c.Client().RbacV1().ClusterRoles().Update(t.Context(), view, metav1.UpdateOptions{})
-			require.NoError(t, err)
-			require.NoError(t, c.Client().RbacV1().ClusterRoles().Delete(t.Context(), "edit", metav1.DeleteOptions{}))
-			_, err = c.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
-			require.NoError(t, err)
+	require.NoError(t, err)
+	require.Len(t, pool, 1)
+	_, err = c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	view.Labels["changed"] = "true"
+	_, err = c.Client().RbacV1().ClusterRoles().Update(t.Context(), view, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.Client().RbacV1().ClusterRoles().Delete(t.Context(), "edit", metav1.DeleteOptions{}))
+	_, err = c.Client().RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "left"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
 
-			kubeconfig, err := c.KubeconfigFor("ann")
-			require.NoError(t, err)
-			assert.FileExists(t, kubeconfig)
-		})
-	}
+	kubeconfig, err := c.KubeconfigFor("ann")
+	require.NoError(t, err)
+	assert.FileExists(t, kubeconfig)
 }
 
 func TestBorrowSaysWhatIsWrongWithTheFolder(t *testing.T) {

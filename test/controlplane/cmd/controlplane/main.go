@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -108,21 +107,18 @@ in turn, and each finds it as if it had just been started.`,
 }
 
 // lend runs a command while an API server is up. The error carries the exit status of the command.
-func lend(ctx context.Context, args []string, out, progress io.Writer) (err error) {
-	cluster, err := controlplane.Lend(ctx, progress)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	command := exec.CommandContext(ctx, args[0], args[1:]...)
-	command.Env = append(os.Environ(), controlplane.LentEnv+"="+cluster.Dir())
-	command.Stdout, command.Stderr = out, progress
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = time.Minute
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
-	}
-	return nil
+func lend(ctx context.Context, args []string, out, progress io.Writer) error {
+	return controlplane.Lend(ctx, progress, func(variable string) error {
+		command := exec.CommandContext(ctx, args[0], args[1:]...)
+		command.Env = append(os.Environ(), variable)
+		command.Stdout, command.Stderr = out, progress
+		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+		command.WaitDelay = time.Minute
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		return nil
+	})
 }
 
 // parseArgs reads component=flag pairs. Which components there are is for Start to say.

@@ -1,3 +1,4 @@
+// Package cost reads what a pool of workers has cost from a real Prometheus server.
 package cost
 
 import (
@@ -22,6 +23,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/nodepool"
+	"github.com/foresail/foresail/nodepool/cost"
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/report"
 	"github.com/foresail/foresail/test/controlplane"
@@ -133,12 +135,12 @@ func TestReadFromPrometheus(t *testing.T) {
 	servers := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})
 	api, err := servers.API(address)
 	require.NoError(t, err)
-	source := Source{API: api, Address: address, Step: time.Second}
+	source := cost.Source{API: api, Address: address, Step: time.Second}
 
-	var h *History
+	var h *cost.History
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		var err error
-		h, err = Read(t.Context(), source, "workers", time.Now(), 60*time.Second)
+		h, err = cost.Read(t.Context(), source, "workers", time.Now(), 60*time.Second)
 		if assert.NoError(c, err) {
 			assert.GreaterOrEqual(c, len(h.Moments), 5)
 			assert.Positive(c, h.Events["LaunchFailed"])
@@ -149,17 +151,17 @@ func TestReadFromPrometheus(t *testing.T) {
 	last := h.Moments[len(h.Moments)-1]
 	assert.True(t, last.At.After(h.From) && !last.At.After(h.To))
 	last.At = time.Time{}
-	assert.Equal(t, Moment{
-		Instances: map[Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
+	assert.Equal(t, cost.Moment{
+		Instances: map[cost.Kind]int{{InstanceType: "t3.small", Market: plan.Spot}: 3}, Gone: 1, Recommended: 12, Min: 1, Max: 9,
 		BySignals: new(4), SpotTarget: new(2), Load: map[string]float64{"cpu": 0.5, "queue": 0},
 	}, last)
 	assert.Positive(t, h.Decisions["CoolingDown"])
 
-	_, err = Read(t.Context(), source, "wrokers", time.Now(), time.Minute)
-	assert.ErrorIs(t, err, ErrNoPool)
+	_, err = cost.Read(t.Context(), source, "wrokers", time.Now(), time.Minute)
+	assert.ErrorIs(t, err, cost.ErrNoPool)
 	assert.ErrorContains(t, err, `it has nothing of the pool "wrokers" between `)
 	assert.ErrorContains(t, err, ", but others: workers")
-	_, err = Read(t.Context(), source, "workers", time.Now().Add(-24*time.Hour), time.Minute)
+	_, err = cost.Read(t.Context(), source, "workers", time.Now().Add(-24*time.Hour), time.Minute)
 	assert.ErrorContains(t, err, "but no pool at all: it must be a server that reads Foresail's /metrics")
 }
 
@@ -175,23 +177,11 @@ func TestReadWithoutALeader(t *testing.T) {
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20}).API(address)
 	require.NoError(t, err)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		h, err := Read(t.Context(), Source{API: api, Address: address, Step: time.Second}, "workers", time.Now(), 30*time.Second)
+		h, err := cost.Read(t.Context(), cost.Source{API: api, Address: address, Step: time.Second}, "workers", time.Now(), 30*time.Second)
 		if assert.NoError(c, err) {
 			assert.Equal(c, 3, h.Moments[len(h.Moments)-1].Workers())
 			assert.Equal(c, 4, h.Moments[len(h.Moments)-1].Recommended)
 			assert.Equal(c, new(2), h.Moments[len(h.Moments)-1].Pending)
 		}
 	}, time.Minute, time.Second)
-}
-
-func TestReplicasThatDoNotAgreeDoNotKnow(t *testing.T) {
-	l := look{Moment: Moment{Instances: map[Kind]int{small: 3}}, workers: new(4), hasRecommended: true, hasMin: true, hasMax: true}
-	_, known := l.moment()
-	assert.False(t, known)
-	l.workers = new(3)
-	_, known = l.moment()
-	assert.True(t, known)
-	l.hasRecommended = false
-	_, known = l.moment()
-	assert.False(t, known)
 }
