@@ -38,7 +38,7 @@ const month = 30 * 24 * time.Hour
 
 // TestGeneratedCosts counts the calls of a quiet cycle, and of a wait for messages, and writes to ec2.md what they come to.
 func TestGeneratedCosts(t *testing.T) {
-	f := setUp(t, awstest.StartMoto(t))
+	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
 	store := f.store(table)
 	var record state.Record

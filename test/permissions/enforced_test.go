@@ -1,9 +1,13 @@
 package permissions
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,9 +43,36 @@ type fixture struct {
 	needed  func() []awstest.Right
 }
 
-func setUp(t *testing.T, m *awstest.Moto) fixture {
+// startMoto starts the server that all tests share, once one of them needs it. TestMain stops it.
+var startMoto = sync.OnceValues(func() (*awstest.Moto, error) {
+	m, err := awstest.RunMoto(context.Background(), os.Stderr)
+	if err == nil {
+		stopMoto = m.Stop
+	}
+	return m, err
+})
+
+var stopMoto = func() error { return nil }
+
+func moto(t *testing.T) *awstest.Moto {
 	t.Helper()
-	c := m.Cloud(t)
+	m, err := startMoto()
+	require.NoError(t, err)
+	return m
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := stopMoto(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func setUp(t *testing.T) fixture {
+	t.Helper()
+	c := moto(t).Cloud(t)
 	f := fixture{Cloud: c, stack: create(t, c), subnets: c.Network(t).Subnets}
 	f.queue = c.URL() + "/" + c.Account() + "/" + f.stack.Outputs["InterruptionQueue"][strings.LastIndex(f.stack.Outputs["InterruptionQueue"], "/")+1:]
 	_, err := awsdynamodb.NewFromConfig(c.Direct()).CreateTable(t.Context(), &awsdynamodb.CreateTableInput{
@@ -84,7 +115,7 @@ func (f fixture) launch(market plan.Market) provider.Launch {
 // TestAPoolRunsWithThePolicy makes every call of a pool with the policy that the stack has given to Foresail's role, and finds that no
 // statement is left over.
 func TestAPoolRunsWithThePolicy(t *testing.T) {
-	f := setUp(t, awstest.StartMoto(t))
+	f := setUp(t)
 	p := f.provider(t, cluster, pool, f.stack.Outputs["LaunchTemplate"])
 	_, err := p.Offers(t.Context())
 	require.NoError(t, err)
@@ -152,7 +183,7 @@ func TestAPoolRunsWithThePolicy(t *testing.T) {
 
 // TestThePolicyRefuses makes calls that Foresail never makes, with its role.
 func TestThePolicyRefuses(t *testing.T) {
-	f := setUp(t, awstest.StartMoto(t))
+	f := setUp(t)
 	client := awsec2.NewFromConfig(f.Config())
 	direct := awsec2.NewFromConfig(f.Direct())
 	other := func(tags ...types.Tag) string {
@@ -305,6 +336,8 @@ func TestMotoEnforcesTheActions(t *testing.T) {
 	operations, err := json.Marshal(slices.Concat(allowed, denied))
 	require.NoError(t, err)
 	var refused []string
-	require.NoError(t, json.Unmarshal(python(t, "testdata/enforce.py", string(policy), string(operations)), &refused))
+	output, err := run(t.Context(), "testdata/enforce.py", aws.ToString(moto(t).Cloud(t).Direct().BaseEndpoint), string(policy), string(operations))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(output, &refused))
 	require.Equal(t, denied, refused)
 }

@@ -2,13 +2,17 @@ package permissions
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -39,12 +43,14 @@ type stack struct {
 		UserData         string
 		SecurityGroupIDs []string `json:"SecurityGroupIds"`
 	}
-	Template struct {
-		Parameters map[string]any
-		Resources  map[string]struct {
-			Type       string
-			Properties map[string]any
-		}
+}
+
+// template is the template of CloudFormation.
+type template struct {
+	Parameters map[string]any
+	Resources  map[string]struct {
+		Type       string
+		Properties map[string]any
 	}
 }
 
@@ -56,18 +62,33 @@ type trust struct {
 	Condition map[string]map[string]string
 }
 
-// python runs the Python that has moto.
-func python(t *testing.T, args ...string) []byte {
-	t.Helper()
-	interpreter, err := awstest.Build(t.Context(), t.Output())
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), interpreter, append([]string{"-W", "ignore"}, args...)...)
+// run runs a script with the Python that has moto.
+func run(ctx context.Context, script string, args ...string) ([]byte, error) {
+	interpreter, err := awstest.Build(ctx, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, interpreter, append([]string{"-W", "ignore", script}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()
-	require.NoError(t, err, "%s\n%s", output, &stderr)
-	return output
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s\n%s", script, err, output, &stderr)
+	}
+	return output, nil
 }
+
+// templates returns the examples as cfn-lint and python-hcl2 read them, once: to load cfn-lint takes a second.
+var templates = sync.OnceValues(func() (parsed struct {
+	CloudFormation template
+	Terraform      terraform
+}, err error) {
+	output, err := run(context.Background(), "testdata/templates.py", examples+"cloudformation.yaml", examples+"main.tf")
+	if err != nil {
+		return parsed, err
+	}
+	return parsed, json.Unmarshal(output, &parsed)
+})
 
 const (
 	cluster, pool, table, namespace = "uid-1", "workers", "journals", "Foresail"
@@ -91,7 +112,8 @@ func create(t *testing.T, c *awstest.Cloud, changes ...map[string]string) stack 
 	parameters, err := json.Marshal(given)
 	require.NoError(t, err)
 	var s stack
-	output := python(t, "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(), examples+"cloudformation.yaml", string(parameters))
+	output, err := run(t.Context(), "testdata/stack.py", aws.ToString(c.Direct().BaseEndpoint), c.Account(), examples+"cloudformation.yaml", string(parameters))
+	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(output, &s), "%s", output)
 	require.Equal(t, "CREATE_COMPLETE", s.Status)
 	return s
@@ -113,9 +135,9 @@ func fill(t *testing.T, text string, values map[string]string) awstest.Policy {
 const maxManagedPolicy = 6144
 
 func TestCloudFormation(t *testing.T) {
-	// An image may also be named by a parameter of Systems Manager, for which there is no type.
-	python(t, "-c", "import sys; from cfnlint.runner import main; sys.exit(main())", "-i", "W2506", "-r", "eu-central-1", "--", examples+"cloudformation.yaml")
-	c := awstest.Start(t)
+	parsed, err := templates()
+	require.NoError(t, err)
+	c := moto(t).Cloud(t)
 	s := create(t, c)
 
 	values := map[string]string{
@@ -139,7 +161,7 @@ func TestCloudFormation(t *testing.T) {
 	assert.Equal(t, "300", s.Queue["MessageRetentionPeriod"])
 
 	// moto makes no policies of queues; cfn-lint has looked at this one.
-	sends, ok := s.Template.Resources["InterruptionsPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)[0].(map[string]any)
+	sends, ok := parsed.CloudFormation.Resources["InterruptionsPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)[0].(map[string]any)
 	require.True(t, ok)
 	assert.Equal(t, map[string]any{
 		"Sid": "RulesSend", "Effect": "Allow", "Action": "sqs:SendMessage", "Principal": map[string]any{"Service": "events.amazonaws.com"},
@@ -163,15 +185,14 @@ func asService(service string) trust {
 
 // TestWhoGetsTheRole creates a stack for each other way in which Foresail gets its role.
 func TestWhoGetsTheRole(t *testing.T) {
-	moto := awstest.StartMoto(t)
 	t.Run("instance", func(t *testing.T) {
-		s := create(t, moto.Cloud(t), map[string]string{"ControllerService": "ec2.amazonaws.com"})
+		s := create(t, moto(t).Cloud(t), map[string]string{"ControllerService": "ec2.amazonaws.com"})
 		assert.Equal(t, []trust{asService("ec2.amazonaws.com")}, s.Trust.Statement)
 		assert.NotEmpty(t, s.Outputs["ControllerProfile"])
 	})
 	t.Run("IRSA", func(t *testing.T) {
 		const issuer = "oidc.eks.eu-central-1.amazonaws.com/id/0123456789ABCDEF"
-		c := moto.Cloud(t)
+		c := moto(t).Cloud(t)
 		s := create(t, c, map[string]string{"OIDCProvider": issuer, "ControllerService": "ec2.amazonaws.com", "TokenParameter": "", "JournalTable": ""})
 		assert.Equal(t, []trust{{
 			Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity",
@@ -208,14 +229,11 @@ var counterparts = map[string]string{
 // TestTerraform compares main.tf with the template of CloudFormation: it has the same resources and variables, and reads the policies
 // from their files with all values that these need. The module in the folder terraform evaluates it.
 func TestTerraform(t *testing.T) {
-	var parsed terraform
-	require.NoError(t, json.Unmarshal(python(t, "-c", "import hcl2, json, sys; json.dump(hcl2.load(open(sys.argv[1])), sys.stdout)", examples+"main.tf"), &parsed))
-	var same stack
-	require.NoError(t, json.Unmarshal(python(t, "-c", "import json, sys; from cfnlint.decode import cfn_yaml; json.dump({'Template': cfn_yaml.load(sys.argv[1])}, sys.stdout)",
-		examples+"cloudformation.yaml"), &same))
-
+	parsed, err := templates()
+	require.NoError(t, err)
+	same, mainTF := parsed.CloudFormation, parsed.Terraform
 	made := map[string]map[string]map[string]any{} // type → name → arguments
-	for _, resource := range parsed.Resource {
+	for _, resource := range mainTF.Resource {
 		for kind, named := range resource {
 			kind = strings.Trim(kind, `"`)
 			if made[kind] == nil {
@@ -226,16 +244,16 @@ func TestTerraform(t *testing.T) {
 			}
 		}
 	}
-	require.NotEmpty(t, same.Template.Resources)
-	for name, resource := range same.Template.Resources {
+	require.NotEmpty(t, same.Resources)
+	for name, resource := range same.Resources {
 		counterpart, ok := counterparts[resource.Type]
 		require.True(t, ok, resource.Type)
 		assert.NotEmpty(t, made[counterpart], name)
 	}
-	assert.Len(t, parsed.Variable, len(same.Template.Parameters))
+	assert.Len(t, mainTF.Variable, len(same.Parameters))
 
 	for _, name := range []string{"cluster", "pool", "oidc_provider", "service_account"} {
-		assert.True(t, slices.ContainsFunc(parsed.Variable, func(v map[string]map[string]any) bool { return v[`"`+name+`"`] != nil }), name)
+		assert.True(t, slices.ContainsFunc(mainTF.Variable, func(v map[string]map[string]any) bool { return v[`"`+name+`"`] != nil }), name)
 	}
 
 	text := read(t, "main.tf")
@@ -247,11 +265,11 @@ func TestTerraform(t *testing.T) {
 	assert.Contains(t, string(options), `"http_put_response_hop_limit":1`)
 	assert.Contains(t, string(options), `"http_tokens":"\"required\""`)
 
-	require.Len(t, parsed.Locals, 1)
+	require.Len(t, mainTF.Locals, 1)
 	for _, file := range []string{"policy.json", "worker-policy.json"} {
 		assert.Contains(t, text, `templatefile("${path.module}/`+file+`", local.values)`)
 		for _, match := range placeholder.FindAllStringSubmatch(read(t, file), -1) {
-			assert.Contains(t, parsed.Locals[0].Values, match[1], file)
+			assert.Contains(t, mainTF.Locals[0].Values, match[1], file)
 		}
 	}
 	sids := []string{}

@@ -6,7 +6,6 @@ import json
 import sys
 
 import boto3
-from cfnlint.decode import cfn_yaml
 
 address, account, template, parameters = sys.argv[1:]
 
@@ -51,7 +50,6 @@ json.dump(
         "Patterns": [json.loads(r["EventPattern"]) for r in client("events").list_rules()["Rules"]],
         "Queue": queue["Attributes"],
         "LaunchTemplateData": data["LaunchTemplateVersions"][0]["LaunchTemplateData"],
-        "Template": cfn_yaml.load(template),
     },
     sys.stdout,
     default=str,
