@@ -113,27 +113,30 @@ func TestRemoteWriteDeletesTheDeployment(t *testing.T) {
 	}, patch)
 }
 
-// renderings is what kubectl has made of kustomizations so far, by folder.
-var renderings = map[string][]byte{}
+// renderings are the objects that kubectl has made of kustomizations so far, by folder.
+var renderings = map[string][]runtime.Object{}
 
-// render returns what kubectl makes of a kustomization, but for objects of cert-manager and KEDA.
+// render returns what kubectl makes of a kustomization, except objects of cert-manager and KEDA. The objects are the caller's.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
 		t.Skip("there is no kubectl to render kustomizations with")
 	}
-	data, ok := renderings[folder]
-	if !ok {
+	if renderings[folder] == nil {
 		var complaints bytes.Buffer
 		command := exec.CommandContext(t.Context(), kubectl, "kustomize", folder)
 		command.Stderr = &complaints
-		data, err = command.Output()
+		data, err := command.Output()
 		require.NoError(t, err, complaints.String())
 		require.Empty(t, complaints.String())
-		renderings[folder] = data
+		renderings[folder] = decode(t, folder, data)
 	}
-	return decode(t, folder, data)
+	var objects []runtime.Object
+	for _, object := range renderings[folder] {
+		objects = append(objects, object.DeepCopyObject())
+	}
+	return objects
 }
 
 // template returns the pods that run Foresail, of the one Deployment or StatefulSet of that name.
