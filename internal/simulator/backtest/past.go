@@ -18,6 +18,8 @@ type before struct {
 
 // pasts are what is known of a trace before some times in it. They are made once for all runs that have use for them.
 type pasts struct {
+	epoch int64 // ms
+
 	mu   sync.Mutex
 	made map[learner]map[int64]*pipeline.Past // by time in the trace (ms)
 }
@@ -55,14 +57,14 @@ func (p *player) past(s *Setting, until int64) *pipeline.Past {
 	return known[until].Shifted(time.Duration(until) * time.Millisecond)
 }
 
-// epoch is how long all of a trace is learned before what is known begins anew with the epoch before, lest a late section of a long trace
-// take as long as all of it. Nothing is remembered for longer than a week but some weights, which halve within a day.
-const epoch = 8 * day
+// learningEpoch bounds what a late section of a long trace costs: what is known before it is learned from the beginning of the
+// previous epoch on. Nothing is remembered for longer than a week except some weights, which halve within a day.
+const learningEpoch = 8 * day
 
 // learn learns a trace from the epoch before a time on. It goes on from the latest past that is known of the same epoch.
 func (p *player) learn(params *pipeline.Params, known map[int64]*pipeline.Past, until int64) *pipeline.Past {
-	begins := until / epoch * epoch
-	from, past := max(0, begins-epoch), pipeline.NewPast(params)
+	begins := until / p.pasts.epoch * p.pasts.epoch
+	from, past := max(0, begins-p.pasts.epoch), pipeline.NewPast(params)
 	for t, made := range known {
 		if begins <= t && t <= until && t > from {
 			from, past = t, made

@@ -32,26 +32,27 @@ func optionsOf(trace *workload.Trace, capacity float64) *Options {
 	return &Options{Trace: trace, Capacity: capacity, Threshold: 0.7, Params: scaler.RecommendedParams(), Seeds: []uint64{1}}
 }
 
-// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for weeks.
+// What is known before a section is the same in whatever order sections are played, also of a trace that lasts for several epochs.
 func TestPastsDoNotDependOnTheOrderOfSections(t *testing.T) {
-	o := optionsOf(traceOf(t, 600, 10*24*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
+	const hour = 3600 * second
+	o := optionsOf(traceOf(t, 600, 28*6, func(n int) float64 { return 50 + 30*math.Sin(float64(n)/10) + float64(n%7) }), 10)
 	setting := o.setting("foresail-total")
-	times := []int64{day, 2*day + 12345*second, 9 * day, 9*day + 3600*second}
+	times := []int64{3 * hour, 6*hour + 1234*second, 13 * hour, 14 * hour, 25 * hour}
 	all := map[int64]*pipeline.Past{}
-	forwards := newPlayer(o)
+	forwards, backwards := newPlayer(o), newPlayer(o)
+	forwards.pasts.epoch, backwards.pasts.epoch = 12*hour, 12*hour
 	for _, at := range times {
 		all[at] = forwards.past(&setting, at)
 	}
-	backwards := newPlayer(o)
 	for i := range times {
 		at := times[len(times)-1-i]
 		require.Equal(t, all[at], backwards.past(&setting, at), "at %d", at)
 	}
-	assert.Equal(t, int64(-second), all[day].Newest(), "as if it were 0")
-	assert.Greater(t, all[9*day].Known(), 30*time.Hour)
+	assert.Equal(t, int64(-second), all[3*hour].Newest(), "as if it were 0")
+	assert.Greater(t, all[13*hour].Known(), 12*time.Hour, "the epoch before is known")
 	assert.Zero(t, forwards.past(&setting, -600*second).Known())
 	setting.Params.Method = pipeline.Holt
-	assert.Nil(t, forwards.past(&setting, day))
+	assert.Nil(t, forwards.past(&setting, 3*hour))
 }
 
 // What is learned of a rate is learned of the requests that it leads to, as pods measure them: of a rate alone even few requests would

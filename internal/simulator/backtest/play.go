@@ -40,7 +40,9 @@ type player struct {
 	pasts pasts
 }
 
-func newPlayer(o *Options) *player { return &player{Options: o} }
+func newPlayer(o *Options) *player {
+	return &player{Options: o, pasts: pasts{epoch: learningEpoch}}
+}
 
 // play plays each setting against each section with each seed, and returns figures in the order of settings.
 func (p *player) play(ctx context.Context, settings []Setting, parts []section) ([]Figures, error) {
