@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -53,8 +52,8 @@ type fixture struct {
 func play(t *testing.T, objects []client.Object, test func(*fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		require.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
+		scheme := runtime.NewScheme() // of few kinds: the fake client goes through all with each write
+		require.NoError(t, errors.Join(autoscalingv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 		list := scaledObjectKind
 		list.Kind += "List"
 		scheme.AddKnownTypeWithName(scaledObjectKind, &unstructured.Unstructured{})
