@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -16,13 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/crdtest"
+	"github.com/foresail/foresail/internal/crdtest/invalidtest"
 )
 
-// kind is what the tests know of a kind. Its objects lie in the folders valid and invalid of dir.
+// kind is a kind of the API. Its valid objects are in the folder valid of dir, its invalid ones in the table invalid.yaml.
 type kind struct {
 	name, crd, dir string
 	empty          func() runtime.Object
@@ -178,19 +179,19 @@ func at(v any, path ...any) any {
 	return v
 }
 
-// each runs a test on every file in a folder of each kind.
-func each(t *testing.T, folder string, test func(t *testing.T, k kind, crd *crdtest.Definition, data []byte)) {
+// each runs a test on every valid object of each kind.
+func each(t *testing.T, test func(t *testing.T, k kind, crd *crdtest.Definition, data []byte)) {
 	t.Helper()
 	for _, k := range kinds {
 		crd := crdtest.Load(t, k.crd)
-		for name, data := range files(t, filepath.Join(k.dir, folder)) {
+		for name, data := range files(t, filepath.Join(k.dir, "valid")) {
 			t.Run(k.name+"/"+name, func(t *testing.T) { test(t, k, crd, data) })
 		}
 	}
 }
 
 func TestValidObjectsAreAccepted(t *testing.T) {
-	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+	each(t, func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
 		object := parse(t, data)
 		assert.Equal(t, k.name, object["kind"])
 		assert.Empty(t, crd.UnknownFields(object))
@@ -200,59 +201,72 @@ func TestValidObjectsAreAccepted(t *testing.T) {
 	})
 }
 
-// Each file starts with the errors that it earns, a comment line each. A second document is what the object was before.
 func TestInvalidObjectsAreRejected(t *testing.T) {
-	each(t, "invalid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
-		after, before, update := bytes.Cut(data, []byte("\n--- # before\n"))
-		object := parse(t, after)
-		require.Equal(t, k.name, object["kind"])
-		require.Empty(t, crd.UnknownFields(object))
-		crd.Default(object)
-		errs := crd.Validate(object)
-		if update {
-			require.Empty(t, errs, "it could be created")
-			old := parse(t, before)
-			crd.Default(old)
-			require.Empty(t, crd.Validate(old))
-			errs = crd.ValidateUpdate(object, old)
+	for _, k := range kinds {
+		crd := crdtest.Load(t, k.crd)
+		table := invalidtest.Load(t, filepath.Join(k.dir, "invalid.yaml"))
+		for _, valid := range table.Valid {
+			require.Equal(t, k.name, valid["kind"])
+			require.Empty(t, create(t, crd, valid))
 		}
-		want := expected(data)
-		require.NotEmpty(t, want)
-		var got []string
-		for _, err := range errs {
-			got = append(got, err.Error())
+		var messages []string
+		for _, c := range table.Cases {
+			t.Run(k.name+"/"+c.Name, func(t *testing.T) {
+				errs := create(t, crd, c.Object)
+				if c.Before != nil {
+					require.Empty(t, errs, "it could be created")
+					require.Empty(t, create(t, crd, c.Before))
+					errs = crd.ValidateUpdate(c.Object, c.Before)
+				}
+				var got []string
+				for _, err := range errs {
+					got = append(got, err.Error())
+				}
+				messages = append(messages, got...)
+				for _, want := range c.Errors {
+					i := slices.IndexFunc(got, want.Matches)
+					if assert.GreaterOrEqual(t, i, 0, "%+v is not among %q", want, got) {
+						got = slices.Delete(got, i, i+1)
+					}
+				}
+				assert.Empty(t, got, "errors that the case does not name")
+			})
 		}
-		assert.ElementsMatch(t, want, got)
-	})
+		everyRule(t, crd, messages)
+	}
 }
 
-// A message begins with the path of its field, or with the end of it where several fields have the same type.
-func TestEveryMessageHasABadFileAndNamesItsField(t *testing.T) {
+// create defaults an object and returns the errors that its creation gets.
+func create(t *testing.T, crd *crdtest.Definition, object map[string]any) field.ErrorList {
+	t.Helper()
+	require.Empty(t, crd.UnknownFields(object))
+	crd.Default(object)
+	return crd.Validate(object)
+}
+
+// everyRule checks that each CEL rule of a definition has led to one of the errors, and that its message begins with the path
+// of its field, or with the end of it where several fields have the same type.
+func everyRule(t *testing.T, crd *crdtest.Definition, errs []string) {
+	t.Helper()
 	index := regexp.MustCompile(`\[\d+\]`)
-	for _, k := range kinds {
-		var lines []string
-		for _, data := range files(t, filepath.Join(k.dir, "invalid")) {
-			lines = append(lines, expected(data)...)
-		}
-		messages := crdtest.Load(t, k.crd).Messages()
-		require.Greater(t, len(messages), 30)
-		for _, message := range messages {
-			field, _, ok := strings.Cut(message, " must ")
-			require.True(t, ok, message)
-			assert.True(t, slices.ContainsFunc(lines, func(line string) bool {
-				path, value, ok := strings.Cut(line, ": Invalid value: ")
-				path = index.ReplaceAllString(path, "[]")
-				if field == "metadata.name" {
-					return path == "<nil>" && value == message // a rule on metadata has no field path
-				}
-				return ok && strings.HasSuffix(path, "."+field) && (value == message || strings.HasSuffix(value, ": "+message))
-			}), "no file in %s earns: %s", k.dir, message)
-		}
+	rules := crd.Messages()
+	require.Greater(t, len(rules), 30)
+	for _, message := range rules {
+		field, _, ok := strings.Cut(message, " must ")
+		require.True(t, ok, message)
+		assert.True(t, slices.ContainsFunc(errs, func(line string) bool {
+			path, value, ok := strings.Cut(line, ": Invalid value: ")
+			path = index.ReplaceAllString(path, "[]")
+			if field == "metadata.name" {
+				return path == "<nil>" && value == message // a rule on metadata has no field path
+			}
+			return ok && strings.HasSuffix(path, "."+field) && (value == message || strings.HasSuffix(value, ": "+message))
+		}), "no case leads to: %s", message)
 	}
 }
 
 func TestDefaultDoesWhatTheAPIServerDoes(t *testing.T) {
-	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+	each(t, func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
 		ours := k.decode(t, parse(t, data))
 		k.fillIn(ours)
 
@@ -279,7 +293,7 @@ func TestDefaultDoesWhatTheAPIServerDoes(t *testing.T) {
 
 // What the types write is what a user wrote: zero values do not turn into defaults on the way, nor the reverse.
 func TestTypesKeepWhatTheyRead(t *testing.T) {
-	each(t, "valid", func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
+	each(t, func(t *testing.T, k kind, crd *crdtest.Definition, data []byte) {
 		read := k.decode(t, parse(t, data))
 		var written map[string]any
 		require.NoError(t, json.Unmarshal([]byte(encode(t, read)), &written))
@@ -313,19 +327,6 @@ func files(t *testing.T, dir string) map[string][]byte {
 		contents[strings.TrimSuffix(filepath.Base(path), ".yaml")] = data
 	}
 	return contents
-}
-
-// expected returns the leading comment lines.
-func expected(data []byte) []string {
-	var lines []string
-	for line := range strings.Lines(string(data)) {
-		comment, ok := strings.CutPrefix(line, "# ")
-		if !ok {
-			break
-		}
-		lines = append(lines, strings.TrimSpace(comment))
-	}
-	return lines
 }
 
 func parse(t *testing.T, data []byte) map[string]any {

@@ -5,6 +5,7 @@ package crdtest
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,9 +33,22 @@ type Definition struct {
 	rules      *cel.Validator
 }
 
-// Load reads a definition from a file. The test fails if an API server would not take it; the estimated cost of its
-// CEL rules is a part of that.
+// loaded are the definitions of this process by file: to compile the rules of one takes a tenth of a second.
+var loaded sync.Map
+
+// Load reads a definition from a file, once in a process. The test fails if an API server would not take it; the estimated
+// cost of its CEL rules is a part of that.
 func Load(t testing.TB, file string) *Definition {
+	t.Helper()
+	if d, ok := loaded.Load(file); ok {
+		return d.(*Definition)
+	}
+	d := load(t, file)
+	loaded.Store(file, d)
+	return d
+}
+
+func load(t testing.TB, file string) *Definition {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/internal/crdtest/invalidtest"
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/stack"
 )
@@ -171,27 +171,22 @@ func conditions(pm map[string]any) string {
 	return string(encoded)
 }
 
-// TestAPIServerRefusesBadSpecs applies every bad file that the API's own tests have, to a real API server.
+// TestAPIServerRefusesBadSpecs creates the invalid objects of the API's own tests on a real API server.
 func TestAPIServerRefusesBadSpecs(t *testing.T) {
 	t.Parallel()
 	root, err := controlplane.Root()
 	require.NoError(t, err)
-	files, err := filepath.Glob(filepath.Join(root, "api", "v1alpha1", "testdata", "invalid", "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
 	_, err = shared.Cluster.Apply(t.Context(), []byte(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}`))
 	require.NoError(t, err)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			content, err := os.ReadFile(file)
-			require.NoError(t, err)
-			var object map[string]any
-			require.NoError(t, yaml.Unmarshal(content, &object))
-			bad := &unstructured.Unstructured{Object: object}
-			_, err = shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace("shop").Create(t.Context(), bad, metav1.CreateOptions{})
+	for _, c := range invalidtest.Load(t, filepath.Join(root, "api", "v1alpha1", "testdata", "invalid.yaml")).Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			bad := &unstructured.Unstructured{Object: c.Object}
+			_, err := shared.Cluster.Dynamic().Resource(predictedMetrics).Namespace("shop").Create(t.Context(), bad, metav1.CreateOptions{})
 			assert.True(t, apierrors.IsInvalid(err), "%v", err)
-			first, _, _ := strings.Cut(string(content), "\n")
-			assert.ErrorContains(t, err, strings.TrimSpace(strings.TrimPrefix(first, "#")))
+			for _, want := range c.Errors {
+				assert.ErrorContains(t, err, want.Field+": ")
+				assert.ErrorContains(t, err, want.Part)
+			}
 		})
 	}
 }
