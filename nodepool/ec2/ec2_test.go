@@ -47,7 +47,7 @@ func (c cloud) options(pool string) Options {
 		spec.Subnets = append(spec.Subnets, v1alpha1.EC2Subnet{Zone: subnet.Zone, ID: subnet.ID})
 	}
 	return Options{
-		Cluster: "uid-1", Pool: pool, Spec: spec, Limits: NewLimits(1000),
+		Cluster: "uid-1", Pool: pool, Spec: spec, Limits: NewLimits(1000), retryDelay: time.Millisecond,
 		Load: []func(*config.LoadOptions) error{config.WithCredentialsProvider(c.Config().Credentials)},
 	}
 }
@@ -155,6 +155,8 @@ func TestProvider(t *testing.T) {
 		"a version that moves":                 testVersionMoves,
 		"a version that is not known":          testVersionNotKnown,
 		"a version that needs no call":         testVersionWithoutCall,
+		"hardware that fails":                  testHardwareFails,
+		"hardware that is not known":           testHardwareIsNotKnown,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCloud(t, m)) })
 	}

@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ type Options struct {
 	Load []func(*config.LoadOptions) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+
+	retryDelay time.Duration // the longest wait before a second try; 0 is maxRetryDelay
 }
 
 // Provider launches and terminates the instances of one pool. Its methods may be called from any goroutine.
@@ -91,7 +94,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the AWS SDK: %w", err)
 	}
-	twice := func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, maxRetryDelay }
+	twice := func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, cmp.Or(o.retryDelay, maxRetryDelay) }
 	client := ec2.NewFromConfig(loaded, func(c *ec2.Options) {
 		if o.Spec.Endpoint != "" {
 			c.BaseEndpoint = aws.String(o.Spec.Endpoint)

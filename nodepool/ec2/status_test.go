@@ -10,12 +10,6 @@ import (
 	awstest "github.com/foresail/foresail/test/aws"
 )
 
-func TestHardware(t *testing.T) {
-	m := awstest.StartMoto(t)
-	t.Run("fails", func(t *testing.T) { testHardwareFails(t, newCloud(t, m)) })
-	t.Run("is not known", func(t *testing.T) { testHardwareIsNotKnown(t, newCloud(t, m)) })
-}
-
 func testHardwareFails(t *testing.T, c cloud) {
 	p, pass := c.timed(t)
 	now := p.options.Now()
