@@ -1,9 +1,11 @@
 package awstest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -97,9 +99,18 @@ func (c *Cloud) Direct() aws.Config {
 
 type accountTransport string
 
+// RoundTrip reads the body first. The SDK takes its own away as soon as it has an answer, which breaks the connection if the
+// transport has yet to see the body's end; it then tries again, and moto would do everything twice.
 func (a accountTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(accountHeader, string(a))
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err := errors.Join(err, r.Body.Close()); err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	return http.DefaultTransport.RoundTrip(r)
 }
 
