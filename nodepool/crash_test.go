@@ -331,13 +331,8 @@ func (s scenario) play(t *testing.T, k *killer) int {
 	return max(acts, k.acts)
 }
 
-// step is how long the loop would wait.
-func (r *rig) step() time.Duration {
-	if r.pool.after.open || r.health != nil {
-		return 2 * time.Second
-	}
-	return 15 * time.Second
-}
+// step returns the time that the loop waits after the last cycle.
+func (r *rig) step() time.Duration { return r.pool.pause(r.health) }
 
 // deliver passes on the messages that were not deleted from the queue.
 func (r *rig) deliver() {

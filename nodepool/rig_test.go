@@ -117,11 +117,11 @@ func (r *rig) tick() plan.Decision {
 	return d
 }
 
-// pass lets time pass, with a cycle every two seconds.
+// pass lets time pass, with cycles as often as the loop of a process runs them.
 func (r *rig) pass(d time.Duration) {
 	for end := r.clock.now().Add(d); r.clock.now().Before(end); {
 		r.tick()
-		r.clock.advance(2 * time.Second)
+		r.clock.advance(min(r.step(), end.Sub(r.clock.now())))
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *rig) until(what string, within time.Duration, happened func() bool) {
 		if happened() {
 			return
 		}
-		r.clock.advance(2 * time.Second)
+		r.clock.advance(r.step())
 	}
 	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.reports[len(r.reports)-1].Decision.Message, r.health, r.record())
 }
