@@ -560,10 +560,10 @@ func (r *rig) settleDown(processes []*Pool) {
 		require.True(r, n.ready, "%s is the node of an instance that has gone", name)
 	}
 	require.Equal(r, r.running(), len(r.world.nodes), "each instance has a node")
-	last := r.reports[len(r.reports)-1]
+	last := r.last
 	require.Equal(r, plan.Hold, last.Decision.Step, "%s", last.Decision.Message)
 	reasons := map[EventReason]int{}
-	for _, e := range r.events() {
+	for _, e := range r.events {
 		reasons[e]++
 	}
 	r.Logf("%d launches, %d terminated, %v", r.world.launches, len(r.world.terminated), reasons)

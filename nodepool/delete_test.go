@@ -56,7 +56,7 @@ func TestADeletedPoolIsEmptied(t *testing.T) {
 	r.goes(5 * time.Minute)
 	require.GreaterOrEqual(t, r.clock.now().Sub(empty), r.pool.options.VanishGrace, "the list may be late")
 	require.Zero(t, r.world.launches)
-	require.Equal(t, EventDeleted, r.events()[len(r.events())-1])
+	require.Equal(t, EventDeleted, r.events[len(r.events)-1])
 	record := r.record()
 	require.Equal(t, state.Record{Version: record.Version, Owner: "run-1", DecidedAt: record.DecidedAt}, record)
 }
@@ -83,8 +83,8 @@ func TestADeletedPoolWaitsForPods(t *testing.T) {
 	r.until("the other one goes", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	r.pass(time.Hour)
 	require.Equal(t, []string{"i-old1"}, r.world.terminated)
-	require.Equal(t, plan.NoRemovableNode, r.last().Decision.Reason)
-	require.Equal(t, &Deletion{Nodes: 1, Held: []string{"node-i-old0: is annotated foresail.dev/do-not-disrupt=true"}}, r.last().Deletion)
+	require.Equal(t, plan.NoRemovableNode, r.last.Decision.Reason)
+	require.Equal(t, &Deletion{Nodes: 1, Held: []string{"node-i-old0: is annotated foresail.dev/do-not-disrupt=true"}}, r.last.Deletion)
 	r.clean()
 	r.world.nodes["node-i-old0"].pods = nil
 	r.goes(5 * time.Minute)
@@ -94,7 +94,7 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 	r := deleted(t, 2)
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
 	r.removing(state.RemovalDraining)
-	require.Equal(t, &Deletion{Nodes: 2, Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last().Deletion)
+	require.Equal(t, &Deletion{Nodes: 2, Held: []string{"node-i-old0: 1 pods are left, such as guarded: its budget allows none"}}, r.last.Deletion)
 	r.pass(20 * time.Minute)
 	require.Equal(t, 3, r.count(EventDrainFailed), "after five minutes of a drain each, it is tried again after one and after two")
 	r.pass(100 * time.Minute)
@@ -138,7 +138,7 @@ func TestADeletionAsksForNoOtherHomes(t *testing.T) {
 		r.world.nodes[n].object.Labels[corev1.LabelHostname] = n
 		r.world.objects = append(r.world.objects, replica(fmt.Sprint("web-", i), n))
 	}
-	r.until("they are refused", 30*time.Minute, func() bool { return r.last().Decision.Reason == plan.NoRemovableNode })
+	r.until("they are refused", 30*time.Minute, func() bool { return r.last.Decision.Reason == plan.NoRemovableNode })
 	r.spec.Plan.Deleting = true
 	r.goes(6 * time.Minute)
 	require.Zero(t, r.count(EventDrainFailed))
@@ -187,7 +187,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		require.Empty(t, r.world.terminated)
 		require.Equal(t, &Deletion{Instances: 4, Held: []string{
 			"4 of 4 instances have no node that is ready: what is seen is not to be trusted; terminate those without a node yourself, or set deletionPolicy to Orphan to leave them",
-		}}, r.last().Deletion)
+		}}, r.last.Deletion)
 		for _, i := range r.world.instances {
 			i.endedAt = r.clock.now()
 		}
@@ -204,7 +204,7 @@ func TestInstancesWithoutANodeGoWithTheirPool(t *testing.T) {
 		clear(r.world.nodes)
 		r.pass(time.Hour)
 		require.Empty(t, r.world.terminated)
-		require.Equal(t, []string{"i-old0: it has no Node, and Foresail did not launch it: terminate it, or remove its tags"}, r.last().Deletion.Held)
+		require.Equal(t, []string{"i-old0: it has no Node, and Foresail did not launch it: terminate it, or remove its tags"}, r.last.Deletion.Held)
 		r.world.instances["i-old0"].endedAt = r.clock.now()
 		r.goes(5 * time.Minute)
 	})
@@ -255,7 +255,7 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 			r.pass(time.Hour)
 			require.Zero(t, r.letGo)
 			if name != "journal" {
-				require.Contains(t, r.last().Deletion.Err, "down")
+				require.Contains(t, r.last.Deletion.Err, "down")
 			}
 			blind(r, nil)
 			if name != "journal" { // nobody else has led, and so launched
@@ -271,7 +271,7 @@ func TestADeletedPoolIsNotLetGoUnseen(t *testing.T) {
 		r.world.instances["i-old0"].hidden = true
 		r.pass(time.Hour)
 		require.Zero(t, r.letGo)
-		require.Equal(t, []string{"node-i-old0: the cloud does not list its instance"}, r.last().Deletion.Held)
+		require.Equal(t, []string{"node-i-old0: the cloud does not list its instance"}, r.last.Deletion.Held)
 		r.world.instances["i-old0"].hidden = false
 		r.goes(5 * time.Minute)
 	})
@@ -314,7 +314,7 @@ func TestADryRunOfADeletion(t *testing.T) {
 	require.Empty(t, r.world.terminated)
 	require.Zero(t, r.letGo)
 	r.clean()
-	require.Equal(t, plan.PoolDeleted, r.last().Decision.Reason)
+	require.Equal(t, plan.PoolDeleted, r.last.Decision.Reason)
 	r.spec.DryRun = false
 	r.goes(10 * time.Minute)
 

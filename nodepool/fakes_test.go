@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -52,10 +53,10 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// fakeStore keeps records as their JSON, as real ones do.
+// fakeStore keeps records as their JSON holds them, as real ones do.
 type fakeStore struct {
 	mu      sync.Mutex
-	records map[string][]byte
+	records map[string]state.Record // as decoded; callers get copies
 	// before and after are called around each write, with the new record. An error prevents the write, or loses its answer.
 	before, after func(state.Record) error
 	loadErr       error
@@ -68,15 +69,18 @@ func (s *fakeStore) Load(_ context.Context, pool string) (state.Record, error) {
 	if s.loadErr != nil {
 		return state.Record{}, s.loadErr
 	}
-	return s.read(pool), nil
+	return copyOf(s.records[pool]), nil
 }
 
-func (s *fakeStore) read(pool string) state.Record {
-	var r state.Record
-	if data, ok := s.records[pool]; ok {
-		if err := json.Unmarshal(data, &r); err != nil {
-			panic(err)
-		}
+// copyOf returns a copy of r. A process may change it without changing r.
+func copyOf(r state.Record) state.Record {
+	r.Interruptions, r.Repairs = slices.Clone(r.Interruptions), slices.Clone(r.Repairs)
+	r.PendingTerminations, r.Cooling, r.Joins = slices.Clone(r.PendingTerminations), slices.Clone(r.Cooling), slices.Clone(r.Joins)
+	r.DrainBackoff, r.FailedDrains = maps.Clone(r.DrainBackoff), maps.Clone(r.FailedDrains)
+	if r.Action != nil {
+		a := *r.Action
+		a.Slots, a.Targets = slices.Clone(a.Slots), slices.Clone(a.Targets)
+		r.Action = &a
 	}
 	return r
 }
@@ -92,7 +96,7 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 			return state.Record{}, err
 		}
 	}
-	old := s.read(pool)
+	old := s.records[pool]
 	if old.Version != r.Version {
 		return state.Record{}, state.ErrConflict
 	}
@@ -102,10 +106,13 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 		panic(err)
 	}
 	if s.records == nil {
-		s.records = map[string][]byte{}
+		s.records = map[string]state.Record{}
 	}
-	s.records[pool] = data
-	r = s.read(pool)
+	r = state.Record{}
+	if err := json.Unmarshal(data, &r); err != nil {
+		panic(err)
+	}
+	s.records[pool] = r
 	if s.written != nil {
 		s.written(old, r)
 	}
@@ -114,7 +121,7 @@ func (s *fakeStore) Save(_ context.Context, pool string, r state.Record) (state.
 			return state.Record{}, err
 		}
 	}
-	return r, nil
+	return copyOf(r), nil
 }
 
 // fakePod is a pod that is bound to a node.
@@ -372,13 +379,14 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 	w.settle()
 	c := &clusterstate.Cluster{At: w.clock.now(), Pending: slices.Clone(w.pending)}
 	for _, n := range w.nodes {
-		object := n.object.DeepCopy()
+		shared := *n.object // a shallow copy is enough: the pool changes no Node
+		object := &shared
 		object.Spec.Unschedulable = n.cordon || n.object.Spec.Unschedulable
 		if n.cordon {
 			object.Annotations = map[string]string{drain.CordonedBy: "foresail"}
 		}
 		if n.mark != "" {
-			object.Spec.Taints = append(object.Spec.Taints, corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
+			object.Spec.Taints = append(slices.Clone(object.Spec.Taints), corev1.Taint{Key: drain.Mark, Value: n.mark, Effect: corev1.TaintEffectNoSchedule})
 		}
 		if n.ready && !n.silent {
 			n.beat = w.clock.now()
@@ -535,21 +543,24 @@ func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error
 }
 
 func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
-	return w.on(node, func(n *fakeNode) { n.object.Labels[LabelPool] = pool })
+	return w.on(node, func(n *fakeNode) {
+		n.object.Labels = maps.Clone(n.object.Labels)
+		n.object.Labels[LabelPool] = pool
+	})
 }
 
 // fakeSignals returns the signals that a test sets.
 type fakeSignals struct {
 	mu      sync.Mutex
 	signals []plan.Signal
-	level   bool // there is one signal, of a level that all workers there are keep between its threshold and what is too many
-	seen    []signal.Observation
+	level   bool               // there is one signal, of a level that all workers there are keep between its threshold and what is too many
+	seen    signal.Observation // the last one
 }
 
 func (s *fakeSignals) Observe(_ context.Context, o signal.Observation) []plan.Signal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = append(s.seen, o)
+	s.seen = o
 	if s.level {
 		needs := o.Expected
 		if o.Replacing > 0 {

@@ -50,8 +50,8 @@ func TestNodesWithStartupTaintsAreWaitedFor(t *testing.T) {
 	r.pend(2)
 	r.pass(r.spec.Join.Timeout)
 	require.Equal(t, 1, r.world.launches)
-	require.Empty(t, r.lastTold().Snapshot.Pending.Unhelped)
-	require.Zero(t, r.lastTold().Snapshot.Pending.Room, "they may not run there yet")
+	require.Empty(t, r.last.Snapshot.Pending.Unhelped)
+	require.Zero(t, r.last.Snapshot.Pending.Room, "they may not run there yet")
 	r.until("another node is launched", 2*time.Minute, func() bool { return r.world.launches == 2 })
 
 	for _, n := range r.world.nodes {
@@ -59,7 +59,7 @@ func TestNodesWithStartupTaintsAreWaitedFor(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Equal(t, 2, r.world.launches)
-	require.Equal(t, 2, r.lastTold().Snapshot.Pending.Room)
+	require.Equal(t, 2, r.last.Snapshot.Pending.Room)
 }
 
 // TestStartupTaintsThatNeverGo: each join.timeout costs a launch, up to the maximum.
@@ -76,7 +76,7 @@ func TestStartupTaintsThatNeverGo(t *testing.T) {
 	}
 	r.pass(2 * time.Hour)
 	require.Equal(t, 3, r.world.launches)
-	require.Equal(t, plan.AtMaximum, r.lastTold().Decision.Reason)
+	require.Equal(t, plan.AtMaximum, r.last.Decision.Reason)
 	require.Empty(t, r.world.terminated)
 }
 
@@ -95,12 +95,12 @@ func TestNodesThatAwaitTheCloudAreWaitedFor(t *testing.T) {
 	}
 	r.pass(9 * time.Minute)
 	require.Equal(t, 1, r.world.launches)
-	require.Empty(t, r.lastTold().Snapshot.Pending.Unhelped)
+	require.Empty(t, r.last.Snapshot.Pending.Unhelped)
 	node := r.world.nodes["node-i-1"].object
 	node.Spec.Taints, node.Labels[corev1.LabelTopologyZone], node.Labels[corev1.LabelTopologyRegion] = nil, "b", "here"
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, 1, r.lastTold().Snapshot.Pending.Room)
+	require.Equal(t, 1, r.last.Snapshot.Pending.Room)
 }
 
 // A device plugin may register later than its node is Ready.
@@ -112,11 +112,11 @@ func TestDevicesThatComeLaterAreWaitedFor(t *testing.T) {
 	r.request(gpu, "1")
 	r.pass(9 * time.Minute)
 	require.Equal(t, 1, r.world.launches)
-	require.Empty(t, r.lastTold().Snapshot.Pending.Unhelped)
+	require.Empty(t, r.last.Snapshot.Pending.Unhelped)
 	r.world.nodes["node-i-1"].give(gpu, "1")
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, 1, r.lastTold().Snapshot.Pending.Room)
+	require.Equal(t, 1, r.last.Snapshot.Pending.Room)
 
 	r.world.nodes["node-i-1"].give(gpu, "0")
 	r.until("a device that is lost later is launched anew", 2*time.Minute, func() bool { return r.world.launches == 2 })
@@ -132,7 +132,7 @@ func TestNodesWithoutTheirDevices(t *testing.T) {
 	r.request(gpu, "1")
 	r.pass(3 * time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Len(t, r.lastTold().Snapshot.Pending.Unhelped, 1)
+	require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
 	r.restart()
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
@@ -141,8 +141,8 @@ func TestNodesWithoutTheirDevices(t *testing.T) {
 		n.give(gpu, "1")
 	}
 	r.tick()
-	require.Empty(t, r.lastTold().Snapshot.Pending.Unhelped)
-	require.Equal(t, 1, r.lastTold().Snapshot.Pending.Room)
+	require.Empty(t, r.last.Snapshot.Pending.Unhelped)
+	require.Equal(t, 1, r.last.Snapshot.Pending.Room)
 	r.pend(1)
 	r.world.pending[1].Pod.Name = "second"
 	r.request(gpu, "1")

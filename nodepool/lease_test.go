@@ -21,8 +21,8 @@ func TestOneLeads(t *testing.T) {
 		r.tick()
 		_, err := other.Tick(t.Context())
 		require.NoError(t, err)
-		require.False(t, r.reports[len(r.reports)-1].Leading)
-		require.NotEmpty(t, r.reports[len(r.reports)-1].Decision.Reason, "it decides all the same")
+		require.False(t, r.last.Leading)
+		require.NotEmpty(t, r.last.Decision.Reason, "it decides all the same")
 	}
 	require.Equal(t, 1, r.world.launches)
 	require.Equal(t, "run-1", r.record().Owner)
@@ -45,7 +45,7 @@ func TestTakeOver(t *testing.T) {
 
 	version := r.record().Version
 	r.tick()
-	require.False(t, r.reports[len(r.reports)-1].Leading)
+	require.False(t, r.last.Leading)
 	require.Equal(t, version, r.record().Version)
 }
 
@@ -87,7 +87,7 @@ func TestConflictEndsTheCycle(t *testing.T) {
 	r.world.joinDelay = 0
 	r.tick()
 	require.ErrorIs(t, r.health, state.ErrConflict)
-	require.False(t, r.reports[len(r.reports)-1].Leading)
+	require.False(t, r.last.Leading)
 	require.Equal(t, 1, r.count(EventLaunched))
 	require.Zero(t, r.count(EventJoined), "what is not written has not happened")
 }
@@ -114,7 +114,7 @@ func TestClocksThatAreAnHourOff(t *testing.T) {
 			require.Empty(t, r.world.violations)
 			require.Nil(t, r.record().Action)
 			require.GreaterOrEqual(t, r.running(), 2)
-			require.Equal(t, plan.Hold, r.reports[len(r.reports)-1].Decision.Step)
+			require.Equal(t, plan.Hold, r.last.Decision.Step)
 		})
 	}
 }
@@ -125,10 +125,10 @@ func TestJournalDownForTenMinutes(t *testing.T) {
 	r.store.loadErr = errors.New("down")
 	r.pass(10 * time.Minute)
 	require.Error(t, r.health)
-	last := r.reports[len(r.reports)-1]
+	last := r.last
 	require.Equal(t, NotDecided, last.Decision.Reason)
 	require.Equal(t, plan.Hold, last.Decision.Step)
-	require.NotEmpty(t, r.signals.seen, "signals are observed all the same")
+	require.Equal(t, last.At, r.signals.seen.Now, "signals are observed all the same")
 	r.store.loadErr = nil
 	r.until("the scale-up ends", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Equal(t, 2, r.world.launches)
@@ -143,11 +143,11 @@ func TestCloudDownForTenMinutes(t *testing.T) {
 	r.world.nodes["node-i-old0"].ready = false
 	r.pass(10 * time.Minute)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, plan.WorkersUnknown, r.reports[len(r.reports)-1].Decision.Reason)
+	require.Equal(t, plan.WorkersUnknown, r.last.Decision.Reason)
 	r.world.listErr = nil
 	r.tick()
 	require.Zero(t, r.world.launches)
-	require.Equal(t, 2, r.reports[len(r.reports)-1].Decision.Workers)
+	require.Equal(t, 2, r.last.Decision.Workers)
 }
 
 func TestLostAnswersOfTheJournal(t *testing.T) {
@@ -169,7 +169,7 @@ func TestDryRun(t *testing.T) {
 	r.spec.DryRun = true
 	r.pass(time.Minute)
 	require.Zero(t, r.world.launches)
-	last := r.reports[len(r.reports)-1]
+	last := r.last
 	require.True(t, last.Leading, "so that one process reports")
 	require.Equal(t, plan.ScaleUp, last.Decision.Step)
 	r.spec.DryRun = false

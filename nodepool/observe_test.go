@@ -16,8 +16,6 @@ import (
 	"github.com/foresail/foresail/nodepool/state"
 )
 
-func (r *rig) lastTold() CycleReport { return r.reports[len(r.reports)-1] }
-
 // Only nodes that will take pods soon keep pending pods from getting another node.
 func TestUnusableWorkersDoNotHideDemand(t *testing.T) {
 	for name, spoil := range map[string]func(*fakeNode){
@@ -48,12 +46,12 @@ func TestWorkersOnTheirWayAreWaitedFor(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.until("a node is launched", 2*time.Minute, func() bool { return r.world.launches == 1 })
 	r.tick()
-	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
-	require.Equal(t, 2, r.lastTold().Snapshot.Pending.Due)
+	require.Zero(t, r.last.Snapshot.Pending.Nodes)
+	require.Equal(t, 2, r.last.Snapshot.Pending.Due)
 	r.world.addNode(r.world.instances["i-1"], r.clock.now())
 	r.world.nodes["node-i-1"].ready = false
 	r.pass(5 * time.Minute)
-	require.Zero(t, r.lastTold().Snapshot.Pending.Nodes)
+	require.Zero(t, r.last.Snapshot.Pending.Nodes)
 }
 
 // Instances that the cloud does not list any more, as when they have lost their tags, are there while their Nodes are.
@@ -67,10 +65,10 @@ func TestReadyNodesOutrankTheList(t *testing.T) {
 	}
 	r.pass(2 * time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, 4, r.lastTold().Decision.Workers)
+	require.Equal(t, 4, r.last.Decision.Workers)
 	require.Len(t, r.world.nodes, 4)
 	require.Equal(t, 4, r.count(EventUnlisted), "once each")
-	for _, w := range r.lastTold().Snapshot.Workers {
+	for _, w := range r.last.Snapshot.Workers {
 		require.NotEmpty(t, w.Blocked)
 	}
 
@@ -108,7 +106,7 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 	require.Zero(t, r.world.launches, "it may come back")
 	r.until("it is reported", 5*time.Minute, func() bool { return r.count(EventBroken) == 1 })
 	r.until("another one has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
-	require.Equal(t, 9, r.lastTold().Decision.Workers)
+	require.Equal(t, 9, r.last.Decision.Workers)
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
 	require.Equal(t, 1, r.count(EventBroken), "once")
@@ -128,7 +126,7 @@ func TestBrokenWorkersDoNotCount(t *testing.T) {
 		n.ready = true
 	}
 	r.tick()
-	require.Equal(t, 12, r.lastTold().Decision.Workers, "they work again, and some may go")
+	require.Equal(t, 12, r.last.Decision.Workers, "they work again, and some may go")
 }
 
 func TestManyBrokenWorkersAreNotReplaced(t *testing.T) {
@@ -171,7 +169,7 @@ func TestNodesSmallerThanAnnounced(t *testing.T) {
 			}
 			r.pass(3 * time.Hour)
 			require.Equal(t, 1, r.world.launches)
-			require.Len(t, r.lastTold().Snapshot.Pending.Unhelped, 1)
+			require.Len(t, r.last.Snapshot.Pending.Unhelped, 1)
 		})
 	}
 }
@@ -181,7 +179,7 @@ func TestLoadOfTerminatingNodesIsForecast(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
 	r.removing(state.RemovalDraining)
 	r.tick()
-	last := r.signals.seen[len(r.signals.seen)-1]
+	last := r.signals.seen
 	require.Len(t, last.Leaving, 1)
 	require.Equal(t, "node-i-old0", last.Leaving[0].Object.Name)
 	require.Len(t, last.Workers, 2)
@@ -189,7 +187,7 @@ func TestLoadOfTerminatingNodesIsForecast(t *testing.T) {
 	r.world.nodes["node-i-old0"].pods = nil
 	r.until("it has gone", time.Minute, func() bool { return r.count(EventScaledDown) == 1 })
 	r.tick()
-	last = r.signals.seen[len(r.signals.seen)-1]
+	last = r.signals.seen
 	require.Empty(t, last.Leaving)
 	require.Len(t, last.Workers, 2)
 }
@@ -206,7 +204,7 @@ func TestPodsWithRoomAreReported(t *testing.T) {
 	r.world.pending[0].Since, r.world.pending[1].Since = r.world.pending[1].Since, r.world.pending[0].Since
 	r.clock.advance(time.Minute)
 	r.tick()
-	pending := r.lastTold().Snapshot.Pending
+	pending := r.last.Snapshot.Pending
 	require.Equal(t, plan.Pending{Known: true, Pods: 1, Due: 1, Room: 1, OldestFor: time.Minute, Unhelped: pending.Unhelped}, pending)
 	require.Len(t, pending.Unhelped, 1)
 	require.Equal(t, "shop/huge", pending.Unhelped[0].Pod)
@@ -225,12 +223,12 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 	}
 	unknown("DescribeLaunchTemplates: Invalid: request 1")
 	r.tick()
-	last := r.lastTold().Events
+	last := r.last.Events
 	require.Len(t, last, 1)
 	require.True(t, last[0].Warning)
 	require.Equal(t, "It is not known which instances are outdated: DescribeLaunchTemplates: Invalid: request 1", last[0].Message)
 	require.Equal(t, plan.Rollout{Unknown: 2, Message: "whether 2 workers must be replaced is not known: DescribeLaunchTemplates: Invalid: request 1"},
-		r.lastTold().Decision.Rollout)
+		r.last.Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Invalid: request 2")
 	r.pass(time.Minute)
 	r.world.listErr = errLost
@@ -242,7 +240,7 @@ func TestDriftThatIsNotKnownIsReportedOnce(t *testing.T) {
 
 	unknown("")
 	r.tick()
-	require.Zero(t, r.lastTold().Decision.Rollout)
+	require.Zero(t, r.last.Decision.Rollout)
 	unknown("DescribeLaunchTemplates: Throttled: request 3")
 	r.tick()
 	require.Equal(t, 2, r.count(EventDriftUnknown), "it had been known again")

@@ -17,7 +17,7 @@ func TestPendingPodsGetNodes(t *testing.T) {
 	r.pend(4)
 	r.until("the nodes have joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Len(t, r.world.nodes, 4)
-	require.Equal(t, []EventReason{EventLeading, EventScaleUpStarted, EventLaunched, EventLaunched, EventJoined, EventJoined, EventScaledUp}, r.events())
+	require.Equal(t, []EventReason{EventLeading, EventScaleUpStarted, EventLaunched, EventLaunched, EventJoined, EventJoined, EventScaledUp}, r.events)
 
 	record := r.record()
 	require.Nil(t, record.Action)
@@ -40,8 +40,8 @@ func TestIdlePoolShrinks(t *testing.T) {
 		EventLeading,
 		EventScaleDownStarted, EventDrained, EventTerminated, EventScaledDown,
 		EventScaleDownStarted, EventDrained, EventTerminated, EventScaledDown,
-	}, r.events())
+	}, r.events)
 	r.pass(5 * time.Minute)
-	require.Equal(t, plan.AtMinimum, r.reports[len(r.reports)-1].Decision.Reason)
+	require.Equal(t, plan.AtMinimum, r.last.Decision.Reason)
 	r.clean()
 }

@@ -26,7 +26,7 @@ func TestFilteredForLoadGetsOneNode(t *testing.T) {
 		r.world.pending[i].Filtered = true
 	}
 	r.until("a node was launched", time.Minute, func() bool { return r.world.launches == 1 })
-	require.Contains(t, r.reports[len(r.reports)-1].Decision.Message, "the scheduler extender filtered the existing nodes for 2 of them")
+	require.Contains(t, r.last.Decision.Message, "the scheduler extender filtered the existing nodes for 2 of them")
 	r.until("it has joined", 2*time.Minute, func() bool { return len(r.world.nodes) == 3 })
 	for name, n := range r.world.nodes {
 		if len(n.pods) == 0 {
@@ -36,8 +36,8 @@ func TestFilteredForLoadGetsOneNode(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, 2, r.reports[len(r.reports)-1].Snapshot.Pending.Filtered)
-	require.Equal(t, 2, r.reports[len(r.reports)-1].Snapshot.Pending.Room)
+	require.Equal(t, 2, r.last.Snapshot.Pending.Filtered)
+	require.Equal(t, 2, r.last.Snapshot.Pending.Room)
 }
 
 // TestRemovalCandidatesGoInOrder: an idle pool names its removal candidates and removes them in that order. The cycle that
@@ -46,16 +46,16 @@ func TestRemovalCandidatesGoInOrder(t *testing.T) {
 	r := idle(t, 4)
 	r.spec.Plan.MaxBatchDown = 2
 	r.tick()
-	named := r.reports[0].Decision.Candidates
+	named := r.last.Decision.Candidates
 	require.Len(t, named, 3)
-	require.Equal(t, plan.NotIdle, r.reports[0].Decision.Reason)
-	r.until("it is committed to", 5*time.Minute, func() bool { return r.reports[len(r.reports)-1].Record.Action != nil })
-	last := r.reports[len(r.reports)-1]
+	require.Equal(t, plan.NotIdle, r.last.Decision.Reason)
+	r.until("it is committed to", 5*time.Minute, func() bool { return r.last.Record.Action != nil })
+	last := r.last
 	require.Equal(t, named, last.Decision.Candidates)
 	for i, target := range last.Record.Action.Targets {
 		require.Equal(t, named[i].Node, target.Node)
 		require.Equal(t, i == 0, r.world.nodes[target.Node].mark != "")
 	}
 	r.tick()
-	require.Equal(t, named[2:], r.reports[len(r.reports)-1].Decision.Candidates)
+	require.Equal(t, named[2:], r.last.Decision.Candidates)
 }

@@ -73,7 +73,7 @@ func TestUnhealthyNodesAreRepaired(t *testing.T) {
 
 // findings returns the messages of the last decision's findings of a kind.
 func (r *rig) findings(kind plan.FindingKind) (out string) {
-	for _, f := range r.last().Decision.Upkeep.Findings {
+	for _, f := range r.last.Decision.Upkeep.Findings {
 		if f.Kind == kind {
 			out += f.Message + "\n"
 		}
@@ -106,7 +106,7 @@ func TestNodesThatWorkAreEmptiedBeforeTheirEnd(t *testing.T) {
 	require.Zero(t, r.world.launches)
 	r.until("it is replaced", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	require.Equal(t, 1, r.world.launches)
-	require.Equal(t, plan.Unhealthy, r.actions()[0])
+	require.Equal(t, plan.Unhealthy, r.actions[0])
 	r.pass(4 * time.Minute)
 	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves, "its budget is respected for the time of a drain")
 	r.pass(time.Hour)
@@ -127,16 +127,6 @@ func TestPodsOfAKubeletThatAnswersAreWaitedFor(t *testing.T) {
 	r.pass(59 * time.Minute)
 	require.Empty(t, r.world.terminated)
 	r.until("it is terminated", 2*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-}
-
-// actions returns the reasons of all decisions that launched or removed.
-func (r *rig) actions() (out []plan.Reason) {
-	for _, c := range r.reports {
-		if c.Decision.Step != plan.Hold {
-			out = append(out, c.Decision.Reason)
-		}
-	}
-	return out
 }
 
 // TestNothingIsRepairedWhileManyAreUnhealthy: more than a fifth at once have another cause than the nodes.

@@ -30,8 +30,11 @@ type rig struct {
 	notices *fakeNotices
 	spec    Spec
 	pool    *Pool
-	mu      sync.Mutex // of told, where two processes run
-	reports []CycleReport
+	mu      sync.Mutex    // guards what Report writes, where two processes run
+	cycles  []time.Time   // when each began
+	events  []EventReason // of all cycles, in order
+	actions []plan.Reason // of all decisions that launched or removed
+	last    CycleReport
 	health  error // of the last cycle
 	runs    int
 	letGo   int // how often the object of the pool was let go
@@ -106,7 +109,13 @@ func (r *rig) change(how func(*Options)) {
 func (r *rig) Report(_ context.Context, t CycleReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reports = append(r.reports, t)
+	r.cycles, r.last = append(r.cycles, t.At), t
+	for _, e := range t.Events {
+		r.events = append(r.events, e.Reason)
+	}
+	if t.Decision.Step != plan.Hold {
+		r.actions = append(r.actions, t.Decision.Reason)
+	}
 }
 
 // tick runs one cycle.
@@ -135,24 +144,13 @@ func (r *rig) until(what string, within time.Duration, happened func() bool) {
 		}
 		r.clock.advance(r.step())
 	}
-	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.reports[len(r.reports)-1].Decision.Message, r.health, r.record())
+	require.Fail(r, "not within "+within.String(), "%s; the last decision: %+v; health: %v; record: %+v", what, r.last.Decision.Message, r.health, r.record())
 }
 
 func (r *rig) record() state.Record {
 	record, err := r.store.Load(r.Context(), "workers")
 	require.NoError(r, err)
 	return record
-}
-
-// events are the reasons of everything that has happened, in order.
-func (r *rig) events() []EventReason {
-	var out []EventReason
-	for _, t := range r.reports {
-		for _, e := range t.Events {
-			out = append(out, e.Reason)
-		}
-	}
-	return out
 }
 
 // running counts the instances that have not been terminated.
@@ -205,7 +203,7 @@ func (r *rig) load(node string, pods ...*fakePod) {
 }
 
 func (r *rig) count(reason EventReason) (n int) {
-	for _, e := range r.events() {
+	for _, e := range r.events {
 		if e == reason {
 			n++
 		}

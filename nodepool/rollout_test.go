@@ -61,8 +61,8 @@ func TestRollOutReplacesAll(t *testing.T) {
 			r.ages()
 			began := r.clock.now()
 			r.until("all are replaced", 3*time.Hour, func() bool {
-				if len(r.reports) > 0 {
-					require.LessOrEqual(t, r.left(), r.lastTold().Decision.Rollout.Outdated, "what is being drained is not replaced yet")
+				if len(r.cycles) > 0 {
+					require.LessOrEqual(t, r.left(), r.last.Decision.Rollout.Outdated, "what is being drained is not replaced yet")
 				}
 				marked := 0
 				for _, n := range r.world.nodes {
@@ -79,7 +79,7 @@ func TestRollOutReplacesAll(t *testing.T) {
 			r.pass(10 * time.Minute)
 			require.Equal(t, 20, r.running())
 			require.Equal(t, 20, r.world.launches)
-			require.Zero(t, r.lastTold().Decision.Rollout)
+			require.Zero(t, r.last.Decision.Rollout)
 			r.clean()
 		})
 	}
@@ -119,7 +119,7 @@ func TestRestartCountsWorkersOnTheirWay(t *testing.T) {
 	r.spec.Disruption.ReplaceBefore = r.clock.now()
 	r.tick()
 	require.Len(t, r.world.nodes, 2, "it has not joined")
-	require.Equal(t, 3, r.lastTold().Decision.Rollout.Outdated)
+	require.Equal(t, 3, r.last.Decision.Rollout.Outdated)
 }
 
 // TestReportsAreOfTheSpecTheyFollow: what is reported is of the generation whose spec the cycle read.
@@ -127,7 +127,7 @@ func TestReportsAreOfTheSpecTheyFollow(t *testing.T) {
 	r := busy(t, 2)
 	r.spec.Generation = 7
 	r.tick()
-	require.EqualValues(t, 7, r.lastTold().Generation)
+	require.EqualValues(t, 7, r.last.Generation)
 }
 
 // TestPauseGivesNodesBack: while it is paused nothing is disrupted, and what is not empty yet takes pods again.
@@ -148,7 +148,7 @@ func TestPauseGivesNodesBack(t *testing.T) {
 	r.clean()
 	require.Nil(t, r.record().Action)
 	require.Empty(t, r.world.terminated)
-	require.Equal(t, plan.Rollout{Outdated: 4, Message: "disruption is paused"}, r.lastTold().Decision.Rollout)
+	require.Equal(t, plan.Rollout{Outdated: 4, Message: "disruption is paused"}, r.last.Decision.Rollout)
 
 	held.refused = ""
 	r.spec.Disruption.Paused = false
@@ -163,7 +163,7 @@ func TestBudgetsThatCannotBeReadAllowNothing(t *testing.T) {
 	r.pass(10 * time.Minute)
 	require.Zero(t, r.world.launches)
 	require.ErrorContains(t, r.health, "spec.disruption.budgets[0].nodes")
-	require.Contains(t, r.lastTold().Decision.Rollout.Message, "spec.disruption.budgets[0].nodes")
+	require.Contains(t, r.last.Decision.Rollout.Message, "spec.disruption.budgets[0].nodes")
 }
 
 // TestRollOutOfNodesThatNobodyMayRemove launches nothing.
@@ -175,7 +175,7 @@ func TestRollOutOfNodesThatNobodyMayRemove(t *testing.T) {
 	}
 	r.pass(time.Hour)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.lastTold().Decision.Rollout.Message)
+	require.Equal(t, "none may go, such as node-i-old0: its annotation says so", r.last.Decision.Rollout.Message)
 }
 
 // TestRollOutUnderALevel: a signal that recommends as many as there are, however many that is, is left with as many as before,
@@ -301,5 +301,5 @@ func TestNodesWithoutAHomeHoldUpNoOthers(t *testing.T) {
 	r.pass(12 * time.Minute)
 	require.Equal(t, 36, r.left())
 	require.Equal(t, 4, r.world.launches)
-	require.Contains(t, r.lastTold().Decision.Rollout.Message, "no other node could run its pod shop/web-")
+	require.Contains(t, r.last.Decision.Rollout.Message, "no other node could run its pod shop/web-")
 }

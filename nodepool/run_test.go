@@ -45,9 +45,9 @@ func (r *rig) sleepFor(d time.Duration) {
 
 // ticks returns when cycles began, since the first.
 func (r *rig) ticks() []time.Duration {
-	out := make([]time.Duration, len(r.reports))
-	for i, told := range r.reports {
-		out[i] = told.At.Sub(r.reports[0].At)
+	out := make([]time.Duration, len(r.cycles))
+	for i, at := range r.cycles {
+		out[i] = at.Sub(r.cycles[0])
 	}
 	return out
 }
@@ -65,9 +65,9 @@ func TestRunStepsWhileAnActionIsOpen(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 10 * time.Second}, r.ticks())
 		r.sleepFor(2 * time.Minute)
 		require.Equal(t, 1, r.count(EventScaledUp))
-		n := len(r.reports)
+		n := len(r.cycles)
 		r.sleepFor(15 * time.Second)
-		require.Len(t, r.reports, n+1)
+		require.Len(t, r.cycles, n+1)
 	})
 }
 
@@ -79,9 +79,9 @@ func TestRunIsWoken(t *testing.T) {
 		require.Equal(t, []time.Duration{0, 5 * time.Second}, r.ticks(), "at once")
 		r.world.wakes <- struct{}{}
 		r.sleepFor(100 * time.Millisecond)
-		require.Len(t, r.reports, 2, "not again within a second")
+		require.Len(t, r.cycles, 2, "not again within a second")
 		r.sleepFor(time.Second)
-		require.Len(t, r.reports, 3)
+		require.Len(t, r.cycles, 3)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestRunBacksOff(t *testing.T) {
 		r.world.listErr = nil
 		r.world.mu.Unlock()
 		r.sleepFor(time.Minute)
-		require.NoError(t, r.reports[len(r.reports)-1].Health)
+		require.NoError(t, r.last.Health)
 	})
 }
 
@@ -171,7 +171,7 @@ func TestBackOffDelaysNothingUrgent(t *testing.T) {
 	t.Run("a drain", func(t *testing.T) {
 		inBubble(t, func(r *rig) { setup(r); draining(r) }, func(r *rig) {
 			r.sleepFor(4 * time.Minute)
-			require.ErrorIs(r, r.last().Health, errDown)
+			require.ErrorIs(r, r.last.Health, errDown)
 			require.NotNil(r, r.record().Action)
 			gaps(r, 2)
 		})
@@ -180,17 +180,17 @@ func TestBackOffDelaysNothingUrgent(t *testing.T) {
 		inBubble(t, setup, func(r *rig) {
 			r.while(func() { r.world.listErr = errDown })
 			r.sleepFor(25 * time.Minute)
-			from := len(r.reports)
+			from := len(r.cycles)
 			r.pool.Notify(provider.Message{InstanceID: "i-somebody", Kind: provider.MessageInterruption})
 			r.sleepFor(10 * time.Minute)
-			require.Less(r, len(r.reports)-from, 200, "and it is not queried all the time")
+			require.Less(r, len(r.cycles)-from, 200, "and it is not queried all the time")
 			gaps(r, from)
 		})
 	})
 	t.Run("a pod", func(t *testing.T) {
 		inBubble(t, setup, func(r *rig) {
 			r.sleepFor(25 * time.Minute)
-			require.ErrorIs(r, r.last().Health, errDown)
+			require.ErrorIs(r, r.last.Health, errDown)
 			ticks := r.ticks()
 			require.Greater(r, ticks[len(ticks)-1]-ticks[len(ticks)-2], time.Minute, "nothing is in a hurry")
 			r.while(func() { r.pend(1) })

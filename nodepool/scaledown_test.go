@@ -411,7 +411,7 @@ func TestTerminatedWorkersDoNotCountAgain(t *testing.T) {
 	r.until("one is removed", 90*time.Second, func() bool { return r.count(EventScaledDown) == 1 })
 	r.tick()
 	r.tick()
-	require.Equal(t, 2, r.reports[len(r.reports)-1].Decision.Workers)
+	require.Equal(t, 2, r.last.Decision.Workers)
 }
 
 func TestTargetThatIsTerminatedByHand(t *testing.T) {
@@ -504,7 +504,7 @@ func TestControlPlaneIsNoWorker(t *testing.T) {
 	r.pass(2 * time.Hour)
 	require.Contains(t, r.nodeNames(), "node-i-old0")
 	require.NotContains(t, r.world.terminated, "i-old0")
-	require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
+	require.Equal(t, 1, r.last.Decision.Workers)
 }
 
 func TestNodeThatIsDeletedForAMoment(t *testing.T) {
@@ -561,8 +561,8 @@ func TestNodesWhosePodsHaveNoOtherStay(t *testing.T) {
 	r.pass(12 * time.Hour)
 	require.Empty(t, r.world.terminated)
 	require.Zero(t, r.world.launches)
-	require.Equal(t, plan.NoRemovableNode, r.lastTold().Decision.Reason, r.lastTold().Decision.Message)
-	require.Contains(t, r.lastTold().Decision.Message, "no other node could run its pod shop/web-0")
+	require.Equal(t, plan.NoRemovableNode, r.last.Decision.Reason, r.last.Decision.Message)
+	require.Contains(t, r.last.Decision.Message, "no other node could run its pod shop/web-0")
 
 	r.world.objects = r.world.objects[1:]
 	r.until("the node without one goes", 30*time.Minute, func() bool { return r.count(EventScaledDown) == 1 })

@@ -68,7 +68,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 // lastReason is the reason of the decision after some time.
 func (r *rig) lastReason(after time.Duration) plan.Reason {
 	r.pass(after)
-	return r.reports[len(r.reports)-1].Decision.Reason
+	return r.last.Decision.Reason
 }
 
 func TestErrorsCoolWhatTheyConcern(t *testing.T) {
@@ -253,7 +253,7 @@ func TestRetriesEnd(t *testing.T) {
 	r := wanting(t, 1)
 	r.world.capacity = func(provider.Launch) error { return refused(provider.Unknown) }
 	r.until("it is given up", 15*time.Minute, func() bool { return r.count(EventScaleUpFailed) == 1 })
-	require.Greater(t, r.clock.now().Sub(r.reports[0].At), r.spec.Join.Timeout)
+	require.Greater(t, r.clock.now().Sub(r.cycles[0]), r.spec.Join.Timeout)
 	require.Equal(t, 1, r.record().Failures)
 }
 
@@ -289,7 +289,7 @@ func TestLaunchesThatNeverJoin(t *testing.T) {
 	require.True(t, r.world.instances["i-1"].JoinFailed, "it is tagged")
 	require.Zero(t, len(r.world.terminated), "it is kept to be looked at")
 	r.tick()
-	require.Zero(t, r.reports[len(r.reports)-1].Decision.Workers, "it does not count")
+	require.Zero(t, r.last.Decision.Workers, "it does not count")
 
 	r.until("it is terminated", 16*time.Minute, func() bool { return len(r.world.terminated) == 1 })
 	require.Equal(t, []string{"i-1"}, r.world.terminated)
@@ -316,7 +316,7 @@ func TestKeepFailedIsBounded(t *testing.T) {
 	r.world.joins = func(provider.Launch) bool { return false }
 	r.pass(12 * time.Hour)
 	require.Equal(t, 3, r.running())
-	require.Contains(t, r.reports[len(r.reports)-1].Decision.Message, "3 instances that did not join or are broken are kept")
+	require.Contains(t, r.last.Decision.Message, "3 instances that did not join or are broken are kept")
 	r.world.joins = nil
 	r.until("they have joined after all", time.Hour, func() bool { return len(r.record().PendingTerminations) == 0 })
 	require.Equal(t, 3, r.running())
@@ -450,9 +450,9 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 	r := wanting(t, 1)
 	r.until("it has joined", 3*time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 	r.tick()
-	told := r.reports[len(r.reports)-1]
+	told := r.last
 	require.Equal(t, 108*time.Second, told.StartupTime, "a tenth less than the two minutes assumed, as it took 30 s")
-	require.Equal(t, told.StartupTime, r.signals.seen[len(r.signals.seen)-1].StartupTime)
+	require.Equal(t, told.StartupTime, r.signals.seen.StartupTime)
 	for n := 2; n < 8; n++ {
 		r.spec.Plan.Min = n
 		r.until(fmt.Sprintf("%d have joined", n), 30*time.Minute, func() bool { return len(r.record().Joins) == n })

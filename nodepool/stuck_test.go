@@ -179,7 +179,7 @@ func TestMaximumBoundsInstances(t *testing.T) {
 			}
 			require.LessOrEqual(t, most, 4)
 			if forGood {
-				require.Contains(t, r.reports[len(r.reports)-1].Decision.Message, "join.keepFailed")
+				require.Contains(t, r.last.Decision.Message, "join.keepFailed")
 				require.Empty(t, r.world.terminated)
 				return
 			}

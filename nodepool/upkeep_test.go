@@ -46,7 +46,7 @@ func TestInstancesOutliveTheirNodes(t *testing.T) {
 		require.NoError(t, r.pool.Release(t.Context()))
 		r.restart()
 		r.tick()
-		require.Equal(t, 8, r.reports[len(r.reports)-1].Decision.Workers, "it has not seen them without nodes for long")
+		require.Equal(t, 8, r.last.Decision.Workers, "it has not seen them without nodes for long")
 		r.pass(time.Hour)
 		for id := range r.world.instances {
 			if r.world.instances[id].Action == "up-long-ago" {
@@ -181,11 +181,11 @@ func TestProviderIDsOfOtherForms(t *testing.T) {
 			r.until("it is known for the worker", time.Minute, func() bool { return r.count(EventScaledUp) == 1 })
 			r.pass(time.Hour)
 			require.Empty(t, r.world.terminated)
-			require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
+			require.Equal(t, 1, r.last.Decision.Workers)
 			r.restart()
 			r.clock.advance(leaseTerm)
 			r.pass(2 * time.Minute)
-			require.Equal(t, 1, r.reports[len(r.reports)-1].Decision.Workers)
+			require.Equal(t, 1, r.last.Decision.Workers)
 
 			r.world.instances["i-1"].endedAt = r.clock.now()
 			r.until("its Node goes with it", 5*time.Minute, func() bool { return len(r.world.nodes) == 0 })
