@@ -24,8 +24,9 @@ var errKilled = errors.New("the process has been killed")
 type killer struct {
 	at    int // the act, from 0; -1 = never
 	after bool
-	acts  int
+	acts  []time.Time // when each act was
 	dead  bool
+	now   func() time.Time
 }
 
 // act runs one act of the process.
@@ -33,8 +34,8 @@ func (k *killer) act(do func() error) error {
 	if k.dead {
 		return errKilled
 	}
-	n := k.acts
-	k.acts++
+	n := len(k.acts)
+	k.acts = append(k.acts, k.now())
 	if n != k.at {
 		return do()
 	}
@@ -250,6 +251,7 @@ var scenarios = []scenario{
 			r.spec.Drain.Timeout = 30 * time.Second
 			r.load("node-i-old0", &fakePod{name: "x"})
 			r.breakNode("node-i-old0")
+			r.stepEvery(10 * time.Second) // its pods are waited for for minutes
 		},
 		ended: func(r *rig) bool {
 			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
@@ -292,21 +294,25 @@ var scenarios = []scenario{
 	},
 }
 
-// play runs a scenario to its end, with one process that is killed and others after it that are not. It returns how many
-// acts the first process did.
-func (s scenario) play(t *testing.T, k *killer) int {
+// start returns a world in which the scenario has begun, with a process that k kills.
+func (s scenario) start(t *testing.T, k *killer) *rig {
 	r := newRig(t)
 	r.mortal(k)
 	s.begin(r)
-	var acts int
+	return r
+}
+
+// play runs a scenario to its end, with a process that is killed and others after it that are not.
+func (s scenario) play(t *testing.T, k *killer) {
+	r := s.start(t, k)
 	for limit := r.clock.now().Add(90 * time.Minute); ; r.clock.advance(r.step()) {
 		require.True(t, r.clock.now().Before(limit), "%s has not ended; record: %+v; health: %v", s.name, r.record(), r.health)
 		r.deliver()
 		r.tick()
 		if k.dead {
-			acts, *k = k.acts, killer{at: -1}
 			r.clock.advance(leaseTerm)
 			r.restart()
+			*k = killer{at: -1}
 			r.mortal(k)
 			r.tick()
 			r.clock.advance(leaseTerm)
@@ -328,7 +334,23 @@ func (s scenario) play(t *testing.T, k *killer) int {
 		tokens[i.Token] = true
 	}
 	s.check(r)
-	return max(acts, k.acts)
+}
+
+// crashes calls crash with a killer for each state in which a killed process can leave the world. run plays the scenario
+// with a killer that kills no process, and so finds the acts.
+func crashes(t *testing.T, run, crash func(*testing.T, *killer)) {
+	all := &killer{at: -1}
+	run(t, all)
+	require.Greater(t, len(all.acts), 4)
+	for at, when := range all.acts {
+		for _, after := range []bool{false, true} {
+			// To be killed before an act leaves the same world as to be killed after the previous act of the same moment.
+			if after || at == 0 || !when.Equal(all.acts[at-1]) {
+				t.Run(fmt.Sprintf("%d %t", at, after), func(t *testing.T) { crash(t, &killer{at: at, after: after}) })
+			}
+		}
+	}
+	t.Logf("%d acts", len(all.acts))
 }
 
 // step returns the time that the loop waits after the last cycle.
@@ -344,21 +366,26 @@ func (r *rig) deliver() {
 	}
 }
 
-// loseInstances returns false if the scenario ended before the process was killed.
-func (s scenario) loseInstances(t *testing.T, k *killer) bool {
-	r := newRig(t)
-	r.mortal(k)
-	s.begin(r)
+// labelled runs a scenario whose Nodes have the pool's label, until it ends or the process is killed.
+func (s scenario) labelled(t *testing.T, k *killer) *rig {
+	r := s.start(t, k)
 	for _, n := range r.world.nodes {
 		n.object.Labels[LabelPool] = "workers"
 	}
-	for ; !k.dead; r.clock.advance(r.step()) {
-		if s.ended(r) {
-			return false
-		}
+	for !s.ended(r) {
 		r.deliver()
-		r.tick()
+		if r.tick(); k.dead {
+			break
+		}
+		r.clock.advance(r.step())
 	}
+	return r
+}
+
+// loseInstances ends all instances at the moment at which the process is killed.
+func (s scenario) loseInstances(t *testing.T, k *killer) {
+	r := s.labelled(t, k)
+	require.True(t, k.dead)
 	for _, i := range r.world.instances {
 		if i.endedAt.IsZero() {
 			i.endedAt = r.clock.now()
@@ -374,7 +401,6 @@ func (s scenario) loseInstances(t *testing.T, k *killer) bool {
 	for name, n := range r.world.nodes {
 		require.True(t, n.ready, "act %d %t: %s is the node of an instance that has gone", k.at, k.after, name)
 	}
-	return true
 }
 
 func testManyProcesses(t *testing.T, from, to uint64) {

@@ -3,10 +3,7 @@
 package nodepool
 
 import (
-	"fmt"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // These play hundreds of cycles one after the other, in one goroutine: the race detector would find nothing in them.
@@ -15,14 +12,7 @@ func TestCrashAtEveryAct(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			acts := s.play(t, &killer{at: -1})
-			require.Greater(t, acts, 4)
-			for at := range acts {
-				for _, after := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%d %t", at, after), func(t *testing.T) { s.play(t, &killer{at: at, after: after}) })
-				}
-			}
-			t.Logf("%d acts", acts)
+			crashes(t, s.play, s.play)
 		})
 	}
 }
@@ -33,11 +23,7 @@ func TestCrashLeavesNoNodeOfAGoneInstance(t *testing.T) {
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for at, more := 0, true; more; at++ {
-				for _, after := range []bool{false, true} {
-					more = s.loseInstances(t, &killer{at: at, after: after})
-				}
-			}
+			crashes(t, func(t *testing.T, k *killer) { s.labelled(t, k) }, s.loseInstances)
 		})
 	}
 }

@@ -37,7 +37,8 @@ type rig struct {
 	last    CycleReport
 	health  error // of the last cycle
 	runs    int
-	letGo   int // how often the object of the pool was let go
+	steps   time.Duration // between cycles while an action is open; 0 = the default
+	letGo   int           // how often the object of the pool was let go
 }
 
 func newRig(t *testing.T) *rig {
@@ -75,7 +76,7 @@ func (r *rig) process(owner string, now func() time.Time) *Pool {
 	p, err := New(Options{
 		Name: "workers", Owner: owner, Spec: func() (Spec, error) { return r.spec, nil },
 		Store: r.store, Provider: r.world, Observer: r.world, Signals: r.signals, Drainer: r.world, Labeler: r.world,
-		Notices: r.notices, Reporter: r, Now: now, Seed: 1, LetGo: r.release,
+		Notices: r.notices, Reporter: r, Now: now, Seed: 1, LetGo: r.release, StepInterval: r.steps,
 	})
 	require.NoError(r, err)
 	return p
@@ -92,11 +93,18 @@ func (r *rig) release(context.Context) error {
 
 // mortal puts a killer between the process and everything that it changes.
 func (r *rig) mortal(k *killer) {
+	k.now = r.clock.now
 	world := mortalWorld{r.world, k}
 	r.change(func(o *Options) {
 		o.Store, o.Provider, o.Drainer, o.Labeler, o.Notices = mortalStore{r.store, k}, world, world, world, mortalNotices{r.notices, k}
 		o.LetGo = func(ctx context.Context) error { return k.act(func() error { return r.release(ctx) }) }
 	})
+}
+
+// stepEvery has this process and later ones look at open actions less often.
+func (r *rig) stepEvery(d time.Duration) {
+	r.steps = d
+	r.change(func(o *Options) { o.StepInterval = d })
 }
 
 // change changes what the process is made of.
