@@ -49,16 +49,24 @@ func (p adaptive) project(loads []load, w *window, ahead float64, _ *Memory) pro
 
 // planned takes nothing away before the load has fallen, and adds a margin, which does not wait for instances to start. What cannot be
 // trusted of a trend is not in the projection. What the past tells can only raise what is planned for, but for the margin.
-func (p adaptive) planned(f Forecast, o projection, ticks float64) (load float64, learned bool) {
-	load = max(f.Level, f.Total, o.total(ticks))
-	if !o.past.known {
-		return load + p.NoiseMargin*o.noise, false
+func (p adaptive) planned(f Forecast, o projection, ticks float64) plan {
+	load := f.Total
+	out := plan{basis: FromForecast, margin: p.NoiseMargin * o.noise}
+	raise := func(other float64, basis Basis) {
+		if other > load {
+			load, out.basis = other, basis
+		}
 	}
-	load = max(load, o.past.planned)
-	if p.Lateness == 0 || math.IsNaN(o.past.margin) {
-		return load + p.NoiseMargin*o.noise, false
+	raise(f.Level, FromPresent)
+	raise(o.total(ticks), FromTrend)
+	if o.past.known {
+		raise(o.past.planned, o.past.basis)
+		if p.Lateness > 0 && !math.IsNaN(o.past.margin) {
+			out.margin, out.learned = bounded(o.past.margin, load), true
+		}
 	}
-	return load + bounded(o.past.margin, load), true
+	out.load = load + out.margin
+	return out
 }
 
 func (p adaptive) lookBack(r reach) reach {
@@ -214,7 +222,7 @@ func recentPeak(loads []load, sigma float64) float64 {
 // paper): the forecast has no trend that noise explains.
 func (p adaptive) decide(f Forecast, pending bool) Decision {
 	d := Decision{Direction: p.direction(&f), Desired: f.Target, Reason: NoNeed}
-	up, down := p.goodEnough(&f)
+	up, down := p.counts(&f)
 	switch {
 	case up > f.Target:
 		d.Desired = clamp(max(up, p.Min), f.Target, p.highest(f.Target))
@@ -237,27 +245,31 @@ func (p adaptive) decide(f Forecast, pending bool) Decision {
 	return d
 }
 
-// goodEnough returns the counts between which a target stays as it is. They are apart by the margin, the spillover and
-// the uncertainty of the need; fewer instances than are needed are not good enough if the uncertainty is in what was learned.
-func (p adaptive) goodEnough(f *Forecast) (least, most int) {
+// counts returns the counts between which a target stays as it is.
+func (p adaptive) counts(f *Forecast) (least, most int) {
 	if f.Idle {
 		return 0, 0
 	}
+	fewest, largest := p.goodEnough(f)
+	return count(math.Ceil(fewest - roundingSlack)), count(math.Ceil(largest - roundingSlack))
+}
+
+// goodEnough returns those counts as real numbers. They are apart by the margin, the spillover and
+// the uncertainty of the need; fewer instances than are needed are not good enough if the uncertainty is in what was learned.
+func (p adaptive) goodEnough(f *Forecast) (least, most float64) {
 	unknown := p.Model.Required(f.Level+2*f.Error, p.Threshold) - p.Model.Required(f.Level, p.Threshold)
 	slack := p.Spillover + unknown
 	short := slack
 	if f.Learned {
 		short = p.Spillover
 	}
-	least = count(math.Ceil(f.Required - short - roundingSlack))
-	most = count(math.Ceil(f.Required*(1+p.ScaleDownMargin) + slack - roundingSlack))
-	return least, most
+	return f.Required - short, f.Required*(1+p.ScaleDownMargin) + slack
 }
 
 // served is what the target can carry while that is good enough, so that an HPA without tolerance keeps it; otherwise the
 // need.
 func (p adaptive) served(f Forecast) float64 {
-	least, most := p.goodEnough(&f)
+	least, most := p.counts(&f)
 	if least <= f.Target && f.Target <= most && f.Target >= max(1, p.Min) {
 		return p.Threshold * float64(f.Target)
 	}

@@ -56,7 +56,7 @@ func (p holt) decide(f Forecast, pending bool) Decision {
 	d := Decision{Direction: p.direction(&f), Desired: f.Target, Reason: NoNeed}
 	tau := p.Threshold
 	switch {
-	case d.Direction == Rising || f.LoadPredicted > tau:
+	case p.rises(&f):
 		d.Desired = clamp(p.scaleUpCount(&f), f.Target, p.highest(f.Target))
 		d.Reason = p.scaleUpReason(d, &f)
 	case f.LoadPredicted >= tau:
@@ -76,6 +76,11 @@ func (p holt) decide(f Forecast, pending bool) Decision {
 	}
 	d.Action = actionOf(d.Desired, f.Target)
 	return d
+}
+
+// rises reports whether instances are counted for the horizon, and not for the present.
+func (p *Params) rises(f *Forecast) bool {
+	return p.direction(f) == Rising || f.LoadPredicted > p.Threshold
 }
 
 func (p *Params) direction(f *Forecast) Direction {

@@ -149,6 +149,20 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
 
+// basis returns what a load is that is planned for in some seconds.
+func (d *description) basis(planned, expected, seconds float64) Basis {
+	switch planned {
+	case expected:
+		return FromForecast
+	case d.base:
+		return FromRecent
+	case d.straight(seconds):
+		return FromTrend
+	default:
+		return FromJump
+	}
+}
+
 // withJump plans for a jump that may come if what that adds is worth it. If not, chance is what it would come to.
 func withJump(load, jump, margin, worth float64) (planned, chance float64) {
 	without, with := load+bounded(margin, load), jump+bounded(margin, jump)
@@ -209,7 +223,7 @@ func (p *Past) expect(d *description, now int64, seconds, lateness float64) reca
 			planned, _ = withJump(planned, jump, margin, often*between(near.price(a), far.price(b))*d.scale)
 		}
 	}
-	r := recalled{known: true, total: total, planned: planned, margin: margin}
+	r := recalled{known: true, total: total, planned: planned, margin: margin, basis: d.basis(planned, total, seconds)}
 	if !finite(r.total) || !finite(r.planned) || math.IsInf(r.margin, 0) {
 		return recalled{}
 	}

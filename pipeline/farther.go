@@ -60,6 +60,6 @@ func (p adaptive) extend(o projection, loads []load, w *window, near, ahead floa
 }
 
 func (p adaptive) least(f Forecast) int {
-	least, _ := p.goodEnough(&f)
+	least, _ := p.counts(&f)
 	return least
 }

@@ -12,9 +12,10 @@ type method interface {
 	loads(w *window) []load
 	// project returns the trend of the loads, which is needed for some ticks ahead. It may write to m.
 	project(loads []load, w *window, ahead float64, m *Memory) projection
-	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one, and whether its
-	// margin was learned.
-	planned(f Forecast, o projection, ticks float64) (load float64, learned bool)
+	// planned returns A_ω, the load that instances are needed for at the horizon, which is some ticks from the newest one.
+	planned(f Forecast, o projection, ticks float64) plan
+	// need returns what decide counts instances for.
+	need(f Forecast) Need
 	// served returns S_H of a forecast that is complete but for this.
 	served(f Forecast) float64
 	// decide returns the decision. Pending: requested instances have not started.
@@ -40,6 +41,14 @@ func (p *Params) method() method {
 // those that have ended are not read any more, and the others have not taken over yet. It is 0 with a method that holds the
 // load meanwhile.
 func (p *Params) ReplacementGap() time.Duration { return p.method().gap() }
+
+// plan is the load that instances are needed for.
+type plan struct {
+	load    float64 // with the margin
+	margin  float64
+	basis   Basis
+	learned bool // the margin was learned
+}
 
 // projection is the load of the newest tick and how it goes on from there.
 type projection struct {
@@ -89,11 +98,11 @@ func (h holt) project(loads []load, _ *window, _ float64, m *Memory) projection 
 }
 
 // planned discounts a rise by the risk of acting on it.
-func (h holt) planned(f Forecast, o projection, ticks float64) (load float64, learned bool) {
+func (h holt) planned(f Forecast, o projection, ticks float64) plan {
 	if growth := o.growth(ticks); growth > 0 && f.Level > 0 {
-		return f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level), false
+		return plan{load: f.Level + growth*h.RiskFactor/(h.RiskFactor+growth/f.Level)}
 	}
-	return f.Total, false
+	return plan{load: f.Total}
 }
 
 func (h holt) served(f Forecast) float64 { return h.Threshold * f.Required }

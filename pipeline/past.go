@@ -195,6 +195,7 @@ type recalled struct {
 	known   bool
 	total   float64 // at the horizon
 	planned float64 // what is planned for without the margin
+	basis   Basis   // what that is
 	margin  float64 // NaN while that is not known
 }
 

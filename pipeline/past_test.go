@@ -218,7 +218,9 @@ func TestJumpsThatRecurArePlannedFor(t *testing.T) {
 		p := past.Clone()
 		params := learningParams()
 		follow(p, params, day*ofDay, day*ofDay+clock, daily(func(int64) bool { return false }))
-		return foretell(t, params, p, day*ofDay+clock, daily(func(int64) bool { return false })).Damped
+		f := foretell(t, params, p, day*ofDay+clock, daily(func(int64) bool { return false }))
+		assert.Equal(t, f.Damped >= 10, f.Need.Basis == pipeline.FromJump)
+		return f.Damped
 	}
 	past := pipeline.NewPast(&p)
 	calm := 4.0

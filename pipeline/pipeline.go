@@ -30,6 +30,7 @@ type Forecast struct {
 	Serve         float64 // S_H: what an average over instances with target τ scales on. It is τ·Required, with Adaptive τ·Target while that is good enough; within Input.Bounds if there are any
 
 	Learned bool // the margin in Damped is the one that kept to Params.Lateness; else it is Params.NoiseMargin
+	Need    Need // what Decision counts instances for
 
 	Idle bool // Params.Min is 0, and neither Level nor Total is above Params.Activation
 
@@ -272,7 +273,8 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 	if o.past.known {
 		f.Total = o.past.total
 	}
-	f.Damped, f.Learned = m.planned(*f, o, ticks)
+	plan := m.planned(*f, o, ticks)
+	f.Damped, f.Learned, f.Need = plan.load, plan.learned, Need{Margin: plan.margin, Basis: plan.basis}
 
 	present := f.Weight
 	if present == 0 {
@@ -291,6 +293,7 @@ func (p *Pipeline) extrapolate(f *Forecast, m method, o projection, ticks float6
 		f.Required = max(f.Required, leastShare)
 	}
 	f.Serve = m.served(*f)
+	f.Need = m.need(*f)
 }
 
 func (f *Forecast) finite() bool {

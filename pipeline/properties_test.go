@@ -395,7 +395,7 @@ func TestUnitsDoNotMatter(t *testing.T) {
 		for i := range in.Instances {
 			in.Instances[i].Samples = times(c, in.Instances[i].Samples)
 		}
-		for _, x := range []*float64{&want.Level, &want.Error, &want.Trend, &want.Total, &want.Damped, &want.Holds} {
+		for _, x := range []*float64{&want.Level, &want.Error, &want.Trend, &want.Total, &want.Damped, &want.Holds, &want.Need.Load, &want.Need.Margin, &want.Need.Each} {
 			*x *= ofLoad
 		}
 		for _, x := range []*float64{&want.LoadNow, &want.LoadPredicted, &want.Serve} {

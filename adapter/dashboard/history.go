@@ -25,17 +25,18 @@ const (
 	maxBlocks   = Kept/blockPoints + 1
 )
 
-// point is the state of a PredictedMetric at a time, in 48 bytes: there may be millions. A load that is not known is NaN, a count
+// point is the state of a PredictedMetric at a time, in 56 bytes: there may be millions. A load that is not known is NaN, a count
 // that is not known is -1.
 type point struct {
 	at                                             uint32 // seconds since 1970
 	level, total, planned, perPod, predictedPerPod float32
 	threshold                                      float32
 	each                                           float32 // the load that one pod holds at the threshold
+	margin, limit                                  float32 // as in snapshot.Reasoning
 	ready, target, desired                         int32
 	horizon                                        uint16 // seconds
 	reason                                         uint8  // index in reasons
-	whole                                          bool
+	basis                                          pipeline.Basis
 }
 
 // reasons are the words of decisions, and those of why there is none.
@@ -67,7 +68,7 @@ func indexOf(reason string) uint8 {
 func pointOf(s *snapshot.Snapshot, now time.Time) point {
 	unknown := float32(math.NaN())
 	p := point{
-		at: uint32(now.Unix()), ready: whole32(s.Ready), target: -1, desired: -1, threshold: float32(s.Threshold), whole: s.Whole,
+		at: uint32(now.Unix()), ready: whole32(s.Ready), target: -1, desired: -1, threshold: float32(s.Threshold),
 		level: unknown, total: unknown, planned: unknown, perPod: unknown, predictedPerPod: unknown, each: unknown,
 	}
 	if err := serving.Check(s, now); err != nil {
@@ -76,7 +77,7 @@ func pointOf(s *snapshot.Snapshot, now time.Time) point {
 	}
 	f := &s.Forecast
 	p.level, p.total, p.planned = float32(f.Level), float32(f.Total), float32(f.Damped)
-	p.perPod, p.predictedPerPod, p.each = float32(f.LoadNow), float32(f.LoadPredicted), float32(heldByEach(f))
+	p.perPod, p.predictedPerPod, p.each = float32(f.LoadNow), float32(f.LoadPredicted), float32(f.Need.Each)
 	p.horizon = uint16(min(f.Horizon.Round(time.Second)/time.Second, math.MaxUint16))
 	p.target = whole32(f.Target)
 	if !s.HasDecision() {
@@ -84,15 +85,9 @@ func pointOf(s *snapshot.Snapshot, now time.Time) point {
 		return p
 	}
 	p.desired, p.reason = whole32(s.Decision.Desired), indexOf(string(s.Decision.Reason))
+	r := s.Reasoning()
+	p.margin, p.limit, p.basis = float32(r.Margin), float32(r.Limit), r.Basis
 	return p
-}
-
-// heldByEach is the load that one instance holds at the threshold, NaN if that is not known.
-func heldByEach(f *pipeline.Forecast) float64 {
-	if f.Decision.Desired < 1 {
-		return math.NaN()
-	}
-	return f.Holds / float64(f.Decision.Desired)
 }
 
 func whole32(n int) int32 { return int32(min(n, math.MaxInt32)) }
@@ -103,15 +98,15 @@ func (p *point) explain() string {
 	if math.IsNaN(float64(p.level)) || p.desired < 0 {
 		return "no decision: " + reason
 	}
-	s := snapshot.Snapshot{
-		Threshold: float64(p.threshold), Whole: p.whole,
-		Decision: pipeline.Decision{Desired: int(p.desired), Reason: pipeline.Reason(reason)},
-		Forecast: pipeline.Forecast{
-			Level: float64(p.level), Total: float64(p.total), LoadNow: float64(p.perPod), LoadPredicted: float64(p.predictedPerPod),
-			Horizon: time.Duration(p.horizon) * time.Second, Target: int(p.target),
-		},
+	r := snapshot.Reasoning{
+		Desired: int(p.desired), Target: int(p.target), Reason: pipeline.Reason(reason), Horizon: time.Duration(p.horizon) * time.Second,
+		Threshold: float64(p.threshold), Each: float64(p.each), Planned: float64(p.planned), Margin: float64(p.margin), Basis: p.basis, Limit: float64(p.limit),
+		Level: float64(p.level), Total: float64(p.total), LoadNow: float64(p.perPod), LoadPredicted: float64(p.predictedPerPod),
 	}
-	return s.Explain()
+	if r.Basis == pipeline.FromPresent {
+		r.Planned = r.Level + r.Margin // planned is of the horizon, which Holt does not count pods for then
+	}
+	return r.String()
 }
 
 // history keeps the points of the last hour. It is safe for concurrent use.

@@ -415,7 +415,7 @@ const rateSpan = 10 * time.Second
 func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		Metric: f.key, TargetKind: f.using.TargetKind, TargetName: f.using.TargetName,
-		Threshold: f.using.Params.Threshold, StaleAfter: f.using.Params.StaleAfter,
+		Threshold: f.using.Params.Threshold, Activation: f.using.Params.Activation, StaleAfter: f.using.Params.StaleAfter,
 		Whole: f.using.Params.Whole, Source: f.using.Source, SampleInterval: f.spacing.interval(), SampleDelay: f.spacing.delay(),
 		ReplicasLost: f.replicas.lost, Bounds: f.bounds, ActiveSchedules: f.active,
 		StartupTime: f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,

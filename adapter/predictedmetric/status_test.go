@@ -25,7 +25,8 @@ func healthy() snapshot.Snapshot {
 		SamplesPerSecond: 4, StartupTime: 20 * time.Second,
 		Forecast: pipeline.Forecast{
 			Level: 2.41234, Trend: 0.0317, Horizon: 45 * time.Second, Target: 4, Active: 4,
-			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2,
+			LoadNow: 0.6031, LoadPredicted: 0.88123, Required: 5.2, Damped: 3.64,
+			Need: pipeline.Need{Load: 3.64, Margin: 0.115, Each: 0.7, Least: 5.1, Most: 5.5},
 		},
 		Decision: pipeline.Decision{Direction: pipeline.Steady, Desired: 6, Action: pipeline.ScaleUp, Reason: pipeline.AboveThreshold},
 	}
@@ -90,8 +91,7 @@ func TestStatusOfAForecast(t *testing.T) {
 	assert.Empty(t, s.Late, "nothing has been judged")
 	assert.Equal(t, 800*time.Millisecond, s.SampleAge.Duration)
 	require.NotNil(t, s.LastDecision)
-	assert.Equal(t, "6 replicas instead of 4, the predicted load is above the threshold: "+
-		"0.603 a pod now, 0.881 in 45s with 4 replicas, threshold 0.7", s.LastDecision.Message)
+	assert.Equal(t, "6 replicas instead of 4: planned load 3.64 (forecast 3.525 in 45s + margin 0.115) / threshold 0.7 = 5.2 replicas", s.LastDecision.Message)
 }
 
 func TestConditions(t *testing.T) {

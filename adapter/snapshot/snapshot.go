@@ -19,6 +19,7 @@ type Snapshot struct {
 	TargetKind string               // kind and name of its scaleTargetRef
 	TargetName string
 	Threshold  float64 // τ, per instance, in units of the metric
+	Activation float64 // the load above which there are instances, where there may be none
 	StaleAfter time.Duration
 
 	// Err is why there is no forecast (an *Unavailable). While it is set, Forecast and Decision are meaningless.

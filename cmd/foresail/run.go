@@ -173,7 +173,7 @@ func (o *runOptions) flagGroups() cliflag.NamedFlagSets {
 	fs.StringSliceVar(&o.adapter.namespaces, "namespaces", nil, "Namespaces whose PredictedMetrics are served. Empty is all namespaces.")
 	o.serving.addFlags(fs)
 	o.tracing.addFlags(fs)
-	fs.BoolVar(&o.adapter.dashboard, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 36 KiB of memory for each PredictedMetric.")
+	fs.BoolVar(&o.adapter.dashboard, dashboardFlag, false, "Record the last hour of every PredictedMetric, and serve it to foresail dashboard below /dashboard/ of --metrics-address, to clients with the right to get these paths. It takes at most 41 KiB of memory for each PredictedMetric.")
 	o.adapter.lease.addFlags(fs)
 	fs = groups.FlagSet(groupCluster)
 	fs.Float32Var(&o.qps, "kube-api-qps", 200, "Maximum rate of requests to the Kubernetes API server, per second. Watches do not count.")

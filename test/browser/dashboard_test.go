@@ -83,6 +83,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		d.Action, d.Reason = pipeline.ScaleDown, pipeline.Headroom
 	}
 	f.Decision, f.Holds = d, threshold*float64(d.Desired)
+	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold, Least: f.Damped / threshold, Most: f.Damped / threshold}
 	s.Decision, s.Combined = d, snapshot.Combined{Desired: d.Desired, DrivenBy: s.Metric.Name, Metrics: 1}
 	return s
 }

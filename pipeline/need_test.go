@@ -1,0 +1,45 @@
+package pipeline_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foresail/foresail/pipeline"
+)
+
+// What instances are counted for is one of the loads that the forecast has, and a margin, which Holt has none of.
+func TestNeedIsABasisAndAMargin(t *testing.T) {
+	bases := map[pipeline.Basis]int{}
+	check := func(_ fleets, params pipeline.Params, _ pipeline.Input, f pipeline.Forecast) {
+		n := f.Need
+		bases[n.Basis]++
+		require.Equal(t, params.Model.Load(params.Threshold), n.Each)
+		require.GreaterOrEqual(t, n.Margin, 0.0)
+		basis := n.Load - n.Margin
+		within := 1e-9 * max(1, math.Abs(n.Load))
+		switch n.Basis {
+		case pipeline.FromForecast:
+			require.InDelta(t, f.Total, basis, within)
+		case pipeline.FromPresent:
+			require.InDelta(t, f.Level, basis, within)
+		case pipeline.FromTrend, pipeline.FromRecent:
+			require.Greater(t, basis, f.Total)
+		case pipeline.FromDamped:
+			require.Equal(t, f.Damped, n.Load)
+			require.Equal(t, pipeline.Holt, params.Method)
+		}
+		if params.Method != pipeline.Adaptive {
+			require.Zero(t, n.Margin)
+			return
+		}
+		require.Equal(t, f.Damped, n.Load)
+		require.LessOrEqual(t, n.Least, n.Most)
+	}
+	forFleetsBy(t, pipeline.Holt, 500, check)
+	forFleetsBy(t, pipeline.Adaptive, 500, check)
+	for _, basis := range []pipeline.Basis{pipeline.FromForecast, pipeline.FromPresent, pipeline.FromDamped} {
+		require.Greater(t, bases[basis], 20, basis)
+	}
+}
