@@ -76,24 +76,25 @@ type Feed struct {
 	followed  atomic.Int64 // how many instances the last forecast looked at, -1: not known
 	watch     watch
 
-	mu        sync.Mutex // of what is below, which belongs to the forecast that is being made
-	using     *settings
-	bounds    *pipeline.Bounds // of the schedules, nil without any
-	active    []string         // the names of these
-	window    time.Duration    // how far back the last one looked, which follows the startup time
-	replicas  replicas
-	series    map[string]*samples.Packed
-	forgotten int // how often any of these were dropped
-	released  int // how often the inbox has let go of them
-	failing   map[string]error
-	sourceErr error // why the source as a whole cannot be read
-	newest    int64 // time of the newest sample (ms), 0 without one
-	coverage  coverage
-	spacing   spacing
-	accuracy  pipeline.Accuracy
-	past      *pipeline.Past // what has been learned of the load; nil before the first forecast
-	sought    bool           // it is known whether there is a checkpoint
-	stored    int64          // the newest load of the checkpoint that is known of (ms)
+	mu             sync.Mutex // of what is below, which belongs to the forecast that is being made
+	using          *settings
+	bounds         *pipeline.Bounds // of the schedules, nil without any
+	active         []string         // the names of these
+	window         time.Duration    // how far back the last one looked, which follows the startup time
+	replicas       replicas
+	series         map[string]*samples.Packed
+	forgotten      int // how often any of these were dropped
+	released       int // how often the inbox has let go of them
+	failing        map[string]failing
+	sourceErr      error // why the source as a whole cannot be read
+	sourceFailures int   // how many times in a row it was reported
+	newest         int64 // time of the newest sample (ms), 0 without one
+	coverage       coverage
+	spacing        spacing
+	accuracy       pipeline.Accuracy
+	past           *pipeline.Past // what has been learned of the load; nil before the first forecast
+	sought         bool           // it is known whether there is a checkpoint
+	stored         int64          // the newest load of the checkpoint that is known of (ms)
 }
 
 // settings are a configuration and its pipeline, nil if the spec was rejected.
@@ -129,7 +130,7 @@ func emptyFeed(key types.NamespacedName, c Config, now func() time.Time) *Feed {
 	f.settings.Store(f.using)
 	f.followed.Store(-1)
 	f.reset()
-	f.failing = map[string]error{}
+	f.failing = map[string]failing{}
 	return f
 }
 
@@ -227,7 +228,8 @@ func (f *Feed) ready() int {
 // awaitsData returns whether there is a load, of ready pods or of the target as a whole, that has not been read for long enough.
 func (f *Feed) awaitsData() bool {
 	u, ok := errors.AsType[*snapshot.Unavailable](f.published.Load().Err)
-	return ok && (u.Reason == snapshot.WaitingForSamples || u.Reason == snapshot.WarmingUp) && (f.ready() > 0 || f.settings.Load().Params.Whole)
+	awaited := []snapshot.Reason{snapshot.WaitingForSamples, snapshot.SourceFailing, snapshot.WarmingUp}
+	return ok && slices.Contains(awaited, u.Reason) && (f.ready() > 0 || f.settings.Load().Params.Whole)
 }
 
 // workspace is memory that forecasts reuse, one after the other.
@@ -405,7 +407,7 @@ func (f *Feed) forget(fleet []podtracker.Instance) {
 	if len(f.series) < before {
 		f.forgotten++
 	}
-	maps.DeleteFunc(f.failing, func(id string, _ error) bool { return !present[id] })
+	maps.DeleteFunc(f.failing, func(id string, _ failing) bool { return !present[id] })
 }
 
 // rateSpan is the time over which the rate of samples is measured.
@@ -421,7 +423,7 @@ func (f *Feed) describe(now time.Time) *snapshot.Snapshot {
 		StartupTime: f.startupTime(f.using), At: now, Failing: f.failures(), SourceErr: f.sourceErr,
 	}
 	if s.SourceErr == nil {
-		s.SourceErr = f.failing[source.WholeTarget]
+		s.SourceErr = f.failing[source.WholeTarget].err
 	}
 	if pods := f.pods.Load(); pods != nil && f.using.MeasureStartup {
 		s.StartupsMeasured = (*pods).StartupsMeasured()
@@ -448,11 +450,11 @@ func (f *Feed) failures() []snapshot.Failure {
 		}
 	}
 	out := make([]snapshot.Failure, 0, len(f.failing))
-	for id, err := range f.failing {
+	for id, x := range f.failing {
 		if id == source.WholeTarget {
 			continue
 		}
-		out = append(out, snapshot.Failure{Pod: names[id], Err: err})
+		out = append(out, snapshot.Failure{Pod: names[id], Err: x.err})
 	}
 	slices.SortFunc(out, func(a, b snapshot.Failure) int { return strings.Compare(a.Pod, b.Pod) })
 	return out
@@ -478,6 +480,11 @@ func (f *Feed) explain(err error, now time.Time) *snapshot.Unavailable {
 		why = unavailable(snapshot.Stale, "the newest sample is %s old (limit %s)", now.Sub(newest).Round(time.Second), limit)
 		if every := f.spacing.interval(); 2*every > limit {
 			why.Message += fmt.Sprintf("; samples are %s apart: staleAfter must be at least twice that", every.Round(time.Second))
+		}
+	}
+	if why.Reason == snapshot.WaitingForSamples {
+		if failure := f.failure(now); failure != "" {
+			why = unavailable(snapshot.SourceFailing, "%s", failure)
 		}
 	}
 	return why

@@ -20,6 +20,7 @@ type inbox struct {
 	dropped   int                 // how often any of them were dropped
 	limits    limits
 	sourceErr error
+	failures  int // how many reports of sourceErr came in a row
 	replicas  replicas
 }
 
@@ -32,10 +33,12 @@ type limits struct {
 
 // arrival is what has arrived of one instance since the last forecast.
 type arrival struct {
-	instance string
-	samples  []pipeline.Sample
-	err      error // of the last reading
-	read     bool  // anything has arrived
+	instance  string
+	samples   []pipeline.Sample
+	err       error // of the last reading
+	failures  int   // how many failed in a row, of those since the last forecast
+	read      bool  // anything has arrived
+	succeeded bool  // one of them, at least, did not fail
 
 	series *samples.Packed // of the feed, where its samples are moved to; nil: look it up
 }
@@ -50,6 +53,12 @@ type replicas struct {
 
 func newInbox() *inbox {
 	return &inbox{arrivals: map[string]*arrival{}, replicas: replicas{rose: pipeline.Never, fell: pipeline.Never}}
+}
+
+// failing is an instance whose last reading failed.
+type failing struct {
+	err   error
+	times int // how many readings failed in a row
 }
 
 // of returns the arrival of an instance. The caller holds mu.
@@ -117,6 +126,11 @@ func (b *inbox) add(a *arrival, added []pipeline.Sample, now time.Time) {
 			a.samples = append(a.samples, x)
 		}
 	}
+	if a.err != nil {
+		a.failures++
+		return
+	}
+	a.failures, a.succeeded = 0, true
 }
 
 func (l limits) tooMany() error {
@@ -130,6 +144,7 @@ func (b *inbox) fail(instance string, err error) {
 		a := b.of(instance)
 		b.touch(a)
 		a.err = err
+		a.failures++
 	}
 }
 
@@ -137,6 +152,9 @@ func (b *inbox) failSource(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sourceErr = err
+	if b.failures++; err == nil {
+		b.failures = 0
+	}
 }
 
 // limit sets what is accepted from now on.
@@ -196,7 +214,7 @@ func (f *Feed) collect() {
 	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.replicas, f.sourceErr = b.replicas, b.sourceErr
+	f.replicas, f.sourceErr, f.sourceFailures = b.replicas, b.sourceErr, b.failures
 	if len(b.arrivals) > 2*max(len(b.fresh), len(f.series))+spareArrivals {
 		b.drop(func(a *arrival) bool { return !a.read })
 	}
@@ -214,12 +232,15 @@ func (f *Feed) collect() {
 				break
 			}
 		}
-		if err != nil {
-			f.failing[a.instance] = err
-		} else if len(f.failing) > 0 {
+		switch {
+		case err == nil && len(f.failing) > 0:
 			delete(f.failing, a.instance)
+		case err != nil && a.succeeded:
+			f.failing[a.instance] = failing{err, max(1, a.failures)}
+		case err != nil:
+			f.failing[a.instance] = failing{err, f.failing[a.instance].times + max(1, a.failures)}
 		}
-		a.samples, a.err, a.read = a.samples[:0], nil, false
+		a.samples, a.err, a.failures, a.succeeded, a.read = a.samples[:0], nil, 0, false, false
 		if cap(a.samples) > keptCapacity {
 			a.samples = nil
 		}

@@ -23,7 +23,7 @@ import (
 const (
 	reasonServed      = "ForecastServed"
 	reasonArriving    = "SamplesArriving"
-	reasonSourceFails = "SourceFailing"
+	reasonSourceFails = string(snapshot.SourceFailing)
 	reasonSomePods    = "SomePodsUnreadable"
 	reasonDense       = "SamplesDenseEnough"
 	reasonSparse      = "SamplesTooSparse"
@@ -160,9 +160,12 @@ func targetFound(p problem, known bool) metav1.Condition {
 
 func samplesFresh(p problem, s snapshot.Snapshot, known bool, now time.Time) metav1.Condition {
 	kind := v1alpha1.ConditionSamplesFresh
+	var unavailable *snapshot.Unavailable
 	switch {
 	case !known || p.ofSpec():
 		return unknown(kind)
+	case s.NewestSample.IsZero() && errors.As(s.Err, &unavailable) && unavailable.Reason == snapshot.SourceFailing:
+		return condition(kind, false, reasonSourceFails, unavailable.Message)
 	case s.NewestSample.IsZero():
 		return condition(kind, false, string(snapshot.WaitingForSamples), withFailures("no sample has been read yet", &s))
 	case s.SamplesTooOld(now):
@@ -240,6 +243,8 @@ func ready(p problem, s snapshot.Snapshot, known bool) metav1.Condition {
 		return unknown(kind)
 	case s.Err != nil && p.ofTarget():
 		return condition(kind, false, reasonNoScale, p.err.Error())
+	case errors.As(s.Err, &unavailable) && unavailable.Reason == snapshot.SourceFailing:
+		return condition(kind, false, string(unavailable.Reason), unavailable.Message) // which has the errors
 	case errors.As(s.Err, &unavailable):
 		return condition(kind, false, string(unavailable.Reason), withFailures(unavailable.Message, &s))
 	}

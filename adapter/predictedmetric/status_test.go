@@ -114,6 +114,11 @@ func TestConditions(t *testing.T) {
 			unavailable(snapshot.WaitingForSamples)(s)
 			s.NewestSample = time.Time{}
 		}, false, map[string]string{"Ready": "False WaitingForSamples", "SamplesFresh": "False WaitingForSamples", "TargetFound": "True ScaleRead"}},
+		{"no pod can be read", problem{}, func(s *snapshot.Snapshot) {
+			unavailable(snapshot.SourceFailing)(s)
+			s.NewestSample = time.Time{}
+		}, false, map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "False SourceFailing", "TargetFound": "True ScaleRead"}},
+		{"no pod can be read any more", problem{}, unavailable(snapshot.SourceFailing), false, map[string]string{"Ready": "False SourceFailing", "SamplesFresh": "True SamplesArriving", "TargetFound": "True ScaleRead"}},
 		{"stale", problem{}, func(s *snapshot.Snapshot) {
 			unavailable(snapshot.Stale)(s)
 			s.NewestSample = now.Add(-31 * time.Second)
@@ -138,6 +143,12 @@ func TestConditionsNameUnreadablePods(t *testing.T) {
 	status := statusOf(&v1alpha1.PredictedMetric{}, problem{}, s, true, now)
 	fresh := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSamplesFresh)
 	assert.Equal(t, "samples arrive, but not from every pod; pod a: refused; pod b: refused; pod c: refused; and 2 more", fresh.Message)
+
+	s.Err, s.NewestSample = &snapshot.Unavailable{Reason: snapshot.SourceFailing, Message: "none of 5 ready pods can be read: refused"}, time.Time{}
+	status = statusOf(&v1alpha1.PredictedMetric{}, problem{}, s, true, now)
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionSamplesFresh} {
+		assert.Equal(t, "none of 5 ready pods can be read: refused", meta.FindStatusCondition(status.Conditions, kind).Message, "once")
+	}
 }
 
 // A forecast that fails takes its numbers with it, but not the decision that was made last.

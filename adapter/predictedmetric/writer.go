@@ -234,7 +234,7 @@ const (
 // grace returns for how long a reason of Ready=False gets no Warning, and whether it ever gets one.
 func grace(reason string) (wait time.Duration, warns bool) {
 	switch reason {
-	case string(snapshot.InvalidSpec), string(snapshot.Stale), string(snapshot.BadSamples):
+	case string(snapshot.InvalidSpec), string(snapshot.SourceFailing), string(snapshot.Stale), string(snapshot.BadSamples):
 		return 0, true // the user must act, or samples have been missing for staleAfter
 	case string(snapshot.WaitingForSamples), string(snapshot.WarmingUp):
 		return startGrace, true

@@ -96,7 +96,7 @@ func TestEachCauseWarnsOnce(t *testing.T) {
 		reason snapshot.Reason
 		after  time.Duration
 	}{
-		{snapshot.InvalidSpec, 0}, {snapshot.Stale, 0}, {snapshot.BadSamples, 0}, {snapshot.PodsUnreadable, faultGrace},
+		{snapshot.InvalidSpec, 0}, {snapshot.SourceFailing, 0}, {snapshot.Stale, 0}, {snapshot.BadSamples, 0}, {snapshot.PodsUnreadable, faultGrace},
 		{snapshot.WaitingForSamples, startGrace}, {snapshot.WarmingUp, startGrace},
 	} {
 		t.Run(string(c.reason), func(t *testing.T) {

@@ -108,6 +108,7 @@ type Reason string
 const (
 	NoReadyPods       Reason = "NoReadyPods"       // the target has no Ready pod, so there is no load to read
 	WaitingForSamples Reason = "WaitingForSamples" // pods are Ready, but not all have been read yet
+	SourceFailing     Reason = "SourceFailing"     // nothing has been read, and every reading fails
 	WarmingUp         Reason = "WarmingUp"         // all are read, but not for long enough to see a trend
 	PodsUnreadable    Reason = "PodsUnreadable"    // most pods cannot be read
 	Stale             Reason = "Stale"             // the newest sample is too old
@@ -117,7 +118,7 @@ const (
 
 // Reasons returns every Reason.
 func Reasons() []Reason {
-	return []Reason{NoReadyPods, WaitingForSamples, WarmingUp, PodsUnreadable, Stale, BadSamples, InvalidSpec}
+	return []Reason{NoReadyPods, WaitingForSamples, SourceFailing, WarmingUp, PodsUnreadable, Stale, BadSamples, InvalidSpec}
 }
 
 // Unavailable is the error of a Snapshot without a forecast.

@@ -31,6 +31,7 @@ type endpointKey struct {
 	pod      types.NamespacedName
 	url      string // "" if the pod cannot be read
 	problem  string // why it cannot
+	ports    string // the named ports of the pod's containers, for errors
 	interval time.Duration
 }
 
@@ -152,7 +153,7 @@ func (r *reader) close() {
 
 // locate returns the endpoint of an instance for a configuration.
 func locate(i podtracker.Instance, c *Config, allowLoopback bool) endpointKey {
-	key := endpointKey{pod: i.Pod, interval: c.Interval}
+	key := endpointKey{pod: i.Pod, interval: c.Interval, ports: numberedPorts(i)}
 	if problem := localIP(i, allowLoopback); problem != "" {
 		key.problem = problem
 		return key
@@ -207,6 +208,15 @@ func portNames(i podtracker.Instance) string {
 		return "none with a name"
 	}
 	return strings.Join(slices.Sorted(maps.Keys(i.Ports)), ", ")
+}
+
+// numberedPorts lists the named ports of an instance with their numbers.
+func numberedPorts(i podtracker.Instance) string {
+	var ports []string
+	for _, name := range slices.Sorted(maps.Keys(i.Ports)) {
+		ports = append(ports, fmt.Sprintf("%s (%d)", name, i.Ports[name]))
+	}
+	return strings.Join(ports, ", ")
 }
 
 // newEndpoint returns the endpoint of a key, which is read until it is closed.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -146,6 +147,8 @@ func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page,
 		return nil, at, &failure{resultCancelled, scrape.Err()}
 	case ctx.Err() != nil:
 		return nil, at, &failure{resultTimeout, fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}
+	case errors.Is(f.err, syscall.ECONNREFUSED) && e.key.ports != "":
+		return nil, at, &failure{f.result, fmt.Errorf("%s: %w; the pod has the ports %s", e.key.url, f.err, e.key.ports)}
 	default:
 		return nil, at, &failure{f.result, fmt.Errorf("%s: %w", e.key.url, f.err)}
 	}
@@ -166,7 +169,11 @@ func requestFailure(err error) *failure {
 func (s *Source) readAnswer(ctx context.Context, e *endpoint, r *http.Response, w *desired) (p *page, f *failure) {
 	if r.StatusCode != http.StatusOK {
 		_, _ = io.CopyN(io.Discard, r.Body, maxErrorDrain)
-		return nil, &failure{resultStatus, fmt.Errorf("it answers %s: must be 200 OK", r.Status)}
+		hint := ""
+		if r.StatusCode == http.StatusNotFound {
+			hint = ": is source.pods.path right?"
+		}
+		return nil, &failure{resultStatus, fmt.Errorf("it answers %s: must be 200 OK%s", r.Status, hint)}
 	}
 	openMetrics, err := formatOf(r.Header)
 	if err != nil {

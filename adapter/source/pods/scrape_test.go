@@ -119,7 +119,7 @@ func TestScrape(t *testing.T) {
 			handler: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/metrics", http.StatusFound) },
 			err:     ": it redirects more than 3 times", result: resultStatus,
 		},
-		"not found": {handler: http.NotFound, err: ": it answers 404 Not Found: must be 200 OK", result: resultStatus},
+		"not found": {handler: http.NotFound, err: ": it answers 404 Not Found: must be 200 OK: is source.pods.path right?", result: resultStatus},
 		"unavailable": {
 			handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 			err:     ": it answers 503 Service Unavailable: must be 200 OK", result: resultStatus,
@@ -204,7 +204,7 @@ func TestScrapeOfNobody(t *testing.T) {
 	require.NoError(t, l.Close())
 	sink := scrapeOnce(t, Options{}, "127.0.0.2", c)
 	require.Len(t, sink.Failures("uid-a"), 1)
-	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+"/metrics: dial tcp .*: connection refused$", sink.Failures("uid-a")[0])
+	assert.Regexp(t, "^http://127.0.0.2:"+c.Port+"/metrics: dial tcp .*: connection refused; the pod has the ports metrics \\(9090\\)$", sink.Failures("uid-a")[0])
 }
 
 func TestScrapeOverIPv6(t *testing.T) {

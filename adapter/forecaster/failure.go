@@ -1,0 +1,108 @@
+package forecaster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
+)
+
+const (
+	// confirmed is how many readings in a row must fail before a source counts as failing.
+	confirmed = 2
+	// settledAfter is how long a pod must have been ready before its failures count: without a readiness probe it may not listen yet.
+	settledAfter = 10 * time.Second
+)
+
+// failure returns why nothing can be read, or "" if some reading succeeded, or others may still. It stands for a wrong metric,
+// port, path or query, which more samples would not mend.
+func (f *Feed) failure(now time.Time) string {
+	if f.using.Params.Whole {
+		if x := f.failing[source.WholeTarget]; x.times >= confirmed {
+			return "the load of the target cannot be read: " + x.err.Error()
+		}
+		if f.sourceFails() && f.series[source.WholeTarget] == nil {
+			return "the load of the target cannot be read: " + f.sourceErr.Error()
+		}
+		return ""
+	}
+	active, settled := f.unread(now)
+	switch {
+	case len(settled) == 0:
+		return ""
+	case f.sourceFails():
+		return fmt.Sprintf("%s: %v", unreadable(len(active)), f.sourceErr)
+	}
+	for _, x := range settled {
+		if f.failing[x.ID].times < confirmed {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s: %s", unreadable(len(active)), f.errorsOf(settled))
+}
+
+// sourceFails reports whether the source as a whole has failed for long enough. One that receives does not know when it fails: its
+// silence may be that of a sender.
+func (f *Feed) sourceFails() bool {
+	return f.sourceErr != nil && f.sourceFailures >= confirmed && f.using.Interval > 0
+}
+
+// unread returns the active pods, and those of them whose failures count; none if any of them has been read.
+func (f *Feed) unread(now time.Time) (active, settled []podtracker.Instance) {
+	pods := f.pods.Load()
+	if pods == nil {
+		return nil, nil
+	}
+	for _, x := range (*pods).Instances(now) {
+		if !x.End.IsZero() {
+			continue
+		}
+		if s := f.series[x.ID]; s != nil && s.Len() > 0 {
+			return nil, nil
+		}
+		active = append(active, x)
+		if now.Sub(x.Start) >= settledAfter {
+			settled = append(settled, x)
+		}
+	}
+	return active, settled
+}
+
+func unreadable(pods int) string {
+	if pods == 1 {
+		return "the ready pod cannot be read"
+	}
+	return fmt.Sprintf("none of %d ready pods can be read", pods)
+}
+
+// shownErrors is how many different errors a message has.
+const shownErrors = 3
+
+// errorsOf returns the errors of some pods: one of each that they share, but for their names and addresses.
+func (f *Feed) errorsOf(pods []podtracker.Instance) string {
+	var texts []string
+	seen := map[string]bool{}
+	for i := range pods {
+		err := f.failing[pods[i].ID].err
+		if key := anonymous(err, &pods[i]); !seen[key] && len(texts) < shownErrors {
+			seen[key] = true
+			texts = append(texts, fmt.Sprintf("pod %s: %v", pods[i].Pod.Name, err))
+		}
+	}
+	if len(texts) == 1 {
+		return f.failing[pods[0].ID].err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// anonymous returns an error without what differs from pod to pod.
+func anonymous(err error, pod *podtracker.Instance) string {
+	text := strings.ReplaceAll(err.Error(), pod.Pod.String(), "")
+	text = strings.ReplaceAll(text, pod.Pod.Name, "")
+	if pod.IP != "" {
+		text = strings.ReplaceAll(text, pod.IP, "")
+	}
+	return text
+}
