@@ -60,7 +60,7 @@ func FromSpec(spec v1alpha1.PredictedMetricSpec) (pipeline.Params, error) {
 		MaxStep:         int(*s.Decision.MaxStep),
 		PendingExpiry:   s.Decision.PendingExpiry.Duration,
 
-		StaleAfter: staleAfter(s),
+		StaleAfter: StaleAfter(s),
 		Cooldown: pipeline.Cooldown{
 			UpAfterUp:     s.Cooldown.UpAfterUp.Duration,
 			UpAfterDown:   s.Cooldown.UpAfterDown.Duration,
@@ -161,7 +161,9 @@ func saturation(s *v1alpha1.Saturation) pipeline.Saturation {
 	return pipeline.Saturation{Enabled: true, Max: number(s.Max), Zone: number(*s.Zone)}
 }
 
-func staleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
+// StaleAfter returns the age from which on samples are not used: where the spec does not say, three intervals of the source, and no less
+// than the default.
+func StaleAfter(s *v1alpha1.PredictedMetricSpec) time.Duration {
 	if s.StaleAfter != nil {
 		return s.StaleAfter.Duration
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -104,10 +102,5 @@ func (k *cluster) names(ctx context.Context, list client.ObjectList) ([]string, 
 	if err := objects.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	var names []string
-	err = meta.EachListItem(list, func(o runtime.Object) error {
-		names = append(names, o.(client.Object).GetName())
-		return nil
-	})
-	return names, err
+	return each(list, client.Object.GetName), nil
 }

@@ -69,7 +69,7 @@ func newCostPoolCommand() *cobra.Command {
 
   # What idle workers cost, for a program
   foresail cost wp workers --prometheus-url http://localhost:9090 --prices prices.yaml -o json | jq .cost.idleUSD`,
-		Args: oneName("a WorkerPool"),
+		Args: oneName(aPool),
 
 		DisableFlagsInUseLine: true,
 	}

@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -84,7 +80,10 @@ made from, what is under way and what would be refused. It reads the cluster and
 nothing; it needs the rights of kubectl get, and may be run by anybody who has them.`,
 		Example: `  foresail explain workerpool workers
   foresail explain predictedmetric checkout-elu -n shop
-  foresail explain pod checkout-7d9c5 -n shop`,
+  foresail explain pod checkout-7d9c5 -n shop
+
+  # As kubectl takes it
+  foresail explain pm/checkout-elu -n shop`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 
@@ -114,7 +113,7 @@ With --output json it is one object, which also has the journal.
 
   # When and why has the pool grown?
   foresail explain wp workers -o json --last 0 | jq -c '.status.decisions[] | select(.step == "ScaleUp") | [.time, .message]'`,
-		Args: oneName("a WorkerPool"),
+		Args: oneName(aPool),
 
 		DisableFlagsInUseLine: true,
 	}
@@ -156,55 +155,4 @@ func printJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(v)
-}
-
-// oneName refuses any number of arguments but one.
-func oneName(of string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		switch len(args) {
-		case 1:
-			return nil
-		case 0:
-			return fmt.Errorf("the name of %s is missing: %s NAME", of, c.CommandPath())
-		default:
-			return fmt.Errorf("unexpected argument %q: %s takes one name", args[1], c.CommandPath())
-		}
-	}
-}
-
-// metricNamed reads a PredictedMetric, or says which there are instead.
-func metricNamed(ctx context.Context, objects client.Client, key client.ObjectKey) (*v1alpha1.PredictedMetric, error) {
-	var pm v1alpha1.PredictedMetric
-	if err := objects.Get(ctx, key, &pm); err != nil {
-		return nil, missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
-	}
-	return &pm, nil
-}
-
-// missing says of an object that cannot be read what there is instead.
-func missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
-	where := ""
-	if namespace != "" {
-		where = " in namespace " + namespace
-	}
-	switch {
-	case meta.IsNoMatchError(err):
-		return fmt.Errorf("the cluster does not know %ss: kubectl apply -k manifests/crds makes it know them", kind)
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("read %s %s%s: %w", kind, name, where, err)
-	}
-	if listErr := objects.List(ctx, list, client.InNamespace(namespace)); listErr != nil {
-		return errors.Join(fmt.Errorf("there is no %s %q%s", kind, name, where), listErr)
-	}
-	var names []string
-	_ = meta.EachListItem(list, func(o runtime.Object) error { // the callback never fails
-		if object, ok := o.(client.Object); ok {
-			names = append(names, object.GetName())
-		}
-		return nil
-	})
-	if len(names) == 0 {
-		return fmt.Errorf("there is no %s %q%s, nor any other", kind, name, where)
-	}
-	return fmt.Errorf("there is no %s %q%s: must be one of %s", kind, name, where, strings.Join(names, ", "))
 }

@@ -73,7 +73,55 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, stderr, `there is no PredictedMetric "checkout" in namespace shop, nor any other`)
 	explainOneMetric(t, objects, explained)
+	nameAsKubectlDoes(t, cluster, objects, explained)
 	followMetric(t, objects, cluster.Kubeconfig())
+}
+
+// nameAsKubectlDoes names the PredictedMetric of explainOneMetric by its type, and with the namespace of the kubeconfig, or leaves that out.
+func nameAsKubectlDoes(t *testing.T, cluster *controlplane.Cluster, objects client.Client, explained func(...string) (int, string, string)) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"pm/checkout"}, {"pm/checkout", "-n", "default"}, {"-n", "default", "pm/checkout"}, {"pm", "pm/checkout"},
+		{"predictedmetric.foresail.dev/checkout"}, {"pm", "predictedmetrics.foresail.dev/checkout", "-n", "default"},
+	} {
+		code, stdout, stderr := explained(args...)
+		require.Equal(t, exitDone, code, stderr)
+		assert.Contains(t, stdout, "PredictedMetric default/checkout, ")
+	}
+	code, _, stderr := explained("wp/workers")
+	assert.Equal(t, exitDone, code, stderr)
+	code, _, stderr = foresail(t, "", "hpa", "pm/checkout", "--max-replicas", "9", "--kubeconfig", cluster.Kubeconfig())
+	assert.Equal(t, exitDone, code, stderr)
+
+	ctx := t.Context()
+	for _, namespace := range []string{"shop", "web"} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		_, err := cluster.Client().CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	code, _, stderr = explained("pm", "checkout", "-n", "shop")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, `there is no PredictedMetric "checkout" in namespace shop; namespace default has one: add -n default`)
+	pm := &v1alpha1.PredictedMetric{}
+	require.NoError(t, objects.Get(ctx, client.ObjectKey{Namespace: "default", Name: "checkout"}, pm))
+	pm.ObjectMeta = metav1.ObjectMeta{Namespace: "web", Name: "checkout"}
+	require.NoError(t, objects.Create(ctx, pm))
+	_, _, stderr = explained("pm", "checkout", "-n", "shop")
+	assert.Contains(t, stderr, "; the namespaces default, web have one each: add -n NAMESPACE")
+
+	config, err := os.ReadFile(cluster.Kubeconfig())
+	require.NoError(t, err)
+	var written map[string]any
+	require.NoError(t, yaml.Unmarshal(config, &written))
+	contexts, _ := written["contexts"].([]any)
+	for _, c := range contexts {
+		c.(map[string]any)["context"].(map[string]any)["namespace"] = "web"
+	}
+	inWeb, err := yaml.Marshal(written)
+	require.NoError(t, err)
+	code, stdout, stderr := foresail(t, "", "explain", "pm", "checkout", "--kubeconfig", file(t, "kubeconfig", string(inWeb)))
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, stdout, "PredictedMetric web/checkout, ")
 }
 
 // withDefinitions has the cluster know Foresail's kinds.
@@ -171,6 +219,11 @@ func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 func TestExplainRefusesUnusableArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"explain workerpol x":                         `unknown command "workerpol": must be one of pod, predictedmetric, workerpool`,
+		"explain checkout -n shop":                    `unknown command "checkout": must be one of pod, predictedmetric, workerpool`,
+		"explain deploy/checkout -n shop":             `unknown command "deploy/checkout": must be one of pod, predictedmetric, workerpool`,
+		"explain pm pod/checkout -n shop":             `"pod/checkout": must be the name of a PredictedMetric, such as NAME or predictedmetric/NAME`,
+		"explain pm/":                                 `"": must be the name of a PredictedMetric`,
+		"hpa wp/checkout":                             `"wp/checkout": must be the name of a PredictedMetric`,
 		"explain workerpool":                          "the name of a WorkerPool is missing: foresail explain workerpool NAME",
 		"explain workerpool a b":                      `unexpected argument "b": foresail explain workerpool takes one name`,
 		"explain pm":                                  "the name of a PredictedMetric is missing",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving"
 	"github.com/foresail/foresail/api/v1alpha1"
 )
@@ -39,7 +41,7 @@ condition, else about every 15s. With --output json it is the spec and the statu
 
   # The replicas that the forecast needs, as they change
   foresail explain pm checkout-elu -n shop -w -o json | jq -c '[.status.updateTime, .status.replicas, .status.desiredReplicas]'`,
-		Args: oneName("a PredictedMetric"),
+		Args: oneName(aMetric),
 
 		DisableFlagsInUseLine: true,
 	}
@@ -125,7 +127,7 @@ func (t *metricTable) state() {
 		t.line("  schedules\t%s: at least %s%s replicas now", cmp.Or(strings.Join(s.ActiveSchedules, ", "), "none active"), count(s.MinReplicas), most)
 	}
 	t.line("  instances\t%s carried load at the newest sample", count(s.Instances))
-	t.line("  load\t%s a pod, threshold %s", amount(s.Current), t.pm.Spec.Threshold.String())
+	t.line("  load\t%s a pod, threshold %s", amount(s.Current), amount(&t.pm.Spec.Threshold))
 	if s.TargetDesiredReplicas != nil && s.DrivenBy != "" && s.DrivenBy != t.pm.Name {
 		t.line("  together\t%s replicas needed by all PredictedMetrics of the target, the most by %s", count(s.TargetDesiredReplicas), s.DrivenBy)
 	}
@@ -145,7 +147,7 @@ func (t *metricTable) samples() {
 		t.line("  interval\t%s between two samples of a pod", s.SampleInterval.Duration)
 	}
 	if s.SampleAge != nil {
-		t.line("  age\t%s when the status was written; not served from %s on", s.SampleAge.Duration, span(t.pm.Spec.StaleAfter))
+		t.line("  age\t%s when the status was written; not served from %s on", s.SampleAge.Duration, params.StaleAfter(&t.pm.Spec))
 	}
 	t.line("  unreadable\t%s pods", count(s.UnreadablePods))
 }
@@ -195,18 +197,18 @@ func (t *metricTable) served() {
 	t.section("What an HPA reads")
 	threshold := t.pm.Spec.Threshold.String()
 	t.line("  %s\t%s\ttarget AverageValue %s; kubectl get hpa shows %s/%s (avg)", serving.LoadTotal, amount(s.LoadTotal), threshold, perReplica(s.LoadTotal, t.pm.Status.Replicas), threshold)
-	t.line("  %s\t%s\ttarget Value %s; kubectl get hpa shows %s/%s", serving.Load, amount(s.Load), threshold, amount(s.Load), threshold)
+	t.line("  %s\t%s\ttarget Value %s; kubectl get hpa shows %s/%s", serving.Load, amount(s.Load), threshold, written(s.Load), threshold)
 	t.line("  %s\t%s\ttarget AverageValue 1; kubectl get hpa shows %s/1 (avg)", serving.Replicas, amount(s.Replicas), perReplica(s.Replicas, t.pm.Status.Replicas))
 	t.line("")
 	t.tabs.Flush()
-	t.line("  The load of a pod now (LOAD, %s) is not what the HPA shows. The HPA reads threshold × the replicas needed, rounded", amount(t.pm.Status.Current))
+	t.line("  The load of a pod now (LOAD, %s) is not what the HPA shows. The HPA reads threshold × the replicas needed, rounded", written(t.pm.Status.Current))
 	t.line("  up, so that it sets exactly these: it shows the threshold itself while the number of replicas is right.")
 }
 
 // perReplica returns what kubectl get hpa shows of an AverageValue: the value over the replicas, rounded up.
 func perReplica(total *resource.Quantity, replicas *int32) string {
 	if total == nil || replicas == nil || *replicas < 1 {
-		return "-"
+		return "unknown"
 	}
 	n := int64(*replicas)
 	return resource.NewMilliQuantity((total.MilliValue()+n-1)/n, resource.DecimalSI).String()
@@ -226,16 +228,25 @@ func count(n *int32) string {
 	return fmt.Sprint(*n)
 }
 
+// amount formats a quantity as a plain number, without suffixes such as m.
 func amount(q *resource.Quantity) string {
 	if q == nil {
-		return "-"
+		return "unknown"
+	}
+	return strconv.FormatFloat(q.AsApproximateFloat64(), 'f', -1, 64)
+}
+
+// written formats a quantity as kubectl and manifests have it.
+func written(q *resource.Quantity) string {
+	if q == nil {
+		return "unknown"
 	}
 	return q.String()
 }
 
 func span(d *metav1.Duration) string {
 	if d == nil {
-		return "-"
+		return "unknown"
 	}
 	return d.Duration.String()
 }

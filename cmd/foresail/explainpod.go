@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/foresail/foresail/adapter/extender"
 	"github.com/foresail/foresail/adapter/extender/podview"
@@ -69,7 +70,7 @@ at its --metrics-address: over HTTPS with such a token too, over HTTP one that w
 
   # A replica that runs outside of the cluster
   foresail explain pod checkout-7d9c5 -n shop --server https://foresail.example.com:8443`,
-		Args: oneName("a Pod"),
+		Args: oneName(aPod),
 
 		DisableFlagsInUseLine: true,
 	}
@@ -97,6 +98,9 @@ func (o *explainPodOptions) run(c *cobra.Command, k *cluster, name, output strin
 	}
 	e, err := x.explain(c.Context(), types.NamespacedName{Namespace: namespace, Name: name})
 	e.Warn(c.ErrOrStderr())
+	if others := x.namespacesWith(c.Context(), e); len(others) > 0 {
+		fmt.Fprintf(c.ErrOrStderr(), "There is no pod %q in namespace %s; %s\n", name, namespace, inNamespaces(others))
+	}
 	if err != nil {
 		if e.Pod != nil {
 			fmt.Fprintln(c.ErrOrStderr(), e.Sentence())
@@ -158,6 +162,18 @@ func (x *podExplainer) explain(ctx context.Context, pod types.NamespacedName) (*
 		return e, err
 	}
 	return e, e.Unanswered()
+}
+
+// namespacesWith returns the namespaces that have a pod that is absent from its own, as far as the user may list them.
+func (x *podExplainer) namespacesWith(ctx context.Context, e *podview.Explanation) []string {
+	if x.client == nil || !e.Absent {
+		return nil
+	}
+	pods, err := x.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + e.Name})
+	if err != nil {
+		return nil
+	}
+	return each(pods, client.Object.GetNamespace)
 }
 
 // ask asks the replicas, all at the same time. It is an error if none could be asked.

@@ -270,6 +270,20 @@ func TestExplainPodSumsUp(t *testing.T) {
 	}
 }
 
+func TestExplainPodNamesTheNamespaceOfAPod(t *testing.T) {
+	elsewhere := scheduledPod("node-2", "")
+	elsewhere.Namespace = "web"
+	p := playing(nil, map[string]any{"foresail-b": answered(time.Minute)})
+	p.others = map[string]any{"/api/v1/pods": corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*elsewhere}}}
+	_, _, stderr := explainPod(t, p)
+	assert.Contains(t, stderr, `There is no pod "checkout" in namespace shop; namespace web has one: add -n web`)
+	t.Setenv("KUBECONFIG", playing(scheduledPod("node-2", ""), p.answers).kubeconfig(t))
+	code, out, stderr := foresailAt(t, func() time.Time { return explainedAt }, "", "explain", "pod/checkout", "-n", "shop")
+	require.Equal(t, exitDone, code, stderr)
+	assert.Contains(t, out, "Pod shop/checkout")
+	assert.Empty(t, stderr)
+}
+
 // Whoever is slow leaves the others all their time.
 func TestExplainPodAsksAllReplicasAtOnce(t *testing.T) {
 	var asked sync.WaitGroup

@@ -55,7 +55,7 @@ The PredictedMetric is read from the cluster, or with --filename from a manifest
 			if o.file != "" {
 				return noArguments(c, args)
 			}
-			return oneName("a PredictedMetric")(c, args)
+			return oneName(aMetric)(c, args)
 		},
 
 		DisableFlagsInUseLine: true,

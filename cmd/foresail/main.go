@@ -84,12 +84,15 @@ Exit codes: 0 done, 1 failed, 2 unusable arguments.`,
 
 // execute runs the command line and returns its exit code. Errors go to stderr.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	started := markStart(root)
-	command, err := root.ExecuteContextC(ctx)
+	args, command, err := splitType(root, args)
+	if err == nil {
+		root.SetArgs(args)
+		command, err = root.ExecuteContextC(ctx)
+	}
 	if err == nil {
 		return exitDone
 	}

@@ -117,7 +117,7 @@ It is paused as well, so workers that drifted or expired are replaced only after
 
 // newRolloutChange completes a command that patches spec.disruption.
 func newRolloutChange(k *cluster, c *cobra.Command, disruption func() map[string]any, report func(io.Writer, *v1alpha1.WorkerPool) error) *cobra.Command {
-	c.Args = onePool
+	c.Args = oneName(aPool)
 	c.DisableFlagsInUseLine = true
 	c.ValidArgsFunction = k.completeNames(newPoolList)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -125,7 +125,7 @@ func newRolloutChange(k *cluster, c *cobra.Command, disruption func() map[string
 		if err != nil {
 			return err
 		}
-		pool, err := patchDisruption(c, objects, poolName(args[0]), disruption())
+		pool, err := patchDisruption(c, objects, args[0], disruption())
 		if err != nil {
 			return err
 		}
@@ -174,26 +174,6 @@ func noteDryRun(w io.Writer, pool *v1alpha1.WorkerPool) error {
 	return err
 }
 
-// onePool accepts the name of a WorkerPool, also as workerpool/NAME.
-func onePool(c *cobra.Command, args []string) error {
-	if err := oneName("a WorkerPool")(c, args); err != nil {
-		return err
-	}
-	if name := poolName(args[0]); name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("%q: must be the name of a WorkerPool, such as workers or workerpool/workers", args[0])
-	}
-	return nil
-}
-
-func poolName(argument string) string {
-	for _, kind := range []string{"workerpool/", "workerpools/", "wp/", "workerpool.foresail.dev/", "workerpools.foresail.dev/"} {
-		if name, ok := strings.CutPrefix(argument, kind); ok {
-			return name
-		}
-	}
-	return argument
-}
-
 // rolloutStatus is how far the replacement of outdated workers is.
 type rolloutStatus struct {
 	Name          string       `json:"name"`
@@ -219,7 +199,7 @@ as before the first cycle by a new spec, it is false.`,
 
   # Wait until all workers are replaced
   until foresail rollout status workers -o json | jq -e .done; do sleep 15; done`,
-		Args: onePool,
+		Args: oneName(aPool),
 
 		DisableFlagsInUseLine: true,
 	}
@@ -230,7 +210,7 @@ as before the first cycle by a new spec, it is false.`,
 		if err != nil {
 			return err
 		}
-		name := poolName(args[0])
+		name := args[0]
 		var pool v1alpha1.WorkerPool
 		if err := objects.Get(c.Context(), client.ObjectKey{Name: name}, &pool); err != nil {
 			return missingPool(c.Context(), objects, name, err)

@@ -195,7 +195,7 @@ func TestRolloutRefusesUnusableArguments(t *testing.T) {
 		"rollout undo workers":                   `unknown command "undo": must be one of abort, pause, restart, resume, status`,
 		"rollout restart":                        "the name of a WorkerPool is missing: foresail rollout restart NAME",
 		"rollout pause a b":                      `unexpected argument "b": foresail rollout pause takes one name`,
-		"rollout abort deployment/a":             `"deployment/a": must be the name of a WorkerPool, such as workers or workerpool/workers`,
+		"rollout abort deployment/a":             `"deployment/a": must be the name of a WorkerPool, such as NAME or workerpool/NAME`,
 		"rollout resume wp/":                     `"wp/": must be the name of a WorkerPool`,
 		"rollout status a -o yaml":               `--output: "yaml": must be table or json`,
 		"rollout status a --kubeconfig /nowhere": `--kubeconfig: "/nowhere": must be a readable kubeconfig file`,

@@ -28,6 +28,7 @@ type Explanation struct {
 	At        time.Time `json:"at"` // when it was asked
 	Pod       *State    `json:"pod,omitempty"`
 	PodError  string    `json:"podError,omitempty"` // why there is no Pod
+	Absent    bool      `json:"-"`                  // the cluster has no such pod
 	// FilteredBy and ScoredBy are the replicas that answered the scheduler.
 	FilteredBy string                   `json:"filteredBy,omitempty"`
 	Filter     *extender.FilterDecision `json:"filter,omitempty"`
@@ -66,7 +67,7 @@ func (e *Explanation) Read(ctx context.Context, client kubernetes.Interface) {
 	pod, err := client.CoreV1().Pods(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		e.PodError = "there is no such pod now"
+		e.PodError, e.Absent = "there is no such pod now", true
 		return
 	case err != nil:
 		e.PodError = fmt.Sprintf("the pod cannot be read: %v", err)

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+// What commands take the name of.
+const (
+	aMetric = "a PredictedMetric"
+	aPool   = "a WorkerPool"
+	aPod    = "a Pod"
+)
+
+// typeNames are the words for a kind that kubectl takes in TYPE/NAME, by what a command takes the name of.
+var typeNames = map[string][]string{
+	aMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev", "predictedmetrics.foresail.dev"},
+	aPool:   {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
+	aPod:    {"pod", "pods", "po"},
+}
+
+// oneName refuses any number of arguments but one. Of an argument TYPE/NAME it leaves the name in args, which cobra gives to the
+// command afterwards.
+func oneName(of string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+		case 0:
+			return fmt.Errorf("the name of %s is missing: %s NAME", of, c.CommandPath())
+		default:
+			return fmt.Errorf("unexpected argument %q: %s takes one name", args[1], c.CommandPath())
+		}
+		name := args[0]
+		if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains(typeNames[of], kind) {
+			name = rest
+		}
+		if name == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("%q: must be the name of %s, such as NAME or %s/NAME", args[0], of, typeNames[of][0])
+		}
+		args[0] = name
+		return nil
+	}
+}
+
+// splitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the two arguments TYPE NAME. Its error is
+// of an argument that is no subcommand, which cobra would look for a flag of the command in.
+func splitType(root *cobra.Command, args []string) (split []string, command *cobra.Command, err error) {
+	command, rest, err := root.Find(args)
+	if err != nil || command == root || !command.HasAvailableSubCommands() {
+		return args, command, nil // cobra finds the same
+	}
+	for i, arg := range args {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok || !slices.Contains(rest, arg) {
+			continue
+		}
+		for _, sub := range command.Commands() {
+			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") && strings.HasPrefix(kind, sub.Name()) {
+				return slices.Concat(args[:i], []string{sub.Name(), name}, args[i+1:]), command, nil
+			}
+		}
+	}
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return args, command, knownCommand(command, rest)
+	}
+	return args, command, nil
+}
+
+// metricNamed reads a PredictedMetric, or says which there are instead.
+func metricNamed(ctx context.Context, objects client.Client, key client.ObjectKey) (*v1alpha1.PredictedMetric, error) {
+	var pm v1alpha1.PredictedMetric
+	if err := objects.Get(ctx, key, &pm); err != nil {
+		return nil, missing(ctx, objects, "PredictedMetric", key.Name, key.Namespace, &v1alpha1.PredictedMetricList{}, err)
+	}
+	return &pm, nil
+}
+
+// missing says of an object that cannot be read what there is instead. The namespace is empty for kinds that have none.
+func missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not know %ss: kubectl apply -k manifests/crds makes it know them", kind)
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read %s %s%s: %w", kind, name, where, err)
+	}
+	nothing := fmt.Sprintf("there is no %s %q%s", kind, name, where)
+	if namespace != "" {
+		// Who may not list all namespaces is told of this one alone.
+		if others, err := namespacesWith(ctx, objects, name, list); err == nil && len(others) > 0 {
+			return fmt.Errorf("%s; %s", nothing, inNamespaces(others))
+		}
+	}
+	if listErr := objects.List(ctx, list, client.InNamespace(namespace)); listErr != nil {
+		return errors.Join(errors.New(nothing), listErr)
+	}
+	names := each(list, client.Object.GetName)
+	if len(names) == 0 {
+		return fmt.Errorf("%s, nor any other", nothing)
+	}
+	return fmt.Errorf("%s: must be one of %s", nothing, strings.Join(names, ", "))
+}
+
+// namespacesWith returns the namespaces that have an object of a name.
+func namespacesWith(ctx context.Context, objects client.Client, name string, list client.ObjectList) ([]string, error) {
+	named := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("metadata.name", name)}
+	if err := objects.List(ctx, list, named); err != nil {
+		return nil, err
+	}
+	return each(list, client.Object.GetNamespace), nil
+}
+
+// inNamespaces says how to name an object that other namespaces have.
+func inNamespaces(namespaces []string) string {
+	if len(namespaces) == 1 {
+		return fmt.Sprintf("namespace %s has one: add -n %[1]s", namespaces[0])
+	}
+	return fmt.Sprintf("the namespaces %s have one each: add -n NAMESPACE", strings.Join(namespaces, ", "))
+}
+
+// each returns something of each object of a list.
+func each(list client.ObjectList, of func(client.Object) string) []string {
+	var out []string
+	_ = meta.EachListItem(list, func(o runtime.Object) error { // the callback never fails
+		if object, ok := o.(client.Object); ok {
+			out = append(out, of(object))
+		}
+		return nil
+	})
+	return out
+}
