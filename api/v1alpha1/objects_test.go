@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -53,6 +54,43 @@ func dependOnMethod() (paths [][]string) {
 		}
 	}
 	return paths
+}
+
+// An API server takes 700m and "0.7" for a quantity, and no 0.7: every description says so, with an example that the field takes.
+func TestDescriptionsOfQuantitiesSayHowToWriteAFraction(t *testing.T) {
+	wholeOrWords := []string{"spec.source.pods.port", "spec.disruption.budgets[].nodes", "spec.provider.ec2.maxPods"}
+	written := regexp.MustCompile(`Write (?:a fraction|fractions) as (\d+m) or in quotes, as "(\d+\.\d+)"`)
+	for _, k := range kinds {
+		data, err := os.ReadFile(k.crd)
+		require.NoError(t, err)
+		found := 0
+		var walk func(path string, schema map[string]any, description string)
+		walk = func(path string, schema map[string]any, description string) {
+			if of, ok := schema["description"].(string); ok {
+				description = strings.Join(strings.Fields(of), " ")
+			}
+			if schema["x-kubernetes-int-or-string"] == true && !slices.Contains(wholeOrWords, path) {
+				found++
+				m := written.FindStringSubmatch(description)
+				if assert.NotNil(t, m, "%s: %s", path, description) {
+					thousandths := resource.MustParse(m[1])
+					assert.Zero(t, thousandths.Cmp(resource.MustParse(m[2])), path)
+				}
+			}
+			properties, _ := schema["properties"].(map[string]any)
+			for name, of := range properties {
+				walk(path+"."+name, of.(map[string]any), "")
+			}
+			for _, below := range []string{"items", "additionalProperties"} {
+				if of, ok := schema[below].(map[string]any); ok {
+					walk(path+"[]", of, description)
+				}
+			}
+		}
+		spec, _ := at(parse(t, data), "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec").(map[string]any)
+		walk("spec", spec, "")
+		assert.GreaterOrEqual(t, found, 10, k.name)
+	}
 }
 
 // The descriptions are what kubectl explain shows; the schema cannot hold a default for each method.

@@ -82,7 +82,8 @@ type PredictedMetricSpec struct {
 
 	// The value that the metric of one pod should stay below, in units of the metric, such as 700m for a utilization of 0.7.
 	// Use the same value as the target of the HPA. HPAs read thousandths: expose a metric with a threshold below 100m in
-	// smaller units.
+	// smaller units. Write a fraction as 700m or in quotes, as "0.7": the API server rejects 0.7 without quotes, as "must be of
+	// type integer,string".
 	// +required
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -97,7 +98,8 @@ type PredictedMetricSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="minReplicas must be at least 0"
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// With minReplicas 0: the load of the whole target up to which no pod is needed. Above it there is at least one. Default: 0.
+	// With minReplicas 0: the load of the whole target up to which no pod is needed. Above it there is at least one. Default:
+	// 0. Write a fraction as 500m or in quotes, as "0.5".
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -291,7 +293,8 @@ type Model struct {
 	// +default="Linear"
 	Type ModelType `json:"type,omitempty"`
 
-	// The metric of a pod without load. Required with type Overhead, and allowed with no other.
+	// The metric of a pod without load. Required with type Overhead, and allowed with no other. Write a fraction as 100m or in
+	// quotes, as "0.1".
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -302,7 +305,7 @@ type Model struct {
 
 // Saturation describes a metric that has a maximum.
 type Saturation struct {
-	// The highest value that the metric can have.
+	// The highest value that the metric can have. Write a fraction as 500m or in quotes, as "0.5".
 	// +required
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -310,7 +313,7 @@ type Saturation struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self))",message="saturation.max must be a quantity, such as 1 or 950m"
 	Max resource.Quantity `json:"max"`
 
-	// A value this close to max, as a share of max, counts as saturated.
+	// A value this close to max, as a share of max, counts as saturated. Write a fraction as 20m or in quotes, as "0.02".
 	// +optional
 	// +default="20m"
 	// +kubebuilder:validation:Schemaless
@@ -347,8 +350,8 @@ type Forecast struct {
 	// +kubebuilder:validation:Pattern=`^(50(\.0{1,3})?|[1-4]?[0-9](\.[0-9]{1,3})?)%$`
 	Lateness string `json:"lateness,omitempty"`
 
-	// How many standard deviations of the load's noise are added to a forecast while no margin has been learned. Method Adaptive only.
-	// Default: 800m.
+	// How many standard deviations of the load's noise are added to a forecast while no margin has been learned. Method
+	// Adaptive only. Default: 800m. Write a fraction as 800m or in quotes, as "0.8".
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -367,7 +370,8 @@ type Redistribution struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="redistribution.timeout must be a duration of 0s or more, such as 30s"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// How the weight of a new pod rises: 0 linearly, above 0 slowly at first, below 0 fast at first. Method Holt only.
+	// How the weight of a new pod rises: 0 linearly, above 0 slowly at first, below 0 fast at first. Method Holt only. Write a
+	// fraction as 500m or in quotes, as "0.5".
 	// +optional
 	// +default="1"
 	// +kubebuilder:validation:Schemaless
@@ -379,7 +383,8 @@ type Redistribution struct {
 
 // Smoothing holds the weights of the newest value in level and trend. Method Holt only.
 type Smoothing struct {
-	// The weight in the level while the load rises, from 0 (never follows) to 1 (follows at once).
+	// The weight in the level while the load rises, from 0 (never follows) to 1 (follows at once). Write a fraction as 200m or
+	// in quotes, as "0.2".
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:Schemaless
@@ -388,7 +393,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelUp must be a quantity between 0 and 1, such as 200m"
 	LevelUp *resource.Quantity `json:"levelUp,omitempty"`
 
-	// The weight in the level while the load falls.
+	// The weight in the level while the load falls. Write a fraction as 100m or in quotes, as "0.1".
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:Schemaless
@@ -397,7 +402,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.levelDown must be a quantity between 0 and 1, such as 100m"
 	LevelDown *resource.Quantity `json:"levelDown,omitempty"`
 
-	// The weight in the trend while the load rises.
+	// The weight in the trend while the load rises. Write a fraction as 200m or in quotes, as "0.2".
 	// +optional
 	// +default="200m"
 	// +kubebuilder:validation:Schemaless
@@ -406,7 +411,7 @@ type Smoothing struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="smoothing.trendUp must be a quantity between 0 and 1, such as 200m"
 	TrendUp *resource.Quantity `json:"trendUp,omitempty"`
 
-	// The weight in the trend while the load falls.
+	// The weight in the trend while the load falls. Write a fraction as 100m or in quotes, as "0.1".
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:Schemaless
@@ -434,7 +439,7 @@ type Startup struct {
 
 // Horizon says how far ahead the load is forecast.
 type Horizon struct {
-	// The factor on the startup time. Default: 1 (method Holt: 1200m).
+	// The factor on the startup time. Default: 1 (method Holt: 1200m). Write a fraction as 1200m or in quotes, as "1.2".
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -469,7 +474,7 @@ type Horizon struct {
 // Decision configures how a forecast is turned into a number of replicas.
 type Decision struct {
 	// How steep a trend must be to count as Rising or Falling: an angle in degrees, whose tangent is the change per sample
-	// interval as a share of the load.
+	// interval as a share of the load. Write a fraction as 2500m or in quotes, as "2.5".
 	// +optional
 	// +default="10"
 	// +kubebuilder:validation:Schemaless
@@ -478,7 +483,8 @@ type Decision struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).isLessThan(quantity('90'))",message="decision.trendAngle must be a quantity (degrees) of at least 0 and below 90, such as 10"
 	TrendAngle *resource.Quantity `json:"trendAngle,omitempty"`
 
-	// How far a forecast rise is trusted: a rise by this many times the present load counts half. Method Holt only.
+	// How far a forecast rise is trusted: a rise by this many times the present load counts half. Method Holt only. Write a
+	// fraction as 1500m or in quotes, as "1.5".
 	// +optional
 	// +default="2"
 	// +kubebuilder:validation:Schemaless
@@ -488,7 +494,8 @@ type Decision struct {
 	RiskFactor *resource.Quantity `json:"riskFactor,omitempty"`
 
 	// The reserve that scale-down leaves: the remaining replicas stay below threshold even if the load is this share higher.
-	// With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 50m (method Holt: 300m).
+	// With a baseline, threshold/(1 + scaleDownMargin) must stay above it. Default: 50m (method Holt: 300m). Write a fraction
+	// as 300m or in quotes, as "0.3".
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:XIntOrString
@@ -496,7 +503,8 @@ type Decision struct {
 	// +kubebuilder:validation:XValidation:rule="!string(self).matches('[eE][-+]?[0-9]{3}') && isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('100')) <= 0",message="decision.scaleDownMargin must be a quantity between 0 and 100, such as 300m"
 	ScaleDownMargin *resource.Quantity `json:"scaleDownMargin,omitempty"`
 
-	// No replica is added for less than this share of one while the present load is below threshold.
+	// No replica is added for less than this share of one while the present load is below threshold. Write a fraction as 100m
+	// or in quotes, as "0.1".
 	// +optional
 	// +default="100m"
 	// +kubebuilder:validation:Schemaless

@@ -218,7 +218,7 @@ type PoolSignal struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="signals[].name must be lowercase letters, digits and -, such as cpu"
 	Name string `json:"name"`
 
-	// What the metric of a worker should stay below, in its units.
+	// What the metric of a worker should stay below, in its units. Write a fraction as 700m or in quotes, as "0.7".
 	// +required
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
@@ -227,7 +227,7 @@ type PoolSignal struct {
 	Threshold resource.Quantity `json:"threshold"`
 
 	// The metric must be below this value before a worker is removed. Absent, threshold and forecast.scaleDownMargin decide
-	// alone.
+	// alone. Write a fraction as 300m or in quotes, as "0.3".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
@@ -314,7 +314,8 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"
 	For *metav1.Duration `json:"for,omitempty"`
 
-	// The workers are idle below this share of their CPU; 0 never finds them idle.
+	// The workers are idle below this share of their CPU; 0 never finds them idle. Write a fraction as 300m or in quotes, as
+	// "0.3".
 	// +optional
 	// +default="300m"
 	// +kubebuilder:validation:XIntOrString
@@ -323,7 +324,7 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="idle.cpu must be a quantity between 0 and 1, such as 300m"
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// The workers are idle below this share of their memory.
+	// The workers are idle below this share of their memory. Write a fraction as 500m or in quotes, as "0.5".
 	// +optional
 	// +default="500m"
 	// +kubebuilder:validation:XIntOrString
@@ -367,7 +368,7 @@ type SeasonalFloor struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 12",message="seasonal.weeks must be from 1 to 12"
 	Weeks *int32 `json:"weeks,omitempty"`
 
-	// The floor is ignored below this confidence, from 0 to 1.
+	// The floor is ignored below this confidence, from 0 to 1. Write a fraction as 500m or in quotes, as "0.5".
 	// +optional
 	// +default="500m"
 	// +kubebuilder:validation:XIntOrString
@@ -428,7 +429,7 @@ type PoolForecast struct {
 	HorizonMax *metav1.Duration `json:"horizonMax,omitempty"`
 
 	// The headroom after a removal: the remaining workers stay below the threshold even if the load is higher by this share. By
-	// default 0 for requests, which are counted, and 300m for Prometheus.
+	// default 0 for requests, which are counted, and 300m for Prometheus. Write a fraction as 300m or in quotes, as "0.3".
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
@@ -444,7 +445,8 @@ type PoolForecast struct {
 // MarketPolicy defines how instances are bought.
 type MarketPolicy struct {
 	// The share of the workers above onDemandBase that are Spot. The default, 0, is On-Demand only. With Spot, set
-	// provider.ec2.interruptionQueue too: without it Foresail learns of an interruption only when the instance is gone.
+	// provider.ec2.interruptionQueue too: without it Foresail learns of an interruption only when the instance is gone. Write a
+	// fraction as 700m or in quotes, as "0.7".
 	// +optional
 	// +default="0"
 	// +kubebuilder:validation:XIntOrString
@@ -542,7 +544,8 @@ type NodeTemplate struct {
 	// +listType=atomic
 	StartupTaints []NodeTaint `json:"startupTaints,omitempty"`
 
-	// The allocatable resources of a new node, instead of what the provider estimates. Existing nodes that have less correct it.
+	// The allocatable resources of a new node, instead of what the provider estimates. Existing nodes that have less correct
+	// it. Write fractions as 500m or in quotes, as "0.5".
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Allocatable map[string]resource.Quantity `json:"allocatable,omitempty"`

@@ -221,7 +221,7 @@ type SimulatedProvider struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(zone, zone.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",message="provider.simulated.zones must be lowercase letters, digits and -, such as a"
 	Zones []string `json:"zones,omitempty"`
 
-	// The allocatable resources of a node.
+	// The allocatable resources of a node. Write fractions as 500m or in quotes, as "0.5".
 	// +optional
 	// +default={"cpu":"2","memory":"4Gi","pods":"110"}
 	// +kubebuilder:validation:MaxProperties=32

@@ -104,12 +104,12 @@ type EC2CPURange struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.max) || quantity(string(self.min)).compareTo(quantity(string(self.max))) <= 0",message="provider.ec2.requirements.memory.max must be at least min",fieldPath=".max"
 type EC2MemoryRange struct {
-	// The least, such as 4Gi.
+	// The least, such as 4Gi. Write a fraction as 500m or in quotes, as "0.5".
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="provider.ec2.requirements.memory.min must be a quantity of at least 1Mi, such as 4Gi"
 	Min resource.Quantity `json:"min"`
 
-	// The most, such as 64Gi; absent, any.
+	// The most, such as 64Gi; absent, any. Write a fraction as 500m or in quotes, as "0.5".
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="provider.ec2.requirements.memory.max must be a quantity of at least 1Mi, such as 64Gi"
 	Max *resource.Quantity `json:"max,omitempty"`
