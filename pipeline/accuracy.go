@@ -7,7 +7,7 @@ import (
 
 // Accuracy compares forecasts with the load that came at their horizon, and with a forecast that costs nothing: that the present load
 // stays. What cannot be read is no error: times at which the fleet was clipped, or not read, are left out; but where a clipped one showed
-// more than had been ordered for, it was late. The zero value is ready.
+// more than had been ordered for, it was late, or at its maximum. The zero value is ready.
 type Accuracy struct {
 	pending  []made // by the time at which they are due
 	judged   int64  // the newest time that was judged (ms)
@@ -19,14 +19,16 @@ type Accuracy struct {
 type made struct {
 	due          int64   // ms
 	total, naive float64 // naive is NaN where the present load could not be read
-	holds        float64 // infinite where Params.Max kept it from more: that is not late
+	holds        float64 // the load that the ordered instances hold
+	atMaximum    bool    // more were needed than the maximum allows
 }
 
 // tally adds up errors. What is older than its span counts less and less.
 type tally struct {
 	time       float64 // that was judged (ms)
 	off, naive float64 // absolute errors, times that time
-	late       float64 // the time in which more came than the instances hold that were ordered
+	late       float64 // the time in which more came than the ordered instances hold, and more could have been ordered
+	atMaximum  float64 // the time in which more came than the maximum number of instances holds
 	lateOrNot  float64 // the time of which that is known
 }
 
@@ -36,8 +38,9 @@ type Score struct {
 	Error  float64       // the mean absolute error of Total at the horizon, in units of the load
 	Naive  float64       // that of the present load, had it been taken to stay
 
-	LateKnown time.Duration // for how long it is known whether it was late, which may be so while the load is not
-	Late      float64       // the share of that in which more came than the instances that were ordered hold at the threshold
+	LateKnown time.Duration // the time of which it is known whether more came than the ordered instances hold at the threshold
+	Late      float64       // the share of LateKnown in which more came, and more instances could have been ordered
+	AtMaximum float64       // the share of LateKnown in which more came, and the maximum kept the order from being larger
 }
 
 // Ratio is the error as a share of the naive one; NaN where that is not known.
@@ -86,13 +89,10 @@ func (a *Accuracy) Judge(m *Memory, p *Params, f *Forecast) {
 		naive = math.NaN()
 	}
 	holds := f.Holds
-	switch {
-	case f.Decision.Reason == AtMaximum:
-		holds = math.Inf(1)
-	case f.Decision.Desired == 0:
+	if f.Decision.Desired == 0 {
 		holds = p.Activation
 	}
-	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, naive: naive})
+	a.pending = append(a.pending, made{due: due, total: f.Total, holds: holds, atMaximum: f.Decision.Reason == AtMaximum, naive: naive})
 }
 
 // add adds the errors of a forecast, which stand for the time since the one before.
@@ -107,12 +107,16 @@ func (a *Accuracy) add(x *made, came rate) {
 
 func (t *tally) add(x *made, came rate, passed float64, span time.Duration) {
 	keep := math.Exp(-passed / millis(span))
-	t.time, t.off, t.naive, t.late, t.lateOrNot = t.time*keep, t.off*keep, t.naive*keep, t.late*keep, t.lateOrNot*keep
-	late := came.load > x.holds*(1+roundingSlack)
-	if late {
+	t.time, t.off, t.naive = t.time*keep, t.off*keep, t.naive*keep
+	t.late, t.atMaximum, t.lateOrNot = t.late*keep, t.atMaximum*keep, t.lateOrNot*keep
+	more := came.load > x.holds*(1+roundingSlack)
+	switch {
+	case more && x.atMaximum:
+		t.atMaximum += passed
+	case more:
 		t.late += passed
 	}
-	if late || !came.clipped {
+	if more || !came.clipped {
 		t.lateOrNot += passed
 	}
 	if !came.clipped && !math.IsNaN(x.naive) {
@@ -128,7 +132,7 @@ func (t tally) score() Score {
 		s.Error, s.Naive = t.off/t.time, t.naive/t.time
 	}
 	if t.lateOrNot > 0 {
-		s.Late = t.late / t.lateOrNot
+		s.Late, s.AtMaximum = t.late/t.lateOrNot, t.atMaximum/t.lateOrNot
 	}
 	return s
 }

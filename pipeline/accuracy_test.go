@@ -64,6 +64,22 @@ func TestLateIsWhatWasNotPlannedFor(t *testing.T) {
 	assert.Less(t, a.LastDay().Late, (horizon+45)/600, "and soon after it did")
 }
 
+// A fleet that is held at its maximum is late only until it is known that the maximum is too little: the forecast cannot help it.
+func TestAtTheMaximumIsNotLate(t *testing.T) {
+	p := adaptive()
+	p.Max = 2
+	jumps := func(s int) float64 { return map[bool]float64{true: 5, false: 1}[s >= 600] }
+	a, forecasts := judging(t, p, 1, 7200, jumps, nil)
+	day := a.LastDay()
+	assert.Less(t, day.Late, (forecasts[0].Horizon.Seconds()+60)/7000)
+	assert.Greater(t, day.AtMaximum, 0.85)
+	assert.LessOrEqual(t, day.Late+day.AtMaximum, 1.0)
+
+	p.Max = 20
+	a, _ = judging(t, p, 1, 7200, jumps, nil)
+	assert.Zero(t, a.LastDay().AtMaximum)
+}
+
 // What cannot be read is no error.
 func TestWhatCannotBeReadIsNotJudged(t *testing.T) {
 	p := adaptive()

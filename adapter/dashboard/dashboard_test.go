@@ -77,12 +77,12 @@ func TestShapeOfTheFleet(t *testing.T) {
 			map[string]any{
 				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart", "available": false, "reason": "WaitingForSamples",
 				"loadPerPod": nil, "predictedPerPod": nil, "threshold": 0.7, "ready": 10.0, "replicas": nil, "desired": nil,
-				"learnedSeconds": 0.0, "lateRatio": nil, "lateness": 0.0,
+				"learnedSeconds": 0.0, "lateRatio": nil, "atMaximumRatio": nil, "lateness": 0.0,
 			},
 			map[string]any{
 				"namespace": "shop", "name": "checkout", "targetKind": "Deployment", "targetName": "checkout", "available": true, "reason": "AboveThreshold",
 				"loadPerPod": 0.6, "predictedPerPod": 0.9, "threshold": 0.7, "ready": 4.0, "replicas": 4.0, "desired": 6.0,
-				"learnedSeconds": 7200.0, "lateRatio": 0.02, "lateness": 0.01,
+				"learnedSeconds": 7200.0, "lateRatio": 0.02, "atMaximumRatio": 0.0, "lateness": 0.01,
 			},
 		},
 	}, answer)

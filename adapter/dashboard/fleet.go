@@ -53,7 +53,8 @@ type Row struct {
 	Replicas   Count  `json:"replicas"` // that the target is set to
 	Desired    Count  `json:"desired"`
 	Learned    Number `json:"learnedSeconds"` // for how long the load has been learned from; 0: not, or not yet
-	Late       Number `json:"lateRatio"`      // the share of the last day at which pods were too few
+	Late       Number `json:"lateRatio"`      // the share of the last day with too few pods, though more could have been ordered
+	AtMaximum  Number `json:"atMaximumRatio"` // the share of the last day in which even the maximum number of pods was too few
 	Lateness   Number `json:"lateness"`       // the share that is asked for; 0: none
 
 	up, down bool
@@ -130,10 +131,10 @@ func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 		Available: !math.IsNaN(float64(p.level)), Reason: reasons[p.reason],
 		Load: Number(p.perPod), Predicted: Number(p.predictedPerPod), Threshold: Number(s.Threshold),
 		Ready: Count(p.ready), Replicas: Count(p.target), Desired: Count(p.desired),
-		Learned: Number(s.Learned.Seconds()), Late: unknown, Lateness: Number(s.Lateness),
+		Learned: Number(s.Learned.Seconds()), Late: unknown, AtMaximum: unknown, Lateness: Number(s.Lateness),
 	}
 	if day := s.Accuracy.LastDay; day.LateKnown > 0 {
-		r.Late = Number(day.Late)
+		r.Late, r.AtMaximum = Number(day.Late), Number(day.AtMaximum)
 	}
 	if p.desired >= 0 && !s.DryRun { // then the target is scaled by others
 		r.up, r.down = p.desired > p.target, p.desired < p.target
