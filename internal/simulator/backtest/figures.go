@@ -12,6 +12,7 @@ type Figures struct {
 	Hours                 float64 // that were played
 	PodHours              float64
 	AboveThresholdMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
+	AtMaximumMinutes      float64 // the part of AboveThresholdMinutes in which the maximum was too little, see [score.Need.AtMaximum]
 	SaturatedMinutes      float64 // seconds in which it was above what a pod can do, divided by 60
 	UnderSeconds          float64
 	OverSeconds           float64
@@ -31,7 +32,7 @@ func (o *Options) figuresOf(r *simulator.Record) Figures {
 	p := score.OfPods(r, o.need())
 	return Figures{
 		Hours: float64(len(r.Seconds)) / 3600, PodHours: p.Seconds / 3600,
-		AboveThresholdMinutes: p.AboveThresholdMinutes, SaturatedMinutes: p.SaturatedMinutes,
+		AboveThresholdMinutes: p.AboveThresholdMinutes, AtMaximumMinutes: p.AtMaximumMinutes, SaturatedMinutes: p.SaturatedMinutes,
 		UnderSeconds: p.UnderSeconds, OverSeconds: p.OverSeconds, Actions: p.Actions, ScaleUps: p.ScaleUps, Reversals: p.Reversals,
 		Abrupt: score.OfAbrupt(r, o.Threshold, o.Startup+hpaPeriod),
 	}
@@ -42,6 +43,7 @@ func (f Figures) plus(o Figures) Figures {
 	f.Hours += o.Hours
 	f.PodHours += o.PodHours
 	f.AboveThresholdMinutes += o.AboveThresholdMinutes
+	f.AtMaximumMinutes += o.AtMaximumMinutes
 	f.SaturatedMinutes += o.SaturatedMinutes
 	f.UnderSeconds += o.UnderSeconds
 	f.OverSeconds += o.OverSeconds
@@ -60,6 +62,7 @@ func (f Figures) per(seeds int) Figures {
 	f.Hours /= n
 	f.PodHours /= n
 	f.AboveThresholdMinutes /= n
+	f.AtMaximumMinutes /= n
 	f.SaturatedMinutes /= n
 	f.UnderSeconds /= n
 	f.OverSeconds /= n
@@ -70,6 +73,9 @@ func (f Figures) per(seeds int) Figures {
 	f.Abrupt.SuddenMinutes /= n
 	return f
 }
+
+// TooFewMinutes returns the minutes above the threshold in which the target could have had more pods.
+func (f Figures) TooFewMinutes() float64 { return f.AboveThresholdMinutes - f.AtMaximumMinutes }
 
 // AboveThresholdShare is the share of the time that was above the threshold.
 func (f Figures) AboveThresholdShare() float64 { return f.AboveThresholdMinutes / (60 * f.Hours) }

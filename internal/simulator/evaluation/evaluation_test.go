@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -97,13 +99,37 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 		}
 	})))
 	ran := s.Spans[0].Rows[0]
-	assert.InDelta(t, 15, ran.AboveMinutes.Value, 1e-9)
+	assert.InDelta(t, 15, ran.TooFewMinutes.Value, 1e-9)
 	assert.InDelta(t, 6*1.5+4+5*0.5, ran.PodHours.Value, 6*15.0/3600, "pods are paid for from their order on")
 	assert.Equal(t, []float64{1, 1}, []float64{ran.ScaleUps, ran.ScaleDowns})
 	assert.InDelta(t, 3, s.Spans[0].KnownHours, 1e-9)
 	assert.Len(t, s.Spans[0].Rows, 1)
 	assert.Contains(t, s.Unsimulated, "spec.minReplicas is 0")
 	assert.Equal(t, "In the last 12 hours (of which 3 h of 12 h are known) too few pods were ready for 15 min (8.3% of the time), with 16 pod-hours.", s.Spans[0].Verdict[0])
+}
+
+// The status, the page and the report have one meaning of too few pods: there could have been more.
+func TestTimeAtTheMaximumIsToldApart(t *testing.T) {
+	pm := unplayable(t)
+	pm.Spec.MaxReplicas = ptr.To[int32](4)
+	overloaded := exposed("a", level(240, func(ago time.Duration, v map[string]float64) {
+		if ago <= 180*time.Minute {
+			v["load"], v["load_per_instance"] = 4, 1
+		}
+		if ago > 150*time.Minute && ago <= 180*time.Minute {
+			v["ready_pods"], v["target_replicas"], v["load_per_instance"] = 3, 3, 4.0/3
+		}
+	}))
+	s := report(t, pm, overloaded).Spans[0]
+	ran := s.Rows[0]
+	assert.InDelta(t, 30, ran.TooFewMinutes.Value, 1e-9, "there could have been a fourth pod")
+	assert.InDelta(t, 150, ran.AtMaximumMinutes.Value, 1e-9)
+	assert.Equal(t, "For another 150 min (63% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
+
+	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: ptr.To(metav1.NewTime(end.Add(-time.Hour))), End: ptr.To(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: ptr.To[int32](9)}}
+	ran = report(t, pm, overloaded).Spans[0].Rows[0]
+	assert.InDelta(t, 90, ran.TooFewMinutes.Value, 1, "the maximum of the schedule holds in its window")
+	assert.InDelta(t, 90, ran.AtMaximumMinutes.Value, 1)
 }
 
 // Each replica exposes the same: what two of them expose is not twice as much, and going from one to the other changes nothing.
@@ -178,10 +204,10 @@ func TestOthersArePlayedOnTheSameLoad(t *testing.T) {
 	}
 	asRan, ours, hpa, best := byName[""], byName["foresail-total"], byName["keda"], byName["clairvoyant"]
 	assert.InDelta(t, asRan.PodHours.Value, ours.PodHours.Value, 0.05*asRan.PodHours.Value, "the fleet was scaled by Foresail")
-	assert.Greater(t, hpa.AboveMinutes.Value, 3*ours.AboveMinutes.Value)
-	assert.Zero(t, best.AboveMinutes.Value)
+	assert.Greater(t, hpa.TooFewMinutes.Value, 3*ours.TooFewMinutes.Value)
+	assert.Zero(t, best.TooFewMinutes.Value)
 	assert.Less(t, best.PodHours.Value, ours.PodHours.Value)
-	assert.True(t, hpa.ThanForesail.AboveMinutes.Clear())
+	assert.True(t, hpa.ThanForesail.TooFewMinutes.Clear())
 	assert.Nil(t, ours.ThanForesail)
 	require.Len(t, s.Verdict, 5)
 	assert.Regexp(t, `^So Foresail saves \S+ min \(\S+ to \S+\) with too few pods against an HPA`, s.Verdict[3])
@@ -190,7 +216,7 @@ func TestOthersArePlayedOnTheSameLoad(t *testing.T) {
 
 func TestTooFewHoursTellNoDifference(t *testing.T) {
 	s := report(t, metricOf(t, spec), exposed("a", evaluationtest.Ran(end.Add(-2*time.Hour), 2*time.Hour))).Spans[0]
-	assert.Nil(t, s.Rows[2].ThanForesail.AboveMinutes.Low)
+	assert.Nil(t, s.Rows[2].ThanForesail.TooFewMinutes.Low)
 	assert.Contains(t, s.Verdict[len(s.Verdict)-1], "too short a time to tell a difference: 6 known hours are needed")
 }
 
@@ -300,7 +326,7 @@ func TestUnitsMakeNoDifference(t *testing.T) {
 	pm.Spec.Threshold.SetMilli(700_000)
 	thousand := report(t, pm, exposed("a", in(1000)))
 	for i, row := range one.Spans[0].Rows {
-		assert.InDelta(t, row.AboveMinutes.Value, thousand.Spans[0].Rows[i].AboveMinutes.Value, 0.3, row.Title)
+		assert.InDelta(t, row.TooFewMinutes.Value, thousand.Spans[0].Rows[i].TooFewMinutes.Value, 0.3, row.Title)
 		assert.InDelta(t, row.PodHours.Value, thousand.Spans[0].Rows[i].PodHours.Value, 0.1, row.Title)
 	}
 }
@@ -315,8 +341,8 @@ func TestSinceIsCutOutOfTheRecord(t *testing.T) {
 	require.NoError(t, err)
 	out, err := evaluation.Evaluate(t.Context(), unplayable(t), r, evaluation.Spans{Names: []string{"2h", "6h"}, Lengths: []time.Duration{2 * time.Hour, 6 * time.Hour}}, play)
 	require.NoError(t, err)
-	assert.Zero(t, out.Spans[0].Rows[0].AboveMinutes.Value)
-	assert.InDelta(t, 60, out.Spans[1].Rows[0].AboveMinutes.Value, 1e-9)
+	assert.Zero(t, out.Spans[0].Rows[0].TooFewMinutes.Value)
+	assert.InDelta(t, 60, out.Spans[1].Rows[0].TooFewMinutes.Value, 1e-9)
 	assert.InDelta(t, 2, out.Spans[0].KnownHours, 0.01)
 	assert.InDelta(t, 6, out.Spans[1].KnownHours, 0.01)
 	assert.Empty(t, out.Spans[1].Gaps)
@@ -330,7 +356,7 @@ func TestSeveralReportsBeginWithASummary(t *testing.T) {
 		return b.String()
 	}
 	assert.True(t, strings.HasPrefix(text(r), "PredictedMetric shop/checkout"))
-	assert.Regexp(t, `(?m)\A +too few pods, min +with an HPA +pod-hours +with an HPA +known\nshop/checkout +0 +- +4 +- +8.3%\n`, text(r, r))
+	assert.Regexp(t, `(?m)\A +too few pods, min +with an HPA +at the maximum, min +pod-hours +with an HPA +known\nshop/checkout +0 +- +0 +4 +- +8.3%\n`, text(r, r))
 	var page strings.Builder
 	require.NoError(t, evaluation.WritePage(&page, []*evaluation.Report{r, r}))
 	assert.Contains(t, page.String(), "<td>shop/checkout</td><td>0</td><td>-</td>")

@@ -84,15 +84,15 @@ func (r *Report) chartPage() chart.Page {
 	return page
 }
 
-// lines are of a scaler: hours since the first block, its pods, and its minutes above the threshold; NaN in gaps of more than an hour.
-func (r *Report) lines(of int) (x, pods, above []float64) {
+// lines returns those of a scaler: hours since the first block, its pods, and its minutes with too few pods; NaN in gaps of more than an hour.
+func (r *Report) lines(of int) (x, pods, tooFew []float64) {
 	for i, h := range r.hourly {
 		if i > 0 && h.at.Sub(r.hourly[i-1].at) > 2*time.Hour {
-			x, pods, above = append(x, r.since(r.hourly[i-1].at)), append(pods, math.NaN()), append(above, math.NaN())
+			x, pods, tooFew = append(x, r.since(r.hourly[i-1].at)), append(pods, math.NaN()), append(tooFew, math.NaN())
 		}
-		x, pods, above = append(x, r.since(h.at)), append(pods, h.pods[of]/h.hours), append(above, h.above[of])
+		x, pods, tooFew = append(x, r.since(h.at)), append(pods, h.pods[of]/h.hours), append(tooFew, h.tooFew[of])
 	}
-	return x, pods, above
+	return x, pods, tooFew
 }
 
 func (r *Report) since(t time.Time) float64 { return t.Sub(r.hourly[0].at).Hours() }

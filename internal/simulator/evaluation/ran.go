@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -13,6 +14,8 @@ type fleet struct {
 	threshold float64 // per pod, in units of the metric
 	whole     bool    // the load is measured as a whole, and is there without pods
 	idle      float64 // the load up to which no pod is needed
+	max       int     // pods, outside of schedules
+	calendar  *schedule.Calendar
 }
 
 // total is the load of all pods, in what the model adds up; NaN if it is not known.
@@ -38,6 +41,16 @@ func (f *fleet) above(m *Moment) bool {
 		return v > f.threshold*(1+rounding)
 	}
 	return f.total(m) > f.model.Load(f.threshold)*m[readyPods]*(1+rounding)
+}
+
+// atMaximum reports whether the target was at its maximum at a time under more load than that many pods hold: then its pods are not too few
+// because of their scaler.
+func (f *fleet) atMaximum(m *Moment, at time.Time) bool {
+	most := f.max
+	if bounds, _ := f.calendar.At(at, 0, 0); bounds != nil {
+		most = bounds.Max
+	}
+	return m[targetReplicas] >= float64(most) && f.total(m) > f.model.Load(f.threshold)*float64(most)*(1+rounding)
 }
 
 const rounding = 1e-9
@@ -73,8 +86,8 @@ func (r *Record) blocks(f *fleet) (all []block) {
 
 // ran is what happened in a block.
 type ran struct {
-	hours, aboveMinutes, podHours float64
-	ups, downs                    int
+	hours, tooFewMinutes, atMaximumMinutes, podHours float64
+	ups, downs                                       int
 }
 
 func (r *Record) ran(f *fleet, b block) (out ran) {
@@ -82,8 +95,11 @@ func (r *Record) ran(f *fleet, b block) (out ran) {
 		m, next := &r.Moments[i], &r.Moments[i+1]
 		out.hours += r.Step.Hours()
 		out.podHours += pods(m) * r.Step.Hours()
-		if f.above(m) {
-			out.aboveMinutes += r.Step.Minutes()
+		switch {
+		case f.above(m) && f.atMaximum(m, r.at(i)):
+			out.atMaximumMinutes += r.Step.Minutes()
+		case f.above(m):
+			out.tooFewMinutes += r.Step.Minutes()
 		}
 		switch before, after := m[targetReplicas], next[targetReplicas]; {
 		case after > before:

@@ -48,13 +48,14 @@ type Span struct {
 
 // Row is what happened, or would have happened, with a scaler.
 type Row struct {
-	Scaler       string   `json:"scaler"` // "" as it ran
-	Title        string   `json:"title"`
-	AboveMinutes Estimate `json:"minutesAboveThreshold"`
-	AboveShare   float64  `json:"shareAboveThreshold"`
-	PodHours     Estimate `json:"podHours"`
-	ScaleUps     float64  `json:"scaleUps"`
-	ScaleDowns   float64  `json:"scaleDowns"`
+	Scaler           string   `json:"scaler"` // "" as it ran
+	Title            string   `json:"title"`
+	TooFewMinutes    Estimate `json:"minutesTooFewPods"` // ready, though the target could have had more
+	TooFewShare      float64  `json:"shareTooFewPods"`
+	AtMaximumMinutes Estimate `json:"minutesAtMaximum"` // with more load than the maximum number of pods holds
+	PodHours         Estimate `json:"podHours"`
+	ScaleUps         float64  `json:"scaleUps"`
+	ScaleDowns       float64  `json:"scaleDowns"`
 	// ThanRan is how much more than as it ran, ThanForesail how much more than Foresail simulated.
 	ThanRan      *Difference `json:"moreThanAsItRan,omitempty"`
 	ThanForesail *Difference `json:"moreThanForesailSimulated,omitempty"`
@@ -74,8 +75,8 @@ func (e Estimate) Clear() bool {
 
 // Difference is between two scalers in the same hours.
 type Difference struct {
-	AboveMinutes Estimate `json:"minutesAboveThreshold"`
-	PodHours     Estimate `json:"podHours"`
+	TooFewMinutes Estimate `json:"minutesTooFewPods"`
+	PodHours      Estimate `json:"podHours"`
 }
 
 // Forecast is how good the forecasts were, as Foresail's own metrics have it; absent where they do not.
@@ -88,14 +89,16 @@ type Forecast struct {
 // shownGaps is how many gaps a report lists.
 const shownGaps = 5
 
-// hours are what happened in each block: minutes above the threshold, and pod-hours.
-type hours struct{ above, pods []float64 }
+// hours are what happened in each block: minutes with too few pods, minutes at the maximum, and pod-hours.
+type hours struct{ tooFew, atMaximum, pods []float64 }
 
-func (h hours) minus(o hours) hours {
-	out := hours{slices.Clone(h.above), slices.Clone(h.pods)}
-	for i := range out.above {
-		out.above[i] = less(out.above[i], o.above[i])
-		out.pods[i] = less(out.pods[i], o.pods[i])
+func (h *hours) add(tooFew, atMaximum, pods float64) {
+	h.tooFew, h.atMaximum, h.pods = append(h.tooFew, tooFew), append(h.atMaximum, atMaximum), append(h.pods, pods)
+}
+
+func (h hours) minus(o hours) (out hours) {
+	for i := range h.pods {
+		out.add(less(h.tooFew[i], o.tooFew[i]), less(h.atMaximum[i], o.atMaximum[i]), less(h.pods[i], o.pods[i]))
 	}
 	return out
 }
@@ -108,7 +111,9 @@ func less(a, b float64) float64 {
 	return 0
 }
 
-func (h hours) of(first int) hours { return hours{h.above[first:], h.pods[first:]} }
+func (h hours) of(first int) hours {
+	return hours{h.tooFew[first:], h.atMaximum[first:], h.pods[first:]}
+}
 
 // Spans of time before the end of a record, by their names.
 type Spans struct {
@@ -127,7 +132,11 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	if err != nil {
 		return nil, err
 	}
-	f := fleetOf(&p)
+	calendar, err := params.Schedules(pm.Spec, &p)
+	if err != nil {
+		return nil, err
+	}
+	f := fleetOf(&p, calendar)
 	report := &Report{
 		Namespace: pm.Namespace, Name: pm.Name, Target: pm.Spec.ScaleTargetRef.Kind + " " + pm.Spec.ScaleTargetRef.Name,
 		Threshold: pm.Spec.Threshold.String(), Recorded: r.Step.String(), Replicas: r.Replicas,
@@ -210,14 +219,14 @@ func (e *evaluator) during(holds func(*Moment) bool) time.Duration {
 // ranHours are as it ran, and playedHours those of a scaler.
 func (e *evaluator) ranHours() (h hours) {
 	for _, r := range e.ran {
-		h.above, h.pods = append(h.above, r.aboveMinutes), append(h.pods, r.podHours)
+		h.add(r.tooFewMinutes, r.atMaximumMinutes, r.podHours)
 	}
 	return h
 }
 
 func (e *evaluator) playedHours(scaler int) (h hours) {
 	for _, f := range e.figures[scaler] {
-		h.above, h.pods = append(h.above, f.AboveThresholdMinutes), append(h.pods, f.PodHours)
+		h.add(f.TooFewMinutes(), f.AtMaximumMinutes, f.PodHours)
 	}
 	return h
 }
@@ -301,14 +310,14 @@ func (e *evaluator) rows(first int, knownHours float64) []Row {
 }
 
 func rowOf(scaler, title string, h hours, knownHours float64) Row {
-	row := Row{Scaler: scaler, Title: title, AboveMinutes: estimate(h.above), PodHours: estimate(h.pods)}
-	row.AboveShare = row.AboveMinutes.Value / (60 * knownHours)
+	row := Row{Scaler: scaler, Title: title, TooFewMinutes: estimate(h.tooFew), AtMaximumMinutes: estimate(h.atMaximum), PodHours: estimate(h.pods)}
+	row.TooFewShare = row.TooFewMinutes.Value / (60 * knownHours)
 	return row
 }
 
 func difference(a, b hours) *Difference {
 	d := a.minus(b)
-	return &Difference{estimate(d.above), estimate(d.pods)}
+	return &Difference{TooFewMinutes: estimate(d.tooFew), PodHours: estimate(d.pods)}
 }
 
 // resampling is the seed of intervals.
@@ -327,9 +336,9 @@ func estimate(blocks []float64) (e Estimate) {
 
 // hourly is what was in a block, for charts.
 type hourly struct {
-	at          time.Time
-	hours       float64
-	above, pods []float64 // by scaler, as it ran first
+	at           time.Time
+	hours        float64
+	tooFew, pods []float64 // by scaler, as it ran first
 }
 
 func (e *evaluator) hourly() (out []hourly) {
@@ -340,7 +349,7 @@ func (e *evaluator) hourly() (out []hourly) {
 	for k, b := range e.blocks {
 		h := hourly{at: e.record.at(b.first), hours: e.ran[k].hours}
 		for _, of := range all {
-			h.above, h.pods = append(h.above, of.above[k]), append(h.pods, of.pods[k])
+			h.tooFew, h.pods = append(h.tooFew, of.tooFew[k]), append(h.pods, of.pods[k])
 		}
 		out = append(out, h)
 	}

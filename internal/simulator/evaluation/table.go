@@ -17,7 +17,8 @@ import (
 func explanation() []string {
 	return []string{
 		"As it ran is what the target's replicas were, whoever set them. All else is simulated on the same load.",
-		"Too few pods: time in which ready pods had more load each than the threshold. Pod-hours: replicas that were ordered, ready or not.",
+		"Too few pods: time in which ready pods had more load each than the threshold, though the target could have had more of them. At the maximum: the target was at its maximum, and had more load than that many pods hold.",
+		"Pod-hours: replicas that were ordered, ready or not.",
 		"Intervals (95%) say how far a sum would vary if the time had been made up of other hours such as these. Where that of a difference includes 0 there is no difference that can be told.",
 	}
 }
@@ -44,15 +45,15 @@ func summary(all []*Report) [][]string {
 	if len(all) < 2 {
 		return nil
 	}
-	out := [][]string{{"", "too few pods, min", "with an HPA", "pod-hours", "with an HPA", "known"}}
+	out := [][]string{{"", "too few pods, min", "with an HPA", "at the maximum, min", "pod-hours", "with an HPA", "known"}}
 	for _, r := range all {
 		s := slices.MaxFunc(r.Spans, func(a, b Span) int { return cmp.Compare(a.Hours, b.Hours) })
-		line := []string{r.Namespace + "/" + r.Name, "-", "-", "-", "-", percent(s.KnownHours / s.Hours)}
+		line := []string{r.Namespace + "/" + r.Name, "-", "-", "-", "-", "-", percent(s.KnownHours / s.Hours)}
 		if ran := s.row(""); ran != nil {
-			line[1], line[3] = bare(ran.AboveMinutes.Value), bare(ran.PodHours.Value)
+			line[1], line[3], line[4] = bare(ran.TooFewMinutes.Value), bare(ran.AtMaximumMinutes.Value), bare(ran.PodHours.Value)
 		}
 		if hpa := s.row(hpaScaler); hpa != nil {
-			line[2], line[4] = interval(hpa.AboveMinutes, bare), bare(hpa.PodHours.Value)
+			line[2], line[5] = interval(hpa.TooFewMinutes, bare), bare(hpa.PodHours.Value)
 		}
 		out = append(out, line)
 	}
@@ -100,7 +101,7 @@ func (s *Span) text(b *bytes.Buffer) {
 }
 
 // header is that of the table of rows.
-var header = []string{"", "too few pods, min", "of time", "pod-hours", "ups", "downs", "than Foresail, min", "than Foresail, pod-hours"}
+var header = []string{"", "too few pods, min", "of time", "at the maximum, min", "pod-hours", "ups", "downs", "than Foresail, min", "than Foresail, pod-hours"}
 
 func (s *Span) table(b *bytes.Buffer) {
 	rows := [][]string{header}
@@ -125,15 +126,18 @@ func columns(b *bytes.Buffer, indent string, rows [][]string) {
 
 // cells are those of a row of the table.
 func (r *Row) cells() []string {
-	aboveMore, podsMore := "", ""
+	minutesMore, podsMore := "", ""
 	if d := r.ThanForesail; d != nil {
-		aboveMore, podsMore = signed(d.AboveMinutes, bare), signed(d.PodHours, bare)
+		minutesMore, podsMore = signed(d.TooFewMinutes, bare), signed(d.PodHours, bare)
 	}
-	above := bare(r.AboveMinutes.Value)
+	tooFew := bare(r.TooFewMinutes.Value)
 	if r.Scaler != "" {
-		above = interval(r.AboveMinutes, bare)
+		tooFew = interval(r.TooFewMinutes, bare)
 	}
-	return []string{r.Title, above, percent(r.AboveShare), bare(r.PodHours.Value), bare(r.ScaleUps), bare(r.ScaleDowns), aboveMore, podsMore}
+	return []string{
+		r.Title, tooFew, percent(r.TooFewShare), bare(r.AtMaximumMinutes.Value), bare(r.PodHours.Value), bare(r.ScaleUps), bare(r.ScaleDowns),
+		minutesMore, podsMore,
+	}
 }
 
 // details are of the forecast and of what is not known.

@@ -19,7 +19,11 @@ func (s *Span) verdict() []string {
 	}
 	ran := s.row("")
 	out := []string{fmt.Sprintf("In the last %s%s too few pods were ready for %s (%s of the time), with %s pod-hours.",
-		longSpan(s.Name), s.knownOf(), minutes(ran.AboveMinutes.Value), percent(ran.AboveShare), amount(ran.PodHours.Value))}
+		longSpan(s.Name), s.knownOf(), minutes(ran.TooFewMinutes.Value), percent(ran.TooFewShare), amount(ran.PodHours.Value))}
+	if v := ran.AtMaximumMinutes.Value; v > 0 {
+		out = append(out, fmt.Sprintf("For another %s (%s of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.",
+			minutes(v), percent(v/(60*s.KnownHours))))
+	}
 	if s.row(foresailScaler) == nil {
 		return out
 	}
@@ -51,8 +55,8 @@ func (s *Span) knownOf() string {
 func (s *Span) others(ran *Row) []string {
 	hpa, ours := s.row(hpaScaler), s.row(foresailScaler)
 	return []string{
-		fmt.Sprintf("An HPA on the same load would have had %s, with %s.", interval(hpa.AboveMinutes, minutes), podsThan(hpa, ran)),
-		fmt.Sprintf("Foresail, simulated in the same way, has %s, with %s.", interval(ours.AboveMinutes, minutes), podsThan(ours, ran)),
+		fmt.Sprintf("An HPA on the same load would have had %s, with %s.", interval(hpa.TooFewMinutes, minutes), podsThan(hpa, ran)),
+		fmt.Sprintf("Foresail, simulated in the same way, has %s, with %s.", interval(ours.TooFewMinutes, minutes), podsThan(ours, ran)),
 	}
 }
 
@@ -76,22 +80,22 @@ func moreOf(more, of float64) string {
 // worth compares the HPA with Foresail where both are simulated, in the same way.
 func (s *Span) worth() string {
 	hpa, ours := s.row(hpaScaler), s.row(foresailScaler)
-	above, pods := hpa.ThanForesail.AboveMinutes, hpa.ThanForesail.PodHours
-	time := interval(abs(above), minutes)
+	tooFew, pods := hpa.ThanForesail.TooFewMinutes, hpa.ThanForesail.PodHours
+	time := interval(abs(tooFew), minutes)
 	share := percent(math.Abs(pods.Value) / ours.PodHours.Value)
 	cost := fmt.Sprintf("%s pod-hours (%s)", interval(abs(pods), amount), share)
-	switch moreAbove, lessAbove := above.Clear() && above.Value > 0, above.Clear() && above.Value < 0; {
-	case moreAbove && pods.Clear() && pods.Value < 0:
+	switch moreTooFew, lessTooFew := tooFew.Clear() && tooFew.Value > 0, tooFew.Clear() && tooFew.Value < 0; {
+	case moreTooFew && pods.Clear() && pods.Value < 0:
 		return fmt.Sprintf("So Foresail saves %s with too few pods against an HPA, for %s more.", time, cost)
-	case moreAbove && pods.Clear():
+	case moreTooFew && pods.Clear():
 		return fmt.Sprintf("So Foresail saves %s with too few pods against an HPA, and %s.", time, cost)
-	case moreAbove:
+	case moreTooFew:
 		return fmt.Sprintf("So Foresail saves %s with too few pods against an HPA, for as many pod-hours as far as can be told.", time)
-	case lessAbove && pods.Clear() && pods.Value > 0:
+	case lessTooFew && pods.Clear() && pods.Value > 0:
 		return fmt.Sprintf("So Foresail saves %s against an HPA, but has %s more with too few pods.", cost, time)
-	case lessAbove && pods.Clear():
+	case lessTooFew && pods.Clear():
 		return fmt.Sprintf("So an HPA is better on this load: it saves %s with too few pods, and Foresail no pods.", time)
-	case lessAbove:
+	case lessTooFew:
 		return fmt.Sprintf("So an HPA is better on this load: it saves %s with too few pods, for as many pod-hours as far as can be told.", time)
 	case pods.Clear() && pods.Value > 0:
 		return fmt.Sprintf("So Foresail saves %s against an HPA. In the time with too few pods there is no difference that can be told.", cost)
@@ -105,11 +109,11 @@ func (s *Span) worth() string {
 // trust compares what ran with what the simulator makes of Foresail.
 func (s *Span) trust() string {
 	ours := s.row(foresailScaler)
-	if !ours.ThanRan.AboveMinutes.Clear() && !ours.ThanRan.PodHours.Clear() {
+	if !ours.ThanRan.TooFewMinutes.Clear() && !ours.ThanRan.PodHours.Clear() {
 		return "What ran is as the simulator has Foresail, as far as can be told."
 	}
 	var parts []string
-	if d := ours.ThanRan.AboveMinutes; d.Clear() {
+	if d := ours.ThanRan.TooFewMinutes; d.Clear() {
 		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), moreOrFewer(d.Value, "more", "less")))
 	}
 	if d := ours.ThanRan.PodHours; d.Clear() {
@@ -117,7 +121,7 @@ func (s *Span) trust() string {
 	}
 	text := fmt.Sprintf("Foresail as it is simulated has %s than what ran", strings.Join(parts, " and "))
 	hpa := s.row(hpaScaler)
-	if little(ours.ThanRan.AboveMinutes, hpa.ThanForesail.AboveMinutes) && little(ours.ThanRan.PodHours, hpa.ThanForesail.PodHours) {
+	if little(ours.ThanRan.TooFewMinutes, hpa.ThanForesail.TooFewMinutes) && little(ours.ThanRan.PodHours, hpa.ThanForesail.PodHours) {
 		return text + ", which is little beside the difference from an HPA."
 	}
 	return text + ". If Foresail did set the replicas, the simulator may be off as much for an HPA; " +

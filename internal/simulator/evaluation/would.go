@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/api/v1alpha1"
+	"github.com/foresail/foresail/internal/schedule"
 	"github.com/foresail/foresail/internal/simulator"
 	"github.com/foresail/foresail/internal/simulator/backtest"
 	"github.com/foresail/foresail/internal/simulator/scaler"
@@ -55,9 +56,9 @@ func (w *world) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
 
-// fleetOf says what the load of a PredictedMetric is of. Its spec must have its defaults.
-func fleetOf(p *pipeline.Params) *fleet {
-	return &fleet{model: p.Model, threshold: p.Threshold, whole: p.Whole, idle: p.Activation}
+// fleetOf returns the fleet of a PredictedMetric, whose calendar may be nil.
+func fleetOf(p *pipeline.Params, c *schedule.Calendar) *fleet {
+	return &fleet{model: p.Model, threshold: p.Threshold, whole: p.Whole, idle: p.Activation, max: p.Max, calendar: c}
 }
 
 // unplayable is why nothing can be simulated.
@@ -82,7 +83,7 @@ func worldOf(pm *v1alpha1.PredictedMetric, p pipeline.Params, r *Record, play Pl
 	}
 	w.startup(pm, &p, r)
 	w.sources(r)
-	f := fleetOf(&p)
+	f := fleetOf(&p, nil)
 	unit := w.measure(&p)
 	if len(pm.Spec.Schedules) > 0 {
 		w.note("Bounds of spec.schedules are left out: all scalers are simulated with those of spec.")

@@ -84,6 +84,12 @@ func (n Need) Pods(offered float64) int {
 	return int(max(float64(n.Min), min(desired, float64(n.Max))))
 }
 
+// AtMaximum reports whether a target is at its maximum under more work than that many pods hold. Pods that are above the threshold then
+// are not too few because of their scaler.
+func (n Need) AtMaximum(target int, offered float64) bool {
+	return target >= n.Max && offered > n.Threshold*float64(n.Max)+rounding
+}
+
 // Pods are the figures of a run on pods. They are of what counts, without the lead-in.
 type Pods struct {
 	Seconds               float64 // pods that existed, added up over seconds: what is paid for
@@ -92,6 +98,7 @@ type Pods struct {
 	Short                 float64 // pods that were missing, on average over all seconds
 	Spare                 float64 // pods that were too many, likewise
 	AboveThresholdMinutes float64 // seconds in which the load of a ready pod was above the threshold, divided by 60
+	AtMaximumMinutes      float64 // the part of AboveThresholdMinutes in which no scaler could have helped, see [Need.AtMaximum]
 	SaturatedMinutes      float64 // seconds in which it was above what a pod can do, divided by 60
 	Actions               float64 // changes of the target
 	ScaleUps              float64 // those to more
@@ -114,6 +121,9 @@ func OfPods(r *simulator.Record, need Need) Pods {
 		p.Spare += float64(max(0, s.Ready-needed))
 		if above(s, need.Threshold) {
 			p.AboveThresholdMinutes++
+			if need.AtMaximum(s.Target, s.Offered) {
+				p.AtMaximumMinutes++
+			}
 		}
 		if above(s, saturation) {
 			p.SaturatedMinutes++
@@ -121,7 +131,7 @@ func OfPods(r *simulator.Record, need Need) Pods {
 	}
 	n := float64(len(r.Seconds))
 	p.Short, p.Spare = p.Short/n, p.Spare/n
-	p.AboveThresholdMinutes, p.SaturatedMinutes = p.AboveThresholdMinutes/60, p.SaturatedMinutes/60
+	p.AboveThresholdMinutes, p.AtMaximumMinutes, p.SaturatedMinutes = p.AboveThresholdMinutes/60, p.AtMaximumMinutes/60, p.SaturatedMinutes/60
 	for _, c := range r.Changes {
 		if c.To > c.From {
 			p.ScaleUps++
@@ -130,6 +140,9 @@ func OfPods(r *simulator.Record, need Need) Pods {
 	p.Actions, p.Reversals = float64(len(r.Changes)), float64(reversals(r.Changes))
 	return p
 }
+
+// TooFewMinutes returns the minutes above the threshold in which the target could have had more pods.
+func (p Pods) TooFewMinutes() float64 { return p.AboveThresholdMinutes - p.AtMaximumMinutes }
 
 // above reports whether ready pods had more than some work each. Without a ready pod any work is too much.
 func above(s simulator.Second, work float64) bool {

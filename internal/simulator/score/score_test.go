@@ -21,12 +21,12 @@ func TestFiguresOfPods(t *testing.T) {
 	r := &simulator.Record{
 		From: 60_000,
 		Seconds: []simulator.Second{
-			{Offered: 2.8, Pods: 4, Ready: 4}, // just right
-			{Offered: 3.5, Pods: 6, Ready: 4}, // one short
-			{Offered: 4.2, Pods: 6, Ready: 4}, // two short, and saturated
-			{Offered: 1, Pods: 7, Ready: 7},   // three spare
-			{Offered: 0, Pods: 4, Ready: 0},   // none is ready, none is needed but for the minimum
-			{Offered: 0.1, Pods: 4, Ready: 0}, // none is ready under load
+			{Offered: 2.8, Pods: 4, Ready: 4},            // just right
+			{Offered: 3.5, Pods: 6, Ready: 4, Target: 5}, // one short, and five pods would do
+			{Offered: 4.2, Pods: 6, Ready: 4, Target: 5}, // saturated, and five pods would be too few
+			{Offered: 1, Pods: 7, Ready: 7},              // three spare
+			{Offered: 0, Pods: 4, Ready: 0},              // none is ready, none is needed but for the minimum
+			{Offered: 0.1, Pods: 4, Ready: 0},            // none is ready under load
 		},
 		Changes: []simulator.Change{
 			{T: 60_000, From: 4, To: 6},
@@ -35,13 +35,15 @@ func TestFiguresOfPods(t *testing.T) {
 			{T: 660_002, From: 6, To: 7}, // the same direction
 		},
 	}
-	got := score.OfPods(r, score.Need{Threshold: 0.7, Min: 4, Max: 20})
+	got := score.OfPods(r, score.Need{Threshold: 0.7, Min: 4, Max: 5})
 	assert.Equal(t, 31.0, got.Seconds)
 	assert.Equal(t, 4.0, got.UnderSeconds)
 	assert.Equal(t, 1.0, got.OverSeconds)
-	assert.InDelta(t, (1+2+4+4)/6.0, got.Short, 1e-12)
+	assert.InDelta(t, (1+1+4+4)/6.0, got.Short, 1e-12)
 	assert.InDelta(t, 3/6.0, got.Spare, 1e-12)
 	assert.InDelta(t, 3/60.0, got.AboveThresholdMinutes, 1e-12)
+	assert.InDelta(t, 1/60.0, got.AtMaximumMinutes, 1e-12)
+	assert.InDelta(t, 2/60.0, got.TooFewMinutes(), 1e-12)
 	assert.InDelta(t, 2/60.0, got.SaturatedMinutes, 1e-12)
 	assert.Equal(t, 4.0, got.Actions)
 	assert.Equal(t, 1.0, got.Reversals)
