@@ -33,8 +33,9 @@ further apart the rate is interpolated, and requests arrive at random, as they d
 
 All pods are alike. Each takes --capacity requests per second before it is fully busy, and becomes ready
 --startup after it was ordered. Time above the threshold counts the seconds in which ready pods had more
-load than --threshold, divided by 60; saturated counts those in which it was above 1. Requests are not
-simulated one by one: for latencies see foresail simulate.
+load than --threshold, divided by 60: too few pods, or as many as there may be (at maximum), which only a
+higher maximum helps. Saturated counts those in which the load was above 1. Requests are not simulated
+one by one: for latencies see foresail simulate.
 
 Scalers (--scalers):
 
@@ -45,8 +46,11 @@ max_over_time(load[30m] offset 6d23h30m), so that the pods of last week are ther
 their time; keda/yesterday looks back by a day less half an hour instead. Until the trace is a week or
 a day old that trigger returns nothing, which KEDA takes to be 0, and they are keda.
 
-Settings for Foresail are searched on the first 60% of the trace and judged on the rest. The advice is a
-verdict and, if a change held up on the rest, the YAML to apply.
+Settings for Foresail are searched on the first 60% of the trace and judged on the rest: threshold,
+forecast.lateness, minReplicas, and maxReplicas if it was too few. The advice is a verdict and, if a
+change held up on the rest, the YAML to apply. With --pod-price and --minute-price it is what costs least,
+and all costs are in that currency. Without them it is what saves pod-hours or minutes above the
+threshold at the cost of neither, and what else was tried is listed for you to choose.
 
 --seeds defaults to 20, but to no more than play a day of traffic together (1 for longer traces).
 
@@ -58,6 +62,9 @@ const backtestExamples = `  # Recorded traffic, pods that take 120 requests per 
 
   # The last week, from Prometheus
   foresail backtest --prometheus http://localhost:9090 --query 'sum(rate(http_requests_total{app="web"}[1m]))' --since 7d
+
+  # The same in money: what a pod costs an hour, and what a minute above the threshold costs your business
+  foresail backtest --trace traffic.csv --capacity 120 --startup 40s --pod-price 0.04USD --minute-price 5USD --out report
 
   # The settings of a live object
   kubectl get pm checkout-elu -o yaml > spec.yaml
@@ -72,9 +79,11 @@ const (
 type backtestOptions struct {
 	playOptions
 	prometheus, serversFile, query, since, step string
-	capacity, minuteCost                        float64
+	capacity                                    float64
+	prices                                      priceFlags
 	advise, frontier                            bool
 	maxFollows                                  bool // neither a flag nor the spec has a maximum
+	toZero                                      bool // the spec scales to zero
 }
 
 func newBacktestCommand() *cobra.Command {
@@ -107,7 +116,7 @@ func (o *backtestOptions) addFlags(c *cobra.Command) {
 	fs.Float64Var(&o.capacity, "capacity", 0, "requests per second that keep one pod fully busy; 0 derives it from the traffic, so that its 99th percentile takes half of --max")
 	fs.BoolVar(&o.advise, "advise", true, "search for better settings")
 	fs.BoolVar(&o.frontier, "frontier", true, "with --out: play other targets too, for frontier.csv")
-	fs.Float64Var(&o.minuteCost, "minute-cost", 1, "pod-hours that a minute above the threshold costs you, for the advice")
+	o.prices.addFlags(fs)
 }
 
 func (o *backtestOptions) run(c *cobra.Command) error {
@@ -144,7 +153,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		return nil, err
 	}
 	out := &backtest.Options{
-		Scalers: o.played(), Startup: o.startup, Advise: o.advise, MinuteCost: o.minuteCost, Metric: backtest.Utilization,
+		Scalers: o.played(), Startup: o.startup, Advise: o.advise, Metric: backtest.Utilization,
 		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
 	}
 	if o.spec != "" {
@@ -153,6 +162,7 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		}
 	}
 	out.Threshold, out.Min, out.Max = o.threshold, o.min, o.max
+	out.FixedMin, out.FixedMax = o.toZero, o.maxFollows
 	if err := makeOut(o.out); err != nil {
 		return nil, err
 	}
@@ -160,6 +170,9 @@ func (o *backtestOptions) options(c *cobra.Command) (*backtest.Options, error) {
 		out.Targets = backtest.Targets(o.threshold)
 	}
 	var err error
+	if out.Prices, err = o.prices.parse(); err != nil {
+		return nil, err
+	}
 	if out.Trace, err = o.readTrace(c.Context()); err != nil {
 		return nil, err
 	}
@@ -205,8 +218,8 @@ func (o *backtestOptions) validate() error {
 	}
 	require(o.prometheus != "" || o.query == "", "query", fmt.Sprintf("%q", o.query), "left out unless --prometheus is given")
 	require(o.capacity == 0 || positive(o.capacity), "capacity", o.capacity, "finite and above 0, or 0 to derive it")
-	require(o.minuteCost >= 0 && !math.IsInf(o.minuteCost, 0), "minute-cost", o.minuteCost, "finite, 0 or more")
-	return errors.Join(errs...)
+	_, err := o.prices.parse()
+	return errors.Join(append(errs, err)...)
 }
 
 // readSpec takes Foresail's settings from a file, and the threshold and limits that no flag gives. A threshold of 1 or
@@ -239,7 +252,7 @@ func (o *backtestOptions) readSpec(c *cobra.Command, out *backtest.Options) erro
 // it follows from the traffic.
 func (o *backtestOptions) takeLimits(c *cobra.Command, least, most int) error {
 	if !c.Flags().Changed("min") {
-		o.min = max(1, least)
+		o.min, o.toZero = max(1, least), least == 0
 	}
 	if !c.Flags().Changed("max") {
 		o.max = most

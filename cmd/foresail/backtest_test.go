@@ -28,11 +28,13 @@ func traffic(t *testing.T, minutes int) string {
 
 func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	trace, out := traffic(t, 20), filepath.Join(t.TempDir(), "report")
-	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1", "--out", out)
+	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1", "--pod-price", "0.04", "--minute-price", "2", "--out", out)
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, stdout, "traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
 	assert.Regexp(t, `(?m)^ +foresail-total +\d`, stdout)
 	assert.Contains(t, stdout, "\nAdvice\n")
+	assert.Regexp(t, `In money that is \d+\.\d\d USD with`, stdout)
+	assert.Contains(t, stdout, "A pod costs 0.04 USD an hour, and a minute above the threshold 2.00 USD.")
 	assert.Contains(t, stdout, "The report is in "+filepath.Join(out, "report.html"))
 	for _, name := range []string{"summary.csv", "frontier.csv", "forecast.csv", "frontier.svg", "frontier.png", "timeline.svg", "timeline.png", "report.html"} {
 		assert.FileExists(t, filepath.Join(out, name))
@@ -173,7 +175,10 @@ func TestBacktestRejectsUnusableArguments(t *testing.T) {
 		only + "--min 0":                                "--min: 0: must be from 1 to 1000",
 		only + "--min 9 --max 8":                        "--max: 8: must be from --min (9) to 1000",
 		only + "--seeds 0":                              "--seeds: 0: must be from 1 to 1000",
-		only + "--minute-cost -1":                       "--minute-cost: -1: must be finite, 0 or more",
+		only + "--minute-price 2USD":                    "--pod-price: missing: must be an amount of 0 or more and its currency, such as 0.04USD, as the other price is given",
+		only + "--pod-price 1 --minute-price -1":        `--minute-price: "-1": must be an amount of 0 or more and its currency`,
+		only + "--pod-price 1EUR --minute-price 2USD":   `--minute-price: "2USD": must be in the currency of --pod-price (EUR)`,
+		only + "--pod-price 0 --minute-price 0":         `--pod-price: "0": must be above 0, or --minute-price must be`,
 		only + "--scalers keda,x":                       `--scalers: "x": must be one or more of hpa-cpu, keda`,
 		only + "--scalers keda,keda":                    `--scalers: "keda" twice: must be different names`,
 		only + "--spec /nowhere":                        "--spec: open /nowhere",

@@ -1,23 +1,30 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/pipeline"
 )
 
-// tunedShare is the part of a trace, from its beginning, that settings are searched on. They are judged on the rest.
-const tunedShare = 0.6
-
-// noteworthy is the share of the bill that settings must save, where they are judged, to be advised.
-const noteworthy = 0.01
+const (
+	// tunedShare is the part of a trace, from its beginning, that settings are searched on. They are judged on the rest.
+	tunedShare = 0.6
+	// noteworthy is the share that settings must save, where they are judged, to be advised.
+	noteworthy = 0.01
+	// mostPods bounds the maximum that is tried.
+	mostPods = 1000
+)
 
 // dimension is a field that the search varies.
 type dimension struct {
@@ -25,16 +32,23 @@ type dimension struct {
 	set   []func(*Setting)
 }
 
-// dimensions are what the search varies: fields that every method reads, and those of one method.
-func dimensions(threshold float64, method pipeline.Method) []dimension {
-	own := smoothing
-	if method == pipeline.Adaptive {
-		own = noise
+// dimensions returns what the search varies: the fields that docs/tuning.md has users change. All others follow from the cluster, or are
+// learned.
+func (p *player) dimensions(now *Setting) []dimension {
+	out := []dimension{vary("threshold", func(s *Setting, v float64) { s.Target = v }, targetsAround(p.Threshold)...)}
+	if now.Params.Method == pipeline.Adaptive {
+		out = append(out, vary("forecast.lateness", func(s *Setting, v float64) { s.Params.Lateness = v }, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1))
 	}
-	return append(own(), common(threshold)...)
+	if !p.FixedMin {
+		out = append(out, vary("minReplicas", func(s *Setting, v int) { s.Min = v }, within(1, now.Max, now.Min/2, now.Min+1, now.Min*3/2, 2*now.Min)...))
+	}
+	if !p.FixedMax {
+		out = append(out, vary("maxReplicas", func(s *Setting, v int) { s.Max = v }, within(now.Max+1, mostPods, now.Max*5/4, now.Max*3/2, 2*now.Max)...))
+	}
+	return out
 }
 
-// vary makes a dimension of values of one field.
+// vary returns a dimension of values of one field.
 func vary[T any](field string, set func(s *Setting, value T), values ...T) dimension {
 	d := dimension{field: field}
 	for _, value := range values {
@@ -43,66 +57,81 @@ func vary[T any](field string, set func(s *Setting, value T), values ...T) dimen
 	return d
 }
 
-// common leaves out fields that follow from the cluster, whose values docs/hpa.md gives: the reaction delay is the HPA's
-// period, and redistribution.timeout is that of the load balancer, which a backtest does not simulate.
-func common(threshold float64) []dimension {
-	targets := make([]float64, 0, 5)
+// targetsAround returns thresholds that are somewhat lower and higher than one.
+func targetsAround(threshold float64) []float64 {
+	var out []float64
 	for _, by := range []float64{-0.15, -0.1, -0.05, 0.05, 0.1} {
 		if target := math.Round((threshold+by)*1000) / 1000; target >= 0.1 && target < 1 {
-			targets = append(targets, target)
+			out = append(out, target)
 		}
 	}
-	return []dimension{
-		vary("threshold", func(s *Setting, v float64) { s.Target = v }, targets...),
-		vary("horizon.multiplier", func(s *Setting, v float64) { s.Params.HorizonMultiplier = v }, 0.6, 0.9, 1.2, 1.6),
-	}
+	return out
 }
 
-// smoothing is what Holt's method alone reads. Weights for falling loads are at most 0.1.
-func smoothing() []dimension {
-	type weights struct{ level, trend float64 }
-	return []dimension{vary("smoothing", func(s *Setting, w weights) {
-		s.Params.LevelUp, s.Params.LevelDown, s.Params.TrendUp, s.Params.TrendDown = w.level, min(w.level, 0.1), w.trend, min(w.trend, 0.1)
-	}, weights{0.1, 0.05}, weights{0.05, 0.02}, weights{0.2, 0.1}, weights{0.2, 0.2})}
-}
-
-// noise is what only the adaptive method reads, or reads with other defaults.
-func noise() []dimension {
-	return []dimension{
-		vary("forecast.noiseMargin", func(s *Setting, v float64) { s.Params.NoiseMargin = v }, 0, 0.4, 1.2, 1.6),
-		vary("window", func(s *Setting, v time.Duration) { s.Params.Window = v }, 2*time.Minute, 8*time.Minute),
-		vary("decision.scaleDownMargin", func(s *Setting, v float64) { s.Params.ScaleDownMargin = v }, 0, 0.1, 0.2),
-	}
+// within returns the different values from least to most, in order.
+func within(least, most int, values ...int) []int {
+	slices.Sort(values)
+	return slices.DeleteFunc(slices.Compact(values), func(v int) bool { return v < least || v > most })
 }
 
 // Advice is the result of a search for settings.
 type Advice struct {
 	Scaler        string
 	Tried         int
+	Fields        []string // that were varied
 	Default, Best Setting
 	Tuned, Judged Comparison
-	MinuteCost    float64 // pod-hours that a minute above the threshold costs
-	Capacity      float64 // of a pod, requests per second
+	Trades        []Row         // of what was tried, what no other setting beats in both minutes and pod-hours, where the search was done
+	Prices        *score.Prices // nil: minutes are not weighed against pod-hours
+	Capacity      float64       // of a pod, requests per second
 }
 
 // Comparison has the figures of the two settings on one part of the trace.
 type Comparison struct{ Default, Best Figures }
 
-// Gain is the share of the bill that the best settings save; negative: that they add.
-func (c Comparison) Gain(minuteCost float64) float64 {
-	return 1 - c.Best.Bill(minuteCost)/c.Default.Bill(minuteCost)
+// beats reports whether figures have less of minutes above the threshold or of pod-hours than others, and not more of either.
+func (f Figures) beats(o Figures) bool {
+	return f.AboveThresholdMinutes <= o.AboveThresholdMinutes && f.PodHours <= o.PodHours &&
+		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours < o.PodHours)
+}
+
+// rank is what the search makes small: the bill, or, without prices, the shares that are left of the minutes and of the pod-hours of the
+// default, of settings that have no more of either.
+func (a *Advice) rank(f, byDefault Figures) float64 {
+	switch {
+	case a.Prices != nil:
+		return f.Bill(a.Prices)
+	case f != byDefault && !f.beats(byDefault):
+		return math.Inf(1)
+	}
+	return leftOf(f.AboveThresholdMinutes, byDefault.AboveThresholdMinutes) + leftOf(f.PodHours, byDefault.PodHours)
+}
+
+// leftOf returns the share that is left of a figure; 1 where there was nothing.
+func leftOf(now, before float64) float64 {
+	if before == 0 {
+		return 1
+	}
+	return now / before
 }
 
 // Holds reports whether the settings are worth changing, judged on the part that the search did not use.
 func (a *Advice) Holds() bool {
-	return a.Best != a.Default && a.Judged.Gain(a.MinuteCost) >= noteworthy
+	d, b := a.Judged.Default, a.Judged.Best
+	switch {
+	case a.Best == a.Default:
+		return false
+	case a.Prices != nil:
+		return leftOf(b.Bill(a.Prices), d.Bill(a.Prices)) <= 1-noteworthy
+	}
+	return b.beats(d) && min(leftOf(b.AboveThresholdMinutes, d.AboveThresholdMinutes), leftOf(b.PodHours, d.PodHours)) <= 1-noteworthy
 }
 
 // advise searches for settings on the first part of the trace and judges them on the rest.
 func (p *player) advise(ctx context.Context) (*Advice, error) {
-	const name = "foresail-total"
+	const name = ours
 	tuned, judged := p.parts()
-	a := &Advice{Scaler: name, Default: p.setting(name), MinuteCost: p.MinuteCost, Capacity: p.Capacity}
+	a := &Advice{Scaler: name, Default: p.setting(name), Prices: p.Prices, Capacity: p.Capacity}
 	if err := p.search(ctx, a, tuned.sample(searchBudget, p.Seeds[0])); err != nil {
 		return nil, err
 	}
@@ -114,17 +143,24 @@ func (p *player) advise(ctx context.Context) (*Advice, error) {
 	return a, nil
 }
 
-// search changes one field after the other to what costs least, in at most two rounds.
+// search changes one field after the other to what ranks best, in at most two rounds.
 func (p *player) search(ctx context.Context, a *Advice, on []section) error {
 	first, err := p.play(ctx, []Setting{a.Default}, on)
 	if err != nil {
 		return err
 	}
-	known := map[Setting]Figures{a.Default: first[0]}
+	tried, known := []Row{{a.Default, first[0]}}, map[Setting]Figures{a.Default: first[0]}
 	a.Best = a.Default
-	for range 2 {
+	dimensions := p.dimensions(&a.Default)
+	for round := range 2 {
 		begin := a.Best
-		for _, d := range dimensions(p.Threshold, a.Default.Params.Method) {
+		for _, d := range dimensions {
+			if d.field == "maxReplicas" && known[a.Best].AtMaximumMinutes == 0 {
+				continue // a higher one would change nothing
+			}
+			if round == 0 {
+				a.Fields = append(a.Fields, d.field)
+			}
 			var fresh []Setting
 			candidates := d.of(a.Best)
 			for _, c := range candidates {
@@ -138,9 +174,10 @@ func (p *player) search(ctx context.Context, a *Advice, on []section) error {
 			}
 			for i, c := range fresh {
 				known[c] = figures[i]
+				tried = append(tried, Row{c, figures[i]})
 			}
 			for _, c := range candidates {
-				if known[c].Bill(p.MinuteCost) < known[a.Best].Bill(p.MinuteCost) {
+				if a.rank(known[c], first[0]) < a.rank(known[a.Best], first[0]) {
 					a.Best = c
 				}
 			}
@@ -149,9 +186,24 @@ func (p *player) search(ctx context.Context, a *Advice, on []section) error {
 			break
 		}
 	}
-	a.Tried = len(known)
+	a.Tried, a.Trades = len(tried), unbeaten(tried)
 	a.Tuned = Comparison{known[a.Default], known[a.Best]}
 	return nil
+}
+
+// unbeaten returns the rows that no other one beats, by their pod-hours. Of equal ones the first stays.
+func unbeaten(all []Row) (out []Row) {
+	for i, row := range all {
+		beaten := slices.ContainsFunc(all, func(o Row) bool { return o.beats(row.Figures) })
+		equalled := slices.ContainsFunc(all[:i], func(o Row) bool {
+			return o.AboveThresholdMinutes == row.AboveThresholdMinutes && o.PodHours == row.PodHours
+		})
+		if !beaten && !equalled {
+			out = append(out, row)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Row) int { return cmp.Compare(a.PodHours, b.PodHours) })
+	return out
 }
 
 // of returns the variations of a setting.
@@ -167,25 +219,19 @@ func (d *dimension) of(s Setting) []Setting {
 // Change is one field of a PredictedMetric that is set otherwise, with its values as the API has them.
 type Change struct{ Field, From, To string }
 
-// Changes are what the best settings change.
-func (a *Advice) Changes() []Change {
+// Changes returns what settings change.
+func (a *Advice) Changes(to *Setting) []Change {
 	var out []Change
 	add := func(field, from, to string) {
 		if from != to {
 			out = append(out, Change{field, from, to})
 		}
 	}
-	number := func(field string, from, to float64) { add(field, quantity(from), quantity(to)) }
-	d, b := &a.Default, &a.Best
-	number("threshold", a.inUnits(d), a.inUnits(b))
-	number("forecast.noiseMargin", d.Params.NoiseMargin, b.Params.NoiseMargin)
-	add("window", d.Params.Window.String(), b.Params.Window.String())
-	number("decision.scaleDownMargin", d.Params.ScaleDownMargin, b.Params.ScaleDownMargin)
-	number("horizon.multiplier", d.Params.HorizonMultiplier, b.Params.HorizonMultiplier)
-	number("smoothing.levelUp", d.Params.LevelUp, b.Params.LevelUp)
-	number("smoothing.levelDown", d.Params.LevelDown, b.Params.LevelDown)
-	number("smoothing.trendUp", d.Params.TrendUp, b.Params.TrendUp)
-	number("smoothing.trendDown", d.Params.TrendDown, b.Params.TrendDown)
+	from := &a.Default
+	add("threshold", quantity(a.inUnits(from)), quantity(a.inUnits(to)))
+	add("forecast.lateness", percentage(from.Params.Lateness), percentage(to.Params.Lateness))
+	add("minReplicas", strconv.Itoa(from.Min), strconv.Itoa(to.Min))
+	add("maxReplicas", strconv.Itoa(from.Max), strconv.Itoa(to.Max))
 	return out
 }
 
@@ -202,6 +248,9 @@ func quantity(v float64) string {
 	return resource.NewMilliQuantity(int64(math.Round(v*1000)), resource.DecimalSI).String()
 }
 
+// percentage writes a share as forecast.lateness has it.
+func percentage(share float64) string { return strconv.FormatFloat(100*share, 'g', 6, 64) + "%" }
+
 // AdviceFile is the name of the file with the YAML to apply.
 const AdviceFile = "advice.yaml"
 
@@ -211,86 +260,104 @@ func (a *Advice) YAML() string {
 		return ""
 	}
 	spec := map[string]any{}
-	for _, c := range a.Changes() {
-		group, field, nested := strings.Cut(c.Field, ".")
-		if !nested {
-			spec[group] = c.To
+	for _, c := range a.Changes(&a.Best) {
+		var value any = c.To
+		if n, err := strconv.Atoi(c.To); err == nil && strings.HasSuffix(c.Field, "Replicas") {
+			value = n
+		}
+		if group, field, nested := strings.Cut(c.Field, "."); nested {
+			spec[group] = map[string]any{field: value}
 			continue
 		}
-		fields, ok := spec[group].(map[string]any)
-		if !ok {
-			fields = map[string]any{}
-			spec[group] = fields
-		}
-		fields[field] = c.To
+		spec[c.Field] = value
 	}
 	text, err := yaml.Marshal(map[string]any{"spec": spec})
 	if err != nil {
-		panic(err) // of maps of strings
+		panic(err) // of maps of strings and numbers
 	}
 	return string(text)
 }
 
 // Verdict says in one sentence whether to change the settings.
 func (a *Advice) Verdict() string {
-	percent := 100 * a.Judged.Gain(a.MinuteCost)
+	const elsewhere = "on traffic that the search did not use"
 	switch {
+	case a.Best == a.Default && a.Prices != nil:
+		return "Verdict: keep the settings. No other ones cost less."
 	case a.Best == a.Default:
-		return "Verdict: keep the settings. No other ones did better."
+		return "Verdict: keep the settings. No other ones have less time above the threshold for as few pod-hours, or fewer pod-hours for as little time."
 	case a.Holds():
-		return fmt.Sprintf("Verdict: change the settings. That costs %s on traffic that the search did not use.", smaller(percent))
-	case percent > 0:
-		return fmt.Sprintf("Verdict: keep the settings. The best ones found cost only %s on traffic that the search did not use.", smaller(percent))
+		return fmt.Sprintf("Verdict: change the settings: %s that is %s.", elsewhere, a.compared(a.Judged))
 	default:
-		return fmt.Sprintf("Verdict: keep the settings. The best ones found cost %s on traffic that the search did not use.", smaller(percent))
+		return fmt.Sprintf("Verdict: keep the settings. The best others would not be worth it: %s that is %s.", elsewhere, a.compared(a.Judged))
 	}
 }
 
 // HowToApply says what to do with the YAML.
 func (a *Advice) HowToApply() string {
-	text := fmt.Sprintf("Apply it with: kubectl patch predictedmetric NAME --type merge --patch-file %s", AdviceFile)
-	if from, to := quantity(a.inUnits(&a.Default)), quantity(a.inUnits(&a.Best)); from != to {
-		text += fmt.Sprintf("\nIn the HPA that reads predicted_load_total set target.averageValue to %s too.", to)
+	text := fmt.Sprintf("Save it as %s, as --out does, and apply it with: kubectl patch predictedmetric NAME --type merge --patch-file %s", AdviceFile, AdviceFile)
+	var too []string
+	for _, c := range a.Changes(&a.Best) {
+		switch c.Field {
+		case "threshold":
+			too = append(too, "target.averageValue to "+c.To)
+		case "minReplicas", "maxReplicas":
+			too = append(too, c.Field+" to "+c.To)
+		}
+	}
+	if len(too) > 0 {
+		text += fmt.Sprintf("\nIn an HPA of your own that reads predicted_load_total set %s too.", strings.Join(too, ", "))
 	}
 	return text
 }
 
 // Reasons say what was tried and how the best settings did.
 func (a *Advice) Reasons() []string {
-	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it), with a minute above the threshold as expensive as %s.",
-		a.Tried, a.Scaler, 100*tunedShare, a.Tuned.Best.Hours, podHours(a.MinuteCost))
+	tried := fmt.Sprintf("Tried: %d settings of %s on the first %.0f%% of the trace (%.1f h of it). Time is counted above %g whatever they aim at.", a.Tried, strings.Join(a.Fields, ", "), 100*tunedShare, a.Tuned.Best.Hours, a.Default.Target)
+	if p := a.Prices; p != nil {
+		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
+	} else {
+		tried += " Without prices only a change is advised that costs neither pod-hours nor time above the threshold; --pod-price and --minute-price weigh one against the other."
+	}
 	if a.Best == a.Default {
 		return []string{tried}
 	}
-	changes := make([]string, 0, 4)
-	for _, c := range a.Changes() {
-		changes = append(changes, fmt.Sprintf("%s: %s instead of %s", c.Field, c.To, c.From))
-	}
-	return []string{
-		tried,
-		fmt.Sprintf("Best: %s. %s.", strings.Join(changes, ", "), compared(a.Tuned, a.MinuteCost)),
-		fmt.Sprintf("On the rest of the trace (%.1f h of it): %s.", a.Judged.Best.Hours, compared(a.Judged, a.MinuteCost)),
-	}
+	return []string{tried, fmt.Sprintf("Best: %s. There that is %s.", a.changed(&a.Best), a.compared(a.Tuned))}
 }
 
-// compared says what the best settings change in the figures.
-func compared(c Comparison, minuteCost float64) string {
-	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, %.1f pod-hours instead of %.1f, together %s",
-		c.Best.AboveThresholdMinutes, c.Default.AboveThresholdMinutes, c.Best.PodHours, c.Default.PodHours, smaller(100*c.Gain(minuteCost)))
+// changed lists what settings change.
+func (a *Advice) changed(to *Setting) string {
+	var out []string
+	for _, c := range a.Changes(to) {
+		out = append(out, fmt.Sprintf("%s: %s instead of %s", c.Field, c.To, c.From))
+	}
+	return strings.Join(out, ", ")
 }
 
-func podHours(n float64) string {
-	if n == 1 {
-		return "a pod-hour"
+// compared says what the best settings change: costs where there are prices, else minutes and pod-hours.
+func (a *Advice) compared(c Comparison) string {
+	d, b := c.Default, c.Best
+	if p := a.Prices; p != nil {
+		perDay := func(f Figures) float64 { return f.Bill(p) * 24 / f.Hours }
+		return fmt.Sprintf("%s a day instead of %s (%s)", p.Text(perDay(b)), p.Text(perDay(d)), more(leftOf(b.Bill(p), d.Bill(p))))
 	}
-	return fmt.Sprintf("%g pod-hours", n)
+	return fmt.Sprintf("%.1f minutes above the threshold instead of %.1f, and %.1f pod-hours instead of %.1f", b.AboveThresholdMinutes, d.AboveThresholdMinutes, b.PodHours, d.PodHours)
 }
 
-func smaller(percent float64) string {
-	if percent < 0 {
-		return fmt.Sprintf("%.1f%% more", -percent)
+// trades returns a table, with its headings, of what other settings would have had; nil where prices have decided, or if there is no choice.
+func (a *Advice) trades() [][]string {
+	if a.Prices != nil || len(a.Trades) < 2 {
+		return nil
 	}
-	return fmt.Sprintf("%.1f%% less", percent)
+	out := [][]string{{"on the first part of the trace", "above the threshold, min", "pod-hours"}}
+	for _, row := range a.Trades {
+		name := a.changed(&row.Setting)
+		if row.Setting == a.Default {
+			name = "as it is set"
+		}
+		out = append(out, []string{name, decimals(row.AboveThresholdMinutes, 1), decimals(row.PodHours, 1)})
+	}
+	return out
 }
 
 // duration writes a span without zeros at its end, in days from two of them on.

@@ -53,7 +53,7 @@ func options(t *testing.T) *backtest.Options {
 		Trace: traceOf(t, 20, waves), Scalers: scaler.DefaultNames(), Threshold: 0.7, Min: 2, Max: 20, Capacity: 100,
 		Startup: 25 * time.Second, Seeds: []uint64{1}, Metric: backtest.Utilization,
 		Params: scaler.RecommendedParams(), Paper: scaler.PaperParams(), Behavior: scaler.RecommendedBehavior(),
-		Targets: []float64{0.5, 0.7}, Advise: true, MinuteCost: 1,
+		Targets: []float64{0.5, 0.7}, Advise: true,
 	}
 }
 
@@ -363,7 +363,7 @@ func TestDerivesACapacity(t *testing.T) {
 
 func TestSearchDoesNotUseWhatItIsJudgedOn(t *testing.T) {
 	o := options(t)
-	o.Trace = traceOf(t, 30, waves)
+	o.Trace, o.Prices = traceOf(t, 30, waves), &score.Prices{PodHour: 1, Minute: 1}
 	tunedTo, judgedFrom := backtest.Parts(o)
 	assert.EqualValues(t, 18*60, tunedTo)
 	assert.EqualValues(t, 18*60, judgedFrom)
@@ -385,87 +385,36 @@ func TestSearchDoesNotUseWhatItIsJudgedOn(t *testing.T) {
 	assert.NotEqual(t, honest.Judged, poisoned.Judged)
 }
 
-func TestSearchVariesFieldsThatTheMethodReads(t *testing.T) {
-	common := []string{"threshold", "horizon.multiplier"}
+// The search varies only what docs/tuning.md has users change, and only what the method reads.
+func TestSearchVariesFieldsThatUsersChange(t *testing.T) {
+	o := options(t)
 	for _, c := range []struct {
-		params pipeline.Params
-		own    []string
+		params             pipeline.Params
+		fixedMin, fixedMax bool
+		want               []string
 	}{
-		{pipeline.HoltParams(), []string{"smoothing"}},
-		{scaler.RecommendedParams(), []string{"forecast.noiseMargin", "window", "decision.scaleDownMargin"}},
+		{pipeline.HoltParams(), false, false, []string{"threshold", "minReplicas", "maxReplicas"}},
+		{scaler.RecommendedParams(), false, false, []string{"threshold", "forecast.lateness", "minReplicas", "maxReplicas"}},
+		{scaler.RecommendedParams(), true, true, []string{"threshold", "forecast.lateness"}},
 	} {
-		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Params: c.params, Metric: backtest.Utilization}
-		var fields []string
-		for field, tried := range backtest.Tried(s) {
-			fields = append(fields, field)
-			for _, v := range tried {
-				a := backtest.Advice{Default: s, Best: v}
-				for _, change := range a.Changes() {
-					assert.True(t, strings.HasPrefix(change.Field, field), "%s is reported as %s", field, change.Field)
-				}
-				assert.Equal(t, v == s, len(a.Changes()) == 0, "%s: a changed field is reported", field)
-				p := v.Params
-				p.Threshold, p.Max = v.Target, 20
-				assert.NoError(t, p.Validate(), field)
-			}
-		}
-		assert.ElementsMatch(t, append(c.own, common...), fields)
-	}
-}
-
-func TestAdvisesWhatHoldsUp(t *testing.T) {
-	figures := func(minutes, podHours float64) backtest.Figures {
-		return backtest.Figures{Hours: 10, AboveThresholdMinutes: minutes, PodHours: podHours}
-	}
-	a := backtest.Advice{
-		Scaler: "foresail-total", Tried: 20, MinuteCost: 2, Capacity: 100,
-		Default: backtest.Setting{Target: 0.7, Metric: backtest.Utilization, Params: pipeline.HoltParams()},
-		Tuned:   backtest.Comparison{Default: figures(10, 80), Best: figures(5, 80)},
-		Judged:  backtest.Comparison{Default: figures(10, 80), Best: figures(9, 72)},
-	}
-	tried := "Tried: 20 settings of foresail-total on the first 60% of the trace (10.0 h of it), with a minute above the threshold as expensive as 2 pod-hours."
-	a.Best = a.Default
-	assert.False(t, a.Holds())
-	assert.Equal(t, "Verdict: keep the settings. No other ones did better.", a.Verdict())
-	assert.Equal(t, []string{tried}, a.Reasons())
-
-	a.Best.Target, a.Best.Params.HorizonMultiplier, a.Best.Params.Window = 0.65, 1.6, 2*time.Minute
-	assert.True(t, a.Holds())
-	assert.Equal(t, "Verdict: change the settings. That costs 10.0% less on traffic that the search did not use.", a.Verdict())
-	assert.Equal(t, []string{
-		tried,
-		"Best: threshold: 650m instead of 700m, window: 2m0s instead of 1m30s, horizon.multiplier: 1600m instead of 1200m. " +
-			"5.0 minutes above the threshold instead of 10.0, 80.0 pod-hours instead of 80.0, together 10.0% less.",
-		"On the rest of the trace (10.0 h of it): 9.0 minutes above the threshold instead of 10.0, 72.0 pod-hours instead of 80.0, together 10.0% less.",
-	}, a.Reasons())
-	assert.Equal(t, "spec:\n  horizon:\n    multiplier: 1600m\n  threshold: 650m\n  window: 2m0s\n", a.YAML())
-	assert.Equal(t, "Apply it with: kubectl patch predictedmetric NAME --type merge --patch-file advice.yaml\n"+
-		"In the HPA that reads predicted_load_total set target.averageValue to 650m too.", a.HowToApply())
-
-	a.Default.Metric, a.Best.Metric = backtest.Requests, backtest.Requests
-	assert.Contains(t, a.YAML(), "threshold: \"65\"\n", "in requests per second")
-
-	a.Judged.Best = figures(11, 80)
-	assert.False(t, a.Holds())
-	assert.Empty(t, a.YAML())
-	assert.Equal(t, "Verdict: keep the settings. The best ones found cost 2.0% more on traffic that the search did not use.", a.Verdict())
-
-	a.Judged.Best = figures(9.6, 80)
-	assert.False(t, a.Holds())
-	assert.Equal(t, "Verdict: keep the settings. The best ones found cost only 0.8% less on traffic that the search did not use.", a.Verdict())
-}
-
-// TestAdviceIsInFieldsOfTheAPI applies every variation of the search as a patch.
-func TestAdviceIsInFieldsOfTheAPI(t *testing.T) {
-	for _, method := range []pipeline.Params{pipeline.HoltParams(), scaler.RecommendedParams()} {
-		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Params: method, Metric: backtest.Utilization}
+		o.FixedMin, o.FixedMax = c.fixedMin, c.fixedMax
+		s := backtest.Setting{Scaler: "foresail-total", Target: 0.7, Min: 2, Max: 20, Params: c.params, Metric: backtest.Utilization}
 		better := backtest.Comparison{Default: backtest.Figures{Hours: 1, PodHours: 10}, Best: backtest.Figures{Hours: 1, PodHours: 5}}
-		for field, tried := range backtest.Tried(s) {
+		var fields []string
+		for field, tried := range backtest.Tried(o, s) {
+			fields = append(fields, field)
+			require.NotEmpty(t, tried, field)
 			for _, v := range tried {
+				a := backtest.Advice{Default: s, Best: v, Judged: better}
 				if v == s {
+					assert.Empty(t, a.Changes(&v), field)
 					continue
 				}
-				a := backtest.Advice{Default: s, Best: v, Judged: better}
+				require.Len(t, a.Changes(&v), 1, field)
+				assert.Equal(t, field, a.Changes(&v)[0].Field)
+				p := v.Params
+				p.Threshold, p.Min, p.Max = v.Target, v.Min, v.Max
+				assert.NoError(t, p.Validate(), field)
 				var patched struct {
 					Spec v1alpha1.PredictedMetricSpec `json:"spec"`
 				}
@@ -473,7 +422,98 @@ func TestAdviceIsInFieldsOfTheAPI(t *testing.T) {
 				assert.NotEqual(t, v1alpha1.PredictedMetricSpec{}, patched.Spec, field)
 			}
 		}
+		assert.ElementsMatch(t, c.want, fields)
 	}
+}
+
+func compared(defaultMinutes, defaultPods, bestMinutes, bestPods float64) backtest.Comparison {
+	figures := func(minutes, podHours float64) backtest.Figures {
+		return backtest.Figures{Hours: 12, AboveThresholdMinutes: minutes, PodHours: podHours}
+	}
+	return backtest.Comparison{Default: figures(defaultMinutes, defaultPods), Best: figures(bestMinutes, bestPods)}
+}
+
+// With prices advice is in money, and in nothing else.
+func TestAdviceIsInMoney(t *testing.T) {
+	a := backtest.Advice{
+		Scaler: "foresail-total", Tried: 20, Fields: []string{"threshold", "minReplicas"}, Prices: &score.Prices{PodHour: 0.5, Minute: 2, Currency: "EUR"}, Capacity: 100,
+		Default: backtest.Setting{Target: 0.7, Min: 2, Max: 20, Metric: backtest.Utilization, Params: scaler.RecommendedParams()},
+		Tuned:   compared(10, 80, 5, 80), Judged: compared(10, 80, 5, 84),
+	}
+	tried := "Tried: 20 settings of threshold, minReplicas on the first 60% of the trace (12.0 h of it). Time is counted above 0.7 whatever they aim at. " +
+		"A pod costs 0.50 EUR an hour, and a minute above the threshold 2.00 EUR."
+	a.Best = a.Default
+	assert.False(t, a.Holds())
+	assert.Equal(t, "Verdict: keep the settings. No other ones cost less.", a.Verdict())
+	assert.Equal(t, []string{tried}, a.Reasons())
+
+	a.Best.Target, a.Best.Min, a.Best.Max, a.Best.Params.Lateness = 0.65, 3, 30, 0.005
+	assert.True(t, a.Holds(), "4 more pod-hours cost 2, and 5 minutes less save 10")
+	assert.Equal(t, "Verdict: change the settings: on traffic that the search did not use that is 104.00 EUR a day instead of 120.00 EUR (13.3% less).", a.Verdict())
+	assert.Equal(t, []string{
+		tried,
+		"Best: threshold: 650m instead of 700m, forecast.lateness: 0.5% instead of 1%, minReplicas: 3 instead of 2, maxReplicas: 30 instead of 20. " +
+			"There that is 100.00 EUR a day instead of 120.00 EUR (16.7% less).",
+	}, a.Reasons())
+	assert.Equal(t, "spec:\n  forecast:\n    lateness: 0.5%\n  maxReplicas: 30\n  minReplicas: 3\n  threshold: 650m\n", a.YAML())
+	assert.Equal(t, "Save it as advice.yaml, as --out does, and apply it with: kubectl patch predictedmetric NAME --type merge --patch-file advice.yaml\n"+
+		"In an HPA of your own that reads predicted_load_total set target.averageValue to 650m, minReplicas to 3, maxReplicas to 30 too.", a.HowToApply())
+
+	a.Default.Metric, a.Best.Metric = backtest.Requests, backtest.Requests
+	assert.Contains(t, a.YAML(), "threshold: \"65\"\n", "in requests per second")
+
+	a.Judged = compared(10, 80, 11, 80)
+	assert.False(t, a.Holds())
+	assert.Empty(t, a.YAML())
+	assert.Equal(t, "Verdict: keep the settings. The best others would not be worth it: on traffic that the search did not use that is 124.00 EUR a day instead of 120.00 EUR (3.3% more).", a.Verdict())
+	a.Judged = compared(10, 80, 9.8, 80)
+	assert.False(t, a.Holds(), "less than a hundredth")
+}
+
+// Without prices a minute is not weighed against a pod-hour: what is advised costs neither.
+func TestAdviceWithoutPricesCostsNothing(t *testing.T) {
+	a := backtest.Advice{Default: backtest.Setting{Target: 0.7}, Best: backtest.Setting{Target: 0.65}, Tuned: compared(10, 80, 5, 80)}
+	for _, c := range []struct {
+		minutes, podHours float64
+		holds             bool
+	}{{5, 80, true}, {10, 70, true}, {10, 80, false}, {5, 80.1, false}, {10.1, 40, false}, {9.95, 79.9, false}} {
+		a.Judged = compared(10, 80, c.minutes, c.podHours)
+		assert.Equal(t, c.holds, a.Holds(), "%v", c)
+	}
+	a.Judged = compared(10, 80, 5, 80)
+	assert.Equal(t, "Verdict: change the settings: on traffic that the search did not use that is 5.0 minutes above the threshold instead of 10.0, and 80.0 pod-hours instead of 80.0.", a.Verdict())
+	assert.Contains(t, a.Reasons()[0], "--pod-price and --minute-price weigh one against the other")
+	a.Best = a.Default
+	assert.Contains(t, a.Verdict(), "No other ones have less time above the threshold for as few pod-hours, or fewer pod-hours for as little time.")
+}
+
+// The search minds what it is to save: with dear minutes it takes more pods, with dear pods fewer, and without prices it lists the choice.
+func TestSearchGoesByThePrices(t *testing.T) {
+	o := options(t)
+	o.Trace = traceOf(t, 40, waves)
+	advised := func(p *score.Prices) *backtest.Advice {
+		o.Prices = p
+		a, err := backtest.Advise(t.Context(), o)
+		require.NoError(t, err)
+		return a
+	}
+	careful, cheap, open := advised(&score.Prices{PodHour: 0.01, Minute: 10}), advised(&score.Prices{PodHour: 10, Minute: 0.01}), advised(nil)
+	assert.Less(t, careful.Tuned.Best.AboveThresholdMinutes, careful.Tuned.Default.AboveThresholdMinutes)
+	assert.Greater(t, careful.Tuned.Best.PodHours, cheap.Tuned.Best.PodHours)
+	assert.Less(t, cheap.Tuned.Best.PodHours, cheap.Tuned.Default.PodHours)
+	assert.LessOrEqual(t, open.Tuned.Best.PodHours, open.Tuned.Default.PodHours)
+	assert.LessOrEqual(t, open.Tuned.Best.AboveThresholdMinutes, open.Tuned.Default.AboveThresholdMinutes)
+	assert.NotContains(t, open.Fields, "maxReplicas", "all pods were never too few")
+	require.Greater(t, len(open.Trades), 2)
+	for i, row := range open.Trades[1:] {
+		assert.Greater(t, row.PodHours, open.Trades[i].PodHours)
+		assert.Less(t, row.AboveThresholdMinutes, open.Trades[i].AboveThresholdMinutes, "more pods are for something")
+	}
+
+	o.Max = 6 // of the ten that 700 requests a second need
+	raised := advised(&score.Prices{PodHour: 0.01, Minute: 10})
+	assert.Contains(t, raised.Fields, "maxReplicas")
+	assert.Greater(t, raised.Best.Max, 6)
 }
 
 func TestFindings(t *testing.T) {

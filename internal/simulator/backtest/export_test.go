@@ -34,10 +34,10 @@ func Parts(o *Options) (tunedTo, judgedFrom int64) {
 	return tuned.to / second, judged.from / second
 }
 
-// Tried returns, by the field that it changes, what a search makes of a setting.
-func Tried(s Setting) map[string][]Setting {
+// Tried returns the variations of a setting that a search tries, by the field that they change.
+func Tried(o *Options, s Setting) map[string][]Setting {
 	out := map[string][]Setting{}
-	for _, d := range dimensions(s.Target, s.Params.Method) {
+	for _, d := range newPlayer(o).dimensions(&s) {
 		out[d.field] = d.of(s)
 	}
 	return out

@@ -27,9 +27,9 @@ type Figures struct {
 // hpaPeriod is how often an HPA looks: it takes about that and their startup time until pods for a load are ready.
 const hpaPeriod = 15 * time.Second
 
-// figuresOf makes figures of a record.
-func (o *Options) figuresOf(r *simulator.Record) Figures {
-	p := score.OfPods(r, o.need())
+// figuresOf returns the figures of a record of a setting. Whatever the setting aims at, the threshold is that of the options.
+func (o *Options) figuresOf(r *simulator.Record, s *Setting) Figures {
+	p := score.OfPods(r, o.need(s))
 	return Figures{
 		Hours: float64(len(r.Seconds)) / 3600, PodHours: p.Seconds / 3600,
 		AboveThresholdMinutes: p.AboveThresholdMinutes, AtMaximumMinutes: p.AtMaximumMinutes, SaturatedMinutes: p.SaturatedMinutes,
@@ -83,7 +83,5 @@ func (f Figures) AboveThresholdShare() float64 { return f.AboveThresholdMinutes 
 // Pods is how many pods there were on average.
 func (f Figures) Pods() float64 { return f.PodHours / f.Hours }
 
-// Bill is what pods and time above the threshold cost together, in pod-hours, at so many a minute.
-func (f Figures) Bill(perMinute float64) float64 {
-	return f.PodHours + perMinute*f.AboveThresholdMinutes
-}
+// Bill returns what pods and time above the threshold cost together.
+func (f Figures) Bill(p *score.Prices) float64 { return p.Bill(f.PodHours, f.AboveThresholdMinutes) }

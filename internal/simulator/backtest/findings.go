@@ -36,6 +36,10 @@ func (r *Result) Findings() []string {
 		out = append(out, fmt.Sprintf("With %s the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with %s for %.1f minutes (%.2f%%). "+
 			"%s paid for %.1f pod-hours, %s for %.1f (%s).", ours, r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
 			rival, b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), ours, a.PodHours, rival, b.PodHours, more(a.PodHours/b.PodHours)))
+		if p := r.Options.Prices; p != nil {
+			ourBill, theirBill := a.Bill(p), b.Bill(p)
+			out = append(out, fmt.Sprintf("In money that is %s with %s, and %s with %s (%s).", p.Text(ourBill), ours, p.Text(theirBill), rival, more(ourBill/theirBill)))
+		}
 		out = append(out, r.atEqual()...)
 	}
 	if hasOurs && a.AboveThresholdMinutes > 0 {
@@ -196,10 +200,18 @@ func (r *Result) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scaler\tabove threshold min\t% of time\tsaturated min\tpod-hours\tpods\tactions\treversals\tMASE\t")
+	columns := r.columns()
+	headings := []string{"scaler"}
+	for _, c := range columns {
+		headings = append(headings, c.short)
+	}
+	fmt.Fprintln(t, strings.Join(headings, "\t")+"\t")
 	for _, row := range r.Summary {
-		fmt.Fprintf(t, "%s\t%.1f\t%.2f\t%.1f\t%.1f\t%.2f\t%.0f\t%.0f\t%s\t\n", row.Scaler, row.AboveThresholdMinutes, 100*row.AboveThresholdShare(),
-			row.SaturatedMinutes, row.PodHours, row.Pods(), row.Actions, row.Reversals, orUnknown(decimals(row.Forecast.MASE(), 2)))
+		cells := []string{row.Scaler}
+		for _, c := range columns {
+			cells = append(cells, c.of(row))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -212,9 +224,52 @@ func (r *Result) WriteText(w io.Writer) error {
 		for _, reason := range r.Advice.Reasons() {
 			fmt.Fprintln(&b, reason)
 		}
+		if trades := r.Advice.trades(); trades != nil {
+			fmt.Fprintln(&b)
+			for _, row := range trades {
+				fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+			}
+			if err := t.Flush(); err != nil {
+				return err
+			}
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// column is one of the table of scalers.
+type column struct {
+	name  string // in words
+	short string // for a terminal
+	of    func(Row) string
+}
+
+// columns returns those of the table of scalers. There is time at the maximum, and money, only where there is any.
+func (r *Result) columns() []column {
+	minutes := func(name, short string, of func(Figures) float64) column {
+		return column{name + ", minutes", short + " min", func(row Row) string { return decimals(of(row.Figures), 1) }}
+	}
+	out := []column{
+		minutes("above the threshold", "above threshold", func(f Figures) float64 { return f.AboveThresholdMinutes }),
+		{"of the time", "of time", func(row Row) string { return decimals(100*row.AboveThresholdShare(), 2) + "%" }},
+	}
+	if slices.ContainsFunc(r.Summary, func(row Row) bool { return row.AtMaximumMinutes > 0 }) {
+		out = append(out, minutes("part of it at the maximum", "at maximum", func(f Figures) float64 { return f.AtMaximumMinutes }))
+	}
+	out = append(out,
+		minutes("overloaded", "saturated", func(f Figures) float64 { return f.SaturatedMinutes }),
+		column{"pod-hours", "pod-hours", func(row Row) string { return decimals(row.PodHours, 1) }},
+		column{"pods, on average", "pods", func(row Row) string { return decimals(row.Pods(), 2) }},
+	)
+	if p := r.Options.Prices; p != nil {
+		out = append(out, column{"cost", "cost", func(row Row) string { return p.Text(row.Bill(p)) }})
+	}
+	return append(out,
+		column{"changes of the number of pods", "actions", func(row Row) string { return decimals(row.Actions, 0) }},
+		column{"of them taken back soon", "reversals", func(row Row) string { return decimals(row.Reversals, 0) }},
+		column{"error of the forecast", "MASE", func(row Row) string { return orUnknown(decimals(row.Forecast.MASE(), 2)) }},
+	)
 }
 
 func orUnknown(s string) string {

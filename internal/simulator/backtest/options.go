@@ -37,9 +37,11 @@ type Options struct {
 	// Sources is how scalers get to see pods in a run of a seed; nil = scaler.DefaultSources.
 	Sources func(seed uint64) scaler.Sources
 
-	Targets    []float64 // of the frontier; none = no frontier
-	Advise     bool      // whether to search for settings
-	MinuteCost float64   // pod-hours that a minute above the threshold costs
+	Targets []float64     // of the frontier; none = no frontier
+	Prices  *score.Prices // nil: nothing is in money
+	Advise  bool          // whether to search for settings
+	// FixedMin and FixedMax keep the search from a bound that is not one of the PredictedMetric.
+	FixedMin, FixedMax bool
 
 	// Progress is called after each run, never by two at once. All are those that are known of so far. nil = not.
 	Progress func(done, all int)
@@ -87,14 +89,14 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// need is what pods are needed for, whatever scalers aim at.
-func (o *Options) need() score.Need {
-	return score.Need{Threshold: o.Threshold, Min: o.Min, Max: o.Max}
+// need returns what pods of a setting are needed for, whatever it aims at.
+func (o *Options) need(s *Setting) score.Need {
+	return score.Need{Threshold: o.Threshold, Min: s.Min, Max: s.Max}
 }
 
 // setting is how a scaler is set unless something else is tried.
 func (o *Options) setting(name string) Setting {
-	s := Setting{Scaler: name, Target: o.Threshold, Params: o.Params, Metric: Utilization}
+	s := Setting{Scaler: name, Target: o.Threshold, Min: o.Min, Max: o.Max, Params: o.Params, Metric: Utilization}
 	if isOurs(name) {
 		s.Metric = o.Metric
 	}
@@ -139,7 +141,7 @@ func (o *Options) scaler(s *Setting, load simulator.Load, known before, seed uin
 		sources = o.Sources(seed)
 	}
 	return scaler.New(s.Scaler, scaler.Setup{
-		Threshold: s.Target, Min: o.Min, Max: o.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
+		Threshold: s.Target, Min: s.Min, Max: s.Max, Params: p, Paper: o.Paper, Behavior: o.Behavior,
 		Startup: startup, Sources: sources, Seed: seed, Load: load, Past: known.past, History: known.recorded, Cost: 1 / o.Capacity,
 	})
 }

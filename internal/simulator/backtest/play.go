@@ -16,10 +16,11 @@ import (
 
 // Setting is a scaler and how it is set.
 type Setting struct {
-	Scaler string
-	Target float64 // the utilisation that it aims at
-	Params pipeline.Params
-	Metric Metric
+	Scaler   string
+	Target   float64 // the utilisation that it aims at
+	Min, Max int
+	Params   pipeline.Params
+	Metric   Metric
 }
 
 // Metric is what is measured of a pod.
@@ -101,7 +102,7 @@ func (p *player) one(s *Setting, part section, seed uint64) (Figures, error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	f := p.figuresOf(record)
+	f := p.figuresOf(record, s)
 	f.Forecast = errors
 	return f, nil
 }
@@ -120,7 +121,7 @@ func (p *player) record(s *Setting, part section, seed uint64) (*simulator.Recor
 	}
 	watched := &observer{Scaler: scaler, load: load, cost: 1 / p.Capacity, begins: part.begins(), from: span.Lead.Milliseconds(), until: (span.Lead + span.Length).Milliseconds()}
 	world := fluid.New(fluid.Config{
-		Load: load, Seed: runSeed, Min: p.Min, Max: p.Max, Warm: p.need().Pods(load.Rate(0) / p.Capacity),
+		Load: load, Seed: runSeed, Min: s.Min, Max: s.Max, Warm: p.need(s).Pods(load.Rate(0) / p.Capacity),
 		Capacity: p.Capacity, Startup: p.Startup,
 		Exact: p.exact(), Unclipped: s.Metric == Requests,
 	})

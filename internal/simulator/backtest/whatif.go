@@ -28,7 +28,7 @@ func Play(ctx context.Context, o *Options, step time.Duration) ([]Played, error)
 		if err != nil {
 			return nil, err
 		}
-		one := Played{Scaler: name, Figures: p.figuresOf(record)}
+		one := Played{Scaler: name, Figures: p.figuresOf(record, &s)}
 		for i := 0; i < len(record.Seconds); i += int(step / time.Second) {
 			one.Replicas = append(one.Replicas, record.Seconds[i].Target)
 		}
