@@ -29,14 +29,15 @@ func (r *Result) frontierChart() chart.Page {
 			targetList(r.Options.Targets), r.Options.Threshold),
 	}
 	c := chart.Chart{}
-	most, least, dearest := 0.0, math.Inf(1), 0.0
+	most, least, cheapest, dearest := 0.0, math.Inf(1), math.Inf(1), 0.0
 	for _, row := range r.Frontier {
-		most, dearest = max(most, row.AboveThresholdShare()), max(dearest, row.Pods())
+		most = max(most, row.AboveThresholdShare())
+		cheapest, dearest = min(cheapest, row.Pods()), max(dearest, row.Pods())
 		if share := row.AboveThresholdShare(); share > 0 {
 			least = min(least, share)
 		}
 	}
-	c.X = chart.Linear("pods, on average", dearest)
+	c.X = chart.Fitting("pods, on average", cheapest, dearest)
 	c.Y = shares("share of time above the threshold", least, most)
 	for _, name := range r.Options.Scalers {
 		line := chart.Line{Style: style(name)}
@@ -90,28 +91,20 @@ func (r *Result) timelineChart() chart.Page {
 	for i := range minutes {
 		minutes[i] = float64(i) * t.Step.Minutes()
 	}
-	most := maximum(t.Needed)
+	least, most := slices.Min(t.Needed), slices.Max(t.Needed)
 	pods := chart.Chart{Lines: []chart.Line{{X: minutes, Y: t.Needed, Style: chart.Style{Color: chart.Shade}, Fill: true}}}
 	for _, s := range t.Scalers {
-		most = max(most, maximum(s.Ready))
+		least, most = min(least, slices.Min(s.Ready)), max(most, slices.Max(s.Ready))
 		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: style(s.Name)})
 		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: style(s.Name)})
 	}
-	right := chart.Linear("requests/s", maximum(t.Rate))
-	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Linear("ready pods", most), &right
+	right := chart.Fitting("requests/s", slices.Min(t.Rate), slices.Max(t.Rate))
+	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Fitting("ready pods", least, most), &right
 	dotted := chart.Style{Color: chart.Black, Width: 0.75, Dash: []float64{1, 2}}
 	pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: t.Rate, Style: dotted, OnRight: true})
 	page.Legend = append(page.Legend, chart.Entry{Name: "requests/s (right)", Style: dotted})
 	page.Charts = []chart.Chart{pods}
 	return page
-}
-
-func maximum(values []float64) float64 {
-	most := 0.0
-	for _, v := range values {
-		most = max(most, v)
-	}
-	return most
 }
 
 // Timeline is how some hours went: those of the trace in which the load grew most.

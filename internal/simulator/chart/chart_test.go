@@ -91,8 +91,18 @@ func TestAPageIsXML(t *testing.T) {
 	assert.NotContains(t, text, "Inf")
 }
 
+// A page of HTML may be dark.
+func TestAFragmentHasNoBackground(t *testing.T) {
+	var whole, fragment bytes.Buffer
+	require.NoError(t, page().WriteSVG(&whole))
+	require.NoError(t, page().WriteFragment(&fragment))
+	assert.Equal(t, 1, strings.Count(whole.String(), "#FFFFFF"))
+	assert.Zero(t, strings.Count(fragment.String(), "#FFFFFF"))
+	assert.True(t, strings.HasPrefix(fragment.String(), "<svg"))
+}
+
 func TestPagesAreTheSameToTheByte(t *testing.T) {
-	for _, write := range []func(chart.Page, io.Writer) error{chart.Page.WriteSVG, chart.Page.WritePNG} {
+	for _, write := range []func(chart.Page, io.Writer) error{chart.Page.WriteSVG, chart.Page.WriteFragment, chart.Page.WritePNG} {
 		var a, b bytes.Buffer
 		require.NoError(t, write(page(), &a))
 		require.NoError(t, write(page(), &b))
@@ -119,6 +129,9 @@ func TestAxesHaveRoundEnds(t *testing.T) {
 		"1300 1350 1400 1450 1500 1550 1600": chart.Between("", 1310, 1590),
 		"-1.0 -0.5 0.0 0.5 1.0":              chart.Between("", 0, 0),
 		"10 ms 100 ms 1 s 10 s":              chart.Milliseconds("", 1, 4),
+		"2.0 2.1 2.2 2.3 2.4 2.5":            chart.Fitting("", 2, 2.5),
+		"0 1 2 3 4 5":                        chart.Fitting("", 2, 5),
+		"3.0 3.5 4.0 4.5 5.0":                chart.Fitting("", 4, 4),
 	} {
 		assert.Equal(t, want, labels(a))
 	}

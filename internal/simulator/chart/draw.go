@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"image/color"
 	"io"
 	"math"
@@ -32,8 +33,21 @@ const (
 // WriteSVG draws the page as SVG.
 func (p Page) WriteSVG(w io.Writer) error {
 	c := vgsvg.New(p.size())
+	p.paper(draw.New(c))
 	p.draw(draw.New(c))
 	_, err := c.WriteTo(w)
+	return err
+}
+
+// WriteFragment draws the page as a part of a page of HTML: SVG without a declaration, on the background that is there.
+func (p Page) WriteFragment(w io.Writer) error {
+	c := vgsvg.New(p.size())
+	p.draw(draw.New(c))
+	var b bytes.Buffer
+	if _, err := c.WriteTo(&b); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes()[bytes.Index(b.Bytes(), []byte("<svg")):])
 	return err
 }
 
@@ -41,6 +55,7 @@ func (p Page) WriteSVG(w io.Writer) error {
 func (p Page) WritePNG(w io.Writer) error {
 	width, height := p.size()
 	c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
+	p.paper(draw.New(c))
 	p.draw(draw.New(c))
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
 	return err
@@ -59,9 +74,13 @@ func (p Page) head(width vg.Length) vg.Length {
 	return margin + lineSpacing*(titleSize+noteSize*vg.Length(lines)) + legendGap/2 + margin
 }
 
-func (p Page) draw(c draw.Canvas) {
+// paper fills the background.
+func (p Page) paper(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Path())
+}
+
+func (p Page) draw(c draw.Canvas) {
 	width := c.Max.X - c.Min.X
 	y := c.Max.Y - margin
 	c.FillText(style(titleSize, draw.XLeft, draw.YTop), vg.Point{X: margin, Y: y}, p.Title)
@@ -125,6 +144,7 @@ func (e Entry) draw(c draw.Canvas, x, y vg.Length) {
 
 func (ch Chart) draw(c draw.Canvas) {
 	p := plot.New()
+	p.BackgroundColor = nil // that of the page
 	p.Title.Text = ch.Title
 	p.Title.TextStyle = style(noteSize, draw.XCenter, draw.YTop)
 	p.Title.TextStyle.Font.Weight = 3 // bold

@@ -13,6 +13,14 @@ func Linear(label string, largest float64) Axis {
 	return axis(label, largest, []float64{1, 2, 5})
 }
 
+// Fitting returns an axis from 0, or, where that would press all values into its upper half, from a round number below the least of them.
+func Fitting(label string, least, largest float64) Axis {
+	if least > largest/2 && !math.IsInf(largest, 0) {
+		return Between(label, least, largest)
+	}
+	return Linear(label, largest)
+}
+
 // Seconds returns an axis of time from 0 to a number of seconds.
 func Seconds(label string, end float64) Axis {
 	a := axis(label, end, []float64{1, 1.5, 3, 6})
