@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/foresail/foresail/test/ports"
 )
 
 // fleet holds the pods that are served. Its methods are called one at a time.
@@ -31,6 +33,9 @@ type service struct {
 func newFleet(options Options) *fleet {
 	if options.Shares == nil {
 		options.Shares = &Shares{}
+	}
+	if options.Failed == nil {
+		options.Failed = func(error) {}
 	}
 	return &fleet{options: options, serving: map[cache.ObjectName]service{}}
 }
@@ -59,6 +64,7 @@ func (f *fleet) start(ctx context.Context, name cache.ObjectName, pod *corev1.Po
 	f.running.Go(func() {
 		if err := f.serve(serving, pod, draining); err != nil {
 			klog.FromContext(ctx).Error(err, "Pod is not served", "pod", klog.KObj(pod))
+			f.options.Failed(notServed(pod, err))
 		}
 	})
 }
@@ -84,7 +90,7 @@ func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (con
 		return err
 	}
 	server.usage = f.options.Shares.usage(pod, server.Usage)
-	app, metrics, err := listen(ctx, pod)
+	app, metrics, err := f.listen(ctx, pod)
 	if err != nil || app == nil {
 		return err
 	}
@@ -97,11 +103,19 @@ func (f *fleet) serve(ctx context.Context, pod *corev1.Pod, draining func() (con
 	return server.Serve(app, metrics)
 }
 
+// notServed names the pod that an error is about.
+func notServed(pod *corev1.Pod, err error) error {
+	return fmt.Errorf("pod %s/%s is not served: %w", pod.Namespace, pod.Name, err)
+}
+
 // retry is how listening is tried again: a pod's address may still be held by an earlier pod that is closing.
 var retry = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Cap: time.Second, Steps: 8}
 
+// failedAfter is the time after which an address that is in use is reported to Options.Failed. Closing takes less.
+const failedAfter = 3 * time.Second
+
 // listen opens both ports of a pod, again and again until it can or ctx ends; then it returns nil listeners, no error.
-func listen(ctx context.Context, pod *corev1.Pod) (app, metrics net.Listener, err error) {
+func (f *fleet) listen(ctx context.Context, pod *corev1.Pod) (app, metrics net.Listener, err error) {
 	appAddress, err := AppAddress(pod)
 	if err != nil {
 		return nil, nil, err
@@ -113,14 +127,18 @@ func listen(ctx context.Context, pod *corev1.Pod) (app, metrics net.Listener, er
 	if err := checkAddresses(appAddress, metricsAddress); err != nil {
 		return nil, nil, err
 	}
-	reported := false
+	began, logged, failed := time.Now(), false, false
 	_ = retry.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if app, metrics, err = listenBoth(ctx, appAddress, metricsAddress); err == nil {
 			return true, nil
 		}
-		if !reported && ctx.Err() == nil {
+		if !logged && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Listening is tried again until it works", "pod", klog.KObj(pod))
-			reported = true
+			logged = true
+		}
+		if !failed && ctx.Err() == nil && time.Since(began) > failedAfter {
+			f.options.Failed(notServed(pod, err))
+			failed = true
 		}
 		return false, nil
 	}) // ends with an error only when ctx does
@@ -139,13 +157,17 @@ func checkAddresses(app, metrics netip.AddrPort) error {
 
 // listenBoth opens both ports or none.
 func listenBoth(ctx context.Context, appAddress, metricsAddress netip.AddrPort) (app, metrics net.Listener, err error) {
-	var config net.ListenConfig
-	if app, err = config.Listen(ctx, "tcp", appAddress.String()); err != nil {
+	if app, err = listenAt(ctx, appAddress.String()); err != nil {
 		return nil, nil, err
 	}
-	if metrics, err = config.Listen(ctx, "tcp", metricsAddress.String()); err != nil {
+	if metrics, err = listenAt(ctx, metricsAddress.String()); err != nil {
 		_ = app.Close()
 		return nil, nil, err
 	}
 	return app, metrics, nil
+}
+
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	return listener, ports.Explain(err, address)
 }

@@ -28,6 +28,10 @@ type Options struct {
 	// Drain is for how long requests under way may still take when their pod goes away; new connections are refused
 	// from then on. 0: every connection is cut at once.
 	Drain time.Duration
+
+	// Failed receives why a pod is not served, as the log does: at once for a pod that never will be, after three seconds for one
+	// at whose address another program listens. nil: the log alone has it.
+	Failed func(error)
 }
 
 // Run serves the pods that options choose until ctx ends, then closes everything and returns nil. A pod is served

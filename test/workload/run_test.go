@@ -176,18 +176,22 @@ func TestAddressHeldByAnotherIsTakenOnceFree(t *testing.T) {
 	holder, err := net.Listen("tcp", app)
 	require.NoError(t, err)
 
-	logged := make(chan string, 1)
+	logged, failed := make(chan string, 1), make(chan error, 1)
 	logger := funcr.New(func(_, line string) { logged <- line }, funcr.Options{})
-	f := newFleet(Options{Model: DefaultModel()})
+	f := newFleet(Options{Model: DefaultModel(), Failed: func(err error) { failed <- err }})
 	f.sync(klog.NewContext(t.Context(), logger), pod)
 	assert.Contains(t, <-logged, "address already in use")
 	assert.False(t, listening(metrics), "both ports or none")
+	err = <-failed
+	require.ErrorContains(t, err, "pod test/successor is not served: listen tcp "+app)
+	require.ErrorContains(t, err, "stop that program")
 
 	require.NoError(t, holder.Close())
 	eventually(t, func() bool { _, err := read("http://" + metrics); return err == nil }, "the address is taken once it is free")
 	f.stop(cache.MetaObjectToName(pod))
 	f.wait()
-	assert.Empty(t, logged, "it is reported once")
+	assert.Empty(t, logged, "it is logged once")
+	assert.Empty(t, failed, "it is reported once")
 }
 
 func TestReplacedPodIsServedAnew(t *testing.T) {
@@ -224,6 +228,10 @@ func TestPodsThatCannotBeServed(t *testing.T) {
 		pod := testPod(t, "bad", "127.0.0.48")
 		change(pod)
 		require.ErrorContains(t, f.serve(t.Context(), pod, nil), want)
+		failed := make(chan error, 1)
+		reporting := newFleet(Options{Model: DefaultModel(), Failed: func(err error) { failed <- err }})
+		reporting.sync(t.Context(), pod)
+		require.ErrorContains(t, <-failed, want)
 	}
 }
 
