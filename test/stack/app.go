@@ -57,7 +57,7 @@ var appTemplate = template.Must(template.New("app.yaml").Parse(appYAML))
 
 // Deploy applies an application, and waits until its replicas are ready.
 func (s *Stack) Deploy(ctx context.Context, a App) error {
-	manifest, err := a.manifest(s.scale)
+	manifest, err := a.manifest(s.scale, s.ports)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Stack) Deploy(ctx context.Context, a App) error {
 	}
 }
 
-func (a App) manifest(scale int) ([]byte, error) {
+func (a App) manifest(scale int, ports podPorts) ([]byte, error) {
 	scaled := func(d time.Duration) time.Duration { return (d / time.Duration(scale)).Truncate(time.Millisecond) }
 	if a.ScaleDownWindow == 0 {
 		a.ScaleDownWindow = int(scaled(30 * time.Second).Seconds())
@@ -96,6 +96,7 @@ func (a App) manifest(scale int) ([]byte, error) {
 	var manifest bytes.Buffer
 	err = appTemplate.Execute(&manifest, struct {
 		App
+		Ports                        podPorts
 		Label, ServiceTimeAnnotation string
 		Threshold, SourceJSON        string
 		Scaled                       bool
@@ -103,7 +104,7 @@ func (a App) manifest(scale int) ([]byte, error) {
 		HorizonMin, ReactionDelay    time.Duration
 		PolicyPeriod                 int // of the HPA, in seconds
 	}{
-		a, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded),
+		a, ports, WorkloadLabel, workload.ServiceTimeAnnotation, a.Threshold.String(), string(encoded),
 		scale > 1, scaled(25 * time.Second), scaled(30 * time.Second),
 		scaled(10 * time.Second), scaled(hpaPeriod), int(scaled(hpaPeriod).Seconds()),
 	})

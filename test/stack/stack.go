@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
+	"github.com/foresail/foresail/test/ports"
 	"github.com/foresail/foresail/test/workload"
 )
 
@@ -42,11 +44,26 @@ type Stack struct {
 	Cluster *controlplane.Cluster
 	binary  foresail.Binary
 	scale   int // Options.TimeScale
+	ports   podPorts
 	// Shares are loads that applications carry without requests.
 	Shares *workload.Shares
 
 	workload sync.WaitGroup
 	cancel   context.CancelFunc
+	failed   chan error // has room for the first failure
+}
+
+// podPorts are where the pods of applications listen, each at its own address: no program of this machine listens there, on all
+// addresses or on the pods' own.
+type podPorts struct{ App, Metrics int }
+
+func takePodPorts() (podPorts, error) {
+	app, err := ports.Take()
+	if err != nil {
+		return podPorts{}, err
+	}
+	metrics, err := ports.Take()
+	return podPorts{app, metrics}, err
 }
 
 // Start builds what is missing and runs a stack without an adapter; StartAdapter adds one. Close ends it.
@@ -55,6 +72,10 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		o.Progress = io.Discard
 	}
 	binary, err := foresail.Build(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	free, err := takePodPorts()
 	if err != nil {
 		return nil, err
 	}
@@ -68,25 +89,54 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			"--horizontal-pod-autoscaler-sync-period=" + (hpaPeriod / time.Duration(scale)).String(),
 		}, extra[controlplane.ControllerManager]...)
 	}
+	binaries, err := controlplane.Build(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	started := controlplane.Announce(o.Progress, "starting the control plane and installing Foresail")
+	defer started()
 	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages, AuditPolicy: o.AuditPolicy,
+		Binaries: binaries, Progress: o.Progress, Nodes: 2, ReadyDelay: o.ReadyDelay, ExtraArgs: extra, Stages: o.Stages, AuditPolicy: o.AuditPolicy,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Stack{Cluster: cluster, binary: binary, scale: scale, Shares: &workload.Shares{}, cancel: cancel}
+	s := &Stack{
+		Cluster: cluster, binary: binary, scale: scale, ports: free, Shares: &workload.Shares{}, cancel: cancel, failed: make(chan error, 1),
+	}
 	// The pods of the adapter's Deployment are never more than objects here, where no image can run: adapters are processes.
 	if err := foresail.ApplyBase(ctx, cluster); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.workload.Go(func() {
-		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{Selector: WorkloadLabel + "=true", Seed: o.Seed, Shares: s.Shares, Drain: 10 * time.Second})
+		err := workload.Run(ctx, cluster.RESTConfig(), workload.Options{
+			Selector: WorkloadLabel + "=true", Seed: o.Seed, Shares: s.Shares, Drain: 10 * time.Second, Failed: s.fail,
+		})
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "The workload has ended")
+			s.fail(fmt.Errorf("serve pods: %w", err))
+		}
+	})
+	s.workload.Go(func() {
+		select {
+		case <-cluster.Done():
+			s.fail(cluster.Err())
+		case <-ctx.Done():
 		}
 	})
 	return s, nil
+}
+
+// Failed receives the first reason why the stack does not work as a whole: a component of the control plane has ended, or a pod
+// is not served; nil when the control plane was stopped.
+func (s *Stack) Failed() <-chan error { return s.failed }
+
+func (s *Stack) fail(err error) {
+	select {
+	case s.failed <- err:
+	default: // an earlier reason is the cause
+	}
 }
 
 // Close ends the workload and the control plane. Adapters end with their own contexts.
