@@ -21,7 +21,7 @@ type slot struct {
 }
 
 const (
-	// firstSlot leaves 127.0.0.0/16 and 127.1.0.0/16 to everybody else, lastSlot the broadcast address.
+	// firstSlot leaves 127.0.0.0/16 and 127.1.0.0/16 to other programs, lastSlot the broadcast address.
 	firstSlot = 2
 	lastSlot  = 250
 	// The ports end at 23016, below the range of ports that Linux gives to outgoing connections.
@@ -49,7 +49,8 @@ func takeSlot() (*slot, error) {
 			return s, nil
 		}
 	}
-	return nil, errors.New("no free ports: every range of ports for clusters has one in use")
+	return nil, fmt.Errorf("no free ports: each of the %d ranges of %d ports that clusters take, from %d to %d, has one in use; end clusters that are not needed",
+		lastSlot-firstSlot+1, usedPorts, (&slot{number: firstSlot}).port(0), (&slot{number: lastSlot}).port(usedPorts-1))
 }
 
 func (s *slot) take() error {
