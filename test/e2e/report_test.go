@@ -70,7 +70,7 @@ func TestReportFromPrometheus(t *testing.T) {
 	asRan, ours, hpa := span.Rows[0], span.Rows[1], span.Rows[2]
 	assert.InDelta(t, podHours(third, now.Add(-7*time.Hour))+podHours(second, now.Add(-7*time.Hour)), asRan.PodHours.Value, 0.3, "of two replicas at a time one counts")
 	assert.InDelta(t, asRan.PodHours.Value, ours.PodHours.Value, 0.1*asRan.PodHours.Value)
-	assert.Greater(t, hpa.AboveMinutes.Value, ours.AboveMinutes.Value)
+	assert.Greater(t, hpa.TooFewMinutes.Value, ours.TooFewMinutes.Value)
 	assert.InDelta(t, 0.81, *span.Forecast.ErrorRatio, 1e-9)
 
 	_, err = evaluation.Read(t.Context(), source, types.NamespacedName{Namespace: pm.Namespace, Name: "wbe"}, now, spans.Longest())
