@@ -38,16 +38,14 @@ type trackedInstance struct {
 // trackedInstances are by instance id. A Node of the pool whose instance has never been seen is kept by its provider id.
 type trackedInstances map[string]*trackedInstance
 
-// see takes note of a list, and of the instances that the journal and Nodes tell of.
-func (s trackedInstances) see(listed []provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
-	there := make(map[string]bool, len(listed))
-	providerIDs := map[string]bool{}
-	for _, i := range listed {
-		there[i.ID] = true
-		if s[i.ID] == nil {
-			s[i.ID] = &trackedInstance{first: now}
+// see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
+func (s trackedInstances) see(listed map[string]provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
+	providerIDs := make(map[string]bool, len(listed))
+	for id, i := range listed {
+		if s[id] == nil {
+			s[id] = &trackedInstance{first: now}
 		}
-		s[i.ID].instance, s[i.ID].missing = i, time.Time{}
+		s[id].instance, s[id].missing = i, time.Time{}
 	}
 	for _, i := range recorded(r) {
 		if s[i.ID] == nil {
@@ -65,8 +63,9 @@ func (s trackedInstances) see(listed []provider.Instance, r state.Record, nodes 
 		}
 	}
 	for key, one := range s {
+		_, there := listed[key]
 		switch {
-		case there[key]:
+		case there:
 		case one.instance.ID == "" && (providerIDs[key] || s[provider.IDOf(key)] != nil):
 			delete(s, key) // its instance has been seen since
 		case one.missing.IsZero():
@@ -175,10 +174,12 @@ func instanceOf(a state.Action, s state.Slot) provider.Instance {
 	}
 }
 
-// inOrder goes through a map in the order of its keys, so that equal worlds have equal things done to them.
+// inOrder iterates over a map in the order of its keys, so that results are deterministic.
 func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
 	return func(yield func(string, V) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
+		keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+		slices.Sort(keys)
+		for _, key := range keys {
 			if !yield(key, m[key]) {
 				return
 			}

@@ -3,7 +3,6 @@ package nodepool
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +99,7 @@ func (b *observer) remember(o *observation) {
 			}
 		}
 	}
-	b.tracked.see(slices.Collect(maps.Values(o.instances)), o.record, ours, o.at)
+	b.tracked.see(o.instances, o.record, ours, o.at)
 	for _, s := range b.tracked {
 		n := o.node(s.instance)
 		if o.cluster != nil {
