@@ -67,38 +67,50 @@ func (r *regression) at(x *[features]float64) float64 {
 }
 
 // solve finds the weights, held back by a ridge, by Cholesky's decomposition. They stay as they are while nothing varies.
+//
+// Additions of a sum wait for each other, so sums of atOnce elements of a column are made side by side. The terms of each keep
+// their order: results do not depend on it.
 func (r *regression) solve(ridge float64) {
-	var l [features][features]float64
-	var z [features]float64
+	const atOnce = 4
+	var l [features][features + atOnce]float64 // by column, each from its diagonal on; its last element is that of the moments
 	at := 0
 	for i := range features {
 		for j := range i + 1 {
-			sum := float64(r.squares[at])
+			l[j][i] = float64(r.squares[at])
 			at++
-			if i == j {
-				sum += ridge
-			}
-			for k := range j {
-				sum -= l[i][k] * l[j][k]
-			}
-			switch {
-			case i != j:
-				l[i][j] = sum / l[j][j]
-			case sum > 0:
-				l[i][i] = math.Sqrt(sum)
-			default:
-				return
-			}
 		}
-		z[i] = float64(r.moments[i])
-		for k := range i {
-			z[i] -= l[i][k] * z[k]
-		}
-		z[i] /= l[i][i]
+		l[i][i] += ridge
+		l[i][features] = float64(r.moments[i])
 	}
+	for j := range l {
+		column := &l[j]
+		for i := j; i <= features; i += atOnce {
+			sums := (*[atOnce]float64)(column[i:])
+			a, b, c, d := sums[0], sums[1], sums[2], sums[3]
+			for k := range l[:j] {
+				before := &l[k]
+				of, factor := (*[atOnce]float64)(before[i:]), before[j]
+				a -= of[0] * factor
+				b -= of[1] * factor
+				c -= of[2] * factor
+				d -= of[3] * factor
+			}
+			sums[0], sums[1], sums[2], sums[3] = a, b, c, d
+		}
+		if !(column[j] > 0) {
+			return
+		}
+		root := math.Sqrt(column[j])
+		for i := j + 1; i <= features; i++ {
+			column[i] /= root
+		}
+		column[j] = root
+	}
+	var z [features]float64
 	for i := features - 1; i >= 0; i-- {
+		z[i] = l[i][features]
 		for k := i + 1; k < features; k++ {
-			z[i] -= l[k][i] * z[k]
+			z[i] -= l[i][k] * z[k]
 		}
 		z[i] /= l[i][i]
 	}
