@@ -54,7 +54,7 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 	}
 
 	each := pipeline.NewPast(&p)
-	follow(each, p, 0, 4*ofDay, daily(func(int64) bool { return true }))
+	followMornings(each, p, 0, 4, daily(func(int64) bool { return true }))
 	share, _ = each.Hourly((midnight+4*ofDay+2*60)*1000, (midnight+4*ofDay+3*60)*1000)
 	assert.Zero(t, share, "what comes at ten each day does not come in other hours")
 
@@ -100,12 +100,12 @@ func lateInFourMinutes(t *testing.T, p pipeline.Params, load secondly) (late, or
 	t.Helper()
 	past := pipeline.NewPast(&p)
 	follow(past, p, 0, 2*ofDay, load)
-	judged, target := 0.0, 1
+	judged, target, forecast := 0.0, 1, runs(t, p)
 	for s := 2 * ofDay; s < 6*ofDay; s += 15 {
 		follow(past, p, s-15, s, load)
 		in := inFourMinutes(past, s, load)
 		in.Target = target
-		f := run(t, p, in)
+		f := forecast(in)
 		target = f.Decision.Desired
 		rate := 0.0
 		for k := s + 231; k <= s+250; k++ {

@@ -45,8 +45,20 @@ func at(now int64, instances ...pipeline.Instance) pipeline.Input {
 
 func run(t testing.TB, params pipeline.Params, in pipeline.Input) pipeline.Forecast {
 	t.Helper()
-	f, _ := stages(t, params, in)
-	return f
+	return runs(t, params)(in)
+}
+
+// runs returns a function that makes forecasts with one pipeline.
+func runs(t testing.TB, params pipeline.Params) func(pipeline.Input) pipeline.Forecast {
+	t.Helper()
+	p, err := pipeline.New(params)
+	require.NoError(t, err)
+	return func(in pipeline.Input) pipeline.Forecast {
+		t.Helper()
+		f, err := p.Run(in)
+		require.NoError(t, err)
+		return f
+	}
 }
 
 func stages(t testing.TB, params pipeline.Params, in pipeline.Input) (pipeline.Forecast, pipeline.Stages) {
