@@ -15,7 +15,7 @@ const CheckpointVersion = 3
 
 // MaxCheckpoint is the size of the largest checkpoint in bytes, that of a load which has jumped in each minute of the day. That of an
 // ordinary load has two thirds of it.
-const MaxCheckpoint = 30_468
+const MaxCheckpoint = 30_482
 
 var (
 	_ encoding.BinaryMarshaler   = (*Past)(nil)
