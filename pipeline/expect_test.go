@@ -67,25 +67,28 @@ func TestJumpsOfSomeHoursAreKnown(t *testing.T) {
 // Where a margin could not keep what is late to the share that was asked for, jumps that come in some hours are planned for, as often as
 // that takes.
 func TestJumpsOfSomeHoursKeepLateness(t *testing.T) {
-	for _, lateness := range []float64{0.01, 0.02, 0.2} {
-		p := learningParams()
-		p.Lateness = lateness
-		late, ordered := lateInFourMinutes(t, p, noisy(3, hourly(atChance)))
-		t.Logf("%v asked: late %.4f, ordered %.2f", lateness, late, ordered)
-		if lateness < 0.1 {
-			assert.InEpsilon(t, lateness, late, 0.25)
-		} else {
-			assert.Less(t, ordered, 3., "nothing is ordered for jumps")
-			assert.Greater(t, late, 0.02, "they are all late")
-		}
-	}
+	testJumpsOfSomeHours(t, 0.01)
+	p := learningParams()
+	p.Lateness = 0.2
+	late, ordered := lateInFourMinutes(t, p, 1, 3, noisy(3, hourly(atChance)))
+	assert.Less(t, ordered, 3., "nothing is ordered for jumps")
+	assert.Greater(t, late, 0.02, "they are all late")
+}
+
+func testJumpsOfSomeHours(t *testing.T, lateness float64) {
+	p := learningParams()
+	p.Lateness = lateness
+	late, _ := lateInFourMinutes(t, p, 2, 6, noisy(3, hourly(atChance)))
+	assert.InEpsilon(t, lateness, late, 0.25)
 }
 
 // A load that becomes nearly four times as much in the time that pods take, and six times in all, is expected, each hour.
-func TestSteepRisesKeepLateness(t *testing.T) {
+func TestSteepRisesKeepLateness(t *testing.T) { testSteepRises(t, 4) }
+
+func testSteepRises(t *testing.T, days int64) {
 	p := learningParams()
 	p.Lateness = 0.01
-	late, _ := lateInFourMinutes(t, p, noisy(4, func(s int64) float64 {
+	late, _ := lateInFourMinutes(t, p, 2, days, noisy(4, func(s int64) float64 {
 		if grown := float64(s%3600)/60 - 30; 0 <= grown && grown < 20 {
 			return 2 * math.Min(6, math.Pow(1.4, grown))
 		}
@@ -94,14 +97,14 @@ func TestSteepRisesKeepLateness(t *testing.T) {
 	assert.InEpsilon(t, p.Lateness, late, 0.25)
 }
 
-// lateInFourMinutes is the share of four days, after two, in which too few pods had been ordered that take four minutes, and the load that
-// those hold that had been ordered, on average.
-func lateInFourMinutes(t *testing.T, p pipeline.Params, load secondly) (late, ordered float64) {
+// lateInFourMinutes plays a load until a day, for pods that take four minutes. It returns the share of the time from another day on in
+// which too few pods had been ordered, and the load that the ordered ones hold, on average.
+func lateInFourMinutes(t *testing.T, p pipeline.Params, from, to int64, load secondly) (late, ordered float64) {
 	t.Helper()
 	past := pipeline.NewPast(&p)
-	follow(past, p, 0, 2*ofDay, load)
+	follow(past, p, 0, from*ofDay, load)
 	judged, target, forecast := 0.0, 1, runs(t, p)
-	for s := 2 * ofDay; s < 6*ofDay; s += 15 {
+	for s := from * ofDay; s < to*ofDay; s += 15 {
 		follow(past, p, s-15, s, load)
 		in := inFourMinutes(past, s, load)
 		in.Target = target
