@@ -2,12 +2,16 @@
 package archtest
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,25 +20,52 @@ import (
 
 const module = "github.com/foresail/foresail/"
 
-// imports returns, for each package of the module that matches patterns, what it imports within the given depth: its own
-// imports or, with deps, all it depends on. Tests do not count.
-func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
-	t.Helper()
-	field := ".Imports"
-	if deps {
-		field = ".Deps"
-	}
-	args := append([]string{"list", "-f", `{{.ImportPath}}{{range ` + field + `}} {{.}}{{end}}`}, patterns...)
-	command := exec.CommandContext(t.Context(), "go", args...)
+// listed is what go list has of a package.
+type listed struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+// goList returns every package of the module and all that these depend on. Tests do not count.
+var goList = sync.OnceValues(func() (map[string]listed, error) {
+	command := exec.CommandContext(context.Background(), "go", "list", "-deps", "-json=ImportPath,Imports,Deps", "./...")
 	command.Dir = "../.."
 	output, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	packages := map[string]listed{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); decoder.More(); {
+		var p listed
+		if err := decoder.Decode(&p); err != nil {
+			return nil, err
+		}
+		packages[p.ImportPath] = p
+	}
+	return packages, nil
+})
+
+// imports returns, for each package of the module that matches patterns, its own imports or, with deps, all it depends on.
+func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
+	t.Helper()
+	packages, err := goList()
 	require.NoError(t, err)
 	out := map[string][]string{}
-	for line := range strings.Lines(string(output)) {
-		fields := strings.Fields(line)
-		out[fields[0]] = fields[1:]
+	for _, pattern := range patterns {
+		folder, below := strings.CutSuffix(pattern, "/...")
+		of := strings.TrimSuffix(module+strings.TrimPrefix(strings.TrimPrefix(folder, "."), "/"), "/")
+		found := false
+		for path, p := range packages {
+			if path != of && !(below && strings.HasPrefix(path, of+"/")) {
+				continue
+			}
+			found = true
+			if out[path] = p.Imports; deps {
+				out[path] = p.Deps
+			}
+		}
+		require.True(t, found, "%s matches no package", pattern)
 	}
-	require.NotEmpty(t, out)
 	return out
 }
 
