@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,21 @@ func serveConfig(t testing.TB, c Config, memory *servingtest.Memory) *served {
 	return s
 }
 
+// fixtures is where the servers of all tests find the self-signed certificate that the first one makes.
+var fixtures string
+
+func TestMain(m *testing.M) {
+	var err error
+	if fixtures, err = os.MkdirTemp("", "externalmetrics"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(fixtures); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
 func testOptions(t testing.TB, c *cluster) *Options {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,6 +112,7 @@ func testOptions(t testing.TB, c *cluster) *Options {
 	o := NewOptions()
 	o.Kubeconfig = c.kubeconfig(t)
 	o.Generic.SecureServing.Listener = listener
+	o.Generic.SecureServing.ServerCert.FixtureDirectory = fixtures
 	return o
 }
 
