@@ -149,7 +149,7 @@ func (d *description) planned(expected float64, now int64, seconds float64, s *s
 	return max(d.base, expected, d.straight(seconds), s.jumps.due(now, d.at+int64(seconds*1000)))
 }
 
-// basis returns what a load is that is planned for in some seconds.
+// basis returns where a planned load comes from.
 func (d *description) basis(planned, expected, seconds float64) Basis {
 	switch planned {
 	case expected:

@@ -10,7 +10,7 @@ type Need struct {
 	Most   float64 // more instances than this, rounded up, are too many
 }
 
-// Basis is what the load that instances are needed for was taken from: the highest of several.
+// Basis is where the load that instances are needed for comes from: the highest of several loads.
 type Basis uint8
 
 // The bases there are.

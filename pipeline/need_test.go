@@ -9,7 +9,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// What instances are counted for is one of the loads that the forecast has, and a margin, which Holt has none of.
+// Instances are counted for one of the loads of the forecast and a margin. Holt has no margin.
 func TestNeedIsABasisAndAMargin(t *testing.T) {
 	bases := map[pipeline.Basis]int{}
 	check := func(_ fleets, params pipeline.Params, _ pipeline.Input, f pipeline.Forecast) {

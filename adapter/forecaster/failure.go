@@ -12,18 +12,19 @@ import (
 const (
 	// confirmed is how many readings in a row must fail before a source counts as failing.
 	confirmed = 2
-	// settledAfter is how long a pod must have been ready before its failures count: without a readiness probe it may not listen yet.
+	// settledAfter is how long a pod must have been ready before its failures count, as it may not listen yet without a readiness probe,
+	// and how long a server of queries must have failed, as it may be restarting.
 	settledAfter = 10 * time.Second
 )
 
-// failure returns why nothing can be read, or "" if some reading succeeded, or others may still. It stands for a wrong metric,
-// port, path or query, which more samples would not mend.
+// failure returns why nothing can be read, or "" if a reading has succeeded or one may still succeed. The usual cause is a wrong metric,
+// port, path or query, which waiting does not mend.
 func (f *Feed) failure(now time.Time) string {
 	if f.using.Params.Whole {
 		if x := f.failing[source.WholeTarget]; x.times >= confirmed {
 			return "the load of the target cannot be read: " + x.err.Error()
 		}
-		if f.sourceFails() && f.series[source.WholeTarget] == nil {
+		if f.sourceFails(now) && f.series[source.WholeTarget] == nil {
 			return "the load of the target cannot be read: " + f.sourceErr.Error()
 		}
 		return ""
@@ -32,7 +33,7 @@ func (f *Feed) failure(now time.Time) string {
 	switch {
 	case len(settled) == 0:
 		return ""
-	case f.sourceFails():
+	case f.sourceFails(now):
 		return fmt.Sprintf("%s: %v", unreadable(len(active)), f.sourceErr)
 	}
 	for _, x := range settled {
@@ -43,10 +44,10 @@ func (f *Feed) failure(now time.Time) string {
 	return fmt.Sprintf("%s: %s", unreadable(len(active)), f.errorsOf(settled))
 }
 
-// sourceFails reports whether the source as a whole has failed for long enough. One that receives does not know when it fails: its
-// silence may be that of a sender.
-func (f *Feed) sourceFails() bool {
-	return f.sourceErr != nil && f.sourceFailures >= confirmed && f.using.Interval > 0
+// sourceFails reports whether the source as a whole has failed for long enough. A source that is pushed to does not count: its sender may
+// be slow.
+func (f *Feed) sourceFails(now time.Time) bool {
+	return f.sourceFailures >= confirmed && now.Sub(f.sourceFailed) >= settledAfter && f.using.Interval > 0
 }
 
 // unread returns the active pods, and those of them whose failures count; none if any of them has been read.
@@ -80,7 +81,7 @@ func unreadable(pods int) string {
 // shownErrors is how many different errors a message has.
 const shownErrors = 3
 
-// errorsOf returns the errors of some pods: one of each that they share, but for their names and addresses.
+// errorsOf returns the errors of some pods. Errors that differ in names and addresses of pods alone are listed once.
 func (f *Feed) errorsOf(pods []podtracker.Instance) string {
 	var texts []string
 	seen := map[string]bool{}

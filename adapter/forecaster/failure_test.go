@@ -79,7 +79,7 @@ func TestWrongMetricIsASourceThatFails(t *testing.T) {
 	})
 }
 
-// A pod without a readiness probe is ready before it listens, one reading may fail by chance, and pods that are read show that the spec
+// A pod without a readiness probe is ready before it listens, one reading may fail by chance, and a pod that is read shows that the spec
 // is right.
 func TestStartIsNoFailure(t *testing.T) {
 	for name, play := range map[string]func(w *world){
@@ -129,7 +129,7 @@ func TestFailureAfterSamples(t *testing.T) {
 	})
 }
 
-// Sources that query, and loads that are measured as a whole, fail in the same words. Silence of those who push is no failure yet.
+// Sources that query, and loads that are measured as a whole, have the same reason. A sender that is silent is no failure yet.
 func TestSourceThatFailsAsAWhole(t *testing.T) {
 	query := errors.New(`http://prometheus:9090: query "bussy" returns nothing for the last 5m0s`)
 	for name, c := range map[string]struct {
@@ -141,7 +141,7 @@ func TestSourceThatFailsAsAWhole(t *testing.T) {
 		"query for pods":         {fail: func(f *Feed) { f.SourceFailed(query) }, want: "none of 2 ready pods can be read: " + query.Error()},
 		"query for a whole":      {whole: true, fail: func(f *Feed) { f.SourceFailed(query) }, want: "the load of the target cannot be read: " + query.Error()},
 		"value of a whole":       {whole: true, fail: func(f *Feed) { f.Fail(source.WholeTarget, query) }, want: "the load of the target cannot be read: " + query.Error()},
-		"silence of who pushes":  {pushed: true, fail: func(f *Feed) { f.SourceFailed(query) }},
+		"sender that is silent":  {pushed: true, fail: func(f *Feed) { f.SourceFailed(query) }},
 		"query that works again": {fail: func(f *Feed) { f.SourceFailed(query); f.SourceFailed(nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,10 +157,15 @@ func TestSourceThatFailsAsAWhole(t *testing.T) {
 				require.NoError(t, err)
 				w.feed = feed
 				feed.SetPods(w.fleet)
-				for range 3 {
+				for range settledAfter/time.Second - 1 {
 					c.fail(feed)
 					w.pass(time.Second, nil)
 				}
+				if !c.whole {
+					assert.Equal(t, snapshot.WaitingForSamples, w.reason(), "the server may be restarting")
+				}
+				c.fail(feed)
+				w.pass(time.Second, nil)
 				if c.want == "" {
 					assert.Equal(t, snapshot.WaitingForSamples, w.reason())
 					return

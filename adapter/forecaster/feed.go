@@ -86,9 +86,10 @@ type Feed struct {
 	forgotten      int // how often any of these were dropped
 	released       int // how often the inbox has let go of them
 	failing        map[string]failing
-	sourceErr      error // why the source as a whole cannot be read
-	sourceFailures int   // how many times in a row it was reported
-	newest         int64 // time of the newest sample (ms), 0 without one
+	sourceErr      error     // why the source as a whole cannot be read
+	sourceFailures int       // how many times in a row it was reported
+	sourceFailed   time.Time // the first of these times
+	newest         int64     // time of the newest sample (ms), 0 without one
 	coverage       coverage
 	spacing        spacing
 	accuracy       pipeline.Accuracy
@@ -205,7 +206,7 @@ func (f *Feed) Append(instance string, added ...pipeline.Sample) {
 func (f *Feed) Fail(instance string, err error) { f.inbox.fail(instance, err) }
 
 // SourceFailed implements source.Sink.
-func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err) }
+func (f *Feed) SourceFailed(err error) { f.inbox.failSource(err, f.now()) }
 
 // Snapshot returns the snapshot published last, with dry run and the number of ready pods as of now, and the joint decision of the
 // last round for the replicas of now.

@@ -20,7 +20,8 @@ type inbox struct {
 	dropped   int                 // how often any of them were dropped
 	limits    limits
 	sourceErr error
-	failures  int // how many reports of sourceErr came in a row
+	failures  int       // how many reports of sourceErr came in a row
+	failed    time.Time // the first of them
 	replicas  replicas
 }
 
@@ -148,13 +149,18 @@ func (b *inbox) fail(instance string, err error) {
 	}
 }
 
-func (b *inbox) failSource(err error) {
+func (b *inbox) failSource(err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sourceErr = err
-	if b.failures++; err == nil {
+	if err == nil {
 		b.failures = 0
+		return
 	}
+	if b.failures == 0 {
+		b.failed = now
+	}
+	b.failures++
 }
 
 // limit sets what is accepted from now on.
@@ -214,7 +220,7 @@ func (f *Feed) collect() {
 	b := f.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.replicas, f.sourceErr, f.sourceFailures = b.replicas, b.sourceErr, b.failures
+	f.replicas, f.sourceErr, f.sourceFailures, f.sourceFailed = b.replicas, b.sourceErr, b.failures, b.failed
 	if len(b.arrivals) > 2*max(len(b.fresh), len(f.series))+spareArrivals {
 		b.drop(func(a *arrival) bool { return !a.read })
 	}

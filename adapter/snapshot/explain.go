@@ -10,8 +10,8 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Explain returns a sentence that says what was decided and from which values, or why there is no forecast. Status, events, logs,
-// foresail explain and the page of the dashboard show it.
+// Explain returns the decision as a sentence with the values that led to it, or why there is no forecast. Status, Events, logs,
+// foresail explain and the page of the dashboard all show this sentence.
 func (s *Snapshot) Explain() string {
 	if s.Err != nil {
 		return s.Err.Error()
