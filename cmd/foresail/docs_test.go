@@ -20,6 +20,10 @@ import (
 // value of its last flag.
 func parse(args []string, mention bool) error {
 	root := newRoot(time.Now)
+	args, _, err := splitType(root, args)
+	if err != nil {
+		return err
+	}
 	command, rest, err := root.Find(args)
 	if err != nil {
 		return err

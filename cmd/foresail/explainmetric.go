@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -233,7 +232,12 @@ func amount(q *resource.Quantity) string {
 	if q == nil {
 		return "unknown"
 	}
-	return strconv.FormatFloat(q.AsApproximateFloat64(), 'f', -1, 64)
+	exact := q.DeepCopy() // AsDec changes what it is called on
+	text := exact.AsDec().String()
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }
 
 // written formats a quantity as kubectl and manifests have it.

@@ -103,3 +103,12 @@ func TestExplainMetricShowsStatus(t *testing.T) {
 	assert.Contains(t, b.String(), "No decision yet")
 	assert.NotContains(t, b.String(), "Samples")
 }
+
+func TestAmountsArePlainNumbers(t *testing.T) {
+	for written, want := range map[string]string{"700m": "0.7", "0": "0", "2100m": "2.1", "1k": "1000", "100": "100", "1Gi": "1073741824", "-32m": "-0.032", "1e3": "1000"} {
+		q := resource.MustParse(written)
+		assert.Equal(t, want, amount(&q), written)
+		assert.Equal(t, resource.MustParse(written), q)
+	}
+	assert.Equal(t, "unknown", amount(nil))
+}

@@ -17,14 +17,14 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 )
 
-// What commands take the name of.
+// Kinds that commands take the name of.
 const (
 	aMetric = "a PredictedMetric"
 	aPool   = "a WorkerPool"
 	aPod    = "a Pod"
 )
 
-// typeNames are the words for a kind that kubectl takes in TYPE/NAME, by what a command takes the name of.
+// typeNames are the words for each kind that kubectl accepts in TYPE/NAME.
 var typeNames = map[string][]string{
 	aMetric: {"predictedmetric", "predictedmetrics", "pm", "predictedmetric.foresail.dev", "predictedmetrics.foresail.dev"},
 	aPool:   {"workerpool", "workerpools", "wp", "workerpool.foresail.dev", "workerpools.foresail.dev"},
@@ -54,8 +54,8 @@ func oneName(of string) cobra.PositionalArgs {
 	}
 }
 
-// splitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the two arguments TYPE NAME. Its error is
-// of an argument that is no subcommand, which cobra would look for a flag of the command in.
+// splitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the two arguments TYPE NAME. It returns an
+// error for an argument that is no subcommand, before cobra complains about the flags that follow.
 func splitType(root *cobra.Command, args []string) (split []string, command *cobra.Command, err error) {
 	command, rest, err := root.Find(args)
 	if err != nil || command == root || !command.HasAvailableSubCommands() {
@@ -78,7 +78,7 @@ func splitType(root *cobra.Command, args []string) (split []string, command *cob
 	return args, command, nil
 }
 
-// metricNamed reads a PredictedMetric, or says which there are instead.
+// metricNamed reads a PredictedMetric. Its error names those that exist instead.
 func metricNamed(ctx context.Context, objects client.Client, key client.ObjectKey) (*v1alpha1.PredictedMetric, error) {
 	var pm v1alpha1.PredictedMetric
 	if err := objects.Get(ctx, key, &pm); err != nil {
@@ -87,7 +87,8 @@ func metricNamed(ctx context.Context, objects client.Client, key client.ObjectKe
 	return &pm, nil
 }
 
-// missing says of an object that cannot be read what there is instead. The namespace is empty for kinds that have none.
+// missing returns an error about an object that cannot be read, with the names that exist instead. The namespace is empty for kinds that
+// have none.
 func missing(ctx context.Context, objects client.Client, kind, name, namespace string, list client.ObjectList, err error) error {
 	where := ""
 	if namespace != "" {
@@ -101,7 +102,7 @@ func missing(ctx context.Context, objects client.Client, kind, name, namespace s
 	}
 	nothing := fmt.Sprintf("there is no %s %q%s", kind, name, where)
 	if namespace != "" {
-		// Who may not list all namespaces is told of this one alone.
+		// Without the right to list all namespaces only this one is searched.
 		if others, err := namespacesWith(ctx, objects, name, list); err == nil && len(others) > 0 {
 			return fmt.Errorf("%s; %s", nothing, inNamespaces(others))
 		}
@@ -125,7 +126,7 @@ func namespacesWith(ctx context.Context, objects client.Client, name string, lis
 	return each(list, client.Object.GetNamespace), nil
 }
 
-// inNamespaces says how to name an object that other namespaces have.
+// inNamespaces returns which flag selects an object that exists in other namespaces.
 func inNamespaces(namespaces []string) string {
 	if len(namespaces) == 1 {
 		return fmt.Sprintf("namespace %s has one: add -n %[1]s", namespaces[0])
@@ -133,7 +134,7 @@ func inNamespaces(namespaces []string) string {
 	return fmt.Sprintf("the namespaces %s have one each: add -n NAMESPACE", strings.Join(namespaces, ", "))
 }
 
-// each returns something of each object of a list.
+// each applies a function to each object of a list, and returns the results.
 func each(list client.ObjectList, of func(client.Object) string) []string {
 	var out []string
 	_ = meta.EachListItem(list, func(o runtime.Object) error { // the callback never fails
