@@ -216,6 +216,23 @@ func followMetric(t *testing.T, objects client.Client, kubeconfig string) {
 	assert.False(t, lines.Scan(), "nothing else has changed")
 }
 
+func TestTypeAndNameAreTwoArguments(t *testing.T) {
+	for line, want := range map[string]string{
+		"explain pm/checkout -n shop":                      "explain predictedmetric checkout -n shop",
+		"explain -n shop --watch pods/checkout":            "explain pod checkout -n shop --watch",
+		"explain -o json workerpools.foresail.dev/workers": "explain workerpool workers -o json",
+		"cost wp/workers --weeks 4":                        "cost workerpool workers --weeks 4",
+		"explain pm checkout":                              "explain pm checkout",
+		"explain --help":                                   "explain --help",
+		"hpa pm/checkout":                                  "hpa pm/checkout",
+		"dashboard --kubeconfig /tmp/pm/x":                 "dashboard --kubeconfig /tmp/pm/x",
+	} {
+		split, _, err := splitType(newRoot(time.Now), strings.Fields(line))
+		assert.NoError(t, err)
+		assert.Equal(t, want, strings.Join(split, " "))
+	}
+}
+
 func TestExplainRefusesUnusableArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"explain workerpol x":                         `unknown command "workerpol": must be one of pod, predictedmetric, workerpool`,

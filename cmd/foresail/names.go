@@ -68,7 +68,9 @@ func splitType(root *cobra.Command, args []string) (split []string, command *cob
 		}
 		for _, sub := range command.Commands() {
 			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") && strings.HasPrefix(kind, sub.Name()) {
-				return slices.Concat(args[:i], []string{sub.Name(), name}, args[i+1:]), command, nil
+				// They go first, as cobra takes an argument after a flag of a subcommand for the value of that flag.
+				at := slices.Index(args, command.Name()) + 1
+				return slices.Concat(args[:at], []string{sub.Name(), name}, args[at:i], args[i+1:]), command, nil
 			}
 		}
 	}
