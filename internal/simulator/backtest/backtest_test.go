@@ -208,9 +208,10 @@ func (c climb) Rate(t int64) float64 { return c.from + c.each*float64(t)/1000 }
 
 // oracle forecasts what will come, and more.
 type oracle struct {
-	next int64
-	load simulator.Load
-	over float64
+	next   int64
+	load   simulator.Load
+	over   float64
+	reason pipeline.Reason
 }
 
 func (o *oracle) Next() int64 { return o.next }
@@ -222,7 +223,7 @@ func (o *oracle) Decide(v *simulator.View) int {
 
 func (o *oracle) Forecast() (pipeline.Forecast, bool) {
 	now := o.next - 1000
-	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over}, true
+	return pipeline.Forecast{Now: now, Horizon: 40 * time.Second, Total: o.load.Rate(now+40_000)/1000 + o.over, Decision: pipeline.Decision{Reason: o.reason}}, true
 }
 
 // On a steady climb of 0.01 pods a second, a look 40 s ahead that takes the load of the last second to stay is 0.41 pods
@@ -246,6 +247,8 @@ func TestErrorsOfKnownSeries(t *testing.T) {
 	assert.InDelta(t, 0.2, e.Forecast.Rate/e.Ways[backtest.LastSecond].Way.Rate, 1e-9)
 	assert.Equal(t, backtest.Orders{N: e.N, Late: e.N}, e.Orders, "nothing was ordered")
 	assert.Zero(t, e.Learned, "six hours have not been seen")
+	atMaximum := backtest.Judge(&oracle{load: load, reason: pipeline.AtMaximum}, world(), load, 0, 1.0/1000, span)
+	assert.Equal(t, backtest.Orders{N: e.N}, atMaximum.Orders, "no more could be ordered")
 	e = backtest.Judge(&oracle{load: load, over: 0.082}, world(), load, -(6*time.Hour - 3*time.Minute).Milliseconds(), 1.0/1000, span)
 	assert.Equal(t, 3*60-40-10+1, e.Learned.N, "the load begins six hours before the second of the four minutes")
 	assert.Equal(t, 1.0, e.Learned.Lateness())

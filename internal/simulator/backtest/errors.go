@@ -91,7 +91,7 @@ type Errors struct {
 // Orders count orders of pods.
 type Orders struct {
 	N    int
-	Late int // of too few for the rate that came
+	Late int // of too few for the rate that came, though the maximum allowed for more
 }
 
 func (o Orders) plus(p Orders) Orders { return Orders{o.N + p.N, o.Late + p.Late} }
@@ -125,7 +125,7 @@ func ratio(a, b float64) float64 {
 // judge adds a forecast, what is planned for by it, and those of the ways that know something; learned if the load had been seen for long.
 func (e *Errors) judge(f *pipeline.Forecast, t truth, ways [numberOfWays]float64, learned bool) {
 	order := Orders{N: 1}
-	if t.rate > f.Holds {
+	if t.rate > f.Holds && f.Decision.Reason != pipeline.AtMaximum {
 		order.Late = 1
 	}
 	e.Orders = e.Orders.plus(order)
