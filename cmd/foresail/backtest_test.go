@@ -31,7 +31,7 @@ func TestBacktestWritesTablesAndAReport(t *testing.T) {
 	code, stdout, stderr := foresail(t, "", "backtest", "--trace", trace, "--capacity", "100", "--seeds", "1", "--pod-price", "0.04", "--minute-price", "2", "--out", out)
 	require.Equal(t, exitDone, code, stderr)
 	assert.Contains(t, stdout, "traffic: 20m from 2023-11-14 22:13:20 UTC, one value every 1m, at most 700 requests/s.\nA pod handles 100 requests/s and takes 19s to start.")
-	assert.Regexp(t, `(?m)^ +foresail-total +\d`, stdout)
+	assert.Regexp(t, `(?m)^ +Foresail \(foresail-total\) +\d`, stdout)
 	assert.Contains(t, stdout, "\nAdvice\n")
 	assert.Regexp(t, `In money that is \d+\.\d\d USD with`, stdout)
 	assert.Contains(t, stdout, "A pod costs 0.04 USD an hour, and a minute above the threshold 2.00 USD.")
@@ -71,7 +71,7 @@ func TestHelpExplainsTimeAboveTheThreshold(t *testing.T) {
 func TestBacktestPlaysScalersThatKnowEarlierDays(t *testing.T) {
 	code, stdout, stderr := foresail(t, "", "backtest", "--trace", traffic(t, 20), "--scalers", "keda,keda/yesterday,keda/last-week", "--seeds", "1", "--advise=false")
 	require.Equal(t, exitDone, code, stderr)
-	rows := regexp.MustCompile(`(?m)^ +keda\S* +(.*)$`).FindAllStringSubmatch(stdout, -1)
+	rows := regexp.MustCompile(`(?m)^.*\(keda\S*\) +(.*)$`).FindAllStringSubmatch(stdout, -1)
 	require.Len(t, rows, 3)
 	assert.Equal(t, rows[0][1], rows[1][1], "there is no yesterday")
 	assert.Equal(t, rows[0][1], rows[2][1])

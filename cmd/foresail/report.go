@@ -18,6 +18,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/promapi"
 	"github.com/foresail/foresail/internal/simulator/evaluation"
+	"github.com/foresail/foresail/internal/simulator/score"
 )
 
 const reportHelp = `Report answers whether Foresail is worth it for your PredictedMetrics: what happened in the last day
@@ -35,6 +36,9 @@ behavior, the same with the behavior of Foresail's HPA, and the best possible, w
 Each figure has its 95% interval, and the verdict tells no difference that may be chance. Time that
 is not recorded is in no figure, and the share that is known is printed.
 
+With --pod-price and --minute-price it is in money as well. A minute above the threshold is one with too
+few pods, or at the maximum.
+
 Without a NAME it reports on all PredictedMetrics of the namespace, with -A on all of the cluster.
 The Prometheus server must scrape /metrics of every replica of Foresail, with honor_labels: true.
 A week of one PredictedMetric takes some 30 s of CPU time. It changes nothing.`
@@ -44,6 +48,9 @@ const reportExamples = `  kubectl -n monitoring port-forward svc/prometheus 9090
 
   # All of the cluster, as a page for others to read
   foresail report -A --prometheus http://localhost:9090 --out report
+
+  # In money: what a pod costs an hour, and what a minute above the threshold costs your business
+  foresail report checkout-elu -n shop --prometheus http://localhost:9090 --pod-price 0.04USD --minute-price 5USD
 
   # For a program, of the last 12 hours
   foresail report checkout-elu -n shop --prometheus http://localhost:9090 --since 12h -o json | jq '.[0].spans[0].verdict'`
@@ -65,6 +72,8 @@ type reportOptions struct {
 	seed                               uint64
 	capacity                           float64
 	timeout                            time.Duration
+	priceFlags                         priceFlags
+	prices                             *score.Prices // that they say
 }
 
 func newReportCommand(now func() time.Time) *cobra.Command {
@@ -94,6 +103,7 @@ func newReportCommand(now func() time.Time) *cobra.Command {
 	f.IntVar(&o.seeds, "seeds", defaultReportSeeds, "how many seeds each scaler meets; figures are means over them")
 	f.Uint64Var(&o.seed, "seed", 1, "the first seed; the same seed gives the same figures")
 	f.Float64Var(&o.capacity, "capacity", 100, "requests per second that keep one pod fully busy: the fewer, the more chance there is in the simulated load of a second")
+	o.priceFlags.addFlags(f)
 	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long all of it may take; what is done by then is printed")
 	f.StringVar(&o.out, "out", "", "`directory` for "+evaluation.PageFile+", one self-contained page; empty writes none")
 	output := addOutputFlag(c, "table", "json", "html")
@@ -140,8 +150,9 @@ func (o *reportOptions) open() (spans evaluation.Spans, api v1.API, err error) {
 	if o.prometheus == "" {
 		require(false, "prometheus", "missing", promapi.AcceptedAddress)
 	}
-	if len(errs) > 0 {
-		return spans, nil, errors.Join(errs...)
+	o.prices, err = o.priceFlags.parse()
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return spans, nil, err
 	}
 	if api, err = pastAPI("prometheus", o.prometheus, o.serversFile); err != nil {
 		return spans, nil, err
@@ -200,7 +211,7 @@ func (o *reportOptions) evaluate(c *cobra.Command, metrics []v1alpha1.PredictedM
 	source := evaluation.Source{API: api, Address: promapi.Redact(o.prometheus)}
 	progress := newRunProgress(c.ErrOrStderr(), 0)
 	defer progress.end()
-	play := evaluation.Play{Capacity: o.capacity}
+	play := evaluation.Play{Capacity: o.capacity, Prices: o.prices}
 	for i := range o.seeds {
 		play.Seeds = append(play.Seeds, o.seed+uint64(i))
 	}

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -156,21 +157,29 @@ func TestReport(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2, elements["svg"])
-	assert.Equal(t, 2, elements["table"])
+	assert.Equal(t, 3, elements["table"], "of autoscalers, of settings, and of forecasts")
+	assert.NotContains(t, report, "MASE")
 	assert.Zero(t, elements["script"])
 	assert.Zero(t, elements["link"])
 	assert.NotContains(t, strings.ReplaceAll(report, "http://www.w3.org/", ""), "://")
 	assert.NotContains(t, report, "url(")
+	rows := cellsOf(report)
 	for _, row := range table(t, got["summary.csv"]) {
-		assert.Regexp(t, fmt.Sprintf(`<td>%s</td><td>\d+\.\d</td><td>\d+\.\d\d%%</td>`, row[1]), report)
+		assert.Regexp(t, fmt.Sprintf(`(?m)^%s \d+\.\d \d+\.\d\d%% `, scaler.Title(row[1])), rows)
 	}
 	o.Advise, o.Targets = false, nil
 	r, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	for _, row := range r.Summary {
-		assert.Contains(t, report, fmt.Sprintf("<td>%.1f</td><td>%.2f%%</td><td>%.1f</td><td>%.1f</td>",
+		assert.Contains(t, rows, fmt.Sprintf(" %.1f %.2f%% %.1f %.1f ",
 			row.AboveThresholdMinutes, 100*row.AboveThresholdShare(), row.SaturatedMinutes, row.PodHours))
 	}
+}
+
+// cellsOf returns the rows of the tables of a page, a line each.
+func cellsOf(html string) string {
+	html = strings.ReplaceAll(html, "</td>", " ")
+	return regexp.MustCompile(`<[^>]*>`).ReplaceAllString(html, "")
 }
 
 func TestSectionsCoverATraceOnce(t *testing.T) {
@@ -534,11 +543,11 @@ func TestFindings(t *testing.T) {
 	}
 	r.Summary[1].Abrupt = score.Abrupt{MomentaryMinutes: 7.5, SuddenMinutes: 4.25}
 	assert.Equal(t, []string{
-		"With foresail-total the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with keda for 60.0 minutes (10.00%). " +
-			"foresail-total paid for 50.0 pod-hours, keda for 40.0 (25.0% more).",
-		"With another target, so that it pays for as many pods as foresail-total (5.00 on average), keda would be above the threshold for 5.50% of the time, foresail-total for 2.00%.",
-		"With a target that keeps it above the threshold as rarely as foresail-total (2.00% of the time), keda would pay for 5.78 pods on average, foresail-total for 5.00.",
-		"Of the 12.0 minutes above the threshold with foresail-total, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
+		"With Foresail the load of a pod was above 0.7 for 12.0 minutes (2.00% of the time), with an HPA for 60.0 minutes (10.00%). " +
+			"Foresail paid for 50.0 pod-hours, an HPA for 40.0 (25.0% more).",
+		"With another target, so that it pays for as many pods as Foresail (5.00 on average), an HPA would be above the threshold for 5.50% of the time, Foresail for 2.00%.",
+		"With a target that keeps it above the threshold as rarely as Foresail (2.00% of the time), an HPA would pay for 5.78 pods on average, Foresail for 5.00.",
+		"Of the 12.0 minutes above the threshold with Foresail, 7.5 are bursts of less than 15s, and 4.2 are within 40s of a jump by half or more, which is about how long pods for it take. " +
 			"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
 		"For 1.5 minutes even all 20 pods would have been too few: raise the maximum to stay at or below the threshold.",
 	}, r.Findings())
@@ -559,14 +568,14 @@ func TestFindingsCompareWithTheSameBehaviour(t *testing.T) {
 		all := r.Findings()
 		return all[len(all)-1]
 	}
-	begin := "With the behavior of foresail-total's HPA, keda would be above the threshold for 24.0 minutes (4.00% of the time) " +
-		"and pay for 45.0 pod-hours, 10.0% less than foresail-total"
+	begin := "With the behavior of Foresail's, an HPA would be above the threshold for 24.0 minutes (4.00% of the time) " +
+		"and pay for 45.0 pod-hours, 10.0% less than Foresail"
 	assert.Equal(t, begin+".", text())
 	r.Frontier = []backtest.Row{row("foresail-total", 0.7, 12, 50), row("keda/same-behavior", 0.5, 6, 55), row("keda/same-behavior", 0.7, 24, 45)}
-	assert.Equal(t, begin+"; for as many pods (5.00) it would be above the threshold for 2.50% of the time, foresail-total for 2.00%"+
-		"; above it as rarely (2.00%), it would pay for 5.17 pods, foresail-total for 5.00.", text())
+	assert.Equal(t, begin+"; for as many pods (5.00) it would be above the threshold for 2.50% of the time, Foresail for 2.00%"+
+		"; above it as rarely (2.00%), it would pay for 5.17 pods, Foresail for 5.00.", text())
 	r.Summary[2].PodHours = 50
-	assert.Contains(t, text(), "50.0 pod-hours, as much as foresail-total;")
+	assert.Contains(t, text(), "50.0 pod-hours, as much as Foresail;")
 }
 
 func TestRejectsUnplayableOptions(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/foresail/foresail/internal/simulator/chart"
+	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/internal/simulator/score"
 )
 
@@ -25,7 +26,7 @@ func style(name string) chart.Style {
 func (r *Result) frontierChart() chart.Page {
 	page := chart.Page{
 		Title: "Cost against time above the threshold", Columns: 1, Width: 640, Height: 330,
-		Note: fmt.Sprintf("Each line is a scaler with targets of %s. Down and left is better. The point is the target of %g.",
+		Note: fmt.Sprintf("Each line is an autoscaler with targets of %s. Down and left is better. The point is the target of %g.",
 			targetList(r.Options.Targets), r.Options.Threshold),
 	}
 	c := chart.Chart{}
@@ -37,7 +38,7 @@ func (r *Result) frontierChart() chart.Page {
 			least = min(least, share)
 		}
 	}
-	c.X = chart.Fitting("pods, on average", cheapest, dearest)
+	c.X = chart.Between("pods, on average", cheapest, dearest)
 	c.Y = shares("share of time above the threshold", least, most)
 	for _, name := range r.Options.Scalers {
 		line := chart.Line{Style: style(name)}
@@ -52,7 +53,7 @@ func (r *Result) frontierChart() chart.Page {
 			}
 		}
 		c.Lines = append(c.Lines, line)
-		page.Legend = append(page.Legend, chart.Entry{Name: name, Style: style(name)})
+		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(name), Style: style(name)})
 	}
 	page.Charts = []chart.Chart{c}
 	return page
@@ -96,7 +97,7 @@ func (r *Result) timelineChart() chart.Page {
 	for _, s := range t.Scalers {
 		least, most = min(least, slices.Min(s.Ready)), max(most, slices.Max(s.Ready))
 		pods.Lines = append(pods.Lines, chart.Line{X: minutes, Y: s.Ready, Style: style(s.Name)})
-		page.Legend = append(page.Legend, chart.Entry{Name: s.Name, Style: style(s.Name)})
+		page.Legend = append(page.Legend, chart.Entry{Name: scaler.Title(s.Name), Style: style(s.Name)})
 	}
 	right := chart.Fitting("requests/s", slices.Min(t.Rate), slices.Max(t.Rate))
 	pods.X, pods.Y, pods.Right = chart.Seconds("minutes", max(1, minutes[len(minutes)-1])), chart.Fitting("ready pods", least, most), &right

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/foresail/foresail/internal/simulator/scaler"
 )
 
 // The scalers that the findings compare.
@@ -33,12 +35,12 @@ func (r *Result) Findings() []string {
 	a, hasOurs := r.row(ours)
 	b, hasRival := r.row(rival)
 	if hasOurs && hasRival {
-		out = append(out, fmt.Sprintf("With %s the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with %s for %.1f minutes (%.2f%%). "+
-			"%s paid for %.1f pod-hours, %s for %.1f (%s).", ours, r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
-			rival, b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), ours, a.PodHours, rival, b.PodHours, more(a.PodHours/b.PodHours)))
+		out = append(out, fmt.Sprintf("With Foresail the load of a pod was above %g for %.1f minutes (%.2f%% of the time), with an HPA for %.1f minutes (%.2f%%). "+
+			"Foresail paid for %.1f pod-hours, an HPA for %.1f (%s).", r.Options.Threshold, a.AboveThresholdMinutes, 100*a.AboveThresholdShare(),
+			b.AboveThresholdMinutes, 100*b.AboveThresholdShare(), a.PodHours, b.PodHours, more(a.PodHours/b.PodHours)))
 		if p := r.Options.Prices; p != nil {
 			ourBill, theirBill := a.Bill(p), b.Bill(p)
-			out = append(out, fmt.Sprintf("In money that is %s with %s, and %s with %s (%s).", p.Text(ourBill), ours, p.Text(theirBill), rival, more(ourBill/theirBill)))
+			out = append(out, fmt.Sprintf("In money that is %s with Foresail, and %s with an HPA (%s).", p.Text(ourBill), p.Text(theirBill), more(ourBill/theirBill)))
 		}
 		out = append(out, r.atEqual()...)
 	}
@@ -57,9 +59,9 @@ func (r *Result) Findings() []string {
 
 // abrupt says what of the time above the threshold no other forecast would change.
 func (r *Result) abrupt(a Row) string {
-	return fmt.Sprintf("Of the %.1f minutes above the threshold with %s, %.1f are bursts of less than 15s, and %.1f are within %s of a jump by half or more, which is about how long pods for it take. "+
+	return fmt.Sprintf("Of the %.1f minutes above the threshold with Foresail, %.1f are bursts of less than 15s, and %.1f are within %s of a jump by half or more, which is about how long pods for it take. "+
 		"With as many pods no other forecast changes the former, nor the latter unless jumps recur.",
-		a.AboveThresholdMinutes, ours, a.Abrupt.MomentaryMinutes, a.Abrupt.SuddenMinutes, duration(r.Options.Startup+hpaPeriod))
+		a.AboveThresholdMinutes, a.Abrupt.MomentaryMinutes, a.Abrupt.SuddenMinutes, duration(r.Options.Startup+hpaPeriod))
 }
 
 // atEqual compares the two at equal cost, and at equal time above the threshold.
@@ -70,29 +72,29 @@ func (r *Result) atEqual() []string {
 	}
 	var out []string
 	if share, ok := r.read(rival, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as %s (%.2f on average), %s would be above the threshold for %.2f%% of the time, "+
-			"%s for %.2f%%.", ours, at.Pods(), rival, 100*share, ours, 100*at.AboveThresholdShare()))
+		out = append(out, fmt.Sprintf("With another target, so that it pays for as many pods as Foresail (%.2f on average), an HPA would be above the threshold for %.2f%% of the time, "+
+			"Foresail for %.2f%%.", at.Pods(), 100*share, 100*at.AboveThresholdShare()))
 	}
 	if pods, ok := r.read(rival, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		out = append(out, fmt.Sprintf("With a target that keeps it above the threshold as rarely as %s (%.2f%% of the time), %s would pay for %.2f pods on average, %s for %.2f.",
-			ours, 100*at.AboveThresholdShare(), rival, pods, ours, at.Pods()))
+		out = append(out, fmt.Sprintf("With a target that keeps it above the threshold as rarely as Foresail (%.2f%% of the time), an HPA would pay for %.2f pods on average, Foresail for %.2f.",
+			100*at.AboveThresholdShare(), pods, at.Pods()))
 	}
 	return out
 }
 
 // sameBehavior compares with the rival if its HPA has the behaviour of ours, which leaves the effect of the forecast.
 func (r *Result) sameBehavior(a, c Row) string {
-	text := fmt.Sprintf("With the behavior of %s's HPA, %s would be above the threshold for %.1f minutes (%.2f%% of the time) "+
-		"and pay for %.1f pod-hours, %s %s", ours, rival, c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours), ours)
+	text := fmt.Sprintf("With the behavior of Foresail's, an HPA would be above the threshold for %.1f minutes (%.2f%% of the time) "+
+		"and pay for %.1f pod-hours, %s Foresail", c.AboveThresholdMinutes, 100*c.AboveThresholdShare(), c.PodHours, than(c.PodHours/a.PodHours))
 	at, ok := r.atThreshold()
 	if !ok {
 		return text + "."
 	}
 	if share, ok := r.read(equal, at.Pods(), Figures.Pods, Figures.AboveThresholdShare); ok {
-		text += fmt.Sprintf("; for as many pods (%.2f) it would be above the threshold for %.2f%% of the time, %s for %.2f%%", at.Pods(), 100*share, ours, 100*at.AboveThresholdShare())
+		text += fmt.Sprintf("; for as many pods (%.2f) it would be above the threshold for %.2f%% of the time, Foresail for %.2f%%", at.Pods(), 100*share, 100*at.AboveThresholdShare())
 	}
 	if pods, ok := r.read(equal, at.AboveThresholdShare(), Figures.AboveThresholdShare, Figures.Pods); ok {
-		text += fmt.Sprintf("; above it as rarely (%.2f%%), it would pay for %.2f pods, %s for %.2f", 100*at.AboveThresholdShare(), pods, ours, at.Pods())
+		text += fmt.Sprintf("; above it as rarely (%.2f%%), it would pay for %.2f pods, Foresail for %.2f", 100*at.AboveThresholdShare(), pods, at.Pods())
 	}
 	return text + "."
 }
@@ -201,13 +203,13 @@ func (r *Result) WriteText(w io.Writer) error {
 	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := r.columns()
-	headings := []string{"scaler"}
+	headings := []string{""}
 	for _, c := range columns {
 		headings = append(headings, c.short)
 	}
 	fmt.Fprintln(t, strings.Join(headings, "\t")+"\t")
 	for _, row := range r.Summary {
-		cells := []string{row.Scaler}
+		cells := []string{fmt.Sprintf("%s (%s)", scaler.Title(row.Scaler), row.Scaler)}
 		for _, c := range columns {
 			cells = append(cells, c.of(row))
 		}
@@ -263,12 +265,12 @@ func (r *Result) columns() []column {
 		column{"pods, on average", "pods", func(row Row) string { return decimals(row.Pods(), 2) }},
 	)
 	if p := r.Options.Prices; p != nil {
-		out = append(out, column{"cost", "cost", func(row Row) string { return p.Text(row.Bill(p)) }})
+		out = append(out, column{"cost, " + p.Currency, "cost " + p.Currency, func(row Row) string { return p.Amount(row.Bill(p)) }})
 	}
 	return append(out,
-		column{"changes of the number of pods", "actions", func(row Row) string { return decimals(row.Actions, 0) }},
-		column{"of them taken back soon", "reversals", func(row Row) string { return decimals(row.Reversals, 0) }},
-		column{"error of the forecast", "MASE", func(row Row) string { return orUnknown(decimals(row.Forecast.MASE(), 2)) }},
+		column{"changes of the number of pods", "changes", func(row Row) string { return decimals(row.Actions, 0) }},
+		column{"of them taken back soon", "taken back", func(row Row) string { return decimals(row.Reversals, 0) }},
+		column{"error of the forecast", "forecast error", func(row Row) string { return orUnknown(decimals(row.Forecast.MASE(), 2)) }},
 	)
 }
 

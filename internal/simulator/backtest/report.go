@@ -4,69 +4,143 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/csv"
+	"fmt"
 	"html/template"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/foresail/foresail/internal/simulator/chart"
+	"github.com/foresail/foresail/internal/simulator/page"
+	"github.com/foresail/foresail/internal/simulator/scaler"
 )
 
 //go:embed report.html
 var reportText string
 
-// StyleSheet is that of pages with reports.
-//
-//go:embed style.css
-var StyleSheet template.CSS
-
-var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"decimals": decimals,
-	"known":    func(v float64, n int) string { return orUnknown(decimals(v, n)) },
-	"percent":  func(share float64) string { return decimals(100*share, 2) + "%" },
-	"isOurs":   isOurs,
-	"style":    func() template.CSS { return StyleSheet },
-}).Parse(reportText))
+var reportPage = page.New(reportText, template.FuncMap{
+	"percent": func(share float64) string { return decimals(100*share, 2) + "%" },
+	"title":   scaler.Title,
+})
 
 // WriteReport writes one page of HTML that needs nothing else.
 func (r *Result) WriteReport(w io.Writer) error {
-	page := struct {
+	data := struct {
 		*Result
-		Assumptions        []string
-		Frontier, Timeline template.HTML
-		Advice             []string
-		Spec               string
-		TunedPercent       float64
-	}{Result: r, Assumptions: r.assumptions(), TunedPercent: 100 * tunedShare}
-	var err error
-	if len(r.Frontier) > 0 {
-		if page.Frontier, err = Inline(r.frontierChart()); err != nil {
-			return err
-		}
+		Assumptions                       []string
+		Keys                              []page.Key
+		Scalers, Trades, Forecasts        *page.Table
+		FrontierChart, TimelineChart      *chart.Page
+		AboveMaximum                      bool
+		Bounds                            []string
+		FrontierHours, TunedPercent, Work string
+	}{
+		Result: r, Assumptions: r.assumptions(), Keys: r.keys(), Scalers: r.scalers(), Forecasts: r.forecasts(),
+		AboveMaximum:  slices.ContainsFunc(r.Summary, func(row Row) bool { return row.AtMaximumMinutes > 0 }),
+		Bounds:        r.bounds(),
+		FrontierHours: decimals(r.FrontierHours, 1), TunedPercent: decimals(100*tunedShare, 0), Work: decimals(r.Options.Capacity, 2),
 	}
-	if r.Timeline != nil {
-		if page.Timeline, err = Inline(r.timelineChart()); err != nil {
-			return err
-		}
+	if len(r.Frontier) > 0 {
+		frontier, timeline := r.frontierChart(), r.timelineChart()
+		data.FrontierChart, data.TimelineChart = &frontier, &timeline
 	}
 	if r.Advice != nil {
-		page.Advice, page.Spec = append([]string{r.Advice.Verdict()}, r.Advice.Reasons()...), r.Advice.YAML()
+		data.Trades = tableOf(r.Advice.trades())
 	}
-	return reportTemplate.Execute(w, page)
+	return page.Write(w, reportPage, data)
 }
 
-// Inline draws a chart as a part of an HTML page.
-func Inline(p chart.Page) (template.HTML, error) {
-	var b bytes.Buffer
-	if err := p.WriteSVG(&b); err != nil {
-		return "", err
+// tableOf returns a table of rows, the first of which is its head; nil without rows.
+func tableOf(rows [][]string) *page.Table {
+	if rows == nil {
+		return nil
 	}
-	svg := b.String()
-	svg = svg[strings.Index(svg, "<svg"):] // without the declaration, which only a document may have
-	return template.HTML(svg), nil         // #nosec G203 -- drawn above, its texts escaped
+	t := &page.Table{Head: rows[0]}
+	for _, row := range rows[1:] {
+		t.Rows = append(t.Rows, page.Row{Cells: cells(row...)})
+	}
+	return t
+}
+
+func cells(texts ...string) (out []page.Cell) {
+	for _, text := range texts {
+		out = append(out, page.Cell{Text: text})
+	}
+	return out
+}
+
+// keys returns the figures that the page begins with.
+func (r *Result) keys() (out []page.Key) {
+	a, hasOurs := r.row(ours)
+	b, hasRival := r.row(rival)
+	if !hasOurs || !hasRival {
+		return nil
+	}
+	add := func(name string, text func(Row) string) {
+		out = append(out, page.Key{Name: name + " with " + scaler.Title(ours), Value: text(a), Against: "an HPA: " + text(b)})
+	}
+	add("Above the threshold", func(row Row) string { return decimals(row.AboveThresholdMinutes, 1) + " min" })
+	add("Pod-hours", func(row Row) string { return decimals(row.PodHours, 1) })
+	if p := r.Options.Prices; p != nil {
+		add("Cost", func(row Row) string { return p.Text(row.Bill(p)) })
+	}
+	return out
+}
+
+// bounds says which of the scalers nothing real can reach.
+func (r *Result) bounds() (out []string) {
+	for _, row := range r.Summary {
+		switch row.Scaler {
+		case "clairvoyant":
+			out = append(out, "The best possible is a bound: it knows the future, and no autoscaler reaches it.")
+		case "instant", "instant/hpa-defaults":
+			out = append(out, fmt.Sprintf("What %s is a bound as well: it reads that without error or delay.", scaler.Title(row.Scaler)))
+		}
+	}
+	return out
+}
+
+// scalers returns the table of what each scaler would have done.
+func (r *Result) scalers() *page.Table {
+	t, columns := &page.Table{Head: []string{""}}, r.columns()
+	for _, c := range columns {
+		t.Head = append(t.Head, c.name)
+	}
+	for _, row := range r.Summary {
+		texts := []string{scaler.Title(row.Scaler)}
+		for _, c := range columns {
+			texts = append(texts, c.of(row))
+		}
+		t.Rows = append(t.Rows, page.Row{Cells: cells(texts...), Marked: isOurs(row.Scaler)})
+	}
+	return t
+}
+
+// forecasts returns the table of ways to forecast, nil if nothing was forecast.
+func (r *Result) forecasts() *page.Table {
+	all := r.Forecasts()
+	if len(all) == 0 {
+		return nil
+	}
+	t := &page.Table{Head: []string{
+		"way to forecast", "seconds ahead", "error, pods", "against assuming that the load stays", "the same, without chance", "Foresail's error against this one's",
+		"too few pods ordered, of the time", "the same, after six hours",
+	}}
+	share := func(v float64) string { return decimals(100*v, 2) + strings.Repeat("%", min(1, len(decimals(v, 2)))) }
+	for _, f := range all {
+		name := f.Name
+		if title := scaler.Title(name); title != "" {
+			name = title
+		}
+		t.Rows = append(t.Rows, page.Row{Marked: isOurs(f.Name), Cells: cells(name, decimals(f.Horizon.Seconds(), 0), decimals(f.Error.Second, 3),
+			orUnknown(decimals(f.Scaled.Second, 2)), orUnknown(decimals(f.Scaled.Rate, 2)), orUnknown(decimals(f.Ours.Rate, 2)),
+			orUnknown(share(f.Late)), orUnknown(share(f.LateLearned)))})
+	}
+	return t
 }
 
 // WriteSummary writes a line for each scaler, as summary.csv has it.

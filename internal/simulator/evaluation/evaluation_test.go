@@ -2,6 +2,7 @@ package evaluation_test
 
 import (
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/simulator/evaluation"
 	"github.com/foresail/foresail/internal/simulator/evaluation/evaluationtest"
+	"github.com/foresail/foresail/internal/simulator/score"
 )
 
 var (
@@ -214,6 +216,31 @@ func TestOthersArePlayedOnTheSameLoad(t *testing.T) {
 	t.Log(strings.Join(s.Verdict, "\n"))
 }
 
+// With prices the report is in money too, in text, page and JSON.
+func TestReportsAreInMoney(t *testing.T) {
+	r, err := evaluation.Read(t.Context(), source(t, exposed("a", evaluationtest.Ran(end.Add(-9*time.Hour), 9*time.Hour))), key, end, 12*time.Hour)
+	require.NoError(t, err)
+	priced := play
+	priced.Prices = &score.Prices{PodHour: 0.5, Minute: 2, Currency: "EUR"}
+	out, err := evaluation.Evaluate(t.Context(), metricOf(t, spec), r, twelve, priced)
+	require.NoError(t, err)
+	assert.Equal(t, "EUR", out.Currency)
+	s := out.Spans[0]
+	for _, row := range s.Rows {
+		require.NotNil(t, row.Cost, row.Title)
+		assert.InDelta(t, 0.5*row.PodHours.Value+2*(row.TooFewMinutes.Value+row.AtMaximumMinutes.Value), row.Cost.Value, 1e-9, row.Title)
+	}
+	assert.Regexp(t, `^That cost \d+\.\d\d EUR: 0\.50 EUR for an hour of a pod, and 2\.00 EUR for a minute`, s.Verdict[1])
+	assert.Contains(t, strings.Join(s.Verdict, "\n"), "\nIn money an HPA costs ")
+	var text, page strings.Builder
+	require.NoError(t, evaluation.WriteText(&text, []*evaluation.Report{out, out}))
+	require.NoError(t, evaluation.WritePage(&page, []*evaluation.Report{out, out}))
+	for _, written := range []string{text.String(), page.String()} {
+		assert.Equal(t, 3, strings.Count(regexp.MustCompile(`data-head="[^"]*"`).ReplaceAllString(written, ""), "cost, EUR"), "of the summary, and of each report")
+	}
+	assert.Empty(t, report(t, metricOf(t, spec), exposed("a", level(60, nil))).Currency)
+}
+
 func TestTooFewHoursTellNoDifference(t *testing.T) {
 	s := report(t, metricOf(t, spec), exposed("a", evaluationtest.Ran(end.Add(-2*time.Hour), 2*time.Hour))).Spans[0]
 	assert.Nil(t, s.Rows[2].ThanForesail.TooFewMinutes.Low)
@@ -359,6 +386,6 @@ func TestSeveralReportsBeginWithASummary(t *testing.T) {
 	assert.Regexp(t, `(?m)\A +too few pods, min +with an HPA +at the maximum, min +pod-hours +with an HPA +known\nshop/checkout +0 +- +0 +4 +- +8.3%\n`, text(r, r))
 	var page strings.Builder
 	require.NoError(t, evaluation.WritePage(&page, []*evaluation.Report{r, r}))
-	assert.Contains(t, page.String(), "<td>shop/checkout</td><td>0</td><td>-</td>")
+	assert.Regexp(t, `<span>shop/checkout</span></td><td data-head="too few pods, min"><span>0</span></td><td data-head="with an HPA"><span>-</span>`, page.String())
 	assert.Equal(t, 2, strings.Count(page.String(), "<svg"))
 }

@@ -10,35 +10,51 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/foresail/foresail/internal/simulator/backtest"
 	"github.com/foresail/foresail/internal/simulator/chart"
+	"github.com/foresail/foresail/internal/simulator/page"
+	"github.com/foresail/foresail/internal/simulator/scaler"
 )
 
 //go:embed report.html
 var pageText string
 
-var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"style":       func() template.CSS { return backtest.StyleSheet },
-	"header":      func() []string { return header },
-	"cells":       func(r Row) []string { return r.cells() },
-	"details":     func(s Span) []string { return s.details() },
+var reportPage = page.New(pageText, template.FuncMap{
 	"span":        longSpan,
 	"time":        func(t time.Time) string { return t.UTC().Format(shownTime) + " UTC" },
+	"keys":        func(s Span) []page.Key { return s.keys() },
+	"table":       func(s Span) *page.Table { return s.table() },
+	"details":     func(s Span) []string { return s.details() },
+	"chart":       (*Report).chartPage,
 	"resolution":  (*Report).resolution,
-	"chart":       func(r *Report) (template.HTML, error) { return backtest.Inline(r.chartPage()) },
 	"explanation": explanation,
 	"summary":     summary,
-	"ours":        func(r Row) bool { return r.Scaler == "" },
-}).Parse(pageText))
+})
 
 // WritePage writes reports as one page of HTML that needs nothing else.
-func WritePage(w io.Writer, all []*Report) error {
-	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, all); err != nil {
-		return err
+func WritePage(w io.Writer, all []*Report) error { return page.Write(w, reportPage, all) }
+
+// keys returns the figures that a span begins with: what ran, against an HPA.
+func (s *Span) keys() (out []page.Key) {
+	ran, hpa := s.row(""), s.row(hpaScaler)
+	if ran == nil {
+		return nil
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	add := func(name string, text func(*Row) string) {
+		key := page.Key{Name: name, Value: text(ran)}
+		if hpa != nil {
+			key.Against = "an HPA: " + text(hpa)
+		}
+		out = append(out, key)
+	}
+	add("With too few pods", func(r *Row) string { return minutes(r.TooFewMinutes.Value) })
+	if s.atMaximum() {
+		add("At the maximum", func(r *Row) string { return minutes(r.AtMaximumMinutes.Value) })
+	}
+	add("Pod-hours", func(r *Row) string { return bare(r.PodHours.Value) })
+	if p := s.prices; p != nil {
+		add("Cost", func(r *Row) string { return p.Text(r.Cost.Value) })
+	}
+	return out
 }
 
 // PageFile is the name of the page.
@@ -55,33 +71,35 @@ func WriteFile(dir string, all []*Report) error {
 
 // chartPage shows hour by hour how many pods there were and how long they were too few, as it ran and with the scalers that can be had.
 func (r *Report) chartPage() chart.Page {
-	page := chart.Page{Title: "Hour by hour", Columns: 1, Width: 640, Height: 190, Note: "Times are UTC. Where there is no line the load is not known."}
+	out := chart.Page{Title: "Hour by hour", Columns: 1, Width: 640, Height: 190, Note: "Times are UTC. Where there is no line the load is not known."}
 	looks := []struct {
 		name string
 		of   int // of the figures of an hour
 	}{{"", 0}, {foresailScaler, 1}, {hpaScaler, 2}}
-	pods, above := chart.Chart{Title: "Pods, on average"}, chart.Chart{Title: "Minutes with too few pods"}
+	pods, tooFew := chart.Chart{Title: "Pods, on average"}, chart.Chart{Title: "Minutes with too few pods"}
 	for _, look := range looks {
 		if look.of > 0 && r.Unsimulated != "" {
 			continue
 		}
-		name, style := titles[look.name], chart.Style{Color: chart.Black, Width: 1.5}
+		name, style := scaler.Title(look.name), chart.Style{Color: chart.Black, Width: 1.5}
 		if look.of == 0 {
-			name = "as it ran"
+			name = asItRan
 		} else {
 			style, _ = chart.Scaler(look.name)
 			style.Width = 1.2
 		}
 		x, y, late := r.lines(look.of)
 		pods.Lines = append(pods.Lines, chart.Line{X: x, Y: y, Style: style})
-		above.Lines = append(above.Lines, chart.Line{X: x, Y: late, Style: style})
-		page.Legend = append(page.Legend, chart.Entry{Name: name, Style: style})
+		tooFew.Lines = append(tooFew.Lines, chart.Line{X: x, Y: late, Style: style})
+		out.Legend = append(out.Legend, chart.Entry{Name: name, Style: style})
 	}
 	axis := r.days()
-	pods.X, pods.Y = axis, chart.Linear("pods", highest(pods.Lines))
-	above.X, above.Y = axis, chart.Linear("minutes", highest(above.Lines))
-	page.Charts = []chart.Chart{pods, above}
-	return page
+	least, most := extent(pods.Lines)
+	pods.X, pods.Y = axis, chart.Fitting("pods", least, most)
+	_, most = extent(tooFew.Lines)
+	tooFew.X, tooFew.Y = axis, chart.Linear("minutes", max(1, most))
+	out.Charts = []chart.Chart{pods, tooFew}
+	return out
 }
 
 // lines returns those of a scaler: hours since the first block, its pods, and its minutes with too few pods; NaN in gaps of more than an hour.
@@ -97,16 +115,17 @@ func (r *Report) lines(of int) (x, pods, tooFew []float64) {
 
 func (r *Report) since(t time.Time) float64 { return t.Sub(r.hourly[0].at).Hours() }
 
-func highest(lines []chart.Line) float64 {
-	most := 1.0
+// extent returns the least and the largest value of lines.
+func extent(lines []chart.Line) (least, most float64) {
+	least = math.Inf(1)
 	for _, line := range lines {
 		for _, v := range line.Y {
-			if v > most {
-				most = v
+			if !math.IsNaN(v) {
+				least, most = min(least, v), max(most, v)
 			}
 		}
 	}
-	return most
+	return least, most
 }
 
 // days is the axis of time, with a tick at midnights, or every three hours of a day or less.

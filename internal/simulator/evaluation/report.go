@@ -11,6 +11,7 @@ import (
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/simulator/backtest"
+	"github.com/foresail/foresail/internal/simulator/scaler"
 	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -22,7 +23,8 @@ type Report struct {
 	Target    string   `json:"target"`
 	Threshold string   `json:"threshold"`
 	Recorded  string   `json:"recordedEvery"`
-	Replicas  int      `json:"foresailReplicas"` // whose metrics were read
+	Replicas  int      `json:"foresailReplicas"`   // whose metrics were read
+	Currency  string   `json:"currency,omitempty"` // of costs; empty without prices
 	Spans     []Span   `json:"spans"`
 	Notes     []string `json:"notes"` // what was assumed
 	// Unsimulated is why there is nothing but what happened; empty if there is more.
@@ -44,6 +46,8 @@ type Span struct {
 	Verdict    []string  `json:"verdict"`
 	Rows       []Row     `json:"rows"` // as it ran, then what was simulated
 	Forecast   Forecast  `json:"forecast"`
+
+	prices *score.Prices // nil: nothing is in money
 }
 
 // Row is what happened, or would have happened, with a scaler.
@@ -56,6 +60,8 @@ type Row struct {
 	PodHours         Estimate `json:"podHours"`
 	ScaleUps         float64  `json:"scaleUps"`
 	ScaleDowns       float64  `json:"scaleDowns"`
+	// Cost is that of pods and of time above the threshold, which is too few pods or at the maximum; nil without prices.
+	Cost *Estimate `json:"cost,omitempty"`
 	// ThanRan is how much more than as it ran, ThanForesail how much more than Foresail simulated.
 	ThanRan      *Difference `json:"moreThanAsItRan,omitempty"`
 	ThanForesail *Difference `json:"moreThanForesailSimulated,omitempty"`
@@ -75,8 +81,9 @@ func (e Estimate) Clear() bool {
 
 // Difference is between two scalers in the same hours.
 type Difference struct {
-	TooFewMinutes Estimate `json:"minutesTooFewPods"`
-	PodHours      Estimate `json:"podHours"`
+	TooFewMinutes Estimate  `json:"minutesTooFewPods"`
+	PodHours      Estimate  `json:"podHours"`
+	Cost          *Estimate `json:"cost,omitempty"`
 }
 
 // Forecast is how good the forecasts were, as Foresail's own metrics have it; absent where they do not.
@@ -145,7 +152,10 @@ func Evaluate(ctx context.Context, pm *v1alpha1.PredictedMetric, r *Record, span
 	if len(blocks) == 0 {
 		return nil, fmt.Errorf("%w: there are samples of pods, but none of a load: neither %s nor %s", ErrNotRecorded, load, loadPerInstance)
 	}
-	e := evaluator{record: r, fleet: f, blocks: blocks, ran: make([]ran, len(blocks))}
+	if play.Prices != nil {
+		report.Currency = play.Prices.Currency
+	}
+	e := evaluator{record: r, fleet: f, blocks: blocks, ran: make([]ran, len(blocks)), prices: play.Prices}
 	for i, b := range blocks {
 		e.ran[i] = r.ran(f, b)
 	}
@@ -168,6 +178,7 @@ type evaluator struct {
 	blocks  []block
 	ran     []ran
 	figures [][]backtest.Figures // by scaler, then block; none if nothing could be simulated
+	prices  *score.Prices        // nil: nothing is in money
 }
 
 // simulate plays what happened with each scaler, or notes why it cannot.
@@ -224,8 +235,8 @@ func (e *evaluator) ranHours() (h hours) {
 	return h
 }
 
-func (e *evaluator) playedHours(scaler int) (h hours) {
-	for _, f := range e.figures[scaler] {
+func (e *evaluator) playedHours(of int) (h hours) {
+	for _, f := range e.figures[of] {
 		h.add(f.TooFewMinutes(), f.AtMaximumMinutes, f.PodHours)
 	}
 	return h
@@ -238,7 +249,7 @@ func (e *evaluator) span(name string, length time.Duration) Span {
 	if first < 0 {
 		first = len(e.blocks)
 	}
-	s := Span{Name: name, From: r.To.Add(-length), To: r.To, Hours: length.Hours(), Blocks: len(e.blocks) - first}
+	s := Span{Name: name, From: r.To.Add(-length), To: r.To, Hours: length.Hours(), Blocks: len(e.blocks) - first, prices: e.prices}
 	for _, ran := range e.ran[first:] {
 		s.KnownHours += ran.hours
 	}
@@ -271,18 +282,10 @@ func longest(all []Gap) (some []Gap, more int) {
 	return some, len(all) - len(some)
 }
 
-// titles are what tables call the scalers.
-var titles = map[string]string{
-	foresailScaler:    "Foresail",
-	hpaScaler:         "HPA or KEDA",
-	sameScaler:        "... with Foresail's behavior",
-	clairvoyantScaler: "best possible",
-}
-
 // rows are of the blocks from one on.
 func (e *evaluator) rows(first int, knownHours float64) []Row {
 	actual := e.ranHours().of(first)
-	asRan := rowOf("", "as it ran", actual, knownHours)
+	asRan := e.rowOf("", asItRan, actual, knownHours)
 	for _, r := range e.ran[first:] {
 		asRan.ScaleUps += float64(r.ups)
 		asRan.ScaleDowns += float64(r.downs)
@@ -295,29 +298,45 @@ func (e *evaluator) rows(first int, knownHours float64) []Row {
 	ours := e.playedHours(slices.Index(names, foresailScaler)).of(first)
 	for i, name := range names {
 		h := e.playedHours(i).of(first)
-		row := rowOf(name, titles[name], h, knownHours)
+		row := e.rowOf(name, scaler.Title(name), h, knownHours)
 		for _, f := range e.figures[i][first:] {
 			row.ScaleUps += f.ScaleUps
 			row.ScaleDowns += f.Actions - f.ScaleUps
 		}
-		row.ThanRan = difference(h, actual)
+		row.ThanRan = e.difference(h, actual)
 		if name != foresailScaler {
-			row.ThanForesail = difference(h, ours)
+			row.ThanForesail = e.difference(h, ours)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func rowOf(scaler, title string, h hours, knownHours float64) Row {
-	row := Row{Scaler: scaler, Title: title, TooFewMinutes: estimate(h.tooFew), AtMaximumMinutes: estimate(h.atMaximum), PodHours: estimate(h.pods)}
+// asItRan is the title of what happened.
+const asItRan = "as it ran"
+
+func (e *evaluator) rowOf(name, title string, h hours, knownHours float64) Row {
+	row := Row{Scaler: name, Title: title, Cost: e.cost(h), TooFewMinutes: estimate(h.tooFew), AtMaximumMinutes: estimate(h.atMaximum), PodHours: estimate(h.pods)}
 	row.TooFewShare = row.TooFewMinutes.Value / (60 * knownHours)
 	return row
 }
 
-func difference(a, b hours) *Difference {
+func (e *evaluator) difference(a, b hours) *Difference {
 	d := a.minus(b)
-	return &Difference{TooFewMinutes: estimate(d.tooFew), PodHours: estimate(d.pods)}
+	return &Difference{TooFewMinutes: estimate(d.tooFew), PodHours: estimate(d.pods), Cost: e.cost(d)}
+}
+
+// cost returns what blocks cost, nil without prices.
+func (e *evaluator) cost(h hours) *Estimate {
+	if e.prices == nil {
+		return nil
+	}
+	bills := make([]float64, len(h.pods))
+	for i := range bills {
+		bills[i] = e.prices.Bill(h.pods[i], h.tooFew[i]+h.atMaximum[i])
+	}
+	out := estimate(bills)
+	return &out
 }
 
 // resampling is the seed of intervals.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/foresail/foresail/internal/simulator/page"
 )
 
 // explanation describes the figures, a paragraph a line.
@@ -26,8 +28,8 @@ func explanation() []string {
 // WriteText writes reports for a terminal.
 func WriteText(w io.Writer, all []*Report) error {
 	var b bytes.Buffer
-	if rows := summary(all); rows != nil {
-		columns(&b, "", rows)
+	if t := summary(all); t != nil {
+		writeTable(&b, "", t)
 		fmt.Fprintln(&b)
 	}
 	for _, r := range all {
@@ -40,24 +42,41 @@ func WriteText(w io.Writer, all []*Report) error {
 	return err
 }
 
-// summary has a line for each of several reports, of their longest span, and their headings; nil of one report.
-func summary(all []*Report) [][]string {
+// summary returns a table with a line for each of several reports, of their longest span; nil of one report.
+func summary(all []*Report) *page.Table {
 	if len(all) < 2 {
 		return nil
 	}
-	out := [][]string{{"", "too few pods, min", "with an HPA", "at the maximum, min", "pod-hours", "with an HPA", "known"}}
+	t := &page.Table{Head: []string{"", "too few pods, min", "with an HPA", "at the maximum, min", "pod-hours", "with an HPA", "known"}}
+	prices := all[0].Spans[0].prices
+	if prices != nil {
+		t.Head = append(t.Head, "cost, "+prices.Currency, "with an HPA")
+	}
 	for _, r := range all {
 		s := slices.MaxFunc(r.Spans, func(a, b Span) int { return cmp.Compare(a.Hours, b.Hours) })
-		line := []string{r.Namespace + "/" + r.Name, "-", "-", "-", "-", "-", percent(s.KnownHours / s.Hours)}
-		if ran := s.row(""); ran != nil {
-			line[1], line[3], line[4] = bare(ran.TooFewMinutes.Value), bare(ran.AtMaximumMinutes.Value), bare(ran.PodHours.Value)
+		ran, hpa := s.row(""), s.row(hpaScaler)
+		of := func(row *Row, cell func() page.Cell) page.Cell {
+			if row == nil {
+				return page.Cell{Text: "-"}
+			}
+			return cell()
 		}
-		if hpa := s.row(hpaScaler); hpa != nil {
-			line[2], line[5] = interval(hpa.TooFewMinutes, bare), bare(hpa.PodHours.Value)
+		cells := []page.Cell{
+			{Text: r.Namespace + "/" + r.Name},
+			of(ran, func() page.Cell { return page.Cell{Text: bare(ran.TooFewMinutes.Value)} }),
+			of(hpa, func() page.Cell { return cell(hpa.TooFewMinutes, bare) }),
+			of(ran, func() page.Cell { return page.Cell{Text: bare(ran.AtMaximumMinutes.Value)} }),
+			of(ran, func() page.Cell { return page.Cell{Text: bare(ran.PodHours.Value)} }),
+			of(hpa, func() page.Cell { return page.Cell{Text: bare(hpa.PodHours.Value)} }),
+			{Text: percent(s.KnownHours / s.Hours)},
 		}
-		out = append(out, line)
+		if prices != nil {
+			cells = append(cells, of(ran, func() page.Cell { return page.Cell{Text: prices.Amount(ran.Cost.Value)} }),
+				of(hpa, func() page.Cell { return cell(*hpa.Cost, prices.Amount) }))
+		}
+		t.Rows = append(t.Rows, page.Row{Cells: cells})
 	}
-	return out
+	return t
 }
 
 func (r *Report) text(b *bytes.Buffer) {
@@ -91,52 +110,116 @@ func (s *Span) text(b *bytes.Buffer) {
 	for _, line := range s.Verdict {
 		fmt.Fprintln(b, "  "+line)
 	}
-	if len(s.Rows) > 0 {
+	if t := s.table(); t != nil {
 		fmt.Fprintln(b)
-		s.table(b)
+		writeTable(b, "  ", t)
 	}
 	for _, line := range s.details() {
 		fmt.Fprintln(b, "  "+line)
 	}
 }
 
-// header is that of the table of rows.
-var header = []string{"", "too few pods, min", "of time", "at the maximum, min", "pod-hours", "ups", "downs", "than Foresail, min", "than Foresail, pod-hours"}
-
-func (s *Span) table(b *bytes.Buffer) {
-	rows := [][]string{header}
-	for _, row := range s.Rows {
-		rows = append(rows, row.cells())
-	}
-	columns(b, "  ", rows)
+// column is one of the table of rows.
+type column struct {
+	head string
+	of   func(*Row) page.Cell
 }
 
-// columns writes rows with their cells below each other.
-func columns(b *bytes.Buffer, indent string, rows [][]string) {
-	var aligned strings.Builder
-	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(t, indent+strings.Join(row, "\t"))
+// columns returns those of the table. There is time at the maximum, and money, only where there is any.
+func (s *Span) columns() []column {
+	plain := func(head string, of func(*Row) string) column {
+		return column{head, func(r *Row) page.Cell { return page.Cell{Text: of(r)} }}
 	}
-	t.Flush()
+	than := func(head string, of func(*Difference) *Estimate, format func(float64) string) column {
+		return column{head, func(r *Row) page.Cell {
+			if r.ThanForesail == nil {
+				return page.Cell{}
+			}
+			e := of(r.ThanForesail)
+			c := cell(*e, format)
+			if e.Value >= 0 {
+				c.Text = "+" + c.Text
+			}
+			return c
+		}}
+	}
+	out := []column{
+		plain("", func(r *Row) string { return r.Title }),
+		{"too few pods, min", func(r *Row) page.Cell {
+			if r.Scaler == "" { // happened, and is no estimate
+				return page.Cell{Text: bare(r.TooFewMinutes.Value)}
+			}
+			return cell(r.TooFewMinutes, bare)
+		}},
+		plain("of time", func(r *Row) string { return percent(r.TooFewShare) }),
+	}
+	if s.atMaximum() {
+		out = append(out, plain("at the maximum, min", func(r *Row) string { return bare(r.AtMaximumMinutes.Value) }))
+	}
+	out = append(out, plain("pod-hours", func(r *Row) string { return bare(r.PodHours.Value) }))
+	if p := s.prices; p != nil {
+		out = append(out, plain("cost, "+p.Currency, func(r *Row) string { return p.Amount(r.Cost.Value) }))
+	}
+	out = append(out,
+		plain("scale-ups", func(r *Row) string { return bare(r.ScaleUps) }),
+		plain("scale-downs", func(r *Row) string { return bare(r.ScaleDowns) }),
+		than("min more than Foresail", func(d *Difference) *Estimate { return &d.TooFewMinutes }, bare),
+		than("pod-hours more", func(d *Difference) *Estimate { return &d.PodHours }, bare),
+	)
+	if p := s.prices; p != nil {
+		out = append(out, than("cost more", func(d *Difference) *Estimate { return d.Cost }, p.Amount))
+	}
+	return out
+}
+
+// atMaximum reports whether there was any time at the maximum.
+func (s *Span) atMaximum() bool {
+	return slices.ContainsFunc(s.Rows, func(r Row) bool { return r.AtMaximumMinutes.Value > 0 })
+}
+
+// table returns the rows as a table, nil without any.
+func (s *Span) table() *page.Table {
+	if len(s.Rows) == 0 {
+		return nil
+	}
+	t, columns := &page.Table{}, s.columns()
+	for _, c := range columns {
+		t.Head = append(t.Head, c.head)
+	}
+	for i := range s.Rows {
+		row := page.Row{Marked: s.Rows[i].Scaler == ""}
+		for _, c := range columns {
+			row.Cells = append(row.Cells, c.of(&s.Rows[i]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// cell returns an estimate with its interval.
+func cell(e Estimate, format func(float64) string) page.Cell {
+	c := page.Cell{Text: format(e.Value)}
+	if e.Low != nil {
+		c.Interval = format(*e.Low) + " to " + format(*e.High)
+	}
+	return c
+}
+
+// writeTable writes a table with its cells below each other.
+func writeTable(b *bytes.Buffer, indent string, t *page.Table) {
+	var aligned strings.Builder
+	w := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, indent+strings.Join(t.Head, "\t"))
+	for _, row := range t.Rows {
+		texts := make([]string, len(row.Cells))
+		for i, c := range row.Cells {
+			texts[i] = c.String()
+		}
+		fmt.Fprintln(w, indent+strings.Join(texts, "\t"))
+	}
+	w.Flush()
 	for line := range strings.Lines(aligned.String()) {
 		fmt.Fprintln(b, strings.TrimRight(line, " \n"))
-	}
-}
-
-// cells are those of a row of the table.
-func (r *Row) cells() []string {
-	minutesMore, podsMore := "", ""
-	if d := r.ThanForesail; d != nil {
-		minutesMore, podsMore = signed(d.TooFewMinutes, bare), signed(d.PodHours, bare)
-	}
-	tooFew := bare(r.TooFewMinutes.Value)
-	if r.Scaler != "" {
-		tooFew = interval(r.TooFewMinutes, bare)
-	}
-	return []string{
-		r.Title, tooFew, percent(r.TooFewShare), bare(r.AtMaximumMinutes.Value), bare(r.PodHours.Value), bare(r.ScaleUps), bare(r.ScaleDowns),
-		minutesMore, podsMore,
 	}
 }
 
@@ -164,7 +247,7 @@ func roughly(d time.Duration) string {
 func (f *Forecast) text() string {
 	var parts []string
 	if v := f.ErrorRatio; v != nil {
-		parts = append(parts, fmt.Sprintf("its error was %.2f of that of taking the present load to stay", *v))
+		parts = append(parts, fmt.Sprintf("its error was %.2f times that of assuming that the load stays as it is", *v))
 	}
 	if v := f.LateRatio; v != nil {
 		late := fmt.Sprintf("it ordered too few pods for %.2f%% of the time", 100**v)

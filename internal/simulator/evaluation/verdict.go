@@ -24,6 +24,9 @@ func (s *Span) verdict() []string {
 		out = append(out, fmt.Sprintf("For another %s (%s of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.",
 			minutes(v), percent(v/(60*s.KnownHours))))
 	}
+	if p := s.prices; p != nil {
+		out = append(out, fmt.Sprintf("That cost %s: %s for an hour of a pod, and %s for a minute in which the load was above the threshold.", p.Text(ran.Cost.Value), p.Text(p.PodHour), p.Text(p.Minute)))
+	}
 	if s.row(foresailScaler) == nil {
 		return out
 	}
@@ -31,7 +34,11 @@ func (s *Span) verdict() []string {
 	if s.Blocks < score.FewestBlocks {
 		return append(out, fmt.Sprintf("That is too short a time to tell a difference: %d known hours are needed.", score.FewestBlocks))
 	}
-	return append(out, s.worth(), s.trust())
+	out = append(out, s.worth())
+	if s.prices != nil {
+		out = append(out, s.money())
+	}
+	return append(out, s.trust())
 }
 
 func (s *Span) row(scaler string) *Row {
@@ -106,6 +113,16 @@ func (s *Span) worth() string {
 	}
 }
 
+// money compares what the HPA costs with what Foresail costs where both are simulated.
+func (s *Span) money() string {
+	more := *s.row(hpaScaler).ThanForesail.Cost
+	if !more.Clear() {
+		return "In money there is no difference that can be told."
+	}
+	c := cell(abs(more), s.prices.Amount)
+	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, moreOrFewer(more.Value, "more", "less"))
+}
+
 // trust compares what ran with what the simulator makes of Foresail.
 func (s *Span) trust() string {
 	ours := s.row(foresailScaler)
@@ -122,7 +139,7 @@ func (s *Span) trust() string {
 	text := fmt.Sprintf("Foresail as it is simulated has %s than what ran", strings.Join(parts, " and "))
 	hpa := s.row(hpaScaler)
 	if little(ours.ThanRan.TooFewMinutes, hpa.ThanForesail.TooFewMinutes) && little(ours.ThanRan.PodHours, hpa.ThanForesail.PodHours) {
-		return text + ", which is little beside the difference from an HPA."
+		return text + ", which is little next to the difference from an HPA."
 	}
 	return text + ". If Foresail did set the replicas, the simulator may be off as much for an HPA; " +
 		"if something else did, such as an HPA of your own, this is the difference that Foresail would make."
@@ -156,14 +173,6 @@ func interval(e Estimate, format func(float64) string) string {
 		return format(e.Value)
 	}
 	return fmt.Sprintf("%s (%s to %s)", format(e.Value), bare(*e.Low), bare(*e.High))
-}
-
-func signed(e Estimate, format func(float64) string) string {
-	sign := "+"
-	if e.Value < 0 {
-		sign = ""
-	}
-	return sign + interval(e, format)
 }
 
 func minutes(v float64) string { return bare(v) + " min" }

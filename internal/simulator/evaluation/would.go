@@ -11,6 +11,7 @@ import (
 	"github.com/foresail/foresail/internal/simulator"
 	"github.com/foresail/foresail/internal/simulator/backtest"
 	"github.com/foresail/foresail/internal/simulator/scaler"
+	"github.com/foresail/foresail/internal/simulator/score"
 	"github.com/foresail/foresail/internal/simulator/workload"
 	"github.com/foresail/foresail/pipeline"
 )
@@ -41,7 +42,8 @@ func simulated() []string {
 // Play is how the load is played.
 type Play struct {
 	Seeds    []uint64
-	Capacity float64 // requests per second that keep a pod fully busy: how much chance there is in the load of a second
+	Capacity float64       // requests per second that keep a pod fully busy: how much chance there is in the load of a second
+	Prices   *score.Prices // nil: nothing is in money
 	Progress func(done, all int)
 }
 

@@ -15,6 +15,14 @@ import (
 
 var bounds = []string{"clairvoyant", "instant", "instant/hpa-defaults"}
 
+func TestEveryScalerHasATitle(t *testing.T) {
+	seen := map[string]bool{"": true}
+	for _, name := range AllNames() {
+		assert.False(t, seen[Title(name)], "%s: %q", name, Title(name))
+		seen[Title(name)] = true
+	}
+}
+
 func TestEveryScalerFollowsARamp(t *testing.T) {
 	load := ramp(200, 1000, 70_000, 220_000)
 	for _, name := range AllNames() {

@@ -17,11 +17,14 @@ func (p *Prices) Bill(podHours, minutes float64) float64 {
 	return p.PodHour*podHours + p.Minute*minutes
 }
 
-// Text writes an amount with its currency, to the hundredth, or to two significant digits if it is smaller than that.
-func (p *Prices) Text(amount float64) string {
+// Text writes an amount with its currency.
+func (p *Prices) Text(amount float64) string { return p.Amount(amount) + " " + p.Currency }
+
+// Amount writes an amount to the hundredth, or to two significant digits if it is smaller than that.
+func (p *Prices) Amount(amount float64) string {
 	format, digits := byte('f'), 2
 	if a := math.Abs(amount); a > 0 && a < 0.01 {
 		format = 'g'
 	}
-	return strconv.FormatFloat(amount, format, digits, 64) + " " + p.Currency
+	return strconv.FormatFloat(amount, format, digits, 64)
 }
