@@ -11,7 +11,7 @@ import (
 	"github.com/foresail/foresail/internal/simulator/score"
 )
 
-// priceFlags are what pods and time above the threshold cost the user.
+// priceFlags are the flags with the prices of pods and of time above the threshold.
 type priceFlags struct{ pod, minute string }
 
 const acceptedPrice = "an amount of 0 or more and its currency, such as 0.04USD"
@@ -20,8 +20,8 @@ const acceptedPrice = "an amount of 0 or more and its currency, such as 0.04USD"
 const defaultCurrency = "USD"
 
 func (p *priceFlags) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&p.pod, "pod-price", "", "`price` of a pod for an hour, such as 0.04USD, to have costs in money; needs --minute-price")
-	f.StringVar(&p.minute, "minute-price", "", "`price` of a minute above the threshold, such as 5USD: what it costs you that users wait; needs --pod-price")
+	f.StringVar(&p.pod, "pod-price", "", "`price` of a pod for an hour, such as 0.04EUR (without a currency: USD), to have costs in money; needs --minute-price")
+	f.StringVar(&p.minute, "minute-price", "", "`price` of a minute above the threshold, such as 5EUR: what it costs you that users wait; needs --pod-price")
 }
 
 // parse returns the prices, nil without any.

@@ -26,7 +26,7 @@ and week, and what others would have done with the same load.
 
 What happened is read from Foresail's own metrics in Prometheus: replicas, load, the time with too few
 ready pods, pod-hours, scale-ups and scale-downs, and how good the forecasts were. It is what the
-target's replicas were, whoever set them. Time in which the target was at its maximum, and even that
+target's replicas were, whatever set them. Time in which the target was at its maximum, and even that
 many pods were too few, is a figure of its own.
 
 What would have been is simulated on the recorded load, as foresail backtest does: Foresail with the

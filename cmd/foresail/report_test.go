@@ -115,6 +115,7 @@ func TestReportRejectsUnusableArguments(t *testing.T) {
 		only + "--since 1h,2h,3h,4h,5h":                         "--since: 5: must be from 1 to 4 spans of time",
 		only + "--seeds 0":                                      "--seeds: 0: must be from 1 to 1000",
 		only + "--capacity 0":                                   "--capacity: 0: must be from 1 to 1e+09",
+		only + "--pod-price 0.04":                               "--minute-price: missing: must be an amount of 0 or more and its currency, such as 0.04USD",
 		only + "--timeout 0s":                                   "--timeout: 0s: must be above 0s",
 		only + "-o yaml":                                        `--output: "yaml": must be table or json or html`,
 		only + "--prometheus-config-file /nowhere":              "--prometheus-config-file: read the file of Prometheus servers",

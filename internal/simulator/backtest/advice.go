@@ -81,7 +81,7 @@ type Advice struct {
 	Fields        []string // that were varied
 	Default, Best Setting
 	Tuned, Judged Comparison
-	Trades        []Row         // of what was tried, what no other setting beats in both minutes and pod-hours, where the search was done
+	Trades        []Row         // settings that no other one beats in both minutes and pod-hours, on the part that was searched
 	Prices        *score.Prices // nil: minutes are not weighed against pod-hours
 	Capacity      float64       // of a pod, requests per second
 }
@@ -95,8 +95,8 @@ func (f Figures) beats(o Figures) bool {
 		(f.AboveThresholdMinutes < o.AboveThresholdMinutes || f.PodHours < o.PodHours)
 }
 
-// rank is what the search makes small: the bill, or, without prices, the shares that are left of the minutes and of the pod-hours of the
-// default, of settings that have no more of either.
+// rank returns what the search minimizes: the bill, or, without prices, the shares that are left of the default's minutes and pod-hours,
+// which is infinite for settings that have more of either.
 func (a *Advice) rank(f, byDefault Figures) float64 {
 	switch {
 	case a.Prices != nil:
@@ -317,7 +317,7 @@ func (a *Advice) Reasons() []string {
 	if p := a.Prices; p != nil {
 		tried += fmt.Sprintf(" A pod costs %s an hour, and a minute above the threshold %s.", p.Text(p.PodHour), p.Text(p.Minute))
 	} else {
-		tried += " Without prices only a change is advised that costs neither pod-hours nor time above the threshold; --pod-price and --minute-price weigh one against the other."
+		tried += " Without prices a change is advised only if it costs neither pod-hours nor time above the threshold; --pod-price and --minute-price weigh one against the other."
 	}
 	if a.Best == a.Default {
 		return []string{tried}

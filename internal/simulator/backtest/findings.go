@@ -166,7 +166,7 @@ func (r *Result) Forecasts() []Forecast {
 	naive := e.Ways[LastSecond].Way.per(e.N)
 	for w, c := range e.Ways {
 		if c.N > 0 {
-			out = append(out, forecastOf(Way(w).String(), c.N, c.Way, e, naive).beside(c))
+			out = append(out, forecastOf(Way(w).String(), c.N, c.Way, e, naive).against(c))
 		}
 	}
 	for _, row := range r.Summary {
@@ -304,8 +304,8 @@ func forecastOf(name string, n int, sum Loss, e Errors, naive Loss) Forecast {
 	}
 }
 
-// beside adds how Foresail's forecast did at the same times.
-func (f Forecast) beside(c Compared) Forecast {
+// against adds how Foresail's forecast did at the same times.
+func (f Forecast) against(c Compared) Forecast {
 	f.Ours = Loss{ratio(c.Ours.Second, c.Way.Second), ratio(c.Ours.Rate, c.Way.Rate)}
 	return f
 }

@@ -91,7 +91,7 @@ func (r *Result) keys() (out []page.Key) {
 	return out
 }
 
-// bounds says which of the scalers nothing real can reach.
+// bounds returns a sentence for each scaler that knows more than a real one can.
 func (r *Result) bounds() (out []string) {
 	for _, row := range r.Summary {
 		switch row.Scaler {

@@ -111,7 +111,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 }
 
 // The status, the page and the report have one meaning of too few pods: there could have been more.
-func TestTimeAtTheMaximumIsToldApart(t *testing.T) {
+func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	pm := unplayable(t)
 	pm.Spec.MaxReplicas = ptr.To[int32](4)
 	overloaded := exposed("a", level(240, func(ago time.Duration, v map[string]float64) {

@@ -16,7 +16,7 @@ import (
 	"github.com/foresail/foresail/pipeline"
 )
 
-// Report is what Foresail did for a PredictedMetric, beside what others would have done with the same load.
+// Report is what Foresail did for a PredictedMetric, next to what others would have done with the same load.
 type Report struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`

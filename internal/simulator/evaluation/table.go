@@ -18,7 +18,7 @@ import (
 // explanation describes the figures, a paragraph a line.
 func explanation() []string {
 	return []string{
-		"As it ran is what the target's replicas were, whoever set them. All else is simulated on the same load.",
+		"As it ran is what the target's replicas were, whatever set them. All else is simulated on the same load.",
 		"Too few pods: time in which ready pods had more load each than the threshold, though the target could have had more of them. At the maximum: the target was at its maximum, and had more load than that many pods hold.",
 		"Pod-hours: replicas that were ordered, ready or not.",
 		"Intervals (95%) say how far a sum would vary if the time had been made up of other hours such as these. Where that of a difference includes 0 there is no difference that can be told.",
