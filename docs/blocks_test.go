@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -263,6 +264,35 @@ func TestCommandsExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHelmValuesOfPagesExist checks what commands set in the chart of Foresail, which rejects other values.
+func TestHelmValuesOfPagesExist(t *testing.T) {
+	text, err := os.ReadFile("../manifests/chart/foresail/values.yaml")
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &values))
+	found := 0
+	for _, page := range docpages.Pages(t, "..") {
+		for _, command := range page.Commands() {
+			if command.Words[0] != "helm" || !slices.Contains(command.Words, "manifests/chart/foresail") {
+				continue
+			}
+			for i, word := range command.Words {
+				if i == 0 || command.Words[i-1] != "--set" {
+					continue
+				}
+				for setting := range strings.SplitSeq(word, ",") {
+					found++
+					path, _, _ := strings.Cut(setting, "=")
+					_, ok, err := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
+					assert.NoError(t, err, "%s: %s", command.Where, path)
+					assert.True(t, ok, "%s: the chart has no value %s", command.Where, path)
+				}
+			}
+		}
+	}
+	assert.NotZero(t, found)
 }
 
 func exists(path string) bool {
