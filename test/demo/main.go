@@ -15,7 +15,7 @@ import (
 )
 
 // The ramp that is played unless another is asked for: from a few requests to what nine pods can take at the threshold.
-const defaultProfile = "0s:10,20s:10,140s:600,200s:600"
+const defaultProfile = "0s:10,10s:10,130s:600,170s:600"
 
 // config is what the flags say.
 type config struct {

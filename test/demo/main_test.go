@@ -29,7 +29,7 @@ func configOf(t *testing.T, args ...string) (config, error) {
 func TestFlags(t *testing.T) {
 	c, err := configOf(t)
 	require.NoError(t, err)
-	assert.Equal(t, 200*time.Second, c.profile.Duration())
+	assert.Equal(t, 170*time.Second, c.profile.Duration())
 	assert.Equal(t, "out/demo.svg", c.chart)
 
 	c, err = configOf(t, "--down", "--profile", "0s:10,60s:100")

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	externalmetrics "k8s.io/metrics/pkg/client/external_metrics"
 
+	"github.com/foresail/foresail/test/controlplane"
 	"github.com/foresail/foresail/test/foresail"
 	"github.com/foresail/foresail/test/stack"
 	"github.com/foresail/foresail/test/terminal"
@@ -52,10 +53,12 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
-		<-s.Cluster.Done()
-		cancel(s.Cluster.Err())
+		select {
+		case failure := <-s.Failed():
+			cancel(failure)
+		case <-ctx.Done():
+		}
 	}()
-	step(progress, "starting Foresail and registering it as external.metrics.k8s.io")
 	adapter, err := s.StartAdapter(ctx, "adapter", "--dashboard")
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func run(ctx context.Context, c config, out, progress *os.File) (err error) {
 		return cause(ctx, err)
 	}
 	defer func() { err = errors.Join(err, page.Stop()) }()
-	step(progress, "the load begins; watch it in a browser: "+page.URL)
+	step(progress, fmt.Sprintf("the load begins and takes %s; watch it in a browser: %s", terminal.Clock(c.profile.Duration()), page.URL))
 	fmt.Fprintf(progress, "demo: meanwhile, in another shell:\n%s\n", inspect(s, adapter))
 	runs, err := play(ctx, s, adapter, apps, c, out)
 	if err != nil {
@@ -106,32 +109,34 @@ func cause(ctx context.Context, err error) error {
 
 func step(progress io.Writer, text string) { fmt.Fprintln(progress, "demo: "+text) }
 
-// prepare brings the adapter and the applications to where the load can begin.
+// prepare brings the adapter and the applications to where the load can begin. The adapter starts while the first pods do.
 func prepare(ctx context.Context, s *stack.Stack, adapter *stack.Adapter, apps []stack.App, progress io.Writer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
 	defer cancel()
-	if err := adapter.WaitReady(ctx); err != nil {
-		return err
-	}
-	if err := s.Register(ctx, adapter); err != nil {
-		return err
-	}
 	metrics, err := externalmetrics.NewForConfig(s.Cluster.RESTConfig())
 	if err != nil {
 		return err
 	}
-	step(progress, fmt.Sprintf("deploying two applications; their pods take %s to become ready", readyDelay))
-	var parts errgroup.Group
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error {
+		defer controlplane.Announce(progress, "demo: starting Foresail and registering it as external.metrics.k8s.io")()
+		if err := adapter.WaitReady(ctx); err != nil {
+			return err
+		}
+		return s.Register(ctx, adapter)
+	})
+	deployed := controlplane.Announce(progress, fmt.Sprintf("demo: deploying two applications, whose pods take %s to become ready, and waiting for their first forecasts", readyDelay))
 	for _, a := range apps {
 		parts.Go(func() error {
 			if err := s.Deploy(ctx, a); err != nil {
 				return err
 			}
-			step(progress, fmt.Sprintf("%s is ready, waiting for its first forecast", a.Name))
 			return waitForForecast(ctx, metrics, a)
 		})
 	}
-	return parts.Wait()
+	err = parts.Wait()
+	deployed()
+	return err
 }
 
 func waitForForecast(ctx context.Context, metrics externalmetrics.ExternalMetricsClient, a stack.App) error {

@@ -78,9 +78,9 @@ func TestViewFillsAnOrdinaryTerminal(t *testing.T) {
 	assert.Len(t, lines, 24)
 	all := rendered(lines)
 	for _, want := range []string{
-		"climbing to 600 requests/s", "2:05 of 3:20", "526 requests/s",
+		"climbing to 600 requests/s", "2:05 of 2:50", "575 requests/s",
 		"PREDICTED", "REACTIVE", "load in 38 s", "load as read",
-		"desired 11", "asked 8", "ready 7", "●●●●●●●○···", "0.75 of 0.70", "above the threshold", "p50 84 ms", "p90 10.0 s", "failed 168", "dropped 67",
+		"desired 12", "asked 8", "ready 7", "●●●●●●●○····", "0.82 of 0.70", "above the threshold", "p50 84 ms", "p90 10.0 s", "failed 168", "dropped 67",
 		"12 s ago: 8 replicas instead of 7, the predicted load is above the", "export KUBECONFIG=/tmp/foresail-1/kubeconfig", "Ctrl-C",
 	} {
 		assert.Contains(t, all, want)
@@ -125,7 +125,7 @@ func TestPlainLines(t *testing.T) {
 		text := p.plain(s.at)
 		assert.NotContains(t, text, "\x1b")
 		assert.NotContains(t, text, "\n")
-		assert.Contains(t, text, "replicas 11 desired 8 asked 7 ready")
+		assert.Contains(t, text, "replicas 12 desired 8 asked 7 ready")
 	}
 	assert.Contains(t, panel{app: s.panels[0].app}.plain(0), "no forecast: the adapter has not reported anything yet")
 }
@@ -147,7 +147,7 @@ func TestPhases(t *testing.T) {
 		0:                 "steady at 10 requests/s",
 		20 * time.Second:  "climbing to 600 requests/s",
 		150 * time.Second: "steady at 600 requests/s",
-		210 * time.Second: "falling to 10 requests/s",
+		180 * time.Second: "falling to 10 requests/s",
 		p.Duration():      "waiting for the last answers",
 	} {
 		assert.Equal(t, want, phase(p, at), "at %s", at)

@@ -43,19 +43,11 @@ var (
 
 // run shows everything once. Whatever it started has ended when it returns.
 func run(ctx context.Context, o options, out, progress *os.File) (err error) {
-	step := func(text string) { fmt.Fprintln(progress, "demonodes: "+text) }
 	binary, err := foresail.Build(ctx, progress)
 	if err != nil {
 		return err
 	}
-	step("starting a control plane without nodes")
-	cluster, err := controlplane.Start(ctx, controlplane.Options{
-		Progress: progress,
-		// Nodes whose instance has been terminated stay without a kubelet.
-		ExtraArgs: map[controlplane.Component][]string{
-			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
-		},
-	})
+	cluster, err := startCluster(ctx, progress)
 	if err != nil {
 		return err
 	}
@@ -68,7 +60,6 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	step("starting foresail run --enable nodepool")
 	process, err := foresail.Start(foresail.Options{
 		Binary: binary, Dir: cluster.Dir(), Flags: []string{"--enable", "nodepool", "--kubeconfig", cluster.Kubeconfig()},
 	})
@@ -91,12 +82,12 @@ func run(ctx context.Context, o options, out, progress *os.File) (err error) {
 		case <-ctx.Done():
 		}
 	}()
-	page, err := openDashboard(ctx, process, cluster)
+	page, err := openDashboard(ctx, process, cluster, progress)
 	if err != nil {
 		return reason(ctx, err)
 	}
 	defer func() { err = errors.Join(err, page.Stop()) }()
-	step("waiting for the two nodes that the pool has at least; watch it in a browser: " + page.URL)
+	fmt.Fprintln(progress, "demonodes: waiting for the two nodes that the pool has at least; watch it in a browser: "+page.URL)
 	return reason(ctx, show(ctx, cluster, objects, process, o, out))
 }
 
@@ -108,8 +99,24 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// openDashboard serves the page of the pool, as its users do, once Foresail says what it has.
-func openDashboard(ctx context.Context, process *foresail.Process, cluster *controlplane.Cluster) (*foresail.Dashboard, error) {
+func startCluster(ctx context.Context, progress io.Writer) (*controlplane.Cluster, error) {
+	binaries, err := controlplane.Build(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer controlplane.Announce(progress, "demonodes: starting a control plane without nodes")()
+	return controlplane.Start(ctx, controlplane.Options{
+		Binaries: binaries, Progress: progress,
+		// Nodes whose instance has been terminated stay without a kubelet.
+		ExtraArgs: map[controlplane.Component][]string{
+			controlplane.Kwok: {"--disregard-status-with-annotation-selector=kwok.x-k8s.io/status=custom"},
+		},
+	})
+}
+
+// openDashboard serves the page of the pool, as its users do, once Foresail is ready.
+func openDashboard(ctx context.Context, process *foresail.Process, cluster *controlplane.Cluster, progress io.Writer) (*foresail.Dashboard, error) {
+	defer controlplane.Announce(progress, "demonodes: starting foresail run --enable nodepool")()
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTimeout, fmt.Errorf("not ready within %s", prepareTimeout))
 	defer cancel()
 	if err := process.WaitReady(ctx); err != nil {
