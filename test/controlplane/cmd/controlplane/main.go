@@ -150,7 +150,7 @@ func up(ctx context.Context, options controlplane.Options, out io.Writer) error 
 
   export KUBECONFIG=%s
 
-docs/local.md has the commands to run Foresail beside it. Ctrl-C ends it.
+docs/local.md has the commands to run Foresail on it. Ctrl-C ends it.
 `, time.Since(began).Seconds(), options.Nodes, cluster.PodCIDR(), cluster.Dir(), cluster.Kubeconfig())
 	select {
 	case <-ctx.Done():

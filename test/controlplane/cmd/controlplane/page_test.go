@@ -25,8 +25,8 @@ import (
 
 const page = "docs/local.md"
 
-// TestPageRuns runs the commands of a page as somebody who copies them into a shell does. Only the control plane is this test's, as a
-// shell of its own would have it, and so are programs, ports and files, because tests share the machine and the repository.
+// TestPageRuns runs the commands of a page as a reader who copies them into a shell does. Only the control plane is this test's, as in a
+// shell of its own, and so are programs, ports and files, because tests share the machine and the repository.
 func TestPageRuns(t *testing.T) {
 	root, err := controlplane.Root()
 	require.NoError(t, err)
@@ -47,6 +47,8 @@ func TestPageRuns(t *testing.T) {
 		assert.NoError(t, err, said)
 		assert.Contains(t, said, `"metricName":"predicted_load_total"`)
 		assert.Contains(t, said, "PredictedMetric shop/checkout")
+		assert.Contains(t, said, "Open http://127.0.0.1:")
+		assert.Contains(t, said, `deployment "batch" successfully rolled out`)
 		assert.Contains(t, said, "WorkerPool workers")
 		assert.Contains(t, said, "WorkerPool moto")
 	}}
@@ -87,9 +89,9 @@ func replaced(t *testing.T, script string) string {
 	pairs := []string{
 		"CGO_ENABLED=0 go build ", "true ",
 		`export PATH="$PWD/bin:$PATH"`, "true",
-		"--apiservice-port 6443", fmt.Sprintf("--apiservice-port %s --secure-port %[1]s --http-address 127.0.0.1:%s --metrics-address 127.0.0.1:%s", port(), port(), port()),
+		"--apiservice-port 6443", fmt.Sprintf("--apiservice-port %s --secure-port %[1]s", port()),
 		"out/", dir + "/",
-		"8081", port(), "9090", port(), "5000", port(),
+		"8080", port(), "8081", port(), "8082", port(), "9090", port(), "5000", port(),
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		require.Contains(t, script, pairs[i])
