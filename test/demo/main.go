@@ -43,7 +43,8 @@ func newCommand(run func(context.Context, config) error) *cobra.Command {
 		Short: "Play one ramp to two applications: one scaled on a forecast, one on the present load",
 		Long: `demo runs a real Kubernetes control plane on this machine, without containers, and Foresail on it. It plays the same
 ramp of HTTP requests to two applications at once. Their HPAs are the same but for what they read: one the load that is
-forecast, the other the present load. A pod takes 20 s to become ready. Ctrl-C ends everything at any time.
+forecast, the other the present load. A pod takes 20 s to become ready. The demo ends by itself after three and a half
+minutes, Ctrl-C ends it at any time.
 
 Exit codes: 0 done, 1 failed, 2 unusable arguments, 130 ended by Ctrl-C.`,
 		Example: `  go run ./test/demo --keep
