@@ -132,7 +132,7 @@ func (o *adapterOptions) start(ctx context.Context, mgr ctrl.Manager, watches *f
 		p.run = append(p.run, scaler.Run)
 	}
 	if o.dashboard {
-		page := dashboard.New(a.forecaster, time.Now)
+		page := dashboard.New(predictedmetric.Reader{Reconciler: a.reconciler}, time.Now)
 		if err := mgr.AddMetricsServerExtraHandler(dashboard.Path, page.Handler()); err != nil {
 			return nil, nil, fmt.Errorf("serve what foresail dashboard shows: %w", err)
 		}
