@@ -95,7 +95,14 @@ func (d *Dashboard) serveFleet(w http.ResponseWriter, r *http.Request) {
 	}
 	now := d.now()
 	rows, summary := d.all(now)
-	write(w, q.answer(rows, summary, now))
+	fleet := q.answer(rows, summary, now)
+	if q.shape > 0 {
+		for i := range fleet.Items {
+			item := &fleet.Items[i]
+			item.Shape = shapeOf(d.history.since(types.NamespacedName{Namespace: item.Namespace, Name: item.Name}, 0), q.shape, now)
+		}
+	}
+	write(w, fleet)
 }
 
 // all returns the rows of all PredictedMetrics, which nobody changes any more, and their summary.

@@ -76,11 +76,13 @@ func TestShapeOfTheFleet(t *testing.T) {
 		"items": []any{
 			map[string]any{
 				"namespace": "shop", "name": "cart", "targetKind": "Deployment", "targetName": "cart", "available": false, "reason": "WaitingForSamples",
+				"cause": "no sample has been read yet", "lateKnownSeconds": 0.0, "lateJudged": false,
 				"loadPerPod": nil, "predictedPerPod": nil, "threshold": 0.7, "ready": 10.0, "replicas": nil, "desired": nil,
 				"learnedSeconds": 0.0, "lateRatio": nil, "atMaximumRatio": nil, "lateness": 0.0,
 			},
 			map[string]any{
 				"namespace": "shop", "name": "checkout", "targetKind": "Deployment", "targetName": "checkout", "available": true, "reason": "AboveThreshold",
+				"lateKnownSeconds": 3600.0, "lateJudged": true,
 				"loadPerPod": 0.6, "predictedPerPod": 0.9, "threshold": 0.7, "ready": 4.0, "replicas": 4.0, "desired": 6.0,
 				"learnedSeconds": 7200.0, "lateRatio": 0.02, "atMaximumRatio": 0.0, "lateness": 0.01,
 			},
@@ -250,6 +252,61 @@ func TestPagesHaveAllInOrder(t *testing.T) {
 		}
 	}
 	assert.Empty(t, fleetOf(t, h, "?offset=1000").Items)
+}
+
+// What an engineer on call has to look at comes first: broken, without pods, at the maximum, late.
+func TestTroubleComesFirst(t *testing.T) {
+	broken := func(name string, reason snapshot.Reason) snapshot.Snapshot {
+		return servingtest.Changed(unread(name), func(s *snapshot.Snapshot) { s.Err = &snapshot.Unavailable{Reason: reason, Message: "because " + name} })
+	}
+	healthy := servingtest.Changed(rising("a-healthy"), func(s *snapshot.Snapshot) { s.Lateness = 0 })
+	young := servingtest.Changed(rising("b-young"), func(s *snapshot.Snapshot) { s.Accuracy.LastDay.Late, s.Accuracy.LastDay.LateKnown = 0.46, time.Minute })
+	full := servingtest.Changed(rising("z-full"), func(s *snapshot.Snapshot) {
+		s.Decision = pipeline.Decision{Desired: 4, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
+	})
+	undecided := servingtest.Changed(rising("y-undecided"), func(s *snapshot.Snapshot) { s.ReplicasLost = s.At.Add(-time.Minute) })
+	d := New(servingtest.NewMemory(healthy, young, full, undecided, rising("k-late"), broken("x-broken", "ScaleUnreadable"), broken("c-none", snapshot.NoReadyPods)), at(servingtest.Now))
+	var names, causes []string
+	for _, item := range fleetOf(t, d.Handler(), "").Items {
+		names = append(names, item.Name)
+	}
+	assert.Equal(t, []string{"x-broken", "y-undecided", "c-none", "z-full", "k-late", "a-healthy", "b-young"}, names)
+	rows, summary := rowsOf(d.reader.All(), servingtest.Now)
+	for _, r := range rows {
+		if r.Cause != "" {
+			causes = append(causes, r.Reason+": "+r.Cause)
+		}
+	}
+	assert.Contains(t, causes, "ScaleUnreadable: because x-broken")
+	assert.Contains(t, causes, "NoReadyPods: because c-none")
+	assert.Equal(t, 3, summary.Late, "a minute is too little to judge by")
+}
+
+func TestShapesHaveTheHighestOfEachInterval(t *testing.T) {
+	m := servingtest.NewMemory()
+	d := New(m, nil)
+	for i := range Kept {
+		now := servingtest.Now.Add(time.Duration(i+1) * Step)
+		d.now = at(now)
+		m.Publish(servingtest.Changed(rising("checkout"), func(s *snapshot.Snapshot) {
+			s.At, s.NewestSample = now, now
+			s.Forecast.Level, s.Forecast.Total, s.Forecast.Target = float64(i), 1000+float64(i), 1+i/360
+		}))
+		d.record()
+	}
+	fleet := decoded(t, d.Handler(), MetricsPath+"?shape=4")
+	items, _ := fleet["items"].([]any)
+	row, _ := items[0].(map[string]any)
+	assert.Equal(t, map[string]any{
+		"from": 1772366400.0, "stepSeconds": 900.0, "load": []any{179.0, 359.0, 539.0, 719.0}, "replicas": []any{1.0, 1.0, 2.0, 2.0},
+		"forecast": []any{1170.0, 1350.0, 1530.0, 1710.0}, // 30 s later than they were made
+		"capacity": []any{0.7, 0.7, 1.4, 1.4},
+	}, row["shape"])
+	code, body := get(t, d.Handler(), MetricsPath+"?shape=121")
+	assert.Equal(t, http.StatusBadRequest, code)
+	assert.Contains(t, body, "shape: \"121\": must be a whole number from 0 to 120")
+	items, _ = decoded(t, d.Handler(), MetricsPath)["items"].([]any)
+	assert.NotContains(t, items[0], "shape")
 }
 
 func TestFilters(t *testing.T) {

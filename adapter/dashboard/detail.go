@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -111,18 +113,28 @@ func detailOf(s *snapshot.Snapshot, points []point, now time.Time) Detail {
 	if s.Combined.Decided() {
 		d.TargetDesired, d.DrivenBy = Count(whole32(s.Combined.Desired)), s.Combined.DrivenBy
 	}
-	if err := serving.Check(s, now); err != nil {
-		d.Message = clip(err.Error())
+	d.Message = cmp.Or(d.Metric.Cause, clip(s.Explain()))
+	if serving.Check(s, now) != nil {
 		return d
 	}
 	f := &s.Forecast
 	d.Level, d.Total, d.Planned, d.Horizon = Number(f.Level), Number(f.Total), Number(f.Damped), Number(f.Horizon.Seconds())
-	d.Message = clip(s.Explain())
-	if !s.HasDecision() {
-		_, err := serving.Value(serving.Replicas, s)
-		d.Message = clip(err.Error()) // there is a forecast, and no decision
-	}
 	return d
+}
+
+// causeOf returns why there is no forecast to serve, or one without a decision, and "" if there is a decision.
+func causeOf(s *snapshot.Snapshot, now time.Time) string {
+	if err := serving.Check(s, now); err != nil {
+		if why, ok := errors.AsType[*snapshot.Unavailable](s.Err); ok {
+			return clip(why.Message)
+		}
+		return clip(err.Error())
+	}
+	if s.HasDecision() {
+		return ""
+	}
+	_, err := serving.Value(serving.Replicas, s)
+	return clip(err.Error())
 }
 
 // unknown is a Number that is not known.

@@ -46,20 +46,54 @@ type Row struct {
 	DryRun     bool   `json:"dryRun,omitempty"` // nothing acts on the forecast
 	Available  bool   `json:"available"`        // there is a forecast
 	Reason     string `json:"reason"`           // of the decision, or why there is none
+	Cause      string `json:"cause,omitempty"`  // why there is no forecast or no decision, as a sentence
 	Load       Number `json:"loadPerPod"`
 	Predicted  Number `json:"predictedPerPod"`
 	Threshold  Number `json:"threshold"`
 	Ready      Count  `json:"ready"`    // pods
 	Replicas   Count  `json:"replicas"` // that the target is set to
 	Desired    Count  `json:"desired"`
-	Learned    Number `json:"learnedSeconds"` // for how long the load has been learned from; 0: not, or not yet
-	Late       Number `json:"lateRatio"`      // the share of the last day with too few pods, though more could have been ordered
-	AtMaximum  Number `json:"atMaximumRatio"` // the share of the last day in which even the maximum number of pods was too few
-	Lateness   Number `json:"lateness"`       // the share that is asked for; 0: none
+	Learned    Number `json:"learnedSeconds"`   // for how long the load has been learned from; 0: not, or not yet
+	Late       Number `json:"lateRatio"`        // the share of the last day with too few pods, though more could have been ordered
+	LateKnown  Number `json:"lateKnownSeconds"` // the part of the last day that Late is about
+	LateJudged bool   `json:"lateJudged"`       // that part is at least lateAfter
+	AtMaximum  Number `json:"atMaximumRatio"`   // the share of the last day in which even the maximum number of pods was too few
+	Lateness   Number `json:"lateness"`         // the share that is asked for; 0: none
+	Shape      *Shape `json:"shape,omitempty"`
 
 	up, down bool
+	rank     int    // by trouble, the worst first
 	name     string // with the namespace
 	sought   string // what a search looks through, in lower case
+}
+
+// lateAfter is how much of the load must be known before too many late minutes count as trouble. In the first minutes of a new
+// PredictedMetric a single late one is half of them.
+const lateAfter = time.Hour
+
+// The ranks of rows that are sorted by trouble.
+const (
+	rankBroken  = iota // no forecast, or no decision
+	rankWaiting        // no forecast yet, or no pods: often as intended
+	rankMaximum
+	rankLate
+	rankHealthy
+)
+
+func rankOf(r *Row) int {
+	switch r.Reason {
+	case string(snapshot.WarmingUp), string(snapshot.NoReadyPods):
+		return rankWaiting
+	case string(pipeline.AtMaximum):
+		return rankMaximum
+	}
+	switch {
+	case r.Desired < 0:
+		return rankBroken
+	case states["late"](r):
+		return rankLate
+	}
+	return rankHealthy
 }
 
 // states are what a query may ask for, each with the rows that are in it.
@@ -69,7 +103,7 @@ var states = map[string]func(r *Row) bool{
 	"up":          func(r *Row) bool { return r.up },
 	"down":        func(r *Row) bool { return r.down },
 	"maximum":     func(r *Row) bool { return r.Reason == string(pipeline.AtMaximum) },
-	"late":        func(r *Row) bool { return r.Lateness > 0 && r.Late > r.Lateness },
+	"late":        func(r *Row) bool { return r.LateJudged && r.Lateness > 0 && r.Late > r.Lateness },
 }
 
 // texts and numbers are what rows may be sorted by.
@@ -80,6 +114,7 @@ var (
 		"reason": func(r *Row) string { return r.Reason },
 	}
 	numbers = map[string]func(r *Row) Number{
+		sortTrouble: func(r *Row) Number { return Number(r.rank) },
 		"load":      func(r *Row) Number { return r.Load / r.Threshold },
 		"predicted": func(r *Row) Number { return r.Predicted / r.Threshold },
 		"threshold": func(r *Row) Number { return r.Threshold },
@@ -105,6 +140,7 @@ func rowsOf(all []snapshot.Snapshot, now time.Time) ([]Row, Summary) {
 		rows[i] = rowOf(&all[i], now)
 		r := &rows[i]
 		r.name = r.Namespace + "/" + r.Name
+		r.rank = rankOf(r)
 		r.sought = strings.ToLower(r.name + " " + r.TargetKind + "/" + r.TargetName)
 	}
 	sum := Summary{
@@ -128,13 +164,14 @@ func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 	p := pointOf(s, now)
 	r := Row{
 		Namespace: s.Metric.Namespace, Name: s.Metric.Name, TargetKind: s.TargetKind, TargetName: s.TargetName, Whole: s.Whole, DryRun: s.DryRun,
-		Available: !math.IsNaN(float64(p.level)), Reason: reasons[p.reason],
+		Available: !math.IsNaN(float64(p.level)), Reason: reasons[p.reason], Cause: causeOf(s, now),
 		Load: Number(p.perPod), Predicted: Number(p.predictedPerPod), Threshold: Number(s.Threshold),
 		Ready: Count(p.ready), Replicas: Count(p.target), Desired: Count(p.desired),
 		Learned: Number(s.Learned.Seconds()), Late: unknown, AtMaximum: unknown, Lateness: Number(s.Lateness),
 	}
 	if day := s.Accuracy.LastDay; day.LateKnown > 0 {
-		r.Late, r.AtMaximum = Number(day.Late), Number(day.AtMaximum)
+		r.Late, r.LateKnown, r.LateJudged = Number(day.Late), Number(day.LateKnown.Seconds()), day.LateKnown >= lateAfter
+		r.AtMaximum = Number(day.AtMaximum)
 	}
 	if p.desired >= 0 && !s.DryRun { // then the target is scaled by others
 		r.up, r.down = p.desired > p.target, p.desired < p.target
@@ -143,7 +180,10 @@ func rowOf(s *snapshot.Snapshot, now time.Time) Row {
 }
 
 const (
+	// sortTrouble sorts the worst first: broken, waiting, at the maximum, late, then all others by name.
+	sortTrouble            = "trouble"
 	defaultLimit, maxLimit = 50, 200
+	maxShape               = 120 // values of each line of a Shape
 	maxSearch              = 253 // the length of a name
 )
 
@@ -153,11 +193,12 @@ type query struct {
 	state, sort   string
 	descending    bool
 	limit, offset int
+	shape         int // values of each line of a Shape; 0: rows have none
 }
 
 func parseQuery(values url.Values) (query, error) {
 	q := query{
-		search: strings.ToLower(values.Get("search")), state: values.Get("state"), sort: cmp.Or(values.Get("sort"), "name"),
+		search: strings.ToLower(values.Get("search")), state: values.Get("state"), sort: cmp.Or(values.Get("sort"), sortTrouble),
 		descending: values.Get("order") == "desc", limit: defaultLimit,
 	}
 	var errs []error
@@ -173,7 +214,8 @@ func parseQuery(values url.Values) (query, error) {
 	if order := values.Get("order"); order != "" && order != "asc" && order != "desc" {
 		errs = append(errs, fmt.Errorf("order: %q: must be asc or desc", clip(order)))
 	}
-	errs = append(errs, parseNumber(values, "limit", &q.limit, 1, maxLimit), parseNumber(values, "offset", &q.offset, 0, math.MaxInt32))
+	errs = append(errs, parseNumber(values, "limit", &q.limit, 1, maxLimit), parseNumber(values, "offset", &q.offset, 0, math.MaxInt32),
+		parseNumber(values, "shape", &q.shape, 0, maxShape))
 	return q, errors.Join(errs...)
 }
 
