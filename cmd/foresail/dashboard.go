@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/eventview"
+	"github.com/foresail/foresail/adapter/dashboard/metricview"
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/internal/httpserve"
@@ -105,10 +107,13 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		played := whatif.NewView(r.history, func(ctx context.Context, metric types.NamespacedName) (v1alpha1.PredictedMetricSpec, error) {
 			return specOf(ctx, objects, unreachable, metric)
 		})
+		metrics := &metricview.View{Objects: objects, Failure: unreachable}
 		pods := newPodPage(k, access, now)
 		return serveDashboard(c, r, pools, pods, *port, page.Local{
-			Pools: func(ctx context.Context) any { return pools.List(ctx) },
-			Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+			Cluster: clusterOf(k, config, access.server),
+			Metric:  func(ctx context.Context, metric types.NamespacedName) any { return metrics.Look(ctx, metric) },
+			Pools:   func(ctx context.Context) any { return pools.List(ctx) },
+			Pool:    func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 			WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
 				return played.Answer(ctx, metric, values)
 			},
@@ -120,6 +125,21 @@ with such a token too, over HTTP one that was started with --metrics-allow-anony
 		})
 	}
 	return c
+}
+
+// clusterOf names what the page shows: the context of the kubeconfig and the API server, or the replica of --server.
+func clusterOf(k *cluster, config *rest.Config, server string) page.Cluster {
+	if server != "" {
+		return page.Cluster{Name: server, Server: server}
+	}
+	if config == nil {
+		return page.Cluster{}
+	}
+	name := k.context
+	if raw, err := k.loader().RawConfig(); err == nil {
+		name = cmp.Or(name, raw.CurrentContext)
+	}
+	return page.Cluster{Name: cmp.Or(name, config.Host), Server: config.Host}
 }
 
 // newPoolView reads WorkerPools with the rights of the user.

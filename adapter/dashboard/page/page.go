@@ -55,6 +55,10 @@ const localPath = "/local/"
 type Local struct {
 	Pools func(ctx context.Context) any
 	Pool  func(ctx context.Context, name string) any
+	// Cluster names the cluster that the page is about.
+	Cluster Cluster
+	// Metric is what the object of a PredictedMetric says.
+	Metric func(ctx context.Context, metric types.NamespacedName) any
 	// WhatIf plays the recorded hour of a PredictedMetric with other values; without any it says what they are.
 	WhatIf func(ctx context.Context, metric types.NamespacedName, values url.Values) any
 	// Events are those about an object of a kind of Foresail, with a namespace if the kind has one.
@@ -63,8 +67,20 @@ type Local struct {
 	Pod    func(ctx context.Context, pod types.NamespacedName) any
 }
 
+// Cluster names a cluster as a kubeconfig does. What is not known is "".
+type Cluster struct {
+	Name   string `json:"name"`   // the context
+	Server string `json:"server"` // of the API, or the replica that is asked
+}
+
 func (l *Local) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+localPath+"v1/cluster", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(context.Context) any { return l.Cluster })
+	})
+	mux.HandleFunc("GET "+localPath+"v1/predictedmetrics/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(ctx context.Context) any { return l.Metric(ctx, object(r)) })
+	})
 	mux.HandleFunc("GET "+localPath+"v1/workerpools", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(ctx context.Context) any { return l.Pools(ctx) })
 	})

@@ -29,8 +29,10 @@ func replica(asked *[]string) Fetch {
 
 // local answers with what it is asked for.
 var local = Local{
-	Pools: func(context.Context) any { return "local pools" },
-	Pool:  func(_ context.Context, name string) any { return "local pool " + name },
+	Cluster: Cluster{Name: "prod", Server: "https://10.0.0.1"},
+	Metric:  func(_ context.Context, metric types.NamespacedName) any { return "local metric " + metric.String() },
+	Pools:   func(context.Context) any { return "local pools" },
+	Pool:    func(_ context.Context, name string) any { return "local pool " + name },
 	WhatIf: func(_ context.Context, metric types.NamespacedName, values url.Values) any {
 		return metric.String() + " " + values.Encode()
 	},
@@ -164,6 +166,8 @@ func TestAnswersOfTheReplicaAreHandedOn(t *testing.T) {
 func TestWhatIsLocalIsAnsweredAsJSON(t *testing.T) {
 	p, cookie := opened(t, nil)
 	for path, want := range map[string]string{
+		"/local/v1/cluster":                            `{"name":"prod","server":"https://10.0.0.1"}`,
+		"/local/v1/predictedmetrics/shop/a%20b":        `"local metric shop/a b"`,
 		"/local/v1/workerpools":                        `"local pools"`,
 		"/local/v1/workerpools/a%20b":                  `"local pool a b"`,
 		"/local/v1/whatif/shop/checkout?lateness=1%25": `"shop/checkout lateness=1%25"`,
