@@ -15,7 +15,8 @@ type Line struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
 	Healthy  bool   `json:"healthy"`
-	State    string `json:"state"` // the reason of the condition Healthy, or what goes before it
+	Cause    string `json:"cause,omitempty"` // the message of the condition Healthy, unless that is True
+	State    string `json:"state"`           // the reason of the condition Healthy, or what goes before it
 	Workers  *int32 `json:"workers"`
 	Ready    *int32 `json:"ready"`
 	Desired  *int32 `json:"desired"`
@@ -35,6 +36,9 @@ func LineOf(pool *v1alpha1.WorkerPool, now time.Time) Line {
 	}
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHealthy); c != nil {
 		line.Healthy, line.State = c.Status == metav1.ConditionTrue, c.Reason
+		if !line.Healthy {
+			line.Cause = c.Message
+		}
 	}
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeleting); c != nil && c.Status == metav1.ConditionTrue {
 		line.State = v1alpha1.ConditionDeleting

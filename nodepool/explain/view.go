@@ -228,10 +228,18 @@ func (v *viewer) signals() []SignalView {
 	for _, s := range v.Status.Signals {
 		out = append(out, SignalView{
 			Name: s.Name, Error: s.Error, Current: decimal(s.Current), Predicted: decimal(s.Predicted), Horizon: span(s.Horizon),
-			Threshold: threshold(v.Spec.Signals, s.Name), Recommended: known(s.Recommended),
+			Threshold: threshold(v.Spec.Signals, s.Name), Recommended: recommended(s.Recommended),
 		})
 	}
 	return out
+}
+
+// recommended returns "-" for a signal that only informs: it recommends nothing, and nothing is wrong with it.
+func recommended(n *int32) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
 }
 
 // threshold is that of a signal of the spec; others only inform.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type View struct {
 	Prices  prices.Prices // nil: costs are not asked for
 	Now     func() time.Time
 
+	history history
+
 	mu   sync.Mutex // of seen; held while the cluster is read, so that it is read once
 	seen *clusterReading
 }
@@ -52,7 +55,20 @@ type clusterReading struct {
 	nodes   map[string][]explain.Node // by pool
 }
 
-// List is the answer about all pools. Problem says why there is none.
+// trouble returns how far ahead a pool is listed, the lowest first: one that cannot act, one with pending pods, one at its maximum.
+func trouble(pool *explain.Line) int {
+	switch {
+	case !pool.Healthy:
+		return 0
+	case pool.Pending != nil && *pool.Pending > 0:
+		return 1
+	case pool.Desired != nil && *pool.Desired >= pool.Max:
+		return 2
+	}
+	return 3
+}
+
+// List is the answer about all pools, those in trouble first. Problem says why there is none.
 type List struct {
 	Time    time.Time      `json:"time"`
 	Problem string         `json:"problem,omitempty"`
@@ -69,6 +85,8 @@ type Detail struct {
 	AllNodes int       `json:"allNodes"` // how many there are of the pool; the view has maxNodes at most
 	NodesAt  time.Time `json:"nodesAt"`  // when they were read
 	Cost     string    `json:"cost"`     // of them, "" without prices
+
+	History []Point `json:"history"` // the last hour, as far as the page has asked, and before that the decisions
 }
 
 // List returns all pools.
@@ -83,9 +101,11 @@ func (v *View) List(ctx context.Context) List {
 		out.Problem = problem(err)
 		return out
 	}
-	for i := range pools.Items { // by name
+	for i := range pools.Items {
+		v.history.record(&pools.Items[i], out.Time)
 		out.Pools = append(out.Pools, explain.LineOf(&pools.Items[i], out.Time))
 	}
+	slices.SortStableFunc(out.Pools, func(a, b explain.Line) int { return trouble(&a) - trouble(&b) }) // those alike by name
 	out.More = pools.Continue != ""
 	return out
 }
@@ -105,6 +125,8 @@ func (v *View) Detail(ctx context.Context, name string) Detail {
 		out.Problem = problem(err)
 		return out
 	}
+	v.history.record(&pool, out.Time)
+	out.History = v.history.of(&pool, out.Time)
 	e := explain.OfPool(&pool, maxDecisions, out.Time)
 	seen, nodes := v.look(ctx, &pool)
 	out.NodesAt = seen.at

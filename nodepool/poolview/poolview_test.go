@@ -184,3 +184,63 @@ func TestNodesThatMayNotBeRead(t *testing.T) {
 	assert.Nil(t, one.Pool.Unschedulable)
 	assert.Empty(t, one.Cost)
 }
+
+// A chart has what was decided before the page was opened, and then what the page has seen.
+func TestHistoryBeginsWithDecisions(t *testing.T) {
+	decided := func(ago time.Duration, workers, desired int32) v1alpha1.PoolDecision {
+		return v1alpha1.PoolDecision{Time: metav1.NewTime(now.Add(-ago)), Workers: workers, Desired: desired}
+	}
+	repeated := decided(30*time.Minute, 2, 2)
+	repeated.Last = new(metav1.NewTime(now.Add(-10 * time.Minute)))
+	workers := pool("workers")
+	workers.Status.Workers, workers.Status.Desired = new(int32(3)), new(int32(4))
+	workers.Status.Decisions = []v1alpha1.PoolDecision{decided(5*time.Minute, 2, 4), repeated, decided(2*time.Hour, 9, 9)}
+	v, _ := view(t, []client.Object{workers})
+	at := now
+	v.Now = func() time.Time { return at }
+	v.List(t.Context())
+	at = at.Add(time.Second)
+	v.Detail(t.Context(), "workers")
+	at = at.Add(5 * time.Second)
+	var ages []int64
+	points := v.Detail(t.Context(), "workers").History
+	for _, p := range points {
+		ages = append(ages, at.Unix()-p.At)
+	}
+	assert.Equal(t, []int64{1806, 606, 306, 6, 0}, ages, "points are some seconds apart")
+	assert.Nil(t, points[2].Ready)
+	assert.EqualValues(t, 4, *points[2].Desired)
+	assert.EqualValues(t, 2, *points[3].Ready)
+	assert.EqualValues(t, 10, *points[3].Max)
+	for range 1000 {
+		at = at.Add(5 * time.Second)
+		v.history.record(workers, at)
+	}
+	assert.Len(t, v.history.pools["workers"], 721, "an hour")
+	at = at.Add(-time.Hour)
+	v.history.record(workers, at)
+	assert.Len(t, v.history.pools["workers"], 1, "a clock that is set back")
+}
+
+func TestPoolsInTroubleComeFirst(t *testing.T) {
+	healthy := func(name string, change func(*v1alpha1.WorkerPool)) *v1alpha1.WorkerPool {
+		p := pool(name)
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Working"}}
+		change(p)
+		return p
+	}
+	failing := healthy("d", func(p *v1alpha1.WorkerPool) {
+		p.Status.Conditions[0].Status, p.Status.Conditions[0].Message = metav1.ConditionFalse, "no instance can be launched"
+	})
+	v, _ := view(t, []client.Object{
+		healthy("a", func(*v1alpha1.WorkerPool) {}), healthy("b", func(p *v1alpha1.WorkerPool) { p.Status.Desired = new(int32(10)) }),
+		healthy("c", func(p *v1alpha1.WorkerPool) { p.Status.PendingPods = new(int32(1)) }), failing,
+	})
+	var names []string
+	list := v.List(t.Context()).Pools
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	assert.Equal(t, []string{"d", "c", "b", "a"}, names)
+	assert.Equal(t, "no instance can be launched", list[0].Cause)
+}

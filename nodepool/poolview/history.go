@@ -1,0 +1,92 @@
+package poolview
+
+import (
+	"sync"
+	"time"
+
+	"github.com/foresail/foresail/api/v1alpha1"
+)
+
+const (
+	// historySpan and historyStep bound what is kept of a pool: an hour, of which one point is kept each five seconds.
+	historySpan = time.Hour
+	historyStep = 4 * time.Second // a little less than the page's period, so that a late answer loses no point
+)
+
+// Point is the state of a pool at a time. What is not known is nil.
+type Point struct {
+	At      int64  `json:"at"` // seconds since 1970
+	Ready   *int32 `json:"ready"`
+	Workers *int32 `json:"workers"`
+	Desired *int32 `json:"desired"`
+	Pending *int32 `json:"pendingPods"`
+	Min     *int32 `json:"min"`
+	Max     *int32 `json:"max"`
+}
+
+// history keeps the last hour of each pool, as far as the page has asked for it. The zero value is ready to use.
+type history struct {
+	mu    sync.Mutex
+	pools map[string][]Point
+}
+
+// record adds the present of a pool.
+func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pools == nil {
+		h.pools = map[string][]Point{}
+	}
+	points := h.pools[pool.Name]
+	if n := len(points); n > 0 {
+		since := now.Sub(time.Unix(points[n-1].At, 0))
+		if since < 0 {
+			points = nil // the clock was set back: points are in order of time
+		} else if since < historyStep {
+			return
+		}
+	}
+	s := &pool.Status
+	points = append(points, Point{
+		At: now.Unix(), Ready: s.ReadyWorkers, Workers: s.Workers, Desired: s.Desired, Pending: s.PendingPods, Min: new(pool.Spec.Min), Max: new(pool.Spec.Max),
+	})
+	oldest := now.Add(-historySpan).Unix()
+	for len(points) > 0 && points[0].At < oldest {
+		points = points[1:]
+	}
+	h.pools[pool.Name] = points
+}
+
+// of returns the last hour of a pool: what was decided before the first point, by the decisions of its status, and then the points.
+func (h *history) of(pool *v1alpha1.WorkerPool, now time.Time) []Point {
+	h.mu.Lock()
+	points := h.pools[pool.Name]
+	h.mu.Unlock()
+	first := now.Unix()
+	if len(points) > 0 {
+		first = points[0].At
+	}
+	return append(decided(pool.Status.Decisions, now.Add(-historySpan).Unix(), first), points...)
+}
+
+// decided returns points of decisions, the newest of which comes first, between two times.
+func decided(decisions []v1alpha1.PoolDecision, from, to int64) []Point {
+	points := []Point{}
+	for i := len(decisions) - 1; i >= 0; i-- {
+		d := &decisions[i]
+		for _, at := range []int64{d.Time.Unix(), lastOf(d)} {
+			if at < from || at >= to || len(points) > 0 && at <= points[len(points)-1].At {
+				continue
+			}
+			points = append(points, Point{At: at, Workers: new(d.Workers), Desired: new(d.Desired)})
+		}
+	}
+	return points
+}
+
+func lastOf(d *v1alpha1.PoolDecision) int64 {
+	if d.Last == nil {
+		return d.Time.Unix()
+	}
+	return d.Last.Unix()
+}
