@@ -80,6 +80,7 @@ type List struct {
 type Detail struct {
 	Time    time.Time     `json:"time"`
 	Problem string        `json:"problem,omitempty"`
+	Line    explain.Line  `json:"line"` // as in the list
 	Pool    *explain.View `json:"pool"`
 
 	AllNodes int       `json:"allNodes"` // how many there are of the pool; the view has maxNodes at most
@@ -126,6 +127,7 @@ func (v *View) Detail(ctx context.Context, name string) Detail {
 		return out
 	}
 	v.history.record(&pool, out.Time)
+	out.Line = explain.LineOf(&pool, out.Time)
 	out.History = v.history.of(&pool, out.Time)
 	e := explain.OfPool(&pool, maxDecisions, out.Time)
 	seen, nodes := v.look(ctx, &pool)

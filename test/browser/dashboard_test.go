@@ -33,6 +33,7 @@ import (
 
 	"github.com/foresail/foresail/adapter/dashboard"
 	"github.com/foresail/foresail/adapter/dashboard/eventview"
+	"github.com/foresail/foresail/adapter/dashboard/metricview"
 	"github.com/foresail/foresail/adapter/dashboard/page"
 	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
@@ -68,7 +69,13 @@ func played(i int, now time.Time) snapshot.Snapshot {
 	}
 	if i%50 == 49 {
 		s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "2 of 8 pods have not been read yet <b>&amp;"}
+		if i%100 == 99 {
+			s.Err = &snapshot.Unavailable{Reason: "ScaleUnreadable", Message: "read the scale of Deployment " + s.TargetName + `: deployments.apps "` + s.TargetName + `" not found`}
+		}
 		return s
+	}
+	if i%50 == 11 { // it has just begun
+		s.Learned, s.Accuracy.LastDay.LateKnown, s.Accuracy.LastDay.Late = time.Minute, time.Minute, 0.46
 	}
 	target := needed(now.Add(-15 * time.Second))
 	f := &s.Forecast
@@ -81,6 +88,9 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		d.Action, d.Reason = pipeline.ScaleUp, pipeline.AboveThreshold
 	case d.Desired < target:
 		d.Action, d.Reason = pipeline.ScaleDown, pipeline.Headroom
+	}
+	if i%50 == 7 {
+		d = pipeline.Decision{Desired: target, Action: pipeline.Hold, Reason: pipeline.AtMaximum}
 	}
 	f.Decision, f.Holds = d, threshold*float64(d.Desired)
 	f.Need = pipeline.Need{Load: f.Damped, Margin: f.Damped - math.Max(f.Level, f.Total), Each: threshold, Least: f.Damped / threshold, Most: f.Damped / threshold}
@@ -144,6 +154,7 @@ func serve(t *testing.T, failure func() error) string {
 	t.Helper()
 	data := seeded(t).Handler()
 	pools, waiting := cluster(t), unbound()
+	metrics := &metricview.View{Objects: pools.Objects}
 	events := &eventview.View{Cluster: pools.Cluster, Now: pools.Now}
 	played := whatif.NewView(func(ctx context.Context, metric types.NamespacedName) ([]byte, error) {
 		w := httptest.NewRecorder()
@@ -162,8 +173,10 @@ func serve(t *testing.T, failure func() error) string {
 		data.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 		return page.Answer{Code: w.Code, Type: w.Header().Get("Content-Type"), Body: w.Body.Bytes()}, nil
 	}, page.Local{
-		Pools: func(ctx context.Context) any { return pools.List(ctx) },
-		Pool:  func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
+		Cluster: page.Cluster{Name: "prod-eu-west-1", Server: "https://10.0.0.1:6443"},
+		Metric:  func(ctx context.Context, metric types.NamespacedName) any { return metrics.Look(ctx, metric) },
+		Pools:   func(ctx context.Context) any { return pools.List(ctx) },
+		Pool:    func(ctx context.Context, name string) any { return pools.Detail(ctx, name) },
 		WhatIf: func(ctx context.Context, metric types.NamespacedName, values url.Values) any {
 			return played.Answer(ctx, metric, values)
 		},
@@ -334,7 +347,46 @@ func TestDashboardInChromium(t *testing.T) {
 		require.NoError(t, b.Until(`document.body.textContent.includes('1–1 of 1')`))
 	})
 
+	t.Run("trouble comes first", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/"))
+		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.title === 'PredictedMetrics · prod-eu-west-1 · Foresail'`))
+		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad').textContent === 'WaitingForSamples' && document.querySelector('tbody tr .cause').textContent === '2 of 8 pods have not been read yet <b>&amp;'`))
+		require.NoError(t, b.Open(base+"#/?search=service-0099"))
+		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad')?.textContent === 'ScaleUnreadable' && document.querySelector('tbody tr .cause').textContent.includes('"service-0099" not found')`))
+		require.NoError(t, b.Open(base+"#/?search=shop/checkout"))
+		require.NoError(t, b.Until(`document.querySelector('svg.spark .load')?.getAttribute('d').length > 300`))
+		require.NoError(t, b.Open(base+"#/?search=service-0011"))
+		require.NoError(t, b.Until(`document.querySelector('tbody td.soft')?.textContent === 'too little data' && document.querySelectorAll('tbody .bad').length === 0`))
+	})
+
+	t.Run("charts show values where the pointer is", func(t *testing.T) {
+		openMetric(t, b, base)
+		require.NoError(t, b.Until(`document.querySelectorAll('svg.chart .bound').length === 2 && document.querySelectorAll('svg.chart .mark.up').length >= 3`))
+		for _, kind := range []string{"mouse", "touch"} {
+			require.NoError(t, b.Evaluate(`((svg) => { const at = svg.getBoundingClientRect();
+				svg.dispatchEvent(new PointerEvent('pointermove', { pointerType: '`+kind+`', clientX: at.left + at.width / 2, clientY: at.top + 50 })); })(document.querySelector('svg.chart')), true`, new(bool)))
+			require.NoError(t, b.Until(`/^\d\d:\d\d:\d\dThreshold × replicas: [\d.]+Planned for: [\d.]+Forecast for this time: [\d.]+Load: [\d.]+/.test(document.querySelector('.chart .box')?.textContent)`))
+			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 3 && document.querySelectorAll('.chart .box').length === 1`))
+			require.NoError(t, b.Evaluate(`document.querySelector('svg.chart').dispatchEvent(new PointerEvent('pointerleave', { pointerType: '`+kind+`' })), true`, new(bool)))
+			if kind == "touch" { // what a finger has touched stays, until it touches something else
+				require.NoError(t, b.Evaluate(`document.body.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true })), true`, new(bool)))
+			}
+			require.NoError(t, b.Until(`document.querySelectorAll('.chart .hover').length === 0`))
+		}
+	})
+
+	t.Run("a phone shows the decision, its metric and its bounds at once", func(t *testing.T) {
+		require.NoError(t, b.Look(390, 844, "light"))
+		openMetric(t, b, base)
+		require.NoError(t, b.Until(`[...document.querySelectorAll('dd')].find((dd) => dd.textContent === 'at least 2, at most 20')?.getBoundingClientRect().bottom < innerHeight`))
+		require.NoError(t, b.Until(`document.querySelector('.decision').getBoundingClientRect().bottom < innerHeight / 2`))
+		require.NoError(t, b.Until(`document.body.textContent.includes('each pod, port 9100, path /metrics, read every 1s')`))
+		require.NoError(t, b.Look(1100, 900, "light"))
+	})
+
 	t.Run("by keyboard", func(t *testing.T) {
+		require.NoError(t, b.Open(base+"#/?sort=name"))
+		require.NoError(t, b.Until(`document.querySelector('tbody a')?.textContent === 'shop/checkout'`))
 		focused := func() (name string) {
 			require.NoError(t, b.Evaluate(`document.activeElement.textContent || document.activeElement.type || ''`, &name))
 			return name

@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/foresail/foresail/adapter/params"
 	"github.com/foresail/foresail/adapter/serving/servingtest"
 	"github.com/foresail/foresail/api/v1alpha1"
 	"github.com/foresail/foresail/nodepool"
@@ -35,7 +36,7 @@ func cluster(t *testing.T) *poolview.View {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
-	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(workers(t))
+	objects := fake.NewClientBuilder().WithScheme(scheme).WithObjects(workers(t), metric(t, "shop", "checkout"), metric(t, "team-09", "service-0049"))
 	for i := range 29 {
 		objects.WithObjects(&v1alpha1.WorkerPool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("batch-%02d", i)}, Spec: v1alpha1.WorkerPoolSpec{Min: 1, Max: 5}})
 	}
@@ -71,6 +72,14 @@ func cluster(t *testing.T) *poolview.View {
 		Objects: objects.Build(), Cluster: read, Prices: prices.Prices{"m7g.large": {OnDemand: new(0.0816), Spot: new(0.03)}},
 		Now: func() time.Time { return servingtest.Now },
 	}
+}
+
+// metric is the object of a PredictedMetric.
+func metric(t *testing.T, namespace, name string) *v1alpha1.PredictedMetric {
+	t.Helper()
+	spec, err := params.ParseSpec([]byte("{threshold: 700m, minReplicas: 2, maxReplicas: 20, source: {pods: {metric: nodejs_eventloop_utilization, port: 9100}}}"))
+	require.NoError(t, err)
+	return &v1alpha1.PredictedMetric{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 }
 
 // happened are Events about the pool workers, and more than are shown about the PredictedMetric checkout.

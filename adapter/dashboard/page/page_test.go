@@ -207,5 +207,5 @@ func TestFilesAreOfThisServerAlone(t *testing.T) {
 		return err
 	}))
 	assert.NotZero(t, total)
-	assert.Less(t, total, 64<<10)
+	assert.Less(t, total, 84<<10)
 }

@@ -11,6 +11,8 @@ const status = document.getElementById('status');
 const period = 2000; // ms between two looks, unless the view says otherwise
 const longest = 8; // times that, where looks fail one after the other
 
+const cluster = document.getElementById('cluster');
+
 let view;
 let timer;
 let running; // the request that is under way
@@ -36,13 +38,29 @@ function route() {
   const first = view === undefined;
   view?.leave?.();
   view = new kind(namespace, name, query, refresh);
-  document.title = `${view.title} · Foresail`;
+  entitle();
   main.replaceChildren(view.node);
   if (!first) {
     main.focus({ preventScroll: true }); // readers learn that the page has changed
     scrollTo(0, 0);
   }
   refresh();
+}
+
+// entitle names the view and the cluster, so that tabs of several clusters can be told apart.
+function entitle() {
+  document.title = [view.title, cluster.textContent, 'Foresail'].filter(Boolean).join(' · ');
+}
+
+async function nameCluster() {
+  try {
+    const { name, server } = await get('local/v1/cluster');
+    cluster.textContent = name;
+    cluster.title = server;
+    entitle();
+  } catch {
+    // The status says that the command has ended.
+  }
 }
 
 // decoded is the text itself where it is no encoding, as in an address that was typed.
@@ -85,3 +103,4 @@ function report(problem) {
 addEventListener('hashchange', route);
 document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && refresh());
 route();
+nameCluster();

@@ -45,12 +45,19 @@ export function say(node, problem) {
   if (node.textContent !== (problem ?? '')) node.textContent = problem ?? '';
 }
 
-// facts fills a description list with names and texts.
+// facts fills a description list with names and texts, or links.
 export function facts(list, all) {
-  if (changed(list, all)) list.replaceChildren(...all.map(({ name, text }) => element('div', {}, element('dt', {}, name), element('dd', {}, text))));
+  if (changed(list, all)) list.replaceChildren(...all.map((fact) => element('div', {}, element('dt', {}, fact.name), element('dd', {}, link(fact.href ? fact : fact.text)))));
 }
 
-// link is a cell of a table; others are texts.
+// metricLink and podLink are addresses of views.
+export const metricLink = (namespace, name) => `#/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+export const podLink = (namespace, name) => `#pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+
+// tooLittle follows a share of a time that is too short to judge by.
+export const tooLittle = 'too little data, it takes 1h';
+
+// link is a text or a link.
 const link = (cell) => (cell?.href === undefined ? cell : element('a', { href: cell.href }, cell.text));
 
 // table has a heading for each of [title, class], and a name for screen readers. It scrolls sideways on its own. A link keeps the focus

@@ -15,6 +15,11 @@ export class Events {
     this.node = element('section', { class: 'panel', 'aria-label': 'Events' }, element('h2', {}, 'Events'), this.about, this.list.node);
   }
 
+  // warnings are marks for a chart.
+  warnings() {
+    return (this.events ?? []).filter((e) => e.type === 'Warning').map((e) => ({ at: Date.parse(e.time) / 1000, kind: 'warning', text: `${e.reason}: ${e.message}` }));
+  }
+
   // leave ends what is under way.
   leave() { this.request?.abort(); }
 
@@ -37,6 +42,7 @@ export class Events {
   }
 
   show({ problem, events, all, cut }) {
+    this.events = events;
     this.say(problem ?? (cut ? `There are more than ${all}; newer ones may be missing.`
       : all > events.length ? `The newest ${events.length} of ${all}.` : all === 0 ? 'The cluster has none; it keeps them for an hour, unless it is set up otherwise.' : ''));
     this.list.node.hidden = events.length === 0;

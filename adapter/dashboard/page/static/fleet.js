@@ -1,31 +1,38 @@
 // All PredictedMetrics, a page at a time. The replica filters and sorts.
-import { amount, count, element, percent, span } from './dom.js';
+import { spark } from './chart.js';
+import { amount, count, element, metricLink, percent, span, tooLittle } from './dom.js';
 
 const limit = 50;
 
 const states = [
   ['', 'All', 'metrics'], ['unavailable', 'No forecast', 'unavailable'], ['up', 'Scaling up', 'scalingUp'],
-  ['down', 'Scaling down', 'scalingDown'], ['maximum', 'At maximum', 'atMaximum'], ['late', 'Late', 'late'],
+  ['down', 'Scaling down', 'scalingDown'], ['maximum', 'At maximum', 'atMaximum'], ['late', 'Too few pods', 'late'],
 ];
 
-// name, title, class, meaning
+// name, title, class, meaning; '' is a column that nothing is sorted by
 const columns = [
   ['name', 'PredictedMetric', '', ''],
-  ['load', 'Load', 'number', 'Load of a pod now'],
-  ['predicted', 'Predicted', 'number', 'Load of a pod at the horizon with the present replicas'],
+  ['reason', 'Decision', '', 'Why, or why there is no forecast'],
+  ['', 'Last hour', 'optional', ''],
+  ['load', 'Load', 'number optional', 'Load of a pod now'],
+  ['predicted', 'Predicted', 'number optional', 'Load of a pod at the horizon with the present replicas'],
   ['threshold', 'Threshold', 'number optional', 'What a pod may carry'],
   ['replicas', 'Replicas', 'number', 'Ready pods of the replicas that the target is set to'],
   ['desired', 'Desired', 'number', 'Replicas that the forecast needs'],
-  ['reason', 'Decision', '', 'Why, or why there is no forecast'],
+  ['late', 'Too few pods', 'number optional', 'Share of the last day in which pods were too few'],
   ['learned', 'Learned', 'number optional', 'For how long the load has been learned from'],
-  ['late', 'Late', 'number optional', 'Share of the last day in which pods were too few'],
 ];
+
+const shapeValues = 60;
+const shapeRest = 15000; // ms between two looks at the last hour of the rows: it changes slowly, and is most of an answer
 
 export class Fleet {
   title = 'PredictedMetrics';
 
   constructor(_namespace, _name, query) {
     this.query = new URLSearchParams(query);
+    this.shapes = new Map(); // by the address of the row
+    this.shapesDue = 0;
     this.filters = new Map(states.map(([state, title]) => [state, element('button', {
       type: 'button', 'aria-pressed': 'false', onclick: () => this.change({ state, offset: '' }),
     }, title)]));
@@ -33,11 +40,12 @@ export class Fleet {
       type: 'search', id: 'search', maxlength: 200, autocomplete: 'off', placeholder: 'Namespace, name or target', value: this.query.get('search') ?? '',
       oninput: () => {
         clearTimeout(this.typing);
-        this.typing = setTimeout(() => this.change({ search: this.search.value.trim(), offset: '' }), 250);
+        this.typing = setTimeout(() => this.change({ search: this.search.value.trim(), offset: '' }, true), 250);
       },
     });
     this.heads = new Map(columns.map(([name, title, kind, meaning]) => [name, element('th', { scope: 'col', class: kind },
-      element('button', { type: 'button', title: meaning || false, onclick: () => this.sortBy(name) }, title))]));
+      name === '' ? title : element('button', { type: 'button', title: meaning || false, onclick: () => this.sortBy(name) }, title))]));
+    this.worst = element('button', { type: 'button', 'aria-pressed': 'false', onclick: () => this.change({ sort: '', order: '', offset: '' }) }, 'Trouble first');
     this.body = element('tbody');
     this.range = element('p', { class: 'soft', role: 'status' });
     this.previous = element('button', { type: 'button', onclick: () => this.turn(-limit) }, 'Previous');
@@ -46,9 +54,9 @@ export class Fleet {
       element('h1', {}, this.title),
       element('div', { class: 'row', role: 'group', 'aria-label': 'Show' }, ...this.filters.values()),
       element('div', { class: 'row' },
-        element('div', { class: 'search' }, element('label', { class: 'hidden', for: 'search' }, 'Search'), this.search)),
+        element('div', { class: 'search' }, element('label', { class: 'hidden', for: 'search' }, 'Search'), this.search), this.worst),
       element('div', { class: 'scroll', role: 'region', 'aria-label': 'Table of PredictedMetrics', tabindex: 0 },
-        element('table', {}, element('caption', { class: 'hidden' }, 'PredictedMetrics. Loads are those of a pod.'),
+        element('table', { class: 'fleet' }, element('caption', { class: 'hidden' }, 'PredictedMetrics. Loads are those of a pod.'),
           element('thead', {}, element('tr', {}, ...this.heads.values())), this.body)),
       element('div', { class: 'row' }, this.previous, this.next, this.range));
     this.mark();
@@ -63,9 +71,13 @@ export class Fleet {
   // mark shows what is asked for.
   mark() {
     for (const [state, button] of this.filters) button.setAttribute('aria-pressed', String(state === (this.query.get('state') ?? '')));
+    this.shapesDue = 0;
+    const by = this.query.get('sort') ?? '';
+    this.worst.setAttribute('aria-pressed', String(by === ''));
     for (const [name, head] of this.heads) {
+      if (name === '') continue;
       const order = this.query.get('order') === 'desc' ? 'descending' : 'ascending';
-      const sorted = name === (this.query.get('sort') ?? 'name');
+      const sorted = name === by;
       head.setAttribute('aria-sort', sorted ? order : 'none');
       const [, title] = columns.find(([column]) => column === name);
       head.firstChild.textContent = sorted ? `${title} ${order === 'descending' ? '▼' : '▲'}` : title;
@@ -73,16 +85,18 @@ export class Fleet {
     if (document.activeElement !== this.search) this.search.value = this.query.get('search') ?? '';
   }
 
-  change(values) {
+  // change goes to another query. While it is typed, it replaces the address, so that one step back leaves the search.
+  change(values, typed) {
     for (const [name, value] of Object.entries(values)) {
       if (value) this.query.set(name, value); else this.query.delete(name);
     }
     const query = this.query.toString();
-    location.hash = query ? `#/?${query}` : '#/';
+    const hash = query ? `#/?${query}` : '#/';
+    if (typed) location.replace(hash); else location.hash = hash;
   }
 
   sortBy(name) {
-    const again = name === (this.query.get('sort') ?? 'name');
+    const again = name === this.query.get('sort');
     const text = name === 'name' || name === 'reason';
     const descending = again ? this.query.get('order') !== 'desc' : !text;
     this.change({ sort: name, order: descending ? 'desc' : '', offset: '' });
@@ -97,13 +111,18 @@ export class Fleet {
     for (const name of ['search', 'state', 'sort', 'order', 'offset']) {
       if (this.query.get(name)) query.set(name, this.query.get(name));
     }
+    if (Date.now() >= this.shapesDue) query.set('shape', shapeValues);
     return `dashboard/v1/metrics?${query}`;
   }
 
   show(fleet) {
     for (const [state, title, key] of states) this.filters.get(state).textContent = `${title} ${fleet.summary[key]}`;
+    for (const item of fleet.items.filter((i) => i.shape)) {
+      this.shapes.set(address(item), item.shape);
+      this.shapesDue = Date.now() + shapeRest;
+    }
     const focused = this.body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-    this.body.replaceChildren(...fleet.items.map(row));
+    this.body.replaceChildren(...fleet.items.map((item) => row(item, this.shapes.get(address(item)))));
     if (focused) [...this.body.querySelectorAll('a')].find((a) => a.getAttribute('href') === focused)?.focus();
     const last = fleet.offset + fleet.items.length;
     let text = `${fleet.offset + 1}–${last} of ${fleet.matching}`;
@@ -114,21 +133,44 @@ export class Fleet {
   }
 }
 
-function row(item) {
-  const over = (value) => (item.threshold > 0 && value !== null && value > item.threshold ? 'number bad' : 'number');
-  const late = item.lateness > 0 && item.lateRatio !== null && item.lateRatio > item.lateness;
+const address = (item) => metricLink(item.namespace, item.name);
+
+function row(item, shape) {
+  const over = (value) => (item.threshold > 0 && value !== null && value > item.threshold ? 'number optional bad' : 'number optional');
+  const late = item.lateJudged && item.lateness > 0 && item.lateRatio > item.lateness;
+  const young = !item.lateJudged && item.lateRatio !== null;
   let arrow = '';
   if (item.desired !== null && item.replicas !== null) arrow = { '1': '↑ ', '-1': '↓ ', '0': '' }[Math.sign(item.desired - item.replicas)];
   return element('tr', {},
     element('th', { scope: 'row' },
-      element('a', { href: `#/${encodeURIComponent(item.namespace)}/${encodeURIComponent(item.name)}` }, `${item.namespace}/${item.name}`),
+      element('a', { href: address(item) }, `${item.namespace}/${item.name}`),
       element('div', { class: 'soft small' }, `${item.targetKind} ${item.targetName}`)),
+    element('td', { class: 'why' }, element('span', { class: tone(item) }, item.reason), item.dryRun ? element('span', { class: 'soft small' }, ' dry run') : undefined,
+      item.cause ? element('div', { class: 'small cause', title: item.cause }, item.cause) : undefined),
+    element('td', { class: 'shape' }, shape ? spark({ ...shape, label: described(shape) }) : undefined),
     element('td', { class: over(item.loadPerPod) }, amount(item.loadPerPod)),
     element('td', { class: over(item.predictedPerPod) }, amount(item.predictedPerPod)),
     element('td', { class: 'number optional' }, amount(item.threshold)),
     element('td', { class: 'number' }, `${count(item.ready)} / ${count(item.replicas)}`),
     element('td', { class: 'number' }, arrow + count(item.desired)),
-    element('td', { class: item.available ? '' : 'bad' }, item.reason, item.dryRun ? element('div', { class: 'soft small' }, 'dry run') : undefined),
-    element('td', { class: 'number optional' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'),
-    element('td', { class: late ? 'number optional bad' : 'number optional' }, percent(item.lateRatio)));
+    element('td', { class: late ? 'number optional bad' : `number optional${young ? ' soft' : ''}`, title: young ? `${percent(item.lateRatio)} of ${span(item.lateKnownSeconds)}: ${tooLittle}` : false },
+      young ? 'too little data' : percent(item.lateRatio)),
+    element('td', { class: 'number optional' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'));
+}
+
+// tone is the class of a reason: a start, or a target without pods, is no fault.
+function tone(item) {
+  if (item.reason === 'WarmingUp' || item.reason === 'NoReadyPods') return 'soft';
+  return item.desired === null ? 'bad' : item.reason === 'AtMaximum' ? 'warn' : '';
+}
+
+// described says what a small chart shows.
+function described(shape) {
+  const range = (values, write) => {
+    const known = values.filter((v) => v !== null);
+    if (known.length === 0) return 'not known';
+    const [low, high] = [Math.min(...known), Math.max(...known)].map(write);
+    return low === high ? low : `${low} to ${high}`;
+  };
+  return `Last hour: load of all pods ${range(shape.load, amount)}, replicas ${range(shape.replicas, count)}`;
 }

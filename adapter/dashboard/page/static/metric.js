@@ -1,11 +1,13 @@
-// One PredictedMetric: the decision with its reason, the last hour as charts and as a table, at any time of it.
-import { Chart } from './chart.js';
-import { amount, count, element, percent, podCount, span, time } from './dom.js';
+// One PredictedMetric: the decision with its reason or the cause of its failure, what is read and within which bounds, the last hour as
+// charts and as a table, at any time of it.
+import { Chart, valueAt } from './chart.js';
+import { amount, because, count, element, facts, get, metricLink, percent, podCount, say, span, time, tooLittle } from './dom.js';
 import { Events } from './events.js';
 import { Trace } from './trace.js';
 import { WhatIf } from './whatif.js';
 
 const kept = 720;
+const objectRest = 10000; // ms between two looks at the object
 
 export class Metric {
   constructor(namespace, name) {
@@ -14,32 +16,38 @@ export class Metric {
     this.title = `${namespace}/${name}`;
     this.history = {}; // columns
     this.picked = null; // the time that is looked at; null: now
-    const pick = (at) => this.pick(at);
+    const chart = (title, lines, write) => new Chart(title, lines, write, (at) => this.pick(at), (at, of) => this.hover(at, of));
     this.charts = {
-      total: new Chart('Load of all pods', [
+      total: chart('Load of all pods', [
         { key: 'capacity', label: 'Threshold × replicas', kind: 'limit', step: true },
         { key: 'planned', label: 'Planned for', kind: 'planned' },
         { key: 'total', label: 'Forecast for this time', kind: 'forecast' },
         { key: 'level', label: 'Load', kind: 'load' },
-      ], amount, pick),
-      replicas: new Chart('Replicas', [
+      ], amount),
+      replicas: chart('Replicas', [
+        { key: 'max', label: 'Maximum', kind: 'bound', bound: true },
+        { key: 'min', label: 'Minimum', kind: 'bound', bound: true },
         { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
         { key: 'replicas', label: 'Set', kind: 'limit', step: true },
         { key: 'ready', label: 'Ready', kind: 'ready', step: true },
-      ], count, pick),
-      pod: new Chart('Load of a pod', [
+      ], count),
+      pod: chart('Load of a pod', [
         { key: 'threshold', label: 'Threshold', kind: 'limit', step: true },
         { key: 'predicted', label: 'Predicted by then for the horizon', kind: 'forecast' },
         { key: 'load', label: 'Load', kind: 'load' },
-      ], amount, pick),
+      ], amount),
     };
-    this.target = element('p', { class: 'soft' });
+    this.target = element('p', { class: 'soft target' });
     this.badge = element('span', { class: 'badge' });
     this.message = element('span');
+    this.failing = element('dl', { class: 'wide small' });
+    this.decision = element('section', { class: 'panel', 'aria-label': 'Decision' }, element('p', { class: 'decision' }, this.badge, this.message), this.failing);
     this.slider = element('input', { type: 'range', step: 5, oninput: () => this.pick(Number(this.slider.value)) });
     this.when = element('output', {});
     this.live = element('button', { type: 'button', 'aria-pressed': 'true', onclick: () => this.pick(null) }, 'Live');
-    this.facts = element('dl');
+    this.first = element('dl');
+    this.problem = element('p', { class: 'soft small', hidden: true });
+    this.more = element('dl');
     this.rows = element('tbody');
     this.table = element('details', { class: 'panel', ontoggle: () => this.fillTable() },
       element('summary', {}, 'The last hour as a table'),
@@ -52,13 +60,16 @@ export class Metric {
     this.trace = new Trace(namespace, name);
     this.whatif = new WhatIf(namespace, name);
     this.node = element('div', {},
-      element('h1', {}, this.title), this.target,
-      element('section', { class: 'panel', 'aria-label': 'Decision' },
-        element('p', { class: 'decision' }, this.badge, this.message)),
+      element('h1', {}, this.title), this.target, this.decision,
+      element('section', { class: 'panel', 'aria-label': 'Now' }, this.first, this.problem),
+      this.charts.total.node,
       element('div', { class: 'panel scrub' }, element('label', {}, 'Time', this.slider), this.when, this.live),
-      ...Object.values(this.charts).map((chart) => chart.node),
-      element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.facts),
-      this.trace.node, this.table, this.events.node, this.whatif.node);
+      element('div', { class: 'pair' }, this.charts.replicas.node, this.charts.pod.node),
+      element('p', { class: 'soft small' }, '▲ and ▼ at the top of a chart: the target was set to more or fewer replicas. ◆: a Warning, or the forecast was lost.'),
+      this.events.node, this.trace.node,
+      element('section', { class: 'panel', 'aria-label': 'Figures' }, element('h2', {}, 'Figures'), this.more),
+      this.table, this.whatif.node);
+    this.objectDue = 0;
   }
 
   continues(namespace, name) { return namespace === this.namespace && name === this.name; }
@@ -66,10 +77,12 @@ export class Metric {
   // fail goes on with what needs no replica.
   fail(problem) {
     this.events.look();
+    this.lookAtObject();
     this.trace.lose(problem);
   }
 
   leave() {
+    this.request?.abort();
     this.events.leave();
     this.trace.leave();
     this.whatif.leave();
@@ -87,31 +100,60 @@ export class Metric {
       this.history[column] = [...(this.history[column] ?? []), ...values].slice(-kept);
     }
     const m = detail.metric;
-    this.target.textContent = `${m.targetKind} ${m.targetName} in namespace ${m.namespace}`;
+    if (!this.target.firstChild) {
+      this.target.append(element('a', { href: `#/?search=${encodeURIComponent(`${m.targetKind}/${m.targetName}`)}` }, `${m.targetKind} ${m.targetName}`), ` in namespace ${m.namespace}`);
+    }
+    this.lookAtObject();
     this.describe();
     this.draw();
     if (this.table.open) this.fillTable();
     this.events.look();
   }
 
+  // lookAtObject asks the command for metric, port and bounds, which the replica does not know.
+  async lookAtObject() {
+    if (Date.now() < this.objectDue) return;
+    this.objectDue = Date.now() + objectRest;
+    const request = new AbortController();
+    this.request = request;
+    try {
+      this.object = await get(`local/v1/predictedmetrics/${encodeURIComponent(this.namespace)}/${encodeURIComponent(this.name)}`, request.signal);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.object = { problem: because(error), facts: [], failing: [] };
+    }
+    say(this.problem, this.object.problem);
+    facts(this.failing, this.object.failing.map((c) => ({ name: c.type, text: `${c.status}, ${c.reason}: ${c.message}` })));
+    this.describe();
+    this.draw();
+  }
+
   describe() {
     const d = this.detail;
+    if (!d) return;
     const m = d.metric;
-    const facts = [
+    const first = [
       ['Replicas', `${count(m.ready)} ready, ${count(m.replicas)} set, ${count(m.desired)} desired`],
-      ['Load of a pod', `${amount(m.loadPerPod)}, threshold ${amount(m.threshold)}`],
-      ['Predicted', `${amount(m.predictedPerPod)} a pod in ${span(d.horizonSeconds)}`],
+      ['Load of a pod', `${m.loadPerPod === null ? 'not known' : `${amount(m.loadPerPod)} now, ${amount(m.predictedPerPod)} in ${span(d.horizonSeconds)}`}, threshold ${amount(m.threshold)}`],
+      ...(this.object?.facts ?? []).filter((f) => f.name !== 'Threshold').map((f) => [f.name, f.text]),
+      ['Too few pods', late(m)],
+    ];
+    if (m.dryRun) first.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
+    if (m.atMaximumRatio > 0) first.push(['At the maximum', `${percent(m.atMaximumRatio)} of the last day`]);
+    if (d.unreadablePods > 0) first.push(['Unreadable', podCount(d.unreadablePods)]);
+    if (d.sourceError) first.push(['Source', d.sourceError]);
+    const more = [
       ['Pods start in', d.startupsMeasured > 0 ? `${span(d.startupSeconds)}, measured from ${d.startupsMeasured} starts` : `${span(d.startupSeconds)}, assumed`],
       ['Learned from', m.learnedSeconds > 0 ? `${span(m.learnedSeconds)} of this load` : 'nothing yet'],
-      ['Pods too few', m.lateRatio === null ? 'not known yet' : `${percent(m.lateRatio)} of the last day${m.lateness > 0 ? `; asked for ${percent(m.lateness)}` : ''}`],
       ['Forecast error', d.forecastErrorRatio === null ? 'not known yet' : `${percent(d.forecastErrorRatio)} of that of the present load, taken to stay`],
       ['Samples', `${d.source || 'no source'}, one each ${span(d.sampleIntervalSeconds)}, the newest ${span(d.sampleAgeSeconds)} old`],
     ];
-    if (m.dryRun) facts.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
-    if (d.metricsOfTarget > 1) facts.push(['All of this target', `${count(d.targetDesired)} replicas, by ${d.drivenBy || 'none'} of ${d.metricsOfTarget}`]);
-    if (d.unreadablePods > 0) facts.push(['Unreadable', podCount(d.unreadablePods)]);
-    if (d.sourceError) facts.push(['Source', d.sourceError]);
-    this.facts.replaceChildren(...facts.map(([term, text]) => element('div', {}, element('dt', {}, term), element('dd', {}, text))));
+    if (d.metricsOfTarget > 1) {
+      more.push(['All of this target', `${count(d.targetDesired)} replicas, by ${d.drivenBy || 'none'} of ${d.metricsOfTarget}`, d.drivenBy && metricLink(m.namespace, d.drivenBy)]);
+    }
+    const lines = (all) => all.map(([name, text, href]) => ({ name, text, href }));
+    facts(this.first, lines(first));
+    facts(this.more, lines(more));
   }
 
   pick(at) {
@@ -119,6 +161,11 @@ export class Metric {
     const newest = all.at(-1);
     this.picked = at === null || newest === undefined || at >= newest ? null : Math.max(at, all[0]);
     this.draw();
+  }
+
+  // hover shows the time that one chart is pointed at in the others as well.
+  hover(at, of) {
+    for (const chart of Object.values(this.charts)) if (chart !== of) chart.hover(at, false);
   }
 
   // index is that of the point at the time that is looked at, -1 without points.
@@ -138,8 +185,11 @@ export class Metric {
     const now = Date.parse(this.detail.time) / 1000;
     this.live.setAttribute('aria-pressed', String(live));
     this.slider.disabled = i < 0;
-    set(this.badge, live || i < 0 ? this.detail.metric.reason : h.reason[i]);
-    set(this.message, live || i < 0 ? this.detail.message : h.message[i]);
+    const shown = live || i < 0;
+    set(this.badge, shown ? this.detail.metric.reason : h.reason[i]);
+    set(this.message, shown ? this.detail.message : h.message[i]);
+    this.decision.classList.toggle('trouble', shown ? Boolean(this.detail.metric.cause) : h.desired[i] === null);
+    this.failing.hidden = !shown || !this.object?.failing.length;
     if (i < 0) {
       set(this.when, 'Recording begins; the first point comes within 5s.');
       return;
@@ -152,24 +202,41 @@ export class Metric {
     set(this.when, live ? `${time(at)}, now` : `${time(at)}, ${span(now - at)} ago`);
 
     const horizon = Math.max(60, ...h.horizonSeconds.slice(-1));
-    const from = Math.max(h.at[0], now - 3600);
-    const common = { from: Math.min(from, now - 300), to: now + horizon, cursor: live ? null : at, now };
+    const from = Math.min(Math.max(h.at[0], now - 3600), now - 300);
+    const to = now + horizon;
+    const common = { from, to, cursor: live ? null : at, now, marks: this.marks() };
     const points = (column) => h.at.map((t, j) => [t, column[j]]);
     const due = (column) => h.at.map((t, j) => [t + h.horizonSeconds[j], column[j]]);
     const total = due(h.total);
     const planned = due(h.planned);
     this.charts.total.show({
       ...common, points: { capacity: points(h.capacity), planned, total, level: points(h.level) },
-      values: { capacity: h.capacity[i], planned: atTime(planned, at), total: atTime(total, at), level: h.level[i] },
+      values: { capacity: h.capacity[i], planned: valueAt(planned, at, 20), total: valueAt(total, at, 20), level: h.level[i] },
     });
     this.charts.pod.show({
       ...common, points: { threshold: points(h.threshold), predicted: points(h.predictedPerPod), load: points(h.loadPerPod) },
       values: { threshold: h.threshold[i], predicted: h.predictedPerPod[i], load: h.loadPerPod[i] },
     });
+    const bound = (n) => [[from, n ?? null], [to, n ?? null]];
     this.charts.replicas.show({
-      ...common, points: { desired: points(h.desired), replicas: points(h.replicas), ready: points(h.ready) },
-      values: { desired: h.desired[i], replicas: h.replicas[i], ready: h.ready[i] },
+      ...common,
+      points: { max: bound(this.object?.max), min: bound(this.object?.min), desired: points(h.desired), replicas: points(h.replicas), ready: points(h.ready) },
+      values: { max: this.object?.max, min: this.object?.min, desired: h.desired[i], replicas: h.replicas[i], ready: h.ready[i] },
     });
+  }
+
+  // marks are the changes of the replicas, losses of the forecast, and Warnings.
+  marks() {
+    const h = this.history;
+    const marks = this.events.warnings();
+    for (let i = 1; i < h.at.length; i++) {
+      const [before, after] = [h.replicas[i - 1], h.replicas[i]];
+      if (before !== null && after !== null && before !== after) {
+        marks.push({ at: h.at[i], kind: after > before ? 'up' : 'down', text: `Set from ${before} to ${after}` });
+      }
+      if (h.desired[i] === null && h.desired[i - 1] !== null) marks.push({ at: h.at[i], kind: 'warning', text: `Forecast lost: ${h.reason[i]}` });
+    }
+    return marks;
   }
 
   fillTable() {
@@ -189,14 +256,11 @@ export class Metric {
   }
 }
 
-// atTime is the value of the last point up to a time.
-function atTime(points, at) {
-  let value = null;
-  for (const [t, v] of points) {
-    if (t > at) break;
-    value = at - t > 20 ? null : v;
-  }
-  return value;
+// late says for how much of the last day pods were too few.
+function late(m) {
+  if (m.lateRatio === null) return 'not known yet';
+  const asked = m.lateness > 0 ? `; at most ${percent(m.lateness)} asked for` : '';
+  return m.lateJudged ? `${percent(m.lateRatio)} of the last day${asked}` : `${percent(m.lateRatio)} of the first ${span(m.lateKnownSeconds)}: ${tooLittle}`;
 }
 
 // set leaves the node alone if its text stays, so that what is read aloud is not read again.

@@ -1,6 +1,6 @@
 // Pods: those without a node, and one as the scheduler extender sees it. The command asks the cluster and all replicas of the extender,
 // in the words of foresail explain pod.
-import { changed, count, element, facts, podCount, say, table, time } from './dom.js';
+import { changed, count, element, facts, podCount, podLink, say, table, time } from './dom.js';
 
 const period = 10000; // each answer is one of all replicas
 
@@ -12,14 +12,12 @@ function form(value, again) {
   });
   const submit = (event) => {
     event.preventDefault();
-    const hash = address(...input.value.trim().split('/'));
+    const hash = podLink(...input.value.trim().split('/'));
     if (location.hash === hash) again(); else location.hash = hash;
   };
   return element('form', { class: 'row', role: 'search', 'aria-label': 'Pod', onsubmit: submit },
     element('label', { class: 'search', for: 'pod' }, element('span', {}, 'Pod'), input), element('button', { type: 'submit' }, 'Explain'));
 }
-
-const address = (namespace, name) => `#pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
 export class Pods {
   constructor(_namespace, _name, _query, refresh) {
@@ -42,7 +40,7 @@ export class Pods {
     say(this.problem, answer.problem);
     const { pods } = answer;
     this.list.node.hidden = pods.length === 0;
-    this.list.rows(pods.map((p) => [{ text: `${p.namespace}/${p.name}`, href: address(p.namespace, p.name) }, p.age, p.message]));
+    this.list.rows(pods.map((p) => [{ text: `${p.namespace}/${p.name}`, href: podLink(p.namespace, p.name) }, p.age, p.message]));
     const some = pods.length === 0 ? 'There is none' : answer.more ? `The first ${pods.length} by name` : podCount(pods.length);
     say(this.about, answer.problem ? '' : `${some}, as of ${time(Date.parse(answer.time) / 1000)}. The oldest are first.`);
   }

@@ -1,4 +1,5 @@
 // Worker pools: all of them, and one. The command reads them from the cluster, in the words of foresail explain workerpool.
+import { Chart, valueAt } from './chart.js';
 import { count, element, facts, podCount, say, table, time } from './dom.js';
 import { Events } from './events.js';
 
@@ -27,14 +28,15 @@ export class Pools {
     this.list.fill(answer.pools.map((pool) => element('tr', {},
       element('th', { scope: 'row' }, element('a', { href: `#workerpools/${encodeURIComponent(pool.name)}` }, pool.name),
         element('div', { class: 'soft small' }, pool.provider)),
-      element('td', { class: pool.healthy ? '' : 'bad' }, pool.state),
+      element('td', { class: 'why' }, element('span', { class: pool.healthy ? '' : 'bad' }, pool.state),
+        pool.cause ? element('div', { class: 'small cause', title: pool.cause }, pool.cause) : undefined),
       element('td', { class: 'number' }, `${count(pool.ready)} / ${count(pool.workers)}`),
       element('td', { class: 'number' }, count(pool.desired)),
       element('td', { class: 'number optional' }, `${pool.min} – ${pool.max}`),
       element('td', { class: 'number optional' }, count(pool.pendingPods)),
       element('td', {}, pool.action ?? 'none'),
       element('td', { class: 'optional' }, pool.decision ?? '–'))));
-    this.range.textContent = answer.more ? `The first ${answer.pools.length} by name.`
+    this.range.textContent = answer.more ? `${answer.pools.length} of them: the first by name, those in trouble before the others.`
       : answer.pools.length === 0 && !answer.problem ? 'There is no WorkerPool.' : '';
   }
 }
@@ -46,7 +48,19 @@ export class Pool {
     this.period = period;
     this.problem = element('p', { class: 'panel decision', hidden: true });
     this.about = element('p', { class: 'soft' });
+    this.badge = element('span', { class: 'badge' });
+    this.message = element('span');
+    this.decision = element('section', { class: 'panel', 'aria-label': 'Decision' }, element('p', { class: 'decision' }, this.badge, this.message));
     this.now = element('dl', { class: 'wide' });
+    this.chart = new Chart('Workers', [
+      { key: 'max', label: 'Maximum', kind: 'bound', bound: true },
+      { key: 'min', label: 'Minimum', kind: 'bound', bound: true },
+      { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
+      { key: 'workers', label: 'Workers', kind: 'limit', step: true },
+      { key: 'ready', label: 'Ready', kind: 'ready', step: true },
+    ], count, () => {}, (at) => this.pending.hover(at, false));
+    this.pending = new Chart('Pending pods', [{ key: 'pendingPods', label: 'Pending pods that a node of the pool could run', kind: 'planned', step: true }],
+      count, () => {}, (at) => this.chart.hover(at, false));
     this.spec = element('dl', {});
     this.signals = table('Signals', [['Signal'], ['Now', 'number'], ['Predicted', 'number'], ['In', 'number'], ['Threshold', 'number'], ['Recommends', 'number']]);
     this.action = element('p', {});
@@ -63,16 +77,18 @@ export class Pool {
     this.heldPart = part('What holds decisions back, or happens outside of the action', this.held);
     this.signalsPart = part('Signals', this.signals.node);
     this.votesPart = part('Recommendations of the newest decision', this.votes.node);
-    this.parts = element('div', { hidden: true },
+    this.nodes.node.classList.add('tall');
+    this.parts = element('div', { hidden: true }, this.decision,
       element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.now),
+      element('div', { class: 'pair' }, this.chart.node, this.pending.node),
       element('section', { class: 'panel', 'aria-label': 'Open action' }, element('h2', {}, 'Open action'), this.action, this.steps.node),
+      part('Nodes', this.aboutNodes, this.nodes.node),
+      part('Pods without a node', this.aboutPods, this.pods.node),
       this.heldPart,
       part('Decisions', this.decisions.node),
       this.votesPart,
       this.signalsPart,
       this.events.node,
-      part('Nodes', this.aboutNodes, this.nodes.node),
-      part('Pods without a node', this.aboutPods, this.pods.node),
       element('section', { class: 'panel', 'aria-label': 'Spec' }, element('h2', {}, 'Spec'), this.spec));
     this.heldPart.className = 'panel';
     this.node = element('div', {}, element('h1', {}, this.title), this.problem, this.about, this.parts);
@@ -92,7 +108,9 @@ export class Pool {
     this.about.textContent = `${pool.age} old, generation ${pool.generation}`;
     facts(this.now, answer.cost ? [...pool.now, { name: 'cost', text: answer.cost }] : pool.now);
     facts(this.spec, pool.spec);
+    this.decide(answer.line, pool.decisions[0]);
     this.showAction(pool.action);
+    this.draw(answer);
     facts(this.held, pool.held);
     this.heldPart.hidden = pool.held.length === 0;
     this.decisions.rows(pool.decisions.map((d) => [d.when, `${d.step} ${d.reason}`, d.change,
@@ -105,6 +123,42 @@ export class Pool {
       : this.signals.row([s.name, s.current, s.predicted, s.horizon, s.threshold, s.recommended]))));
     this.showNodes(answer);
     this.events.look();
+  }
+
+  // decide shows the newest decision, or why the pool cannot act.
+  decide(line, newest) {
+    const broken = Boolean(line.cause);
+    this.decision.classList.toggle('trouble', broken);
+    this.decision.hidden = !broken && !newest;
+    this.badge.textContent = broken ? line.state : newest?.reason ?? '';
+    this.message.textContent = broken ? line.cause : newest?.message ?? '';
+  }
+
+  draw({ time: read, history }) {
+    const now = Date.parse(read) / 1000;
+    const gap = 60; // of what the page has polled; decisions before that are farther apart
+    const common = { from: Math.min(history[0]?.at ?? now, now - 300), to: now, cursor: null, now, marks: this.marks(history) };
+    const show = (chart, keys, joined) => {
+      const points = Object.fromEntries(keys.map((key) => [key, history.map((p) => [p.at, p[key]])]));
+      for (const key of keys.filter((k) => k === 'min' || k === 'max')) { // decisions do not have them
+        const known = points[key].find(([, v]) => v !== null)?.[1] ?? null;
+        points[key] = points[key].map(([t, v]) => [t, v ?? known]);
+      }
+      chart.show({ ...common, gap: joined, points, values: Object.fromEntries(keys.map((key) => [key, valueAt(points[key], now, gap)])) });
+    };
+    show(this.chart, ['max', 'min', 'desired', 'workers', 'ready'], Infinity);
+    this.pending.node.hidden = !history.some((p) => p.pendingPods > 0);
+    show(this.pending, ['pendingPods'], gap);
+  }
+
+  // marks are the changes of what is desired, and Warnings.
+  marks(history) {
+    const marks = this.events.warnings();
+    for (let i = 1; i < history.length; i++) {
+      const [before, after] = [history[i - 1].desired, history[i].desired];
+      if (before !== null && after !== null && before !== after) marks.push({ at: history[i].at, kind: after > before ? 'up' : 'down', text: `Desired from ${before} to ${after}` });
+    }
+    return marks;
   }
 
   showAction(action) {

@@ -1,6 +1,6 @@
 // How the newest forecast of a PredictedMetric came about, stage by stage, while somebody looks.
 import { Chart } from './chart.js';
-import { amount, because, changed, count, element, facts, get, span, table, time } from './dom.js';
+import { amount, because, changed, count, element, facts, get, podLink, span, table, time } from './dom.js';
 
 export class Trace {
   constructor(namespace, name) {
@@ -27,9 +27,9 @@ export class Trace {
   build() {
     const none = () => {};
     this.pods = new Chart('1, 2: samples of pods, aligned and imputed', [
-      { key: 'imputed', label: 'Imputed', kind: 'imputed' },
-      { key: 'aligned', label: 'Aligned', kind: 'aligned' },
-      { key: 'samples', label: 'Samples', kind: 'sample', dots: true },
+      { key: 'imputed', label: 'Imputed', kind: 'imputed', many: true },
+      { key: 'aligned', label: 'Aligned', kind: 'aligned', many: true },
+      { key: 'samples', label: 'Samples', kind: 'sample', dots: true, many: true },
     ], amount, none);
     this.load = new Chart('3, 4, 5: load of all pods, forecast and decision', [
       { key: 'capacity', label: 'Capacity of the desired replicas', kind: 'limit' },
@@ -92,7 +92,7 @@ export class Trace {
       values: { sum: newest(forecast.sum), load: newest(forecast.load), total: forecast.total, planned: forecast.planned, capacity: forecast.capacity },
     });
     facts(this.numbers, numbersOf(forecast).map(([name, text]) => ({ name, text })));
-    const rows = forecast.pods.map((pod) => row(pod, forecast));
+    const rows = forecast.pods.map((pod) => row(this.namespace, pod, forecast));
     if (changed(this.list.body, rows)) this.list.fill(rows.map(this.list.row));
   }
 }
@@ -131,9 +131,9 @@ function numbersOf(f) {
   return numbers;
 }
 
-function row(pod, forecast) {
+function row(namespace, pod, forecast) {
   const there = pod.values.filter((v) => v !== null).length;
   const aligned = pod.alignedTo - pod.alignedFrom;
   const age = pod.sampledAt.length > 0 ? Math.max(0, forecast.at - pod.sampledAt.at(-1)) : null;
-  return [pod.name || 'the target as a whole', count(pod.samples.length), amount(pod.samples.at(-1)), span(age), count(aligned), count(there - aligned)];
+  return [pod.name ? { text: pod.name, href: podLink(namespace, pod.name) } : 'the target as a whole', count(pod.samples.length), amount(pod.samples.at(-1)), span(age), count(aligned), count(there - aligned)];
 }
