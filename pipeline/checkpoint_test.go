@@ -155,7 +155,7 @@ func TestCheckpointSize(t *testing.T) {
 	assert.Equal(t, pipeline.MaxCheckpoint, largest)
 }
 
-// filledWith is a past that knows so many minutes of a load, some more before them, and an hour that it learned as it came.
+// filledWith returns a past that was filled with minutes of a load, ten before the first included, and has learned the hour after them.
 func filledWith(p pipeline.Params, minutes int64, load func(minute int64) float64) *pipeline.Past {
 	const before = 10
 	past := pipeline.NewPast(&p)

@@ -233,7 +233,7 @@ func daily(on func(day int64) bool) secondly {
 	}
 }
 
-// followMornings lets a past see a load from nine to eleven on some days, on which it jumps at ten.
+// followMornings adds a load to a past from nine to eleven on some days. The loads of daily jump at ten.
 func followMornings(past *pipeline.Past, p pipeline.Params, from, to int64, load secondly) {
 	for day := from; day < to; day++ {
 		follow(past, p, day*ofDay+9*3600, day*ofDay+11*3600, load)

@@ -90,7 +90,7 @@ func serveConfig(t testing.TB, c Config, memory *servingtest.Memory) *served {
 	return s
 }
 
-// fixtures is where the servers of all tests find the self-signed certificate that the first one makes.
+// fixtures is the folder of the self-signed certificate that the servers of all tests share.
 var fixtures string
 
 func TestMain(m *testing.M) {

@@ -20,7 +20,7 @@ import (
 
 const module = "github.com/foresail/foresail/"
 
-// listed is what go list has of a package.
+// listed is a package as go list prints it.
 type listed struct {
 	ImportPath    string
 	Imports, Deps []string
