@@ -24,7 +24,7 @@ var errKilled = errors.New("the process has been killed")
 type killer struct {
 	at    int // the act, from 0; -1 = never
 	after bool
-	acts  []time.Time // when each act was
+	acts  []time.Time // the time of each act
 	dead  bool
 	now   func() time.Time
 }
@@ -251,7 +251,7 @@ var scenarios = []scenario{
 			r.spec.Drain.Timeout = 30 * time.Second
 			r.load("node-i-old0", &fakePod{name: "x"})
 			r.breakNode("node-i-old0")
-			r.stepEvery(10 * time.Second) // its pods are waited for for minutes
+			r.stepEvery(10 * time.Second) // the pool waits minutes for its pods
 		},
 		ended: func(r *rig) bool {
 			return len(r.world.terminated) == 1 && len(r.record().Repairs) == 0 && r.record().Action == nil && len(r.world.nodes) == 4 && r.running() == 4
@@ -344,7 +344,7 @@ func crashes(t *testing.T, run, crash func(*testing.T, *killer)) {
 	require.Greater(t, len(all.acts), 4)
 	for at, when := range all.acts {
 		for _, after := range []bool{false, true} {
-			// To be killed before an act leaves the same world as to be killed after the previous act of the same moment.
+			// A kill before an act leaves the same world as one after the previous act of the same moment.
 			if after || at == 0 || !when.Equal(all.acts[at-1]) {
 				t.Run(fmt.Sprintf("%d %t", at, after), func(t *testing.T) { crash(t, &killer{at: at, after: after}) })
 			}

@@ -2,9 +2,7 @@
 
 package nodepool
 
-import (
-	"testing"
-)
+import "testing"
 
 // These play hundreds of cycles one after the other, in one goroutine: the race detector would find nothing in them.
 
