@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Explain adds to the error of listening at an address that another program listens there, and which, where /proc reports it.
-// Other errors are returned as they are.
+// Explain adds the program that has an address in use, as /proc shows it, to the error of listening there. It returns other errors
+// unchanged.
 func Explain(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err

@@ -53,8 +53,8 @@ type Stack struct {
 	failed   chan error // has room for the first failure
 }
 
-// podPorts are where the pods of applications listen, each at its own address: no program of this machine listens there, on all
-// addresses or on the pods' own.
+// podPorts are the ports on which pods listen, each at its own address. They are taken so that no other program has them on all
+// addresses, which would be those of pods too.
 type podPorts struct{ App, Metrics int }
 
 func takePodPorts() (podPorts, error) {
