@@ -48,8 +48,8 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Watch a real HPA scale ahead of a ramp, beside one that follows the present load (5 minutes)
-	@echo "make demo: builds Foresail (a minute) and, the first time, Kubernetes (up to 12 minutes on two cores); then the ramp takes 4 minutes" >&2
+demo: ## Watch a real HPA scale ahead of a ramp, next to one that follows the present load (4 minutes)
+	@echo "make demo: builds Foresail (a minute) and, the first time, Kubernetes (6 minutes on two cores); then the demo takes 4 minutes" >&2
 	go run ./test/demo
 
 .PHONY: demo-nodes
