@@ -75,52 +75,110 @@ spec:
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `))
 
-// Every command and manifest of the pages on KEDA and on the doors does what they say, with the real kubectl and KEDA.
+// TestPagesDoWhatTheySay runs the commands and manifests of the pages on KEDA and on the doors in the order of a reader, with the real
+// kubectl and KEDA. It leaves Helm out: docs checks the values that pages set, and test/helm renders the chart.
 func TestPagesDoWhatTheySay(t *testing.T) {
 	pages := map[string]docpages.Page{}
 	for _, page := range docpages.Pages(t, "../..") {
-		pages[filepath.Base(page.Path)] = page
+		pages[page.Path] = page
 	}
 	shell := newTerminal(t)
 	_, err := shared.stack.Cluster.Apply(t.Context(), certManagerKinds(t))
 	require.NoError(t, err)
-	commands := 0
-	for _, page := range []docpages.Page{pages["keda.md"], pages["doors.md"]} {
-		for _, block := range page.Blocks() {
-			if block.Language == "sh" {
-				shell.run(block.Where, block.Text)
-				commands++
-			}
-		}
-		for _, command := range page.Commands() {
-			if command.Mention && command.Words[0] == "kubectl" {
-				output := shell.run(command.Where, strings.Join(command.Words, " "))
-				assert.Contains(t, output, "SERVICE")
-				assert.Contains(t, output, "keda/keda-metrics-apiserver")
-				commands++
-			}
-		}
-	}
-	assert.GreaterOrEqual(t, commands, 2)
+	a := newApp(t, "pages", 2.5, func(a *app) { a.NoScaledObject = true })
+	a.HPA = "keda-hpa-app"
+	page := quickStart{t, shell, pages["docs/keda.md"]}
+
+	page.apply("kind: PredictedMetric")
+	a.eventually(time.Minute, "the forecast is in dry run", func(c *assert.CollectT) {
+		assert.Contains(c, shell.run("", "kubectl get pm -n pages"), "DryRun")
+	})
+	page.apply("type: prometheus")
+	a.eventually(time.Minute, "the HPA reads Prometheus", func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
+	page.sh()
+	page.apply("type: external-push")
+	a.becomesActive()
+	a.carry(5.1)
+	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
+	page.prints()
+	page.apply("type: prometheus")
+	a.eventually(time.Minute, "the HPA reads Prometheus again", func(c *assert.CollectT) { assert.Contains(c, a.metrics(c), "s0-prometheus") })
+
 	deployment, err := shared.stack.Cluster.Client().AppsV1().Deployments("foresail-system").Get(t.Context(), "foresail", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "registry.example.com/foresail:v1", deployment.Spec.Template.Spec.Containers[0].Image)
 	assert.Contains(t, deployment.Spec.Template.Spec.Containers[0].Args, "--keda-address=:9600")
 
-	// The ScaledObject of the page, for the application of this test, at the address of its replicas.
-	blocks := pages["keda.md"].Blocks()
-	i := slices.IndexFunc(blocks, func(b docpages.Block) bool { return strings.Contains(b.Text, "kind: ScaledObject") })
-	require.GreaterOrEqual(t, i, 0)
-	manifest := blocks[i].Text
-	for from, to := range map[string]string{"checkout": "app", "foresail-keda.foresail-system.svc:9600": shared.address} {
-		require.Contains(t, manifest, from)
-		manifest = strings.ReplaceAll(manifest, from, to)
+	asked := 0
+	for _, command := range pages["docs/doors.md"].Commands() {
+		if command.Words[0] == "kubectl" {
+			output := shell.run(command.Where, strings.Join(command.Words, " "))
+			assert.Contains(t, output, "SERVICE")
+			assert.Contains(t, output, "keda/keda-metrics-apiserver")
+			asked++
+		}
 	}
-	a := newApp(t, "pages", 2.5, func(a *app) { a.NoScaledObject = true })
-	require.NoError(t, os.WriteFile(filepath.Join(shell.folder, "scaledobject.yaml"), []byte(manifest), 0o600))
-	shell.run(blocks[i].Where, "kubectl -n pages apply -f scaledobject.yaml")
-	a.HPA = "keda-hpa-app"
-	a.becomesActive()
-	a.carry(5.1)
-	a.eventually(time.Minute, "there are as many pods as the load needs", func(c *assert.CollectT) { assert.GreaterOrEqual(c, a.replicas(c), 8) })
+	assert.NotZero(t, asked)
+}
+
+// metrics returns the names of the external metrics that the HPA reads.
+func (a *app) metrics(c require.TestingT) string {
+	var names []string
+	for _, m := range a.hpa(c).Spec.Metrics {
+		if m.External != nil {
+			names = append(names, m.External.Metric.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// quickStart is a page whose objects are renamed to those of an app, at the address of the replicas of this suite.
+type quickStart struct {
+	*testing.T
+	shell *terminal
+	page  docpages.Page
+}
+
+func (q quickStart) renamed(text string) string {
+	return strings.NewReplacer("checkout", "app", "shop", "pages", "foresail-keda.foresail-system.svc:9600", shared.address).Replace(text)
+}
+
+// apply applies the one YAML block that contains a text.
+func (q quickStart) apply(text string) {
+	q.Helper()
+	blocks := slices.DeleteFunc(q.page.Blocks(), func(b docpages.Block) bool { return b.Language != "yaml" || !strings.Contains(b.Text, text) })
+	require.Len(q, blocks, 1, text)
+	file := filepath.Join(q.shell.folder, "object.yaml")
+	require.NoError(q, os.WriteFile(file, []byte(q.renamed(blocks[0].Text)), 0o600))
+	q.shell.run(blocks[0].Where, "kubectl apply -f "+file)
+}
+
+// sh runs the shell blocks of the page, without those of Helm.
+func (q quickStart) sh() {
+	q.Helper()
+	ran := 0
+	for _, block := range q.page.Blocks() {
+		if block.Language == "sh" && !strings.HasPrefix(block.Text, "helm ") {
+			q.shell.run(block.Where, q.renamed(block.Text))
+			ran++
+		}
+	}
+	assert.GreaterOrEqual(q, ran, 2)
+}
+
+// prints runs the commands whose output the page shows, and compares the output.
+func (q quickStart) prints() {
+	q.Helper()
+	ran := 0
+	for _, block := range q.page.Blocks() {
+		if block.Language != "" {
+			continue
+		}
+		for shown := range strings.SplitSeq(strings.TrimPrefix("\n"+block.Text, "\n$ "), "\n$ ") {
+			command, output, _ := strings.Cut(q.renamed(strings.TrimSuffix(shown, "\n")), "\n")
+			assert.Equal(q, output, strings.TrimSpace(q.shell.run(block.Where, command)))
+			ran++
+		}
+	}
+	assert.NotZero(q, ran)
 }
