@@ -231,6 +231,8 @@ func TestDashboardOfWorkerPoolsAlone(t *testing.T) {
 		`It is for you alone, and shows the worker pools\. Ctrl-C ends it\.\n$`, said)
 	_, body := open(t, browser, base+"/local/v1/workerpools")
 	assert.Contains(t, body, `"name":"workers"`)
+	_, body = open(t, browser, base+"/local/v1/cluster")
+	assert.Contains(t, body, `{"name":"played","server":"http://127.0.0.1:`, "the context of the kubeconfig")
 
 	var shows atomic.Bool
 	shown := dashboard.New(servingtest.NewMemory(servingtest.Healthy("checkout", "checkout")), time.Now).Handler()
@@ -243,6 +245,8 @@ func TestDashboardOfWorkerPoolsAlone(t *testing.T) {
 	}))
 	defer server.Close()
 	browser, base, said = browse(t, "--server", server.URL, "--kubeconfig", p.kubeconfig(t))
+	_, body = open(t, browser, base+"/local/v1/cluster")
+	assert.Equal(t, `{"name":"`+server.URL+`","server":"`+server.URL+`"}`, body)
 	const why = "it runs without --dashboard, which manifests/components/dashboard adds"
 	assert.Contains(t, said, "PredictedMetrics are not shown: ask "+server.URL+": "+why)
 	for range 2 {
@@ -287,6 +291,8 @@ func askWhatIf(t *testing.T, browser *http.Client, base string) {
 	_, body := open(t, browser, base+path)
 	assert.Contains(t, body, "The PredictedMetric cannot be read, so its other fields are taken to be the defaults")
 	assert.Contains(t, body, `"lateness":"1%"`)
+	_, body = open(t, browser, base+"/local/v1/predictedmetrics/default/checkout")
+	assert.Contains(t, body, "you may not get predictedmetrics.foresail.dev in namespace default")
 	_, body = open(t, browser, base+path+"?threshold=700m&maxReplicas=20")
 	assert.Contains(t, body, "less than 10 minutes of the load are recorded without a gap")
 	_, body = open(t, browser, base+path+"?threshold=none")

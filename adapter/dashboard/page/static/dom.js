@@ -47,7 +47,7 @@ export function say(node, problem) {
 
 // facts fills a description list with names and texts, or links.
 export function facts(list, all) {
-  if (changed(list, all)) list.replaceChildren(...all.map((fact) => element('div', {}, element('dt', {}, fact.name), element('dd', {}, link(fact.href ? fact : fact.text)))));
+  if (changed(list, all)) list.replaceChildren(...all.map((fact) => element('div', {}, element('dt', {}, fact.name), element('dd', { class: fact.soft && 'soft' }, link(fact.href ? fact : fact.text)))));
 }
 
 // metricLink and podLink are addresses of views.

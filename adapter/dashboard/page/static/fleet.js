@@ -12,15 +12,15 @@ const states = [
 // name, title, class, meaning; '' is a column that nothing is sorted by
 const columns = [
   ['name', 'PredictedMetric', '', ''],
-  ['reason', 'Decision', '', 'Why, or why there is no forecast'],
   ['', 'Last hour', 'optional', ''],
+  ['reason', 'Decision', '', 'Why, or why there is no forecast'],
   ['load', 'Load', 'number optional', 'Load of a pod now'],
   ['predicted', 'Predicted', 'number optional', 'Load of a pod at the horizon with the present replicas'],
-  ['threshold', 'Threshold', 'number optional', 'What a pod may carry'],
+  ['threshold', 'Threshold', 'number optional roomy', 'What a pod may carry'],
   ['replicas', 'Replicas', 'number', 'Ready pods of the replicas that the target is set to'],
   ['desired', 'Desired', 'number', 'Replicas that the forecast needs'],
   ['late', 'Too few pods', 'number optional', 'Share of the last day in which pods were too few'],
-  ['learned', 'Learned', 'number optional', 'For how long the load has been learned from'],
+  ['learned', 'Learned', 'number optional roomy', 'For how long the load has been learned from'],
 ];
 
 const shapeValues = 60;
@@ -138,6 +138,7 @@ const address = (item) => metricLink(item.namespace, item.name);
 function row(item, shape) {
   const over = (value) => (item.threshold > 0 && value !== null && value > item.threshold ? 'number optional bad' : 'number optional');
   const late = item.lateJudged && item.lateness > 0 && item.lateRatio > item.lateness;
+  const broken = item.loadPerPod === null; // the cause takes the place of the loads
   const young = !item.lateJudged && item.lateRatio !== null;
   let arrow = '';
   if (item.desired !== null && item.replicas !== null) arrow = { '1': '↑ ', '-1': '↓ ', '0': '' }[Math.sign(item.desired - item.replicas)];
@@ -145,17 +146,19 @@ function row(item, shape) {
     element('th', { scope: 'row' },
       element('a', { href: address(item) }, `${item.namespace}/${item.name}`),
       element('div', { class: 'soft small' }, `${item.targetKind} ${item.targetName}`)),
-    element('td', { class: 'why' }, element('span', { class: tone(item) }, item.reason), item.dryRun ? element('span', { class: 'soft small' }, ' dry run') : undefined,
-      item.cause ? element('div', { class: 'small cause', title: item.cause }, item.cause) : undefined),
     element('td', { class: 'shape' }, shape ? spark({ ...shape, label: described(shape) }) : undefined),
-    element('td', { class: over(item.loadPerPod) }, amount(item.loadPerPod)),
-    element('td', { class: over(item.predictedPerPod) }, amount(item.predictedPerPod)),
-    element('td', { class: 'number optional' }, amount(item.threshold)),
+    element('td', { class: 'why', colspan: broken && 3 }, element('span', { class: tone(item) }, item.reason), item.dryRun ? element('span', { class: 'soft small' }, ' dry run') : undefined,
+      item.cause ? element('div', { class: 'small cause', title: item.cause }, item.cause) : undefined),
+    ...(broken ? [] : [
+      element('td', { class: over(item.loadPerPod) }, amount(item.loadPerPod)),
+      element('td', { class: over(item.predictedPerPod) }, amount(item.predictedPerPod)),
+    ]),
+    element('td', { class: 'number optional roomy' }, amount(item.threshold)),
     element('td', { class: 'number' }, `${count(item.ready)} / ${count(item.replicas)}`),
     element('td', { class: 'number' }, arrow + count(item.desired)),
     element('td', { class: late ? 'number optional bad' : `number optional${young ? ' soft' : ''}`, title: young ? `${percent(item.lateRatio)} of ${span(item.lateKnownSeconds)}: ${tooLittle}` : false },
       young ? 'too little data' : percent(item.lateRatio)),
-    element('td', { class: 'number optional' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'));
+    element('td', { class: 'number optional roomy' }, item.learnedSeconds > 0 ? span(item.learnedSeconds) : '–'));
 }
 
 // tone is the class of a reason: a start, or a target without pods, is no fault.

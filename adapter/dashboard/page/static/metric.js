@@ -123,7 +123,7 @@ export class Metric {
       this.object = { problem: because(error), facts: [], failing: [] };
     }
     say(this.problem, this.object.problem);
-    facts(this.failing, this.object.failing.map((c) => ({ name: c.type, text: `${c.status}, ${c.reason}: ${c.message}` })));
+    facts(this.failing, this.object.failing.filter((c) => c.message !== this.detail?.metric.cause && c.reason !== this.detail?.metric.reason).map((c) => ({ name: c.type, text: `${c.status}, ${c.reason}: ${c.message}` })));
     this.describe();
     this.draw();
   }
@@ -136,7 +136,7 @@ export class Metric {
       ['Replicas', `${count(m.ready)} ready, ${count(m.replicas)} set, ${count(m.desired)} desired`],
       ['Load of a pod', `${m.loadPerPod === null ? 'not known' : `${amount(m.loadPerPod)} now, ${amount(m.predictedPerPod)} in ${span(d.horizonSeconds)}`}, threshold ${amount(m.threshold)}`],
       ...(this.object?.facts ?? []).filter((f) => f.name !== 'Threshold').map((f) => [f.name, f.text]),
-      ['Too few pods', late(m)],
+      { name: 'Too few pods', text: late(m), soft: !m.lateJudged },
     ];
     if (m.dryRun) first.unshift(['Dry run', 'spec.dryRun is true: nothing acts on this forecast']);
     if (m.atMaximumRatio > 0) first.push(['At the maximum', `${percent(m.atMaximumRatio)} of the last day`]);
@@ -151,7 +151,7 @@ export class Metric {
     if (d.metricsOfTarget > 1) {
       more.push(['All of this target', `${count(d.targetDesired)} replicas, by ${d.drivenBy || 'none'} of ${d.metricsOfTarget}`, d.drivenBy && metricLink(m.namespace, d.drivenBy)]);
     }
-    const lines = (all) => all.map(([name, text, href]) => ({ name, text, href }));
+    const lines = (all) => all.map((line) => (Array.isArray(line) ? { name: line[0], text: line[1], href: line[2] } : line));
     facts(this.first, lines(first));
     facts(this.more, lines(more));
   }

@@ -77,11 +77,12 @@ export class Pool {
     this.heldPart = part('What holds decisions back, or happens outside of the action', this.held);
     this.signalsPart = part('Signals', this.signals.node);
     this.votesPart = part('Recommendations of the newest decision', this.votes.node);
+    this.actionPart = element('section', { class: 'panel', 'aria-label': 'Open action' }, element('h2', {}, 'Open action'), this.action, this.steps.node);
     this.nodes.node.classList.add('tall');
     this.parts = element('div', { hidden: true }, this.decision,
-      element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.now),
-      element('div', { class: 'pair' }, this.chart.node, this.pending.node),
-      element('section', { class: 'panel', 'aria-label': 'Open action' }, element('h2', {}, 'Open action'), this.action, this.steps.node),
+      this.actionPart,
+      element('div', { class: 'pair' }, element('section', { class: 'panel', 'aria-label': 'Now' }, element('h2', {}, 'Now'), this.now),
+        element('div', {}, this.chart.node, this.pending.node)),
       part('Nodes', this.aboutNodes, this.nodes.node),
       part('Pods without a node', this.aboutPods, this.pods.node),
       this.heldPart,
@@ -106,7 +107,7 @@ export class Pool {
     if (answer.pool === null) return;
     const pool = answer.pool;
     this.about.textContent = `${pool.age} old, generation ${pool.generation}`;
-    facts(this.now, answer.cost ? [...pool.now, { name: 'cost', text: answer.cost }] : pool.now);
+    facts(this.now, [...pool.now, ...(answer.cost ? [{ name: 'cost', text: answer.cost }] : []), ...(pool.action ? [] : [{ name: 'open action', text: 'none' }])]);
     facts(this.spec, pool.spec);
     this.decide(answer.line, pool.decisions[0]);
     this.showAction(pool.action);
@@ -162,10 +163,11 @@ export class Pool {
   }
 
   showAction(action) {
-    this.action.textContent = action === null ? 'No action is open.'
-      : [action.title, action.removes && `removes ${action.removes}, in this order`, action.progress, action.reason].filter(Boolean).join(': ');
-    this.steps.node.hidden = !action?.steps;
-    this.steps.rows((action?.steps ?? []).map((s) => [s.of, s.state, s.placement, s.instance, s.error]));
+    this.actionPart.hidden = action === null;
+    if (action === null) return;
+    this.action.textContent = [action.title, action.removes && `removes ${action.removes}, in this order`, action.progress, action.reason].filter(Boolean).join(': ');
+    this.steps.node.hidden = !action.steps;
+    this.steps.rows((action.steps ?? []).map((s) => [s.of, s.state, s.placement, s.instance, s.error]));
   }
 
   showNodes(answer) {
