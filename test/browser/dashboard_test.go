@@ -299,7 +299,7 @@ func TestDashboardInChromium(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			require.NoError(t, b.Look(look.width, look.height, look.scheme))
 			for _, view := range []struct{ hash, ready, picture string }{
-				{"#/", `document.querySelectorAll('tbody tr').length === 50`, ""},
+				{"#/?search=service-00", `document.querySelectorAll('tbody tr').length === 50 && document.querySelectorAll('svg.spark').length === 50`, "dashboard-list.png"},
 				{"#/shop/checkout", `document.querySelectorAll('svg.chart path.load, svg.chart path.ready').length === 3 && ` + listed + `.length === 20`, "dashboard.png"},
 				{"#workerpools", `document.querySelectorAll('tbody tr').length === 30`, ""},
 				{"#workerpools/workers", `document.body.textContent.includes('Launched, requested 20s ago') && ` + listed + `.length === 2`, "dashboard-pool.png"},

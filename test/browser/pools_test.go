@@ -141,5 +141,10 @@ func workers(t *testing.T) *v1alpha1.WorkerPool {
 		},
 		Journal: &runtime.RawExtension{Raw: journal},
 	}
+	for i := range int32(7) { // what the chart begins with
+		pool.Status.Decisions = append(pool.Status.Decisions, v1alpha1.PoolDecision{
+			Time: ago(time.Duration(12+6*i) * time.Minute), Step: "ScaleUp", Reason: "LoadPredicted", Message: "cpu will be above 0.70", Workers: 300 - 20*(i+1), Desired: 300 - 20*i,
+		})
+	}
 	return pool
 }
