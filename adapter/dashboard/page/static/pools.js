@@ -53,8 +53,8 @@ export class Pool {
     this.decision = element('section', { class: 'panel', 'aria-label': 'Decision' }, element('p', { class: 'decision' }, this.badge, this.message));
     this.now = element('dl', { class: 'wide' });
     this.chart = new Chart('Workers', [
-      { key: 'max', label: 'Maximum', kind: 'bound', bound: true },
-      { key: 'min', label: 'Minimum', kind: 'bound', bound: true },
+      { key: 'max', label: 'Maximum', kind: 'bound', bound: true, step: true },
+      { key: 'min', label: 'Minimum', kind: 'bound', bound: true, step: true },
       { key: 'desired', label: 'Desired', kind: 'forecast', step: true },
       { key: 'workers', label: 'Workers', kind: 'limit', step: true },
       { key: 'ready', label: 'Ready', kind: 'ready', step: true },
@@ -177,7 +177,7 @@ export class Pool {
       : `${answer.allNodes} nodes, ${read}${nodes.length < answer.allNodes ? `; the first ${nodes.length} by name` : ''}`;
     this.nodes.node.hidden = nodes.length === 0;
     this.nodes.rows(nodes.map((n) => [n.name, n.state, n.zone ?? '–', n.instanceType ?? '–', n.market ?? '–', n.age, n.pods, n.blocked ?? '']));
-    this.aboutPods.textContent = unschedulable === null ? 'They are not known.'
+    this.aboutPods.textContent = unschedulable === null ? 'They are not known.' : unschedulable === 0 ? `There is none, ${read}.`
       : `The scheduler finds no node for ${podCount(unschedulable)} of the cluster, ${read}${pods.length < unschedulable ? `; these have waited for longest` : ''}. `
         + 'The recommendation "pending" names those that no node of this pool could run.';
     this.pods.node.hidden = pods.length === 0;
