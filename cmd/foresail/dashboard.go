@@ -52,9 +52,9 @@ func newDashboardCommand(now func() time.Time) *cobra.Command {
 its URL, until it is interrupted. The URL has a token, without which nothing is shown. The page
 changes nothing.
 
-It lists all PredictedMetrics with their load, replicas and decisions, and shows for each of them
-the load and what was forecast for it, the replicas, and the reason of every decision, at any time
-of the last hour.
+It lists all PredictedMetrics, those in trouble first, with their load, replicas and decisions, and
+shows for each of them the load and what was forecast for it, the replicas within their bounds, and
+the reason of every decision, at any time of the last hour.
 
 What if: it plays the last hour of a PredictedMetric again with another threshold, other limits,
 startup time or lateness, on this machine, as foresail backtest does.

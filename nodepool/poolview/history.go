@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// historySpan and historyStep bound what is kept of a pool: an hour, of which one point is kept each five seconds.
+	// historySpan and historyStep bound what is kept of a pool: one point every five seconds, for an hour.
 	historySpan = time.Hour
 	historyStep = 4 * time.Second // a little less than the page's period, so that a late answer loses no point
 )
@@ -57,8 +57,8 @@ func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 	h.pools[pool.Name] = points
 }
 
-// of returns the last hour of a pool: what was decided before the first point, by the decisions of its status, and then the points.
-func (h *history) of(pool *v1alpha1.WorkerPool, now time.Time) []Point {
+// lastHour returns the last hour of a pool: what was decided before the first point, by the decisions of its status, and then the points.
+func (h *history) lastHour(pool *v1alpha1.WorkerPool, now time.Time) []Point {
 	h.mu.Lock()
 	points := h.pools[pool.Name]
 	h.mu.Unlock()

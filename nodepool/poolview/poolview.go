@@ -128,7 +128,7 @@ func (v *View) Detail(ctx context.Context, name string) Detail {
 	}
 	v.history.record(&pool, out.Time)
 	out.Line = explain.LineOf(&pool, out.Time)
-	out.History = v.history.of(&pool, out.Time)
+	out.History = v.history.lastHour(&pool, out.Time)
 	e := explain.OfPool(&pool, maxDecisions, out.Time)
 	seen, nodes := v.look(ctx, &pool)
 	out.NodesAt = seen.at

@@ -1,5 +1,5 @@
-// Package metricview answers what the page of `foresail dashboard` asks of the object of a PredictedMetric: which metric it reads, and
-// within which bounds it scales. It reads the cluster with the rights of the user.
+// Package metricview reads the object of a PredictedMetric for the page of `foresail dashboard`: its metric, source and bounds, and the
+// conditions that fail. It reads the cluster with the rights of the user.
 package metricview
 
 import (
@@ -49,7 +49,7 @@ type Condition struct {
 	Message string `json:"message"`
 }
 
-// Look returns what the object of a PredictedMetric says.
+// Look returns the metric, source and bounds of a PredictedMetric, and its conditions that are not True.
 func (v *View) Look(ctx context.Context, metric types.NamespacedName) Answer {
 	answer := Answer{Facts: []Fact{}, Failing: []Condition{}}
 	if v.Failure != nil {
@@ -98,7 +98,8 @@ func sourceOf(s *v1alpha1.Source) []Fact {
 		}
 		return []Fact{{"Metric", metric}, {"Read from", fmt.Sprintf("each pod, port %s, path %s%s", s.Pods.Port.String(), s.Pods.Path, every(s.Pods.Interval))}}
 	case s.Prometheus != nil:
-		return []Fact{{"Query", s.Prometheus.Query}, {"Read from", fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope), every(s.Prometheus.Interval))}}
+		from := fmt.Sprintf("Prometheus at %s, %s%s", s.Prometheus.Address, scopeOf(s.Prometheus.Scope), every(s.Prometheus.Interval))
+		return []Fact{{"Query", s.Prometheus.Query}, {"Read from", from}}
 	case s.RemoteWrite != nil:
 		return []Fact{{"Metric", s.RemoteWrite.Metric + matchers(s.RemoteWrite.MatchLabels)}, {"Read from", "remote write, " + scopeOf(s.RemoteWrite.Scope)}}
 	case s.Resource != nil:

@@ -57,7 +57,7 @@ type Local struct {
 	Pool  func(ctx context.Context, name string) any
 	// Cluster names the cluster that the page is about.
 	Cluster Cluster
-	// Metric is what the object of a PredictedMetric says.
+	// Metric returns the metric, source and bounds of a PredictedMetric.
 	Metric func(ctx context.Context, metric types.NamespacedName) any
 	// WhatIf plays the recorded hour of a PredictedMetric with other values; without any it says what they are.
 	WhatIf func(ctx context.Context, metric types.NamespacedName, values url.Values) any

@@ -38,7 +38,7 @@ function route() {
   const first = view === undefined;
   view?.leave?.();
   view = new kind(namespace, name, query, refresh);
-  entitle();
+  setTitle();
   main.replaceChildren(view.node);
   if (!first) {
     main.focus({ preventScroll: true }); // readers learn that the page has changed
@@ -47,8 +47,8 @@ function route() {
   refresh();
 }
 
-// entitle names the view and the cluster, so that tabs of several clusters can be told apart.
-function entitle() {
+// setTitle names the view and the cluster, so that tabs of several clusters can be told apart.
+function setTitle() {
   document.title = [view.title, cluster.textContent, 'Foresail'].filter(Boolean).join(' · ');
 }
 
@@ -57,7 +57,7 @@ async function nameCluster() {
     const { name, server } = await get('local/v1/cluster');
     cluster.textContent = name;
     cluster.title = server;
-    entitle();
+    setTitle();
   } catch {
     // The status says that the command has ended.
   }

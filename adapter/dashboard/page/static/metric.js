@@ -77,7 +77,7 @@ export class Metric {
   // fail goes on with what needs no replica.
   fail(problem) {
     this.events.look();
-    this.lookAtObject();
+    this.refreshObject();
     this.trace.lose(problem);
   }
 
@@ -103,15 +103,15 @@ export class Metric {
     if (!this.target.firstChild) {
       this.target.append(element('a', { href: `#/?search=${encodeURIComponent(`${m.targetKind}/${m.targetName}`)}` }, `${m.targetKind} ${m.targetName}`), ` in namespace ${m.namespace}`);
     }
-    this.lookAtObject();
+    this.refreshObject();
     this.describe();
     this.draw();
     if (this.table.open) this.fillTable();
     this.events.look();
   }
 
-  // lookAtObject asks the command for metric, port and bounds, which the replica does not know.
-  async lookAtObject() {
+  // refreshObject asks the command for metric, port and bounds, which the replica does not know.
+  async refreshObject() {
     if (Date.now() < this.objectDue) return;
     this.objectDue = Date.now() + objectRest;
     const request = new AbortController();

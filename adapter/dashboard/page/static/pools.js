@@ -109,7 +109,7 @@ export class Pool {
     this.about.textContent = `${pool.age} old, generation ${pool.generation}`;
     facts(this.now, [...pool.now, ...(answer.cost ? [{ name: 'cost', text: answer.cost }] : []), ...(pool.action ? [] : [{ name: 'open action', text: 'none' }])]);
     facts(this.spec, pool.spec);
-    this.decide(answer.line, pool.decisions[0]);
+    this.showDecision(answer.line, pool.decisions[0]);
     this.showAction(pool.action);
     this.draw(answer);
     facts(this.held, pool.held);
@@ -126,8 +126,8 @@ export class Pool {
     this.events.look();
   }
 
-  // decide shows the newest decision, or why the pool cannot act.
-  decide(line, newest) {
+  // showDecision shows the newest decision, or why the pool cannot act.
+  showDecision(line, newest) {
     const broken = Boolean(line.cause);
     this.decision.classList.toggle('trouble', broken);
     this.decision.hidden = !broken && !newest;
