@@ -14,11 +14,11 @@ ALONE = ./test/extender ./test/nodejs/...
 # Functions of what they are given, without goroutines (internal/archtest sees to that): the race detector would find nothing in them,
 # and make them take ten times as long.
 PURE = ./pipeline ./nodepool/plan ./nodepool/binpack ./nodepool/budget ./internal/schedule ./internal/simulator ./internal/simulator/chart ./internal/simulator/fluid ./internal/simulator/hpa ./internal/simulator/queue ./internal/simulator/scaler ./internal/simulator/score ./internal/simulator/workload
-# The packages below that have tests.
+# WITH_TESTS lists the packages of a pattern that have tests.
 WITH_TESTS = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
-# The product's own tests. What tests themselves are made of is tested with them.
+# UNIT are the product's own tests, TOOLS those of what tests are made of.
 UNIT = $(filter-out $(MODULE)/test/%,$(call WITH_TESTS,./...))
-CONCURRENT = $(filter-out $(addprefix $(MODULE)/,$(PURE:./%=%)),$(UNIT))
+CONCURRENT = $(filter-out $(addprefix $(MODULE)/,$(PURE:./%=%)),$(UNIT) $(TOOLS))
 TOOLS = $(filter-out $(MODULE)/test/smoke $(shell go list $(SHARING) $(ALONE)),$(call WITH_TESTS,./test/...))
 MODULE = github.com/foresail/foresail
 # The files with tests of real lengths, which begin with "//go:build long". That of the image is part of a release.
@@ -71,10 +71,10 @@ vet: ## Run go vet
 	go vet -C internal/tools/release -tags long ./...
 	go vet -C test/permissions/terraform ./...
 
-# Beside the smoke suite, which plays loads in real time, unit tests get what that leaves of the cores.
+# At low priority, because the smoke suite runs at the same time and plays loads in real time.
 .PHONY: test-unit
 test-unit: controlplane moto ## Run the unit tests
-	nice -n 10 go run ./test/controlplane/cmd/controlplane lend -- $(GO_TEST) -p $(AT_ONCE) $(UNIT)
+	nice -n 10 go run ./test/controlplane/cmd/controlplane lend -- $(GO_TEST) -timeout 20m -p $(AT_ONCE) $(UNIT)
 
 .PHONY: test-smoke
 test-smoke: controlplane ## Play each promise of the README once on a real control plane (a minute and a half)
@@ -82,7 +82,7 @@ test-smoke: controlplane ## Play each promise of the README once on a real contr
 
 .PHONY: test-race
 test-race: controlplane moto ## Run the unit tests of what has goroutines with the race detector (needs a C compiler)
-	go run ./test/controlplane/cmd/controlplane lend -- env CGO_ENABLED=1 $(GO_TEST) -race -p $(AT_ONCE) $(CONCURRENT)
+	go run ./test/controlplane/cmd/controlplane lend -- env CGO_ENABLED=1 $(GO_TEST) -race -timeout 20m -p $(AT_ONCE) $(CONCURRENT)
 
 .PHONY: test-e2e
 test-e2e: controlplane monitoring moto ## Run the tests of faults, races and variants on a real control plane, and those of tools (20 minutes; needs Node.js 18.2 or later)

@@ -37,8 +37,7 @@ func (r Reader) Trace(metric types.NamespacedName) (*snapshot.Trace, bool) {
 }
 
 func (r Reader) explain(s *snapshot.Snapshot) {
-	var why *snapshot.Unavailable
-	if !errors.As(s.Err, &why) {
+	if _, ok := errors.AsType[*snapshot.Unavailable](s.Err); !ok {
 		return
 	}
 	if c := ready(r.Reconciler.problems.get(s.Metric), *s, true); c.Status == metav1.ConditionFalse {

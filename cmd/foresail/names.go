@@ -57,9 +57,9 @@ func oneName(of string) cobra.PositionalArgs {
 // splitType turns the argument TYPE/NAME of a command that has a subcommand for each type into the two arguments TYPE NAME. It returns an
 // error for an argument that is no subcommand, before cobra complains about the flags that follow.
 func splitType(root *cobra.Command, args []string) (split []string, command *cobra.Command, err error) {
-	command, rest, err := root.Find(args)
-	if err != nil || command == root || !command.HasAvailableSubCommands() {
-		return args, command, nil // cobra finds the same
+	command, rest, unknown := root.Find(args)
+	if unknown != nil || command == root || !command.HasAvailableSubCommands() {
+		return args, command, nil // cobra reports the same
 	}
 	for i, arg := range args {
 		kind, name, ok := strings.Cut(arg, "/")

@@ -56,7 +56,7 @@ func imports(t *testing.T, deps bool, patterns ...string) map[string][]string {
 		of := strings.TrimSuffix(module+strings.TrimPrefix(strings.TrimPrefix(folder, "."), "/"), "/")
 		found := false
 		for path, p := range packages {
-			if path != of && !(below && strings.HasPrefix(path, of+"/")) {
+			if path != of && (!below || !strings.HasPrefix(path, of+"/")) {
 				continue
 			}
 			found = true

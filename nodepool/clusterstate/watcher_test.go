@@ -375,6 +375,7 @@ func TestWakeOnlyForWhatMatters(t *testing.T) {
 func TestOutOfTouch(t *testing.T) {
 	api, err := controlplane.Start(t.Context(), controlplane.Options{APIOnly: true, Progress: t.Output()}) // its own, to stop it
 	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, api.Stop()) })
 	var c clock
 	w := watching(t, api.Client(), c.now)
 	observe := func() error {

@@ -50,6 +50,9 @@ func (c *Cluster) ApplyFiles(ctx context.Context, pattern string) error {
 	if err != nil {
 		return err
 	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s: no such file", pattern)
+	}
 	for _, file := range files {
 		manifest, err := os.ReadFile(file)
 		if err != nil {

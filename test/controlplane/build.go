@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -38,7 +37,7 @@ func (p Program) defaultName() string {
 	return name
 }
 
-var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+var majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
 
 // Programs are commands to build from a module of this repository that pins them, and where to keep them.
 type Programs struct {
@@ -181,7 +180,7 @@ func (b builder) buildLocked(ctx context.Context, lockPath string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.buildPrograms(ctx, b.missing(), flags); err != nil {
+	if err := b.buildPrograms(ctx, b.List, flags); err != nil {
 		return err
 	}
 	return b.copyAssets(ctx)
@@ -211,17 +210,9 @@ func waitForLock(ctx context.Context, lock *os.File, report *reporter) error {
 	}
 }
 
-// missing returns the programs that have no binary yet.
-func (b builder) missing() []Program {
-	return slices.DeleteFunc(slices.Clone(b.List), func(p Program) bool { return exists(filepath.Join(b.out, p.Name)) })
-}
-
 // buildPrograms compiles programs with one go command, which links one while it compiles another, and moves each binary
-// into place in one step, so that half a binary is never run.
+// into place once all are built, so that half a binary is never run.
 func (b builder) buildPrograms(ctx context.Context, list []Program, flags string) error {
-	if len(list) == 0 {
-		return nil
-	}
 	tmp, err := os.MkdirTemp(b.out, ".build-")
 	if err != nil {
 		return err

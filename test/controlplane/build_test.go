@@ -69,6 +69,7 @@ func TestDefaultNameIsTheOneOfTheGoCommand(t *testing.T) {
 	for pkg, want := range map[string]string{
 		"go.etcd.io/etcd/server/v3":              "server",
 		"k8s.io/kubernetes/cmd/kube-apiserver":   "kube-apiserver",
+		"example.org/v1":                         "v1",
 		"example.org/v2/cmd":                     "cmd",
 		"github.com/kedacore/keda/v2/cmd/v2tool": "v2tool",
 	} {

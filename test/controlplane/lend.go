@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -47,8 +46,8 @@ func apiOnly(progress io.Writer) Options {
 }
 
 // Lend starts an API server, runs a function with the variable to set for test processes, as name=value, and stops the API
-// server. The processes borrow it in turn.
-func Lend(ctx context.Context, progress io.Writer, use func(variable string) error) (err error) {
+// server. The processes borrow it in turn. The context of the function ends if the API server does.
+func Lend(ctx context.Context, progress io.Writer, use func(ctx context.Context, variable string) error) (err error) {
 	c, err := Start(ctx, apiOnly(progress))
 	if err != nil {
 		return err
@@ -57,37 +56,57 @@ func Lend(ctx context.Context, progress io.Writer, use func(variable string) err
 	if err := c.describe(ctx); err != nil {
 		return err
 	}
-	path, remove := c.constantPath()
-	defer remove()
-	return use(LentEnv + "=" + path)
+	path, release := c.constantPath()
+	defer release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-c.Done():
+			cancel(c.Err())
+		case <-ctx.Done():
+		}
+	}()
+	// Whether the cluster broke is asked before it is stopped.
+	return errors.Join(use(ctx, LentEnv+"="+path), c.Err())
 }
 
-// constantPath links the folder of the cluster to a path that is the same in every run from this checkout: the go command
-// reuses the result of a test only if the test would see the same variables. Where that path belongs to another lender or
-// another user, it returns the folder itself.
-func (c *Cluster) constantPath() (path string, remove func()) {
+// constantPath links the folder of the cluster to a path that is the same in every run with the same Kubernetes from this
+// checkout: the go command reuses the result of a test only if the test would see the same variables, and does not check
+// files outside the module. Where another lender has that path, it returns the folder itself.
+func (c *Cluster) constantPath() (path string, release func()) {
+	keep := func() {}
 	root, err := Root()
 	if err != nil {
-		return c.dir, func() {}
+		return c.dir, keep
 	}
-	path = filepath.Join(os.TempDir(), fmt.Sprintf("foresail-lent-%x", sha256.Sum256([]byte(root)))[:30])
-	if lock, err := os.Open(filepath.Join(path, lockName)); err == nil {
-		err := tryLock(lock)
-		_ = lock.Close()
-		if errors.Is(err, errLocked) {
-			return c.dir, func() {}
-		}
+	key := sha256.Sum256([]byte(root + "\n" + c.options.Binaries.Dir))
+	path = filepath.Join(os.TempDir(), fmt.Sprintf("foresail-lent-%x", key[:8]))
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return c.dir, keep
+	}
+	closeLock := func() { _ = lock.Close() }
+	if tryLock(lock) != nil {
+		closeLock()
+		return c.dir, keep
 	}
 	_ = os.Remove(path) // left behind by a lender that was killed
 	if err := os.Symlink(c.dir, path); err != nil {
-		return c.dir, func() {}
+		closeLock()
+		return c.dir, keep
 	}
-	return path, func() { _ = os.Remove(path) }
+	return path, func() {
+		_ = os.Remove(path)
+		closeLock()
+	}
 }
 
 // describe writes lentFile once the API server has created its own objects.
 func (c *Cluster) describe(ctx context.Context) error {
 	const quiet = 500 * time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
+	defer cancel()
 	var l lent
 	since := time.Now()
 	err := c.poll(ctx, "the API server to have created its own objects", func(ctx context.Context) error {
@@ -148,6 +167,8 @@ func Borrow(ctx context.Context, progress io.Writer) (c *Cluster, release func()
 	if err := waitForLock(ctx, lock, newReporter(progress, "waiting for the API server that other tests use")); err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not within %s", startTimeout))
+	defer cancel()
 	c, err = attach(dir)
 	if err == nil {
 		err = c.reset(ctx)
@@ -196,7 +217,8 @@ func (c *Cluster) lent() (l lent, err error) {
 	return l, json.Unmarshal(content, &l)
 }
 
-// reset brings etcd back to how it was before the first test, and waits until the API server follows.
+// reset brings etcd back to how it was before the first test, and waits until the API server has dropped the definitions of
+// custom resources. Its caches of roles and namespaces follow within milliseconds.
 func (c *Cluster) reset(ctx context.Context) error {
 	l, err := c.lent()
 	if err != nil {
@@ -213,7 +235,7 @@ func (c *Cluster) reset(ctx context.Context) error {
 	if err := c.etcd().apply(ctx, changes(now, before)); err != nil {
 		return err
 	}
-	return c.poll(ctx, "the API server to have forgotten the definitions of other tests", func(ctx context.Context) error {
+	return c.poll(ctx, "the API server to have forgotten the definitions of other tests", func(context.Context) error {
 		served, err := c.servedGroups()
 		if err != nil {
 			return err
@@ -245,19 +267,24 @@ func (s etcdState) newest() int64 {
 	return revision
 }
 
-// ownLease is the prefix of the Lease that an API server renews, which no test changes.
-const ownLease = "/registry/leases/kube-system/apiserver-"
+// ownedByServer reports whether the API server itself changes or deletes an object: the Lease that it renews, and the
+// APIServices that it deletes once it has dropped a definition, which is what reset waits for.
+func ownedByServer(v etcdValue) bool {
+	return bytes.HasPrefix(v.Key, []byte("/registry/leases/kube-system/apiserver-")) ||
+		bytes.HasPrefix(v.Key, []byte("/registry/apiregistration.k8s.io/apiservices/")) &&
+			bytes.Contains(v.Value, []byte("kube-aggregator.kubernetes.io/automanaged"))
+}
 
 // changes returns the operations, in the form of etcd's JSON API, that turn one state into another.
 func changes(from, to etcdState) []any {
 	var out []any
 	for _, key := range slices.Sorted(maps.Keys(from)) {
-		if _, kept := to[key]; !kept && !strings.HasPrefix(key, ownLease) {
+		if _, kept := to[key]; !kept && !ownedByServer(from[key]) {
 			out = append(out, map[string]any{"request_delete_range": map[string][]byte{"key": []byte(key)}})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(to)) {
-		if v := to[key]; from[key].Revision != v.Revision && !strings.HasPrefix(key, ownLease) && !bytes.Equal(from[key].Value, v.Value) {
+		if v := to[key]; !ownedByServer(v) && !bytes.Equal(from[key].Value, v.Value) {
 			out = append(out, map[string]any{"request_put": map[string][]byte{"key": []byte(key), "value": v.Value}})
 		}
 	}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A borrower finds the API server as if it had just been started, whatever the one before left behind.
+// TestBorrowersFindNothingOfEachOther checks that each borrower gets a server without objects of the previous one.
 func TestBorrowersFindNothingOfEachOther(t *testing.T) {
-	err := Lend(t.Context(), os.Stderr, func(variable string) error {
+	err := Lend(t.Context(), os.Stderr, func(_ context.Context, variable string) error {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 		t.Run("one", borrow)

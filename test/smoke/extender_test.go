@@ -76,9 +76,10 @@ func TestExtenderFilters(t *testing.T) {
 	foresail.EndWith(t, scheduler.Name, scheduler.Process)
 	// Until the extender has read both nodes often enough for a forecast, requests decide. So pods are tried one after the other.
 	tried := 0
-	until(t, "the full node to be filtered", func() bool {
+	until(t, "the full node to be filtered", func() error {
 		tried++
-		return place(t, scheduler.Name, tried) == free && adapter.MustMetrics(t).Sum(filtered, "reason", "memory") > 0
+		node := place(t, scheduler.Name, tried)
+		return all("a pod was placed on "+node, node == free, adapter.MustMetrics(t).Sum(filtered, "reason", "memory") > 0)
 	})
 	for range 5 {
 		tried++
@@ -96,11 +97,13 @@ func place(t *testing.T, scheduler string, number int) (node string) {
 	name := fmt.Sprintf("guest-%d", number)
 	_, err := pods.Create(t.Context(), guest(name, func(s *corev1.PodSpec) { s.SchedulerName = scheduler }), metav1.CreateOptions{})
 	require.NoError(t, err)
-	until(t, name+" to be bound", func() bool {
+	until(t, name+" to be bound", func() error {
 		pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
-		require.NoError(t, err)
+		if err != nil {
+			return err
+		}
 		node = pod.Spec.NodeName
-		return node != ""
+		return all("it has no node", node != "")
 	})
 	return node
 }

@@ -2,6 +2,8 @@ package smoke
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,9 +26,9 @@ func deploy(t *testing.T, apps ...stack.App) {
 	}
 	require.NoError(t, group.Wait())
 	for _, a := range apps {
-		until(t, "a forecast for "+a.Name, func() bool {
+		until(t, "a forecast for "+a.Name, func() error {
 			_, err := stack.ReadMetric(externalMetrics(t), a)
-			return err == nil
+			return err
 		})
 	}
 }
@@ -54,11 +56,22 @@ func externalMetrics(t *testing.T) externalmetrics.ExternalMetricsClient {
 	return metrics
 }
 
-// until waits for a condition without which a test cannot continue. It checks in the goroutine of the test, so that the
-// condition may use require.
-func until(t *testing.T, what string, holds func() bool) {
+// until repeats a check until it returns no error, without which a test cannot continue.
+func until(t *testing.T, what string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(200 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "not within %s: %s", patience, what)
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "not within %s: %s: %v", patience, what, err)
 	}
+}
+
+// all returns an error that says what is wrong unless all conditions hold.
+func all(wrong string, conditions ...bool) error {
+	if slices.Contains(conditions, false) {
+		return errors.New(wrong)
+	}
+	return nil
 }

@@ -1,9 +1,11 @@
 package smoke
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -56,17 +58,26 @@ func TestPoolLaunchesDrainsAndRemoves(t *testing.T) {
 	changePool(t, func(s *v1alpha1.WorkerPoolSpec) { s.Max = 1 })
 	untilReadyNodes(t, 1)
 	untilRunning(t, "web", 3)
-	until(t, "the removal to be reported", func() bool { return len(poolEvents(t, nodepool.EventTerminated)) == 1 })
+	until(t, "the removal to be reported", func() error {
+		return all("there is no Event, or more than one", len(poolEvents(t, nodepool.EventTerminated)) == 1)
+	})
 	assert.Len(t, poolEvents(t, nodepool.EventDrained), 1, "the node was emptied before its instance was terminated")
 	assert.Empty(t, poolEvents(t, nodepool.EventDrainFailed))
 
 	scale(t, "web", 0)
 	require.NoError(t, objects.Delete(t.Context(), getPool(t)))
-	until(t, "the nodes of the deleted pool to be gone", func() bool { return len(poolNodes(t)) == 0 })
+	until(t, "the nodes of the deleted pool to be gone", func() error {
+		nodes, err := poolNodes(t)
+		return cmp.Or(err, all("some are left", len(nodes) == 0))
+	})
 	// The pool itself stays for some minutes, in case the cloud lists an instance late. Orphan does not wait.
 	changePool(t, func(s *v1alpha1.WorkerPoolSpec) { s.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
-	until(t, "the deleted pool to be gone", func() bool {
-		return apierrors.IsNotFound(objects.Get(t.Context(), client.ObjectKey{Name: poolName}, new(v1alpha1.WorkerPool)))
+	until(t, "the deleted pool to be gone", func() error {
+		err := objects.Get(t.Context(), client.ObjectKey{Name: poolName}, new(v1alpha1.WorkerPool))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("it exists"))
 	})
 }
 
@@ -95,10 +106,13 @@ func scale(t *testing.T, app string, replicas int) {
 // untilRunning waits until an app has exactly so many pods and all of them are Ready.
 func untilRunning(t *testing.T, app string, n int) {
 	t.Helper()
-	until(t, "the pods of "+app+" to be ready", func() bool {
+	until(t, "the pods of "+app+" to be ready", func() error {
 		pods, err := shared.Cluster.Client().CoreV1().Pods("pool").List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
-		require.NoError(t, err)
-		return len(pods.Items) == n && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return !isReady(pod.Status.Conditions) })
+		if err != nil {
+			return err
+		}
+		starting := slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return !isReady(pod.Status.Conditions) })
+		return all(fmt.Sprintf("%d pods of %d", len(pods.Items), n), len(pods.Items) == n, !starting)
 	})
 }
 
@@ -108,21 +122,28 @@ func isReady(conditions []corev1.PodCondition) bool {
 	})
 }
 
-func poolNodes(t *testing.T) []corev1.Node {
+func poolNodes(t *testing.T) ([]corev1.Node, error) {
 	t.Helper()
 	nodes, err := shared.Cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "smoke=pool"})
-	require.NoError(t, err)
-	return nodes.Items
+	if err != nil {
+		return nil, err
+	}
+	return nodes.Items, nil
 }
 
 // untilReadyNodes waits until the pool has exactly so many nodes, all of them open to pods, and nothing left to do.
 func untilReadyNodes(t *testing.T, n int) {
 	t.Helper()
-	until(t, "the nodes of the pool", func() bool {
-		nodes := poolNodes(t)
-		return len(nodes) == n && getPool(t).Status.Action == nil && !slices.ContainsFunc(nodes, func(node corev1.Node) bool {
+	until(t, "the nodes of the pool", func() error {
+		nodes, err := poolNodes(t)
+		if err != nil {
+			return err
+		}
+		closed := slices.ContainsFunc(nodes, func(node corev1.Node) bool {
 			return node.Spec.Unschedulable || len(node.Spec.Taints) > 0
 		})
+		return all(fmt.Sprintf("%d nodes of %d, or an action is open", len(nodes), n),
+			len(nodes) == n, !closed, getPool(t).Status.Action == nil)
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/foresail/foresail/api/v1alpha1"
@@ -113,7 +112,7 @@ func TestWhatHappenedIsCounted(t *testing.T) {
 // The status, the page and the report have one meaning of too few pods: there could have been more.
 func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	pm := unplayable(t)
-	pm.Spec.MaxReplicas = ptr.To[int32](4)
+	pm.Spec.MaxReplicas = new(int32(4))
 	overloaded := exposed("a", level(240, func(ago time.Duration, v map[string]float64) {
 		if ago <= 180*time.Minute {
 			v["load"], v["load_per_instance"] = 4, 1
@@ -128,7 +127,7 @@ func TestTimeAtTheMaximumIsAFigureOfItsOwn(t *testing.T) {
 	assert.InDelta(t, 150, ran.AtMaximumMinutes.Value, 1e-9)
 	assert.Equal(t, "For another 150 min (63% of the time) the target was at its maximum, with more load than that many pods hold: only a higher maximum helps.", s.Verdict[1])
 
-	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: ptr.To(metav1.NewTime(end.Add(-time.Hour))), End: ptr.To(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: ptr.To[int32](9)}}
+	pm.Spec.Schedules = []v1alpha1.Schedule{{Name: "night", Start: new(metav1.NewTime(end.Add(-time.Hour))), End: new(metav1.NewTime(end.Add(time.Hour))), MaxReplicas: new(int32(9))}}
 	ran = report(t, pm, overloaded).Spans[0].Rows[0]
 	assert.InDelta(t, 90, ran.TooFewMinutes.Value, 1, "the maximum of the schedule holds in its window")
 	assert.InDelta(t, 90, ran.AtMaximumMinutes.Value, 1)

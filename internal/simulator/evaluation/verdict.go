@@ -77,7 +77,7 @@ func podsThan(row, ran *Row) string {
 
 // moreOf writes a difference as a share of what it is a difference from.
 func moreOf(more, of float64) string {
-	word := moreOrFewer(more, "more", "fewer")
+	word := moreOr(more, "fewer")
 	if of <= 0 {
 		return fmt.Sprintf("%s %s", amount(math.Abs(more)), word)
 	}
@@ -120,7 +120,7 @@ func (s *Span) money() string {
 		return "In money there is no difference that can be told."
 	}
 	c := cell(abs(more), s.prices.Amount)
-	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, moreOrFewer(more.Value, "more", "less"))
+	return fmt.Sprintf("In money an HPA costs %s %s (%s) %s than Foresail.", c.Text, s.prices.Currency, c.Interval, moreOr(more.Value, "less"))
 }
 
 // trust compares what ran with what the simulator makes of Foresail.
@@ -131,10 +131,10 @@ func (s *Span) trust() string {
 	}
 	var parts []string
 	if d := ours.ThanRan.TooFewMinutes; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), moreOrFewer(d.Value, "more", "less")))
+		parts = append(parts, fmt.Sprintf("%s %s with too few pods", interval(abs(d), minutes), moreOr(d.Value, "less")))
 	}
 	if d := ours.ThanRan.PodHours; d.Clear() {
-		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), amount), moreOrFewer(d.Value, "more", "fewer")))
+		parts = append(parts, fmt.Sprintf("%s %s pod-hours", interval(abs(d), amount), moreOr(d.Value, "fewer")))
 	}
 	text := fmt.Sprintf("Foresail as it is simulated has %s than what ran", strings.Join(parts, " and "))
 	hpa := s.row(hpaScaler)
@@ -152,11 +152,12 @@ func little(off, difference Estimate) bool {
 	return !off.Clear() || difference.Clear() && math.Abs(off.Value) <= littleShare*math.Abs(difference.Value)
 }
 
-func moreOrFewer(v float64, more, fewer string) string {
+// moreOr returns "more", or fewer for a negative difference.
+func moreOr(v float64, fewer string) string {
 	if v < 0 {
 		return fewer
 	}
-	return more
+	return "more"
 }
 
 func abs(e Estimate) Estimate {

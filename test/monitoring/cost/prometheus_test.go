@@ -51,10 +51,10 @@ func newReplicas(t *testing.T) (*replica, *replica, *httptest.Server) {
 	return newReplica("one"), newReplica("other"), server
 }
 
-// tell tells of so many workers in two zones, all of them Spot, of which one is not ready and another one leaves. Who leads
-// does not know which pods are pending.
-func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
-	told := nodepool.CycleReport{
+// report reports workers in two zones, all of them Spot, of which one is not ready and one leaves. The leader does not know
+// which pods are pending.
+func (r *replica) report(ctx context.Context, leading bool, workers, asked int) {
+	cycle := nodepool.CycleReport{
 		Pool: "workers", At: time.Now(), Leading: leading,
 		Decision: plan.Decision{Step: plan.Hold, Reason: plan.CoolingDown, Recommended: asked, Want: workers},
 		Snapshot: plan.Snapshot{
@@ -68,13 +68,13 @@ func (r *replica) tell(ctx context.Context, leading bool, workers, asked int) {
 	}
 	for i := range workers {
 		place := plan.Placement{Zone: string(rune('a' + i%2)), InstanceType: "t3.small", Market: plan.Spot}
-		told.Snapshot.Workers = append(told.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
+		cycle.Snapshot.Workers = append(cycle.Snapshot.Workers, plan.Worker{InstanceID: strconv.Itoa(i), Node: "n", Ready: i > 0, Placement: place})
 	}
-	r.reporter.Report(ctx, told)
+	r.reporter.Report(ctx, cycle)
 }
 
-// tick has replicas tell several times a second until the test ends, as tellings say at the time.
-func tick(t *testing.T, tellings func()) {
+// tick calls report four times a second until the test ends.
+func tick(t *testing.T, report func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -82,7 +82,7 @@ func tick(t *testing.T, tellings func()) {
 		for ticker := time.NewTicker(250 * time.Millisecond); ; {
 			select {
 			case <-ticker.C:
-				tellings()
+				report()
 			case <-ctx.Done():
 				ticker.Stop()
 				return
@@ -123,13 +123,13 @@ func startPrometheus(t *testing.T, replicas *httptest.Server) string {
 	return "http://" + address
 }
 
-// What replicas expose is what is read of a real server: the leader is believed, and what none of them knows is unknown.
+// TestReadFromPrometheus checks that the metrics of the leader are read, and that what no replica knows is unknown.
 func TestReadFromPrometheus(t *testing.T) {
 	t.Parallel()
 	leader, follower, server := newReplicas(t)
 	tick(t, func() {
-		leader.tell(t.Context(), true, 3, 12)
-		follower.tell(t.Context(), false, 7, 20) // it sees another world
+		leader.report(t.Context(), true, 3, 12)
+		follower.report(t.Context(), false, 7, 20) // it sees another world
 	})
 	address := startPrometheus(t, server)
 	servers := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20, UserAgent: "foresail"})
@@ -165,13 +165,13 @@ func TestReadFromPrometheus(t *testing.T) {
 	assert.ErrorContains(t, err, "but no pool at all: it must be a server that reads Foresail's /metrics")
 }
 
-// Where no replica leads, all of them are believed; where they see different worlds, none is.
+// TestReadWithoutALeader checks that the metrics of any replica are read while all of them agree.
 func TestReadWithoutALeader(t *testing.T) {
 	t.Parallel()
 	one, other, server := newReplicas(t)
 	tick(t, func() {
-		one.tell(t.Context(), false, 3, 4)
-		other.tell(t.Context(), false, 3, 4)
+		one.report(t.Context(), false, 3, 4)
+		other.report(t.Context(), false, 3, 4)
 	})
 	address := startPrometheus(t, server)
 	api, err := promapi.NewClients(promapi.Options{MaxSeries: 1000, MaxBytes: 32 << 20}).API(address)

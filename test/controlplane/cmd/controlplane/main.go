@@ -108,7 +108,7 @@ in turn, and each finds it as if it had just been started.`,
 
 // lend runs a command while an API server is up. The error carries the exit status of the command.
 func lend(ctx context.Context, args []string, out, progress io.Writer) error {
-	return controlplane.Lend(ctx, progress, func(variable string) error {
+	return controlplane.Lend(ctx, progress, func(ctx context.Context, variable string) error {
 		command := exec.CommandContext(ctx, args[0], args[1:]...)
 		command.Env = append(os.Environ(), variable)
 		command.Stdout, command.Stderr = out, progress
