@@ -119,8 +119,8 @@ monitoring: ## Build Prometheus, promtool and metrics-server into .cache (minute
 	go run ./test/monitoring/cmd/monitoring
 
 .PHONY: build
-build: ## Build the foresail command into bin/
-	$(BUILD) -o bin/foresail ./cmd/foresail
+build: ## Build the foresail command into bin/ (without -trimpath, so that it shares what the demo and the tests have compiled)
+	go build -ldflags "-X main.release=$(VERSION)" -o bin/foresail ./cmd/foresail
 
 .PHONY: reproducible
 reproducible: ## Build the command twice, in two folders and without a shared cache, and compare the results (20 minutes)

@@ -58,9 +58,15 @@ func oneName(of string) cobra.PositionalArgs {
 // error for an argument that is no subcommand, before cobra complains about the flags that follow.
 func splitType(root *cobra.Command, args []string) (split []string, command *cobra.Command, err error) {
 	command, rest, unknown := root.Find(args)
-	if unknown != nil || command == root || !command.HasAvailableSubCommands() {
-		return args, command, nil // cobra reports the same
+	if unknown == nil && command != root && command.HasAvailableSubCommands() {
+		split, err = splitFor(command, rest, args)
+		return split, command, err
 	}
+	return args, command, nil // cobra reports an unknown command
+}
+
+// splitFor is splitType for the arguments of a command that has subcommands. rest are those after its name.
+func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 	for i, arg := range args {
 		kind, name, ok := strings.Cut(arg, "/")
 		if !ok || !slices.Contains(rest, arg) {
@@ -70,14 +76,14 @@ func splitType(root *cobra.Command, args []string) (split []string, command *cob
 			if kind == sub.Name() || sub.HasAlias(kind) || strings.HasSuffix(kind, ".foresail.dev") && strings.HasPrefix(kind, sub.Name()) {
 				// They go first, as cobra takes an argument after a flag of a subcommand for the value of that flag.
 				at := slices.Index(args, command.Name()) + 1
-				return slices.Concat(args[:at], []string{sub.Name(), name}, args[at:i], args[i+1:]), command, nil
+				return slices.Concat(args[:at], []string{sub.Name(), name}, args[at:i], args[i+1:]), nil
 			}
 		}
 	}
 	if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-		return args, command, knownCommand(command, rest)
+		return args, knownCommand(command, rest)
 	}
-	return args, command, nil
+	return args, nil
 }
 
 // metricNamed reads a PredictedMetric. Its error names those that exist instead.
