@@ -62,7 +62,7 @@ test: announce-test controlplane moto ## Run the unit tests and the smoke suite 
 
 .PHONY: announce-test
 announce-test:
-	@echo "make test: the unit tests, and each promise of the README once on a real control plane; 5 minutes on two cores, and 5 more the first time" >&2
+	@echo "make test: the unit tests, and each promise of the README once on a real control plane; 3 minutes on two cores, and some minutes more the first time" >&2
 
 .PHONY: vet
 vet: ## Run go vet
