@@ -49,7 +49,7 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Watch a real HPA scale ahead of a ramp, next to one that follows the present load (4 minutes)
-	@echo "make demo: builds Foresail (a minute) and, the first time, Kubernetes (6 minutes on two cores); then the demo takes 4 minutes" >&2
+	@echo "make demo: builds Foresail (a minute) and, the first time, Kubernetes (5 minutes on two cores); then the demo takes 4 minutes" >&2
 	go run ./test/demo
 
 .PHONY: demo-nodes
