@@ -82,7 +82,7 @@ const (
 
 func rankOf(r *Row) int {
 	switch r.Reason {
-	case string(snapshot.WarmingUp), string(snapshot.NoReadyPods):
+	case string(snapshot.WaitingForSamples), string(snapshot.WarmingUp), string(snapshot.NoReadyPods):
 		return rankWaiting
 	case string(pipeline.AtMaximum):
 		return rankMaximum

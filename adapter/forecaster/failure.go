@@ -1,6 +1,7 @@
 package forecaster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,16 +13,19 @@ import (
 const (
 	// confirmed is how many readings in a row must fail before a source counts as failing.
 	confirmed = 2
-	// settledAfter is how long a pod must have been ready before its failures count, as it may not listen yet without a readiness probe,
-	// and how long a server of queries must have failed, as it may be restarting.
+	// settledAfter is the time that a pod must have been ready before its failures count, and that failures which may pass by
+	// themselves must have lasted: a server may be restarting, and a pod collecting garbage.
 	settledAfter = 10 * time.Second
+	// newFor is the time for which a pod may not listen yet, as it is ready at once without a readiness probe, and a query may have
+	// no result yet, as a server scrapes once a minute and a rate takes two scrapes.
+	newFor = 2 * time.Minute
 )
 
 // failure returns why nothing can be read, or "" if a reading has succeeded or one may still succeed. The usual cause is a wrong metric,
 // port, path or query, which waiting does not mend.
 func (f *Feed) failure(now time.Time) string {
 	if f.using.Params.Whole {
-		if x := f.failing[source.WholeTarget]; x.times >= confirmed {
+		if x := f.failing[source.WholeTarget]; x.times >= confirmed && now.Sub(x.since) >= lasting(x.err, 0) {
 			return "the load of the target cannot be read: " + x.err.Error()
 		}
 		if f.sourceFails(now) && f.series[source.WholeTarget] == nil {
@@ -29,46 +33,63 @@ func (f *Feed) failure(now time.Time) string {
 		}
 		return ""
 	}
-	active, settled := f.unread(now)
+	settled := f.unread(now)
 	switch {
 	case len(settled) == 0:
 		return ""
 	case f.sourceFails(now):
-		return fmt.Sprintf("%s: %v", unreadable(len(active)), f.sourceErr)
+		return fmt.Sprintf("%s: %v", unreadable(len(settled)), f.sourceErr)
 	}
 	for _, x := range settled {
-		if f.failing[x.ID].times < confirmed {
+		reading := f.failing[x.ID]
+		if reading.times < confirmed {
+			return ""
+		}
+		if mayPass(reading.err) && (now.Sub(x.Start) < newFor || now.Sub(reading.since) < settledAfter) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("%s: %s", unreadable(len(active)), f.errorsOf(settled))
+	return fmt.Sprintf("%s: %s", unreadable(len(settled)), f.errorsOf(settled))
+}
+
+// mayPass reports whether an error may pass by itself while a target is new.
+func mayPass(err error) bool {
+	_, ok := errors.AsType[source.NotYet](err)
+	return ok
+}
+
+// lasting returns how long an error must have lasted to count: newFor if it may pass by itself, else otherwise.
+func lasting(err error, otherwise time.Duration) time.Duration {
+	if mayPass(err) {
+		return newFor
+	}
+	return otherwise
 }
 
 // sourceFails reports whether the source as a whole has failed for long enough. A source that is pushed to does not count: its sender may
 // be slow.
 func (f *Feed) sourceFails(now time.Time) bool {
-	return f.sourceFailures >= confirmed && now.Sub(f.sourceFailed) >= settledAfter && f.using.Interval > 0
+	return f.sourceFailures >= confirmed && now.Sub(f.sourceFailed) >= lasting(f.sourceErr, settledAfter) && f.using.Interval > 0
 }
 
-// unread returns the active pods, and those of them whose failures count; none if any of them has been read.
-func (f *Feed) unread(now time.Time) (active, settled []podtracker.Instance) {
+// unread returns the active pods whose failures count; none if any active pod has been read.
+func (f *Feed) unread(now time.Time) (settled []podtracker.Instance) {
 	pods := f.pods.Load()
 	if pods == nil {
-		return nil, nil
+		return nil
 	}
 	for _, x := range (*pods).Instances(now) {
 		if !x.End.IsZero() {
 			continue
 		}
 		if s := f.series[x.ID]; s != nil && s.Len() > 0 {
-			return nil, nil
+			return nil
 		}
-		active = append(active, x)
 		if now.Sub(x.Start) >= settledAfter {
 			settled = append(settled, x)
 		}
 	}
-	return active, settled
+	return settled
 }
 
 func unreadable(pods int) string {

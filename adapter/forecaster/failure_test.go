@@ -40,6 +40,34 @@ func notServed(pod string) error {
 	return fmt.Errorf("http://10.0.0.%s:9090/metrics: metric \"bussy\" is not served; the endpoint serves \"busy\"", pod[len("pod-"):])
 }
 
+func refused(string) error { return source.NotYet{Err: errors.New("connect: connection refused")} }
+
+// TestWrongPortIsASourceThatFails checks that refused connections count at once for pods that have been ready for long, and after a
+// while for new ones.
+func TestWrongPortIsASourceThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		age, after time.Duration
+	}{
+		"old pods": {age: time.Hour, after: settledAfter + time.Second},
+		"new pods": {after: newFor + time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2, steady(1))
+				w.unreadable()
+				for n := range w.fleet.all {
+					w.fleet.all[n].Start = time.Now().Add(-c.age)
+				}
+				w.failAll(c.after-2*time.Second, refused)
+				assert.Equal(t, snapshot.WaitingForSamples, w.reason())
+				w.failAll(2*time.Second, refused)
+				assert.Equal(t, snapshot.SourceFailing, w.reason())
+				assert.EqualError(t, w.get().Err, "none of 2 ready pods can be read: connect: connection refused")
+			})
+		})
+	}
+}
+
 // A wrong metric, port or path is known after two readings of every pod, and passes with the first that succeeds.
 func TestWrongMetricIsASourceThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -86,6 +114,17 @@ func TestStartIsNoFailure(t *testing.T) {
 		"a pod that does not listen yet": func(w *world) {
 			w.fleet.all[0].Start, w.fleet.all[1].Start = time.Now(), time.Now()
 			w.failAll(settledAfter-time.Second, notServed)
+		},
+		"a new pod that listens late": func(w *world) {
+			w.fleet.all[0].Start, w.fleet.all[1].Start = time.Now(), time.Now()
+			w.failAll(newFor-time.Second, refused)
+		},
+		"slow answers of pods that have been ready for long": func(w *world) { w.failAll(settledAfter, refused) },
+		"a query without a result yet": func(w *world) {
+			for range newFor/time.Second - 1 {
+				w.feed.SourceFailed(source.NotYet{Err: errors.New("the query returns nothing")})
+				w.pass(time.Second, nil)
+			}
 		},
 		"a reading that fails once": func(w *world) { w.failAll(time.Second, notServed) },
 		"failures with a success in between": func(w *world) {

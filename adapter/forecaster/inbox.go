@@ -60,6 +60,7 @@ func newInbox() *inbox {
 type failing struct {
 	err   error
 	times int // how many readings failed in a row
+	since time.Time
 }
 
 // of returns the arrival of an instance. The caller holds mu.
@@ -242,9 +243,13 @@ func (f *Feed) collect() {
 		case err == nil && len(f.failing) > 0:
 			delete(f.failing, a.instance)
 		case err != nil && a.succeeded:
-			f.failing[a.instance] = failing{err, max(1, a.failures)}
+			f.failing[a.instance] = failing{err, max(1, a.failures), f.now()}
 		case err != nil:
-			f.failing[a.instance] = failing{err, f.failing[a.instance].times + max(1, a.failures)}
+			x := f.failing[a.instance]
+			if x.times == 0 {
+				x.since = f.now()
+			}
+			f.failing[a.instance] = failing{err, x.times + max(1, a.failures), x.since}
 		}
 		a.samples, a.err, a.failures, a.succeeded, a.read = a.samples[:0], nil, 0, false, false
 		if cap(a.samples) > keptCapacity {

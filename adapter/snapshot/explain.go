@@ -94,7 +94,10 @@ func (r *Reasoning) verdict() string {
 		if whole(r.required()) <= float64(r.Desired) {
 			return instead + ", the maximum"
 		}
-		return replicas(r.Desired) + ", the maximum, although more are needed"
+		if r.Desired == r.Target {
+			return kept + ", the maximum, although more are needed"
+		}
+		return instead + ", the maximum, although more are needed"
 	case pipeline.ScaleUpPending:
 		return kept + ", not all of them have started"
 	case pipeline.StillOverloaded:
@@ -109,6 +112,9 @@ func (r *Reasoning) verdict() string {
 	case pipeline.CoolingDown:
 		return kept + " until a cooldown has passed"
 	default:
+		if r.Target == 1 {
+			return "1 replica fits"
+		}
 		return replicas(r.Target) + " fit"
 	}
 }
@@ -120,6 +126,14 @@ func replicas(n int) string {
 	return fmt.Sprintf("%d replicas", n)
 }
 
+// amountOfReplicas is replicas for a count that is not whole.
+func amountOfReplicas(n float64) string {
+	if text := amount(n); text != "1" {
+		return text + " replicas"
+	}
+	return replicas(1)
+}
+
 // values returns the arithmetic behind a verdict.
 func (r *Reasoning) values() string {
 	ahead := r.Horizon.Round(time.Second)
@@ -129,7 +143,7 @@ func (r *Reasoning) values() string {
 	case pipeline.Idle:
 		return fmt.Sprintf("load now %s, forecast %s in %s, activation %s", r.round(r.Level), r.round(r.Total), ahead, r.round(r.Limit))
 	}
-	return fmt.Sprintf("%s / %s = %s replicas%s", r.load(ahead), r.divisor(), amount(r.required()), r.difference())
+	return fmt.Sprintf("%s / %s = %s%s", r.load(ahead), r.divisor(), amountOfReplicas(r.required()), r.difference())
 }
 
 func (r *Reasoning) required() float64 { return r.Planned / r.Each }

@@ -45,7 +45,8 @@ func TestExplain(t *testing.T) {
 		{pipeline.Headroom, 3, plain(1.3, 0, pipeline.FromPresent), "3 replicas instead of 4: load now 1.3 / threshold 0.7 = 1.86 replicas, fewer than the minimum"},
 		{pipeline.Headroom, 4, plain(1.3, 0, pipeline.FromPresent), "4 replicas kept, the minimum: load now 1.3 / threshold 0.7 = 1.86 replicas"},
 		{pipeline.BelowMinimum, 5, plain(1.3, 0, pipeline.FromPresent), "5 replicas instead of 4, the minimum: load now 1.3 / threshold 0.7 = 1.86 replicas"},
-		{pipeline.AtMaximum, 4, plain(3.6, 0, pipeline.FromForecast), "4 replicas, the maximum, although more are needed: forecast 3.6 in 45s / threshold 0.7 = 5.14 replicas"},
+		{pipeline.AtMaximum, 4, plain(3.6, 0, pipeline.FromForecast), "4 replicas kept, the maximum, although more are needed: forecast 3.6 in 45s / threshold 0.7 = 5.14 replicas"},
+		{pipeline.AtMaximum, 5, plain(4.2, 0, pipeline.FromForecast), "5 replicas instead of 4, the maximum, although more are needed: forecast 4.2 in 45s / threshold 0.7 = 6 replicas"},
 		{pipeline.AtMaximum, 3, plain(1.3, 0, pipeline.FromForecast), "3 replicas instead of 4, the maximum: forecast 1.3 in 45s / threshold 0.7 = 1.86 replicas"},
 		{pipeline.NoNeed, 4, plain(2.5, 0, pipeline.FromForecast), "4 replicas fit: forecast 2.5 in 45s / threshold 0.7 = 3.57 replicas"},
 		{pipeline.NoNeed, 4, forecast(2.85, 0.35, pipeline.FromForecast, 3.97, 4.4), "4 replicas fit: planned load 2.85 (forecast 2.5 in 45s + margin 0.35) / threshold 0.7 = 4.07 replicas, of which 0.1 may be missing"},
@@ -61,6 +62,10 @@ func TestExplain(t *testing.T) {
 	s := Snapshot{Threshold: 0.7, Forecast: plain(1.3, 0, pipeline.FromForecast), Decision: pipeline.Decision{Desired: 6, Reason: pipeline.BelowMinimum}}
 	s.ActiveSchedules = []string{"black-friday", "office-hours"}
 	assert.Contains(t, s.Explain(), "= 1.86 replicas; schedules: black-friday, office-hours")
+
+	s = Snapshot{Threshold: 0.7, Forecast: plain(0.7, 0, pipeline.FromForecast), Decision: pipeline.Decision{Desired: 1, Reason: pipeline.NoNeed}}
+	s.Forecast.Target = 1
+	assert.Equal(t, "1 replica fits: forecast 0.7 in 45s / threshold 0.7 = 1 replica", s.Explain())
 
 	s = Snapshot{Threshold: 50, Activation: 20, Forecast: pipeline.Forecast{Level: 12, Total: 130, Horizon: 40 * time.Second, Need: pipeline.Need{Load: 130, Each: 50, Least: 2.5, Most: 2.7}}}
 	s.Decision = pipeline.Decision{Desired: 3, Reason: pipeline.Activated}

@@ -223,6 +223,7 @@ func TestTypeAndNameAreTwoArguments(t *testing.T) {
 		"explain -o json workerpools.foresail.dev/workers": "explain workerpool workers -o json",
 		"cost wp/workers --weeks 4":                        "cost workerpool workers --weeks 4",
 		"explain pm checkout":                              "explain pm checkout",
+		"cost --prices wp/prices.yaml wp/workers":          "cost workerpool workers --prices wp/prices.yaml",
 		"explain --help":                                   "explain --help",
 		"hpa pm/checkout":                                  "hpa pm/checkout",
 		"dashboard --kubeconfig /tmp/pm/x":                 "dashboard --kubeconfig /tmp/pm/x",

@@ -69,7 +69,7 @@ func splitType(root *cobra.Command, args []string) (split []string, command *cob
 func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 	for i, arg := range args {
 		kind, name, ok := strings.Cut(arg, "/")
-		if !ok || !slices.Contains(rest, arg) {
+		if !ok || !slices.Contains(rest, arg) || isValue(command, args[:i]) {
 			continue
 		}
 		for _, sub := range command.Commands() {
@@ -84,6 +84,28 @@ func splitFor(command *cobra.Command, rest, args []string) ([]string, error) {
 		return args, knownCommand(command, rest)
 	}
 	return args, nil
+}
+
+// isValue reports whether the argument that follows others is the value of the flag that is the last of them.
+func isValue(command *cobra.Command, before []string) bool {
+	if len(before) == 0 {
+		return false
+	}
+	name, long := strings.CutPrefix(before[len(before)-1], "--")
+	short, isShort := strings.CutPrefix(before[len(before)-1], "-")
+	if !isShort {
+		return false
+	}
+	for _, sub := range command.Commands() {
+		flag := sub.Flags().Lookup(name)
+		if !long && len(short) == 1 {
+			flag = sub.Flags().ShorthandLookup(short)
+		}
+		if flag != nil && flag.NoOptDefVal == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // metricNamed reads a PredictedMetric. Its error names those that exist instead.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -56,7 +57,7 @@ func parsePrice(flag, text string) (amount float64, currency string, err error) 
 	if amount, err = strconv.ParseFloat(parts[1], 64); err != nil {
 		return 0, "", badFlag(flag, fmt.Sprintf("%q", text), acceptedPrice)
 	}
-	if currency = parts[2]; currency == "" {
+	if currency = strings.ToUpper(parts[2]); currency == "" {
 		currency = defaultCurrency
 	}
 	return amount, currency, nil

@@ -1,6 +1,7 @@
 package poolview
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -39,10 +40,10 @@ func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 	}
 	points := h.pools[pool.Name]
 	if n := len(points); n > 0 {
-		since := now.Sub(time.Unix(points[n-1].At, 0))
-		if since < 0 {
+		switch since := now.Sub(time.Unix(points[n-1].At, 0)); {
+		case since < -time.Minute:
 			points = nil // the clock was set back: points are in order of time
-		} else if since < historyStep {
+		case since < historyStep: // also of a request that began before another one and ended after it
 			return
 		}
 	}
@@ -55,6 +56,17 @@ func (h *history) record(pool *v1alpha1.WorkerPool, now time.Time) {
 		points = points[1:]
 	}
 	h.pools[pool.Name] = points
+}
+
+// keep forgets the pools that are not in a complete list.
+func (h *history) keep(pools []v1alpha1.WorkerPool) {
+	names := map[string]bool{}
+	for i := range pools {
+		names[pools[i].Name] = true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.pools, func(name string, _ []Point) bool { return !names[name] })
 }
 
 // lastHour returns the last hour of a pool: what was decided before the first point, by the decisions of its status, and then the points.

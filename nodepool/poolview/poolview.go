@@ -62,7 +62,7 @@ func trouble(pool *explain.Line) int {
 		return 0
 	case pool.Pending != nil && *pool.Pending > 0:
 		return 1
-	case pool.Desired != nil && *pool.Desired >= pool.Max:
+	case pool.Desired != nil && *pool.Desired >= pool.Max && pool.Max > pool.Min:
 		return 2
 	}
 	return 3
@@ -107,7 +107,9 @@ func (v *View) List(ctx context.Context) List {
 		out.Pools = append(out.Pools, explain.LineOf(&pools.Items[i], out.Time))
 	}
 	slices.SortStableFunc(out.Pools, func(a, b explain.Line) int { return trouble(&a) - trouble(&b) }) // those alike by name
-	out.More = pools.Continue != ""
+	if out.More = pools.Continue != ""; !out.More {
+		v.history.keep(pools.Items)
+	}
 	return out
 }
 

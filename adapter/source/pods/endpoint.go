@@ -130,6 +130,7 @@ func (r *reader) deliver(sample pipeline.Sample) {
 	if r.selection.as == source.Counter {
 		rate, ok := r.counter.Next(sample)
 		if !ok {
+			r.sink.Append(r.instance) // the reading succeeded, though there is no rate yet
 			return
 		}
 		sample = rate

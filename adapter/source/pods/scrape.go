@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/pipeline"
 )
 
@@ -146,9 +147,11 @@ func (s *Source) read(scrape context.Context, e *endpoint, w *desired) (p *page,
 	case scrape.Err() != nil:
 		return nil, at, &failure{resultCancelled, scrape.Err()}
 	case ctx.Err() != nil:
-		return nil, at, &failure{resultTimeout, fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}
+		return nil, at, &failure{resultTimeout, source.NotYet{Err: fmt.Errorf("%s: no complete answer within %s", e.key.url, timeout)}}
 	case errors.Is(f.err, syscall.ECONNREFUSED) && e.key.ports != "":
-		return nil, at, &failure{f.result, fmt.Errorf("%s: %w; the pod has the ports %s", e.key.url, f.err, e.key.ports)}
+		return nil, at, &failure{f.result, source.NotYet{Err: fmt.Errorf("%s: %w; the pod has the ports %s", e.key.url, f.err, e.key.ports)}}
+	case f.result == resultConnection:
+		return nil, at, &failure{f.result, source.NotYet{Err: fmt.Errorf("%s: %w", e.key.url, f.err)}}
 	default:
 		return nil, at, &failure{f.result, fmt.Errorf("%s: %w", e.key.url, f.err)}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/foresail/foresail/adapter/podtracker"
+	"github.com/foresail/foresail/adapter/source"
 	"github.com/foresail/foresail/internal/promapi"
 )
 
@@ -65,8 +66,8 @@ func (r *report) trouble(active []podtracker.Instance) error {
 		return fmt.Errorf("%s: query %.200q returns series without the label %q, so their pods are unknown; they have %s",
 			c.Address, c.Query, c.PodLabel, labelNames(r.answer.unlabeled))
 	case len(r.came) == 0:
-		return fmt.Errorf("%s: query %.200q returns no series of the target's pods, such as %q; %s is %s%s",
-			c.Address, c.Query, active[0].Pod.Name, c.PodLabel, r.otherPods(), r.warning())
+		return source.NotYet{Err: fmt.Errorf("%s: query %.200q returns no series of the target's pods, such as %q; %s is %s%s",
+			c.Address, c.Query, active[0].Pod.Name, c.PodLabel, r.otherPods(), r.warning())}
 	case unlabeled > 0:
 		return fmt.Errorf("%s: query %.200q: %d of %d series do not have the label %q, so their pods are unknown; they have %s",
 			c.Address, c.Query, unlabeled, all, c.PodLabel, labelNames(r.answer.unlabeled))
@@ -77,7 +78,7 @@ func (r *report) trouble(active []podtracker.Instance) error {
 }
 
 func emptyError(c *Config, span time.Duration, warning string) error {
-	return fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?", c.Address, c.Query, span, warning)
+	return source.NotYet{Err: fmt.Errorf("%s: query %.200q returns nothing for the last %v%s: is the metric scraped, and do the labels match?", c.Address, c.Query, span, warning)}
 }
 
 func foreignError(c *Config, series int) error {

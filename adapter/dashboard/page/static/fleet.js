@@ -163,7 +163,7 @@ function row(item, shape) {
 
 // tone is the class of a reason: a start, or a target without pods, is no fault.
 function tone(item) {
-  if (item.reason === 'WarmingUp' || item.reason === 'NoReadyPods') return 'soft';
+  if (['WaitingForSamples', 'WarmingUp', 'NoReadyPods'].includes(item.reason)) return 'soft';
   return item.desired === null ? 'bad' : item.reason === 'AtMaximum' ? 'warn' : '';
 }
 
