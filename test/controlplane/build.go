@@ -94,6 +94,24 @@ func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (d
 	return b.out, nil
 }
 
+// Download fetches the modules of the programs unless they are built, so that Build finds them. It is for the time in which
+// another build keeps the processors busy. Errors are left to Build.
+func (p Programs) Download(ctx context.Context, root string) {
+	b := builder{Programs: p, module: filepath.Join(root, p.Module)}
+	key, err := b.key(ctx)
+	if err != nil {
+		return
+	}
+	if b.out = filepath.Join(root, ".cache", p.Cache, key); b.complete() {
+		return
+	}
+	args := []string{"list", "-deps", "-f", "{{.Name}}"}
+	for _, program := range b.List {
+		args = append(args, program.Package)
+	}
+	_, _ = b.goCommand(ctx, args...)
+}
+
 // builder builds the programs of one module into one folder.
 type builder struct {
 	Programs

@@ -76,6 +76,13 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 	return Binaries{Dir: dir}, err
 }
 
+// Download fetches the modules that [Build] needs, if it has to build.
+func Download(ctx context.Context) {
+	if root, err := Root(); err == nil {
+		programs().Download(ctx, root)
+	}
+}
+
 // kwokStages are the life-cycle stages taken from kwok's own module; pods start and become ready by those in stages/.
 var kwokStages = []string{
 	"kustomize/stage/node/fast/node-initialize.yaml",

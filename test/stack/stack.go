@@ -71,6 +71,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
+	go controlplane.Download(ctx)
 	binary, err := foresail.Build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
