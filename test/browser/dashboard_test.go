@@ -68,7 +68,7 @@ func played(i int, now time.Time) snapshot.Snapshot {
 		s.TargetName = "checkout"
 	}
 	if i%50 == 49 {
-		s.Err = &snapshot.Unavailable{Reason: snapshot.WaitingForSamples, Message: "2 of 8 pods have not been read yet <b>&amp;"}
+		s.Err = &snapshot.Unavailable{Reason: snapshot.SourceFailing, Message: "2 of 8 pods have not been read yet <b>&amp;"}
 		if i%100 == 99 {
 			s.Err = &snapshot.Unavailable{Reason: "ScaleUnreadable", Message: "read the scale of Deployment " + s.TargetName + `: deployments.apps "` + s.TargetName + `" not found`}
 		}
@@ -350,7 +350,7 @@ func TestDashboardInChromium(t *testing.T) {
 	t.Run("trouble comes first", func(t *testing.T) {
 		require.NoError(t, b.Open(base+"#/"))
 		require.NoError(t, b.Until(`document.querySelectorAll('tbody tr').length === 50 && document.title === 'PredictedMetrics · prod-eu-west-1 · Foresail'`))
-		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad').textContent === 'WaitingForSamples' && document.querySelector('tbody tr .cause').textContent === '2 of 8 pods have not been read yet <b>&amp;'`))
+		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad').textContent === 'SourceFailing' && document.querySelector('tbody tr .cause').textContent === '2 of 8 pods have not been read yet <b>&amp;'`))
 		require.NoError(t, b.Open(base+"#/?search=service-0099"))
 		require.NoError(t, b.Until(`document.querySelector('tbody tr .bad')?.textContent === 'ScaleUnreadable' && document.querySelector('tbody tr .cause').textContent.includes('"service-0099" not found')`))
 		require.NoError(t, b.Open(base+"#/?search=shop/checkout"))
