@@ -78,17 +78,14 @@ func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (d
 	if progress == nil {
 		progress = io.Discard
 	}
-	b := builder{Programs: p, module: filepath.Join(root, p.Module), progress: progress}
-	key, err := b.key(ctx)
+	b, err := p.newBuilder(ctx, root, progress)
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", p.Title, err)
 	}
-	cache := filepath.Join(root, ".cache", p.Cache)
-	b.out = filepath.Join(cache, key)
 	if b.complete() {
 		return b.out, nil
 	}
-	if err := b.buildLocked(ctx, filepath.Join(cache, key+".lock")); err != nil {
+	if err := b.buildLocked(ctx, b.out+".lock"); err != nil {
 		return "", fmt.Errorf("build %s: %w", p.Title, err)
 	}
 	return b.out, nil
@@ -97,12 +94,8 @@ func (p Programs) Build(ctx context.Context, root string, progress io.Writer) (d
 // Download fetches the modules of the programs unless they are built, so that Build finds them. It is for the time in which
 // another build keeps the processors busy. Errors are left to Build.
 func (p Programs) Download(ctx context.Context, root string) {
-	b := builder{Programs: p, module: filepath.Join(root, p.Module)}
-	key, err := b.key(ctx)
-	if err != nil {
-		return
-	}
-	if b.out = filepath.Join(root, ".cache", p.Cache, key); b.complete() {
+	b, err := p.newBuilder(ctx, root, io.Discard)
+	if err != nil || b.complete() {
 		return
 	}
 	args := []string{"list", "-deps", "-f", "{{.Name}}"}
@@ -118,6 +111,14 @@ type builder struct {
 	module   string
 	out      string
 	progress io.Writer
+}
+
+// newBuilder returns the builder of the folder that is named after what the build depends on.
+func (p Programs) newBuilder(ctx context.Context, root string, progress io.Writer) (builder, error) {
+	b := builder{Programs: p, module: filepath.Join(root, p.Module), progress: progress}
+	key, err := b.key(ctx)
+	b.out = filepath.Join(root, ".cache", p.Cache, key)
+	return b, err
 }
 
 // key names a build after everything that its result depends on.
