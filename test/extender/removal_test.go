@@ -66,6 +66,7 @@ func testRemoval(t *testing.T) {
 			assert.True(t, there[pod.Spec.NodeName], "pod %s is on %s, which is gone", pod.Name, pod.Spec.NodeName)
 		}
 	}
+	w.catchUp(s)
 	marked := w.marked()
 	assert.Len(t, marked, 4, "nodes that were removed")
 	late, latest, evicted := w.lateTo(marked)
@@ -173,6 +174,7 @@ func TestRemovalWithoutPool(t *testing.T) {
 		require.NoError(t, drainer.Cordon(t.Context(), nodes[other]))
 		require.NoError(t, <-created)
 		s.until("all to be bound", func() bool { return w.bound() == pods })
+		w.catchUp(s)
 		marked := w.marked()
 		require.Contains(t, marked, nodes[other])
 		late, latest, _ := w.lateTo(marked)

@@ -20,14 +20,24 @@ import (
 )
 
 // witness sees everything that happens to the pods and nodes of a stage, in the order in which the API server has
-// written it: versions of objects of any kind are those of one etcd, and so tell what came first.
+// written it: versions of objects of any kind are those of one etcd, and so tell what came first. Events of pods and of nodes come
+// by two watches, one of which may be late: see catchUp.
 type witness struct {
-	stage string
+	stage   string
+	watched []*watched
 
 	mu     sync.Mutex
 	pods   map[types.UID]*podFate
 	nodes  map[string]*nodeFate
 	silent []string // what was not understood
+}
+
+// watched is a kind of objects, and the version of each that was heard of last.
+type watched struct {
+	source *cache.ListWatch
+	since  uint64
+	heard  map[types.UID]uint64
+	gone   map[types.UID]bool
 }
 
 // moment is when something was written, and when it was heard of.
@@ -83,6 +93,8 @@ func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, mo
 	require.NoError(s, err)
 	of, err := meta.ListAccessor(list)
 	require.NoError(s, err)
+	kind := &watched{source: lw, since: versionOf(of.GetResourceVersion()), heard: map[types.UID]uint64{}, gone: map[types.UID]bool{}}
+	w.watched = append(w.watched, kind)
 	watcher, err := watchtools.NewRetryWatcherWithContext(s.Context(), of.GetResourceVersion(), lw)
 	require.NoError(s, err)
 	var running sync.WaitGroup
@@ -95,12 +107,11 @@ func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, mo
 				w.mu.Unlock()
 				continue
 			}
-			version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
-			if err != nil {
-				version = 0
-			}
+			version := versionOf(object.GetResourceVersion())
 			w.mu.Lock()
 			see(event, moment{version, time.Now()})
+			kind.heard[object.GetUID()] = version
+			kind.gone[object.GetUID()] = event.Type == watch.Deleted
 			w.mu.Unlock()
 		}
 	})
@@ -108,6 +119,54 @@ func (w *witness) follow(s *stage, lw *cache.ListWatch, see func(watch.Event, mo
 		watcher.Stop()
 		running.Wait()
 	})
+}
+
+// versionOf returns 0 for what is no number.
+func versionOf(resourceVersion string) uint64 {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
+}
+
+// catchUp waits until everything has been heard of that was written before the call.
+func (w *witness) catchUp(s *stage) {
+	s.Helper()
+	for _, kind := range w.watched {
+		list, err := kind.source.ListWithContext(s.Context(), metav1.ListOptions{})
+		require.NoError(s, err)
+		of, err := meta.ListAccessor(list)
+		require.NoError(s, err)
+		written := map[types.UID]uint64{}
+		require.NoError(s, meta.EachListItem(list, func(object runtime.Object) error {
+			one, err := meta.Accessor(object)
+			if err == nil {
+				written[one.GetUID()] = versionOf(one.GetResourceVersion())
+			}
+			return err
+		}))
+		s.until("everything written to be heard of", func() bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return kind.upTo(versionOf(of.GetResourceVersion()), written)
+		})
+	}
+}
+
+// upTo tells whether everything has been heard of that had been written at a version, when there were these objects.
+func (k *watched) upTo(version uint64, written map[types.UID]uint64) bool {
+	for uid, last := range written {
+		if last > k.since && k.heard[uid] < last {
+			return false
+		}
+	}
+	for uid, last := range k.heard {
+		if _, there := written[uid]; !there && !k.gone[uid] && last <= version {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *witness) seePod(event watch.Event, m moment) {
