@@ -43,6 +43,7 @@ var (
 
 // run shows everything once. Whatever it started has ended when it returns.
 func run(ctx context.Context, o options, out, progress *os.File) (err error) {
+	go controlplane.Download(ctx)
 	binary, err := foresail.Build(ctx, progress)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ const fields = [
 const runs = {
   recorded: ['Recorded', 'limit'],
   'foresail-total': ['Foresail, with these values', 'load'],
-  keda: ['keda', 'forecast'],
-  clairvoyant: ['Clairvoyant', 'planned'],
+  keda: ['HPA or KEDA', 'forecast'],
+  clairvoyant: ['Best possible', 'planned'],
 };
 
 export class WhatIf {
