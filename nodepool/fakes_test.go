@@ -499,7 +499,7 @@ func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progr
 		for _, p := range n.pods {
 			switch {
 			case !p.leaves.IsZero():
-			case l.Force:
+			case l.Force, !l.Ends.IsZero() && (p.blocks == "" || l.EndsAll) && !w.clock.now().Add(w.podGrace).Before(l.Ends):
 				p.leaves = w.clock.now().Add(w.podGrace)
 			case p.blocks != "":
 				progress.Blocked = append(progress.Blocked, p.name+": "+p.blocks)

@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // offer is a type with some CPUs in a subnet of a zone.
@@ -112,8 +114,10 @@ func TestRoomOfPendingPodsIsKept(t *testing.T) {
 // TestUntouchedTargetsAreNotSpared: a scale-down whose time is over punishes the node that held it up, and no other.
 func TestUntouchedTargetsAreNotSpared(t *testing.T) {
 	r := idle(t, 5)
-	r.spec.Plan.MaxBatchDown, r.spec.Drain.Timeout = 3, time.Hour
+	r.spec.Plan.MaxBatchDown = 3
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
+	r.removing(state.RemovalDraining)
+	r.world.drainErr = errors.New("refused by a webhook")
 	r.until("it is given up", 30*time.Minute, func() bool { return r.count(EventScaleDownAborted) > 0 })
 	require.Len(t, r.record().DrainBackoff, 1)
 	require.Contains(t, r.record().DrainBackoff, "i-old0")

@@ -162,7 +162,7 @@ func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decis
 	if left := v.coolsDown(); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.targets(most, v.Homes)
+	d.Targets, d.Refused = v.targets(most, v.Homes, MustGo(reason))
 	if len(d.Targets) == 0 {
 		return d.holdBack(why)
 	}

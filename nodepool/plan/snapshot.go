@@ -77,6 +77,7 @@ type Pool struct {
 	Repair            Repair
 	Deleting          bool // all workers are to go: nothing is launched, and neither Min nor MaxBatchDown holds
 	Join              Join
+	Force             bool          // drain.force: pods keep no worker that must go
 	VanishGrace       time.Duration // how long an instance that is not listed, though it should be, is taken to be there still
 }
 
@@ -178,6 +179,8 @@ type Worker struct {
 	Utilisation float64 // the larger share of its CPU and memory in use
 	Known       bool    // Utilisation is known
 	Blocked     string  // why it must not be removed, "" if it may: a sentence without a full stop
+	// BlockedByPods says that nothing but its pods, or their PodDisruptionBudgets, blocks its removal.
+	BlockedByPods bool
 }
 
 // Counts tells whether the worker is one of those that a want is compared with: it works or is expected to.
