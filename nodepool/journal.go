@@ -166,7 +166,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 			longest = suspectFor
 		}
 		notAfter(&c.Until, now.Add(longest))
-		if c.Until.After(now) {
+		if c.Until.After(now.Add(-plan.RefusedFor)) {
 			cooling = append(cooling, c)
 		}
 	}

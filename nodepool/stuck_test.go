@@ -99,6 +99,39 @@ func TestPodsWithRoomDoNotKeepNodes(t *testing.T) {
 	require.Len(t, r.world.terminated, 3)
 }
 
+// TestAPodWithoutCapacityHoldsUpNothing: a pod whose only instance type the cloud has none of keeps no idle node and no outdated
+// one, however often its launch is tried again.
+func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
+	r := idle(t, 4)
+	r.spec.Plan.Idle.For = 10 * time.Minute
+	r.world.offers = append(r.world.offers, offer("a", "subnet-a", "p5.48xlarge", "192"))
+	tried := 0
+	r.world.capacity = func(l provider.Launch) error {
+		if l.InstanceType == "p5.48xlarge" {
+			tried++
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.pend(1)
+	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100")
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.until("idle nodes are being removed", 30*time.Minute, func() bool { return r.count(EventScaleDownStarted) > 0 })
+	require.Equal(t, plan.PoolIdle, r.last.Decision.Reason)
+	r.pass(4 * time.Minute)
+	require.Zero(t, r.count(EventScaleDownAborted), "for a launch that cannot succeed")
+	r.world.nodes["node-i-old0"].pods = nil
+	r.until("idle nodes were removed", 2*time.Hour, func() bool { return r.running() == 1 })
+	r.ages()
+	r.until("the outdated one is replaced", time.Hour, func() bool { return r.left() == 0 })
+	before := tried
+	r.pass(20 * time.Minute)
+	require.Greater(t, tried, before, "it is still tried")
+	require.Equal(t, plan.InsufficientCapacity, r.last.Decision.Reason)
+	r.world.capacity = nil
+	r.until("capacity comes back", 10*time.Minute, func() bool { return r.running() == 2 })
+}
+
 // TestRoomOfPendingPodsIsKept: of nodes of which one alone has room for such a pod, that one stays.
 func TestRoomOfPendingPodsIsKept(t *testing.T) {
 	r := idle(t, 3)

@@ -61,7 +61,7 @@ func (v *view) wanted() int {
 	}
 	for _, r := range v.recommendations {
 		if !r.signal && r.Known {
-			most = max(most, r.Nodes)
+			most = max(most, r.attainable())
 		}
 	}
 	return most

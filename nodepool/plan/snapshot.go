@@ -196,16 +196,26 @@ type Pending struct {
 	// Overlooked are those for which nodes have had room for so long that the scheduler must have a reason of its own: nothing
 	// waits for them.
 	Overlooked int
-	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped   []Unhelped
-	OldestFor  time.Duration // of the due ones
+	// NoCapacity are, of Pods, those that only instances could run which the cloud had none of when they were tried last, and
+	// NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried, and nothing waits for them.
+	NoCapacity, NoCapacityDue, NoCapacityNodes int
+
+	Filtered  int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped  []Unhelped
+	OldestFor time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
 	Shapes, Later []Shape
 }
 
-// any tells whether pods are pending. A number below zero says nothing, and so not that there are none.
-func (p Pending) any() bool { return p.Pods != p.Overlooked || p.Due != p.Overlooked }
+// any reports whether pods are pending that a removal could hurt: nodes that are there, on their way or launched next will run
+// them. A number below zero says nothing, and so not that there are none.
+func (p Pending) any() bool {
+	return p.Pods-p.NoCapacity != p.Overlooked || p.Due-p.NoCapacityDue != p.Overlooked
+}
+
+// waiting returns how many pods [Pending.any] is about.
+func (p Pending) waiting() int { return p.Pods - p.NoCapacity - p.Overlooked }
 
 // Shape is what a number of new nodes must be, or the pods that they are for could not run on them.
 type Shape struct {
