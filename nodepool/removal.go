@@ -152,6 +152,7 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 		e.record.FailedDrains = map[string]int{}
 	}
 	e.record.FailedDrains[instance]++
+	e.record.DrainSpec = e.seen.spec.Drain.spec()
 	wait := least
 	for i := 1; i < e.record.FailedDrains[instance] && wait < drainBackoffMax; i++ {
 		wait *= 2

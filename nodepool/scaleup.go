@@ -214,6 +214,7 @@ func (e *executor) addCooling(c plan.Cooling) {
 // suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
 func (e *executor) suspect(p plan.Placement, why string) {
 	e.trust(p)
+	e.record.LaunchSpec = e.launchSpec
 	e.record.Cooling = append(e.record.Cooling, plan.Cooling{
 		Zone: p.Zone, InstanceType: p.InstanceType, Until: e.now().Add(suspectFor), Reason: why, Suspected: true,
 	})
@@ -339,7 +340,7 @@ func (e *executor) finishUp(ctx context.Context) error {
 		e.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
 		if !refused {
-			r.FailedAt, r.Failures = e.now(), r.Failures+1
+			r.FailedAt, r.Failures, r.LaunchSpec = e.now(), r.Failures+1, e.launchSpec
 		}
 		e.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", desired(a), because(failed))})
 	}

@@ -458,3 +458,34 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 		r.until(fmt.Sprintf("%d have joined", n), 30*time.Minute, func() bool { return len(r.record().Joins) == n })
 	}
 }
+
+// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A field that has
+// nothing to do with launches changes nothing.
+func TestAMendedSpecEndsTheBackOff(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Plan.MaxFailureBackoff, r.spec.LaunchSpec = plan.DefaultMaxFailureBackoff, "broken"
+	r.world.capacity = func(provider.Launch) error { return refused(provider.Invalid) }
+	r.pass(3 * time.Hour)
+	r.world.capacity = nil
+	require.Greater(t, r.record().Failures, 3)
+	r.spec.Plan.Max++
+	r.tick()
+	require.Zero(t, r.world.launches)
+	r.spec.LaunchSpec = "mended"
+	require.NoError(t, r.pool.Release(t.Context()))
+	r.restart()
+	r.until("a node is launched", time.Minute, func() bool { return r.world.launches == 1 })
+	require.Empty(t, r.record().LaunchSpec, "it is known of failures alone")
+}
+
+// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed by another policy is drained again.
+func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
+	r := idle(t, 2)
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "guarded", refused: "its budget allows none"})
+	}
+	r.until("both drains failed", 30*time.Minute, func() bool { return r.count(EventDrainFailed) == 2 })
+	r.spec.Drain.Timeout = 6 * time.Minute
+	r.until("the next begins", time.Minute, func() bool { return r.count(EventScaleDownStarted) == 3 })
+	require.Empty(t, r.record().FailedDrains)
+}

@@ -50,6 +50,10 @@ type Record struct {
 	DrainBackoff map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins        []Join               `json:"joins,omitempty"`  // the last ones, oldest first
 
+	// LaunchSpec and DrainSpec identify what the launches and drains that failed were asked for by: a change ends their back-off.
+	LaunchSpec string `json:"launchSpec,omitempty"`
+	DrainSpec  string `json:"drainSpec,omitempty"`
+
 	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were in DrainBackoff
 }
 
