@@ -170,6 +170,7 @@ type fakeWorld struct {
 	listErr    error
 	termErr    error
 	offers     []provider.Offer
+	offersErr  error
 
 	nodes      map[string]*fakeNode
 	pending    []clusterstate.Pending
@@ -368,7 +369,7 @@ func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
 	return nil
 }
 
-func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, nil }
+func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, w.offersErr }
 
 func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
 	w.mu.Lock()

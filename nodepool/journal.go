@@ -189,7 +189,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 // forgetOtherSpecs forgets what failed by another spec: it may work by this one.
 func forgetOtherSpecs(r *state.Record, s Spec) {
 	if r.LaunchSpec != "" && r.LaunchSpec != s.LaunchSpec {
-		r.LaunchSpec, r.Failures, r.FailedAt = "", 0, time.Time{}
+		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
 		r.Cooling = slices.DeleteFunc(r.Cooling, func(c plan.Cooling) bool { return c.Suspected })
 	}
 	if r.DrainSpec != "" && r.DrainSpec != s.Drain.spec() {

@@ -489,3 +489,38 @@ func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
 	r.until("the next begins", time.Minute, func() bool { return r.count(EventScaleDownStarted) == 3 })
 	require.Empty(t, r.record().FailedDrains)
 }
+
+// TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
+func TestWhatFailedIsKept(t *testing.T) {
+	for class, event := range map[provider.Class]EventReason{provider.Invalid: EventLaunchFailed, provider.Unknown: EventLaunchRetried} {
+		t.Run(string(class), func(t *testing.T) {
+			r := wanting(t, 2)
+			r.world.capacity = func(provider.Launch) error { return refused(class) }
+			r.until("a launch was tried", time.Minute, func() bool { return r.count(event) > 0 })
+			for range 100 {
+				r.pass(15 * time.Second)
+				cause := r.record().LaunchError
+				if a := r.record().Action; a != nil {
+					cause += a.Slots[0].Error
+				}
+				require.Contains(t, cause, "refused")
+			}
+			r.world.capacity = nil
+			r.until("a node joins", time.Hour, func() bool { return r.count(EventScaledUp) > 0 })
+			require.Empty(t, r.record().LaunchError)
+		})
+	}
+}
+
+// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want of capacity.
+func TestOffersThatAreNotKnown(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.offersErr = refused(provider.Invalid)
+	r.pass(5 * time.Minute)
+	require.Equal(t, plan.LaunchesUnknown, r.last.Decision.Reason)
+	require.Contains(t, r.last.Decision.Message, "Invalid: refused")
+	require.ErrorContains(t, r.health, "Invalid: refused")
+	require.Equal(t, 1, r.count(EventOffersUnknown))
+	r.world.offersErr = nil
+	r.until("a node joins", 5*time.Minute, func() bool { return r.count(EventScaledUp) > 0 })
+}

@@ -26,6 +26,9 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
 	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.spec.Join, o.vanishGrace, o.spec.Drain.Force
+	if o.offersErr != nil {
+		s.OffersErr = o.offersErr.Error()
+	}
 	if err := o.err(); err != nil {
 		s.WorkersErr = err.Error()
 	}

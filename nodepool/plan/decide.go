@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -291,7 +292,7 @@ func (v *view) launch(d Decision, r recommendation) Decision {
 	}
 	n, places := len(v.staying), v.places()
 	if len(v.Offers) == 0 {
-		return d.hold(InsufficientCapacity, "%d are recommended, and it is not known what can be launched (%s)", d.Want, why)
+		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is not known: %s (%s)", d.Want, cmp.Or(v.OffersErr, "nothing is offered"), why)
 	}
 	d.GiveUp = v.kept(d.Want - n - places)
 	if places == 0 {

@@ -25,6 +25,8 @@ type Snapshot struct {
 
 	State  State
 	Offers []Offer // what can be launched, in order of preference of instance types
+	// OffersErr is why that is not known or may be out of date, "" if it is known.
+	OffersErr string
 	// Prices are those of offers, where they decide: the cheapest that will do is launched. An offer that is missing comes
 	// after the others. nil: offers are launched in their order.
 	Prices    map[Offer]Price

@@ -42,6 +42,7 @@ type Record struct {
 	LastSwap     time.Time            `json:"lastSwap,omitzero"`  // of those that replace outdated workers, which are none of the two
 	Failures     int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
 	FailedAt     time.Time            `json:"failedAt,omitzero"`
+	LaunchError  string               `json:"launchError,omitempty"` // of the last scale-up: why some of it was not launched, though the cloud has capacity
 	IdleSince    time.Time            `json:"idleSince,omitzero"`
 	SpareSince   time.Time            `json:"spareSince,omitzero"`
 	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
