@@ -107,10 +107,12 @@ func TestADeletedPoolAsksBudgets(t *testing.T) {
 // A deletion in which no node goes begins anew. Nodes whose turn had not come are not left alone for that.
 func TestADeletionIsClearedIfNoNodeGoes(t *testing.T) {
 	r := deleted(t, 3)
-	r.spec.Drain.Timeout = time.Hour
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
+	r.removing(state.RemovalDraining)
+	r.world.drainErr = errors.New("refused by a webhook")
 	r.until("it is cleared", clearAfter+time.Minute, func() bool { return r.count(EventScaleDownAborted) == 1 })
 	require.Len(t, r.record().DrainBackoff, 1, "the others had not begun")
+	r.world.drainErr = nil
 	r.until("the others go", 3*time.Minute, func() bool { return len(r.world.terminated) == 2 })
 
 	r = deleted(t, 3)

@@ -170,6 +170,7 @@ type fakeWorld struct {
 	listErr    error
 	termErr    error
 	offers     []provider.Offer
+	offersErr  error
 
 	nodes      map[string]*fakeNode
 	pending    []clusterstate.Pending
@@ -368,7 +369,7 @@ func (w *fakeWorld) MarkJoinFailed(_ context.Context, id string) error {
 	return nil
 }
 
-func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, nil }
+func (w *fakeWorld) Offers(context.Context) ([]provider.Offer, error) { return w.offers, w.offersErr }
 
 func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) {
 	w.mu.Lock()
@@ -499,7 +500,7 @@ func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progr
 		for _, p := range n.pods {
 			switch {
 			case !p.leaves.IsZero():
-			case l.Force:
+			case l.Force, !l.Ends.IsZero() && (p.blocks == "" || l.EndsAll) && !w.clock.now().Add(w.podGrace).Before(l.Ends):
 				p.leaves = w.clock.now().Add(w.podGrace)
 			case p.blocks != "":
 				progress.Blocked = append(progress.Blocked, p.name+": "+p.blocks)

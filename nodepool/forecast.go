@@ -58,7 +58,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(),
 	}
-	in.Cooling, in.Costs = o.launchable()
+	in.Cooling, in.Refused, in.Costs = o.launchable()
 	for _, w := range o.workers {
 		if o.onTheWay(w) {
 			in.OnTheWay = append(in.OnTheWay, w.Placement)
@@ -75,6 +75,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	f.pending = plan.Pending{
 		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
+		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
 	}
 	f.reserve(o, in)
@@ -96,11 +97,11 @@ func (f *forecast) reserve(o *observation, in binpack.Input) {
 	homes.Reserve(packed.Room, in.Pods)
 }
 
-// launchable returns the offers that cannot be launched now, and what the others cost.
-func (o *observation) launchable() (cooling map[plan.Offer]bool, costs map[plan.Offer]float64) {
+// launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
+func (o *observation) launchable() (cooling, refused map[plan.Offer]bool, costs map[plan.Offer]float64) {
 	s := plan.Snapshot{Now: o.at, Pool: o.spec.Plan, State: plan.State{Cooling: o.record.Cooling}}
 	s.Offers, s.Prices, _ = offered(o.offers)
-	return s.Unlaunchable(), s.Costs()
+	return s.Unlaunchable(), s.Refused(), s.Costs()
 }
 
 // further returns the shapes of all that are not those of some.

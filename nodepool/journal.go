@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -25,13 +26,15 @@ type journal struct {
 	decided time.Time // the last decision of this process while it led
 
 	// Of the present cycle.
-	record   state.Record
-	loaded   bool
-	leading  bool
-	tookOver bool // the record was another's: somebody else may have launched
-	dirty    bool // the record has changed since it was written
-	unsaved  []Event
-	events   []Event
+	record state.Record
+	// launchSpec is [Spec.LaunchSpec].
+	launchSpec string
+	loaded     bool
+	leading    bool
+	tookOver   bool // the record was another's: somebody else may have launched
+	dirty      bool // the record has changed since it was written
+	unsaved    []Event
+	events     []Event
 }
 
 // begin forgets what was of the cycle before.
@@ -51,6 +54,8 @@ func (j *journal) load(ctx context.Context, s Spec) error {
 	j.tookOver = r.Owner != j.owner
 	j.lease.see(r, now)
 	j.record, j.loaded = r, true
+	j.launchSpec = s.LaunchSpec
+	forgetOtherSpecs(&j.record, s)
 	trim(&j.record, now, s)
 	if !j.lease.mine(r, now, s.Interval) {
 		return nil
@@ -166,7 +171,7 @@ func trim(r *state.Record, now time.Time, s Spec) {
 			longest = suspectFor
 		}
 		notAfter(&c.Until, now.Add(longest))
-		if c.Until.After(now) {
+		if c.Until.After(now.Add(-plan.RefusedFor)) {
 			cooling = append(cooling, c)
 		}
 	}
@@ -178,6 +183,17 @@ func trim(r *state.Record, now time.Time, s Spec) {
 			delete(r.DrainBackoff, id)
 			delete(r.FailedDrains, id)
 		}
+	}
+}
+
+// forgetOtherSpecs forgets what failed by another spec: it may work by this one.
+func forgetOtherSpecs(r *state.Record, s Spec) {
+	if r.LaunchSpec != "" && r.LaunchSpec != s.LaunchSpec {
+		r.LaunchSpec, r.Failures, r.FailedAt, r.LaunchError = "", 0, time.Time{}, ""
+		r.Cooling = slices.DeleteFunc(r.Cooling, func(c plan.Cooling) bool { return c.Suspected })
+	}
+	if r.DrainSpec != "" && r.DrainSpec != s.Drain.spec() {
+		r.DrainSpec, r.DrainBackoff, r.FailedDrains = "", nil, nil
 	}
 }
 

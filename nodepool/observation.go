@@ -136,11 +136,12 @@ func (o *observation) worker(s trackedInstance, node *clusterstate.Node, homeles
 	w.Cordoned = node.Ready && node.Object.Spec.Unschedulable
 	w.Failed = !node.Ready && c != nil
 	w.Pods, w.Blocked = node.Movable, node.Blocked
+	w.BlockedByPods = w.Blocked != "" && clusterstate.ClassifyNode(node.Object) == ""
 	w.Utilisation, w.Known = utilisation(node)
 	w.Zone = cmp.Or(w.Zone, node.Object.Labels[corev1.LabelTopologyZone])
 	switch why := homeless.why(w.Node, o.at); {
 	case i.ID == "" || !s.missing.IsZero():
-		w.Blocked = "the cloud does not list its instance"
+		w.Blocked, w.BlockedByPods = "the cloud does not list its instance", false
 	case w.Blocked == "" && !o.spec.Plan.Deleting:
 		w.Blocked = why
 	}

@@ -141,6 +141,7 @@ const (
 	EventScaleUpExtended  EventReason = "ScaleUpExtended"  // further nodes are in its plan
 	EventLaunched         EventReason = "Launched"         // an instance
 	EventLaunchFailed     EventReason = "LaunchFailed"     // definitively; another may take its place
+	EventLaunchRetried    EventReason = "LaunchRetried"    // the cloud has not answered, or has thrown an error that says nothing: it is tried again
 	EventJoined           EventReason = "Joined"           // the node of an instance is Ready
 	EventJoinFailed       EventReason = "JoinFailed"       // it is not, and its time is over
 	EventGivenUp          EventReason = "GivenUp"          // an instance that did not join is not kept any longer, as its place is needed
@@ -163,6 +164,7 @@ const (
 	EventBroken           EventReason = "Broken"           // the node of a worker has not been Ready for long
 	EventUnlisted         EventReason = "Unlisted"         // the cloud does not list an instance whose node is Ready
 	EventDriftUnknown     EventReason = "DriftUnknown"     // the cloud does not say what new instances are
+	EventOffersUnknown    EventReason = "OffersUnknown"    // the cloud does not say what can be launched
 	EventPricesUnknown    EventReason = "PricesUnknown"    // the cloud does not say what instances cost
 	EventOrphan           EventReason = "Orphan"           // an instance without a node and without an action
 	EventRestored         EventReason = "Restored"         // a node carried the mark of an action that is over

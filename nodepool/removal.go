@@ -38,6 +38,7 @@ type removing struct {
 	action string // that the node is marked with
 	urgent bool   // the cloud takes the instance whatever is done here
 	repair bool   // its Node is unhealthy: nothing keeps it for longer than the time of a drain
+	forced bool   // its node must go, and the pool has drain.force: no pod keeps it for longer than the time of a drain
 }
 
 // advance takes the removal as far as it gets without waiting.
@@ -151,6 +152,7 @@ func (e *executor) backOffDrain(instance string, least time.Duration) {
 		e.record.FailedDrains = map[string]int{}
 	}
 	e.record.FailedDrains[instance]++
+	e.record.DrainSpec = e.seen.spec.Drain.spec()
 	wait := least
 	for i := 1; i < e.record.FailedDrains[instance] && wait < drainBackoffMax; i++ {
 		wait *= 2
@@ -201,7 +203,7 @@ func (m removing) cordon(ctx context.Context, r *state.Removal) error {
 		if err != nil {
 			return m.unlessGone(ctx, err)
 		}
-		if len(why) > 0 {
+		if len(why) > 0 && !m.forced {
 			return m.giveUp(ctx, why[0])
 		}
 		if why := m.pinned(r.Node); why != "" {
@@ -248,10 +250,10 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 			Message: fmt.Sprintf("Node %s has no kubelet any more, and %s after %s: its instance is terminated all the same", r.Node, left, m.now().Sub(r.Began).Round(time.Second)),
 		})
 		return m.to(ctx, state.RemovalDrained)
-	case m.urgent || m.repair || limits.Force:
+	case m.urgent || m.repair || m.forced || limits.Force:
 	case len(progress.Blocked) > 0:
 		return m.giveUp(ctx, left)
-	case m.seen.spec.Drain.Force: // the next cycle deletes what is left, if the timeout has passed during the evictions
+	case m.seen.spec.Drain.Force: // what is left is deleted in time
 	case m.now().Sub(r.Began) > m.seen.spec.Drain.Timeout:
 		return m.giveUp(ctx, fmt.Sprintf("%s after %s", left, m.seen.spec.Drain.Timeout))
 	}
@@ -261,7 +263,8 @@ func (m removing) drain(ctx context.Context, r *state.Removal) error {
 	return err
 }
 
-// limits forces pods out by option, past the timeout, and from the last moments on before the cloud takes the instance.
+// limits has pods deleted in the last moments before the cloud takes the instance, and by option so that they end by the timeout.
+// Pods that block a drain are deleted only if the node must go.
 func (m removing) limits(r *state.Removal) drain.Limits {
 	now := m.now()
 	if m.urgent {
@@ -271,7 +274,11 @@ func (m removing) limits(r *state.Removal) drain.Limits {
 	if m.repair {
 		return m.repairLimits(r)
 	}
-	return drain.Limits{Force: m.seen.spec.Drain.Force && now.Sub(r.Began) > m.seen.spec.Drain.Timeout}
+	if !m.seen.spec.Drain.Force {
+		return drain.Limits{}
+	}
+	ends := r.Began.Add(m.seen.spec.Drain.Timeout)
+	return drain.Limits{Force: m.forced && now.After(ends), Ends: ends, EndsAll: m.forced}
 }
 
 func left(p drain.Progress) string {
@@ -319,7 +326,7 @@ func (m removing) empty(ctx context.Context, r *state.Removal) (bool, error) {
 	if r.Node == "" {
 		return true, nil
 	}
-	if !m.urgent && !m.repair {
+	if !m.urgent && !m.repair && !m.forced {
 		why, err := m.guard.blockers(ctx, r.Node)
 		if err != nil {
 			return false, m.unlessGone(ctx, err)

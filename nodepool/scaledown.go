@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// clearAfter is for how long no target of a scale-down may be done: what is not terminated by then is given back. The seed
-	// document on scale-down, phase 5, counts from its begin, which no removal of hundreds would live to see the end of.
+	// clearAfter is the least time without a target done after which a scale-down is given up: what is not terminated by then is
+	// given back. See [executor.clearAfter].
 	clearAfter = 15 * time.Minute
-	// dropAfter is when it is forgotten even if giving nodes back fails; their marks are found later.
-	dropAfter = 20 * time.Minute
+	// clearMargin is what a target may take in addition to drain.timeout: pods that are binding, pods that end, volumes, its instance.
+	clearMargin = 10 * time.Minute
+	// dropMargin is how much later a scale-down is forgotten even if giving nodes back fails; their marks are found later.
+	dropMargin = 5 * time.Minute
 	// drainsAtOnce is how many nodes of a scale-down are emptied at the same time at most.
 	drainsAtOnce = 10
 )
@@ -61,7 +63,7 @@ func (e *executor) advanceDown(ctx context.Context) error {
 	switch a := e.record.Action; {
 	case !slices.ContainsFunc(a.Targets, func(r state.Removal) bool { return !done(r) }):
 		return errors.Join(err, e.finishDown(ctx, false))
-	case err != nil && e.age(a) > dropAfter:
+	case err != nil && e.age(a) > e.clearAfter()+dropMargin:
 		e.errs = append(e.errs, err)
 		return e.finishDown(ctx, true)
 	}
@@ -88,14 +90,18 @@ func (e *executor) advanceTarget(ctx context.Context, i int) error {
 
 // removal is the removal of a target of the open scale-down.
 func (e *executor) removal(at int) removing {
-	return removing{executor: e, action: e.record.Action.ID, find: func() *state.Removal { return &e.record.Action.Targets[at] }}
+	a := e.record.Action
+	return removing{
+		executor: e, action: a.ID, forced: e.seen.spec.Drain.Force && plan.MustGo(a.Reason),
+		find: func() *state.Removal { return &e.record.Action.Targets[at] },
+	}
 }
 
 // notAnyMore tells why an open scale-down must not go on, "" if it may.
 func (e *executor) notAnyMore(a *state.Action) string {
 	switch d := e.decision; {
-	case e.age(a) > clearAfter:
-		return fmt.Sprintf("no node has gone in %s", clearAfter)
+	case e.age(a) > e.clearAfter():
+		return fmt.Sprintf("no node has gone in %s", e.clearAfter())
 	case (a.Reason == plan.Outdated || a.Reason == plan.Underutilized) && e.seen.spec.Disruption.Paused:
 		return "disruption is paused"
 	case deletes(a) && !e.seen.spec.Plan.Deleting:
@@ -106,10 +112,15 @@ func (e *executor) notAnyMore(a *state.Action) string {
 	return ""
 }
 
+// clearAfter is how long no target of a scale-down may be done until it is given up: longer than a single drain may take.
+func (e *executor) clearAfter() time.Duration {
+	return max(clearAfter, e.seen.spec.Drain.Timeout+clearMargin)
+}
+
 // abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over.
 func (e *executor) abandon(ctx context.Context, why string) error {
 	a := e.record.Action
-	old := e.age(a) > clearAfter
+	old := e.age(a) > e.clearAfter()
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]

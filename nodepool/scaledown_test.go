@@ -3,6 +3,7 @@ package nodepool
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -200,7 +201,39 @@ func TestForceDeletesPastTheTimeout(t *testing.T) {
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "no"})
 	began := r.removing(state.RemovalDraining).Began
 	r.until("it is removed", 10*time.Minute, func() bool { return len(r.world.terminated) == 1 })
-	require.Greater(t, r.clock.now().Sub(began), r.spec.Drain.Timeout)
+	require.InDelta(t, r.spec.Drain.Timeout, r.clock.now().Sub(began), float64(10*time.Second))
+}
+
+// TestForceDeletesWhatBlocksANodeThatMustGo: with drain.force neither an exhausted budget nor a pod of kube-system keeps an instance
+// that AWS retires, or one above the maximum, for longer than the timeout. It deletes no such pod to save money.
+func TestForceDeletesWhatBlocksANodeThatMustGo(t *testing.T) {
+	pods := map[string]*fakePod{
+		"exhausted budget": {name: "shop/db", refused: "its budget allows none", blocks: "is covered by the PodDisruptionBudget db, which allows no disruption now"},
+		"kube-system":      {name: "kube-system/dns", blocks: "is in kube-system and not of a DaemonSet"},
+	}
+	reasons := map[string]func(*rig){
+		"retired":       func(r *rig) { r.world.instances["i-old0"].Outdated = "AWS has scheduled instance-retirement of it" },
+		"above maximum": func(r *rig) { r.spec.Plan.Max = 1 },
+		"deleted":       func(r *rig) { r.spec.Plan.Deleting, r.spec.Plan.Min = true, 0 },
+		"idle":          func(r *rig) { r.spec.Plan.Idle.For = time.Minute },
+	}
+	for reason, change := range reasons {
+		for what, pod := range pods {
+			for _, force := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, force %t", reason, what, force), func(t *testing.T) {
+					r := idle(t, 2)
+					r.spec.Plan.Idle.For, r.spec.Drain.Force = 24*time.Hour, force
+					for _, name := range r.nodeNames() {
+						one := *pod
+						r.load(name, &one)
+					}
+					change(r)
+					r.pass(20 * time.Minute)
+					require.Equal(t, force && reason != "idle", slices.Contains(r.world.terminated, "i-old0"), r.last.Decision.Message)
+				})
+			}
+		}
+	}
 }
 
 // TestForceOutlastsSlowEvictions has the timeout pass during evictions: the drain goes on, and deletes what is left.
@@ -256,11 +289,24 @@ func TestALongScaleDownIsNotCleared(t *testing.T) {
 	require.Zero(t, r.count(EventScaleDownAborted))
 }
 
+// TestLongDrainsAreNotCleared: drain.timeout may be longer than the time after which a scale-down is given up by default.
+func TestLongDrainsAreNotCleared(t *testing.T) {
+	r := idle(t, 2)
+	r.spec.Drain.Timeout = 40 * time.Minute
+	slow := &fakePod{name: "slow", refused: "for half an hour"}
+	r.load("node-i-old0", slow, &fakePod{name: "web"})
+	r.removing(state.RemovalDraining)
+	r.pass(30 * time.Minute)
+	slow.refused = ""
+	r.until("the node goes", time.Minute, func() bool { return len(r.world.terminated) == 1 })
+	require.Zero(t, r.count(EventScaleDownAborted))
+}
+
 func TestScaleDownIsForgottenIfNothingWorks(t *testing.T) {
 	r := idle(t, 2)
 	r.removing(state.RemovalTainted)
 	r.world.drainErr = errors.New("refused by a webhook")
-	r.until("it is over", dropAfter+time.Minute, func() bool { return r.record().Action == nil })
+	r.until("it is over", clearAfter+dropMargin+time.Minute, func() bool { return r.record().Action == nil })
 	r.world.drainErr = nil
 	r.spec.Plan.Idle.For = time.Hour
 	r.until("the mark is found", time.Minute, func() bool { return r.count(EventRestored) == 1 })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/foresail/foresail/nodepool/plan"
@@ -138,6 +139,7 @@ func (e *executor) launchFailed(ctx context.Context, at int, err error) error {
 		s.Tries++
 		s.NotBefore, s.Error = now.Add(e.jitter.backoff(s.Tries, retryMin, retryMax)), err.Error()
 		e.errs = append(e.errs, fmt.Errorf("launch slot %d of %s: %w", s.Number, a.ID, err))
+		e.retried(a, s)
 	case class == provider.Capacity, class == provider.Quota, class == provider.Address, class == provider.TokenMismatch:
 		e.fail(s, err.Error())
 		s.Refused, s.Lost = class != provider.TokenMismatch, true
@@ -157,6 +159,18 @@ func (e *executor) launchFailed(ctx context.Context, at int, err error) error {
 		}
 	}
 	return e.save(ctx)
+}
+
+// retried notes the first launch of a scale-up that is tried again: the others fail for the same reason, as a rule.
+func (e *executor) retried(a *state.Action, s *state.Slot) {
+	before := slices.ContainsFunc(a.Slots, func(other state.Slot) bool { return other.Number != s.Number && other.Tries > 0 })
+	if before || s.Tries != 1 {
+		return
+	}
+	e.event(Event{
+		Reason: EventLaunchRetried, Warning: true, Action: a.ID,
+		Message: fmt.Sprintf("Slot %d, %s %s in %s, is tried again: %s", s.Number, s.Market, s.InstanceType, s.Zone, s.Error),
+	})
 }
 
 // fail ends a slot that nothing came of.
@@ -214,6 +228,7 @@ func (e *executor) addCooling(c plan.Cooling) {
 // suspect has a zone and type tried last for a while: what went wrong there may go wrong again, whatever the market.
 func (e *executor) suspect(p plan.Placement, why string) {
 	e.trust(p)
+	e.record.LaunchSpec = e.launchSpec
 	e.record.Cooling = append(e.record.Cooling, plan.Cooling{
 		Zone: p.Zone, InstanceType: p.InstanceType, Until: e.now().Add(suspectFor), Reason: why, Suspected: true,
 	})
@@ -310,6 +325,7 @@ func (e *executor) joinFailed(s *state.Slot) {
 func (e *executor) finishUp(ctx context.Context) error {
 	a := e.record.Action
 	ready, swapped, refused, failed := 0, 0, true, ""
+	e.record.LaunchError = launchError(a)
 	for _, s := range a.Slots {
 		switch s.State {
 		case state.SlotReady:
@@ -339,12 +355,33 @@ func (e *executor) finishUp(ctx context.Context) error {
 		e.event(Event{Reason: EventScaledUp, Action: a.ID, Message: fmt.Sprintf("%d of %d nodes joined%s", ready, desired(a), because(failed))})
 	} else {
 		if !refused {
-			r.FailedAt, r.Failures = e.now(), r.Failures+1
+			r.FailedAt, r.Failures, r.LaunchSpec = e.now(), r.Failures+1, e.launchSpec
 		}
 		e.event(Event{Reason: EventScaleUpFailed, Warning: true, Action: a.ID, Message: fmt.Sprintf("None of %d nodes joined%s", desired(a), because(failed))})
 	}
 	r.Action = nil
 	return e.save(ctx)
+}
+
+// launchError returns why a slot of a scale-up was not launched, "" if none failed but for want of capacity.
+func launchError(a *state.Action) string {
+	for _, s := range a.Slots {
+		if s.State == state.SlotFailed && s.InstanceID == "" && !s.Refused && s.Error != "" {
+			return shortened(s.Error, maxLaunchError)
+		}
+	}
+	return ""
+}
+
+// maxLaunchError is how many bytes of an error are kept.
+const maxLaunchError = 500
+
+// shortened returns the first bytes of a text.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // desired counts the nodes of a scale-up: slots that take another's place are not further ones.

@@ -458,3 +458,69 @@ func TestStartupTimeIsMeasuredFromJoins(t *testing.T) {
 		r.until(fmt.Sprintf("%d have joined", n), 30*time.Minute, func() bool { return len(r.record().Joins) == n })
 	}
 }
+
+// TestAMendedSpecEndsTheBackOff: what failed by another spec is tried at once, and by another process as well. A field that has
+// nothing to do with launches changes nothing.
+func TestAMendedSpecEndsTheBackOff(t *testing.T) {
+	r := wanting(t, 1)
+	r.spec.Plan.MaxFailureBackoff, r.spec.LaunchSpec = plan.DefaultMaxFailureBackoff, "broken"
+	r.world.capacity = func(provider.Launch) error { return refused(provider.Invalid) }
+	r.pass(3 * time.Hour)
+	r.world.capacity = nil
+	require.Greater(t, r.record().Failures, 3)
+	r.spec.Plan.Max++
+	r.tick()
+	require.Zero(t, r.world.launches)
+	r.spec.LaunchSpec = "mended"
+	require.NoError(t, r.pool.Release(t.Context()))
+	r.restart()
+	r.until("a node is launched", time.Minute, func() bool { return r.world.launches == 1 })
+	require.Empty(t, r.record().LaunchSpec, "it is known of failures alone")
+}
+
+// TestAMendedDrainPolicyEndsTheBackOff: a node whose drain failed by another policy is drained again.
+func TestAMendedDrainPolicyEndsTheBackOff(t *testing.T) {
+	r := idle(t, 2)
+	for _, name := range r.nodeNames() {
+		r.load(name, &fakePod{name: "guarded", refused: "its budget allows none"})
+	}
+	r.until("both drains failed", 30*time.Minute, func() bool { return r.count(EventDrainFailed) == 2 })
+	r.spec.Drain.Timeout = 6 * time.Minute
+	r.until("the next begins", time.Minute, func() bool { return r.count(EventScaleDownStarted) == 3 })
+	require.Empty(t, r.record().FailedDrains)
+}
+
+// TestWhatFailedIsKept: why launches fail is known in each cycle until one works, and not only in those that try one.
+func TestWhatFailedIsKept(t *testing.T) {
+	for class, event := range map[provider.Class]EventReason{provider.Invalid: EventLaunchFailed, provider.Unknown: EventLaunchRetried} {
+		t.Run(string(class), func(t *testing.T) {
+			r := wanting(t, 2)
+			r.world.capacity = func(provider.Launch) error { return refused(class) }
+			r.until("a launch was tried", time.Minute, func() bool { return r.count(event) > 0 })
+			for range 100 {
+				r.pass(15 * time.Second)
+				cause := r.record().LaunchError
+				if a := r.record().Action; a != nil {
+					cause += a.Slots[0].Error
+				}
+				require.Contains(t, cause, "refused")
+			}
+			r.world.capacity = nil
+			r.until("a node joins", time.Hour, func() bool { return r.count(EventScaledUp) > 0 })
+			require.Empty(t, r.record().LaunchError)
+		})
+	}
+}
+
+// TestOffersThatAreNotKnown: what can be launched is not known of a type that EC2 does not know, which is no want of capacity.
+func TestOffersThatAreNotKnown(t *testing.T) {
+	r := wanting(t, 1)
+	r.world.offersErr = refused(provider.Invalid)
+	r.pass(5 * time.Minute)
+	require.Equal(t, plan.LaunchesUnknown, r.last.Decision.Reason)
+	require.Contains(t, r.last.Decision.Message, "Invalid: refused")
+	require.ErrorContains(t, r.health, "Invalid: refused")
+	require.Equal(t, 1, r.count(EventOffersUnknown))
+	r.world.offersErr = nil
+	r.until("a node joins", 5*time.Minute, func() bool { return r.count(EventScaledUp) > 0 })
+}

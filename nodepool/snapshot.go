@@ -25,7 +25,10 @@ func snapshotOf(o *observation, f forecast) plan.Snapshot {
 		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
 	s.Offers, s.Prices, s.PricesErr = offered(o.offers)
-	s.Pool.Join, s.Pool.VanishGrace = o.spec.Join, o.vanishGrace
+	s.Pool.Join, s.Pool.VanishGrace, s.Pool.Force = o.spec.Join, o.vanishGrace, o.spec.Drain.Force
+	if o.offersErr != nil {
+		s.OffersErr = o.offersErr.Error()
+	}
 	if err := o.err(); err != nil {
 		s.WorkersErr = err.Error()
 	}

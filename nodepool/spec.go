@@ -1,6 +1,10 @@
 package nodepool
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -16,8 +20,10 @@ import (
 
 // Spec is the part of a pool's configuration that each cycle reads anew, with its defaults filled in.
 type Spec struct {
-	Generation  int64 // of the WorkerPool; 0: it has none
-	Plan        plan.Pool
+	Generation int64 // of the WorkerPool; 0: it has none
+	Plan       plan.Pool
+	// LaunchSpec identifies what new nodes are made from. A change ends the back-off of launches that failed.
+	LaunchSpec  string
 	Weight      int // of two pools that could run a pod, the one with the larger weight launches for it
 	Template    binpack.Template
 	Interval    time.Duration // of cycles while nothing is open
@@ -54,6 +60,7 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 	s.Default()
 	return Spec{
 		Plan:        planOf(name, s),
+		LaunchSpec:  launchSpecOf(s),
 		Weight:      int(s.Weight),
 		Template:    templateOf(s.Template),
 		Interval:    s.Forecast.Interval.Duration,
@@ -72,6 +79,19 @@ func SpecOf(name string, spec v1alpha1.WorkerPoolSpec) Spec {
 		DryRun:     s.DryRun,
 	}
 }
+
+// launchSpecOf returns the same for specs by which a launch comes to the same.
+func launchSpecOf(s *v1alpha1.WorkerPoolSpec) string {
+	data, err := json.Marshal([]any{s.Provider, s.Template, s.Market.MaxPrice, s.Join.Timeout})
+	if err != nil {
+		panic(fmt.Sprintf("encode a spec: %v", err)) // it came from JSON
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// spec returns the same for policies by which a drain comes to the same.
+func (d Drain) spec() string { return fmt.Sprintf("timeout %s, force %t", d.Timeout, d.Force) }
 
 func disruptionOf(d *v1alpha1.PoolDisruption) Disruption {
 	out := Disruption{Budgets: budget.Parse(d.Budgets), Paused: d.Paused}

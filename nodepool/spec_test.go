@@ -32,7 +32,33 @@ func TestSpecOfDefaults(t *testing.T) {
 		Join:       Join{Timeout: 10 * time.Minute, KeepFailedFor: 15 * time.Minute},
 		Drain:      Drain{Timeout: 5 * time.Minute},
 		Disruption: Disruption{Budgets: budget.Parse([]v1alpha1.DisruptionBudget{{Nodes: intstr.FromString("10%")}})},
-	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
+	}, specOf(v1alpha1.WorkerPoolSpec{Min: 2, Max: 10}))
+}
+
+// specOf leaves out what TestLaunchSpec is about.
+func specOf(spec v1alpha1.WorkerPoolSpec) Spec {
+	s := SpecOf("workers", spec)
+	s.LaunchSpec = ""
+	return s
+}
+
+// TestLaunchSpec: a launch comes to something else by another provider, template or time to join, and by no other field.
+func TestLaunchSpec(t *testing.T) {
+	of := func(change func(*v1alpha1.WorkerPoolSpec)) string {
+		spec := v1alpha1.WorkerPoolSpec{Max: 2, Provider: v1alpha1.PoolProvider{EC2: &v1alpha1.EC2Provider{LaunchTemplate: "lt-1"}}}
+		change(&spec)
+		return SpecOf("workers", spec).LaunchSpec
+	}
+	before := of(func(*v1alpha1.WorkerPoolSpec) {})
+	require.Equal(t, before, of(func(s *v1alpha1.WorkerPoolSpec) { s.Max, s.DryRun = 3, true }))
+	for _, change := range []func(*v1alpha1.WorkerPoolSpec){
+		func(s *v1alpha1.WorkerPoolSpec) { s.Provider.EC2.LaunchTemplate = "lt-2" },
+		func(s *v1alpha1.WorkerPoolSpec) { s.Template.Labels = map[string]string{"team": "shop"} },
+		func(s *v1alpha1.WorkerPoolSpec) { s.Join.Timeout = &metav1.Duration{Duration: time.Hour} },
+		func(s *v1alpha1.WorkerPoolSpec) { s.Market.MaxPrice = "0.1" },
+	} {
+		require.NotEqual(t, before, of(change))
+	}
 }
 
 func TestSpecOf(t *testing.T) {
@@ -61,7 +87,7 @@ func TestSpecOf(t *testing.T) {
 		Join:  Join{Timeout: time.Minute, KeepFailedFor: time.Minute, KeepFailed: true},
 		Drain: Drain{Timeout: time.Minute, Force: true, CordonOnRebalance: true}, DryRun: true,
 		Disruption: Disruption{Budgets: budget.Parse(budgets), ExpireAfter: time.Minute, ReplaceBefore: time.Unix(7, 0), Paused: true},
-	}, SpecOf("workers", v1alpha1.WorkerPoolSpec{
+	}, specOf(v1alpha1.WorkerPoolSpec{
 		Min: 1, Max: 3, MaxBatchUp: &seven, MaxBatchDown: &seven, Mode: v1alpha1.PoolModeAll, DryRun: true,
 		Pending:  v1alpha1.PendingPolicy{For: minute, PodsPerNode: &seven},
 		Idle:     v1alpha1.IdlePolicy{For: minute, CPU: &half, Memory: &half},

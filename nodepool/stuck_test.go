@@ -1,6 +1,7 @@
 package nodepool
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
+	"github.com/foresail/foresail/nodepool/state"
 )
 
 // offer is a type with some CPUs in a subnet of a zone.
@@ -97,6 +99,39 @@ func TestPodsWithRoomDoNotKeepNodes(t *testing.T) {
 	require.Len(t, r.world.terminated, 3)
 }
 
+// TestAPodWithoutCapacityHoldsUpNothing: a pod whose only instance type the cloud has none of keeps no idle node and no outdated
+// one, however often its launch is tried again.
+func TestAPodWithoutCapacityHoldsUpNothing(t *testing.T) {
+	r := idle(t, 4)
+	r.spec.Plan.Idle.For = 10 * time.Minute
+	r.world.offers = append(r.world.offers, offer("a", "subnet-a", "p5.48xlarge", "192"))
+	tried := 0
+	r.world.capacity = func(l provider.Launch) error {
+		if l.InstanceType == "p5.48xlarge" {
+			tried++
+			return refused(provider.Capacity)
+		}
+		return nil
+	}
+	r.pend(1)
+	r.world.pending[0].Pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100")
+	r.load("node-i-old0", &fakePod{name: "slow", refused: "for now"})
+	r.until("idle nodes are being removed", 30*time.Minute, func() bool { return r.count(EventScaleDownStarted) > 0 })
+	require.Equal(t, plan.PoolIdle, r.last.Decision.Reason)
+	r.pass(4 * time.Minute)
+	require.Zero(t, r.count(EventScaleDownAborted), "for a launch that cannot succeed")
+	r.world.nodes["node-i-old0"].pods = nil
+	r.until("idle nodes were removed", 2*time.Hour, func() bool { return r.running() == 1 })
+	r.ages()
+	r.until("the outdated one is replaced", time.Hour, func() bool { return r.left() == 0 })
+	before := tried
+	r.pass(20 * time.Minute)
+	require.Greater(t, tried, before, "it is still tried")
+	require.Equal(t, plan.InsufficientCapacity, r.last.Decision.Reason)
+	r.world.capacity = nil
+	r.until("capacity comes back", 10*time.Minute, func() bool { return r.running() == 2 })
+}
+
 // TestRoomOfPendingPodsIsKept: of nodes of which one alone has room for such a pod, that one stays.
 func TestRoomOfPendingPodsIsKept(t *testing.T) {
 	r := idle(t, 3)
@@ -112,8 +147,10 @@ func TestRoomOfPendingPodsIsKept(t *testing.T) {
 // TestUntouchedTargetsAreNotSpared: a scale-down whose time is over punishes the node that held it up, and no other.
 func TestUntouchedTargetsAreNotSpared(t *testing.T) {
 	r := idle(t, 5)
-	r.spec.Plan.MaxBatchDown, r.spec.Drain.Timeout = 3, time.Hour
+	r.spec.Plan.MaxBatchDown = 3
 	r.load("node-i-old0", &fakePod{name: "guarded", refused: "its budget allows none"})
+	r.removing(state.RemovalDraining)
+	r.world.drainErr = errors.New("refused by a webhook")
 	r.until("it is given up", 30*time.Minute, func() bool { return r.count(EventScaleDownAborted) > 0 })
 	require.Len(t, r.record().DrainBackoff, 1)
 	require.Contains(t, r.record().DrainBackoff, "i-old0")

@@ -500,7 +500,7 @@ type DrainPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="drain.timeout must be a duration above 0s, such as 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// Deletes the remaining pods past the timeout. It ignores PodDisruptionBudgets.
+	// Ends a drain by the timeout: what is left is deleted early enough, whatever PodDisruptionBudgets say. Pods keep no node that must go.
 	// +optional
 	Force bool `json:"force,omitempty"`
 

@@ -60,6 +60,7 @@ type Input struct {
 	Nodes   []clusterstate.Node // all there are; those that are not Ready or are cordoned take no pods
 	Offers  []provider.Offer    // types in order of preference; those of unknown size are left out
 	Cooling map[plan.Offer]bool // offers that cannot be launched now: new nodes are of others, as far as these will do
+	Refused map[plan.Offer]bool // offers that could not be launched when they were tried last, those that are cooling included
 	// Costs are what an hour of each offer costs, where prices decide: a new node is of the type that costs least for the
 	// pods that it would take. One that is missing is not known, and comes after the others. Empty: types go in their order.
 	Costs    map[plan.Offer]float64
@@ -82,6 +83,9 @@ type Result struct {
 	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
 	Room       int
 	HelpedRoom int // of them, those that are Helped
+	// NoCapacity is the number of helped pods that only refused offers could run, beyond the nodes that are there and on their way;
+	// NoCapacityNodes is how many of Nodes are for such pods alone. They are no part of CPU, Memory and Slots.
+	NoCapacity, NoCapacityNodes int
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.

@@ -127,3 +127,24 @@ func TestChoiceByCostIsCheaper(t *testing.T) {
 		assert.Less(t, byCost, sum(false, order), "order %d", order)
 	}
 }
+
+// TestPodsWithoutCapacity: pods that only refused offers could run are counted apart, and others do not wait with them.
+func TestPodsWithoutCapacity(t *testing.T) {
+	small, large := offer("a", "small"), offer("a", "large", "cpu", "64", "memory", "256Gi")
+	in := Input{Offers: []provider.Offer{small, large}, Pods: append(pods("huge", 1, requests("cpu", "40")), pods("web", 2)...)}
+	in.Refused = map[plan.Offer]bool{large.Offer: true}
+	for name, cooling := range map[string]map[plan.Offer]bool{"cooling": in.Refused, "tried again": nil} {
+		t.Run(name, func(t *testing.T) {
+			in.Cooling = cooling
+			r := Pack(in)
+			assert.Equal(t, 3, r.Helped)
+			assert.Equal(t, 1, r.NoCapacity)
+			if cooling == nil {
+				assert.Equal(t, []int{1, 0}, []int{r.Nodes, r.NoCapacityNodes}, "all are on the node that is tried")
+			} else {
+				assert.Equal(t, []int{2, 1}, []int{r.Nodes, r.NoCapacityNodes})
+			}
+			assert.InDelta(t, equivalents(2, 1000, small.Allocatable.Cpu().MilliValue()), r.CPU, 1e-9)
+		})
+	}
+}

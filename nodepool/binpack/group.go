@@ -27,12 +27,15 @@ type group struct {
 
 	takes    []bool // by shape: an empty one could run it
 	shapes   int    // that could
+	cools    bool   // all of these are cooling
+	refused  bool   // all of these were refused
 	obstacle *obstacle
 	size     float64
 	order    int // among the groups
 
 	left int // pods without a place
 	room int // pods with one on a node that is there
+	new  int // pods with one on a node that is added
 }
 
 // hasShape tells whether some new node of the pool could run it.

@@ -136,11 +136,13 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 		g.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}
 		return
 	}
+	g.cools, g.refused = true, true
 	for i, s := range p.shapes {
 		o := s.takes(g, p.dimensions)
 		if o == nil {
 			g.takes[i] = true
 			g.shapes++
+			g.cools, g.refused = g.cools && s.cooling, g.refused && s.refused
 		} else if g.obstacle == nil || o.rank > g.obstacle.rank {
 			g.obstacle = o
 		}
@@ -246,7 +248,8 @@ func (p *packer) room(g *group, at *place) int {
 		n = 1
 	}
 	if at.kind == added && at.node == p.shapes[at.shape].node {
-		if !g.takes[at.shape] {
+		// A node that cannot be launched now is not waited for by pods that others would do for.
+		if s := p.shapes[at.shape]; !g.takes[at.shape] || s.cooling && !g.cools {
 			return 0
 		}
 	} else if g.runsOn(at.node) != nil {
@@ -327,8 +330,11 @@ func (p *packer) put(g *group, at *place, n int) {
 	at.free.take(g.request, n)
 	at.ports = append(at.ports, g.ports...)
 	g.left -= n
-	if at.kind == there {
+	switch at.kind {
+	case there:
 		g.room += n
+	case added:
+		g.new += n
 	}
 	for i := range at.allowed {
 		at.allowed[i] = at.allowed[i] && g.takes[i]

@@ -22,6 +22,10 @@ func (p *packer) result() Result {
 			if g.refusal > 0 {
 				r.Filtered += helped
 			}
+			if g.refused {
+				r.NoCapacity += g.new
+				helped -= g.new
+			}
 			if !p.priced {
 				r.add(g, helped, whole)
 			}
@@ -58,7 +62,7 @@ func (p *packer) measure(r *Result) {
 			whole = p.shapes[at.shape].free
 		}
 		for _, t := range at.takes {
-			if t.group.hasShape() {
+			if t.group.hasShape() && !(at.kind == added && t.group.refused) {
 				r.add(t.group, t.n, whole)
 			}
 		}
@@ -79,6 +83,9 @@ func (p *packer) tellNodes(r *Result) {
 			continue
 		}
 		r.Nodes++
+		if !slices.ContainsFunc(at.takes, func(t taken) bool { return !t.group.refused }) {
+			r.NoCapacityNodes++
+		}
 		if kinds := p.kindsOf(at); kinds != nil {
 			addShape(&r.Shapes, kinds)
 		}

@@ -27,6 +27,7 @@ type shape struct {
 	offer   provider.Offer
 	index   int
 	cooling bool    // it cannot be launched now
+	refused bool    // it could not be when it was tried last
 	cost    float64 // of an hour, the least of its type in any zone; +Inf = not known
 	node    *corev1.Node
 	free    vector // after its DaemonSets
@@ -41,7 +42,7 @@ func known(o provider.Offer) bool {
 }
 
 func newShape(o provider.Offer, in *Input, d dimensions) *shape {
-	s := &shape{offer: o, cooling: in.Cooling[o.Offer], node: nodeOf(o, in.Template), daemons: d.vector(nil)}
+	s := &shape{offer: o, cooling: in.Cooling[o.Offer], refused: in.Refused[o.Offer], node: nodeOf(o, in.Template), daemons: d.vector(nil)}
 	s.free = d.vector(o.Allocatable)
 	if _, ok := o.Allocatable[corev1.ResourcePods]; !ok {
 		s.free[slots] = defaultSlots

@@ -135,7 +135,7 @@ func (b *budgets) blocked(n *Node) string {
 		return "the Node " + why
 	}
 	for _, p := range n.Pods {
-		if p.class == Ignored || p.Leaving {
+		if p.class == Ignored || p.class == Tolerant || p.Leaving {
 			continue
 		}
 		why := p.why

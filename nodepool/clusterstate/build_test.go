@@ -117,6 +117,7 @@ func TestBlocked(t *testing.T) {
 		"exhausted long ago":    {pods: []*corev1.Pod{onNode("p")}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0, stale)}},
 		"two budgets":           {pods: []*corev1.Pod{onNode("p")}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("c", 1), budgetFor("b", 1)}, want: "the pod default/p is covered by more than one PodDisruptionBudget (b, c), which the eviction API refuses"},
 		"of a DaemonSet":        {pods: []*corev1.Pod{onNode("p", ownedBy("DaemonSet"))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
+		"tolerates a drain":     {pods: []*corev1.Pod{onNode("p", tolerates("", "", ""))}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"starting":              {pods: []*corev1.Pod{onNode("p", starting)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"leaving":               {pods: []*corev1.Pod{onNode("p", leaving)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}},
 		"unready":               {pods: []*corev1.Pod{onNode("p", unready)}, pdbs: []*policyv1.PodDisruptionBudget{budgetFor("b", 0)}, want: exhausted},
@@ -131,6 +132,18 @@ func TestBlocked(t *testing.T) {
 			assert.Equal(t, test.want, see(test.node, test.pods, test.pdbs...).Nodes[0].Blocked)
 		})
 	}
+}
+
+// TestReplacements: pods that a drain leaves alone need another node as well once theirs is gone.
+func TestReplacements(t *testing.T) {
+	c := see(nodeNamed("n"), []*corev1.Pod{
+		onNode("a"), onNode("b", tolerates("", "", "")), onNode("c", ownedBy("DaemonSet")), onNode("d", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }),
+	})
+	var names []string
+	for _, p := range c.Replacements(&c.Nodes[0]) {
+		names = append(names, p.Pod.Name)
+	}
+	assert.Equal(t, []string{"a", "b"}, names)
 }
 
 func TestPending(t *testing.T) {

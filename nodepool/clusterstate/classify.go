@@ -3,8 +3,10 @@ package clusterstate
 import (
 	"fmt"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
 )
 
 // Class is what a drain does with a pod.
@@ -14,6 +16,7 @@ type Class string
 const (
 	Ignored   Class = "Ignored"   // it stays: it belongs to the node, or has ended
 	Evictable Class = "Evictable" // it is evicted, or waited for if it is leaving already
+	Tolerant  Class = "Tolerant"  // it would come back, as it tolerates the taint of a drain: it ends with the node, and needs another
 	Blocking  Class = "Blocking"  // it must neither be evicted nor lost: its node stays
 )
 
@@ -24,6 +27,9 @@ const (
 	Keep              = "foresail.dev/do-not-disrupt"                          // "true" blocks
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
 )
+
+// Removing is the key of the taint, of effect NoSchedule, that a Node has while it is being removed.
+const Removing = "foresail.dev/removing"
 
 // What Kubernetes calls critical.
 const (
@@ -36,7 +42,7 @@ const (
 // stop, such as "has critical priority". PodDisruptionBudgets are not looked at: they change from moment to moment.
 //
 // Mirror pods, pods of DaemonSets and pods that have ended are ignored before anything else is looked at. A pod that is
-// being deleted blocks nothing: it is leaving whatever it says.
+// being deleted blocks nothing: it is leaving whatever it says. Pods that block do so whatever they tolerate.
 func Classify(pod *corev1.Pod) (Class, string) {
 	class, why := classify(pod)
 	if class == Blocking && pod.DeletionTimestamp != nil {
@@ -61,7 +67,17 @@ func classify(pod *corev1.Pod) (Class, string) {
 	if metav1.GetControllerOf(pod) == nil {
 		return Blocking, "has no controller that would bring it back"
 	}
+	if ToleratesRemoval(pod) {
+		return Tolerant, ""
+	}
 	return Evictable, ""
+}
+
+// ToleratesRemoval reports whether a pod tolerates the taint of a Node that is being removed. A scheduler may put what replaces it
+// on the same Node again, so an eviction would not empty the Node.
+func ToleratesRemoval(pod *corev1.Pod) bool {
+	taint := corev1.Taint{Key: Removing, Effect: corev1.TaintEffectNoSchedule}
+	return schedulingv1.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &taint, false)
 }
 
 // ClassifyNode tells why a Node must not be drained, whatever its pods are: a predicate like that of [Classify], "" for

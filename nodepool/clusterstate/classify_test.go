@@ -19,6 +19,15 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
 
+// tolerates has a pod tolerate taints of a key and an effect; "" = of all. A value has it tolerate this value alone.
+func tolerates(key, value string, effect corev1.TaintEffect) func(*corev1.Pod) {
+	one := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
+	if value != "" {
+		one.Operator, one.Value = corev1.TolerationOpEqual, value
+	}
+	return func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, one) }
+}
+
 func TestClassify(t *testing.T) {
 	in := func(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) {
@@ -36,32 +45,42 @@ func TestClassify(t *testing.T) {
 		want Class
 		why  string
 	}{
-		"of a ReplicaSet":                     {[]func(*corev1.Pod){ownedBy("ReplicaSet")}, Evictable, ""},
-		"of a Job":                            {[]func(*corev1.Pod){ownedBy("Job")}, Evictable, ""},
-		"of a StatefulSet":                    {[]func(*corev1.Pod){ownedBy("StatefulSet")}, Evictable, ""},
-		"of a DaemonSet":                      {[]func(*corev1.Pod){ownedBy("DaemonSet")}, Ignored, ""},
-		"critical, of a DaemonSet":            {[]func(*corev1.Pod){ownedBy("DaemonSet"), in("kube-system"), class("system-node-critical")}, Ignored, ""},
-		"kept, of a DaemonSet":                {[]func(*corev1.Pod){ownedBy("DaemonSet"), annotated(Keep, "true")}, Ignored, ""},
-		"mirror":                              {[]func(*corev1.Pod){ownedBy("Node"), mirror}, Ignored, ""},
-		"mirror, critical, in kube-system":    {[]func(*corev1.Pod){ownedBy("Node"), mirror, in("kube-system"), class("system-node-critical")}, Ignored, ""},
-		"bare":                                {nil, Blocking, "has no controller that would bring it back"},
-		"bare, succeeded":                     {[]func(*corev1.Pod){phase(corev1.PodSucceeded)}, Ignored, ""},
-		"bare, failed":                        {[]func(*corev1.Pod){phase(corev1.PodFailed)}, Ignored, ""},
-		"bare, of unknown phase":              {[]func(*corev1.Pod){phase(corev1.PodUnknown)}, Blocking, "has no controller that would bring it back"},
-		"bare, leaving":                       {[]func(*corev1.Pod){leaving}, Evictable, ""},
-		"critical, leaving":                   {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-node-critical"), leaving}, Evictable, ""},
-		"critical to nodes":                   {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-node-critical")}, Blocking, "has critical priority"},
-		"critical to the cluster":             {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-cluster-critical")}, Blocking, "has critical priority"},
-		"priority of critical pods":           {[]func(*corev1.Pod){ownedBy("ReplicaSet"), priority(2000000000)}, Blocking, "has critical priority"},
-		"priority just below":                 {[]func(*corev1.Pod){ownedBy("ReplicaSet"), priority(1999999999)}, Evictable, ""},
-		"in kube-system":                      {[]func(*corev1.Pod){ownedBy("ReplicaSet"), in("kube-system")}, Blocking, "is in kube-system and not of a DaemonSet"},
-		"not safe to evict":                   {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(SafeToEvict, "false")}, Blocking, "is annotated cluster-autoscaler.kubernetes.io/safe-to-evict=false"},
-		"safe to evict":                       {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(SafeToEvict, "true")}, Evictable, ""},
-		"safe to evict, but bare":             {[]func(*corev1.Pod){annotated(SafeToEvict, "true")}, Blocking, "has no controller that would bring it back"},
-		"not to be disrupted by Karpenter":    {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "true")}, Blocking, "is annotated karpenter.sh/do-not-disrupt=true"},
-		"not to be disrupted":                 {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "true")}, Blocking, "is annotated foresail.dev/do-not-disrupt=true"},
-		"to be disrupted":                     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "false")}, Evictable, ""},
-		"annotation of Nodes alone, on a pod": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(ScaleDownDisabled, "true")}, Evictable, ""},
+		"of a ReplicaSet":                      {[]func(*corev1.Pod){ownedBy("ReplicaSet")}, Evictable, ""},
+		"of a Job":                             {[]func(*corev1.Pod){ownedBy("Job")}, Evictable, ""},
+		"of a StatefulSet":                     {[]func(*corev1.Pod){ownedBy("StatefulSet")}, Evictable, ""},
+		"of a DaemonSet":                       {[]func(*corev1.Pod){ownedBy("DaemonSet")}, Ignored, ""},
+		"critical, of a DaemonSet":             {[]func(*corev1.Pod){ownedBy("DaemonSet"), in("kube-system"), class("system-node-critical")}, Ignored, ""},
+		"kept, of a DaemonSet":                 {[]func(*corev1.Pod){ownedBy("DaemonSet"), annotated(Keep, "true")}, Ignored, ""},
+		"mirror":                               {[]func(*corev1.Pod){ownedBy("Node"), mirror}, Ignored, ""},
+		"mirror, critical, in kube-system":     {[]func(*corev1.Pod){ownedBy("Node"), mirror, in("kube-system"), class("system-node-critical")}, Ignored, ""},
+		"bare":                                 {nil, Blocking, "has no controller that would bring it back"},
+		"bare, succeeded":                      {[]func(*corev1.Pod){phase(corev1.PodSucceeded)}, Ignored, ""},
+		"bare, failed":                         {[]func(*corev1.Pod){phase(corev1.PodFailed)}, Ignored, ""},
+		"bare, of unknown phase":               {[]func(*corev1.Pod){phase(corev1.PodUnknown)}, Blocking, "has no controller that would bring it back"},
+		"bare, leaving":                        {[]func(*corev1.Pod){leaving}, Evictable, ""},
+		"critical, leaving":                    {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-node-critical"), leaving}, Evictable, ""},
+		"critical to nodes":                    {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-node-critical")}, Blocking, "has critical priority"},
+		"critical to the cluster":              {[]func(*corev1.Pod){ownedBy("ReplicaSet"), class("system-cluster-critical")}, Blocking, "has critical priority"},
+		"priority of critical pods":            {[]func(*corev1.Pod){ownedBy("ReplicaSet"), priority(2000000000)}, Blocking, "has critical priority"},
+		"priority just below":                  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), priority(1999999999)}, Evictable, ""},
+		"in kube-system":                       {[]func(*corev1.Pod){ownedBy("ReplicaSet"), in("kube-system")}, Blocking, "is in kube-system and not of a DaemonSet"},
+		"tolerates everything":                 {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("", "", "")}, Tolerant, ""},
+		"tolerates the drain":                  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates(Removing, "", corev1.TaintEffectNoSchedule)}, Tolerant, ""},
+		"tolerates the drain, leaving":         {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("", "", ""), leaving}, Tolerant, ""},
+		"tolerates all that evicts":            {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("", "", corev1.TaintEffectNoExecute)}, Evictable, ""},
+		"tolerates another taint":              {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("karpenter.sh/disrupted", "", "")}, Evictable, ""},
+		"tolerates one value of the taint":     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates(Removing, "x", "")}, Evictable, ""},
+		"tolerates everything, of a DaemonSet": {[]func(*corev1.Pod){ownedBy("DaemonSet"), tolerates("", "", "")}, Ignored, ""},
+		"tolerates everything, kept":           {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("", "", ""), annotated(Keep, "true")}, Blocking, "is annotated foresail.dev/do-not-disrupt=true"},
+		"tolerates everything, bare":           {[]func(*corev1.Pod){tolerates("", "", "")}, Blocking, "has no controller that would bring it back"},
+		"tolerates everything, in kube-system": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), tolerates("", "", ""), in("kube-system")}, Blocking, "is in kube-system and not of a DaemonSet"},
+		"not safe to evict":                    {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(SafeToEvict, "false")}, Blocking, "is annotated cluster-autoscaler.kubernetes.io/safe-to-evict=false"},
+		"safe to evict":                        {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(SafeToEvict, "true")}, Evictable, ""},
+		"safe to evict, but bare":              {[]func(*corev1.Pod){annotated(SafeToEvict, "true")}, Blocking, "has no controller that would bring it back"},
+		"not to be disrupted by Karpenter":     {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(KarpenterKeep, "true")}, Blocking, "is annotated karpenter.sh/do-not-disrupt=true"},
+		"not to be disrupted":                  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "true")}, Blocking, "is annotated foresail.dev/do-not-disrupt=true"},
+		"to be disrupted":                      {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(Keep, "false")}, Evictable, ""},
+		"annotation of Nodes alone, on a pod":  {[]func(*corev1.Pod){ownedBy("ReplicaSet"), annotated(ScaleDownDisabled, "true")}, Evictable, ""},
 		"owner that does not control it": {[]func(*corev1.Pod){ownedBy("ReplicaSet"), func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }},
 			Blocking, "has no controller that would bring it back"},
 	} {

@@ -42,7 +42,7 @@ type where struct {
 func (c *Cluster) Replacements(n *Node) []Pending {
 	var out []Pending
 	for _, p := range n.Pods {
-		if p.class == Evictable && !p.Leaving {
+		if (p.class == Evictable || p.class == Tolerant) && !p.Leaving {
 			at := c.volumes[p]
 			out = append(out, Pending{Pod: p.replacement(), Since: c.At, Volumes: at.at, Stuck: at.stuck})
 		}
@@ -58,7 +58,7 @@ type Node struct {
 	Joined     time.Time           // of one that is Ready: when it became so for the first time, as far as can be told
 	Requested  corev1.ResourceList // all that its pods request, and as "pods" their number; those that have ended do not count
 	DaemonSets corev1.ResourceList // the part of DaemonSets in it
-	Movable    int                 // pods that a drain would evict or be blocked by
+	Movable    int                 // pods that would lose their node, those of DaemonSets aside
 	Blocked    string              // the first reason not to drain it, "" = none: a sentence without a full stop
 	Pods       []*Pod              // all that have not ended, by namespace and name
 }

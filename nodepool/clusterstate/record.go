@@ -88,7 +88,7 @@ func kindOf(p *corev1.Pod) *Kind {
 	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
 		k.AntiAffinity = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	}
-	if k.class, k.why = classify(p); k.class == Evictable { // each pod of a DaemonSet has an affinity of its own, to its node
+	if k.class, k.why = classify(p); k.class == Evictable || k.class == Tolerant { // each pod of a DaemonSet has an affinity of its own, to its node
 		k.nodeSelector, k.affinity, k.tolerations = p.Spec.NodeSelector, trimmedAffinity(p.Spec.Affinity), p.Spec.Tolerations
 		k.spread = trimmedSpread(p.Spec.TopologySpreadConstraints)
 	}

@@ -96,6 +96,7 @@ var slow = []hindrance{
 	{"CoolingDown", "shorten cooldown.up"},
 	{"ActionOpen", "raise maxBatchUp: launches wait for those before them"},
 	{"InsufficientCapacity", "give more instance types or subnets: placements were cooling after errors"},
+	{"OffersUnknown", "look at Healthy in foresail explain workerpool: what can be launched was not known"},
 	{"BackingOff", "look at why launches fail: see foresail explain workerpool"},
 }
 

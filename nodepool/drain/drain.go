@@ -33,12 +33,6 @@ type Progress struct {
 	Blocked   []string // pods of Remaining that are left alone as they block a drain, as of [Drainer.Blockers]
 }
 
-// Limits is how a drain may go.
-type Limits struct {
-	Force bool          // delete pods instead of evicting them, and those that block a drain too
-	Grace time.Duration // the most that pods may take to end, in whole seconds; 0 = what they say
-}
-
 // Drainer drains nodes of one cluster. Its methods may be called from any goroutine. It must not be copied after its
 // first use.
 type Drainer struct {

@@ -20,7 +20,7 @@ import (
 const overstay = time.Minute
 
 // Evict makes one pass over the pods of a node: it evicts those that are not yet leaving, and waits for nothing. Pods
-// of DaemonSets, mirror pods and finished pods are neither touched nor counted.
+// of DaemonSets, mirror pods, finished pods and those that tolerate the taint of a drain are neither touched nor counted.
 //
 // Without force a pod that blocks a drain is left alone, and so the node never becomes empty. With force every pod is
 // deleted, PodDisruptionBudgets or not, and a pod that is leaving more slowly than the limit allows is hurried.
@@ -37,16 +37,19 @@ func (d *Drainer) Evict(ctx context.Context, node string, l Limits) (Progress, e
 		errs     []error
 	)
 	for _, pod := range d.stillThere(node, pods) {
-		progress.Remaining++
 		class, why := clusterstate.Classify(pod)
+		if l.skips(pod, class, d.Now()) {
+			continue
+		}
+		progress.Remaining++
 		switch {
-		case l.Force:
-			errs = append(errs, d.remove(ctx, pod, l.Grace))
+		case l.deletes(pod, class, d.Now()):
+			errs = append(errs, d.remove(ctx, pod, l.grace(d.Now())))
 		case pod.DeletionTimestamp != nil:
 		case class == clusterstate.Blocking:
 			progress.Blocked = append(progress.Blocked, name(pod)+" "+why)
 		default:
-			refused, err := d.evict(ctx, pod, l.Grace)
+			refused, err := d.evict(ctx, pod, l.grace(d.Now()))
 			if refused != "" {
 				progress.Refused = append(progress.Refused, name(pod)+": "+refused)
 			}

@@ -24,11 +24,18 @@ func TestEvictEmptiesANode(t *testing.T) {
 	f.addPod("mirror", bare, func(pod *corev1.Pod) { pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
 	f.addPod("succeeded", bare, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 	f.addPod("failed", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
+	everything := func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	f.addPod("tolerant", everything)
 
 	assert.Equal(t, Progress{Remaining: 1}, f.evict(Limits{}), "it counts what the pass found")
 	assert.Equal(t, Progress{}, f.evict(Limits{}))
 	assert.Equal(t, Progress{}, f.evict(Limits{Force: true, Grace: time.Second}), "nor does force touch others")
-	assert.Equal(t, []string{"daemon", "failed", "mirror", "other-node", "succeeded"}, f.names())
+	assert.Equal(t, []string{"daemon", "failed", "mirror", "other-node", "succeeded", "tolerant"}, f.names())
+	f.addPod("tolerant-critical", everything, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" })
+	assert.Len(t, f.evict(Limits{}).Blocked, 1, "it keeps the node")
+	assert.Equal(t, Progress{}, f.evict(Limits{Force: true}), "and would come back if it were deleted")
 }
 
 func TestEvictWaitsForPodsThatLeave(t *testing.T) {
@@ -70,6 +77,30 @@ func TestForceHurriesPodsThatLeave(t *testing.T) {
 	before := f.getPod("slow").ResourceVersion
 	f.evict(Limits{Force: true, Grace: 20 * time.Second})
 	assert.Equal(t, before, f.getPod("slow").ResourceVersion, "it is not deleted again and again")
+}
+
+// TestPodsEndByATime: what is left is deleted as late as its own grace period allows, budgets or not, and has never less than a second.
+func TestPodsEndByATime(t *testing.T) {
+	f := newFixture(t)
+	f.now = time.Now()
+	ends := f.now.Add(10 * time.Minute)
+	f.addPod("guarded", grace(60))
+	f.addPod("system", grace(60), func(pod *corev1.Pod) { pod.Spec.PriorityClassName = "system-cluster-critical" })
+	f.addPod("slow", grace(3600))
+	f.addBudget("never", "guarded", 0)
+	progress := f.evict(Limits{Ends: ends})
+	assert.Len(t, progress.Refused, 1)
+	assert.Len(t, progress.Blocked, 1)
+	assert.InDelta(t, 600, *f.getPod("slow").DeletionGracePeriodSeconds, 1, "it cannot have all of its own")
+	f.now = ends.Add(-61 * time.Second)
+	assert.Len(t, f.evict(Limits{Ends: ends, EndsAll: true}).Refused, 1)
+	f.now = ends.Add(-59 * time.Second)
+	assert.Equal(t, 3, f.evict(Limits{Ends: ends}).Remaining)
+	assert.EqualValues(t, 59, *f.getPod("guarded").DeletionGracePeriodSeconds)
+	assert.Nil(t, f.getPod("system").DeletionTimestamp)
+	f.now = ends.Add(time.Minute)
+	f.evict(Limits{Ends: ends, EndsAll: true})
+	assert.EqualValues(t, 1, *f.getPod("system").DeletionGracePeriodSeconds)
 }
 
 func TestEvictLeavesWhatBlocks(t *testing.T) {

@@ -28,7 +28,7 @@ func (d *Drainer) Blockers(ctx context.Context, node string) ([]string, error) {
 	return blockers, nil
 }
 
-// pods reads the pods of a node that a drain looks at, by namespace and name.
+// pods reads the pods of a node that a drain evicts, waits for or is blocked by, by namespace and name.
 func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	// Without a resource version the API server answers with what is stored.
 	list, err := d.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
@@ -39,7 +39,9 @@ func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) 
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if class, _ := clusterstate.Classify(&list.Items[i]); class != clusterstate.Ignored {
+		switch class, _ := clusterstate.Classify(&list.Items[i]); class {
+		case clusterstate.Ignored, clusterstate.Tolerant:
+		default:
 			pods = append(pods, &list.Items[i])
 		}
 	}

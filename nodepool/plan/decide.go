@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -50,12 +51,27 @@ func (v *view) decide() Decision {
 		return v.extend(d)
 	case v.State.Action != "":
 		d.Want = v.aim(d.Recommended)
+		if v.State.Action == ActionDown { // it is not given up for what cannot be launched
+			d.Want = v.aim(v.attainable())
+		}
 		return d.hold(ActionOpen, "a %s is open (%s)", v.State.Action, v.load())
 	case n > v.Pool.Max:
 		return v.trim(d)
 	case d.Recommended > n:
-		return v.grow(d)
+		up := v.grow(d)
+		if up.Step != Hold || v.attainable() > n {
+			return up
+		}
+		if down := v.reduce(d); down.Step != Hold { // what cannot be launched holds up nothing else
+			return down
+		}
+		return up.refuse(v.homeless)
 	}
+	return v.reduce(d)
+}
+
+// reduce replaces outdated workers and removes those that are not needed.
+func (v *view) reduce(d Decision) Decision {
 	if reason, why := v.withheld(); reason != "" {
 		return d.hold(reason, "%s", why)
 	}
@@ -276,7 +292,7 @@ func (v *view) launch(d Decision, r recommendation) Decision {
 	}
 	n, places := len(v.staying), v.places()
 	if len(v.Offers) == 0 {
-		return d.hold(InsufficientCapacity, "%d are recommended, and it is not known what can be launched (%s)", d.Want, why)
+		return d.hold(LaunchesUnknown, "%d are recommended, and what can be launched is not known: %s (%s)", d.Want, cmp.Or(v.OffersErr, "nothing is offered"), why)
 	}
 	d.GiveUp = v.kept(d.Want - n - places)
 	if places == 0 {

@@ -91,6 +91,7 @@ const (
 	NotSustained         Reason = "NotSustained"         // a trigger has not held for long enough
 	SignalsDisagree      Reason = "SignalsDisagree"      // mode All, and not all ask
 	InsufficientCapacity Reason = "InsufficientCapacity" // every placement is cooling after errors
+	LaunchesUnknown      Reason = "OffersUnknown"        // what can be launched is not known
 	BackingOff           Reason = "BackingOff"           // launches keep failing
 	WorkersUnknown       Reason = "WorkersUnknown"       // the cloud or the cluster cannot be read
 	MetricsUnknown       Reason = "MetricsUnknown"       // a removal would need a signal that has no forecast

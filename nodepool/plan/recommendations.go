@@ -16,7 +16,12 @@ type recommendation struct {
 	pods       bool   // its number includes what pending pods need
 	waits      bool   // it is above the workers, but not for long enough
 	suppressed bool   // mode All: the other trigger does not agree
+	// futile is how many of its nodes are for pods that nothing waits for, as the cloud has none of the instances that they need.
+	futile int
 }
+
+// attainable returns the nodes that it recommends, without those that the cloud has no capacity for.
+func (r recommendation) attainable() int { return r.Nodes - r.futile }
 
 // counts reports whether the recommendation may raise the number of workers.
 func (r recommendation) counts() bool { return r.Known && !r.waits && !r.suppressed }
@@ -68,6 +73,10 @@ func (v *view) fromPending() recommendation {
 		return out
 	case p.Due > 0 && p.Nodes > 0:
 		out.Nodes = add(len(v.staying), p.Nodes)
+		out.futile = p.NoCapacityNodes
+		if p.Due-p.NoCapacityDue == p.Overlooked { // and no other pod needs the workers that there are
+			out.futile = out.Nodes
+		}
 		out.Reason = fmt.Sprintf("%s unschedulable for longer than %s, the oldest for %s, and %s would hold them",
 			count(p.Due, "pod"), v.Pool.PendingFor, p.OldestFor.Truncate(time.Second), count(p.Nodes, "more node"))
 	case p.Due > p.Overlooked:
@@ -144,6 +153,17 @@ func (v *view) recommended() int {
 	for _, r := range v.recommendations {
 		if r.counts() {
 			most = max(most, r.Nodes)
+		}
+	}
+	return most
+}
+
+// attainable is the largest recommendation that counts, without nodes that the cloud has no capacity for.
+func (v *view) attainable() int {
+	most := 0
+	for _, r := range v.recommendations {
+		if r.counts() {
+			most = max(most, r.attainable())
 		}
 	}
 	return most

@@ -29,7 +29,7 @@ func (v *view) shrink(d Decision) Decision {
 	case v.idle.unknown != "":
 		return d.hold(MetricsUnknown, "nothing is removed while this is not known: %s", v.idle.unknown)
 	case v.Pending.any():
-		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s", count(v.Pending.Pods, "pod"), v.Pending.held())
+		return d.hold(BlockedByPendingPods, "%s unschedulable, and %s", count(v.Pending.waiting(), "pod"), v.Pending.held())
 	case v.idle.busy != "":
 		return v.consolidate(d)
 	case v.Now.Sub(d.IdleSince) < v.Pool.Idle.For:
@@ -52,8 +52,8 @@ func (v *view) spare() (int, string) {
 	n := len(v.staying)
 	spare, why := n-v.Pool.Min, fmt.Sprintf("the minimum is %d", v.Pool.Min)
 	for _, o := range v.recommendations {
-		if o.counts() && n-o.Nodes < spare {
-			spare, why = n-o.Nodes, fmt.Sprintf("%d are recommended: %s", o.Nodes, o.Reason)
+		if o.counts() && n-o.attainable() < spare {
+			spare, why = n-o.attainable(), fmt.Sprintf("%d are recommended: %s", o.attainable(), o.Reason)
 		}
 	}
 	ready := v.ready()
@@ -162,7 +162,7 @@ func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decis
 	if left := v.coolsDown(); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.targets(most, v.Homes)
+	d.Targets, d.Refused = v.targets(most, v.Homes, MustGo(reason))
 	if len(d.Targets) == 0 {
 		return d.holdBack(why)
 	}

@@ -159,7 +159,7 @@ func TestMinimumAndMaximum(t *testing.T) {
 			pends(s, 35)
 		}, plan.ScaleUp, plan.BelowMinimum, 1, true},
 		{"below the minimum: it is not known what can be launched", below, func(s *plan.Snapshot) { s.Offers = nil },
-			plan.Hold, plan.InsufficientCapacity, 0, false},
+			plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"no workers and none asked for", nil, func(s *plan.Snapshot) {
 			s.Pool.Min, s.Workers = 0, nil
 			wants(s, "cpu", 0, 0, 0)
@@ -232,7 +232,7 @@ func TestGrowth(t *testing.T) {
 		{"pods that no node of the pool could run ask for nothing", nil, func(s *plan.Snapshot) {
 			s.Pending.Unhelped = []plan.Unhelped{{Pod: "shop/gpu", Reason: "it wants a GPU"}}
 		}, plan.Hold, plan.NotIdle, 0, false},
-		{"nothing can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.InsufficientCapacity, 0, false},
+		{"it is not known what can be launched", nil, func(s *plan.Snapshot) { s.Offers = nil; pends(s, 1) }, plan.Hold, plan.LaunchesUnknown, 0, false},
 		{"every placement is cooling", nil, func(s *plan.Snapshot) {
 			pends(s, 1)
 			s.State.Cooling = []plan.Cooling{{Until: noon.Add(time.Minute)}}

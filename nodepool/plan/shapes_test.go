@@ -145,3 +145,59 @@ func TestPlacesOfInstances(t *testing.T) {
 		})
 	}
 }
+
+// TestPodsWithoutCapacity: pods that only refused offers could run are asked for, and hold up nothing else. Other pods do.
+func TestPodsWithoutCapacity(t *testing.T) {
+	waits := func(s plan.Snapshot) plan.Snapshot {
+		s.Pending = plan.Pending{
+			Known: true, Pods: 2, Due: 2, Nodes: 1, NoCapacity: 2, NoCapacityDue: 2, NoCapacityNodes: 1,
+			Shapes: []plan.Shape{{Kinds: []plan.Kind{{Zone: "a", InstanceType: "t3.large"}}, Nodes: 1}},
+		}
+		s.State.Cooling = []plan.Cooling{{InstanceType: "t3.large", Until: s.Now.Add(time.Minute)}}
+		return s
+	}
+	another := func(s plan.Snapshot) plan.Snapshot { s.Pending.Pods++; return s }
+	due := func(s plan.Snapshot) plan.Snapshot { s.Pending.Pods, s.Pending.Due = 3, 3; return s }
+	replaced := outdated()
+	replaced.State.LastUp, replaced.State.LastDown = time.Time{}, time.Time{}
+	needs(&replaced, 9)
+	cooling := waits(idle())
+	cooling.State.LastUp, cooling.Pool.CooldownDown = ago(time.Minute), 0
+	removing := waits(idle())
+	removing.State.Action = plan.ActionDown
+	for name, test := range map[string]struct {
+		from   plan.Snapshot
+		step   plan.Step
+		reason plan.Reason
+	}{
+		"idle":                           {waits(idle()), plan.ScaleDown, plan.PoolIdle},
+		"idle, and launches cool down":   {cooling, plan.ScaleDown, plan.PoolIdle},
+		"idle, another is not due":       {another(waits(idle())), plan.Hold, plan.InsufficientCapacity},
+		"idle, another is due":           {due(waits(idle())), plan.Hold, plan.InsufficientCapacity},
+		"outdated":                       {waits(replaced), plan.ScaleDown, plan.Outdated},
+		"outdated, another is due":       {due(waits(replaced)), plan.Hold, plan.InsufficientCapacity},
+		"neither":                        {waits(steady()), plan.Hold, plan.InsufficientCapacity},
+		"a scale-down is open and stays": {removing, plan.Hold, plan.ActionOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := plan.Decide(test.from)
+			assert.Equal(t, test.step, d.Step, d.Message)
+			assert.Equal(t, test.reason, d.Reason, d.Message)
+			assert.LessOrEqual(t, d.Want, max(d.Workers, d.Recommended))
+			if test.reason == plan.ActionOpen {
+				assert.Equal(t, d.Workers, d.Want)
+			}
+		})
+	}
+}
+
+// TestRefused: an offer counts as refused until it has been tried again.
+func TestRefused(t *testing.T) {
+	s := steady()
+	s.Pool.SpotRatio, s.Offers = 0, s.Offers[:1]
+	s.State.Cooling = []plan.Cooling{{InstanceType: s.Offers[0].InstanceType, Until: ago(time.Minute)}}
+	assert.Empty(t, s.Unlaunchable())
+	assert.Equal(t, map[plan.Offer]bool{s.Offers[0]: true}, s.Refused())
+	s.State.Cooling[0].Until = ago(plan.RefusedFor)
+	assert.Empty(t, s.Refused())
+}

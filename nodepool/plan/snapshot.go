@@ -25,6 +25,8 @@ type Snapshot struct {
 
 	State  State
 	Offers []Offer // what can be launched, in order of preference of instance types
+	// OffersErr is why that is not known or may be out of date, "" if it is known.
+	OffersErr string
 	// Prices are those of offers, where they decide: the cheapest that will do is launched. An offer that is missing comes
 	// after the others. nil: offers are launched in their order.
 	Prices    map[Offer]Price
@@ -77,6 +79,7 @@ type Pool struct {
 	Repair            Repair
 	Deleting          bool // all workers are to go: nothing is launched, and neither Min nor MaxBatchDown holds
 	Join              Join
+	Force             bool          // drain.force: pods keep no worker that must go
 	VanishGrace       time.Duration // how long an instance that is not listed, though it should be, is taken to be there still
 }
 
@@ -178,6 +181,8 @@ type Worker struct {
 	Utilisation float64 // the larger share of its CPU and memory in use
 	Known       bool    // Utilisation is known
 	Blocked     string  // why it must not be removed, "" if it may: a sentence without a full stop
+	// BlockedByPods says that nothing but its pods, or their PodDisruptionBudgets, blocks its removal.
+	BlockedByPods bool
 }
 
 // Counts tells whether the worker is one of those that a want is compared with: it works or is expected to.
@@ -193,16 +198,26 @@ type Pending struct {
 	// Overlooked are those for which nodes have had room for so long that the scheduler must have a reason of its own: nothing
 	// waits for them.
 	Overlooked int
-	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped   []Unhelped
-	OldestFor  time.Duration // of the due ones
+	// NoCapacity are, of Pods, those that only instances could run which the cloud had none of when they were tried last, and
+	// NoCapacityDue those of Due. Their nodes are NoCapacityNodes of Nodes. Launches for them are tried, and nothing waits for them.
+	NoCapacity, NoCapacityDue, NoCapacityNodes int
+
+	Filtered  int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped  []Unhelped
+	OldestFor time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
 	Shapes, Later []Shape
 }
 
-// any tells whether pods are pending. A number below zero says nothing, and so not that there are none.
-func (p Pending) any() bool { return p.Pods != p.Overlooked || p.Due != p.Overlooked }
+// any reports whether pods are pending that a removal could hurt: nodes that are there, on their way or launched next will run
+// them. A number below zero says nothing, and so not that there are none.
+func (p Pending) any() bool {
+	return p.Pods-p.NoCapacity != p.Overlooked || p.Due-p.NoCapacityDue != p.Overlooked
+}
+
+// waiting returns how many pods [Pending.any] is about.
+func (p Pending) waiting() int { return p.Pods - p.NoCapacity - p.Overlooked }
 
 // Shape is what a number of new nodes must be, or the pods that they are for could not run on them.
 type Shape struct {

@@ -14,19 +14,20 @@ const maxHomeless = 32
 // ones before leave them, and says of those that must not go why.
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
-// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
-func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refusal) {
+// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps]. must says that
+// some have to go: see [MustGo].
+func (v *view) targets(most int, homes Homes, must bool) (targets []Target, refused []Refusal) {
 	f := newFleet(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
-		if why := cmp.Or(v.refusal(w), f.keeps(w)); why != "" {
+		if why := cmp.Or(v.refusal(w, must), f.keeps(w)); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
 	if homes != nil && most > 1 { // as a rule all have one, which one question tells
-		if all, kept := v.targets(most, nil); len(all) > 0 && homes.Without(nodesOf(all)) == "" {
+		if all, kept := v.targets(most, nil, must); len(all) > 0 && homes.Without(nodesOf(all)) == "" {
 			return all, kept
 		}
 	}
@@ -86,14 +87,21 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 	return best, ok
 }
 
-// forbidden tells why a worker must not go for whatever reason, "" if it may.
-func (v *view) forbidden(w Worker) string {
+// MustGo reports whether workers that are removed for a reason have to go, rather than save money: pods do not keep these for
+// good if the pool has [Pool.Force].
+func MustGo(reason Reason) bool {
+	return reason == Outdated || reason == AboveMaximum || reason == PoolDeleted
+}
+
+// forbidden returns why a worker must not be removed for any reason, "" if it may. must says that it has to go.
+func (v *view) forbidden(w Worker, must bool) string {
+	forced := must && v.Pool.Force && w.BlockedByPods
 	switch until := v.State.DrainBackoff[w.InstanceID]; {
 	case w.InstanceID == "":
 		return "its instance is not known"
 	case w.Node == "":
 		return "its node has not joined"
-	case w.Blocked != "":
+	case w.Blocked != "" && !forced:
 		return w.Blocked
 	case until.After(v.Now):
 		return "it is left alone until " + until.UTC().Format(time.RFC3339) + ", as its drain failed"
@@ -101,9 +109,9 @@ func (v *view) forbidden(w Worker) string {
 	return ""
 }
 
-// refusal tells why a worker cannot be removed, whoever else there is.
-func (v *view) refusal(w Worker) string {
-	why := v.forbidden(w)
+// refusal returns why a worker cannot be removed, whatever the other workers are. must says that it has to go.
+func (v *view) refusal(w Worker, must bool) string {
+	why := v.forbidden(w, must)
 	switch {
 	case w.InstanceID != "" && w.Node != "" && !w.Ready && !w.Cordoned:
 		return "its node is not ready"
@@ -115,9 +123,9 @@ func (v *view) refusal(w Worker) string {
 	return ""
 }
 
-// order is below zero if a is removed rather than b.
+// order is below zero if a is removed rather than b. Workers that only force can empty come last.
 func (v *view) order(a, b Worker, f *fleet) int {
-	if first := cmp.Or(preferred(b.Cordoned)-preferred(a.Cordoned), preferred(b.Outdated != "")-preferred(a.Outdated != "")); first != 0 {
+	if first := cmp.Or(preferred(a.Blocked != "")-preferred(b.Blocked != ""), preferred(b.Cordoned)-preferred(a.Cordoned), preferred(b.Outdated != "")-preferred(a.Outdated != "")); first != 0 {
 		return first
 	}
 	for _, s := range v.Pool.RemovalOrder {

@@ -118,6 +118,7 @@ const (
 	RepairHeld    FindingKind = "RepairHeld"    // no unhealthy worker is repaired
 	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance whose Node is Ready
 	DriftUnknown  FindingKind = "DriftUnknown"  // the cloud does not say what new instances are
+	OffersUnknown FindingKind = "OffersUnknown" // the cloud does not say what can be launched
 	PricesUnknown FindingKind = "PricesUnknown" // the cloud does not say what instances cost
 )
 
@@ -350,6 +351,9 @@ func (v *view) find(u *Upkeep) {
 	}
 	if drift != "" {
 		u.Findings = append(u.Findings, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})
+	}
+	if v.OffersErr != "" {
+		u.Findings = append(u.Findings, Finding{Kind: OffersUnknown, Message: "What can be launched is not known: " + v.OffersErr})
 	}
 	if v.PricesErr != "" {
 		u.Findings = append(u.Findings, Finding{Kind: PricesUnknown, Message: "Not all prices are known, and instance types without one come last, smaller ones first: " + v.PricesErr})

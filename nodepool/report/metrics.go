@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/foresail/foresail/nodepool"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -131,7 +132,7 @@ func (m *Metrics) set(cycle nodepool.CycleReport) {
 	defer m.mu.Unlock()
 	pool := cycle.Pool
 	m.leading.WithLabelValues(pool).Set(oneIf(cycle.Leading))
-	m.healthy.WithLabelValues(pool).Set(oneIf(cycle.Health == nil && cycle.Snapshot.WorkersErr == "" && cycle.Record.Failures < launchesFail))
+	m.healthy.WithLabelValues(pool).Set(oneIf(healthy(cycle).Status == metav1.ConditionTrue))
 	m.setJournal(cycle)
 	for _, reason := range countedFromZero {
 		m.events.WithLabelValues(pool, string(reason)).Add(0)

@@ -4,8 +4,12 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -192,17 +196,52 @@ func (t *Reporter) events(pool *v1alpha1.WorkerPool, cycle nodepool.CycleReport,
 	if d := cycle.Decision; news && d.Reason != "" {
 		t.options.Events.Eventf(pool, nil, corev1.EventTypeNormal, string(d.Reason), string(d.Step), "%s", clip(d.Message))
 	}
-	for _, e := range cycle.Events {
+	for _, group := range grouped(cycle.Events) {
+		e := group[0]
 		kind := corev1.EventTypeNormal
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		action := e.Action
-		if action == "" {
-			action = string(e.Reason)
-		}
-		t.options.Events.Eventf(pool, nil, kind, string(e.Reason), action, "%s", clip(e.Message))
+		t.options.Events.Eventf(pool, nil, kind, string(e.Reason), actionOfEvent(e), "%s", clip(noteOf(group)))
 	}
+}
+
+// grouped returns the events of a cycle, those together that are of one reason and action: hundreds of nodes may be launched at once.
+func grouped(list []nodepool.Event) [][]nodepool.Event {
+	var out [][]nodepool.Event
+	for _, e := range list {
+		same := func(g []nodepool.Event) bool {
+			return e.Action != "" && g[0].Reason == e.Reason && g[0].Action == e.Action && g[0].Warning == e.Warning
+		}
+		if at := slices.IndexFunc(out, same); at >= 0 {
+			out[at] = append(out[at], e)
+		} else {
+			out = append(out, []nodepool.Event{e})
+		}
+	}
+	return out
+}
+
+// noteOf returns the text of an Event about one or more events.
+func noteOf(group []nodepool.Event) string {
+	texts := make([]string, len(group))
+	for i, e := range group {
+		texts[i] = e.Message
+	}
+	text := strings.Join(texts, "; ")
+	if len(group) > 1 {
+		text = fmt.Sprintf("%d times: %s", len(group), text)
+	}
+	return text
+}
+
+// actionOfEvent returns the action of an Event. Kubernetes counts Events of one reason and action as repetitions of the first, and
+// drops their texts, so what an event is about is a part of it.
+func actionOfEvent(e nodepool.Event) string {
+	const most = 128 // characters, of the API
+	parts := slices.DeleteFunc([]string{cmp.Or(e.Action, string(e.Reason)), cmp.Or(e.Instance, e.Node)}, func(s string) bool { return s == "" })
+	action := strings.Join(parts, "/")
+	return action[:min(most, len(action))]
 }
 
 // Run sends what waits for the webhook and CloudWatch, and makes reports, until ctx ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -417,4 +418,60 @@ func TestCloudWatchIsSentWhatIsKnownOnceAMinute(t *testing.T) {
 		}
 		assert.Equal(t, map[string]float64{"PendingPods": 5, "Nodes": 2, "ReadyNodes": 1}, values)
 	})
+}
+
+// TestHealthIsWhatWasReached: a pool whose launches the cloud rejects or does not answer is not healthy in any cycle, and nothing is
+// said to work that has not.
+func TestHealthIsWhatWasReached(t *testing.T) {
+	const missing = "RunInstances: Invalid: InvalidSubnetID.NotFound"
+	trying := &state.Action{Kind: plan.ActionUp, Slots: []state.Slot{{State: state.SlotPlanned}, {State: state.SlotPlanned, Tries: 2, Error: "RunInstances: Unknown: 500"}}}
+	for name, test := range map[string]struct {
+		record  state.Record
+		healthy bool
+		message string
+	}{
+		"nothing was launched":   {state.Record{}, true, "and nothing has been launched yet"},
+		"launches join":          {state.Record{Joins: []state.Join{{}}}, true, "and launches join"},
+		"one did not join":       {state.Record{Joins: []state.Join{{}}, Failures: 1}, true, "and no node joined in the last scale-up"},
+		"three did not":          {state.Record{Failures: 3}, false, "no node joined in the last 3 scale-ups"},
+		"one was rejected":       {state.Record{Joins: []state.Join{{}}, Failures: 1, LaunchError: missing}, false, "no node joined in the last scale-up: " + missing},
+		"some were rejected":     {state.Record{Joins: []state.Join{{}}, LaunchError: missing}, false, "some launches of the last scale-up failed: " + missing},
+		"one is tried again":     {state.Record{Joins: []state.Join{{}}, Action: trying}, false, "a launch is tried again: RunInstances: Unknown: 500"},
+		"one has not been tried": {state.Record{Joins: []state.Join{{}}, Action: &state.Action{Slots: trying.Slots[:1]}}, true, "and launches join"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			cycle := hold(start, plan.NothingToDo, "")
+			cycle.Record = test.record
+			h.reporter.Report(t.Context(), cycle)
+			c := meta.FindStatusCondition(h.status(t).Conditions, v1alpha1.ConditionHealthy)
+			assert.Equal(t, test.healthy, c.Status == metav1.ConditionTrue)
+			assert.Contains(t, c.Message, test.message)
+			assert.Equal(t, oneIf(test.healthy), testutil.ToFloat64(h.reporter.options.Metrics.healthy.WithLabelValues("workers")))
+		})
+	}
+}
+
+// TestEachInstanceIsInAnEvent: Kubernetes takes Events of the same reason and action for one that repeats, and keeps the first text.
+func TestEachInstanceIsInAnEvent(t *testing.T) {
+	var seen []string
+	r := &noteRecorder{record: func(reason, action, note string) { seen = append(seen, reason+" "+action+" "+note) }}
+	h := newHouse(t)
+	h.reporter.options.Events = r
+	launched := func(id string) nodepool.Event {
+		return nodepool.Event{Reason: nodepool.EventLaunched, Action: "up-1", Instance: id, Message: "Launched " + id}
+	}
+	cycle := hold(start, "", "")
+	cycle.Events = []nodepool.Event{launched("i-1"), {Reason: nodepool.EventLeading, Message: "it leads"}, launched("i-2")}
+	h.reporter.Report(t.Context(), cycle)
+	cycle.Events = []nodepool.Event{launched("i-3")}
+	h.reporter.Report(t.Context(), cycle)
+	assert.Equal(t, []string{"Launched up-1/i-1 2 times: Launched i-1; Launched i-2", "Leading Leading it leads", "Launched up-1/i-3 Launched i-3"}, seen)
+}
+
+// noteRecorder passes on what Events are told apart by.
+type noteRecorder struct{ record func(reason, action, note string) }
+
+func (r *noteRecorder) Eventf(_, _ runtime.Object, _, reason, action, note string, args ...any) {
+	r.record(reason, action, fmt.Sprintf(note, args...))
 }

@@ -105,20 +105,63 @@ func counts(workers []plan.Worker) (all, ready int) {
 	return all, ready
 }
 
+// healthy says no more than what was reached: that launches join of a pool whose last launches have.
 func healthy(cycle nodepool.CycleReport) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Working", Message: "the cloud, the cluster and the journal are reachable, and launches join"}
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionHealthy, Status: metav1.ConditionTrue, Reason: "Working",
+		Message: "the cloud, the cluster and the journal are reachable, and " + reached(cycle.Record),
+	}
+	trouble := launchTrouble(cycle.Record)
 	switch {
 	case cycle.Health != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Failing", clip(cycle.Health.Error())
 	case cycle.Snapshot.WorkersErr != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(plan.WorkersUnknown), clip(cycle.Snapshot.WorkersErr)
-	case cycle.Record.Failures >= launchesFail:
-		c.Status, c.Reason = metav1.ConditionFalse, "LaunchesFail"
-		c.Message = fmt.Sprintf("no node joined in the last %d scale-ups", cycle.Record.Failures)
+	case trouble != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "LaunchesFail", clip(trouble)
 	case cycle.DryRun:
 		c.Reason, c.Message = "DryRun", "decisions are reported and nothing is done"
 	}
 	return c
+}
+
+// launchTrouble returns why launches fail, "" if they do not. It holds from the first launch that the cloud rejects or does not answer
+// until one works, and not only in the cycles that try one.
+func launchTrouble(r state.Record) string {
+	if r.Action != nil {
+		for _, s := range r.Action.Slots {
+			if s.State == state.SlotPlanned && s.Error != "" {
+				return fmt.Sprintf("a launch is tried again: %s", s.Error)
+			}
+		}
+	}
+	switch {
+	case r.LaunchError != "" && r.Failures > 0:
+		return fmt.Sprintf("no node joined in %s: %s", lastScaleUps(r.Failures), r.LaunchError)
+	case r.LaunchError != "":
+		return "some launches of the last scale-up failed: " + r.LaunchError
+	case r.Failures >= launchesFail:
+		return "no node joined in " + lastScaleUps(r.Failures)
+	}
+	return ""
+}
+
+// reached returns what has come of the launches of a pool without trouble.
+func reached(r state.Record) string {
+	switch {
+	case r.Failures > 0:
+		return "no node joined in " + lastScaleUps(r.Failures)
+	case len(r.Joins) > 0:
+		return "launches join"
+	}
+	return "nothing has been launched yet"
+}
+
+func lastScaleUps(n int) string {
+	if n == 1 {
+		return "the last scale-up"
+	}
+	return fmt.Sprintf("the last %d scale-ups", n)
 }
 
 // clip keeps a message within what an Event may hold, which is less than a condition may, and without line breaks.

@@ -42,6 +42,7 @@ type Record struct {
 	LastSwap     time.Time            `json:"lastSwap,omitzero"`  // of those that replace outdated workers, which are none of the two
 	Failures     int                  `json:"failures,omitempty"` // scale-ups in a row in which nothing joined
 	FailedAt     time.Time            `json:"failedAt,omitzero"`
+	LaunchError  string               `json:"launchError,omitempty"` // of the last scale-up: why some of it was not launched, though the cloud has capacity
 	IdleSince    time.Time            `json:"idleSince,omitzero"`
 	SpareSince   time.Time            `json:"spareSince,omitzero"`
 	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
@@ -49,6 +50,10 @@ type Record struct {
 	Cooling      []plan.Cooling       `json:"cooling,omitempty"`
 	DrainBackoff map[string]time.Time `json:"spared,omitempty"` // instance → until when it is not drained again
 	Joins        []Join               `json:"joins,omitempty"`  // the last ones, oldest first
+
+	// LaunchSpec and DrainSpec identify what the launches and drains that failed were asked for by: a change ends their back-off.
+	LaunchSpec string `json:"launchSpec,omitempty"`
+	DrainSpec  string `json:"drainSpec,omitempty"`
 
 	FailedDrains map[string]int `json:"failedDrains,omitempty"` // how often, of instances that are or were in DrainBackoff
 }

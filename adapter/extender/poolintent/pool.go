@@ -98,7 +98,7 @@ func acts(w *v1alpha1.WorkerPool) bool { return !w.Spec.DryRun && w.DeletionTime
 // stuck has the reasons of decisions after which a pool launches nothing for now.
 var stuck = map[string]bool{
 	string(plan.InsufficientCapacity): true, string(plan.BackingOff): true, string(plan.SignalsDisagree): true, string(plan.AtMaximum): true,
-	string(plan.WorkersUnknown): true, string(nodepool.NotDecided): true,
+	string(plan.LaunchesUnknown): true, string(plan.WorkersUnknown): true, string(nodepool.NotDecided): true,
 }
 
 // grows reports whether a pod can wait for a node of the pool: one that may be launched, or one that is on its way.
