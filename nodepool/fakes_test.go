@@ -168,6 +168,7 @@ type fakeWorld struct {
 	joins      func(provider.Launch) bool
 	dress      func(*fakeNode) // changes what nodes join as
 	listErr    error
+	findErr    error
 	termErr    error
 	offers     []provider.Offer
 	offersErr  error
@@ -192,6 +193,8 @@ type fakeInstance struct {
 	endedAt time.Time // zero: it runs
 	joined  bool
 	hidden  bool // lists lack it
+
+	untagged bool // it has lost its tags
 }
 
 func newWorld(c *clock) *fakeWorld {
@@ -324,7 +327,7 @@ func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
 	var out []provider.Instance
 	for _, i := range w.instances {
 		switch now := w.clock.now(); {
-		case i.hidden:
+		case i.hidden, i.untagged:
 		case i.Stopped && i.endedAt.IsZero():
 			stopped := i.Instance
 			stopped.State = provider.Leaving
@@ -341,6 +344,42 @@ func (w *fakeWorld) List(context.Context) ([]provider.Instance, error) {
 	return out, nil
 }
 
+func (w *fakeWorld) Find(_ context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.findErr != nil {
+		return nil, w.findErr
+	}
+	w.settle()
+	out := map[string]provider.Instance{}
+	for _, ref := range refs {
+		i := w.instances[ref.ID]
+		switch now := w.clock.now(); {
+		case i == nil:
+			out[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+		case now.Sub(i.Launched) < w.visibility:
+		default:
+			found := i.Instance
+			switch {
+			case w.gone(i):
+				found.State = provider.Gone
+			case !i.endedAt.IsZero(), i.Stopped:
+				found.State = provider.Leaving
+			}
+			if i.untagged {
+				found.Disowned = "its tag pool is missing"
+			}
+			out[ref.ID] = found
+		}
+	}
+	return out, nil
+}
+
+// gone reports whether nothing runs on an instance any more.
+func (w *fakeWorld) gone(i *fakeInstance) bool {
+	return !i.endedAt.IsZero() && w.clock.now().Sub(i.endedAt) >= w.leaving
+}
+
 func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -349,7 +388,7 @@ func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	}
 	w.settle()
 	i, ok := w.instances[id]
-	if !ok {
+	if !ok || i.untagged || i.OwnedBy != "" {
 		return &provider.Error{Class: provider.NotOwned, Op: "Terminate", Err: errors.New(id)}
 	}
 	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && (!n.stuck || n.ready) {

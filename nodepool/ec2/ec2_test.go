@@ -73,6 +73,27 @@ func (c cloud) Renew(t testing.TB, pool string) provider.Provider {
 }
 func (c cloud) Alternative() string { return "m5.large" }
 func (c cloud) Settle(testing.TB)   {}
+func (c cloud) End(testing.TB)      {} // moto terminates at once
+func (c cloud) Untag(t testing.TB, id string) bool {
+	_, err := ec2.NewFromConfig(c.Direct()).DeleteTags(t.Context(), &ec2.DeleteTagsInput{
+		Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("foresail.dev/pool")}, {Key: aws.String("foresail.dev/cluster")}},
+	})
+	require.NoError(t, err)
+	return true
+}
+func (c cloud) Adopt(t testing.TB, id string) bool {
+	c.tag(t, id, "karpenter.sh/nodepool", "default")
+	return true
+}
+
+// tag sets a tag of an instance, as somebody else does.
+func (c cloud) tag(t testing.TB, id, key, value string) {
+	t.Helper()
+	_, err := ec2.NewFromConfig(c.Direct()).CreateTags(t.Context(), &ec2.CreateTagsInput{
+		Resources: []string{id}, Tags: []types.Tag{{Key: aws.String(key), Value: aws.String(value)}},
+	})
+	require.NoError(t, err)
+}
 func (c cloud) Exhaust(_ testing.TB, placements ...plan.Placement) func() {
 	var ends []func()
 	for _, p := range placements {
@@ -127,6 +148,9 @@ func TestProvider(t *testing.T) {
 		"more instances than one page":         testPages,
 		"instances that stop leave":            testStopped,
 		"an instance that was tagged by hand":  testTaggedByHand,
+		"instances of other controllers":       testOtherControllers,
+		"instances of another region":          testOtherRegions,
+		"more instances to find than a filter": testFindMany,
 		"offers":                               testOffers,
 		"devices":                              testDevices,
 		"requirements":                         testRequirements,
@@ -533,6 +557,58 @@ func testTaggedByHand(t *testing.T, c cloud) {
 	require.Empty(t, all[0].Action)
 }
 
+// testOtherControllers has each tag of another controller exclude an instance with the pool's tags.
+func testOtherControllers(t *testing.T, c cloud) {
+	p, l := c.provider(t, "workers"), c.launch("workers")
+	for n, controller := range controllers {
+		l.Token = "t" + strconv.Itoa(n)
+		i, err := p.Launch(t.Context(), l)
+		require.NoError(t, err)
+		c.tag(t, i.ID, controller.tag, "web")
+		all, err := p.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, n+1)
+		for _, listed := range all {
+			if listed.ID == i.ID {
+				require.Equal(t, controller.owner+" web", listed.OwnedBy)
+			}
+		}
+		err = p.Terminate(t.Context(), i.ID)
+		requireClass(t, provider.NotOwned, err)
+		require.ErrorContains(t, err, "it belongs to "+controller.owner+" web")
+	}
+	require.Empty(t, c.Calls("TerminateInstances"))
+}
+
+// testOtherRegions: EC2 knows no instance of another region, so its answer proves nothing about one.
+func testOtherRegions(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	for providerID, known := range map[string]bool{
+		"aws:///eu-central-1a/i-0a": true, "aws:///eu-central-1-ham-1a/i-0a": true, "aws:///i-0a": true, "": true, "aws:///euc1-az1/i-0a": true,
+		"aws:///us-east-1a/i-0a": false, "aws:///us-gov-east-1a/i-0a": false,
+	} {
+		found, err := p.Find(t.Context(), []provider.Ref{{ID: "i-0a", ProviderID: providerID}})
+		require.NoError(t, err)
+		require.Equal(t, known, len(found) == 1, providerID)
+	}
+}
+
+func testFindMany(t *testing.T, c cloud) {
+	p := c.provider(t, "workers")
+	i, err := p.Launch(t.Context(), c.launch("workers"))
+	require.NoError(t, err)
+	refs := []provider.Ref{{ID: i.ID}}
+	for n := range 2 * maxFilterValues {
+		refs = append(refs, provider.Ref{ID: "i-" + strconv.FormatInt(int64(0x1000+n), 16)})
+	}
+	found, err := p.Find(t.Context(), refs)
+	require.NoError(t, err)
+	require.Len(t, found, len(refs))
+	require.Equal(t, provider.Absent, found["i-1000"].State)
+	require.Empty(t, found[i.ID].Disowned)
+	require.Len(t, c.Calls("DescribeInstances"), 3)
+}
+
 func testStopped(t *testing.T, c cloud) {
 	p := c.provider(t, "workers")
 	instance, err := p.Launch(t.Context(), c.launch("workers"))
@@ -621,6 +697,10 @@ func TestNewRefusesTagsThatLie(t *testing.T) {
 	o.Spec.Tags, o.Spec.TagPrefix = nil, "aws:x"
 	_, err = New(t.Context(), o)
 	require.ErrorContains(t, err, `tagPrefix: "aws:x/"`)
+	o.Spec.TagPrefix, o.Spec.Tags = "", map[string]string{"karpenter.sh/nodepool": "default"}
+	_, err = New(t.Context(), o)
+	require.ErrorContains(t, err, `tags: "karpenter.sh/nodepool"`)
+	o.Spec.Tags = nil
 	o.Pool = ""
 	_, err = New(t.Context(), o)
 	require.ErrorContains(t, err, "pool: must not be empty")

@@ -3,7 +3,10 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -33,11 +36,64 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	return instances, nil
 }
 
+// maxFilterValues is how many values a filter of DescribeInstances may have.
+const maxFilterValues = 200
+
+// Find implements [provider.Provider]. It filters by id rather than naming ids, as one unknown id would fail the whole call.
+func (p *Provider) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found := map[string]provider.Instance{}
+	var ids []string
+	for _, ref := range refs {
+		if p.findable(ref) {
+			ids = append(ids, ref.ID)
+		}
+	}
+	for some := range slices.Chunk(ids, maxFilterValues) {
+		described, err := p.pages(ctx, types.Filter{Name: aws.String("instance-id"), Values: some})
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range described {
+			instance := p.instance(d)
+			instance.Disowned = p.disowned(tagsOf(d))
+			found[instance.ID] = instance
+		}
+	}
+	for _, id := range ids {
+		if _, ok := found[id]; !ok && !p.mayAppear(id) {
+			found[id] = provider.Instance{ID: id, State: provider.Absent}
+		}
+	}
+	return found, nil
+}
+
+var (
+	instanceID = regexp.MustCompile(`^i-[0-9a-f]+$`)
+	zoneName   = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]`)
+)
+
+// findable reports whether EC2 in the region of the pool can know an instance. That it knows none of another region proves
+// nothing.
+func (p *Provider) findable(ref provider.Ref) bool {
+	if !instanceID.MatchString(ref.ID) {
+		return false
+	}
+	parts := strings.Split(ref.ProviderID, "/")
+	zone := parts[max(0, len(parts)-2)]
+	return !zoneName.MatchString(zone) || strings.HasPrefix(zone, p.options.Spec.Region)
+}
+
 // describe lists instances that have not been terminated.
 func (p *Provider) describe(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
-	filters = append(filters, types.Filter{
+	return p.pages(ctx, append(filters, types.Filter{
 		Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped", "shutting-down"},
-	})
+	})...)
+}
+
+// pages lists all instances that filters choose.
+func (p *Provider) pages(ctx context.Context, filters ...types.Filter) ([]types.Instance, error) {
 	pages := ec2.NewDescribeInstancesPaginator(p.client, &ec2.DescribeInstancesInput{
 		Filters: filters, MaxResults: aws.Int32(p.pageSize),
 	})
@@ -101,10 +157,21 @@ func (p *Provider) own(ctx context.Context, op, id string) (there bool, err erro
 	if len(instances) == 0 || hasState(instances[0], types.InstanceStateNameTerminated) {
 		return false, nil // EC2 forgets what was terminated an hour ago, and its tags sooner
 	}
-	if why := p.disowned(instances[0]); why != "" {
+	if why := p.foreign(tagsOf(instances[0])); why != "" {
 		return false, &provider.Error{Class: provider.NotOwned, Op: op, Err: fmt.Errorf("%s: %s", id, why)}
 	}
 	return !hasState(instances[0], types.InstanceStateNameShuttingDown), nil
+}
+
+// foreign returns why an instance is not the pool's to change, "" if it is.
+func (p *Provider) foreign(tags map[string]string) string {
+	if why := p.disowned(tags); why != "" {
+		return why
+	}
+	if owner := ownedBy(tags); owner != "" {
+		return "it belongs to " + owner
+	}
+	return ""
 }
 
 // gone turns the error of a call about one instance into that of a provider: none if EC2 does not know the instance.
@@ -136,10 +203,12 @@ func (p *Provider) instance(i types.Instance) provider.Instance {
 		Placement: plan.Placement{
 			Subnet: aws.ToString(i.SubnetId), InstanceType: string(i.InstanceType), Market: plan.OnDemand,
 		},
-		State:    stateOf(i),
-		Launched: aws.ToTime(i.LaunchTime),
+		State:     stateOf(i),
+		Launched:  aws.ToTime(i.LaunchTime),
+		Addresses: addressesOf(i),
+		OwnedBy:   ownedBy(tags),
 	}
-	instance.Stopped = hasState(i, types.InstanceStateNameStopped)
+	instance.Stopped = hasState(i, types.InstanceStateNameStopped) || hasState(i, types.InstanceStateNameStopping)
 	_, instance.JoinFailed = tags[p.prefix+joinFailedTag]
 	slot, err := strconv.Atoi(tags[p.prefix+slotTag])
 	if err != nil {
@@ -156,6 +225,17 @@ func (p *Provider) instance(i types.Instance) provider.Instance {
 	return instance
 }
 
+// addressesOf returns the private addresses and the host name of an instance: a kubelet reports one of the addresses, and the host
+// name is what a Node is called by default.
+func addressesOf(i types.Instance) []string {
+	all := []string{aws.ToString(i.PrivateIpAddress), aws.ToString(i.PrivateDnsName), aws.ToString(i.Ipv6Address)}
+	for _, n := range i.NetworkInterfaces {
+		all = append(all, aws.ToString(n.PrivateIpAddress))
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(address string) bool { return address == "" })
+}
+
 // providerID is what the cloud provider for AWS gives a node.
 func providerID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
@@ -169,6 +249,8 @@ func stateOf(i types.Instance) provider.InstanceState {
 		return provider.Pending
 	case types.InstanceStateNameRunning:
 		return provider.Running
+	case types.InstanceStateNameTerminated:
+		return provider.Gone
 	default:
 		return provider.Leaving
 	}

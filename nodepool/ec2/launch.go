@@ -44,7 +44,7 @@ func (p *Provider) launchedAs(ctx context.Context, l provider.Launch, mismatch e
 		return provider.Instance{}, err
 	}
 	for _, d := range described {
-		if i := p.instance(d); l.Takes(i) {
+		if i := p.instance(d); l.Takes(i) && i.OwnedBy == "" {
 			return i, nil
 		}
 	}

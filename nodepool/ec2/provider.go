@@ -123,6 +123,9 @@ func checkTags(prefix string, o Options) error {
 		if strings.HasPrefix(key, prefix) {
 			return fmt.Errorf("tags: %q: must not begin with the tagPrefix %q, which tells whose an instance is", key, prefix)
 		}
+		if owner := ownedBy(map[string]string{key: ""}); owner != "" {
+			return fmt.Errorf("tags: %q: must not be a tag that marks instances of %s", key, owner)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -51,9 +52,28 @@ func (p *Provider) tagged(more ...string) []types.Filter {
 	return filters
 }
 
-// disowned tells which tag says that an instance is not the pool's, "" if it is.
-func (p *Provider) disowned(instance types.Instance) string {
-	tags := tagsOf(instance)
+// controllers are the tags by which other controllers mark the instances that they launch, replace and terminate.
+var controllers = []struct{ tag, owner string }{
+	{"aws:autoscaling:groupName", "the Auto Scaling group"},
+	{"aws:ec2spot:fleet-request-id", "the Spot Fleet"},
+	{"eks:nodegroup-name", "the EKS node group"},
+	{"karpenter.sh/nodeclaim", "Karpenter's NodeClaim"},
+	{"karpenter.sh/nodepool", "Karpenter's NodePool"},
+	{"karpenter.sh/provisioner-name", "Karpenter's Provisioner"},
+}
+
+// ownedBy returns the controller that an instance with these tags belongs to, "" if there is none.
+func ownedBy(tags map[string]string) string {
+	for _, c := range controllers {
+		if name, ok := tags[c.tag]; ok {
+			return strings.TrimSpace(c.owner + " " + name)
+		}
+	}
+	return ""
+}
+
+// disowned returns which tag makes an instance another's than the pool's, "" if it is the pool's.
+func (p *Provider) disowned(tags map[string]string) string {
 	for _, own := range [][2]string{{clusterTag, p.options.Cluster}, {poolTag, p.options.Pool}} {
 		if value := tags[p.prefix+own[0]]; value != own[1] {
 			return fmt.Sprintf("its tag %s%s is %q, not %q", p.prefix, own[0], value, own[1])

@@ -19,11 +19,15 @@ type Provider interface {
 	// pool, action, slot and token from its first moment. If the launch has alternatives, the cloud chooses among its types;
 	// the order in which they are given is the pool's, and a repeated call gives them in the same one.
 	Launch(ctx context.Context, l Launch) (Instance, error)
-	// List returns the instances of the pool, those that have been terminated left out as soon as the cloud says so. One
-	// that has just been launched may be missing. It says which of them are outdated.
+	// List returns the instances that carry the tags of the pool, without those that are [Gone]. It is eventually consistent:
+	// that an instance is missing proves nothing. An instance that another controller owns has [Instance.OwnedBy].
 	List(ctx context.Context) ([]Instance, error)
+	// Find looks instances up by their ids, whatever their tags, and returns them by id. An instance that the cloud denies is
+	// [Absent]. One that the provider can say nothing about is not in the result: its id is malformed or of another region, or
+	// it was launched so recently that the cloud may not know it yet.
+	Find(ctx context.Context, refs []Ref) (map[string]Instance, error)
 	// Terminate terminates an instance of the pool; it is no error if that has happened already. An instance that is not
-	// the pool's is left alone: [NotOwned].
+	// the pool's, or that another controller owns, is left alone: [NotOwned].
 	Terminate(ctx context.Context, id string) error
 	// MarkJoinFailed tags an instance of the pool, for people, as one whose node did not join.
 	MarkJoinFailed(ctx context.Context, id string) error
@@ -53,7 +57,13 @@ func (l Launch) Takes(i Instance) bool {
 		i.Placement == l.Of(i.InstanceType) && (i.InstanceType == l.InstanceType || slices.Contains(l.Alternatives, i.InstanceType))
 }
 
-// Instance is one of the pool's, as the cloud tells it.
+// Ref names an instance to be looked up.
+type Ref struct {
+	ID         string
+	ProviderID string // "" = not known
+}
+
+// Instance is a machine as the cloud reports it. Its identity is its ID; a Node is its Node if it has its provider ID.
 type Instance struct {
 	ID         string
 	ProviderID string // what spec.providerID of its Node is
@@ -64,7 +74,14 @@ type Instance struct {
 	State      InstanceState
 	Launched   time.Time
 	JoinFailed bool
-	Stopped    bool // it is Leaving, and stopped rather than terminated: its volumes still cost, and it goes no further by itself
+	Stopped    bool // it is Leaving, and stops or is stopped rather than being terminated: it may be started again
+	// Addresses are the private IP addresses and host names that a Node of the instance may report.
+	Addresses []string
+	// OwnedBy is another controller that keeps the instance, such as an Auto Scaling group; "" if there is none. The pool
+	// neither counts nor removes such an instance.
+	OwnedBy string
+	// Disowned is why the tags of the instance do not make it the pool's; "" if they do. Only Find fills it in.
+	Disowned string
 	// Outdated is why the instance is not what a new one of the pool would be, for people and without a full stop; "" if it
 	// is, and if that is not known. Only List fills it in.
 	Outdated string
@@ -77,11 +94,13 @@ type Instance struct {
 // InstanceState is where an instance is in its life.
 type InstanceState string
 
-// The states. What has been terminated is not listed.
+// The states. List returns instances in the first three, Find in all.
 const (
 	Pending InstanceState = "Pending"
 	Running InstanceState = "Running"
-	Leaving InstanceState = "Leaving" // it stops or shuts down, whoever asked for that
+	Leaving InstanceState = "Leaving" // it stops, is stopped or shuts down; processes on it may still run
+	Gone    InstanceState = "Gone"    // the cloud says that it is terminated: nothing runs on it any more
+	Absent  InstanceState = "Absent"  // the cloud knows no such instance: it was terminated long ago, or is of another account
 )
 
 // Offer is a kind of instance that can be launched in a zone, with the node that it becomes.

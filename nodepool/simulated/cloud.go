@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,14 +106,59 @@ func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 	}
 	var out []provider.Instance
 	for _, i := range all {
-		hidden := c.options.Now().Before(i.Launched.Add(faults.hiddenFor))
-		if i.State != terminated && !hidden {
+		if i.State != terminated && !c.hides(i, faults) {
 			instance := i.told()
 			instance.Outdated = i.outdated(c.zones, c.shape)
 			out = append(out, instance)
 		}
 	}
 	return out, nil
+}
+
+// Find looks instances up by their ids, as [provider.Provider] says.
+func (c *Cloud) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+	const op = "Find"
+	faults, err := c.faults(ctx)
+	if err != nil {
+		return nil, failure(op, err)
+	}
+	if err := faults.failure(op); err != nil {
+		return nil, err
+	}
+	found := map[string]provider.Instance{}
+	for _, ref := range refs {
+		if !strings.HasPrefix(ref.ID, "i-") {
+			continue
+		}
+		i, err := c.get(ctx, ref.ID)
+		switch {
+		case err != nil:
+			return nil, failure(op, err)
+		case i == nil:
+			found[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+		case c.hides(i, faults):
+		default:
+			found[ref.ID] = c.foundAs(i)
+		}
+	}
+	return found, nil
+}
+
+// hides reports whether an instance was launched too recently to be seen.
+func (c *Cloud) hides(i *instance, f faults) bool {
+	return c.options.Now().Before(i.Launched.Add(f.hiddenFor))
+}
+
+// foundAs returns a stored instance, of any pool, in the state that it is in.
+func (c *Cloud) foundAs(i *instance) provider.Instance {
+	found := i.told()
+	if i.State == terminated {
+		found.State = provider.Gone
+	}
+	if i.pool() != c.options.Pool {
+		found.Disowned = fmt.Sprintf("it is an instance of pool %q, not %q", i.pool(), c.options.Pool)
+	}
+	return found
 }
 
 // Terminate terminates an instance of the pool.

@@ -166,6 +166,6 @@ func (i *instance) told() provider.Instance {
 	}
 	return provider.Instance{
 		ID: i.id(), ProviderID: i.providerID(), Action: i.Action, Slot: i.Slot, Token: i.Token, Placement: i.Placement,
-		State: state, Launched: i.Launched, JoinFailed: i.JoinFailed,
+		State: state, Launched: i.Launched, JoinFailed: i.JoinFailed, Addresses: []string{i.nodeName()},
 	}
 }

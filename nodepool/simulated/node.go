@@ -27,8 +27,8 @@ const (
 const region = "simulated"
 
 // nodeName is the name of an instance's Node. It may have 63 characters, as it is the value of a label.
-func (c *Cloud) nodeName(i *instance) string {
-	pool := strings.Trim(c.options.Pool[:min(len(c.options.Pool), 52)], ".-")
+func (i *instance) nodeName() string {
+	pool := strings.Trim(i.pool()[:min(len(i.pool()), 52)], ".-")
 	return pool + "-" + strings.TrimPrefix(i.id(), "i-")[:10]
 }
 
@@ -46,7 +46,7 @@ func (c *Cloud) nodeLabels(zone, instanceType string) map[string]string {
 }
 
 func (c *Cloud) newNode(i *instance) *corev1.Node {
-	name := c.nodeName(i)
+	name := i.nodeName()
 	labels := c.nodeLabels(i.Zone, i.InstanceType)
 	labels[corev1.LabelHostname] = name
 	shape := i.Shape
@@ -75,7 +75,7 @@ func (c *Cloud) makeReady(ctx context.Context, i *instance) error {
 	if err != nil {
 		return err
 	}
-	return c.setReady(ctx, c.nodeName(i), corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is ready"}, i.JoinsAt)
+	return c.setReady(ctx, i.nodeName(), corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the simulated kubelet is ready"}, i.JoinsAt)
 }
 
 // makeUnknown does to a Node what happens to one whose kubelet has stopped, unless it has happened.

@@ -134,6 +134,18 @@ func (s *sky) Alternative() string { return "simulated-2" }
 
 func (s *sky) Settle(t testing.TB) { s.pass(t, time.Second) }
 
+func (s *sky) End(t testing.TB) { s.pass(t, 10*time.Second) }
+
+func (s *sky) Untag(t testing.TB, id string) bool {
+	patch := []byte(`{"metadata":{"labels":{"simulated.foresail.dev/pool":null}}}`)
+	_, err := client.CoreV1().ConfigMaps(s.namespace).Patch(t.Context(), id, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	return true
+}
+
+// Adopt reports that a simulated cloud has no other controllers.
+func (s *sky) Adopt(testing.TB, string) bool { return false }
+
 func TestProvider(t *testing.T) { providertest.Run(t, newSky(t)) }
 
 // launch launches an instance in zone a and returns it.

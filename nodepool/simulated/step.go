@@ -158,7 +158,7 @@ func (c *Cloud) forget(ctx context.Context, i *instance) error {
 
 // node returns the Node of an instance, nil if it has none.
 func (c *Cloud) node(ctx context.Context, i *instance) (*corev1.Node, error) {
-	node, err := c.options.Client.CoreV1().Nodes().Get(ctx, c.nodeName(i), metav1.GetOptions{})
+	node, err := c.options.Client.CoreV1().Nodes().Get(ctx, i.nodeName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || (err == nil && node.Spec.ProviderID != i.providerID()) {
 		return nil, nil
 	}

@@ -287,6 +287,15 @@ func (d dated) List(ctx context.Context) ([]provider.Instance, error) {
 	return all, err
 }
 
+func (d dated) Find(ctx context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+	found, err := d.Provider.Find(ctx, refs)
+	for id, i := range found {
+		i.Launched = d.cloud.seen(id)
+		found[id] = i
+	}
+	return found, err
+}
+
 // queue tells a process what EC2 says by itself, again and again until that is done with. SQS cannot be had by this
 // clock.
 type queue struct {

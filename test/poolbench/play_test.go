@@ -206,7 +206,7 @@ func (p *play) wake() {
 	}
 }
 
-// Launch and the next four make it a provider.Provider.
+// Launch and the next five make it a provider.Provider.
 func (p *play) Launch(_ context.Context, l provider.Launch) (provider.Instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,6 +239,30 @@ func (p *play) List(context.Context) ([]provider.Instance, error) {
 		}
 	}
 	return out, nil
+}
+
+func (p *play) Find(_ context.Context, refs []provider.Ref) (map[string]provider.Instance, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := map[string]provider.Instance{}
+	for _, ref := range refs {
+		found[ref.ID] = provider.Instance{ID: ref.ID, State: provider.Absent}
+	}
+	for _, m := range p.machines {
+		if _, sought := found[m.ID]; !sought {
+			continue
+		}
+		i := m.Instance
+		switch {
+		case m.endedAt.IsZero():
+		case p.now().Sub(m.endedAt) < shutdown:
+			i.State = provider.Leaving
+		default:
+			i.State = provider.Gone
+		}
+		found[m.ID] = i
+	}
+	return found, nil
 }
 
 func (p *play) Terminate(_ context.Context, id string) error {

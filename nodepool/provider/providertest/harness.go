@@ -20,6 +20,12 @@ type Harness interface {
 	Exhaust(t testing.TB, placements ...plan.Placement) (restore func())
 	// Alternative is another instance type than the most preferred one, which can be launched in its place.
 	Alternative() string
+	// Untag takes the tags of its pool away from an instance, and Adopt has another controller own it, as an Auto Scaling group
+	// does. Where a cloud has neither, they report false.
+	Untag(t testing.TB, id string) bool
+	Adopt(t testing.TB, id string) bool
+	// End has all that is terminated be so at last, and nothing run on it any more.
+	End(t testing.TB)
 	// Settle returns once everything that has been done to the cloud can be seen in it.
 	Settle(t testing.TB)
 }
@@ -50,6 +56,9 @@ func Run(t *testing.T, h Harness) {
 		{"a token belongs to its alternatives", testAlternativesToken},
 		{"the first type that is left is launched", testAlternativesShort},
 		{"capacity of all types that is gone is told of each", testAlternativesGone},
+		{"instances are found by their ids", testFind},
+		{"instances that have lost their tags are found", testFindUntagged},
+		{"instances that another controller owns are left alone", testOwnedByOthers},
 		{"calls end with their context", testContext},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })

@@ -339,6 +339,68 @@ func testAlternativesGone(t *testing.T, h Harness) {
 	assert.Equal(t, []string{told.ID}, ids(working(t, p)))
 }
 
+// foundAs finds one instance, which must be found.
+func foundAs(t *testing.T, p provider.Provider, ref provider.Ref) provider.Instance {
+	t.Helper()
+	found, err := p.Find(t.Context(), []provider.Ref{ref})
+	require.NoError(t, err)
+	require.Contains(t, found, ref.ID)
+	return found[ref.ID]
+}
+
+func testFind(t *testing.T, h Harness) {
+	p, other := newPool(t, h), newPool(t, h)
+	i := launched(t, h, p)
+	theirs := launched(t, h, other)
+	ref := provider.Ref{ID: i.ID, ProviderID: i.ProviderID}
+	refs := []provider.Ref{ref, {ID: theirs.ID}, {ID: UnknownID}, {ID: "ip-10-0-0-1", ProviderID: "aws:///eu-central-1a/ip-10-0-0-1"}}
+	found, err := p.Find(t.Context(), refs)
+	require.NoError(t, err)
+	require.Len(t, found, 3, "nothing is said of what is no id")
+	assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, found[i.ID].State)
+	assert.Equal(t, i.ProviderID, found[i.ID].ProviderID)
+	assert.Equal(t, find(t, working(t, p), i.ID).Addresses, found[i.ID].Addresses)
+	assert.NotEmpty(t, found[i.ID].Addresses)
+	assert.Empty(t, found[i.ID].Disowned)
+	assert.NotEmpty(t, found[theirs.ID].Disowned)
+	assert.Equal(t, provider.Absent, found[UnknownID].State)
+
+	require.NoError(t, p.Terminate(t.Context(), i.ID))
+	h.End(t)
+	h.Settle(t)
+	assert.Equal(t, provider.Gone, foundAs(t, p, ref).State)
+	none, err := p.Find(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Empty(t, none)
+}
+
+func testFindUntagged(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	i := launched(t, h, p)
+	if !h.Untag(t, i.ID) {
+		t.Skip("the cloud has no tags")
+	}
+	assert.Empty(t, working(t, p))
+	found := foundAs(t, p, provider.Ref{ID: i.ID})
+	assert.Contains(t, []provider.InstanceState{provider.Pending, provider.Running}, found.State)
+	assert.NotEmpty(t, found.Disowned)
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), i.ID))
+}
+
+func testOwnedByOthers(t *testing.T, h Harness) {
+	p := newPool(t, h)
+	i := launched(t, h, p)
+	if !h.Adopt(t, i.ID) {
+		t.Skip("the cloud has no other controllers")
+	}
+	assert.NotEmpty(t, find(t, working(t, p), i.ID).OwnedBy)
+	assert.NotEmpty(t, foundAs(t, p, provider.Ref{ID: i.ID}).OwnedBy)
+	requireClass(t, provider.NotOwned, p.Terminate(t.Context(), i.ID))
+	requireClass(t, provider.NotOwned, p.MarkJoinFailed(t.Context(), i.ID))
+	h.Settle(t)
+	assert.Equal(t, []string{i.ID}, ids(working(t, p)))
+}
+
 func testContext(t *testing.T, h Harness) {
 	p := newPool(t, h)
 	l := newLaunch(t, p)
@@ -349,6 +411,8 @@ func testContext(t *testing.T, h Harness) {
 	require.ErrorIs(t, err, context.Canceled)
 	assertIndefinite(t, err)
 	_, err = p.List(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = p.Find(ended, []provider.Ref{{ID: instance.ID}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, p.Terminate(ended, instance.ID), context.Canceled)
 	require.ErrorIs(t, p.MarkJoinFailed(ended, instance.ID), context.Canceled)
