@@ -146,6 +146,11 @@ func withPort(p *clusterstate.Pod, port int32) *clusterstate.Pod {
 	return p
 }
 
+func labelled(n clusterstate.Node, key, value string) clusterstate.Node {
+	n.Object.Labels[key] = value
+	return n
+}
+
 func notReady(n clusterstate.Node) clusterstate.Node { n.Ready = false; return n }
 
 func cordoned(n clusterstate.Node) clusterstate.Node { n.Object.Spec.Unschedulable = true; return n }
@@ -391,6 +396,23 @@ func TestPack(t *testing.T) {
 		"spread over at least so many": {in: Input{Pods: pods("web", 3, spreadOver(zone, 1), func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints[0].MinDomains = new(int32(3))
 		})}, nodes: 2, helped: 2, shapes: []short{{Zone: "a", Nodes: 1}, {Zone: "b", Nodes: 1}}, unhelped: map[string]string{"default/web-2": whyTopology}},
+		"spread counts no pods on nodes that the pod does not select": {in: Input{Pods: pods("web", 1, spreadOver(zone, 1), selects("disk", "ssd")), Nodes: []clusterstate.Node{
+			labelled(node("n1", "a"), "disk", "ssd"), node("n2", "a", bound("web", "1")), labelled(node("n3", "b", bound("db", "4")), "disk", "ssd"),
+		}, Template: Template{Labels: map[string]string{"disk": "ssd"}}}, helped: 1, room: 1},
+		"spread counts them, but none on tainted nodes": {in: Input{Pods: pods("web", 1, spreadOver(zone, 1), selects("disk", "ssd"), func(p *corev1.Pod) {
+			rule := &p.Spec.TopologySpreadConstraints[0]
+			rule.NodeAffinityPolicy, rule.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyIgnore), new(corev1.NodeInclusionPolicyHonor)
+		}), Nodes: []clusterstate.Node{
+			labelled(node("n1", "a", bound("web", "1")), "disk", "ssd"), node("n2", "b"), tainted(node("n3", "c"), "dedicated"),
+		}, Template: Template{Labels: map[string]string{"disk": "ssd"}}}, nodes: 1, helped: 1, shapes: []short{{Zone: "b", Nodes: 1}}},
+		"spread of a rule that selects all counts none": {in: Input{Pods: pods("web", 3, spreadOver(host, 1), func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
+		}), Nodes: []clusterstate.Node{node("n1", "a", bound("db", "1")), node("n2", "a", bound("db", "4"))}}, helped: 3, room: 3},
+		"away from all pods, next to a rule about none": {in: Input{Pods: all(pods("web", 1, awayFrom("", host), func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = &metav1.LabelSelector{}
+		}), pods("db", 1, awayFrom("", host), func(p *corev1.Pod) {
+			p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector = nil
+		})), Nodes: []clusterstate.Node{node("n1", "a", bound("x", "1"))}}, nodes: 1, helped: 2, room: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.in.Offers == nil && len(test.in.Pods) > 0 {

@@ -15,6 +15,8 @@ import (
 type place struct {
 	kind    kind
 	node    *corev1.Node
+	exists  bool                // also one that joins, which is on its way
+	pods    []*clusterstate.Pod // of one that exists
 	free    vector
 	whole   vector // of one that is there, after its DaemonSets
 	ports   []corev1.ContainerPort
@@ -153,7 +155,7 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 func (p *packer) placeNodes(in *Input) {
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
-		at := &place{kind: there, node: n.Object}
+		at := &place{kind: there, node: n.Object, exists: true, pods: n.Pods}
 		at.free = p.dimensions.vector(n.Object.Status.Allocatable)
 		at.whole = slices.Clone(at.free)
 		at.whole.take(p.dimensions.vector(n.DaemonSets), 1)

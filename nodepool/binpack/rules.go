@@ -31,10 +31,14 @@ type spread struct {
 	rule     *corev1.TopologySpreadConstraint
 	self     int // 1 if it counts the pods that it is of
 	eligible map[int32]bool
-	least    int  // the count of the emptiest domain
-	emptiest int  // how many domains have no more
-	stale    bool // these two are to be found anew
+	outside  map[int32]int // pods on nodes that do not count, by domain
+	least    int           // the count of the emptiest domain
+	emptiest int           // how many domains have no more
+	stale    bool          // these two must be computed again
 }
+
+// at returns the number of pods of a domain that count: those on nodes that the rule includes.
+func (s *spread) at(domain int32) int { return s.counter.at(domain) - s.outside[domain] }
 
 // labelsOfRules returns the labels that rules about other pods look at.
 func labelsOfRules(in *Input) map[string]bool {
@@ -127,11 +131,15 @@ func (t *topologies) spreadOf(rule *corev1.TopologySpreadConstraint, pod *corev1
 			selector = selector.Add(of...)
 		}
 	}
-	m := matcher{namespaces: map[string]bool{pod.Namespace: true}, selector: selector}
-	s := &spread{counter: t.counter(t.counters, rule.TopologyKey, true, m), rule: rule}
-	if s.matches(pod.Namespace, pod.Labels) {
+	s := &spread{rule: rule}
+	if selector.Matches(labels.Set(pod.Labels)) {
 		s.self = 1
 	}
+	if selector.Empty() { // it matches the pod itself, but kube-scheduler counts no others
+		selector = labels.Nothing()
+	}
+	m := matcher{namespaces: map[string]bool{pod.Namespace: true}, selector: selector}
+	s.counter = t.counter(t.counters, rule.TopologyKey, true, m)
 	return s
 }
 
@@ -152,39 +160,66 @@ func (x *topology) mutual() bool {
 	return len(x.affinity)+len(x.spreads) > 0 || slices.ContainsFunc(x.anti, func(c *counter) bool { return c.key != host })
 }
 
-// begin finds the domains among which the pods of a group are to be spread: those of nodes that it could run on.
+// begin finds the domains among which the pods of a group are spread, and the pods in these that do not count. Both follow from the
+// nodes that each rule includes, which does not change while pods of the group are placed: they run on no other nodes.
 func (x *topology) begin(p *packer, g *group) {
 	for _, s := range x.spreads {
-		s.eligible, s.stale = map[int32]bool{}, true
+		s.eligible, s.outside, s.stale = map[int32]bool{}, map[int32]int{}, true
+		includes := x.inclusion(s, g)
 		for _, at := range p.nodes {
-			x.consider(s, at, g)
+			x.consider(s, at, includes)
 		}
 		for _, at := range p.places {
-			if at.kind != there {
-				x.consider(s, at, g)
+			if !at.exists {
+				x.consider(s, at, includes)
 			}
 		}
 	}
 }
 
-func (x *topology) consider(s *spread, at *place, g *group) {
-	if at.domains[s.key] < 0 || s.eligible[at.domains[s.key]] {
+// consider counts a node in or out.
+func (x *topology) consider(s *spread, at *place, includes func(*corev1.Node) bool) {
+	domain := at.domains[s.key]
+	if domain < 0 {
 		return
 	}
-	if slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 }) {
+	inAll := !slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 })
+	if inAll && includes(at.node) {
+		s.eligible[domain] = true
 		return
 	}
-	policy := s.rule.NodeAffinityPolicy
-	if policy == nil || *policy == corev1.NodeInclusionPolicyHonor {
-		if ok, err := g.affinity.Match(at.node); !ok || err != nil {
-			return
+	for _, pod := range at.pods {
+		if !pod.Leaving && slices.Contains(x.topologies.countersOf(pod.Kind), s.counter) {
+			s.outside[domain]++
 		}
 	}
-	policy = s.rule.NodeTaintsPolicy
-	if policy != nil && *policy == corev1.NodeInclusionPolicyHonor && runsOn(g.pod, g.affinity, at.node) != nil {
-		return
+	for _, t := range at.takes {
+		if t.group.topology != nil && slices.Contains(t.group.topology.matched, s.counter) {
+			s.outside[domain] += t.n
+		}
 	}
-	s.eligible[at.domains[s.key]] = true
+}
+
+// inclusion returns which nodes a rule includes.
+func (x *topology) inclusion(s *spread, g *group) func(*corev1.Node) bool {
+	honors := func(p *corev1.NodeInclusionPolicy, byDefault bool) bool {
+		return p == nil && byDefault || p != nil && *p == corev1.NodeInclusionPolicyHonor
+	}
+	affinity := honors(s.rule.NodeAffinityPolicy, true) && selectsNodes(&g.pod.Spec)
+	taints := honors(s.rule.NodeTaintsPolicy, false)
+	return func(n *corev1.Node) bool {
+		if affinity {
+			if ok, err := g.affinity.Match(n); !ok || err != nil {
+				return false
+			}
+		}
+		return !taints || untolerated(g.pod, n) == nil
+	}
+}
+
+// selectsNodes reports whether a pod has rules about the labels of its node.
+func selectsNodes(s *corev1.PodSpec) bool {
+	return len(s.NodeSelector) > 0 || s.Affinity != nil && s.Affinity.NodeAffinity != nil
 }
 
 // level finds the emptiest domains, before each pod.

@@ -125,11 +125,19 @@ func runsOn(pod *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *c
 	if ok, err := affinity.Match(node); !ok || err != nil {
 		return &obstacle{1, "its node selector or node affinity wants labels that no new node of the pool has"}
 	}
-	taint, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, repels, false)
-	if untolerated {
+	if taint := untolerated(pod, node); taint != nil {
 		return &obstacle{2, "it does not tolerate the taint " + taint.Key + " of the pool's nodes"}
 	}
 	return nil
+}
+
+// untolerated returns a taint of a node that keeps a pod away, nil for none.
+func untolerated(pod *corev1.Pod, node *corev1.Node) *corev1.Taint {
+	taint, found := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, repels, false)
+	if !found {
+		return nil
+	}
+	return &taint
 }
 
 // runsOn tells whether the labels and taints of a node let the pods of a group run there with their volumes.

@@ -167,7 +167,7 @@ func (t *topologies) counter(of map[string]*counter, key string, lasting bool, m
 	var name strings.Builder
 	fmt.Fprintf(&name, "%s %t", key, lasting)
 	for _, m := range matchers {
-		fmt.Fprintf(&name, " %v %s", m.namespaces, m.selector)
+		fmt.Fprintf(&name, " %v %t %s", m.namespaces, m.selector.Empty(), m.selector) // all and none are both "" as text
 	}
 	c := of[name.String()]
 	if c == nil {
