@@ -132,6 +132,22 @@ func (h *History) samples(unit int) []time.Duration {
 	return out[max(0, len(out)-maxSamples):]
 }
 
+// Returns returns how often a unit was needed again, and the median of the times after which it was.
+func (h *History) Returns(unit int) (times int, median time.Duration) {
+	lengths := slices.DeleteFunc(h.samples(unit), func(l time.Duration) bool { return l >= maxIdle })
+	if len(lengths) == 0 {
+		return 0, 0
+	}
+	slices.Sort(lengths)
+	return len(lengths), lengths[len(lengths)/2]
+}
+
+// Equal reports whether two histories are the same.
+func (h *History) Equal(other *History) bool {
+	return h.Needed == other.Needed && slices.Equal(h.Periods, other.Periods) &&
+		slices.EqualFunc(h.Idle, other.Idle, func(a, b Idle) bool { return a.First == b.First && a.Last == b.Last && a.Since.Equal(b.Since) })
+}
+
 // Clone returns a copy that shares nothing.
 func (h *History) Clone() History {
 	return History{h.Needed, slices.Clone(h.Idle), slices.Clone(h.Periods)}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/foresail/foresail/internal/keepalive"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -44,6 +45,7 @@ type Record struct {
 	FailedAt     time.Time            `json:"failedAt,omitzero"`
 	IdleSince    time.Time            `json:"idleSince,omitzero"`
 	SpareSince   time.Time            `json:"spareSince,omitzero"`
+	Demand       keepalive.History    `json:"demand,omitzero"`
 	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
 	Replacing    int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
 	Cooling      []plan.Cooling       `json:"cooling,omitempty"`
