@@ -19,8 +19,10 @@ const (
 	// maxIdle is the longest idle period that is waited for. A unit that was idle for longer counts as not
 	// needed again.
 	maxIdle = 2 * time.Hour
-	// maxPeriods is how many idle periods are kept.
+	// maxPeriods is the number of idle periods that are remembered, and maxRanges that of the ranges that
+	// are idle at a time.
 	maxPeriods = 64
+	maxRanges  = 64
 	// maxSamples is how many idle periods of a unit are looked at, the latest ones: old ones say little of
 	// a load that has changed.
 	maxSamples = 16
@@ -79,11 +81,27 @@ func (h *History) Observe(now time.Time, needed int) {
 	switch {
 	case needed < h.Needed:
 		h.Idle = slices.Insert(h.Idle, 0, Idle{needed + 1, h.Needed, now})
+		h.merge()
 	case needed > h.Needed:
 		h.use(now, needed)
 	}
 	h.Needed = needed
 	h.expire(now)
+}
+
+// merge joins the two ranges that became idle closest in time, if there are too many.
+func (h *History) merge() {
+	if len(h.Idle) <= maxRanges {
+		return
+	}
+	closest := 0
+	for i := range h.Idle[1:] {
+		if h.Idle[i].Since.Sub(h.Idle[i+1].Since) < h.Idle[closest].Since.Sub(h.Idle[closest+1].Since) {
+			closest = i
+		}
+	}
+	h.Idle[closest+1].First = h.Idle[closest].First
+	h.Idle = slices.Delete(h.Idle, closest, closest+1)
 }
 
 // use ends the idle periods of units up to the number that is needed now.

@@ -119,6 +119,8 @@ func TestHistoryIsBoundedAndStored(t *testing.T) {
 		now = now.Add(time.Duration(random.IntN(600)) * time.Second)
 		h.Observe(now, random.IntN(1000))
 		require.LessOrEqual(t, len(h.Periods), maxPeriods)
+		require.LessOrEqual(t, len(h.Idle), maxRanges)
+		requireOrdered(t, h)
 		c := Costs{Missing: time.Duration(random.IntN(3600)) * time.Second, Startup: time.Duration(1+random.IntN(600)) * time.Second}
 		p := h.Plan(now, c)
 		require.GreaterOrEqual(t, p.Start, h.Needed)
@@ -130,6 +132,29 @@ func TestHistoryIsBoundedAndStored(t *testing.T) {
 	var restored History
 	require.NoError(t, json.Unmarshal(stored, &restored))
 	assert.Equal(t, *h, restored)
+}
+
+// requireOrdered checks that the idle ranges are those above what is needed, and that lower units became idle later.
+func requireOrdered(t *testing.T, h *History) {
+	t.Helper()
+	next := h.Needed + 1
+	for i, r := range h.Idle {
+		require.Equal(t, next, r.First)
+		require.LessOrEqual(t, r.First, r.Last)
+		next = r.Last + 1
+		require.False(t, i > 0 && r.Since.After(h.Idle[i-1].Since))
+	}
+}
+
+// A slow fall of many units is remembered in few ranges.
+func TestSlowFallsAreBounded(t *testing.T) {
+	h := &History{}
+	for i := range 1000 {
+		h.Observe(start.Add(time.Duration(i)*5*time.Second), 1000-i)
+		require.LessOrEqual(t, len(h.Idle), maxRanges)
+		requireOrdered(t, h)
+	}
+	assert.Equal(t, 1000, h.Idle[len(h.Idle)-1].Last)
 }
 
 // Frequent changes of a few units do not displace what is known of others.
