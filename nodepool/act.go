@@ -71,6 +71,9 @@ func (e *executor) lead(ctx context.Context) error {
 	if !e.record.IdleSince.Equal(idle) || !e.record.SpareSince.Equal(spare) {
 		e.record.IdleSince, e.record.SpareSince, e.dirty = idle, spare, true
 	}
+	if !e.record.Demand.Equal(&e.decision.Demand) {
+		e.record.Demand, e.dirty = e.decision.Demand, true
+	}
 	if d := e.decision; d.Step == plan.Hold && e.record.Replacing != d.Replacing && !e.seen.spec.DryRun {
 		e.record.Replacing, e.dirty = d.Replacing, true
 	}

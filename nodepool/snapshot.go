@@ -20,7 +20,7 @@ func inService(workers []plan.Worker) (n int) {
 func snapshotOf(o *observation, f forecast) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: o.at, Pool: o.spec.Plan, Workers: o.workers, State: stateOf(o), Notices: notices(o.record),
-		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal,
+		Pending: f.pending, Homes: f.homes, Signals: f.signals, Seasonal: f.seasonal, StartupTime: f.startup,
 		Disruption: o.spec.Disruption.allowed(o.at, inService(o.workers)),
 		Instances:  o.facts, Unlistable: o.listErr != nil, EmptySince: o.emptySince,
 	}
@@ -59,7 +59,7 @@ func stateOf(o *observation) plan.State {
 	r := o.record
 	s := plan.State{
 		LastUp: r.LastUp, LastDown: r.LastDown, LastSwap: r.LastSwap, Failures: r.Failures, FailedAt: r.FailedAt,
-		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, DrainBackoff: r.DrainBackoff,
+		IdleSince: r.IdleSince, SpareSince: r.SpareSince, Demand: r.Demand, Replacing: r.Replacing, DecidedAt: o.decidedAt, Cooling: r.Cooling, DrainBackoff: r.DrainBackoff,
 		PendingTerminations: pendingTerminations(r), Removals: removals(r),
 	}
 	if a := r.Action; a != nil {

@@ -132,7 +132,8 @@ func planOf(name string, s *v1alpha1.WorkerPoolSpec) plan.Pool {
 		PendingFor:   s.Pending.For.Duration,
 		PodsPerNode:  int(*s.Pending.PodsPerNode),
 		Idle: plan.Idle{
-			For:    s.Idle.For.Duration,
+			For:      s.Idle.For.Duration,
+			WaitCost: number(s.Idle.WaitCost),
 			CPU:    number(s.Idle.CPU),
 			Memory: number(s.Idle.Memory),
 		},

@@ -21,7 +21,7 @@ func TestSpecOfDefaults(t *testing.T) {
 		Plan: plan.Pool{
 			Name: "workers", Min: 2, Max: 10, MaxBatchDown: 10, Mode: plan.Any,
 			PodsPerNode: 10,
-			Idle:        plan.Idle{For: 15 * time.Second, CPU: 0.3, Memory: 0.5}, Consolidate: true,
+			Idle:        plan.Idle{For: 15 * time.Second, CPU: 0.3, Memory: 0.5, WaitCost: 1}, Consolidate: true,
 			RemovalOrder: []plan.Scorer{plan.FullestZone, plan.Idlest, plan.FewestPods, plan.Oldest},
 			Repair: plan.Repair{Conditions: []plan.UnhealthyCondition{
 				{Type: "Ready", Status: "False", After: 30 * time.Minute}, {Type: "Ready", Status: "Unknown", After: 30 * time.Minute},
@@ -68,7 +68,7 @@ func TestSpecOf(t *testing.T) {
 	require.Equal(t, Spec{
 		Plan: plan.Pool{
 			Name: "workers", Min: 1, Max: 3, MaxBatchUp: 7, MaxBatchDown: 7, Mode: plan.All,
-			PendingFor: time.Minute, PodsPerNode: 7, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5},
+			PendingFor: time.Minute, PodsPerNode: 7, Idle: plan.Idle{For: time.Minute, CPU: 0.5, Memory: 0.5, WaitCost: 1},
 			CooldownUp: time.Minute, CooldownDown: time.Minute, SpotRatio: 0.5, OnDemandBase: 4,
 			RemovalOrder: []plan.Scorer{plan.Oldest},
 			Repair: plan.Repair{Disabled: true, Conditions: []plan.UnhealthyCondition{

@@ -314,6 +314,18 @@ type IdlePolicy struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="idle.for must be a duration of 0s or more, such as 10m"
 	For *metav1.Duration `json:"for,omitempty"`
 
+	// The node-minutes that a minute is worth in which one pod waits for a node. The pool learns after which times workers that
+	// were not needed any more were needed again. It keeps them for longer than "for", or launches them again ahead of time, where
+	// that costs less than the wait of their pods. 0 keeps workers only for the time in "for". Write a fraction as 500m
+	// or in quotes, as "0.5".
+	// +optional
+	// +default="1"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[^eE]*([eE]i?|[eE][-+]?[0-9]{1,2})?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1000')) <= 0",message="idle.waitCost must be a quantity between 0 and 1000, such as 1"
+	WaitCost *resource.Quantity `json:"waitCost,omitempty"`
+
 	// The workers are idle below this share of their CPU; 0 never finds them idle. Write a fraction as 300m or in quotes, as
 	// "0.3".
 	// +optional

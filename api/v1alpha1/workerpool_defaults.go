@@ -23,6 +23,7 @@ var poolDefaults = []PoolDefault{
 	{"pending.for", "0s"},
 	{"pending.podsPerNode", "10"},
 	{"idle.for", "15s"},
+	{"idle.waitCost", "1"},
 	{"idle.cpu", "300m"},
 	{"idle.memory", "500m"},
 	{"cooldown.up", "0s"},

@@ -445,6 +445,11 @@ func (in *IdlePolicy) DeepCopyInto(out *IdlePolicy) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.WaitCost != nil {
+		in, out := &in.WaitCost, &out.WaitCost
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.CPU != nil {
 		in, out := &in.CPU, &out.CPU
 		x := (*in).DeepCopy()

@@ -89,6 +89,7 @@ type view struct {
 	taken           int      // that it does, and unhealthy ones that are being replaced
 	noticed         map[string]bool
 	recommendations []recommendation
+	expected        demand
 	idle            idleness
 	seen            map[string]*Instance // by id
 	removals        map[string]*Removal  // that are open, by instance
@@ -117,6 +118,8 @@ func newView(s Snapshot) *view {
 		v.noticed = noticed(v.Snapshot)
 	}
 	v.recommendations = v.recommend()
+	v.expected = v.demand()
+	v.recommendations = append(v.recommendations, v.fromDemand()...)
 	v.idle = v.idleness()
 	return v
 }
@@ -177,7 +180,7 @@ func noticed(s Snapshot) map[string]bool {
 func (v *view) undecided() Decision {
 	return Decision{
 		At: v.Now, Step: Hold, Workers: len(v.staying), Want: len(v.staying),
-		Recommended: v.recommended(), Recommendations: v.ranked(), IdleSince: v.idleSince(), SpareSince: v.spareSince(),
+		Recommended: v.recommended(), Recommendations: v.ranked(), IdleSince: v.idleSince(), SpareSince: v.spareSince(), Demand: v.expected.history,
 	}
 }
 

@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/foresail/foresail/internal/keepalive"
+)
 
 // Decision is what a pool does next, with its reasons: logs, events, metrics, status and `explain` all tell this.
 type Decision struct {
@@ -22,12 +26,13 @@ type Decision struct {
 	Alternatives [][]string
 	// GiveUp are instances that did not join and are kept to be looked at, whose place is needed: they are to be terminated.
 	GiveUp     []string
-	Urgent     bool      // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
-	Targets    []Target  // of a ScaleDown, in order
-	Candidates []Target  // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
-	IdleSince  time.Time // to be remembered
-	SpareSince time.Time // to be remembered
-	Replacing  int       // as well, with the action that is begun
+	Urgent     bool              // of a ScaleUp: it may not wait for cooldowns, nor for an open scale-down
+	Targets    []Target          // of a ScaleDown, in order
+	Candidates []Target          // who would be removed next if the pool stays as it is, in order, at most [MaxCandidates]
+	IdleSince  time.Time         // to be remembered
+	SpareSince time.Time         // to be remembered
+	Demand     keepalive.History // to be remembered
+	Replacing  int               // as well, with the action that is begun
 	Rollout    Rollout
 
 	Repairs       []NodeRepair   // of workers whose Nodes have been unhealthy for long
@@ -68,6 +73,7 @@ const (
 	PodsPending   Reason = "PodsPending"   // pods that no node takes
 	LoadPredicted Reason = "LoadPredicted" // the load of a signal will be above its threshold
 	SeasonalFloor Reason = "SeasonalFloor" // past weeks needed more at this hour
+	LoadReturns   Reason = "LoadReturns"   // the load is likely to need as many again by the time they are ready
 	Interrupted   Reason = "Interrupted"   // the cloud takes an instance back: past all cooldowns
 	Unhealthy     Reason = "Unhealthy"     // an unhealthy worker is being removed: past all cooldowns
 )

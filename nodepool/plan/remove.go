@@ -56,6 +56,9 @@ func (v *view) spare() (int, string) {
 			spare, why = n-o.attainable(), fmt.Sprintf("%d are recommended: %s", o.attainable(), o.Reason)
 		}
 	}
+	if kept := v.expected.Keep; kept > v.expected.history.Needed && n-kept < spare {
+		spare, why = n-kept, v.returns(kept)
+	}
 	ready := v.ready()
 	for _, s := range v.Signals {
 		if !s.InformsOnly && ready-s.Fits < spare {

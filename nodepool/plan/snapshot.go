@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"time"
+
+	"github.com/foresail/foresail/internal/keepalive"
 )
 
 // Snapshot is everything that a decision is made from. A decision neither changes nor keeps it.
@@ -18,6 +20,8 @@ type Snapshot struct {
 	Pending  Pending
 	Signals  []Signal
 	Seasonal *Seasonal // nil: the pool has no seasonal floor
+	// StartupTime is the time from the launch of a worker until it is Ready, as the last ones took.
+	StartupTime time.Duration
 
 	Homes Homes // nil: it is not asked where the pods of a removed worker would run
 
@@ -112,6 +116,7 @@ const (
 // Idle is when a pool has too many workers.
 type Idle struct {
 	For         time.Duration
+	WaitCost    float64 // node-minutes that a minute is worth in which one pod waits for a node; 0 = workers are kept for For alone
 	CPU, Memory float64 // mean share of the workers' CPU and memory in use, below which they are idle; from 1 on it is not asked for
 }
 
@@ -284,14 +289,15 @@ type State struct {
 	Room                int         // further nodes that an open scale-up takes; 0 = it takes none
 	Removals            []Removal   // that are open, whatever they are for
 	PendingTerminations []PendingTermination
-	LastUp, LastDown    time.Time // verified completions; zero = never. Of these times, one in the future counts as now
-	LastSwap            time.Time // of those that replace outdated workers: only removals wait after them
-	Failures            int       // scale-ups in a row in which nothing joined
-	FailedAt            time.Time // the last of them
-	SpareSince          time.Time // since when fewer workers would have been enough; zero = they would not
-	IdleSince           time.Time // since when the pool has been idle; zero = it is not
-	Replacing           int       // how many workers there were when the replacement of outdated ones began; 0 = it has not
-	DecidedAt           time.Time // when the last decision was made; zero = it is not known
+	LastUp, LastDown    time.Time         // verified completions; zero = never. Of these times, one in the future counts as now
+	LastSwap            time.Time         // of those that replace outdated workers: only removals wait after them
+	Failures            int               // scale-ups in a row in which nothing joined
+	FailedAt            time.Time         // the last of them
+	Demand              keepalive.History // of the numbers of workers that were needed
+	SpareSince          time.Time         // since when fewer workers would have been enough; zero = they would not
+	IdleSince           time.Time         // since when the pool has been idle; zero = it is not
+	Replacing           int               // how many workers there were when the replacement of outdated ones began; 0 = it has not
+	DecidedAt           time.Time         // when the last decision was made; zero = it is not known
 	Cooling             []Cooling
 	DrainBackoff        map[string]time.Time // instance → until when it is left alone, after a drain that failed
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/foresail/foresail/internal/keepalive"
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
@@ -45,6 +46,7 @@ type Record struct {
 	LaunchError  string               `json:"launchError,omitempty"` // of the last scale-up: why some of it was not launched, though the cloud has capacity
 	IdleSince    time.Time            `json:"idleSince,omitzero"`
 	SpareSince   time.Time            `json:"spareSince,omitzero"`
+	Demand       keepalive.History    `json:"demand,omitzero"`
 	DecidedAt    time.Time            `json:"decidedAt,omitzero"`  // the last decision before the write
 	Replacing    int                  `json:"replacing,omitempty"` // how many workers there were when the replacement of outdated ones began
 	Cooling      []plan.Cooling       `json:"cooling,omitempty"`

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/foresail/foresail/internal/keepalive"
+)
+
+// demand is how many workers the load needs, and how many are worth having because it is likely to need
+// them again.
+type demand struct {
+	history keepalive.History // with what is needed now
+	keepalive.Plan
+}
+
+// demand observes what is needed now. While that is not known, idle workers may have been needed without
+// being seen, so their idle periods are dropped.
+func (v *view) demand() demand {
+	d := demand{history: v.State.Demand.Clone()}
+	unseen := !v.State.DecidedAt.IsZero() && v.Now.Sub(v.State.DecidedAt) > idleGap
+	switch known := v.WorkersErr == "" && len(v.unknown()) == 0; {
+	case v.Pool.Idle.WaitCost <= 0:
+		return demand{}
+	case !known, v.Pool.Deleting:
+		d.history.Resume(d.history.Needed)
+		return d
+	case unseen:
+		d.history.Resume(v.required())
+	default:
+		d.history.Observe(v.Now, v.required())
+	}
+	d.Plan = d.history.Plan(v.Now, v.costs(d.history.Needed))
+	d.Keep, d.Start = min(d.Keep, v.Pool.Max), min(d.Start, v.Pool.Max)
+	return d
+}
+
+// required is how many workers are needed now: as many as are recommended, and as the present and predicted
+// load of each signal need with its margin.
+func (v *view) required() int {
+	needed := max(v.Pool.Min, v.recommended())
+	for _, s := range v.Signals {
+		if !s.InformsOnly {
+			needed = max(needed, s.Fits)
+		}
+	}
+	return min(needed, v.Pool.Max)
+}
+
+// costs returns what a missing worker costs: the pods of one wait for as long as a launch takes.
+func (v *view) costs(needed int) keepalive.Costs {
+	pods := v.Pending.Pods
+	for _, w := range v.staying {
+		pods += w.Pods
+	}
+	startup := max(v.StartupTime, time.Second)
+	waiting := max(1, float64(pods)/float64(max(1, needed)))
+	return keepalive.Costs{Missing: time.Duration(v.Pool.Idle.WaitCost * waiting * float64(startup)), Startup: startup}
+}
+
+// fromDemand recommends the workers to have ready when the load returns, if these are more than it needs.
+func (v *view) fromDemand() []recommendation {
+	nodes := v.expected.Start
+	if nodes <= v.expected.history.Needed {
+		return nil
+	}
+	out := Recommendation{Signal: "returning", Nodes: nodes, Known: true, Reason: v.returns(nodes)}
+	return []recommendation{{Recommendation: out, cause: LoadReturns}}
+}
+
+// returns describes why a number of workers is worth having.
+func (v *view) returns(workers int) string {
+	times, median := v.expected.history.Returns(workers)
+	return fmt.Sprintf("%s were needed again in %s, as a rule after %s", count(workers, "worker"), count(times, "case"), median.Round(time.Second))
+}
