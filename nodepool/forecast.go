@@ -54,9 +54,12 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 
 // pack finds what pods need that no node takes, and returns it for all of them, due or not.
 func (f *forecast) pack(o *observation) binpack.Result {
+	leaving := o.emptied()
 	in := binpack.Input{
 		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
-		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(),
+		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
+		AttachLimits: o.attachLimits,
+		Displaced:    binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Costs = o.launchable()
 	for _, w := range o.workers {
@@ -73,7 +76,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	in.Pods = due
 	packed := binpack.Pack(in)
 	f.pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered,
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
 	}
@@ -81,19 +84,17 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	return all
 }
 
-// reserve has the pods for which nodes have had room for so long that the scheduler has a reason of its own keep that room,
-// and notes them. No node is kept for them otherwise, but a removal that took the room would have a node launched for them
-// that helps no more.
+// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for so long that
+// the scheduler has a reason of its own: nothing waits for these, but a removal that took their room would have a node launched for
+// them that helps no more.
 func (f *forecast) reserve(o *observation, in binpack.Input) {
-	homes := binpack.NewHomes(o.cluster, in)
-	f.homes = homes
+	in.Pods = o.cluster.Pending
+	f.homes = binpack.NewHomes(o.cluster, in)
 	if f.pending.Room == 0 {
 		return
 	}
 	in.Pods, _ = due(f.pods, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
-	packed := binpack.Pack(in)
-	f.pending.Overlooked = packed.HelpedRoom
-	homes.Reserve(packed.Room, in.Pods)
+	f.pending.Overlooked = binpack.Pack(in).HelpedRoom
 }
 
 // launchable returns the offers that cannot be launched now, and what the others cost.

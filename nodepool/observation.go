@@ -3,6 +3,7 @@ package nodepool
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,12 +39,14 @@ type observation struct {
 	tookOver  bool         // the record was another's: somebody else may have launched
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
-	known       map[string]trackedInstance // of the instances, as of this moment
-	workers     []plan.Worker
-	facts       []plan.Instance
-	emptySince  time.Time          // since when nothing of the pool has been left
-	messages    []provider.Message // of the cloud, that nothing has been decided about
-	messagesErr error              // why there may be more
+	attachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
+	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
+	known        map[string]trackedInstance // of the instances, as of this moment
+	workers      []plan.Worker
+	facts        []plan.Instance
+	emptySince   time.Time          // since when nothing of the pool has been left
+	messages     []provider.Message // of the cloud, that nothing has been decided about
+	messagesErr  error              // why there may be more
 }
 
 // errs is what could not be seen.
@@ -243,6 +246,26 @@ func (o *observation) onTheWay(w plan.Worker) bool {
 		return s.joined.IsZero()
 	}
 	return !node.Ready && !node.Object.Spec.Unschedulable
+}
+
+// emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves, workers that this
+// pool removes or the cloud takes back, and those that have been cordoned for so short a time that they may be drained by hand.
+func (o *observation) emptied() map[string]bool {
+	out := maps.Clone(o.cordoned)
+	if out == nil {
+		out = map[string]bool{}
+	}
+	for i := range o.cluster.Nodes {
+		if n := &o.cluster.Nodes[i]; n.Leaving {
+			out[n.Object.Name] = true
+		}
+	}
+	for _, w := range o.workers {
+		if r := target(o.record, w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
+			out[w.Node] = true
+		}
+	}
+	return out
 }
 
 // joining returns the workers that are Ready within their time to join, by the names of their nodes.

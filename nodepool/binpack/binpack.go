@@ -11,7 +11,6 @@
 //   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
 //   - a spread counts the pods of a domain on all its nodes, also on those that the pod could not run on;
 //   - pods are placed one kind after the other, never moved, never preempted;
-//   - how many volumes a node takes is not looked at: a node that has its fill of them has room;
 //   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
 //   - pods that claim devices (dynamic resource allocation) are stuck: which nodes have some is not known;
 //   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
@@ -66,10 +65,15 @@ type Input struct {
 	OnTheWay []plan.Placement // launched nodes that are not Ready yet: they take pods first
 	// Joining is what the nodes were launched as, by name, that are Ready within their time to join. One that is not initialized
 	// yet counts as on its way: without startup taints, and with what its offer promises.
-	Joining     map[string]plan.Placement
-	Template    Template
-	DaemonSets  []*appsv1.DaemonSet
-	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
+	Joining map[string]plan.Placement
+	// Leaving are the nodes, by name, that are being emptied and will be deleted, and Displaced the pods that will leave them.
+	Leaving   map[string]bool
+	Displaced []Displaced
+	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.
+	AttachLimits map[string]map[string]int
+	Template     Template
+	DaemonSets   []*appsv1.DaemonSet
+	PodsPerNode  int // of those without requests of CPU and memory, on a new node; 0 = no limit
 }
 
 // Result is what pods need.
@@ -82,6 +86,7 @@ type Result struct {
 	// told; those that wait for longer than minutes are refused by the scheduler for a reason that is not known here.
 	Room       int
 	HelpedRoom int // of them, those that are Helped
+	Waiting    int // of the helped pods, those that wait only until nodes which are being emptied are deleted
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
@@ -95,7 +100,7 @@ type Result struct {
 	CPU, Memory, Slots float64
 }
 
-// Pack tells what pods need. Equal inputs have equal results.
+// Pack returns what pods need. Equal inputs have equal results.
 func Pack(in Input) Result {
 	if len(in.Pods) == 0 {
 		return Result{Known: true}

@@ -37,7 +37,7 @@ type spread struct {
 }
 
 // labelsOfRules returns the labels that rules about other pods look at.
-func labelsOfRules(in *Input) map[string]bool {
+func labelsOfRules(pods []subject, nodes []clusterstate.Node) map[string]bool {
 	out := map[string]bool{}
 	selector := func(s *metav1.LabelSelector) {
 		if s == nil {
@@ -55,8 +55,8 @@ func labelsOfRules(in *Input) map[string]bool {
 			selector(all[i].LabelSelector)
 		}
 	}
-	for i := range in.Pods {
-		spec := &in.Pods[i].Pod.Spec
+	for i := range pods {
+		spec := &pods[i].Pod.Spec
 		terms(affinityTerms(spec))
 		terms(antiAffinityTerms(spec))
 		for j := range spec.TopologySpreadConstraints {
@@ -67,8 +67,8 @@ func labelsOfRules(in *Input) map[string]bool {
 		}
 	}
 	seen := map[*clusterstate.Kind]bool{}
-	for i := range in.Nodes {
-		for _, pod := range in.Nodes[i].Pods {
+	for i := range nodes {
+		for _, pod := range slices.Concat(nodes[i].Pods, nodes[i].Nominated) {
 			if len(pod.AntiAffinity) > 0 && !seen[pod.Kind] {
 				seen[pod.Kind] = true
 				terms(pod.AntiAffinity)
@@ -168,7 +168,7 @@ func (x *topology) begin(p *packer, g *group) {
 }
 
 func (x *topology) consider(s *spread, at *place, g *group) {
-	if at.domains[s.key] < 0 || s.eligible[at.domains[s.key]] {
+	if at.gone || at.domains[s.key] < 0 || s.eligible[at.domains[s.key]] {
 		return
 	}
 	if slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 }) {
@@ -181,7 +181,7 @@ func (x *topology) consider(s *spread, at *place, g *group) {
 		}
 	}
 	policy = s.rule.NodeTaintsPolicy
-	if policy != nil && *policy == corev1.NodeInclusionPolicyHonor && runsOn(g.pod, g.affinity, at.node) != nil {
+	if policy != nil && *policy == corev1.NodeInclusionPolicyHonor && repelled(g.pod, at.node) != nil {
 		return
 	}
 	s.eligible[at.domains[s.key]] = true
@@ -284,6 +284,19 @@ func (x *topology) put(at *place, n int) {
 	}
 	for _, c := range x.owned {
 		c.add(at, n)
+	}
+}
+
+// remove counts one pod of the group less in a place that it leaves.
+func (x *topology) remove(at *place) {
+	for _, c := range x.matched {
+		c.add(at, -1)
+	}
+	for _, c := range x.owned {
+		c.add(at, -1)
+	}
+	for _, s := range x.spreads {
+		s.stale = true
 	}
 }
 

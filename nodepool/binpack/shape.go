@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -113,6 +114,8 @@ func defaulted(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
+const whyVolumes = "it uses more volumes than can be attached to a new node of the pool"
+
 // obstacle is why a pod cannot run on a node. The higher its rank the less is missing.
 type obstacle struct {
 	rank int
@@ -123,6 +126,14 @@ type obstacle struct {
 func runsOn(pod *corev1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *corev1.Node) *obstacle {
 	if ok, err := affinity.Match(node); !ok || err != nil {
 		return &obstacle{1, "its node selector or node affinity wants labels that no new node of the pool has"}
+	}
+	return repelled(pod, node)
+}
+
+// repelled reports whether a taint of a node keeps a pod away.
+func repelled(pod *corev1.Pod, node *corev1.Node) *obstacle {
+	if len(node.Spec.Taints) == 0 {
+		return nil
 	}
 	taint, untolerated := schedulingv1.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, repels, false)
 	if untolerated {
@@ -157,6 +168,9 @@ func (s *shape) takes(g *group, d dimensions) *obstacle {
 		return &obstacle{4, "a DaemonSet takes its host port on every new node of the pool"}
 	}
 	for i, r := range g.request {
+		if r > s.free[i] && strings.HasPrefix(string(d.name(i)), attachable) {
+			return &obstacle{5, whyVolumes}
+		}
 		if r > s.free[i] {
 			return &obstacle{5, "it requests more " + string(d.name(i)) + " than a new node of the pool has"}
 		}

@@ -40,11 +40,16 @@ type Snapshot struct {
 	EmptySince time.Time
 }
 
-// Homes tells where pods would run. It is as pure as everything else in a Snapshot.
+// Homes answers where pods would run. It is as pure as everything else in a Snapshot.
 type Homes interface {
-	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they could.
-	Without(nodes []string, added ...Placement) string
+	// Without returns why the pods of these nodes could not all run on the others and on new ones, "" if they could. Pods that
+	// mayWait have a place also if they get it only when the nodes have been deleted, as long as their PodDisruptionBudgets let
+	// that many be away.
+	Without(nodes []string, mayWait bool, added ...Placement) string
 }
+
+// MayWait reports whether pods may wait until their nodes are deleted: where a node must go, and not to save money.
+func (r Reason) MayWait() bool { return r != PoolIdle && r != Underutilized }
 
 // Disruption is what budgets allow at this moment.
 type Disruption struct {
@@ -193,9 +198,11 @@ type Pending struct {
 	// Overlooked are those for which nodes have had room for so long that the scheduler must have a reason of its own: nothing
 	// waits for them.
 	Overlooked int
-	Filtered   int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
-	Unhelped   []Unhelped
-	OldestFor  time.Duration // of the due ones
+	// Waiting are, of the due ones, those that wait only until nodes which are being emptied are deleted: no node is launched for them.
+	Waiting   int
+	Filtered  int // of the due ones, those that are refused the nodes that were there as these are predicted to use too much
+	Unhelped  []Unhelped
+	OldestFor time.Duration // of the due ones
 	// Shapes are, of Nodes, those for which not every offer will do, and Later the further ones that pods need that are not
 	// due yet.
 	Shapes, Later []Shape

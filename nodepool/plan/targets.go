@@ -15,7 +15,7 @@ const maxHomeless = 32
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
 // be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
-func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refusal) {
+func (v *view) targets(most int, homes Homes, mayWait bool) (targets []Target, refused []Refusal) {
 	f := newFleet(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
@@ -26,7 +26,7 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
 	if homes != nil && most > 1 { // as a rule all have one, which one question tells
-		if all, kept := v.targets(most, nil); len(all) > 0 && homes.Without(nodesOf(all)) == "" {
+		if all, kept := v.targets(most, nil, mayWait); len(all) > 0 && homes.Without(nodesOf(all), mayWait) == "" {
 			return all, kept
 		}
 	}
@@ -48,7 +48,7 @@ func (v *view) targets(most int, homes Homes) (targets []Target, refused []Refus
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
 		if homes != nil {
 			asked++
-			if why := homes.Without(append(leaving, w.Node)); why != "" {
+			if why := homes.Without(append(leaving, w.Node), mayWait); why != "" {
 				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
 				homeless++
 				continue
