@@ -358,7 +358,7 @@ func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && (!n.stuck || n.ready) {
 		w.violations = append(w.violations, fmt.Sprintf("%s terminated with %d pods", id, len(n.pods)))
 	}
-	if w.workloads != nil && len(w.workloads.on("node-"+id)) > 0 && !w.past[id] {
+	if w.workloads != nil && w.workloads.movable("node-"+id) > 0 && !w.past[id] {
 		w.violations = append(w.violations, fmt.Sprintf("%s terminated with pods", id))
 	}
 	if i.endedAt.IsZero() {
@@ -555,10 +555,10 @@ func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error
 	return nil
 }
 
-func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
+func (w *fakeWorld) Label(_ context.Context, node string, labels map[string]string) error {
 	return w.on(node, func(n *fakeNode) {
 		n.object.Labels = maps.Clone(n.object.Labels)
-		n.object.Labels[LabelPool] = pool
+		maps.Copy(n.object.Labels, labels)
 	})
 }
 
@@ -675,8 +675,8 @@ func (w mortalWorld) DeleteNode(ctx context.Context, node, providerID string) er
 	return w.k.act(func() error { return w.fakeWorld.DeleteNode(ctx, node, providerID) })
 }
 
-func (w mortalWorld) Label(ctx context.Context, node, pool string) error {
-	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, pool) })
+func (w mortalWorld) Label(ctx context.Context, node string, labels map[string]string) error {
+	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, labels) })
 }
 
 // mortalNotices is the queue of such a process.

@@ -56,7 +56,7 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 func (f *forecast) pack(o *observation) binpack.Result {
 	leaving := o.emptied()
 	in := binpack.Input{
-		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
+		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
 		AttachLimits: o.attachLimits,
 		Displaced:    binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -40,6 +41,7 @@ type observation struct {
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
 	attachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
+	template     binpack.Template           // what new nodes turn out to be
 	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
 	known        map[string]trackedInstance // of the instances, as of this moment
 	workers      []plan.Worker
@@ -217,8 +219,21 @@ func (o *observation) nodeFacts(n *clusterstate.Node, s trackedInstance) plan.No
 	mark, marked := drain.MarkOf(n.Object)
 	return plan.Node{
 		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: controlPlane(n.Object),
-		Labelled: n.Object.Labels[LabelPool] == o.pool, Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
+		Labelled: o.labelled(n, s), Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
 	}
+}
+
+// labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
+func (o *observation) labelled(n *clusterstate.Node, s trackedInstance) bool {
+	if n.Object.Labels[LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
+		return n.Object.Labels[LabelPool] == o.pool
+	}
+	for key, value := range ownLabels(o.pool, o.spec.Template.Labels) {
+		if n.Object.Labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // stranger returns a Node that may be the one of an instance without a node: it has come after the instance was launched,

@@ -34,6 +34,7 @@ type observer struct {
 	capacities   map[string]*observedCapacity // by instance type
 	homeless     homelessNodes
 	attachLimits map[string]attachLimit // by instance type
+	newest       joinedNode
 	// cordonedSince is when this process first saw a node cordoned, by name.
 	cordonedSince map[string]time.Time
 	emptySince    time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
@@ -179,6 +180,7 @@ func (b *observer) ask(ctx context.Context, o *observation) {
 		}
 	}
 	o.offers = b.corrected(o, b.offers)
+	b.seeTemplate(o)
 }
 
 func scheme(providerID string) string {

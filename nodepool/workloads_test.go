@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -33,7 +34,8 @@ type workloads struct {
 	world     *fakeWorld
 	all       []*workload
 	pods      []*corev1.Pod
-	limit     int // volumes that can be attached to a node; 0 = as many as there are
+	limit     int    // volumes that can be attached to a node; 0 = as many as there are
+	daemon    string // CPU that a pod of a DaemonSet requests on each node, whose template says 100m; "" = there is none
 	evictions int
 	created   int
 }
@@ -62,6 +64,9 @@ func (s *workloads) settle() {
 		ended := p.DeletionTimestamp != nil && !now.Before(p.DeletionTimestamp.Time)
 		return ended || p.Spec.NodeName != "" && n == nil
 	})
+	for name := range s.world.nodes {
+		s.runDaemon(name)
+	}
 	for _, w := range s.all {
 		s.reconcile(w)
 	}
@@ -70,6 +75,18 @@ func (s *workloads) settle() {
 			s.schedule(p)
 		}
 	}
+}
+
+// runDaemon creates the DaemonSet's pod on a node.
+func (s *workloads) runDaemon(node string) {
+	name := "daemon-" + node
+	if s.daemon == "" || slices.ContainsFunc(s.pods, func(p *corev1.Pod) bool { return p.Name == name }) {
+		return
+	}
+	s.create(&workload{template: plain(s.daemon)}, name)
+	p := s.pods[len(s.pods)-1]
+	p.OwnerReferences[0].Kind, p.OwnerReferences[0].UID, p.Labels = "DaemonSet", "daemon", nil
+	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
 }
 
 // reconcile creates the pods that a workload lacks. A StatefulSet waits until one of the name has gone.
@@ -140,7 +157,7 @@ func sortedNames(nodes map[string]*fakeNode) []string {
 
 // fits plays the filters of the scheduler.
 func (s *workloads) fits(p *corev1.Pod, n *fakeNode) bool {
-	if !n.ready || n.mark != "" || n.cordon || n.object.Spec.Unschedulable || len(n.object.Spec.Taints) > 0 {
+	if !n.ready || n.mark != "" || n.cordon || n.object.Spec.Unschedulable || len(n.object.Spec.Taints) > 0 { // nothing tolerates any
 		return false
 	}
 	for key, value := range p.Spec.NodeSelector {
@@ -186,6 +203,16 @@ func (s *workloads) on(node string) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
 }
 
+// movable counts the pods of a node that are not of a DaemonSet.
+func (s *workloads) movable(node string) (n int) {
+	for _, p := range s.on(node) {
+		if p.OwnerReferences[0].Kind != "DaemonSet" {
+			n++
+		}
+	}
+	return n
+}
+
 // allowed is how many more pods the budget of a pod lets be away.
 func (s *workloads) allowed(w *workload) int {
 	healthy := 0
@@ -200,6 +227,9 @@ func (s *workloads) allowed(w *workload) int {
 // evict has the pods of a node leave, as far as budgets allow.
 func (s *workloads) evict(node string, l drain.Limits) (progress drain.Progress) {
 	for _, p := range s.on(node) {
+		if p.OwnerReferences[0].Kind == "DaemonSet" {
+			continue
+		}
 		progress.Remaining++
 		at := slices.IndexFunc(s.all, func(w *workload) bool { return w.app == p.Labels["app"] })
 		switch {
@@ -220,6 +250,11 @@ func (s *workloads) objects() []runtime.Object {
 	var out []runtime.Object
 	for _, p := range s.pods {
 		out = append(out, p)
+	}
+	if s.daemon != "" {
+		out = append(out, &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "daemon", UID: "daemon"},
+			Spec:       appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: plain("100m")}}})
 	}
 	for name := range s.world.nodes {
 		if s.limit > 0 {
