@@ -58,8 +58,8 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	in := binpack.Input{
 		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
 		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
-		AttachLimits: o.attachLimits,
-		Displaced:    binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
+		AttachLimits: o.attachLimits, MaxNodes: max(0, o.spec.Plan.Max-expected(o.workers)),
+		Displaced: binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Costs = o.launchable()
 	for _, w := range o.workers {
@@ -134,14 +134,25 @@ func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time
 	return oldest
 }
 
-// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments. Those of a gang
+// are due together with the last one.
 func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
+	gangs := map[string]time.Time{}
 	for _, p := range pods {
+		if p.Gang != "" {
+			gangs[p.Gang] = latest(gangs[p.Gang], p.Since)
+		}
+	}
+	for _, p := range pods {
+		from := p.Since
+		if p.Gang != "" {
+			from = gangs[p.Gang]
+		}
 		switch {
-		case !p.Since.After(since):
+		case !from.After(since):
 			out = append(out, p)
-		case next.IsZero() || p.Since.Before(next):
-			next = p.Since
+		case next.IsZero() || from.Before(next):
+			next = from
 		}
 	}
 	return out, next

@@ -175,3 +175,17 @@ func TestNominatedPodsHoldTheirRoom(t *testing.T) {
 	assert.Empty(t, r.world.terminated, "the other node's room is promised")
 	assert.Zero(t, r.world.launches)
 }
+
+// Pods that are scheduled together get nodes together: none while the pool may not have as many as all of them need.
+func TestGangsGetNodesForAllOrNone(t *testing.T) {
+	job := plain("1")
+	job.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("job")}
+	r, s := empty(t, job)
+	r.spec.Plan.Max, s.all[0].replicas = 2, 6
+	r.pass(time.Hour)
+	assert.Zero(t, r.world.launches, "three would be needed")
+	assert.Len(t, r.last.Snapshot.Pending.Unhelped, 6)
+	r.spec.Plan.Max = 3
+	r.until("all have a node", 10*time.Minute, func() bool { return s.waiting() == 0 })
+	assert.Equal(t, 3, r.world.launches)
+}

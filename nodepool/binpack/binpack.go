@@ -71,9 +71,11 @@ type Input struct {
 	Displaced []Displaced
 	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.
 	AttachLimits map[string]map[string]int
-	Template     Template
-	DaemonSets   []*appsv1.DaemonSet
-	PodsPerNode  int // of those without requests of CPU and memory, on a new node; 0 = no limit
+	// MaxNodes is how many nodes can be launched: a gang that needs more gets none. 0 = it is not known.
+	MaxNodes    int
+	Template    Template
+	DaemonSets  []*appsv1.DaemonSet
+	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
 }
 
 // Result is what pods need.
@@ -108,7 +110,17 @@ func Pack(in Input) Result {
 	if !slices.ContainsFunc(in.Offers, known) {
 		return Result{}
 	}
-	p := newPacker(in)
-	p.pack(in.OnTheWay)
-	return p.result()
+	var left []plan.Unhelped
+	for {
+		p := newPacker(in)
+		p.pack(in.OnTheWay)
+		broken := p.brokenGang(in.MaxNodes)
+		if broken == "" {
+			r := p.result()
+			r.Unhelped = append(r.Unhelped, left...)
+			slices.SortFunc(r.Unhelped, byPod)
+			return r
+		}
+		in.Pods, left = without(in.Pods, broken, left)
+	}
 }

@@ -50,6 +50,7 @@ type packer struct {
 	shapes     []*shape
 	groups     []*group
 	joins      joins
+	stuckGangs []string
 	stuck      []plan.Unhelped // pods in no group, as no node could run them now
 	topologies *topologies
 	nodes      []*place // all that there are, usable or not: their pods matter to others
@@ -77,6 +78,7 @@ func newPackerOf(in Input, pods []subject, further map[string]bool) *packer {
 	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, in.Nodes), sharedOf(pods, in.Nodes, further))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
+			p.stuckGangs = append(p.stuckGangs, pod.Gang)
 			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Reason: pod.Stuck})
 		}
 	}

@@ -41,7 +41,7 @@ func (p *packer) result() Result {
 	if p.priced {
 		p.measure(&r)
 	}
-	slices.SortFunc(r.Unhelped, func(a, b plan.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(r.Unhelped, byPod)
 	p.tellNodes(&r)
 	return r
 }
