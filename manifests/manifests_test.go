@@ -244,7 +244,7 @@ func TestForesailIsGrantedWhatItUses(t *testing.T) {
 		"[] [nodes] [] [get list watch patch delete]",
 		"[] [pods] [] [list watch]",
 		"[] [persistentvolumeclaims persistentvolumes] [] [list watch]",
-		"[storage.k8s.io] [storageclasses] [] [list watch]",
+		"[storage.k8s.io] [storageclasses csinodes] [] [list watch]",
 		"[storage.k8s.io] [volumeattachments] [] [list]",
 		"[] [pods/eviction] [] [create]",
 		"[] [pods] [] [delete]",

@@ -60,8 +60,7 @@
 // Each pool looks at all pods that no node takes, and launches what they need if its nodes could run them. For
 // pods that several pools could run, the one with the largest weight launches, as long as it can: see [Claims]. Every process
 // looks with every pool, so each knows what the others claim. To keep pools apart, use taints that only some pods
-// tolerate, and labels in the templates that pods select. [LabelPool] is not such a label: a node gets it when it has
-// joined, and none is launched for a pod that selects it, unless the template has it as well.
+// tolerate, and labels in the templates that pods select, or [LabelPool]. A node gets these labels when it joins.
 //
 // Clusters may share an account, a region and a table: the UID of the namespace kube-system is on every instance, and in
 // every item of a table. An instance of another cluster is neither listed nor touched, and an item of one is rejected.

@@ -176,6 +176,7 @@ type fakeWorld struct {
 	nodes      map[string]*fakeNode
 	pending    []clusterstate.Pending
 	objects    []runtime.Object // pods and whatever they use: with any, clusters are read from them and the nodes alone
+	workloads  *workloads       // with any, pods are theirs
 	observeErr error
 	arriving   bool // some pod has no node yet
 	drainErr   error
@@ -228,6 +229,9 @@ func (w *fakeWorld) settle() {
 				n.ready = false
 			}
 		}
+	}
+	if w.workloads != nil {
+		w.workloads.settle()
 	}
 	for _, n := range w.nodes {
 		n.pods = slices.DeleteFunc(n.pods, func(p *fakePod) bool { return !n.stuck && !p.leaves.IsZero() && !now.Before(p.leaves) })
@@ -394,6 +398,9 @@ func (w *fakeWorld) Terminate(_ context.Context, id string) error {
 	if n := w.nodes["node-"+id]; n != nil && len(n.pods) > 0 && !w.past[id] && (!n.stuck || n.ready) {
 		w.violations = append(w.violations, fmt.Sprintf("%s terminated with %d pods", id, len(n.pods)))
 	}
+	if w.workloads != nil && w.workloads.movable("node-"+id) > 0 && !w.past[id] {
+		w.violations = append(w.violations, fmt.Sprintf("%s terminated with pods", id))
+	}
 	if i.endedAt.IsZero() {
 		i.endedAt = w.clock.now()
 		w.terminated = append(w.terminated, id)
@@ -451,10 +458,13 @@ func (w *fakeWorld) Observe(ctx context.Context) (*clusterstate.Cluster, error) 
 		c.Nodes = append(c.Nodes, one)
 	}
 	slices.SortFunc(c.Nodes, func(a, b clusterstate.Node) int { return cmpNames(a.Object.Name, b.Object.Name) })
-	if len(w.objects) == 0 {
+	objects := slices.Clone(w.objects)
+	if w.workloads != nil {
+		objects = append(objects, w.workloads.objects()...)
+	}
+	if len(objects) == 0 {
 		return c, nil
 	}
-	objects := slices.Clone(w.objects)
 	for _, n := range c.Nodes {
 		objects = append(objects, n.Object)
 	}
@@ -535,7 +545,10 @@ func (w *fakeWorld) Arriving(context.Context) (bool, error) {
 func (w *fakeWorld) Evict(_ context.Context, node string, l drain.Limits) (progress drain.Progress, err error) {
 	w.clock.advance(w.evictTakes)
 	err = w.on(node, func(n *fakeNode) {
-		progress.Remaining = len(n.pods)
+		if w.workloads != nil {
+			progress = w.workloads.evict(node, l)
+		}
+		progress.Remaining += len(n.pods)
 		for _, p := range n.pods {
 			switch {
 			case !p.leaves.IsZero():
@@ -582,10 +595,10 @@ func (w *fakeWorld) DeleteNode(_ context.Context, node, providerID string) error
 	return nil
 }
 
-func (w *fakeWorld) Label(_ context.Context, node, pool string) error {
+func (w *fakeWorld) Label(_ context.Context, node string, labels map[string]string) error {
 	return w.on(node, func(n *fakeNode) {
 		n.object.Labels = maps.Clone(n.object.Labels)
-		n.object.Labels[LabelPool] = pool
+		maps.Copy(n.object.Labels, labels)
 	})
 }
 
@@ -702,8 +715,8 @@ func (w mortalWorld) DeleteNode(ctx context.Context, node, providerID string) er
 	return w.k.act(func() error { return w.fakeWorld.DeleteNode(ctx, node, providerID) })
 }
 
-func (w mortalWorld) Label(ctx context.Context, node, pool string) error {
-	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, pool) })
+func (w mortalWorld) Label(ctx context.Context, node string, labels map[string]string) error {
+	return w.k.act(func() error { return w.fakeWorld.Label(ctx, node, labels) })
 }
 
 // mortalNotices is the queue of such a process.

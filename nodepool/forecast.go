@@ -54,9 +54,12 @@ func (c forecaster) forecast(ctx context.Context, o *observation) forecast {
 
 // pack finds what pods need that no node takes, and returns it for all of them, due or not.
 func (f *forecast) pack(o *observation) binpack.Result {
+	leaving := o.emptied()
 	in := binpack.Input{
-		Offers: o.offers, Template: o.spec.Template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
-		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(),
+		Offers: o.offers, Template: o.template, DaemonSets: o.cluster.DaemonSets, PodsPerNode: o.spec.Plan.PodsPerNode,
+		Pods: f.pods, Nodes: o.cluster.Nodes, Joining: o.joining(), Leaving: leaving,
+		AttachLimits: o.attachLimits, MaxNodes: max(0, o.spec.Plan.Max-expected(o.workers)),
+		Displaced: binpack.DisplacedOf(o.cluster, func(n *clusterstate.Node) bool { return leaving[n.Object.Name] }),
 	}
 	in.Cooling, in.Refused, in.Costs = o.launchable()
 	for _, w := range o.workers {
@@ -73,7 +76,7 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	in.Pods = due
 	packed := binpack.Pack(in)
 	f.pending = plan.Pending{
-		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered,
+		Known: all.Known && packed.Known, Pods: all.Helped, Due: packed.Helped, Nodes: packed.Nodes, Room: packed.HelpedRoom, Filtered: packed.Filtered, Waiting: packed.Waiting,
 		OldestFor: oldest(due, packed.Unhelped, o.at), Unhelped: all.Unhelped,
 		NoCapacity: all.NoCapacity, NoCapacityDue: packed.NoCapacity, NoCapacityNodes: packed.NoCapacityNodes,
 		Shapes: packed.Shapes, Later: further(all.Shapes, packed.Shapes),
@@ -82,19 +85,17 @@ func (f *forecast) pack(o *observation) binpack.Result {
 	return all
 }
 
-// reserve has the pods for which nodes have had room for so long that the scheduler has a reason of its own keep that room,
-// and notes them. No node is kept for them otherwise, but a removal that took the room would have a node launched for them
-// that helps no more.
+// reserve has pending pods keep the room that there is for them, and counts those for which nodes have had room for so long that
+// the scheduler has a reason of its own: nothing waits for these, but a removal that took their room would have a node launched for
+// them that helps no more.
 func (f *forecast) reserve(o *observation, in binpack.Input) {
-	homes := binpack.NewHomes(o.cluster, in)
-	f.homes = homes
+	in.Pods = o.cluster.Pending
+	f.homes = binpack.NewHomes(o.cluster, in)
 	if f.pending.Room == 0 {
 		return
 	}
 	in.Pods, _ = due(f.pods, o.at.Add(-max(roomFor, o.spec.Plan.PendingFor)))
-	packed := binpack.Pack(in)
-	f.pending.Overlooked = packed.HelpedRoom
-	homes.Reserve(packed.Room, in.Pods)
+	f.pending.Overlooked = binpack.Pack(in).HelpedRoom
 }
 
 // launchable returns the offers that cannot be launched now, those that could not when they were tried last, and what offers cost.
@@ -134,14 +135,25 @@ func oldest(pods []clusterstate.Pending, unhelped []plan.Unhelped, now time.Time
 	return oldest
 }
 
-// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments.
+// due returns the pods that have been unschedulable since a moment or longer, and the first of the others' moments. Those of a gang
+// are due together with the last one.
 func due(pods []clusterstate.Pending, since time.Time) (out []clusterstate.Pending, next time.Time) {
+	gangs := map[string]time.Time{}
 	for _, p := range pods {
+		if p.Gang != "" {
+			gangs[p.Gang] = latest(gangs[p.Gang], p.Since)
+		}
+	}
+	for _, p := range pods {
+		from := p.Since
+		if p.Gang != "" {
+			from = gangs[p.Gang]
+		}
 		switch {
-		case !p.Since.After(since):
+		case !from.After(since):
 			out = append(out, p)
-		case next.IsZero() || p.Since.Before(next):
-			next = p.Since
+		case next.IsZero() || from.Before(next):
+			next = from
 		}
 	}
 	return out, next

@@ -103,8 +103,8 @@ func (g leaseGuard) deleteNode(ctx context.Context, node, providerID string) err
 	return g.act(ctx, func(ctx context.Context) error { return g.drainer.DeleteNode(ctx, node, providerID) })
 }
 
-func (g leaseGuard) label(ctx context.Context, node, pool string) error {
-	return g.act(ctx, func(ctx context.Context) error { return g.labeler.Label(ctx, node, pool) })
+func (g leaseGuard) label(ctx context.Context, node string, labels map[string]string) error {
+	return g.act(ctx, func(ctx context.Context) error { return g.labeler.Label(ctx, node, labels) })
 }
 
 func (g leaseGuard) finish(ctx context.Context) error { return g.act(ctx, g.letGo) }

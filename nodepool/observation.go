@@ -3,11 +3,13 @@ package nodepool
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/foresail/foresail/nodepool/binpack"
 	"github.com/foresail/foresail/nodepool/clusterstate"
 	"github.com/foresail/foresail/nodepool/drain"
 	"github.com/foresail/foresail/nodepool/plan"
@@ -38,12 +40,15 @@ type observation struct {
 	tookOver  bool         // the record was another's: somebody else may have launched
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
-	known       map[string]trackedInstance // of the instances, as of this moment
-	workers     []plan.Worker
-	facts       []plan.Instance
-	emptySince  time.Time          // since when nothing of the pool has been left
-	messages    []provider.Message // of the cloud, that nothing has been decided about
-	messagesErr error              // why there may be more
+	attachLimits map[string]map[string]int  // volumes of each driver that a node can have attached, by instance type
+	template     binpack.Template           // what new nodes turn out to be
+	cordoned     map[string]bool            // nodes that have been cordoned lately, by name
+	known        map[string]trackedInstance // of the instances, as of this moment
+	workers      []plan.Worker
+	facts        []plan.Instance
+	emptySince   time.Time          // since when nothing of the pool has been left
+	messages     []provider.Message // of the cloud, that nothing has been decided about
+	messagesErr  error              // why there may be more
 }
 
 // errs is what could not be seen.
@@ -215,8 +220,21 @@ func (o *observation) nodeFacts(n *clusterstate.Node, s trackedInstance) plan.No
 	mark, marked := drain.MarkOf(n.Object)
 	return plan.Node{
 		Name: n.Object.Name, ProviderID: n.Object.Spec.ProviderID, Ready: n.Ready, ControlPlane: controlPlane(n.Object),
-		Labelled: n.Object.Labels[LabelPool] == o.pool, Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
+		Labelled: o.labelled(n, s), Marked: marked, Mark: mark, StaleMark: s.staleMark, Advised: s.cordoned,
 	}
+}
+
+// labelled reports whether a Node has the label of the pool and, as long as it joins, the others that the pool sets.
+func (o *observation) labelled(n *clusterstate.Node, s trackedInstance) bool {
+	if n.Object.Labels[LabelPool] != o.pool || !o.hasTimeToJoin(s.instance.Launched) {
+		return n.Object.Labels[LabelPool] == o.pool
+	}
+	for key, value := range ownLabels(o.pool, o.spec.Template.Labels) {
+		if n.Object.Labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // stranger returns a Node that may be the one of an instance without a node: it has come after the instance was launched,
@@ -244,6 +262,26 @@ func (o *observation) onTheWay(w plan.Worker) bool {
 		return s.joined.IsZero()
 	}
 	return !node.Ready && !node.Object.Spec.Unschedulable
+}
+
+// emptied returns the nodes, by name, that are being emptied and will be deleted: those that say so themselves, workers that this
+// pool removes or the cloud takes back, and those that have been cordoned for so short a time that they may be drained by hand.
+func (o *observation) emptied() map[string]bool {
+	out := maps.Clone(o.cordoned)
+	if out == nil {
+		out = map[string]bool{}
+	}
+	for i := range o.cluster.Nodes {
+		if n := &o.cluster.Nodes[i]; n.Leaving {
+			out[n.Object.Name] = true
+		}
+	}
+	for _, w := range o.workers {
+		if r := target(o.record, w.InstanceID); w.Node != "" && w.Leaving && (r == nil || r.State != state.RemovalPlanned) {
+			out[w.Node] = true
+		}
+	}
+	return out
 }
 
 // joining returns the workers that are Ready within their time to join, by the names of their nodes.

@@ -28,12 +28,16 @@ type observer struct {
 	cloud   lister
 	cluster Observer
 
-	tracked    trackedInstances
-	offers     []provider.Offer
-	offersAt   time.Time
-	capacities map[string]*observedCapacity // by instance type
-	homeless   homelessNodes
-	emptySince time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
+	tracked      trackedInstances
+	offers       []provider.Offer
+	offersAt     time.Time
+	capacities   map[string]*observedCapacity // by instance type
+	homeless     homelessNodes
+	attachLimits map[string]attachLimit // by instance type
+	newest       joinedNode
+	// cordonedSince is when this process first saw a node cordoned, by name.
+	cordonedSince map[string]time.Time
+	emptySince    time.Time // since when nothing of the pool has been left and nobody else has led; zero = something is
 }
 
 // list asks the cloud for the pool's instances. It comes before everything else of a cycle: what the journal or the
@@ -87,6 +91,31 @@ func (b *observer) seeCluster(ctx context.Context, o *observation) {
 			o.nodes[id], o.nodes[provider.IDOf(id)] = n, n
 		}
 	}
+	b.seeCordons(o)
+	b.seeAttachLimits(o)
+}
+
+// drainsWithin is how long after it was cordoned a node may be drained by hand and deleted. One that is cordoned for longer stays,
+// for all that is known.
+const drainsWithin = 10 * time.Minute
+
+// seeCordons notes which nodes have been cordoned lately.
+func (b *observer) seeCordons(o *observation) {
+	since := map[string]time.Time{}
+	o.cordoned = map[string]bool{}
+	for i := range o.cluster.Nodes {
+		n := o.cluster.Nodes[i].Object
+		if !n.Spec.Unschedulable {
+			continue
+		}
+		first, seen := b.cordonedSince[n.Name]
+		if !seen {
+			first = o.at
+		}
+		since[n.Name] = first
+		o.cordoned[n.Name] = o.at.Sub(first) < drainsWithin
+	}
+	b.cordonedSince = since
 }
 
 // remember takes note of what was seen of each instance.
@@ -151,6 +180,7 @@ func (b *observer) ask(ctx context.Context, o *observation) {
 		}
 	}
 	o.offers = b.corrected(o, b.offers)
+	b.seeTemplate(o)
 }
 
 func scheme(providerID string) string {

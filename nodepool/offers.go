@@ -28,6 +28,30 @@ type amount struct {
 	quantity resource.Quantity
 }
 
+// attachLimit is how many volumes of each driver can be attached to the newest node of an instance type that says so.
+type attachLimit struct {
+	created time.Time
+	drivers map[string]int
+}
+
+// seeAttachLimits notes how many volumes nodes of each type can have attached. What they could is remembered when they go.
+func (b *observer) seeAttachLimits(o *observation) {
+	if b.attachLimits == nil {
+		b.attachLimits = map[string]attachLimit{}
+	}
+	for i := range o.cluster.Nodes {
+		n := &o.cluster.Nodes[i]
+		kind, created := n.Object.Labels[corev1.LabelInstanceTypeStable], n.Object.CreationTimestamp.Time
+		if len(n.AttachLimits) > 0 && !created.Before(b.attachLimits[kind].created) {
+			b.attachLimits[kind] = attachLimit{created, n.AttachLimits}
+		}
+	}
+	o.attachLimits = make(map[string]map[string]int, len(b.attachLimits))
+	for kind, limit := range b.attachLimits {
+		o.attachLimits[kind] = limit.drivers
+	}
+}
+
 // corrected returns offers as nodes of the pool have turned out to be, where the cloud or an estimate promises more: a pod
 // that such a node does not take would have one launched after the other.
 func (b *observer) corrected(o *observation, offers []provider.Offer) []provider.Offer {

@@ -88,10 +88,10 @@ type Drainer interface {
 	DeleteNode(ctx context.Context, node, providerID string) error
 }
 
-// Labeler labels the node of a worker with [LabelPool], so that it is known for one of the pool's when its instance has
-// gone. A node that has gone is no error.
+// Labeler sets labels of the node of a worker that joins: [LabelPool], so that it is known for one of the pool's when its instance has
+// gone, and those of the template. A node that has gone is no error.
 type Labeler interface {
-	Label(ctx context.Context, node, pool string) error
+	Label(ctx context.Context, node string, labels map[string]string) error
 }
 
 // LabelPool is the label that tells the pool of a node.

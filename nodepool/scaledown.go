@@ -92,7 +92,7 @@ func (e *executor) advanceTarget(ctx context.Context, i int) error {
 func (e *executor) removal(at int) removing {
 	a := e.record.Action
 	return removing{
-		executor: e, action: a.ID, forced: e.seen.spec.Drain.Force && plan.MustGo(a.Reason),
+		executor: e, action: a.ID, forced: e.seen.spec.Drain.Force && a.Reason.MustGo(),
 		find: func() *state.Removal { return &e.record.Action.Targets[at] },
 	}
 }
@@ -117,20 +117,24 @@ func (e *executor) clearAfter() time.Duration {
 	return max(clearAfter, e.seen.spec.Drain.Timeout+clearMargin)
 }
 
-// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over.
+// abandon gives back every target that is not drained yet. What is drained is finished, unless its time is over. A node whose pods
+// have been evicted in vain is left alone for a while, longer each time.
 func (e *executor) abandon(ctx context.Context, why string) error {
 	a := e.record.Action
 	old := e.age(a) > e.clearAfter()
 	changed := false
 	for i := range a.Targets {
 		r := &a.Targets[i]
-		touched := !queued(a, *r)
+		touched, evicted := !queued(a, *r), r.State == state.RemovalDraining || r.State == state.RemovalDrained
 		switch {
 		case r.State == state.RemovalPlanned, r.State == state.RemovalTainted, r.State == state.RemovalDraining,
 			r.State == state.RemovalDrained && old:
 			r.State, r.Since, r.Error, changed = state.RemovalRestoring, e.now(), why, true
-			if touched && old {
+			switch {
+			case touched && old:
 				e.backOffDrain(r.InstanceID, drainBackoffMax)
+			case evicted:
+				e.backOffDrain(r.InstanceID, drainBackoffMin)
 			}
 		}
 	}
@@ -181,14 +185,16 @@ func (e *executor) needs(at int) string {
 	return plan.Objection(e.snapshot, a.Reason, a.Targets[at].InstanceID, later)
 }
 
-// pinned tells why the pods of a node could not run on others, "" if they could, or if the pool is being deleted. Nodes that are
-// being removed are no homes.
+// pinned returns why the pods of a target could not run on other nodes, "" if they could, or if the pool is being deleted. Other
+// nodes that are being removed are no homes, and their pods keep the room that they will need.
 func (e *executor) pinned(node string) string {
 	if e.snapshot.Homes == nil || node == "" || e.seen.spec.Plan.Deleting {
 		return ""
 	}
 	leaving := []string{node}
+	mayWait := true
 	if a := e.record.Action; a != nil {
+		mayWait = a.Reason.MustGo()
 		for _, r := range a.Targets {
 			if r.Node != node && (r.State == state.RemovalTainted || r.State == state.RemovalDraining) {
 				leaving = append(leaving, r.Node)
@@ -196,7 +202,7 @@ func (e *executor) pinned(node string) string {
 		}
 	}
 	slices.Sort(leaving) // for all of them it is asked once
-	return e.snapshot.Homes.Without(leaving)
+	return e.snapshot.Homes.Without(leaving, mayWait)
 }
 
 // drop leaves out a target that has not been touched.

@@ -146,12 +146,12 @@ func (e *executor) claim(ctx context.Context, node string) error {
 	return e.label(ctx, node)
 }
 
-// label labels a Node with the pool, once in a cycle.
+// label gives a Node the labels that nodes of the pool have, once in a cycle.
 func (e *executor) label(ctx context.Context, node string) error {
 	if e.labelled[node] {
 		return nil
 	}
-	if err := e.guard.label(ctx, node, e.pool); err != nil {
+	if err := e.guard.label(ctx, node, ownLabels(e.pool, e.seen.spec.Template.Labels)); err != nil {
 		return fmt.Errorf("label node %s: %w", node, err)
 	}
 	e.labelled[node] = true

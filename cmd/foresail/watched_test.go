@@ -185,7 +185,7 @@ func (a *watchedAPI) writeInitial(ctx context.Context, w io.Writer, kind string)
 	}
 	end := map[string]runtime.Object{
 		"nodes": &corev1.Node{}, "pods": &corev1.Pod{}, "daemonsets": &appsv1.DaemonSet{}, "poddisruptionbudgets": &policyv1.PodDisruptionBudget{},
-		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{}, "persistentvolumes": &corev1.PersistentVolume{}, "storageclasses": &storagev1.StorageClass{},
+		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{}, "persistentvolumes": &corev1.PersistentVolume{}, "storageclasses": &storagev1.StorageClass{}, "csinodes": &storagev1.CSINode{},
 	}[kind]
 	end.(metav1.Object).SetResourceVersion(strconv.Itoa(a.nodes + a.pods))
 	end.(metav1.Object).SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})

@@ -10,7 +10,6 @@
 // What it only comes near to, so that in doubt it asks for no node that might not help:
 //   - a selector of namespaces by label is taken for all of them in an anti-affinity and for none in an affinity;
 //   - pods are placed one kind after the other, never moved, never preempted;
-//   - how many volumes a node takes is not looked at: a node that has its fill of them has room;
 //   - a volume that is free to be claimed is not used up by the pod that is placed where it is;
 //   - pods that claim devices (dynamic resource allocation) are stuck: which nodes have some is not known;
 //   - a new node has no label or taint but those of its offer and of the template, and its own name. Whether it is Spot is
@@ -66,7 +65,14 @@ type Input struct {
 	OnTheWay []plan.Placement // launched nodes that are not Ready yet: they take pods first
 	// Joining is what the nodes were launched as, by name, that are Ready within their time to join. One that is not initialized
 	// yet counts as on its way: without startup taints, and with what its offer promises.
-	Joining     map[string]plan.Placement
+	Joining map[string]plan.Placement
+	// Leaving are the nodes, by name, that are being emptied and will be deleted, and Displaced the pods that will leave them.
+	Leaving   map[string]bool
+	Displaced []Displaced
+	// AttachLimits are, by instance type, how many volumes of each driver can be attached to a new node.
+	AttachLimits map[string]map[string]int
+	// MaxNodes is how many nodes can be launched: a gang that needs more gets none. 0 = it is not known.
+	MaxNodes    int
 	Template    Template
 	DaemonSets  []*appsv1.DaemonSet
 	PodsPerNode int // of those without requests of CPU and memory, on a new node; 0 = no limit
@@ -85,6 +91,7 @@ type Result struct {
 	// NoCapacity is the number of helped pods that only refused offers could run, beyond the nodes that are there and on their way;
 	// NoCapacityNodes is how many of Nodes are for such pods alone. They are no part of CPU, Memory and Slots.
 	NoCapacity, NoCapacityNodes int
+	Waiting                     int // of the helped pods, those that wait only until nodes which are being emptied are deleted
 	// Filtered is the number of helped pods that are refused nodes that there are because of the load predicted of these.
 	Filtered int
 	// Unhelped are pods that neither a node that is there nor a new one could run, and those that are stuck with their claims.
@@ -98,7 +105,7 @@ type Result struct {
 	CPU, Memory, Slots float64
 }
 
-// Pack tells what pods need. Equal inputs have equal results.
+// Pack returns what pods need. Equal inputs have equal results.
 func Pack(in Input) Result {
 	if len(in.Pods) == 0 {
 		return Result{Known: true}
@@ -106,7 +113,17 @@ func Pack(in Input) Result {
 	if !slices.ContainsFunc(in.Offers, known) {
 		return Result{}
 	}
-	p := newPacker(in)
-	p.pack(in.OnTheWay)
-	return p.result()
+	var left []plan.Unhelped
+	for {
+		p := newPacker(in)
+		p.pack(in.OnTheWay)
+		broken := p.brokenGang(in.MaxNodes)
+		if broken == "" {
+			r := p.result()
+			r.Unhelped = append(r.Unhelped, left...)
+			slices.SortFunc(r.Unhelped, byPod)
+			return r
+		}
+		in.Pods, left = without(in.Pods, broken, left)
+	}
 }

@@ -139,6 +139,14 @@ func bound(app, cpu string) *clusterstate.Pod {
 	return &clusterstate.Pod{Name: app, Kind: &clusterstate.Kind{Namespace: "default", Labels: map[string]string{"app": app}, Requests: list("cpu", cpu, "memory", "1Gi", "pods", "1")}}
 }
 
+// gang has pods be scheduled together.
+func gang(in []clusterstate.Pending) []clusterstate.Pending {
+	for i := range in {
+		in[i].Gang = "default/job"
+	}
+	return in
+}
+
 func leaving(p *clusterstate.Pod) *clusterstate.Pod { p.Leaving = true; return p }
 
 func withPort(p *clusterstate.Pod, port int32) *clusterstate.Pod {
@@ -328,6 +336,16 @@ func TestPack(t *testing.T) {
 		"stuck with a claim": {in: Input{Pods: all(stuck(pods("db", 2)), pods("web", 1)), Nodes: []clusterstate.Node{node("n1", "a")}}, helped: 1, room: 1,
 			unhelped: map[string]string{"default/db-0": "its claim data does not exist", "default/db-1": "its claim data does not exist"}},
 		"all are stuck": {in: Input{Pods: stuck(pods("db", 1))}, unhelped: map[string]string{"default/db-0": "its claim data does not exist"}},
+
+		// Pods that are scheduled together or not at all.
+		"a gang":                          {in: Input{Pods: gang(pods("web", 5))}, nodes: 2, helped: 5},
+		"a gang with a pod that is stuck": {in: Input{Pods: gang(all(pods("web", 1), stuck(pods("db", 1))))}, unhelped: map[string]string{"default/web-0": whyGang, "default/db-0": "its claim data does not exist"}},
+		"a gang with a pod that is too large, beside others": {in: Input{Pods: all(pods("x", 1), gang(all(pods("web", 1), pods("db", 1, requests("cpu", "5")))))}, nodes: 1, helped: 1,
+			unhelped: map[string]string{"default/web-0": whyGang, "default/db-0": whyGang}},
+		"a gang that needs more nodes than there may be": {in: Input{Pods: all(pods("x", 4), gang(pods("web", 5))), MaxNodes: 2}, nodes: 1, helped: 4,
+			unhelped: map[string]string{"default/web-0": whyGang, "default/web-1": whyGang, "default/web-2": whyGang, "default/web-3": whyGang, "default/web-4": whyGang}},
+		"a gang with room for all but one": {in: Input{Pods: gang(all(pods("web", 1), pods("db", 1, inZone("c")))), Nodes: []clusterstate.Node{node("n1", "a")}}, room: 1, helped: 1,
+			unhelped: map[string]string{"default/db-0": "its node selector or node affinity wants labels that no new node of the pool has"}},
 
 		// Nodes that are there or on their way.
 		"on its way":              {in: Input{Pods: pods("web", 5), OnTheWay: []plan.Placement{{Zone: "a", InstanceType: "m"}}}, nodes: 1, helped: 5},

@@ -63,7 +63,7 @@ func (p *packer) filled(first *group, s *shape) float64 {
 		if looked == mostGroups {
 			break
 		}
-		if g.left > 0 && g.takes[s.index] {
+		if g.role == pending && g.left > 0 && g.takes[s.index] {
 			looked++
 			add(g)
 		}

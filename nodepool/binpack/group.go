@@ -16,7 +16,12 @@ import (
 // group is pods that no rule tells apart.
 type group struct {
 	pod      *corev1.Pod // one of them
-	names    []string    // of all, in order
+	members  []member    // by name
+	role     role
+	budget   *clusterstate.Budget
+	gang     string
+	shared   []clusterstate.Attachment // its volumes, if other pods may use them as well; otherwise they are in its request
+	attach   map[string]int            // the number of its other volumes, by driver
 	affinity nodeaffinity.RequiredNodeAffinity
 	where    []*corev1.NodeSelector                // its volumes can be used
 	volumes  []*nodeaffinity.LazyErrorNodeSelector // the same
@@ -33,9 +38,12 @@ type group struct {
 	size     float64
 	order    int // among the groups
 
-	left int // pods without a place
-	room int // pods with one on a node that is there
-	new  int // pods with one on a node that is added
+	left  int // pods without a place
+	room  int // pods with one on a node that is there
+	new   int // pods with one on a node that is added
+	gone  int // of those that have a node, how many have left it
+	late  int // had no place until the nodes that leave were deleted
+	waits int // pending ones that wait for that, and for nothing else
 }
 
 // hasShape tells whether some new node of the pool could run it.
@@ -54,44 +62,96 @@ type grouper struct {
 	seed   maphash.Seed
 	labels map[string]bool // those that some rule looks at
 	joins  joins
+	shared map[clusterstate.Attachment]bool // volumes that several pods may use
 	known  map[uint64][]*group
 	all    []*group
 }
 
-func groupsOf(pods []clusterstate.Pending, all joins, labels map[string]bool) []*group {
-	b := &grouper{seed: maphash.MakeSeed(), labels: labels, joins: all, known: map[uint64][]*group{}}
+func groupsOf(pods []subject, all joins, labels map[string]bool, shared map[clusterstate.Attachment]bool) []*group {
+	b := &grouper{seed: maphash.MakeSeed(), labels: labels, joins: all, shared: shared, known: map[uint64][]*group{}}
 	for i := range pods {
 		if pods[i].Stuck == "" {
 			b.add(&pods[i])
 		}
 	}
 	for _, g := range b.all {
-		slices.Sort(g.names)
-		g.left = len(g.names)
+		slices.SortFunc(g.members, func(x, y member) int { return cmp.Compare(x.name, y.name) })
+		g.left = len(g.members)
 		g.affinity = nodeaffinity.GetRequiredNodeAffinity(g.pod)
 		for _, s := range g.where {
 			g.volumes = append(g.volumes, nodeaffinity.NewLazyErrorNodeSelector(s))
 		}
 		g.ports = clusterstate.HostPorts(&g.pod.Spec)
 	}
-	slices.SortFunc(b.all, func(x, y *group) int { return cmp.Compare(x.names[0], y.names[0]) })
+	slices.SortFunc(b.all, func(x, y *group) int {
+		return cmp.Or(cmp.Compare(x.members[0].name, y.members[0].name), cmp.Compare(x.role, y.role))
+	})
 	return b.all
 }
 
-func (b *grouper) add(pending *clusterstate.Pending) {
-	p := pending.Pod
-	name := p.Namespace + "/" + p.Name
-	refused := b.joins.refusalOf(pending)
-	sum := b.sum(p) + b.sumOf(pending.Volumes) + uint64(refused)*0x9e3779b97f4a7c15
+func (b *grouper) add(s *subject) {
+	p := s.Pod
+	one := &group{pod: p, where: s.Volumes, refusal: b.joins.refusalOf(&s.Pending), role: s.role, budget: s.Budget, gang: s.Gang}
+	one.shared, one.attach = b.attachments(s)
+	sum := b.sum(p) + b.sumOf(s.Volumes) + uint64(one.refusal)*0x9e3779b97f4a7c15 + uint64(s.role)
+	if s.Gang != "" {
+		sum += maphash.String(b.seed, s.Gang)
+	}
 	for _, g := range b.known[sum] {
-		if g.refusal == refused && b.alike(g.pod, p) && slices.EqualFunc(g.where, pending.Volumes, equal[corev1.NodeSelector]) {
-			g.names = append(g.names, name)
+		if g.like(one) && b.alike(g.pod, p) && slices.EqualFunc(g.where, s.Volumes, equal[corev1.NodeSelector]) {
+			g.members = append(g.members, s.member())
 			return
 		}
 	}
-	g := &group{pod: p, names: []string{name}, where: pending.Volumes, refusal: refused}
-	b.known[sum] = append(b.known[sum], g)
-	b.all = append(b.all, g)
+	one.members = []member{s.member()}
+	b.known[sum] = append(b.known[sum], one)
+	b.all = append(b.all, one)
+}
+
+// like reports whether pods of two groups have the same part in a question, and volumes alike.
+func (g *group) like(other *group) bool {
+	sameBudget := g.budget == other.budget || g.budget != nil && other.budget != nil && *g.budget == *other.budget
+	return g.refusal == other.refusal && g.role == other.role && g.gang == other.gang && sameBudget &&
+		slices.Equal(g.shared, other.shared) && maps.Equal(g.attach, other.attach)
+}
+
+// attachments returns the volumes of a pod that other pods may use as well, and the number of the others by driver.
+func (b *grouper) attachments(s *subject) (shared []clusterstate.Attachment, own map[string]int) {
+	for _, a := range s.Attach {
+		if b.shared[a] {
+			shared = append(shared, a)
+			continue
+		}
+		if own == nil {
+			own = map[string]int{}
+		}
+		own[a.Driver]++
+	}
+	return shared, own
+}
+
+// sharedOf returns the volumes that more than one of the pods uses, or that are attached to a node which takes pods.
+func sharedOf(pods []subject, nodes []clusterstate.Node, leaving map[string]bool) map[clusterstate.Attachment]bool {
+	out, seen := map[clusterstate.Attachment]bool{}, map[clusterstate.Attachment]bool{}
+	for i := range pods {
+		for _, a := range pods[i].Attach {
+			out[a] = seen[a]
+			seen[a] = true
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	for i := range nodes {
+		if n := &nodes[i]; !leaving[n.Object.Name] {
+			for _, a := range n.Attached {
+				if seen[a] {
+					out[a] = true
+				}
+			}
+		}
+	}
+	return out
 }
 
 // sum is equal for pods that are alike, and rarely for others. The order of maps must not matter to it.

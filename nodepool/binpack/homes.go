@@ -1,6 +1,7 @@
 package binpack
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,94 +9,111 @@ import (
 	"github.com/foresail/foresail/nodepool/plan"
 )
 
-// Homes tells whether the pods of nodes that are removed could run on the other nodes that are there. Nodes on their way do not
-// count: they may never come.
+// Homes answers whether the pods of nodes that are removed could run on the other nodes that exist. Nodes on their way do not
+// count: they may never come. Pods of nodes that are being emptied already, and pending pods, keep the room that there is for them.
 type Homes struct {
-	cluster *clusterstate.Cluster
-	added   Input // what new nodes are
-	waiting []clusterstate.Pending
-	room    int               // how many of those keep their room
-	told    map[string]string // by the nodes that were asked about
+	cluster  *clusterstate.Cluster
+	world    Input
+	unplaced int               // of the pods that keep their room, those that have none; below 0: it is not known yet
+	answers  map[string]string // by the nodes that were asked about
 }
 
-// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says.
-func NewHomes(c *clusterstate.Cluster, added Input) *Homes {
-	return &Homes{cluster: c, added: added, told: map[string]string{}}
+// NewHomes returns the homes that a cluster has, and those that it has with new nodes as an Input says. The pods of the Input keep
+// the room that there is for them.
+func NewHomes(c *clusterstate.Cluster, world Input) *Homes {
+	world.Nodes, world.OnTheWay = c.Nodes, nil
+	world.Pods = slices.DeleteFunc(slices.Clone(world.Pods), func(w clusterstate.Pending) bool { return w.Stuck != "" })
+	world.Displaced = slices.DeleteFunc(DisplacedOf(c, func(n *clusterstate.Node) bool {
+		return n.Leaving || n.Object.Spec.Unschedulable || world.Leaving[n.Object.Name]
+	}), func(d Displaced) bool { return d.Stuck != "" })
+	return &Homes{cluster: c, world: world, unplaced: -1, answers: map[string]string{}}
 }
 
-// Reserve has some of these pods, which wait for a node, keep the room that there is for them. Those that no node could run now
-// have none to keep.
-func (h *Homes) Reserve(some int, waiting []clusterstate.Pending) {
-	h.waiting = slices.DeleteFunc(slices.Clone(waiting), func(w clusterstate.Pending) bool { return w.Stuck != "" })
-	h.room = some
-	clear(h.told)
-}
-
-// Without returns why the pods of some nodes, by name, could not all run on the others and on new ones, "" if they could: a
-// sentence without a full stop about one of them. It costs about as much as a packing.
-func (h *Homes) Without(nodes []string, added ...plan.Placement) string {
-	parts := slices.Clone(nodes)
+// Without implements [plan.Homes]. It costs about as much as a packing.
+func (h *Homes) Without(nodes []string, mayWait bool, added ...plan.Placement) string {
+	parts := append(slices.Clone(nodes), fmt.Sprint(" ", mayWait))
 	for _, p := range added {
 		parts = append(parts, " "+p.Zone+"/"+p.InstanceType)
 	}
 	key := strings.Join(parts, "/")
-	why, ok := h.told[key]
+	why, ok := h.answers[key]
 	if !ok {
-		why = h.without(nodes, added)
-		h.told[key] = why
+		why = h.without(nodes, mayWait, added)
+		h.answers[key] = why
 	}
 	return why
 }
 
-func (h *Homes) without(nodes []string, added []plan.Placement) string {
-	var in Input
-	if len(added) > 0 {
-		in = h.added
-		in.Pods, in.Nodes, in.Joining = nil, nil, nil
+func (h *Homes) without(nodes []string, mayWait bool, added []plan.Placement) string {
+	leaving := map[string]bool{}
+	for _, name := range nodes {
+		leaving[name] = true
 	}
-	for i := range h.cluster.Nodes {
-		if n := &h.cluster.Nodes[i]; slices.Contains(nodes, n.Object.Name) {
-			in.Pods = append(in.Pods, h.cluster.Replacements(n)...)
-		}
-	}
-	in.Pods = append(in.Pods, h.waiting...)
-	if len(in.Pods) == 0 {
+	pods := h.leaving(leaving)
+	if len(pods) == 0 && len(h.world.Pods)+len(h.world.Displaced) == 0 {
 		return ""
 	}
-	for _, n := range h.cluster.Nodes {
-		if !slices.Contains(nodes, n.Object.Name) {
-			in.Nodes = append(in.Nodes, n)
+	for _, s := range pods {
+		if s.Stuck != "" {
+			return "its pod " + s.Pod.Namespace + "/" + s.Pod.Name + " could run nowhere, as " + s.Stuck
 		}
 	}
-	p := newPacker(in)
-	if len(p.stuck) > 0 {
-		return "its pod " + p.stuck[0].Pod + " could run nowhere, as " + p.stuck[0].Reason
-	}
-	p.hardestFirst()
-	p.full = true
-	p.pack(added)
-	left, name := 0, ""
-	for _, g := range p.groups {
-		if left += g.left; g.left > 0 && name == "" {
-			name = g.names[len(g.names)-g.left]
+	if h.unplaced < 0 {
+		h.unplaced = 0
+		for _, g := range h.pack(nil, nil, nil).groups {
+			h.unplaced += g.left
 		}
 	}
-	switch {
-	case left <= len(h.waiting)-h.room:
-		return ""
-	case slices.ContainsFunc(h.waiting, func(w clusterstate.Pending) bool { return w.Pod.Namespace+"/"+w.Pod.Name == name }):
-		return "no other node has room for pod " + name + ", which waits for one"
-	}
-	return "no other node could run its pod " + name
+	return h.pack(pods, leaving, added).verdict(mayWait, h.unplaced)
 }
 
-// hardestFirst orders groups by how many of the nodes that are there could run them, as new ones are ordered by their shapes. Many
+// leaving returns the pods that would leave nodes.
+func (h *Homes) leaving(nodes map[string]bool) []subject {
+	var out []subject
+	for i := range h.cluster.Nodes {
+		n := &h.cluster.Nodes[i]
+		if !nodes[n.Object.Name] {
+			continue
+		}
+		for _, p := range h.cluster.Replacements(n) {
+			out = append(out, subject{p, asked, n.Object.Name})
+		}
+	}
+	return out
+}
+
+// pack looks for places for the pods of nodes that leave, and for those that keep theirs.
+func (h *Homes) pack(pods []subject, leaving map[string]bool, added []plan.Placement) *packer {
+	in := h.world
+	in.Joining = nil
+	if len(added) == 0 {
+		in.Offers = nil
+	}
+	for _, s := range subjectsOf(&in) {
+		if !leaving[s.from] {
+			pods = append(pods, s)
+		}
+	}
+	p := newPackerOf(in, pods, leaving)
+	p.full = true
+	p.hardestFirst()
+	p.placeOnTheWay(added)
+	p.rounds(p.groups)
+	p.vanish()
+	p.rounds(p.groups)
+	return p
+}
+
+// hardestFirst orders groups by how many of the existing nodes could run them, as new ones are ordered by their shapes. Many
 // are as good as all.
 func (p *packer) hardestFirst() {
 	const many = 64
 	for _, g := range p.groups {
 		for _, at := range p.places {
-			if g.shapes < many && at.free.times(g.request) > 0 && g.runsOn(at.node) == nil {
+			if g.shapes >= many {
+				break
+			}
+			if at.free.times(g.request) > 0 && g.runsOn(at.node) == nil {
 				g.shapes++
 			}
 		}

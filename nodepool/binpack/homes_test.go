@@ -48,16 +48,16 @@ func TestHomesOnNewNodes(t *testing.T) {
 		return out
 	}
 	h := homesOf(t, 2, full()...)
-	require.NotEmpty(t, h.Without([]string{"n0"}), "the other is full")
-	require.Empty(t, h.Without([]string{"n0"}, added))
-	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, added), "one is no home for both")
-	require.Empty(t, h.Without([]string{"n0", "n1"}, added, added))
-	require.NotEmpty(t, h.Without([]string{"n0"}), "what was asked before is not mixed up")
+	require.NotEmpty(t, h.Without([]string{"n0"}, false), "the other is full")
+	require.Empty(t, h.Without([]string{"n0"}, false, added))
+	require.NotEmpty(t, h.Without([]string{"n0", "n1"}, false, added), "one is no home for both")
+	require.Empty(t, h.Without([]string{"n0", "n1"}, false, added, added))
+	require.NotEmpty(t, h.Without([]string{"n0"}, false), "what was asked before is not mixed up")
 
 	h = homesOf(t, 2, full(inZone("b"))...)
-	require.NotEmpty(t, h.Without([]string{"n1"}, added), "they must be in another zone")
-	require.Empty(t, h.Without([]string{"n1"}, plan.Placement{Zone: "b", InstanceType: "m"}))
-	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, added), "it is not known what new nodes are")
+	require.NotEmpty(t, h.Without([]string{"n1"}, false, added), "they must be in another zone")
+	require.Empty(t, h.Without([]string{"n1"}, false, plan.Placement{Zone: "b", InstanceType: "m"}))
+	require.NotEmpty(t, NewHomes(h.cluster, Input{}).Without([]string{"n1"}, false, added), "it is not known what new nodes are")
 }
 
 // devices has a pod claim a device.
@@ -69,13 +69,13 @@ func devices(p *corev1.Pod) {
 func TestPodsWithDevicesKeepTheirNode(t *testing.T) {
 	h := homesOf(t, 3, running("a", "n0", devices), running("b", "n1"))
 	const want = "its pod default/a could run nowhere, as it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
-	require.Equal(t, want, h.Without([]string{"n0"}))
-	require.Equal(t, want, h.Without([]string{"n0"}, plan.Placement{Zone: "a", InstanceType: "m"}))
-	require.Empty(t, h.Without([]string{"n1"}))
+	require.Equal(t, want, h.Without([]string{"n0"}, false))
+	require.Equal(t, want, h.Without([]string{"n0"}, false, plan.Placement{Zone: "a", InstanceType: "m"}))
+	require.Empty(t, h.Without([]string{"n1"}, false))
 	waiting := pods("w", 1)
 	waiting[0].Stuck = "it claims devices"
-	h.Reserve(0, waiting)
-	require.Empty(t, h.Without([]string{"n1"}), "what waits for devices keeps no node")
+	h = NewHomes(h.cluster, Input{Pods: waiting})
+	require.Empty(t, h.Without([]string{"n1"}, false), "what waits for devices keeps no node")
 }
 
 // TestPodsWithDevicesAskForNoNode: a node of the pool might have no devices, and then another would follow it.
@@ -154,7 +154,7 @@ func TestHomes(t *testing.T) {
 		"a pod that leaves":    {1, []runtime.Object{running("w0", "n0", func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: noon}, []string{"x"} })}, []string{"n0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, test.want, homesOf(t, test.nodes, test.objects...).Without(test.without))
+			assert.Equal(t, test.want, homesOf(t, test.nodes, test.objects...).Without(test.without, false))
 		})
 	}
 }
@@ -168,12 +168,12 @@ func TestHomesAreNodesThatTakePods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := homesOf(t, 2, running("w0", "n0"))
-			require.Empty(t, h.Without([]string{"n0"}))
+			require.Empty(t, h.Without([]string{"n0"}, false))
 			h = homesOf(t, 2, running("w0", "n0"))
 			other := h.cluster.Nodes[1].Object
 			change(other)
 			h.cluster.Nodes[1].Ready = len(other.Status.Conditions) > 0
-			assert.NotEmpty(t, h.Without([]string{"n0"}))
+			assert.NotEmpty(t, h.Without([]string{"n0"}, false))
 		})
 	}
 }
@@ -184,8 +184,8 @@ func TestPodsThatAreStuckReserveNothing(t *testing.T) {
 	stuck.Stuck = "its claim data does not exist"
 	waits := pods("x", 1, requests("cpu", "2"))[0]
 	h := homesOf(t, 2, running("w0", "n0", requests("cpu", "3")))
-	h.Reserve(0, []clusterstate.Pending{stuck})
-	require.Empty(t, h.Without([]string{"n0"}))
-	h.Reserve(1, []clusterstate.Pending{stuck, waits})
-	require.Equal(t, "no other node has room for pod default/x-0, which waits for one", h.Without([]string{"n0"}), "others keep theirs")
+	h = NewHomes(h.cluster, Input{Pods: []clusterstate.Pending{stuck}})
+	require.Empty(t, h.Without([]string{"n0"}, false))
+	h = NewHomes(h.cluster, Input{Pods: []clusterstate.Pending{stuck, waits}})
+	require.Equal(t, "no other node has room for pod default/x-0, which waits for one", h.Without([]string{"n0"}, false), "others keep theirs")
 }

@@ -27,6 +27,20 @@ func passing(t *corev1.Taint, startup []corev1.Taint) bool {
 	return slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
 }
 
+// awaited returns the labels of the template that a node does not have yet.
+func awaited(n *corev1.Node, template map[string]string) map[string]string {
+	var out map[string]string
+	for key, value := range template {
+		if n.Labels[key] != value {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
 // joining makes of a node that was launched lately what it will be once it is initialized: without the taints that pass, with
 // the labels that it awaits, with the resources that a device plugin has yet to register. One that is initialized stays there.
 func (p *packer) joining(at *place, n *clusterstate.Node, in *Input) {
@@ -37,11 +51,16 @@ func (p *packer) joining(at *place, n *clusterstate.Node, in *Input) {
 	s := p.shapeOf(launched)
 	lacking := p.lacking(n, s)
 	taints := slices.DeleteFunc(slices.Clone(n.Object.Spec.Taints), func(t corev1.Taint) bool { return passing(&t, in.Template.StartupTaints) })
-	if len(lacking) == 0 && len(taints) == len(n.Object.Spec.Taints) {
+	labels := awaited(n.Object, in.Template.Labels)
+	if len(lacking)+len(labels) == 0 && len(taints) == len(n.Object.Spec.Taints) {
 		return
 	}
 	at.kind = onTheWay
 	at.node = &corev1.Node{ObjectMeta: *n.Object.ObjectMeta.DeepCopy(), Spec: corev1.NodeSpec{Taints: taints}}
+	if at.node.Labels == nil {
+		at.node.Labels = map[string]string{}
+	}
+	maps.Copy(at.node.Labels, labels)
 	for i, amount := range lacking {
 		at.free[i] += amount
 	}

@@ -95,13 +95,13 @@ func TestNodesThatJoinAreNoHomes(t *testing.T) {
 	agent := []corev1.Taint{{Key: "agent", Effect: corev1.TaintEffectNoSchedule}}
 	for name, added := range map[string][]plan.Placement{"alone": nil, "beside a new one": {{Zone: "b", InstanceType: "m"}}} {
 		h := homesOf(t, 2, running("p", "n0", inZone("a")), running("q", "n1"))
-		h.added.Template.StartupTaints, h.added.Joining = agent, map[string]plan.Placement{}
+		h.world.Template.StartupTaints, h.world.Joining = agent, map[string]plan.Placement{}
 		for i := range h.cluster.Nodes {
 			if n := &h.cluster.Nodes[i]; n.Object.Name == "n1" {
 				n.Object.Labels[zone], n.Object.Spec.Taints = "a", agent
-				h.added.Joining["n1"] = plan.Placement{Zone: "a", InstanceType: "m"}
+				h.world.Joining["n1"] = plan.Placement{Zone: "a", InstanceType: "m"}
 			}
 		}
-		assert.NotEmpty(t, h.Without([]string{"n0"}, added...), name)
+		assert.NotEmpty(t, h.Without([]string{"n0"}, false, added...), name)
 	}
 }

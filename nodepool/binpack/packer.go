@@ -15,8 +15,6 @@ import (
 type place struct {
 	kind    kind
 	node    *corev1.Node
-	exists  bool                // also one that joins, which is on its way
-	pods    []*clusterstate.Pod // of one that exists
 	free    vector
 	whole   vector // of one that is there, after its DaemonSets
 	ports   []corev1.ContainerPort
@@ -25,6 +23,11 @@ type place struct {
 	shape   int     // of a new one
 	allowed []bool  // of a new one, by shape: whether that could run its pods as well
 	takes   []taken
+
+	source   *clusterstate.Node // of one that exists, also if it joins and is on its way
+	leaving  bool               // it is being emptied
+	gone     bool               // and has been deleted
+	attached []clusterstate.Attachment
 }
 
 // taken is pods of a group in a place.
@@ -47,32 +50,52 @@ type packer struct {
 	shapes     []*shape
 	groups     []*group
 	joins      joins
+	stuckGangs []string
 	stuck      []plan.Unhelped // pods in no group, as no node could run them now
 	topologies *topologies
 	nodes      []*place // all that there are, usable or not: their pods matter to others
 	places     []*place // that take pods, in the order in which they are tried
 	inZone     map[string]int
-	full       bool // no node is added
-	priced     bool // costs decide what is added
+	drivers    map[string]int // the dimensions that count volumes
+	full       bool           // no node is added
+	priced     bool           // costs decide what is added
+
+	byName   map[string]*place          // nodes that are there
+	moved    map[*clusterstate.Pod]bool // pods that have left their nodes
+	away     map[string]int             // by PodDisruptionBudget: pods that have left and have no place yet
+	deadlock *group                     // the first that could not be evicted any more
+	vanished bool                       // the nodes that leave are deleted
 }
 
-func newPacker(in Input) *packer {
-	p := &packer{dimensions: newDimensions(), inZone: map[string]int{}, joins: joinsOf(in.Nodes)}
-	p.groups = groupsOf(in.Pods, p.joins, labelsOfRules(&in))
+func newPacker(in Input) *packer { return newPackerOf(in, subjectsOf(&in), nil) }
+
+// newPackerOf returns a packer of pods. Further nodes than those that are being emptied leave.
+func newPackerOf(in Input, pods []subject, further map[string]bool) *packer {
+	p := &packer{
+		dimensions: newDimensions(), inZone: map[string]int{}, joins: joinsOf(in.Nodes),
+		byName: map[string]*place{}, moved: map[*clusterstate.Pod]bool{}, away: map[string]int{},
+	}
+	p.groups = groupsOf(pods, p.joins, labelsOfRules(pods, in.Nodes), sharedOf(pods, in.Nodes, further))
 	for _, pod := range in.Pods {
 		if pod.Stuck != "" {
+			p.stuckGangs = append(p.stuckGangs, pod.Gang)
 			p.stuck = append(p.stuck, plan.Unhelped{Pod: pod.Pod.Namespace + "/" + pod.Pod.Name, Reason: pod.Stuck})
 		}
 	}
 	requests := make([]corev1.ResourceList, len(p.groups))
 	for i, g := range p.groups {
-		requests[i] = clusterstate.Requests(g.pod)
+		requests[i] = g.requests()
 		p.dimensions.add(requests[i])
 	}
+	p.findDrivers()
 	for _, o := range in.Offers {
 		if known(o) {
 			s := newShape(o, &in, p.dimensions)
 			s.index = len(p.shapes)
+			p.limit(s.free, func(driver string) (int, bool) {
+				limit, known := in.AttachLimits[o.InstanceType][driver]
+				return limit, known
+			})
 			p.shapes = append(p.shapes, s)
 		}
 	}
@@ -86,7 +109,7 @@ func newPacker(in Input) *packer {
 	for i, g := range p.groups {
 		g.order = i
 	}
-	p.placeNodes(&in)
+	p.placeNodes(&in, further)
 	return p
 }
 
@@ -95,17 +118,43 @@ func byDifficulty(x, y *group) int {
 	return cmp.Or(cmp.Compare(x.shapes, y.shapes), cmp.Compare(y.picky(), x.picky()), cmp.Compare(y.size, x.size))
 }
 
-// pack finds a place for every pod that has one.
+// pack finds a place for every pod that has one: on nodes that exist or are on their way, then on these as they are when the
+// nodes that leave are deleted, and at last on new ones. Pods that leave come after those that wait, and get no new node.
 func (p *packer) pack(launched []plan.Placement) {
 	p.placeOnTheWay(launched)
-	left := p.groups
-	for progress := true; progress; { // a pod may want to be with one that has its place only now
+	if !slices.ContainsFunc(p.nodes, func(at *place) bool { return at.leaving }) {
+		p.rounds(p.groups)
+		return
+	}
+	var waiting, leave []*group
+	for _, g := range p.groups {
+		if g.role == pending {
+			waiting = append(waiting, g)
+		} else {
+			leave = append(leave, g)
+		}
+	}
+	full := p.full
+	p.full = true
+	p.rounds(waiting)
+	p.rounds(leave)
+	p.vanish()
+	p.rounds(waiting)
+	p.rounds(leave)
+	p.full = full
+	p.rounds(waiting)
+}
+
+// rounds places groups as long as more pods find a place: a pod may want to be with one that has its place only now, or be kept
+// away by one that has yet to leave.
+func (p *packer) rounds(left []*group) {
+	for progress := true; progress; {
 		progress = false
 		var again []*group
 		for _, g := range left {
-			before := g.left
+			before, there := g.left, g.gone
 			p.place(g)
-			progress = progress || g.left < before
+			progress = progress || g.left < before || g.gone > there
 			if g.left > 0 {
 				again = append(again, g)
 			}
@@ -123,7 +172,9 @@ func (p *packer) whole(nodes []clusterstate.Node) vector {
 	if len(nodes) > 0 {
 		of = nodes[0].Object.Status.Allocatable
 	}
-	return p.dimensions.vector(of)
+	whole := p.dimensions.vector(of)
+	p.limit(whole, func(string) (int, bool) { return 0, false })
+	return whole
 }
 
 // judge finds the shapes that could run the pods of a group.
@@ -134,13 +185,16 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 	}
 	g.size = g.request.share(whole)
 	g.takes = make([]bool, len(p.shapes))
-	if clusterstate.IsDaemonSets(g.pod) {
+	if g.role == pending && clusterstate.IsDaemonSets(g.pod) {
 		g.obstacle = &obstacle{why: "it is of a DaemonSet and belongs to a node that is there"}
 		return
 	}
 	g.cools, g.refused = true, true
 	for i, s := range p.shapes {
 		o := s.takes(g, p.dimensions)
+		if o == nil && !p.attaches(g, &place{free: s.free}) {
+			o = &obstacle{5, whyVolumes}
+		}
 		if o == nil {
 			g.takes[i] = true
 			g.shapes++
@@ -152,32 +206,47 @@ func (p *packer) judge(g *group, requests corev1.ResourceList, whole vector) {
 }
 
 // placeNodes makes places of the nodes that are there and take pods. Those that join come last.
-func (p *packer) placeNodes(in *Input) {
+func (p *packer) placeNodes(in *Input, further map[string]bool) {
 	for i := range in.Nodes {
 		n := &in.Nodes[i]
-		at := &place{kind: there, node: n.Object, exists: true, pods: n.Pods}
-		at.free = p.dimensions.vector(n.Object.Status.Allocatable)
-		at.whole = slices.Clone(at.free)
-		at.whole.take(p.dimensions.vector(n.DaemonSets), 1)
-		at.free.take(p.dimensions.vector(n.Requested), 1)
-		at.free[plain] = math.MaxInt32
-		usable := n.Ready && !n.Object.Spec.Unschedulable
+		at := &place{kind: there, node: n.Object, source: n, leaving: n.Leaving || in.Leaving[n.Object.Name] || further[n.Object.Name]}
+		if at.leaving {
+			at.node = leavingNode(n.Object)
+		}
+		usable := n.Ready && !n.Object.Spec.Unschedulable && !at.leaving
 		if usable {
+			p.measureNode(at, in)
 			p.joining(at, n, in)
 		}
 		at.domains = p.topologies.domainsOf(at.node)
-		p.nodes = append(p.nodes, at)
+		p.nodes, p.byName[n.Object.Name] = append(p.nodes, at), at
 		p.topologies.count(n.Pods, at)
+		p.topologies.count(n.Nominated, at)
 		if !usable || at.free[slots] <= 0 {
 			continue
 		}
 		for _, pod := range n.Pods {
 			at.ports = append(at.ports, pod.Ports...)
 		}
+		for _, pod := range n.Nominated {
+			at.ports = append(at.ports, pod.Ports...)
+		}
 		at.rank = p.joins.rankOf(n)
 		p.places = append(p.places, at)
 	}
 	slices.SortStableFunc(p.places, func(x, y *place) int { return cmp.Compare(x.kind, y.kind) })
+}
+
+// measureNode finds how much of a node is free.
+func (p *packer) measureNode(at *place, in *Input) {
+	n := at.source
+	at.free = p.dimensions.vector(n.Object.Status.Allocatable)
+	at.whole = slices.Clone(at.free)
+	at.whole.take(p.dimensions.vector(n.DaemonSets), 1)
+	at.free.take(p.dimensions.vector(n.Requested), 1)
+	at.free[plain] = math.MaxInt32
+	at.attached = n.Attached
+	p.attachable(at, in)
 }
 
 // placeOnTheWay makes places of launched nodes. One that none of the offers is like is taken for the first of all.
@@ -240,7 +309,7 @@ func (p *packer) room(g *group, at *place) int {
 		return 0
 	}
 	n := at.free.times(g.request)
-	if n == 0 {
+	if n == 0 || !p.attaches(g, at) {
 		return 0
 	}
 	if len(g.ports) > 0 {
@@ -265,6 +334,8 @@ func (p *packer) place(g *group) {
 	if g.topology != nil && g.topology.mutual() {
 		p.placeEach(g)
 		return
+	}
+	for p.leave(g) { // that they leave one after the other makes no difference to each other
 	}
 	for _, at := range p.places {
 		if g.left == 0 {
@@ -301,18 +372,24 @@ func (p *packer) placeEach(g *group) {
 	g.topology.begin(p, g)
 	candidates := slices.DeleteFunc(slices.Clone(p.places), func(at *place) bool { return p.room(g, at) == 0 })
 	for g.left > 0 {
+		left := p.leaveByBudget(g)
 		g.topology.level()
 		i := slices.IndexFunc(candidates, g.topology.allows)
 		var at *place
 		if i >= 0 {
 			at = candidates[i]
-		} else if at = p.open(g); at == nil {
+		} else if at = p.open(g); at == nil && left {
+			continue // it waits, and the next one leaves
+		} else if at == nil {
 			return
 		} else {
 			i = len(candidates)
 			candidates = append(candidates, at)
 		}
 		p.put(g, at, 1)
+		if g.budget != nil && g.role == asked {
+			p.away[g.budget.Name]--
+		}
 		if p.room(g, at) == 0 {
 			candidates = slices.Delete(candidates, i, i+1)
 		}
@@ -330,12 +407,15 @@ func (p *packer) put(g *group, at *place, n int) {
 		at.takes = append(at.takes, taken{g, n})
 	}
 	at.free.take(g.request, n)
+	p.attach(g, at)
 	at.ports = append(at.ports, g.ports...)
 	g.left -= n
-	switch at.kind {
-	case there:
+	switch {
+	case at.kind == there && p.vanished:
+		g.waits += n
+	case at.kind == there:
 		g.room += n
-	case added:
+	case at.kind == added:
 		g.new += n
 	}
 	for i := range at.allowed {
@@ -379,4 +459,12 @@ func (p *packer) better(s, than *shape, worth func(*shape) float64) bool {
 		return p.inZone[s.offer.Zone] < p.inZone[than.offer.Zone]
 	}
 	return worth != nil && worth(s) < worth(than)
+}
+
+// pods returns the pods of a node that exists.
+func (at *place) pods() []*clusterstate.Pod {
+	if at.source == nil {
+		return nil
+	}
+	return at.source.Pods
 }

@@ -95,9 +95,9 @@ func checkVolumes(t *testing.T, in Input, p *packer) {
 	}
 	for _, at := range p.places {
 		for _, taken := range at.takes {
-			for _, name := range taken.group.names {
-				for _, v := range volumes[name] {
-					assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, at.node.Labels[zone], name)
+			for _, m := range taken.group.members {
+				for _, v := range volumes[m.name] {
+					assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, at.node.Labels[zone], m.name)
 				}
 			}
 		}
@@ -105,7 +105,7 @@ func checkVolumes(t *testing.T, in Input, p *packer) {
 	for _, at := range p.places {
 		for i, allowed := range at.allowed {
 			for _, taken := range at.takes {
-				for _, v := range volumes[taken.group.names[0]] {
+				for _, v := range volumes[taken.group.members[0].name] {
 					if allowed && at.kind == added {
 						assert.Contains(t, v.NodeSelectorTerms[0].MatchExpressions[0].Values, p.shapes[i].offer.Zone, "a node may be where volumes are not")
 					}
@@ -182,7 +182,7 @@ func checkPlaces(t *testing.T, in Input, p *packer) {
 func checkSpread(t *testing.T, p *packer, all []resident) {
 	t.Helper()
 	for _, g := range p.groups {
-		if len(g.pod.Spec.TopologySpreadConstraints) == 0 || g.left == len(g.names) || g.pod.Spec.NodeSelector != nil {
+		if len(g.pod.Spec.TopologySpreadConstraints) == 0 || g.left == len(g.members) || g.pod.Spec.NodeSelector != nil {
 			continue
 		}
 		in := map[string]int{"a": 0, "b": 0, "c": 0}

@@ -14,9 +14,13 @@ func (p *packer) result() Result {
 	r := Result{Known: true, Unhelped: slices.Clone(p.stuck)}
 	whole := p.shapes[0].free
 	for _, g := range p.groups {
+		if g.role != pending {
+			continue
+		}
 		r.Room += g.room
 		if g.hasShape() {
-			helped := len(g.names) - g.left
+			helped := len(g.members) - g.left
+			r.Waiting += g.waits
 			r.Helped += helped
 			r.HelpedRoom += g.room
 			if g.refusal > 0 {
@@ -34,14 +38,14 @@ func (p *packer) result() Result {
 		if !g.hasShape() {
 			why = g.obstacle.why
 		}
-		for _, name := range g.names[len(g.names)-g.left:] {
-			r.Unhelped = append(r.Unhelped, plan.Unhelped{Pod: name, Reason: why})
+		for _, m := range g.members[len(g.members)-g.left:] {
+			r.Unhelped = append(r.Unhelped, plan.Unhelped{Pod: m.name, Reason: why})
 		}
 	}
 	if p.priced {
 		p.measure(&r)
 	}
-	slices.SortFunc(r.Unhelped, func(a, b plan.Unhelped) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(r.Unhelped, byPod)
 	p.tellNodes(&r)
 	return r
 }
@@ -62,7 +66,7 @@ func (p *packer) measure(r *Result) {
 			whole = p.shapes[at.shape].free
 		}
 		for _, t := range at.takes {
-			if t.group.hasShape() && !(at.kind == added && t.group.refused) {
+			if t.group.role == pending && t.group.hasShape() && !(at.kind == added && t.group.refused) {
 				r.add(t.group, t.n, whole)
 			}
 		}

@@ -54,9 +54,9 @@ type counted struct {
 	asked int
 }
 
-func (c *counted) Without(nodes []string, added ...plan.Placement) string {
+func (c *counted) Without(nodes []string, mayWait bool, added ...plan.Placement) string {
 	c.asked++
-	return c.Homes.Without(nodes, added...)
+	return c.Homes.Without(nodes, mayWait, added...)
 }
 
 // BenchmarkRollOut is a decision of a roll-out of a pool without budgets: of one whose other half has room for the first, and of

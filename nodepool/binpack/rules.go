@@ -31,17 +31,18 @@ type spread struct {
 	rule     *corev1.TopologySpreadConstraint
 	self     int // 1 if it counts the pods that it is of
 	eligible map[int32]bool
-	outside  map[int32]int // pods on nodes that do not count, by domain
-	least    int           // the count of the emptiest domain
-	emptiest int           // how many domains have no more
-	stale    bool          // these two must be computed again
+	excluded map[*place]bool // nodes that do not count
+	outside  map[int32]int   // pods on nodes that do not count, by domain
+	least    int             // the count of the emptiest domain
+	emptiest int             // how many domains have no more
+	stale    bool            // these two must be computed again
 }
 
 // at returns the number of pods of a domain that count: those on nodes that the rule includes.
 func (s *spread) at(domain int32) int { return s.counter.at(domain) - s.outside[domain] }
 
 // labelsOfRules returns the labels that rules about other pods look at.
-func labelsOfRules(in *Input) map[string]bool {
+func labelsOfRules(pods []subject, nodes []clusterstate.Node) map[string]bool {
 	out := map[string]bool{}
 	selector := func(s *metav1.LabelSelector) {
 		if s == nil {
@@ -59,8 +60,8 @@ func labelsOfRules(in *Input) map[string]bool {
 			selector(all[i].LabelSelector)
 		}
 	}
-	for i := range in.Pods {
-		spec := &in.Pods[i].Pod.Spec
+	for i := range pods {
+		spec := &pods[i].Pod.Spec
 		terms(affinityTerms(spec))
 		terms(antiAffinityTerms(spec))
 		for j := range spec.TopologySpreadConstraints {
@@ -71,8 +72,8 @@ func labelsOfRules(in *Input) map[string]bool {
 		}
 	}
 	seen := map[*clusterstate.Kind]bool{}
-	for i := range in.Nodes {
-		for _, pod := range in.Nodes[i].Pods {
+	for i := range nodes {
+		for _, pod := range slices.Concat(nodes[i].Pods, nodes[i].Nominated) {
 			if len(pod.AntiAffinity) > 0 && !seen[pod.Kind] {
 				seen[pod.Kind] = true
 				terms(pod.AntiAffinity)
@@ -164,23 +165,23 @@ func (x *topology) mutual() bool {
 // nodes that each rule includes, which does not change while pods of the group are placed: they run on no other nodes.
 func (x *topology) begin(p *packer, g *group) {
 	for _, s := range x.spreads {
-		s.eligible, s.outside, s.stale = map[int32]bool{}, map[int32]int{}, true
+		s.eligible, s.excluded, s.outside, s.stale = map[int32]bool{}, map[*place]bool{}, map[int32]int{}, true
 		includes := x.inclusion(s, g)
 		for _, at := range p.nodes {
-			x.consider(s, at, includes)
+			x.consider(s, at, p.moved, includes)
 		}
 		for _, at := range p.places {
-			if !at.exists {
-				x.consider(s, at, includes)
+			if at.source == nil {
+				x.consider(s, at, p.moved, includes)
 			}
 		}
 	}
 }
 
-// consider counts a node in or out.
-func (x *topology) consider(s *spread, at *place, includes func(*corev1.Node) bool) {
+// consider counts a node in or out. Pods that have moved are counted where they are now.
+func (x *topology) consider(s *spread, at *place, moved map[*clusterstate.Pod]bool, includes func(*corev1.Node) bool) {
 	domain := at.domains[s.key]
-	if domain < 0 {
+	if at.gone || domain < 0 {
 		return
 	}
 	inAll := !slices.ContainsFunc(x.spreads, func(other *spread) bool { return at.domains[other.key] < 0 })
@@ -188,8 +189,9 @@ func (x *topology) consider(s *spread, at *place, includes func(*corev1.Node) bo
 		s.eligible[domain] = true
 		return
 	}
-	for _, pod := range at.pods {
-		if !pod.Leaving && slices.Contains(x.topologies.countersOf(pod.Kind), s.counter) {
+	s.excluded[at] = true
+	for _, pod := range at.pods() {
+		if !moved[pod] && !pod.Leaving && slices.Contains(x.topologies.countersOf(pod.Kind), s.counter) {
 			s.outside[domain]++
 		}
 	}
@@ -319,6 +321,22 @@ func (x *topology) put(at *place, n int) {
 	}
 	for _, c := range x.owned {
 		c.add(at, n)
+	}
+}
+
+// remove counts one pod of the group less in a place that it leaves.
+func (x *topology) remove(at *place) {
+	for _, c := range x.matched {
+		c.add(at, -1)
+	}
+	for _, c := range x.owned {
+		c.add(at, -1)
+	}
+	for _, s := range x.spreads {
+		s.stale = true
+		if s.excluded[at] && s.self == 1 {
+			s.outside[at.domains[s.key]]--
+		}
 	}
 }
 

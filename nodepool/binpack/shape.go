@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -114,6 +115,8 @@ func defaulted(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
+const whyVolumes = "it uses more volumes than can be attached to a new node of the pool"
+
 // obstacle is why a pod cannot run on a node. The higher its rank the less is missing.
 type obstacle struct {
 	rank int
@@ -166,6 +169,9 @@ func (s *shape) takes(g *group, d dimensions) *obstacle {
 		return &obstacle{4, "a DaemonSet takes its host port on every new node of the pool"}
 	}
 	for i, r := range g.request {
+		if r > s.free[i] && strings.HasPrefix(string(d.name(i)), attachable) {
+			return &obstacle{5, whyVolumes}
+		}
 		if r > s.free[i] {
 			return &obstacle{5, "it requests more " + string(d.name(i)) + " than a new node of the pool has"}
 		}

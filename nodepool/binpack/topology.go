@@ -78,7 +78,7 @@ func newTopologies(groups []*group, nodes []clusterstate.Node) *topologies {
 		g.topology = t.rulesOf(g)
 	}
 	for i := range nodes {
-		for _, pod := range nodes[i].Pods {
+		for _, pod := range slices.Concat(nodes[i].Pods, nodes[i].Nominated) {
 			if _, known := t.owning[pod.Kind]; !known && len(pod.AntiAffinity) > 0 {
 				t.owning[pod.Kind] = t.ownersOf(pod.Namespace, pod.AntiAffinity)
 			}
@@ -149,6 +149,18 @@ func (t *topologies) count(pods []*clusterstate.Pod, at *place) {
 		for _, c := range t.owning[pod.Kind] {
 			c.add(at, 1)
 		}
+	}
+}
+
+// uncount counts one pod of a node less.
+func (t *topologies) uncount(pod *clusterstate.Pod, at *place) {
+	for _, c := range t.countersOf(pod.Kind) {
+		if !c.lasting || !pod.Leaving {
+			c.add(at, -1)
+		}
+	}
+	for _, c := range t.owning[pod.Kind] {
+		c.add(at, -1)
 	}
 }
 

@@ -28,9 +28,15 @@ func newDimensions() dimensions {
 
 func (d dimensions) add(requests corev1.ResourceList) {
 	for name, quantity := range requests {
-		if _, ok := d[name]; !ok && !quantity.IsZero() {
-			d[name] = len(d) + firstOther - 3
+		if !quantity.IsZero() {
+			d.number(name)
 		}
+	}
+}
+
+func (d dimensions) number(name corev1.ResourceName) {
+	if _, ok := d[name]; !ok {
+		d[name] = len(d) + firstOther - 3
 	}
 }
 
@@ -89,3 +95,5 @@ func (v vector) share(whole vector) float64 {
 	}
 	return most
 }
+
+func quantity(n int) resource.Quantity { return *resource.NewQuantity(int64(n), resource.DecimalSI) }

@@ -16,6 +16,7 @@ import (
 type budget struct {
 	namespace, name string
 	selector        labels.Selector
+	allowed         int  // disruptions now
 	exhausted       bool // it is known that it allows no disruption now
 	unreadyMayGo    bool // even so, pods that are not ready may be evicted
 }
@@ -30,6 +31,7 @@ func budgetOf(b *policyv1.PodDisruptionBudget) *budget {
 	policy := b.Spec.UnhealthyPodEvictionPolicy
 	return &budget{
 		namespace: objectcache.Intern(b.Namespace), name: b.Name, selector: selector,
+		allowed:   int(b.Status.DisruptionsAllowed),
 		exhausted: b.Status.DisruptionsAllowed <= 0 && b.Status.ObservedGeneration >= b.Generation,
 		unreadyMayGo: policy != nil && *policy == policyv1.AlwaysAllow ||
 			b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy,
@@ -92,6 +94,15 @@ func (b *budgets) covering(k *Kind) []*budget {
 	slices.SortFunc(out, func(x, y *budget) int { return cmp.Compare(x.name, y.name) })
 	b.known[k] = out
 	return out
+}
+
+// allowance returns what the budget of the pods of a kind allows, nil if they have none.
+func (b *budgets) allowance(k *Kind) *Budget {
+	covering := b.covering(k)
+	if len(covering) == 0 {
+		return nil
+	}
+	return &Budget{Name: covering[0].namespace + "/" + covering[0].name, Allowed: covering[0].allowed}
 }
 
 // blocks tells why PodDisruptionBudgets keep a pod from being evicted, "" if they do not.

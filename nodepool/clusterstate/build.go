@@ -2,6 +2,7 @@ package clusterstate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +21,9 @@ type parts struct {
 	waiting    []waiting        // unschedulable pods
 	daemonSets []*appsv1.DaemonSet
 	budgets    []*budget
-	volumes    map[*Pod]where // of bound pods that use any
+	volumes    map[*Pod]where            // of bound pods that use any
+	attached   map[*Pod][]Attachment     // what these use now
+	limits     map[string]map[string]int // by the name of the node: see [Node.AttachLimits]
 }
 
 // load is what runs on a node. It is immutable.
@@ -59,24 +62,91 @@ var noLoad = loadOf(nil)
 
 // build makes a Cluster. It changes nothing of what it is given but the order.
 func build(now time.Time, p parts) *Cluster {
-	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets, volumes: p.volumes}
+	c := &Cluster{At: now, Nodes: make([]Node, len(p.nodes)), DaemonSets: p.daemonSets, volumes: p.volumes, budgets: map[*Kind]*Budget{}}
 	slices.SortFunc(c.DaemonSets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(p.nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	known := make(map[string]bool, len(p.nodes))
+	byName := make(map[string]*Node, len(p.nodes))
 	protection := newBudgets(p.budgets)
 	for i, object := range p.nodes {
-		known[object.Name] = true
 		l := cmp.Or(p.load[object.Name], noLoad)
 		n := Node{Object: object, Requested: l.requested, DaemonSets: l.daemonSets, Movable: l.movable, Pods: l.pods}
 		n.Ready, n.ReadySince = readiness(object)
-		n.Joined = joined(&n)
+		n.Joined, n.Leaving = joined(&n), Leaves(object)
 		n.Blocked = protection.blocked(&n)
+		n.Attached, n.AttachLimits = attachedTo(l.pods, p.attached), p.limits[object.Name]
 		c.Nodes[i] = n
+		byName[object.Name] = &c.Nodes[i]
+		c.protect(l.pods, protection)
 	}
-	c.Pending = pendingOf(p.waiting, known, now)
+	c.Pending = c.pendingOf(p.waiting, byName)
+	c.sizeDaemonSets()
 	return c
+}
+
+// sizeDaemonSets has DaemonSets request what their newest pods do: a LimitRange or an autoscaler may have changed that, and a new
+// node gets such a pod.
+func (c *Cluster) sizeDaemonSets() {
+	newest := map[types.UID]*Pod{}
+	for i := range c.Nodes {
+		for _, p := range c.Nodes[i].Pods {
+			if before := newest[p.daemonSet]; p.daemonSet != "" && (before == nil || before.created < p.created) {
+				newest[p.daemonSet] = p
+			}
+		}
+	}
+	for i, d := range c.DaemonSets {
+		if p := newest[d.UID]; p != nil {
+			c.DaemonSets[i] = sizedLike(d, p)
+		}
+	}
+}
+
+// sizedLike returns a DaemonSet whose pods request what a pod does.
+func sizedLike(d *appsv1.DaemonSet, p *Pod) *appsv1.DaemonSet {
+	requests := maps.Clone(p.Requests)
+	delete(requests, corev1.ResourcePods)
+	out := *d
+	spec := &out.Spec.Template.Spec
+	spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}, Ports: p.Ports}}
+	spec.InitContainers, spec.Overhead, spec.Resources = nil, nil, nil
+	return &out
+}
+
+// attachedTo returns the volumes that pods use; each counts once however many use it.
+func attachedTo(pods []*Pod, attached map[*Pod][]Attachment) []Attachment {
+	var out []Attachment
+	if len(attached) == 0 {
+		return nil
+	}
+	for _, p := range pods {
+		out = append(out, attached[p]...)
+	}
+	return distinct(out)
+}
+
+// distinct orders volumes, and leaves each in once.
+func distinct(all []Attachment) []Attachment {
+	slices.SortFunc(all, func(a, b Attachment) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Volume, b.Volume))
+	})
+	return slices.Compact(all)
+}
+
+// protect notes what budgets allow of pods that may be evicted.
+func (c *Cluster) protect(pods []*Pod, protection *budgets) {
+	if len(protection.byLabel)+len(protection.others) == 0 {
+		return
+	}
+	for _, p := range pods {
+		if p.class != Evictable {
+			continue
+		}
+		if _, known := c.budgets[p.Kind]; !known {
+			c.budgets[p.Kind] = protection.allowance(p.Kind)
+		}
+	}
 }
 
 func readiness(n *corev1.Node) (bool, time.Time) {
@@ -107,22 +177,42 @@ func joined(n *Node) time.Time {
 	return n.ReadySince
 }
 
-// pendingOf orders pods by how long they have waited, without those that a node is promised to. The API server's clock
-// may be ahead of ours.
-func pendingOf(pods []waiting, nodes map[string]bool, now time.Time) []Pending {
+// pendingOf orders pods by how long they have waited. Those that are nominated to a node hold room there instead. The API server's
+// clock may be ahead of ours.
+func (c *Cluster) pendingOf(pods []waiting, nodes map[string]*Node) []Pending {
 	slices.SortFunc(pods, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), compareKeys(a.key, b.key)) })
 	out := make([]Pending, 0, len(pods))
 	for _, r := range pods {
-		if nodes[r.pending.Status.NominatedNodeName] {
+		if n := nodes[r.pending.Status.NominatedNodeName]; n != nil && !n.Leaving && !n.Object.Spec.Unschedulable {
+			c.nominate(r, n)
 			continue
 		}
-		since, ahead := r.since, r.since.After(now)
+		since, ahead := r.since, r.since.After(c.At)
 		if ahead {
-			since = now
+			since = c.At
 		}
-		out = append(out, Pending{Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Volumes: r.at, Stuck: r.stuck})
+		out = append(out, Pending{
+			Pod: r.pending, Since: since, Filtered: r.filtered && !ahead, Volumes: r.at, Stuck: r.stuck, Attach: r.attach, Gang: r.gang,
+		})
 	}
 	return out
+}
+
+// nominate has a pending pod hold the room on a node that the scheduler has promised it.
+func (c *Cluster) nominate(r waiting, n *Node) {
+	p := &Pod{Name: r.key.Name, Kind: kindOf(r.pending), unprotected: true}
+	n.Nominated = append(n.Nominated, p)
+	n.Requested = maps.Clone(n.Requested)
+	addTo(n.Requested, p.Requests)
+	if r.where.stuck == "" && len(r.at)+len(r.attach) == 0 {
+		return
+	}
+	c.volumes = maps.Clone(c.volumes)
+	if c.volumes == nil {
+		c.volumes = map[*Pod]where{}
+	}
+	c.volumes[p] = r.where
+	n.Attached = distinct(slices.Concat(n.Attached, r.attach))
 }
 
 func compareKeys(a, b types.NamespacedName) int {

@@ -28,9 +28,6 @@ const (
 	ScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled" // "true" blocks, of Nodes alone
 )
 
-// Removing is the key of the taint, of effect NoSchedule, that a Node has while it is being removed.
-const Removing = "foresail.dev/removing"
-
 // What Kubernetes calls critical.
 const (
 	systemPriority  = 2000000000 // and above: that of the classes

@@ -23,7 +23,7 @@ import (
 // commands. Nodes are read before pods, so that no pod is bound to a node that was read without it; claims and volumes
 // after them, so that those are there which pods and claims name.
 func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Cluster, error) {
-	var p parts
+	p := parts{limits: map[string]map[string]int{}}
 	var pods []*record
 	s := newStorage()
 	core := client.CoreV1()
@@ -63,13 +63,17 @@ func List(ctx context.Context, client kubernetes.Interface, now time.Time) (*Clu
 				s.classes[types.NamespacedName{Name: c.Name}] = classOf(c)
 			})
 		},
+		func() error {
+			return each(ctx, "csinodes", client.StorageV1().CSINodes(), func(n *storagev1.CSINode) { p.limits[n.Name] = limitsOf(n) })
+		},
 	} {
 		if err := read(); err != nil {
 			return nil, err
 		}
 	}
 	load, unschedulable := sorted(pods)
-	p.load, p.waiting, p.volumes = load, s.demands(unschedulable), s.wherever(slices.Values(pods))
+	p.load, p.waiting = load, s.demands(unschedulable)
+	p.volumes, p.attached = s.wherever(slices.Values(pods))
 	return build(now, p), nil
 }
 

@@ -1,6 +1,7 @@
 package clusterstate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -25,8 +26,9 @@ type record struct {
 	pending  *corev1.Pod
 	since    time.Time // of a pending one
 	filtered bool      // a pending one, for the load of nodes
-	claims   []string  // of a pending one, all; of a bound one, those that would outlive it
-	devices  bool      // it claims devices (dynamic resource allocation)
+	claims   []claimRef
+	gang     string // of a pending one: see [Pending.Gang]
+	devices  bool   // it claims devices (dynamic resource allocation)
 }
 
 // recordOf returns nil for a pod that matters to no decision: it has ended, or is neither bound nor unschedulable.
@@ -46,17 +48,34 @@ func recordOf(p *corev1.Pod) *record {
 		r.node = objectcache.Intern(p.Spec.NodeName)
 		r.pod = &Pod{Name: p.Name, Kind: kindOf(p), Leaving: p.DeletionTimestamp != nil, ready: isReady(p)}
 		r.pod.unprotected = r.pod.Leaving || p.Status.Phase == corev1.PodPending
-		r.claims = lastingClaimsOf(p)
+		r.claims = claimsOf(p)
+		if r.pod.DaemonSet {
+			r.pod.daemonSet, r.pod.created = r.owner, p.CreationTimestamp.Unix()
+		}
 	case unschedulable != nil && p.DeletionTimestamp == nil:
 		r.pending, r.since, r.claims = trimmedPod(p), unschedulable.LastTransitionTime.Time, claimsOf(p)
 		if r.since.IsZero() {
 			r.since = p.CreationTimestamp.Time
 		}
+		r.gang = gangOf(p)
 		r.filtered = strings.Contains(unschedulable.Message, v1alpha1.FilteredForLoad)
 	default:
 		return nil
 	}
 	return r
+}
+
+// gangOf returns the group of pods that a pod is scheduled with, in its namespace: that of Kubernetes, of the coscheduling plugin,
+// or of Volcano.
+func gangOf(p *corev1.Pod) string {
+	name := cmp.Or(p.Labels["scheduling.x-k8s.io/pod-group"], p.Annotations["scheduling.k8s.io/group-name"])
+	if g := p.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		name = *g.PodGroupName
+	}
+	if name == "" {
+		return ""
+	}
+	return p.Namespace + "/" + name
 }
 
 // Unschedulability returns the condition by which the scheduler tells that it has found no node for a pod, nil if it does

@@ -1,6 +1,7 @@
 package clusterstate
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -43,17 +44,18 @@ func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 
 // volume is what is kept of a PersistentVolume.
 type volume struct {
-	class string
-	of    types.NamespacedName // the claim that has it, or is meant to; zero = none
-	gone  bool                 // it is being deleted
-	size  resource.Quantity
-	at    *corev1.NodeSelector // of the nodes that can use it; nil = all
+	class  string
+	driver string               // that attaches it, "" = none
+	of     types.NamespacedName // the claim that has it, or is meant to; zero = none
+	gone   bool                 // it is being deleted
+	size   resource.Quantity
+	at     *corev1.NodeSelector // of the nodes that can use it; nil = all
 }
 
 func volumeOf(v *corev1.PersistentVolume) *volume {
 	out := &volume{
 		class: objectcache.Intern(storagevolume.GetPersistentVolumeClass(v)), size: v.Spec.Capacity[corev1.ResourceStorage],
-		gone: v.DeletionTimestamp != nil,
+		gone: v.DeletionTimestamp != nil, driver: driverOf(&v.Spec.PersistentVolumeSource),
 	}
 	if ref := v.Spec.ClaimRef; ref != nil {
 		out.of = types.NamespacedName{Namespace: objectcache.Intern(ref.Namespace), Name: ref.Name}
@@ -120,6 +122,7 @@ func withAliases(terms []corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
 type class struct {
 	waits   bool                 // for a pod, until volumes are bound to its claims
 	makes   bool                 // volumes; otherwise there are those that people have made
+	driver  string               // that makes and attaches them
 	allowed *corev1.NodeSelector // of the nodes for which volumes can be made; nil = all
 }
 
@@ -127,6 +130,9 @@ func classOf(c *storagev1.StorageClass) *class {
 	out := &class{
 		waits: c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer,
 		makes: c.Provisioner != "" && c.Provisioner != storagevolume.NotSupportedProvisioner,
+	}
+	if out.makes {
+		out.driver = objectcache.Intern(cmp.Or(migrated[c.Provisioner], c.Provisioner))
 	}
 	if len(c.AllowedTopologies) == 0 {
 		return out
@@ -143,26 +149,21 @@ func classOf(c *storagev1.StorageClass) *class {
 	return out
 }
 
-// claimsOf returns the names of the claims that a pod uses, those for its ephemeral volumes included.
-func claimsOf(p *corev1.Pod) []string {
-	var out []string
+// claimRef is a claim that a pod uses.
+type claimRef struct {
+	name      string
+	ephemeral bool // it ends with the pod
+}
+
+// claimsOf returns the claims that a pod uses, those for its ephemeral volumes included.
+func claimsOf(p *corev1.Pod) []claimRef {
+	var out []claimRef
 	for i := range p.Spec.Volumes {
 		switch v := &p.Spec.Volumes[i]; {
 		case v.PersistentVolumeClaim != nil:
-			out = append(out, v.PersistentVolumeClaim.ClaimName)
+			out = append(out, claimRef{name: v.PersistentVolumeClaim.ClaimName})
 		case v.Ephemeral != nil:
-			out = append(out, ephemeral.VolumeClaimName(p, v))
-		}
-	}
-	return out
-}
-
-// lastingClaimsOf returns the names of those claims that a pod uses and that outlive it.
-func lastingClaimsOf(p *corev1.Pod) []string {
-	var out []string
-	for i := range p.Spec.Volumes {
-		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			out = append(out, claim.ClaimName)
+			out = append(out, claimRef{ephemeral.VolumeClaimName(p, v), true})
 		}
 	}
 	return out
@@ -197,15 +198,19 @@ func (s storage) demands(pods []*record) []waiting {
 // whyDevices is why no node is known that could run a pod: ResourceSlices tell of nodes that there are, and nothing tells of new ones.
 const whyDevices = "it claims devices (spec.resourceClaims), and Foresail does not know which nodes have any"
 
-// whereOf tells where the claims of a pod let it run.
+// whereOf returns where the claims of a pod let it run, or the pod that would replace a bound one, and what is attached there.
 func (s storage) whereOf(r *record) (out where) {
 	if r.devices {
 		return where{stuck: whyDevices}
 	}
-	for _, name := range r.claims {
-		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: name})
+	out.attach = s.attachments(r)
+	for _, c := range r.claims {
+		if c.ephemeral && r.pod != nil {
+			continue // it would be created again, wherever that is
+		}
+		at, why := s.demand(types.NamespacedName{Namespace: r.key.Namespace, Name: c.name})
 		if why != "" {
-			return where{stuck: "its claim " + name + " " + why}
+			return where{stuck: "its claim " + c.name + " " + why}
 		}
 		alike := func(other *corev1.NodeSelector) bool { return equality.Semantic.DeepEqual(other, at) }
 		if at != nil && !slices.ContainsFunc(out.at, alike) {
@@ -215,12 +220,81 @@ func (s storage) whereOf(r *record) (out where) {
 	return out
 }
 
-// wherever finds out what the volumes of bound pods demand of other nodes.
-func (s storage) wherever(pods iter.Seq[*record]) map[*Pod]where {
-	out := map[*Pod]where{}
+// wherever returns what the volumes of bound pods demand of other nodes, and what is attached to their own.
+func (s storage) wherever(pods iter.Seq[*record]) (out map[*Pod]where, attached map[*Pod][]Attachment) {
+	out, attached = map[*Pod]where{}, map[*Pod][]Attachment{}
 	for r := range pods {
 		if r.pod != nil && (len(r.claims) > 0 || r.devices) {
 			out[r.pod] = s.whereOf(r)
+			attached[r.pod] = s.attachments(r)
+		}
+	}
+	return out, attached
+}
+
+// attachments returns the volumes that must be attached to the node of a pod, each once.
+func (s storage) attachments(r *record) []Attachment {
+	var out []Attachment
+	for _, c := range r.claims {
+		key := types.NamespacedName{Namespace: r.key.Namespace, Name: c.name}
+		if a := s.attachment(key); a.Driver != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// attachment returns the volume of a claim with its driver, "" if that attaches none or is not known.
+func (s storage) attachment(key types.NamespacedName) Attachment {
+	c := s.claims[key]
+	if c == nil {
+		return Attachment{}
+	}
+	if v := s.volumes[types.NamespacedName{Name: c.volume}]; c.volume != "" && v != nil {
+		return Attachment{v.driver, c.volume}
+	}
+	if k := s.classes[types.NamespacedName{Name: c.class}]; k != nil {
+		return Attachment{k.driver, key.String()}
+	}
+	return Attachment{}
+}
+
+// migrated are the drivers that have taken the place of plugins of Kubernetes' own.
+var migrated = map[string]string{
+	"kubernetes.io/aws-ebs":         "ebs.csi.aws.com",
+	"kubernetes.io/azure-disk":      "disk.csi.azure.com",
+	"kubernetes.io/azure-file":      "file.csi.azure.com",
+	"kubernetes.io/cinder":          "cinder.csi.openstack.org",
+	"kubernetes.io/gce-pd":          "pd.csi.storage.gke.io",
+	"kubernetes.io/portworx-volume": "pxd.portworx.com",
+	"kubernetes.io/vsphere-volume":  "csi.vsphere.vmware.com",
+}
+
+// driverOf returns the driver of a volume, "" if none attaches it.
+func driverOf(v *corev1.PersistentVolumeSource) string {
+	switch {
+	case v.CSI != nil:
+		return objectcache.Intern(v.CSI.Driver)
+	case v.AWSElasticBlockStore != nil:
+		return migrated["kubernetes.io/aws-ebs"]
+	case v.AzureDisk != nil:
+		return migrated["kubernetes.io/azure-disk"]
+	case v.Cinder != nil:
+		return migrated["kubernetes.io/cinder"]
+	case v.GCEPersistentDisk != nil:
+		return migrated["kubernetes.io/gce-pd"]
+	case v.VsphereVolume != nil:
+		return migrated["kubernetes.io/vsphere-volume"]
+	}
+	return ""
+}
+
+// limitsOf returns how many volumes of each driver can be attached to a node, as far as there is a limit.
+func limitsOf(n *storagev1.CSINode) map[string]int {
+	out := map[string]int{}
+	for _, d := range n.Spec.Drivers {
+		if d.Allocatable != nil && d.Allocatable.Count != nil {
+			out[objectcache.Intern(d.Name)] = int(*d.Allocatable.Count)
 		}
 	}
 	return out

@@ -47,6 +47,7 @@ type Watcher struct {
 	claims     *table[*corev1.PersistentVolumeClaim, *claim]
 	volumes    *table[*corev1.PersistentVolume, *volume]
 	classes    *table[*storagev1.StorageClass, *class]
+	limits     *table[*storagev1.CSINode, map[string]int]
 	waiting    map[types.NamespacedName]*record
 	holding    map[types.NamespacedName]*record // bound pods with claims
 	onNode     map[string]map[types.NamespacedName]*Pod
@@ -70,7 +71,7 @@ func WithFeeds(nodes, pods Feed) Option {
 func WithClock(now func() time.Time) Option { return func(w *Watcher) { w.now = now } }
 
 // NewWatcher returns a watcher of a whole cluster. It lists and watches nodes, pods, persistentvolumeclaims,
-// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy and storageclasses.storage.k8s.io.
+// persistentvolumes, daemonsets.apps, poddisruptionbudgets.policy, storageclasses.storage.k8s.io and csinodes.storage.k8s.io.
 func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w := &Watcher{
 		client: client, now: time.Now, wake: make(chan struct{}, 1), kinds: map[types.UID]*Kind{},
@@ -86,6 +87,7 @@ func NewWatcher(client kubernetes.Interface, options ...Option) *Watcher {
 	w.claims = newTable(w, "persistentvolumeclaims", nil, func(c *corev1.PersistentVolumeClaim) (*claim, bool) { return claimOf(c), true })
 	w.volumes = newTable(w, "persistentvolumes", nil, func(v *corev1.PersistentVolume) (*volume, bool) { return volumeOf(v), true })
 	w.classes = newTable(w, "storageclasses", nil, func(c *storagev1.StorageClass) (*class, bool) { return classOf(c), true })
+	w.limits = newTable(w, "csinodes", nil, func(n *storagev1.CSINode) (map[string]int, bool) { return limitsOf(n), true })
 	if w.nodeFeed != nil {
 		w.cancel = []func(){w.nodeFeed.Subscribe(w.nodes), w.podFeed.Subscribe(w.pods)}
 	}
@@ -129,6 +131,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		func() {
 			objectcache.Reflect(ctx, w.client, w.classes, &storagev1.StorageClass{}, w.client.StorageV1().StorageClasses())
 		},
+		func() {
+			objectcache.Reflect(ctx, w.client, w.limits, &storagev1.CSINode{}, w.client.StorageV1().CSINodes())
+		},
 	} {
 		reflectors.Go(fill)
 	}
@@ -152,7 +157,7 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := errors.Join(w.nodes.State(now), w.pods.State(now), w.daemonSets.State(now), w.budgets.State(now),
-		w.claims.State(now), w.volumes.State(now), w.classes.State(now))
+		w.claims.State(now), w.volumes.State(now), w.classes.State(now), w.limits.State(now))
 	if err != nil {
 		return parts{}, err
 	}
@@ -163,14 +168,19 @@ func (w *Watcher) parts(now time.Time) (parts, error) {
 		}
 	}
 	known := storage{w.claims.Rows(), w.volumes.Rows(), w.classes.Rows()}
-	return parts{
+	p := parts{
 		nodes:      slices.Collect(maps.Values(w.nodes.Rows())),
 		load:       maps.Clone(w.load),
 		waiting:    known.demands(slices.Collect(maps.Values(w.waiting))),
 		daemonSets: slices.Collect(maps.Values(w.daemonSets.Rows())),
 		budgets:    slices.Collect(maps.Values(w.budgets.Rows())),
-		volumes:    known.wherever(maps.Values(w.holding)),
-	}, nil
+		limits:     map[string]map[string]int{},
+	}
+	p.volumes, p.attached = known.wherever(maps.Values(w.holding))
+	for key, limits := range w.limits.Rows() {
+		p.limits[key.Name] = limits
+	}
+	return p, nil
 }
 
 // Wake yields a value when something has happened that is worth an early look: a pod became unschedulable, a Node
@@ -207,7 +217,7 @@ func (w *Watcher) podChanged(before, after *record) {
 			w.onNode[after.node] = map[types.NamespacedName]*Pod{}
 		}
 		w.onNode[after.node][after.key] = after.pod
-		if len(after.claims) > 0 {
+		if len(after.claims) > 0 || after.devices {
 			w.holding[after.key] = after
 		}
 		delete(w.load, after.node)

@@ -17,9 +17,8 @@ type Labeler struct{ Client kubernetes.Interface }
 
 var _ nodepool.Labeler = Labeler{}
 
-// Label labels a node with its pool. A node that has gone is no error.
-func (l Labeler) Label(ctx context.Context, node, pool string) error {
-	labels := map[string]string{nodepool.LabelPool: pool}
+// Label sets labels of a node. A node that has gone is no error.
+func (l Labeler) Label(ctx context.Context, node string, labels map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err != nil {
 		return err

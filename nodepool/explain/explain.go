@@ -108,7 +108,7 @@ func NodesOf(cluster *clusterstate.Cluster, pool *v1alpha1.WorkerPool) []Node {
 		}
 		blocked := n.Blocked
 		if blocked == "" && !deleted {
-			blocked = homes.Without([]string{n.Object.Name})
+			blocked = homes.Without([]string{n.Object.Name}, false)
 		}
 		nodes = append(nodes, Node{
 			Name: n.Object.Name, Zone: labels[corev1.LabelTopologyZone], InstanceType: labels[corev1.LabelInstanceTypeStable], Market: marketOfNode(labels),

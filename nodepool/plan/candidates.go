@@ -27,7 +27,7 @@ func (v *view) candidates(d Decision) []Target {
 	if reason, _ := v.withheld(); reason != "" || v.Pool.Distrusts(v.unready(), len(v.staying)) {
 		return nil
 	}
-	targets, _ := v.targets(min(v.dispensable(), MaxCandidates), nil, false)
+	targets, _ := v.targets(min(v.dispensable(), MaxCandidates), nil, PoolIdle)
 	return targets
 }
 

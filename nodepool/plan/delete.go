@@ -37,7 +37,7 @@ func (v *view) empty(d Decision) Decision {
 func (v *view) all() (targets []Target, refused []Refusal) {
 	var mayGo []Worker
 	for _, w := range v.staying {
-		if why := v.forbidden(w, MustGo(PoolDeleted)); why != "" {
+		if why := v.forbidden(w, PoolDeleted.MustGo()); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}

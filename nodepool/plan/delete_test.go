@@ -21,7 +21,7 @@ func deleted() plan.Snapshot {
 // homeless has no pod find another node.
 type homeless struct{}
 
-func (homeless) Without([]string, ...plan.Placement) string {
+func (homeless) Without([]string, bool, ...plan.Placement) string {
 	return "its pods would have no other node"
 }
 

@@ -84,7 +84,7 @@ func (p *picker) try(list []Worker) string {
 		names[i] = w.Node
 	}
 	p.asked++
-	why := p.Homes.Without(names, p.launched...)
+	why := p.Homes.Without(names, Outdated.MustGo(), p.launched...)
 	if why != "" {
 		p.restore(before)
 	}

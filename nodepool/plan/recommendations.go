@@ -113,6 +113,8 @@ func (p Pending) examples() string {
 // held returns why the due pods need no new node.
 func (p Pending) held() string {
 	switch {
+	case p.Waiting > 0:
+		return fmt.Sprintf("%d of them have room once nodes that are being emptied are deleted", p.Waiting)
 	case p.Room <= 0:
 		return "nodes that are starting will hold them"
 	case p.Room >= p.Due:

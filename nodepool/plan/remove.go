@@ -96,7 +96,7 @@ func Objection(s Snapshot, reason Reason, worker string, later []string) string 
 	if why := newFleet(s, rest).keeps(it); why != "" || it.Node == "" || s.Homes == nil {
 		return why
 	}
-	return s.Homes.Without([]string{it.Node})
+	return s.Homes.Without([]string{it.Node}, reason.MustGo())
 }
 
 func (v *view) objection(reason Reason, later []string) string {
@@ -165,7 +165,7 @@ func (v *view) removeUpTo(d Decision, most int, reason Reason, why string) Decis
 	if left := v.coolsDown(); left > 0 {
 		return d.hold(CoolingDown, "%s, and the cooldown of scale-downs, %s, has %s left", why, v.Pool.CooldownDown, short(left))
 	}
-	d.Targets, d.Refused = v.targets(most, v.Homes, MustGo(reason))
+	d.Targets, d.Refused = v.targets(most, v.Homes, reason)
 	if len(d.Targets) == 0 {
 		return d.holdBack(why)
 	}

@@ -124,7 +124,7 @@ func (v *view) disruptable() (int, string) {
 // removable leaves out the workers that cannot be removed, and orders the others. If none is left it tells why.
 func (v *view) removable(list []Worker) (out []Worker, why string) {
 	for _, w := range list {
-		if refused := v.refusal(w, MustGo(Outdated)); refused == "" {
+		if refused := v.refusal(w, Outdated.MustGo()); refused == "" {
 			out = append(out, w)
 		} else if why == "" {
 			why = fmt.Sprintf("none may go, such as %s: %s", cmp.Or(w.Node, w.InstanceID), refused)

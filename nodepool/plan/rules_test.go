@@ -655,7 +655,7 @@ type rooms struct {
 	asked *int
 }
 
-func (r rooms) Without(nodes []string, added ...plan.Placement) string {
+func (r rooms) Without(nodes []string, _ bool, added ...plan.Placement) string {
 	if *r.asked++; slices.ContainsFunc(nodes, func(n string) bool { return r.keep[n] }) || len(nodes) > r.most+len(added) {
 		return "no other node could run its pod"
 	}

@@ -14,20 +14,19 @@ const maxHomeless = 32
 // ones before leave them, and says of those that must not go why.
 //
 // Only a ready worker whose use is known goes: one that is on its way is about to take load, one that is not ready cannot
-// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps]. must says that
-// some have to go: see [MustGo].
-func (v *view) targets(most int, homes Homes, must bool) (targets []Target, refused []Refusal) {
+// be drained, and what is not known is not idle. Whom the pool keeps for its zone or its market says [fleet.keeps].
+func (v *view) targets(most int, homes Homes, reason Reason) (targets []Target, refused []Refusal) {
 	f := newFleet(v.Snapshot, v.staying)
 	mayGo := map[string][]Worker{} // by zone
 	for _, w := range v.staying {
-		if why := cmp.Or(v.refusal(w, must), f.keeps(w)); why != "" {
+		if why := cmp.Or(v.refusal(w, reason.MustGo()), f.keeps(w)); why != "" {
 			refused = append(refused, Refusal{Worker: cmp.Or(w.Node, w.InstanceID), Reason: why})
 			continue
 		}
 		mayGo[w.Zone] = append(mayGo[w.Zone], w)
 	}
 	if homes != nil && most > 1 { // as a rule all have one, which one question tells
-		if all, kept := v.targets(most, nil, must); len(all) > 0 && homes.Without(nodesOf(all)) == "" {
+		if all, kept := v.targets(most, nil, reason); len(all) > 0 && homes.Without(nodesOf(all), reason.MustGo()) == "" {
 			return all, kept
 		}
 	}
@@ -49,7 +48,7 @@ func (v *view) targets(most int, homes Homes, must bool) (targets []Target, refu
 		mayGo[w.Zone] = mayGo[w.Zone][1:]
 		if homes != nil {
 			asked++
-			if why := homes.Without(append(leaving, w.Node)); why != "" {
+			if why := homes.Without(append(leaving, w.Node), reason.MustGo()); why != "" {
 				refused = append(refused, Refusal{Worker: w.Node, Reason: why, Homeless: len(leaving) == 0})
 				homeless++
 				continue
@@ -87,11 +86,9 @@ func (v *view) next(mayGo map[string][]Worker, f *fleet) (best Worker, ok bool) 
 	return best, ok
 }
 
-// MustGo reports whether workers that are removed for a reason have to go, rather than save money: pods do not keep these for
-// good if the pool has [Pool.Force].
-func MustGo(reason Reason) bool {
-	return reason == Outdated || reason == AboveMaximum || reason == PoolDeleted
-}
+// MustGo reports whether workers that are removed for a reason have to go, rather than save money. Pods may wait then until their
+// nodes are deleted, and do not keep these for good if the pool has [Pool.Force].
+func (r Reason) MustGo() bool { return r != PoolIdle && r != Underutilized }
 
 // forbidden returns why a worker must not be removed for any reason, "" if it may. must says that it has to go.
 func (v *view) forbidden(w Worker, must bool) string {

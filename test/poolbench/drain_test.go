@@ -2,6 +2,7 @@ package poolbench
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/foresail/foresail/nodepool"
@@ -96,9 +97,9 @@ func (p *play) DeleteNode(_ context.Context, node, _ string) error {
 }
 
 // Label makes it a nodepool.Labeler.
-func (p *play) Label(_ context.Context, node, pool string) error {
+func (p *play) Label(_ context.Context, node string, labels map[string]string) error {
 	return p.on(node, func(m *machine) {
 		m.node = m.node.DeepCopy()
-		m.node.Labels[nodepool.LabelPool] = pool
+		maps.Copy(m.node.Labels, labels)
 	})
 }
