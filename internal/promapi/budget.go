@@ -34,6 +34,7 @@ type lease struct {
 	held, wanted int64
 	fixed        bool // the answer is complete, and given back as soon as it is decoded
 	evicted      bool
+	ended        bool // the question is over, though its answer may still be read: see take
 }
 
 func (b *budget) lease(tenant string, giveUp context.CancelFunc) *lease {
@@ -46,7 +47,8 @@ func (b *budget) lease(tenant string, giveUp context.CancelFunc) *lease {
 }
 
 // take waits for more memory. It fails when the context ends, when the answer has been given up, and when there is not as
-// much memory at all.
+// much memory at all. It fails after end, too: when a question times out, client_golang returns while its goroutine still
+// reads the answer, and memory taken then would never be given back.
 func (l *lease) take(ctx context.Context, n int64) error {
 	b := l.budget
 	b.mu.Lock()
@@ -55,6 +57,8 @@ func (l *lease) take(ctx context.Context, n int64) error {
 	l.wanted = n
 	for first := true; ; first = false {
 		switch {
+		case l.ended:
+			return context.Canceled
 		case l.evicted:
 			return shareError(b.total)
 		case l.held+n > b.total:
@@ -122,7 +126,7 @@ func (l *lease) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= l.held
-	l.held = 0
+	l.held, l.ended = 0, true
 	b.leases = slices.DeleteFunc(b.leases, func(o *lease) bool { return o == l })
 	b.wake()
 }

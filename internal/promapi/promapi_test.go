@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
@@ -211,4 +212,35 @@ func TestQuestions(t *testing.T) {
 func TestWholeSeconds(t *testing.T) {
 	assert.Equal(t, 3*time.Second, wholeSeconds(2500*time.Millisecond))
 	assert.Equal(t, 3*time.Second, wholeSeconds(3*time.Second))
+}
+
+// sleepyBody yields a megabyte after a pause, whether or not the request has ended by then.
+type sleepyBody struct{ pause time.Duration }
+
+func (b *sleepyBody) Read(p []byte) (int, error) {
+	if b.pause == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(b.pause)
+	b.pause = 0
+	return copy(p, strings.Repeat(" ", 1<<20)), nil
+}
+
+func (*sleepyBody) Close() error { return nil }
+
+// client_golang returns at the timeout of a question while its goroutine still reads the answer.
+func TestAnswersThatComeTooLateTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewConnector(Options{MaxBytes: 1 << 30, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Request: r, ContentLength: -1, Body: &sleepyBody{2 * time.Second}}, nil
+		})})
+		client, err := c.Connect("http://prometheus:9090")
+		require.NoError(t, err)
+		q := Question{Address: "http://prometheus:9090", Query: "load", Timeout: time.Second}
+		_, err = q.Vector(t.Context(), client.API, time.Time{})
+		require.Error(t, err)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Zero(t, c.InUse())
+	})
 }
