@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +20,9 @@ const (
 	staleFor = 5 * time.Second
 	// adviceFor is how long a node stays cordoned because the cloud advised to leave it, which it may never insist on.
 	adviceFor = 15 * time.Minute
+	// endsWithin is how long an instance may take to end. Most take less than a minute, bare metal
+	// a quarter of an hour.
+	endsWithin = 20 * time.Minute
 )
 
 // Why an instance is to be terminated.
@@ -34,21 +39,34 @@ type Instance struct {
 	ID         string
 	ProviderID string
 	Placement
-	Action     string        // that launched it; "" = none of this pool
-	Listed     bool          // the cloud lists it
-	Leaving    bool          // it stops or shuts down
-	Stopped    time.Time     // since when it has been seen to be stopped; zero = it is not
-	JoinFailed bool          // its tag says that its Node did not join
-	Joined     bool          // this process has seen its Node
-	Gone       bool          // it is known to have gone
-	Nodeless   time.Time     // since when it has been without a Node, for all that this process knows
-	Node       Node          // without a name if it has none
-	Unlisted   time.Duration // for how long the cloud has not listed it although its Node is alive, once that is a finding
+	Action     string    // that launched it; "" = none of this pool
+	Listed     bool      // the cloud lists it
+	Leaving    bool      // it stops or shuts down
+	Stopped    time.Time // since when it has been seen to be stopped; zero = it is not
+	JoinFailed bool      // its tag says that its Node did not join
+	Joined     bool      // this process has seen its Node
+	Gone       bool      // it is known to have gone
+	Nodeless   time.Time // since when it has been without a Node, for all that this process knows
+	Node       Node      // without a name if it has none
+	// Unlisted is how long the cloud has not listed it although it has a Node or runs, once that is
+	// a finding.
+	Unlisted time.Duration
+	// Ending is the time since it was told to end, unless it is gone; 0 = it was not.
+	Ending time.Duration
+	// Ambiguous is why it is not certain which Node is its own, "" if it is. While it is not,
+	// nothing of it is destroyed.
+	Ambiguous string
+	// Disowned is why its tags do not make it the pool's any more, "" if they do: the cloud does not list it.
+	Disowned string
 	// Stranger is a Node that may be its own although their provider ids differ. It is looked for only if the instance is to be terminated.
 	Stranger string
 	// DriftErr is why it is not known whether it is outdated, "" if it is known.
 	DriftErr string
 }
+
+// Foreign is an instance that carries the tags of the pool and belongs to another controller, such
+// as an Auto Scaling group.
+type Foreign struct{ InstanceID, Owner string }
 
 // Node is what upkeep looks at on the Node of an instance.
 type Node struct {
@@ -116,7 +134,10 @@ type FindingKind string
 const (
 	Broken        FindingKind = "Broken"        // the Node of a worker has not been Ready for long
 	RepairHeld    FindingKind = "RepairHeld"    // no unhealthy worker is repaired
-	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance whose Node is Ready
+	Unlisted      FindingKind = "Unlisted"      // the cloud does not list an instance that has a Node or runs
+	Ambiguous     FindingKind = "Ambiguous"     // it is not certain which Node is the one of an instance
+	NotOwned      FindingKind = "NotOwned"      // an instance with the pool's tags belongs to another controller
+	StillEnding   FindingKind = "StillEnding"   // an instance that was told to end long ago is not gone
 	DriftUnknown  FindingKind = "DriftUnknown"  // the cloud does not say what new instances are
 	PricesUnknown FindingKind = "PricesUnknown" // the cloud does not say what instances cost
 )
@@ -196,7 +217,7 @@ func (v *view) judge(u *Upkeep, c PendingTermination, doubt string, giveUp []str
 	case i == nil:
 		return
 	case !i.Listed:
-		if i.Gone {
+		if i.Gone || i.Disowned != "" {
 			forget(false)
 		}
 		return
@@ -215,6 +236,10 @@ func (v *view) judge(u *Upkeep, c PendingTermination, doubt string, giveUp []str
 		}
 		return
 	case i.Leaving && i.Stopped.IsZero():
+		return
+	}
+	if i.Ambiguous != "" {
+		u.problem("instance %s is not terminated: %s", i.ID, i.Ambiguous)
 		return
 	}
 	end := Terminate{InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked}
@@ -329,11 +354,36 @@ func (v *view) tidy(u *Upkeep, i *Instance) {
 		}
 	case stays && !n.Advised.IsZero() && v.Now.Sub(n.Advised) >= adviceFor:
 		u.Restore = append(u.Restore, Restore{n.Name, i.ID, "", fmt.Sprintf("Node %s takes pods again: the cloud has not taken %s in %s", n.Name, i.ID, adviceFor)})
-	case !n.Ready && i.Gone:
+	case !n.Ready && i.Gone && i.Ambiguous == "":
 		u.Delete = append(u.Delete, Delete{n.Name, n.ProviderID, i.ID})
 	case !n.Labelled:
 		u.Label = append(u.Label, n.Name)
 	}
+}
+
+// findings returns what only people can mend about an instance.
+func (i *Instance) findings() (out []Finding) {
+	add := func(kind FindingKind, node, format string, args ...any) {
+		out = append(out, Finding{kind, node, i.ID, fmt.Sprintf(format, args...)})
+	}
+	name := cmp.Or(i.ID, i.ProviderID)
+	switch {
+	case i.Ambiguous != "":
+		add(Ambiguous, i.Node.Name, "%s: neither %s nor its node is removed; delete the Node that runs elsewhere",
+			strings.ToUpper(i.Ambiguous[:1])+i.Ambiguous[1:], name)
+	case i.Stranger != "":
+		add(Ambiguous, i.Stranger, "Node %s may run on %s, which is not terminated: set the provider id of its kubelet to %s",
+			i.Stranger, name, i.ProviderID)
+	}
+	if i.Unlisted > 0 {
+		add(Unlisted, i.Node.Name, "The cloud has not listed %s for %s, %s: neither the instance nor its node is removed",
+			name, i.Unlisted.Round(time.Second), cmp.Or(i.Disowned, "which may have lost its tags"))
+	}
+	if i.Ending >= endsWithin {
+		add(StillEnding, i.Node.Name, "Instance %s was told to end %s ago and is not gone: its node stays until it is",
+			i.ID, i.Ending.Round(time.Second))
+	}
+	return out
 }
 
 // find finds what only people can mend.
@@ -342,11 +392,12 @@ func (v *view) find(u *Upkeep) {
 	for k := range v.Instances {
 		i := &v.Instances[k]
 		drift = max(drift, i.DriftErr)
-		if i.Unlisted > 0 {
-			u.Findings = append(u.Findings, Finding{Unlisted, i.Node.Name, i.ID, fmt.Sprintf(
-				"The cloud has not listed the instance of node %s for %s, and the node is Ready: it counts, and is not removed; look whether the instance has lost its tags",
-				i.Node.Name, i.Unlisted.Round(time.Second))})
-		}
+		u.Findings = append(u.Findings, i.findings()...)
+	}
+	for _, f := range v.Foreign {
+		u.Findings = append(u.Findings, Finding{NotOwned, "", f.InstanceID, fmt.Sprintf(
+			"Instance %s has the tags of the pool and belongs to %s, so the pool ignores it: remove the tags of one of the two",
+			f.InstanceID, f.Owner)})
 	}
 	if drift != "" {
 		u.Findings = append(u.Findings, Finding{Kind: DriftUnknown, Message: "It is not known which instances are outdated: " + drift})

@@ -1,0 +1,210 @@
+package nodepool
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/foresail/foresail/nodepool/clusterstate"
+	"github.com/foresail/foresail/nodepool/plan"
+	"github.com/foresail/foresail/nodepool/provider"
+)
+
+// nodeIndex finds Nodes by what they report of the machine that they run on. Kubelets write all of
+// it, so nothing is destroyed on the strength of one report that another one contradicts.
+type nodeIndex struct {
+	byInstance map[string][]*clusterstate.Node // by the id in the provider id, in order of their names
+	byAddress  map[string][]*clusterstate.Node // by private addresses and host names
+}
+
+func newNodeIndex(cluster *clusterstate.Cluster) nodeIndex {
+	x := nodeIndex{byInstance: map[string][]*clusterstate.Node{}, byAddress: map[string][]*clusterstate.Node{}}
+	for i := range cluster.Nodes {
+		n := &cluster.Nodes[i]
+		if id := provider.IDOf(n.Object.Spec.ProviderID); id != "" {
+			x.byInstance[id] = append(x.byInstance[id], n)
+		}
+		for _, address := range nodeAddresses(n.Object) {
+			x.byAddress[address] = append(x.byAddress[address], n)
+		}
+	}
+	return x
+}
+
+// claimants returns the Nodes that have the provider id of an instance: one, unless a kubelet is
+// misconfigured or lies.
+func (x nodeIndex) claimants(i provider.Instance) []*clusterstate.Node {
+	return x.byInstance[cmp.Or(i.ID, provider.IDOf(i.ProviderID))]
+}
+
+// at returns the Nodes that report an address of an instance.
+func (x nodeIndex) at(i provider.Instance) []*clusterstate.Node {
+	var out []*clusterstate.Node
+	for _, address := range i.Addresses {
+		out = append(out, x.byAddress[addressKey(address)]...)
+	}
+	return out
+}
+
+// nodeAddresses returns the private addresses and host names that a Node reports, as address keys.
+func nodeAddresses(n *corev1.Node) []string {
+	all := []string{addressKey(n.Name), addressKey(n.Labels[corev1.LabelHostname])}
+	for _, a := range n.Status.Addresses {
+		switch a.Type {
+		case corev1.NodeInternalIP, corev1.NodeHostName, corev1.NodeInternalDNS:
+			all = append(all, addressKey(a.Address))
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(address string) bool { return address == "" })
+}
+
+// addressKey returns the form in which two spellings of an address are equal: the first label of a
+// host name, in lower case.
+func addressKey(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.String()
+	}
+	name, _, _ := strings.Cut(address, ".")
+	return strings.ToLower(name)
+}
+
+// isAt reports whether a Node has an address of an instance.
+func isAt(n *corev1.Node, i provider.Instance) bool {
+	has := nodeAddresses(n)
+	return slices.ContainsFunc(i.Addresses, func(address string) bool { return slices.Contains(has, addressKey(address)) })
+}
+
+// node returns the Node of an instance, nil if there is none or it is not known. If several have its
+// provider id, it is the one that was seen first. Callers that destroy something check
+// [observation.ambiguity] before.
+func (o *observation) node(i provider.Instance) *clusterstate.Node {
+	return o.nodes.nodeOf(i, o.known[i.ID].node)
+}
+
+// nodeOf returns the Node of an instance, nil if there is none. If there are several, it prefers the
+// one that the instance had before.
+func (x nodeIndex) nodeOf(i provider.Instance, before string) *clusterstate.Node {
+	claimants := x.claimants(i)
+	if len(claimants) == 0 {
+		return nil
+	}
+	at := slices.IndexFunc(claimants, func(n *clusterstate.Node) bool { return n.Object.Name == before })
+	return claimants[max(0, at)]
+}
+
+// seeNode records which Node has the provider id of an instance. The first one counts until another
+// one proves by its address that it runs on the instance.
+func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
+	switch {
+	case len(claimants) > 1:
+		s.disputed = true
+	case len(claimants) == 1 && (s.node == "" && !s.disputed || isAt(claimants[0].Object, s.instance)):
+		s.node, s.disputed = claimants[0].Object.Name, false
+	}
+}
+
+// ambiguity returns why it is not certain which Node is the one of an instance, as a part of a
+// sentence; "" if it is certain. Until it is, neither the instance nor a Node of it is destroyed.
+func (o *observation) ambiguity(s trackedInstance) string {
+	claimants, id := o.nodes.claimants(s.instance), cmp.Or(s.instance.ID, s.instance.ProviderID)
+	if len(claimants) == 0 {
+		return ""
+	}
+	n := claimants[0].Object
+	switch other := o.nodelessAt(n); {
+	case len(claimants) > 1:
+		return fmt.Sprintf("nodes %s and %s both have the provider id of %s", n.Name, claimants[1].Object.Name, id)
+	case n.Name == s.node && other == "", isAt(n, s.instance):
+		return ""
+	case other != "":
+		return fmt.Sprintf("node %s has the provider id of %s, and an address of %s", n.Name, id, other)
+	case s.node != "":
+		return fmt.Sprintf("node %s has the provider id of %s, which was that of node %s", n.Name, id, s.node)
+	case s.disputed:
+		return fmt.Sprintf("node %s has the provider id of %s, as another node had", n.Name, id)
+	}
+	return ""
+}
+
+// nodelessAt returns an instance that no Node has the provider id of and that has an address of this
+// Node, "" if there is none.
+func (o *observation) nodelessAt(n *corev1.Node) string {
+	for _, address := range nodeAddresses(n) {
+		if id := o.nodeless[address]; id != "" && id != provider.IDOf(n.Spec.ProviderID) {
+			return id
+		}
+	}
+	return ""
+}
+
+// nodelessAddresses returns the instances that no Node has the provider id of, by their addresses.
+func (o *observation) nodelessAddresses() map[string]string {
+	out := map[string]string{}
+	for key, s := range inOrder(o.known) {
+		if o.cluster == nil || s.instance.ID == "" || o.gone(key) || len(o.nodes.claimants(s.instance)) > 0 {
+			continue
+		}
+		for _, address := range s.instance.Addresses {
+			out[addressKey(address)] = s.instance.ID
+		}
+	}
+	return out
+}
+
+// stranger returns a Node that may run on an instance although its provider id says otherwise, "" if
+// there is none: it has an address of the instance; or it is newer than the instance and its provider
+// id names no instance, as when a kubelet was not given its own.
+func (o *observation) stranger(i provider.Instance) string {
+	if o.cluster == nil {
+		return ""
+	}
+	for _, n := range o.nodes.at(i) {
+		if !controlPlane(n.Object) {
+			return n.Object.Name
+		}
+	}
+	for _, n := range o.cluster.Nodes {
+		if !namesInstance(n.Object.Spec.ProviderID, i) && !controlPlane(n.Object) && n.Object.CreationTimestamp.After(i.Launched) {
+			return n.Object.Name
+		}
+	}
+	return ""
+}
+
+// namesInstance reports whether a provider id has the form of those of an instance's cloud. Ids of
+// instances begin with i-.
+func namesInstance(providerID string, like provider.Instance) bool {
+	isID := func(id string) bool { return strings.HasPrefix(id, "i-") }
+	return scheme(providerID) == scheme(like.ProviderID) && isID(provider.IDOf(providerID)) == isID(like.ID)
+}
+
+// foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
+func (s *trackedInstance) foreign() string {
+	if s.instance.OwnedBy != "" {
+		return "it belongs to " + s.instance.OwnedBy
+	}
+	return s.instance.Disowned
+}
+
+// foreignInstances returns the instances that have the pool's tags and belong to another controller.
+func (o *observation) foreignInstances() []plan.Foreign {
+	owners := map[string]string{}
+	for id, i := range o.foreign {
+		owners[id] = i.OwnedBy
+	}
+	for _, s := range o.known {
+		if s.instance.OwnedBy != "" {
+			owners[s.instance.ID] = s.instance.OwnedBy
+		}
+	}
+	out := make([]plan.Foreign, 0, len(owners))
+	for id, owner := range inOrder(owners) {
+		out = append(out, plan.Foreign{InstanceID: id, Owner: owner})
+	}
+	return out
+}
