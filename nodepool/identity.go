@@ -52,15 +52,21 @@ func (x nodeIndex) at(i provider.Instance) []*clusterstate.Node {
 
 // nodeAddresses returns the private addresses and host names that a Node reports, as address keys.
 func nodeAddresses(n *corev1.Node) []string {
-	all := []string{addressKey(n.Name), addressKey(n.Labels[corev1.LabelHostname])}
+	var all []string
+	add := func(address string) {
+		if key := addressKey(address); key != "" && !slices.Contains(all, key) {
+			all = append(all, key)
+		}
+	}
+	add(n.Name)
+	add(n.Labels[corev1.LabelHostname])
 	for _, a := range n.Status.Addresses {
 		switch a.Type {
 		case corev1.NodeInternalIP, corev1.NodeHostName, corev1.NodeInternalDNS:
-			all = append(all, addressKey(a.Address))
+			add(a.Address)
 		}
 	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(address string) bool { return address == "" })
+	return all
 }
 
 // addressKey returns the form in which two spellings of an address are equal: the first label of a
@@ -103,7 +109,8 @@ func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
 	switch {
 	case len(claimants) > 1:
 		s.disputed = true
-	case len(claimants) == 1 && (s.node == "" && !s.disputed || isAt(claimants[0].Object, s.instance)):
+	case len(claimants) == 0:
+	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.instance):
 		s.node, s.disputed = claimants[0].Object.Name, false
 	}
 }
@@ -115,8 +122,11 @@ func (o *observation) ambiguity(s trackedInstance) string {
 	if len(claimants) == 0 {
 		return ""
 	}
-	n := claimants[0].Object
-	switch other := o.nodelessAt(n); {
+	n, other := claimants[0].Object, ""
+	if claimants[0].Ready || !s.isGone(o.vanishGrace, o.at) {
+		other = o.nodelessAt(n) // a new instance may have the address of one that is gone
+	}
+	switch {
 	case len(claimants) > 1:
 		return fmt.Sprintf("nodes %s and %s both have the provider id of %s", n.Name, claimants[1].Object.Name, id)
 	case n.Name == s.node && other == "", isAt(n, s.instance):
@@ -134,6 +144,9 @@ func (o *observation) ambiguity(s trackedInstance) string {
 // nodelessAt returns an instance that no Node has the provider id of and that has an address of this
 // Node, "" if there is none.
 func (o *observation) nodelessAt(n *corev1.Node) string {
+	if len(o.nodeless) == 0 {
+		return ""
+	}
 	for _, address := range nodeAddresses(n) {
 		if id := o.nodeless[address]; id != "" && id != provider.IDOf(n.Spec.ProviderID) {
 			return id

@@ -301,3 +301,35 @@ func TestCopiedTagsLaunchNothing(t *testing.T) {
 	r.pass(3 * time.Hour)
 	require.Empty(t, r.world.terminated, "the copy is no orphan")
 }
+
+// TestNodesOfReusedAddressesAreDeleted: a new instance has the private address, and so the node
+// name, of one that is gone. The old Node goes before the new kubelet registers under its name.
+func TestNodesOfReusedAddressesAreDeleted(t *testing.T) {
+	r := newRig(t)
+	r.world.add(4)
+	r.spec.Plan.Min, r.world.joinDelay = 4, 10*time.Minute
+	r.world.instances["i-old0"].Addresses = []string{"10.0.0.1"}
+	r.world.nodes["node-i-old0"].reports("10.0.0.1")
+	r.tick()
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.tick()
+	require.Equal(t, 1, r.world.launches)
+	r.world.instances["i-1"].Addresses = []string{"10.0.0.1"}
+	r.pass(time.Minute)
+	require.NotContains(t, r.nodeNames(), "node-i-old0")
+}
+
+// TestNoticesOfUntaggedInstancesExpire: a notice about an instance that has lost its tags, and that
+// the cloud does not take, ends as any other that comes to nothing.
+func TestNoticesOfUntaggedInstancesExpire(t *testing.T) {
+	r := newRig(t)
+	r.world.add(3)
+	r.tick()
+	r.load("node-i-old0", &fakePod{name: "web-0"})
+	r.world.instances["i-old0"].untagged = true
+	r.take("i-old0")
+	r.tick()
+	r.until("it is over", 15*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
+	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves)
+	r.clean()
+}

@@ -142,12 +142,13 @@ func done(r state.Removal) bool {
 	return r.State == state.RemovalCompleted || r.State == state.RemovalFailed
 }
 
-// isExpiredNotice reports whether an instance that the cloud was to take is still there long after,
-// or has only been stopped.
+// isExpiredNotice reports whether an instance that the cloud was to take still exists long after, or
+// has only been stopped.
 func (m removing) isExpiredNotice(r *state.Removal) bool {
-	i, listed := m.seen.instances[r.InstanceID]
-	return m.urgent && listed && (i.State != provider.Leaving || i.Stopped) &&
-		m.now().Sub(r.Deadline) > takenFor
+	s, seen := m.seen.known[r.InstanceID]
+	exists := seen && m.seen.listErr == nil && (s.missing.IsZero() || s.runs())
+	ends := s.instance.State == provider.Leaving && !s.instance.Stopped
+	return m.urgent && exists && !ends && m.now().Sub(r.Deadline) > takenFor
 }
 
 // to writes the state that the removal has come to.
