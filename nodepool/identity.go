@@ -10,19 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/foresail/foresail/nodepool/clusterstate"
-	"github.com/foresail/foresail/nodepool/plan"
 	"github.com/foresail/foresail/nodepool/provider"
 )
 
-// nodeIndex finds Nodes by what they report of the machine that they run on. Kubelets write all of
-// it, so nothing is destroyed on the strength of one report that another one contradicts.
+// nodeIndex finds the Nodes of instances by what Nodes report of the machine that they run on. Kubelets
+// write all of it, so nothing is destroyed on the strength of one report that another one contradicts.
 type nodeIndex struct {
+	cluster    *clusterstate.Cluster           // nil while it is not known
 	byInstance map[string][]*clusterstate.Node // by the id in the provider id, in order of their names
 	byAddress  map[string][]*clusterstate.Node // by private addresses and host names
+	nodeless   map[string]string               // instances that no Node has the provider id of, by addresses
 }
 
 func newNodeIndex(cluster *clusterstate.Cluster) nodeIndex {
-	x := nodeIndex{byInstance: map[string][]*clusterstate.Node{}, byAddress: map[string][]*clusterstate.Node{}}
+	x := nodeIndex{cluster: cluster, byInstance: map[string][]*clusterstate.Node{}, byAddress: map[string][]*clusterstate.Node{}, nodeless: map[string]string{}}
 	for i := range cluster.Nodes {
 		n := &cluster.Nodes[i]
 		if id := provider.IDOf(n.Object.Spec.ProviderID); id != "" {
@@ -85,13 +86,6 @@ func isAt(n *corev1.Node, i provider.Instance) bool {
 	return slices.ContainsFunc(i.Addresses, func(address string) bool { return slices.Contains(has, addressKey(address)) })
 }
 
-// node returns the Node of an instance, nil if there is none or it is not known. If several have its
-// provider id, it is the one that was seen first. Callers that destroy something check
-// [observation.ambiguity] before.
-func (o *observation) node(i provider.Instance) *clusterstate.Node {
-	return o.nodes.nodeOf(i, o.known[i.ID].node)
-}
-
 // nodeOf returns the Node of an instance, nil if there is none. If there are several, it prefers the
 // one that the instance had before.
 func (x nodeIndex) nodeOf(i provider.Instance, before string) *clusterstate.Node {
@@ -103,28 +97,16 @@ func (x nodeIndex) nodeOf(i provider.Instance, before string) *clusterstate.Node
 	return claimants[max(0, at)]
 }
 
-// seeNode records which Node has the provider id of an instance. The first one counts until another
-// one proves by its address that it runs on the instance.
-func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
-	switch {
-	case len(claimants) > 1:
-		s.disputed = true
-	case len(claimants) == 0:
-	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.instance):
-		s.node, s.disputed = claimants[0].Object.Name, false
-	}
-}
-
 // ambiguity returns why it is not certain which Node is the one of an instance, as a part of a
 // sentence; "" if it is certain. Until it is, neither the instance nor a Node of it is destroyed.
-func (o *observation) ambiguity(s trackedInstance) string {
-	claimants, id := o.nodes.claimants(s.instance), cmp.Or(s.instance.ID, s.instance.ProviderID)
+func (x nodeIndex) ambiguity(s trackedInstance, gone bool) string {
+	claimants, id := x.claimants(s.instance), cmp.Or(s.instance.ID, s.instance.ProviderID)
 	if len(claimants) == 0 {
 		return ""
 	}
 	n, other := claimants[0].Object, ""
-	if claimants[0].Ready || !s.isGone(o.vanishGrace, o.at) {
-		other = o.nodelessAt(n) // a new instance may have the address of one that is gone
+	if claimants[0].Ready || !gone {
+		other = x.nodelessAt(n) // a new instance may have the address of one that is gone
 	}
 	switch {
 	case len(claimants) > 1:
@@ -143,45 +125,41 @@ func (o *observation) ambiguity(s trackedInstance) string {
 
 // nodelessAt returns an instance that no Node has the provider id of and that has an address of this
 // Node, "" if there is none.
-func (o *observation) nodelessAt(n *corev1.Node) string {
-	if len(o.nodeless) == 0 {
+func (x nodeIndex) nodelessAt(n *corev1.Node) string {
+	if len(x.nodeless) == 0 {
 		return ""
 	}
 	for _, address := range nodeAddresses(n) {
-		if id := o.nodeless[address]; id != "" && id != provider.IDOf(n.Spec.ProviderID) {
+		if id := x.nodeless[address]; id != "" && id != provider.IDOf(n.Spec.ProviderID) {
 			return id
 		}
 	}
 	return ""
 }
 
-// nodelessAddresses returns the instances that no Node has the provider id of, by their addresses.
-func (o *observation) nodelessAddresses() map[string]string {
-	out := map[string]string{}
-	for key, s := range inOrder(o.known) {
-		if o.cluster == nil || s.instance.ID == "" || o.gone(key) || len(o.nodes.claimants(s.instance)) > 0 {
-			continue
-		}
-		for _, address := range s.instance.Addresses {
-			out[addressKey(address)] = s.instance.ID
-		}
+// addNodeless records an instance if no Node has its provider id.
+func (x nodeIndex) addNodeless(i provider.Instance) {
+	if i.ID == "" || len(x.claimants(i)) > 0 {
+		return
 	}
-	return out
+	for _, address := range i.Addresses {
+		x.nodeless[addressKey(address)] = i.ID
+	}
 }
 
 // stranger returns a Node that may run on an instance although its provider id says otherwise, "" if
 // there is none: it has an address of the instance; or it is newer than the instance and its provider
 // id names no instance, as when a kubelet was not given its own.
-func (o *observation) stranger(i provider.Instance) string {
-	if o.cluster == nil {
-		return ""
-	}
-	for _, n := range o.nodes.at(i) {
+func (x nodeIndex) stranger(i provider.Instance) string {
+	for _, n := range x.at(i) {
 		if !controlPlane(n.Object) {
 			return n.Object.Name
 		}
 	}
-	for _, n := range o.cluster.Nodes {
+	if x.cluster == nil {
+		return ""
+	}
+	for _, n := range x.cluster.Nodes {
 		if !namesInstance(n.Object.Spec.ProviderID, i) && !controlPlane(n.Object) && n.Object.CreationTimestamp.After(i.Launched) {
 			return n.Object.Name
 		}
@@ -194,30 +172,4 @@ func (o *observation) stranger(i provider.Instance) string {
 func namesInstance(providerID string, like provider.Instance) bool {
 	isID := func(id string) bool { return strings.HasPrefix(id, "i-") }
 	return scheme(providerID) == scheme(like.ProviderID) && isID(provider.IDOf(providerID)) == isID(like.ID)
-}
-
-// foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
-func (s *trackedInstance) foreign() string {
-	if s.instance.OwnedBy != "" {
-		return "it belongs to " + s.instance.OwnedBy
-	}
-	return s.instance.Disowned
-}
-
-// foreignInstances returns the instances that have the pool's tags and belong to another controller.
-func (o *observation) foreignInstances() []plan.Foreign {
-	owners := map[string]string{}
-	for id, i := range o.foreign {
-		owners[id] = i.OwnedBy
-	}
-	for _, s := range o.known {
-		if s.instance.OwnedBy != "" {
-			owners[s.instance.ID] = s.instance.OwnedBy
-		}
-	}
-	out := make([]plan.Foreign, 0, len(owners))
-	for id, owner := range inOrder(owners) {
-		out = append(out, plan.Foreign{InstanceID: id, Owner: owner})
-	}
-	return out
 }

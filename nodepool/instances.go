@@ -138,6 +138,26 @@ func (s trackedInstances) found(all map[string]provider.Instance, trusted bool, 
 	}
 }
 
+// seeNode records which Node has the provider id of an instance. The first one counts until another
+// one proves by its address that it runs on the instance.
+func (s *trackedInstance) seeNode(claimants []*clusterstate.Node) {
+	switch {
+	case len(claimants) > 1:
+		s.disputed = true
+	case len(claimants) == 0:
+	case claimants[0].Object.Name == s.node, s.node == "" && !s.disputed, isAt(claimants[0].Object, s.instance):
+		s.node, s.disputed = claimants[0].Object.Name, false
+	}
+}
+
+// foreign returns why the pool may not change an instance, by the cloud's last answer; "" if it may.
+func (s *trackedInstance) foreign() string {
+	if s.instance.OwnedBy != "" {
+		return "it belongs to " + s.instance.OwnedBy
+	}
+	return s.instance.Disowned
+}
+
 // without is since when an instance has been without a Node, for all that this process knows: what was before it began it
 // cannot tell, and a Node that it has never seen may have been there.
 func (s *trackedInstance) without() time.Time {

@@ -41,7 +41,6 @@ type observation struct {
 	decidedAt time.Time    // when the last decision was made, as far as it is known
 
 	known       map[string]trackedInstance // of the instances, as of this moment
-	nodeless    map[string]string          // instances that have no Node by its provider id, by their addresses
 	workers     []plan.Worker
 	facts       []plan.Instance
 	emptySince  time.Time          // since when nothing of the pool has been left
@@ -61,6 +60,18 @@ func (o *observation) err() error { return errors.Join(o.listErr, o.clusterErr) 
 
 // complete tells whether both the cloud and the cluster have been seen.
 func (o *observation) complete() bool { return o.listErr == nil && o.cluster != nil }
+
+// node returns the Node of an instance, nil if there is none or it is not known. If several have its
+// provider id, it is the one that was seen first. Callers that destroy something check
+// [observation.ambiguity] before.
+func (o *observation) node(i provider.Instance) *clusterstate.Node {
+	return o.nodes.nodeOf(i, o.known[i.ID].node)
+}
+
+// ambiguity returns why it is not certain which Node is the one of an instance, "" if it is.
+func (o *observation) ambiguity(s trackedInstance) string {
+	return o.nodes.ambiguity(s, s.isGone(o.vanishGrace, o.at))
+}
 
 // nodeNamed returns a Node, nil if there is none.
 func (o *observation) nodeNamed(name string) *clusterstate.Node {
@@ -205,7 +216,7 @@ func (o *observation) seeFacts() []plan.Instance {
 		case n != nil:
 			fact.Node = o.nodeFacts(n, s)
 		case pendingTermination(o.record, i.ID) != nil:
-			fact.Stranger = o.stranger(i)
+			fact.Stranger = o.nodes.stranger(i)
 		}
 		out = append(out, fact)
 	}
@@ -279,6 +290,24 @@ func (o *observation) empty() bool {
 	}
 	nodes, instances := o.left()
 	return len(nodes)+len(instances) == 0
+}
+
+// foreignInstances returns the instances that have the pool's tags and belong to another controller.
+func (o *observation) foreignInstances() []plan.Foreign {
+	owners := map[string]string{}
+	for id, i := range o.foreign {
+		owners[id] = i.OwnedBy
+	}
+	for _, s := range o.known {
+		if s.instance.OwnedBy != "" {
+			owners[s.instance.ID] = s.instance.OwnedBy
+		}
+	}
+	out := make([]plan.Foreign, 0, len(owners))
+	for id, owner := range inOrder(owners) {
+		out = append(out, plan.Foreign{InstanceID: id, Owner: owner})
+	}
+	return out
 }
 
 func leaving(w plan.Worker) bool { return w.Leaving }

@@ -102,7 +102,11 @@ func (b *observer) see(ctx context.Context, o *observation) {
 		b.remember(ctx, o)
 	}
 	o.known = b.tracked.values()
-	o.nodeless = o.nodelessAddresses()
+	for id, s := range inOrder(o.known) {
+		if o.cluster != nil && !o.gone(id) {
+			o.nodes.addNodeless(s.instance)
+		}
+	}
 	b.ask(ctx, o)
 	o.workers = o.seeWorkers(b.homeless)
 	o.facts = o.seeFacts()
