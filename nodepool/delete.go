@@ -45,6 +45,11 @@ func deletion(o *observation, r state.Record, d plan.Decision) *Deletion {
 			}
 		}
 	}
+	for _, f := range d.Upkeep.Findings {
+		if f.Kind == plan.Ambiguous || f.Kind == plan.StillEnding {
+			out.Held = append(out.Held, cmp.Or(f.Node, f.InstanceID)+": "+f.Message)
+		}
+	}
 	for _, id := range instances {
 		if i := o.known[id].instance; i.Action == "" && i.State != provider.Leaving {
 			out.Held = append(out.Held, id+": it has no Node, and Foresail did not launch it: terminate it, or remove its tags")

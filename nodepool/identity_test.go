@@ -3,6 +3,7 @@ package nodepool
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,4 +333,23 @@ func TestNoticesOfUntaggedInstancesExpire(t *testing.T) {
 	r.until("it is over", 15*time.Minute, func() bool { return len(r.record().Interruptions) == 0 })
 	require.Zero(t, r.world.nodes["node-i-old0"].pods[0].leaves)
 	r.clean()
+}
+
+// TestADeletionNamesWhatItWaitsFor: two Nodes have the provider id of an instance that is gone, and
+// another instance does not end.
+func TestADeletionNamesWhatItWaitsFor(t *testing.T) {
+	r := deleted(t, 3)
+	r.claim("node-x", "fake:///i-old0")
+	r.world.instances["i-old0"].endedAt = r.clock.now()
+	r.world.leaving = time.Hour
+	r.pass(50 * time.Minute)
+	require.Contains(t, r.world.nodes, "node-i-old1")
+	held := strings.Join(r.last.Deletion.Held, "\n")
+	require.Contains(t, held, "node-i-old0: Nodes node-i-old0 and node-x both have the provider id of i-old0")
+	require.Contains(t, held, "node-i-old1: Instance i-old1 was told to end")
+	r.pass(time.Hour)
+	require.Equal(t, []string{"node-i-old0", "node-x"}, r.nodeNames())
+	require.Zero(t, r.letGo)
+	delete(r.world.nodes, "node-x")
+	r.goes(5 * time.Minute)
 }
