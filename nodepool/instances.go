@@ -45,7 +45,6 @@ type trackedInstances map[string]*trackedInstance
 
 // see records the instances that the cloud lists, by id, and those that only the journal or Nodes name.
 func (s trackedInstances) see(listed map[string]provider.Instance, r state.Record, nodes []*clusterstate.Node, now time.Time) {
-	providerIDs := make(map[string]bool, len(listed))
 	for id, i := range listed {
 		if s[id] == nil {
 			s[id] = &trackedInstance{first: now}
@@ -53,6 +52,7 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 		s[id].instance, s[id].listed, s[id].life, s[id].missing, s[id].absent = i, true, "", time.Time{}, time.Time{}
 	}
 	s.seeRecorded(r, now)
+	providerIDs := make(map[string]bool, len(listed))
 	for _, one := range s {
 		if one.instance.ID != "" {
 			providerIDs[one.instance.ProviderID] = true
@@ -63,6 +63,12 @@ func (s trackedInstances) see(listed map[string]provider.Instance, r state.Recor
 			s[id] = &trackedInstance{first: now, instance: provider.Instance{ProviderID: id, State: provider.Running, Launched: n.Object.CreationTimestamp.Time}}
 		}
 	}
+	s.seeMissing(listed, providerIDs, now)
+}
+
+// seeMissing records which instances the list lacks, and forgets those that are gone for long or no
+// longer the pool's.
+func (s trackedInstances) seeMissing(listed map[string]provider.Instance, providerIDs map[string]bool, now time.Time) {
 	for key, one := range s {
 		_, there := listed[key]
 		switch {

@@ -203,63 +203,67 @@ func (i *Instance) neverJoined(why string) bool {
 	return i.JoinFailed && !i.Joined
 }
 
-// judge looks at one pending termination: it waits, is terminated, or is forgotten as its Node has joined after all.
+// judge decides about one pending termination: it is forgotten, waits, or is carried out.
 func (v *view) judge(u *Upkeep, c PendingTermination, doubt string, giveUp []string) {
 	i := v.seen[c.InstanceID]
-	forget := func(joined bool) {
-		f := Forget{InstanceID: c.InstanceID, Joined: joined}
-		if i != nil {
-			f.Node = i.Node.Name
-		}
-		u.Forget = append(u.Forget, f)
+	if i == nil {
+		return
 	}
+	over, joined := v.isOver(c, i)
 	switch {
-	case i == nil:
-		return
-	case !i.Listed:
-		if i.Gone || i.Disowned != "" {
-			forget(false)
-		}
-		return
-	case i.Node.ControlPlane:
-		forget(false)
-		return
-	case i.Node.Ready:
-		forget(true)
-		return
-	case c.Reason == TerminateDeleted && !v.Pool.Deleting:
-		forget(false)
-		return
-	case c.Reason == TerminateStopped && i.Stopped.IsZero():
-		if !i.Leaving { // somebody has started it
-			forget(false)
-		}
-		return
-	case i.Leaving && i.Stopped.IsZero():
-		return
-	}
-	if i.Ambiguous != "" {
+	case over:
+		u.Forget = append(u.Forget, Forget{InstanceID: c.InstanceID, Node: i.Node.Name, Joined: joined})
+	case !i.Listed, i.Leaving && i.Stopped.IsZero():
+	case i.Ambiguous != "":
 		u.problem("instance %s is not terminated: %s", i.ID, i.Ambiguous)
-		return
+	case c.Reason == TerminateStopped:
+		u.Terminate = append(u.Terminate, i.terminate(c))
+	default:
+		v.judgeNodeless(u, c, i, doubt, slices.Contains(giveUp, c.InstanceID))
 	}
-	end := Terminate{InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked}
-	if c.Reason == TerminateStopped {
-		end.Stopped = true
-		u.Terminate = append(u.Terminate, end)
-		return
+}
+
+// isOver reports whether a pending termination is to be forgotten, and whether that is because the
+// Node has joined after all.
+func (v *view) isOver(c PendingTermination, i *Instance) (over, joined bool) {
+	switch {
+	case !i.Listed:
+		return i.Gone || i.Disowned != "", false
+	case i.Node.ControlPlane:
+		return true, false
+	case i.Node.Ready:
+		return true, true
+	case c.Reason == TerminateDeleted && !v.Pool.Deleting:
+		return true, false
+	case c.Reason == TerminateStopped:
+		return i.Stopped.IsZero() && !i.Leaving, false // somebody has started it
 	}
+	return false, false
+}
+
+// terminate returns the termination of an instance. Nothing runs on one that is stopped.
+func (i *Instance) terminate(c PendingTermination) Terminate {
+	return Terminate{
+		InstanceID: i.ID, ProviderID: i.ProviderID, Reason: c.Reason, Node: i.Node.Name, Marked: i.Node.Marked,
+		Stopped: c.Reason == TerminateStopped,
+	}
+}
+
+// judgeNodeless decides about an instance that has no Node which works.
+func (v *view) judgeNodeless(u *Upkeep, c PendingTermination, i *Instance, doubt string, givenUp bool) {
 	if c.Reason == TerminateJoinFailed && !i.JoinFailed {
 		u.Tag = append(u.Tag, i.ID)
 	}
-	due := !v.Now.Before(c.Due) || slices.Contains(giveUp, c.InstanceID)
+	due := !v.Now.Before(c.Due) || givenUp
 	switch {
 	case !v.Pool.Deleting && (!due || c.Reason == TerminateJoinFailed && v.Pool.Join.KeepFailed):
 	case doubt != "":
 		u.problem("instance %s has no node that works, and is not terminated: %s", i.ID, doubt)
-	case end.Node == "" && i.Stranger != "":
-		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s", i.ID, i.Stranger, i.ProviderID)
+	case i.Node.Name == "" && i.Stranger != "":
+		u.problem("instance %s has no node and is not terminated, as node %s may be its: want the provider id %s",
+			i.ID, i.Stranger, i.ProviderID)
 	default:
-		u.Terminate = append(u.Terminate, end)
+		u.Terminate = append(u.Terminate, i.terminate(c))
 	}
 }
 
